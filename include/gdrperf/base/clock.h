@@ -1,0 +1,49 @@
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace gdrperf {
+
+/// The tool's one clock: the invariant TSC, calibrated once per process
+/// against CLOCK_MONOTONIC_RAW; where the TSC is not invariant (or not x86),
+/// a tick is a nanosecond of clock_gettime. Ticks of one process on one host
+/// only; thread-safe.
+class Clock {
+ public:
+  /// Calibrates on first use (about 20 ms).
+  static const Clock& get();
+
+  /// Current time in ticks. Not serialising: fine for intervals above 50 ns.
+  std::uint64_t ticks() const noexcept {
+#if defined(__x86_64__)
+    if (tsc_) return __rdtsc();
+#endif
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  }
+
+  double ns_per_tick() const noexcept { return ns_per_tick_; }
+  double to_ns(std::uint64_t ticks) const noexcept {
+    return static_cast<double>(ticks) * ns_per_tick_;
+  }
+  std::uint64_t from_ns(double ns) const noexcept {
+    return static_cast<std::uint64_t>(ns / ns_per_tick_);
+  }
+  /// "tsc" or "clock_gettime", for the record.
+  const char* source() const noexcept { return tsc_ ? "tsc" : "clock_gettime"; }
+
+ private:
+  Clock();
+  bool tsc_ = false;
+  double ns_per_tick_ = 1.0;
+};
+
+}  // namespace gdrperf

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdrperf {
+
+/// Parses a size in bytes: "65536", "64K", "64k", "64KiB", "8M", "1G"
+/// (powers of 1024; "KB"/"MB"/"GB" are refused as ambiguous). `flag` is named
+/// in the usage_error thrown on anything else.
+std::uint64_t parse_size(std::string_view text, std::string_view flag);
+
+/// Parses a time: "2s", "500ms", "10us", "3m"; a bare number is seconds.
+std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view flag);
+
+/// Parses a list of sizes: items separated by commas, each one a size or a
+/// range "FROM:TO:xFACTOR" (geometric) or "FROM:TO:+STEP" (arithmetic), TO
+/// included when met or, for the geometric one, always. Sorted, unique.
+std::vector<std::uint64_t> parse_size_list(std::string_view text, std::string_view flag);
+
+/// "64 KiB", "8 MiB", "3 B"; exact multiples only, else plain bytes.
+std::string format_size(std::uint64_t bytes);
+
+/// "1.50 us", "2.0 s": three significant digits and a unit.
+std::string format_duration_ns(double ns);
+
+/// GB/s (1e9 bytes per second) as Gb/s (1e9 bits per second).
+constexpr double gigabits_from_gigabytes(double gigabytes) { return gigabytes * 8.0; }
+
+}  // namespace gdrperf

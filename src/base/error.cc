@@ -1,0 +1,26 @@
+#include "gdrperf/base/error.h"
+
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace gdrperf {
+
+Error usage_error(const std::string& message, std::string hint) {
+  return Error(ExitCode::kUsage, message, std::move(hint));
+}
+
+Error call_error(std::string_view call, int errno_value, std::string_view device,
+                 std::string hint) {
+  const std::string reason = std::generic_category().message(errno_value);
+  return Error(ExitCode::kEnvironment,
+               device.empty() ? fmt::format("{}: {}", call, reason)
+                              : fmt::format("{}: {}: {}", device, call, reason),
+               std::move(hint));
+}
+
+Error peer_error(const std::string& message, std::string hint) {
+  return Error(ExitCode::kPeer, message, std::move(hint));
+}
+
+}  // namespace gdrperf
