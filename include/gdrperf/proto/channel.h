@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/unique_fd.h"
+#include "gdrperf/proto/messages.h"
+
+namespace gdrperf::proto {
+
+/// A message channel over a connected stream socket (TCP, or one half of a
+/// socket pair when both ends are in one process): length-prefixed JSON frames
+/// (4 bytes big-endian, then the text), at most kMaxFrameBytes each. Used by
+/// one thread at a time.
+class Channel {
+ public:
+  static constexpr std::size_t kMaxFrameBytes = 4u << 20;
+
+  /// `peer` names the other end in errors ("server 10.0.0.2:18515").
+  Channel(UniqueFd socket, std::string peer);
+
+  const std::string& peer() const { return peer_; }
+  int fd() const { return socket_.get(); }
+
+  /// Throws peer_error when the peer is gone or does not take it within 5 s.
+  void send(const Message& message);
+
+  /// Waits up to `timeout`; throws peer_error on hang-up, garbage or time-out.
+  /// A Failure from the peer is returned like any message.
+  Message receive(std::chrono::nanoseconds timeout);
+
+  /// The next message if one has arrived, without waiting. Costs one system
+  /// call. Throws peer_error on hang-up or garbage.
+  std::optional<Message> try_receive();
+
+ private:
+  bool fill(std::chrono::nanoseconds timeout);
+  std::optional<Message> take_frame();
+
+  UniqueFd socket_;
+  std::string peer_;
+  std::string pending_;
+};
+
+/// receive() that must yield a T: a Failure or Reject from the peer is thrown
+/// as an Error with the peer's reason, hint and exit code, anything else is a
+/// peer_error naming both message types.
+template <typename T>
+T expect(Channel& channel, std::chrono::nanoseconds timeout);
+
+/// Turns a Failure or Reject into the Error it tells of, with `channel.peer()`
+/// in front; returns quietly for any other message.
+void throw_if_failure(const Channel& channel, const Message& message);
+[[noreturn]] void throw_unexpected(const Channel& channel, const char* wanted, const Message& message);
+
+template <typename T>
+T expect(Channel& channel, std::chrono::nanoseconds timeout) {
+  Message message = channel.receive(timeout);
+  if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
+  throw_if_failure(channel, message);
+  throw_unexpected(channel, type_name(Message(T{})), message);
+}
+
+/// Both halves of an in-process connection (a socket pair).
+std::pair<Channel, Channel> local_channel_pair();
+
+/// Connects by TCP to HOST:port (names, IPv4, IPv6), keeps trying for `patience`
+/// while the port refuses (a server that is just starting), and sets keep-alive
+/// so that a dead host shows within 5 s. Throws Error(kPeer) naming host, port,
+/// cause and what to do.
+Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience);
+
+/// A listening TCP socket on `bind_address` (empty: all, IPv4 and IPv6). Port 0
+/// lets the kernel choose. Throws Error(kEnvironment) "port 18515 is in use ...".
+class Listener {
+ public:
+  Listener(const std::string& bind_address, int port);
+  int port() const { return port_; }
+  int fd() const { return socket_.get(); }
+  /// Accepts one connection (the fd is readable); nullopt when it is gone again.
+  std::optional<Channel> accept();
+
+ private:
+  UniqueFd socket_;
+  int port_ = 0;
+};
+
+/// Sends our Hello and waits for the peer's; both may be sent first. Throws
+/// peer_error on another major version (naming both versions), garbage or
+/// silence for `timeout`.
+Hello exchange_hello(Channel& channel, std::chrono::nanoseconds timeout);
+
+}  // namespace gdrperf::proto

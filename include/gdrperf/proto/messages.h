@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gdrperf/proto/spec.h"
+
+namespace gdrperf::proto {
+
+/// Both ends differ in `major`: they print both versions and part.
+inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMinor = 0;
+
+/// First frame from either end, sent without waiting for the other's.
+struct Hello {
+  int major = kProtocolMajor;
+  int minor = kProtocolMinor;
+  std::string tool_version;
+  std::string host;
+};
+
+/// Server to a client whose turn has not come: who is being served.
+struct Busy {
+  std::string serving;
+};
+
+/// Client: the next run, with the client's GID families in its order of
+/// preference (printable names, see verbs/gid.h) and its active MTU, from
+/// which the server chooses.
+struct RunRequest {
+  TestSpec spec;
+  std::vector<std::string> gid_families;
+  int active_mtu_bytes = 0;
+};
+
+/// One QP's address.
+struct QpAddress {
+  std::uint32_t qpn = 0;
+  std::uint32_t psn = 0;
+};
+
+/// What one end tells the other about itself: what is needed to connect and
+/// what goes into the record.
+struct Endpoint {
+  std::string device;
+  std::string kind;          ///< hardware | rxe | software | simulated
+  int port = 0;
+  int lid = 0;
+  int mtu_bytes = 0;
+  int gid_index = 0;
+  std::string gid;           ///< as address text
+  std::string gid_raw;       ///< 32 hex digits
+  std::string gid_family;
+  std::string gid_why;
+  std::string buffer;
+  int cpu = -1;
+  int numa = -1;
+  std::uint64_t address = 0;  ///< of the region the peer may reach
+  std::uint64_t length = 0;
+  std::uint32_t rkey = 0;
+  int max_rd_atomic = 0;     ///< outstanding reads this end serves as target
+  int cm_port = 0;           ///< rdma_cm listener (server only, -R)
+  std::string cm_address;
+  std::vector<QpAddress> qps;
+};
+
+/// Server: it can do the run; its resources are up. Client: its own follow.
+struct Accept {
+  Endpoint endpoint;
+};
+struct Connect {
+  Endpoint endpoint;
+};
+/// Server: it cannot do the run, in words; the session goes on.
+struct Reject {
+  int exit_code = 3;
+  std::string reason;
+  std::string hint;
+};
+/// Either end: QPs are in RTS and receives are posted.
+struct Ready {};
+/// Client: the run begins.
+struct Start {};
+/// Clock comparison of bidirectional runs: the server echoes its clock.
+struct Ping {
+  std::uint64_t token = 0;
+};
+struct Pong {
+  std::uint64_t token = 0;
+  double server_ns = 0;
+};
+/// Client: it has sent `messages` per QP in all (send tests: so many are to be
+/// received) and the server is to stop.
+struct Stop {
+  std::vector<std::uint64_t> messages;
+};
+/// Server: how its side ended. `series` is (time in its own ns, payload bytes
+/// sent so far) of a bidirectional run.
+struct Done {
+  std::uint64_t messages = 0;
+  std::vector<std::pair<double, std::uint64_t>> series;
+  std::vector<std::string> warnings;
+};
+/// Either end, at any time: the run (or the session) failed there.
+struct Failure {
+  int exit_code = 5;
+  std::string reason;
+  std::string hint;
+};
+/// Client: no further run.
+struct Bye {};
+
+using Message = std::variant<Hello, Busy, RunRequest, Accept, Connect, Reject, Ready, Start, Ping, Pong,
+                             Stop, Done, Failure, Bye>;
+
+/// "hello", "run_request", ...: the `type` member of the frame's JSON.
+const char* type_name(const Message& message);
+
+/// JSON text of one message.
+std::string encode(const Message& message);
+
+/// Inverse of encode. Unknown members are ignored (minor versions add them);
+/// throws peer_error naming the member on anything missing, of a wrong type or
+/// out of range. Safe on hostile input.
+Message decode(std::string_view text);
+
+}  // namespace gdrperf::proto

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdrperf {
+
+/// What is put on the wire. The opcode is data: one loop serves all three.
+enum class Operation { kWrite, kSend, kRead };
+enum class Metric { kBandwidth, kLatency };
+enum class Direction { kUnidirectional, kBidirectional };
+/// How a completion is waited for: by polling the CQ, or asleep on its
+/// completion channel (`-e`).
+enum class Wait { kPoll, kEvent };
+/// How QPs reach RTS: addresses exchanged over the control channel, or rdma_cm.
+enum class Connector { kExchange, kRdmaCm };
+
+/// One of the six tests: "write_bw", "read_lat", ...
+struct Test {
+  Operation operation = Operation::kWrite;
+  Metric metric = Metric::kBandwidth;
+  bool operator==(const Test&) const = default;
+};
+
+std::string to_string(Test test);
+std::string_view to_string(Operation operation);
+std::string_view to_string(Connector connector);
+/// nullopt when `name` is none of the six.
+std::optional<Test> parse_test(std::string_view name);
+/// All six, write, send, read; bandwidth before latency.
+const std::vector<Test>& all_tests();
+
+/// What one end is asked to use; defaults mean "choose and say which".
+struct EndSpec {
+  std::string device;            ///< RDMA device name; empty: first with an active port
+  int port = 0;                  ///< 1-based; 0: first active
+  int gid_index = -1;            ///< -1: chosen by itself
+  std::string buffer = "host";   ///< memory kind
+  int cpu = -1;                  ///< CPU to pin the benchmark thread to; -1: not pinned
+  bool operator==(const EndSpec&) const = default;
+};
+
+/// When a run ends. Exactly one of `iterations`, `duration` or neither is set;
+/// with neither it runs until the 95 % interval of the median is within
+/// +-`precision`, or `cap` is reached.
+struct StopRule {
+  std::optional<std::uint64_t> iterations;  ///< messages (round trips for latency)
+  std::optional<std::chrono::nanoseconds> duration;
+  double precision = 0.01;
+  std::chrono::nanoseconds cap = std::chrono::seconds(10);
+  bool operator==(const StopRule&) const = default;
+};
+
+/// Everything both ends agree on for one run; immutable once validated. One
+/// default for a sweep and for a single run.
+struct TestSpec {
+  Test test;
+  std::uint64_t size_bytes = 65536;
+  EndSpec client;
+  EndSpec server;
+  int qps = 1;
+  int tx_depth = 128;        ///< send queue work requests in flight per QP
+  int rx_depth = 512;        ///< receives posted per QP (send tests)
+  int cq_mod = 0;            ///< every how many sends one is signalled; 0: tx_depth / 8, at least 1, at most 64
+  int post_list = 1;         ///< work requests per ibv_post_send
+  int inline_bytes = -1;     ///< largest inline message; -1: by itself (latency: what the device can, up to 220; bandwidth: 0)
+  int mtu_bytes = 0;         ///< path MTU; 0: the lesser active MTU of both ends
+  std::uint64_t footprint_bytes = 0;  ///< memory each QP walks through; 0: by itself (one slot per message in flight)
+  int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
+  int service_level = 0;
+  int traffic_class = 0;
+  Direction direction = Direction::kUnidirectional;
+  Wait wait = Wait::kPoll;
+  Connector connector = Connector::kExchange;
+  StopRule stop;
+  bool operator==(const TestSpec&) const = default;
+};
+
+/// Throws usage_error naming the command-line flag when a value or a
+/// combination cannot be (size 0, -b with latency, -l not dividing -t, ...).
+void validate(const TestSpec& spec);
+
+}  // namespace gdrperf

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gdrperf/proto/spec.h"
+
+namespace gdrperf::report {
+
+/// Why a run ended.
+enum class StopReason { kPrecision, kIterations, kDuration, kCap };
+std::string_view to_string(StopReason reason);
+
+/// Rates are GB/s (1e9 bytes of payload per second); bidirectional: both ends'
+/// bytes over the common window.
+struct Bandwidth {
+  double median_gbytes = 0;
+  double ci95_low_gbytes = 0;   ///< 95 % rank interval of the median; NaN when too few batches
+  double ci95_high_gbytes = 0;
+  double mean_gbytes = 0;
+  double min_gbytes = 0;
+  double max_gbytes = 0;
+  std::vector<double> batches_gbytes;  ///< after the warm-up cut, in time order
+  double msg_rate_mpps = 0;            ///< million messages per second, from the median
+};
+
+/// Nanoseconds; halves of round trips when `halved`.
+struct Latency {
+  double min_ns = 0;
+  double p50_ns = 0;
+  double p90_ns = 0;
+  double p99_ns = 0;
+  double p999_ns = 0;
+  double p9999_ns = 0;
+  double max_ns = 0;
+  double mean_ns = 0;
+  std::uint64_t samples = 0;
+  bool halved = false;
+  double ci95_p50_low_ns = 0;
+  double ci95_p50_high_ns = 0;
+};
+
+/// What the engine measured in one run.
+struct Measurement {
+  std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
+  double duration_s = 0;          ///< counted time
+  double warmup_cut_s = 0;        ///< time cut off in front
+  StopReason stop = StopReason::kPrecision;
+  bool unstable = false;          ///< the cap came before the precision
+  std::optional<Bandwidth> bandwidth;
+  std::optional<Latency> latency;
+  std::vector<std::string> warnings;
+};
+
+/// One end as it was used.
+struct EndRecord {
+  std::string device;
+  std::string kind;      ///< hardware | rxe | software | simulated
+  int port = 0;
+  int gid_index = 0;
+  std::string gid;
+  std::string gid_type;  ///< "RoCE v2/IPv4", ...
+  std::string gid_why;
+  std::string buffer;
+  int cpu = -1;
+  int numa = -1;
+};
+
+/// One run, complete. `relation` is PIX, PXB, PHB, NODE, SYS or HOST. `spec`
+/// has every default resolved (cq_mod, inline, MTU, footprint).
+struct RunRecord {
+  TestSpec spec;
+  EndRecord client;
+  EndRecord server;
+  std::string device_kind;   ///< the less real of both ends' kinds
+  std::string relation = "HOST";
+  Measurement measured;
+  std::vector<std::string> warnings;
+};
+
+}  // namespace gdrperf::report
