@@ -1,0 +1,111 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::verbs {
+
+/// What stands behind a verbs device; every record names it, so that no
+/// figure of a software path is taken for a NIC's.
+enum class DeviceKind {
+  kHardware,   ///< a NIC on the PCIe bus (or a virtual function of one)
+  kRxe,        ///< the kernel's Soft-RoCE (rdma_rxe)
+  kSoftware,   ///< gdrperf's own software device, or another one (siw)
+  kSimulated,  ///< gdrperf's software device with its link model switched on
+};
+
+/// "hardware", "rxe", "software" or "simulated".
+const char* to_string(DeviceKind kind);
+
+/// What is known about a device beyond its name, enough to tell its kind.
+struct KindHints {
+  std::string_view firmware;     ///< ibv_device_attr::fw_ver
+  std::string_view driver;       ///< kernel driver: "rdma_rxe", "mlx5_core", "" when unknown
+  bool has_bus_address = false;  ///< sysfs knows a bus device (PCI) behind it
+};
+DeviceKind kind_from(const KindHints& hints);
+
+/// What to say when libibverbs shows no device at all: kEnvironment, with the
+/// software device and the doctor as the hint.
+Error no_device_error();
+
+/// Owner of one open device; move-only. The ibv_context may be used from
+/// several threads, as libibverbs allows.
+class Context {
+ public:
+  /// Opens the device called `name`; empty: the first device with an ACTIVE
+  /// port, or the first device when no port of any is ACTIVE (choose_port then
+  /// says what is wrong). Throws Error: kUsage for an unknown name (lists those
+  /// there are), kEnvironment when there is no device at all or it cannot be
+  /// opened.
+  static Context open(const std::string& name = {});
+
+  /// Opens a device of ibv_get_device_list (which may be freed afterwards).
+  /// Throws Error(kEnvironment).
+  explicit Context(ibv_device* device);
+
+  ibv_context* get() const noexcept { return context_.get(); }
+  const std::string& name() const noexcept { return name_; }
+  DeviceKind kind() const noexcept { return kind_; }
+  const ibv_device_attr_ex& attr() const noexcept { return attr_; }
+  /// Number of ports; they are counted from 1.
+  int ports() const noexcept { return attr_.orig_attr.phys_port_cnt; }
+  /// Kernel driver ("mlx5_core", "rdma_rxe", ...), "" when there is none.
+  const std::string& driver() const noexcept { return driver_; }
+  const std::string& firmware() const noexcept { return firmware_; }
+
+ private:
+  struct Close {
+    void operator()(ibv_context* context) const noexcept { ::ibv_close_device(context); }
+  };
+  std::unique_ptr<ibv_context, Close> context_;
+  std::string name_;
+  std::string driver_;
+  std::string firmware_;
+  DeviceKind kind_ = DeviceKind::kHardware;
+  ibv_device_attr_ex attr_{};
+};
+
+/// State of one port.
+struct PortInfo {
+  int number = 0;
+  ibv_port_state state = IBV_PORT_NOP;
+  int link_layer = IBV_LINK_LAYER_UNSPECIFIED;  ///< IBV_LINK_LAYER_*
+  int active_mtu_bytes = 0;
+  int max_mtu_bytes = 0;
+  double rate_gbps = 0;  ///< signalling rate in 1e9 bit/s, width x speed; 0 when unknown
+  std::uint16_t lid = 0;
+  std::string netdev;  ///< network interface ("eth0"), "" when there is none
+  std::string mac;     ///< its address "aa:bb:cc:dd:ee:ff", "" when unknown
+
+  bool active() const noexcept { return state == IBV_PORT_ACTIVE; }
+  const char* state_name() const noexcept;       ///< "ACTIVE", "DOWN", "INIT", ...
+  const char* link_layer_name() const noexcept;  ///< "Ethernet", "InfiniBand" or "unknown"
+};
+
+/// Reads one port (1..context.ports()) in whatever state it is. Throws
+/// Error(kUsage) for a port the device does not have, kEnvironment when the
+/// call fails.
+PortInfo query_port(const Context& context, int port);
+
+/// The port to use: `requested` (from 1), or, for 0, the first ACTIVE one.
+/// Throws Error(kEnvironment) naming device, port and state, with what to do
+/// about it, when that port is not ACTIVE.
+PortInfo choose_port(const Context& context, int requested);
+
+/// Gb/s of a port from the encodings of ibv_port_attr (active_speed,
+/// active_width; InfiniBand specification vol. 1, PortInfo), with the nominal
+/// rates the kernel prints; 0 for encodings it does not know.
+double rate_gbps_from(std::uint32_t active_speed, int active_width);
+
+/// Bytes of an ibv_mtu; 0 for none of its values.
+int mtu_bytes(ibv_mtu mtu);
+
+}  // namespace gdrperf::verbs

@@ -1,0 +1,224 @@
+#include "gdrperf/verbs/gid.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/base/file.h"
+#include "sysfs.h"
+
+namespace gdrperf::verbs {
+namespace {
+
+bool is_ipv4_mapped(const ibv_gid& gid) {
+  static constexpr std::array<std::uint8_t, 12> kPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::equal(kPrefix.begin(), kPrefix.end(), gid.raw);
+}
+
+bool is_zero(const ibv_gid& gid) {
+  return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](std::uint8_t byte) { return byte == 0; });
+}
+
+bool is_loopback(const Gid& gid) {
+  if (gid.ipv4) return gid.raw.raw[12] == 127;
+  return gid.address == "::1";
+}
+
+/// Addresses that exist on every machine that runs containers and lead to none
+/// of the others.
+bool is_container_bridge(const Gid& gid) {
+  for (const std::string_view prefix : {"docker", "br-", "virbr", "cni", "podman"}) {
+    if (gid.netdev.starts_with(prefix)) return true;
+  }
+  return gid.ipv4 && gid.raw.raw[12] == 172 && gid.raw.raw[13] == 17;
+}
+
+/// Lower is better. Families first, reach within a family second.
+int cost(const Gid& gid) {
+  int family = 0;
+  switch (gid.type) {
+    case GidType::kRoceV2: family = 0; break;
+    case GidType::kRoceV1: family = 4; break;
+    case GidType::kInfiniBand: family = 8; break;
+  }
+  if (gid.type != GidType::kInfiniBand) {
+    if (gid.link_local) family += gid.ipv4 ? 2 : 3;
+    else if (!gid.ipv4) family += 1;
+  }
+  const int reach = is_loopback(gid) ? 2 : is_container_bridge(gid) ? 1 : 0;
+  return family * 4 + reach;
+}
+
+std::string describe(const Gid& gid) {
+  if (gid.type == GidType::kInfiniBand) return "InfiniBand GID";
+  return fmt::format("{} over {}{}", to_string(gid.type), gid.link_local ? "link-local " : "",
+                     gid.ipv4 ? "IPv4" : "IPv6");
+}
+
+std::vector<Gid> table_from_sysfs(const std::string& ports_folder, int table_length) {
+  std::vector<Gid> table;
+  for (int index = 0; index < table_length; ++index) {
+    ibv_gid raw{};
+    const std::string text = read_line_or_empty(fmt::format("{}/gids/{}", ports_folder, index));
+    if (::inet_pton(AF_INET6, text.c_str(), raw.raw) != 1 || is_zero(raw)) continue;
+    const std::string type =
+        read_line_or_empty(fmt::format("{}/gid_attrs/types/{}", ports_folder, index));
+    const bool ethernet = read_line_or_empty(ports_folder + "/link_layer") == "Ethernet";
+    const GidType kind = type == "RoCE v2" ? GidType::kRoceV2
+                         : ethernet        ? GidType::kRoceV1
+                                           : GidType::kInfiniBand;
+    table.push_back(make_gid(index, kind, raw,
+                             read_line_or_empty(
+                                 fmt::format("{}/gid_attrs/ndevs/{}", ports_folder, index))));
+  }
+  return table;
+}
+
+Gid from_entry(const ibv_gid_entry& entry) {
+  GidType type = GidType::kInfiniBand;
+  if (entry.gid_type == IBV_GID_TYPE_ROCE_V1) type = GidType::kRoceV1;
+  if (entry.gid_type == IBV_GID_TYPE_ROCE_V2) type = GidType::kRoceV2;
+  char netdev[IF_NAMESIZE] = "";
+  if (entry.ndev_ifindex != 0) ::if_indextoname(entry.ndev_ifindex, netdev);
+  return make_gid(static_cast<int>(entry.gid_index), type, entry.gid, netdev);
+}
+
+Error empty_table_error() {
+  return Error(ExitCode::kEnvironment, "the port has no GID",
+               "give its network interface an address (ip addr add ADDRESS/PREFIX dev NETDEV) and "
+               "bring it up; gdrperf devices lists the GIDs");
+}
+
+const Gid& at_index(std::span<const Gid> table, int index, std::string_view flag) {
+  if (table.empty()) throw empty_table_error();
+  std::vector<std::string> there;
+  for (const Gid& gid : table) {
+    if (gid.index == index) return gid;
+    there.push_back(fmt::format("{} ({}, {})", gid.index, family_name(gid), gid.address));
+  }
+  throw usage_error(fmt::format("{} {}: the port has no GID with that index; it has {}", flag, index,
+                                fmt::join(there, ", ")));
+}
+
+}  // namespace
+
+const char* to_string(GidType type) {
+  switch (type) {
+    case GidType::kInfiniBand: return "InfiniBand";
+    case GidType::kRoceV1: return "RoCE v1";
+    case GidType::kRoceV2: return "RoCE v2";
+  }
+  return "unknown";
+}
+
+Gid make_gid(int index, GidType type, const ibv_gid& raw, std::string netdev) {
+  Gid gid;
+  gid.index = index;
+  gid.type = type;
+  gid.raw = raw;
+  gid.netdev = std::move(netdev);
+  gid.ipv4 = is_ipv4_mapped(raw);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (gid.ipv4) {
+    ::inet_ntop(AF_INET, raw.raw + 12, text, sizeof text);
+    gid.link_local = raw.raw[12] == 169 && raw.raw[13] == 254;
+  } else {
+    ::inet_ntop(AF_INET6, raw.raw, text, sizeof text);
+    gid.link_local = raw.raw[0] == 0xfe && (raw.raw[1] & 0xc0) == 0x80;
+  }
+  gid.address = text;
+  return gid;
+}
+
+std::string family_name(const Gid& gid) {
+  if (gid.type == GidType::kInfiniBand) return to_string(gid.type);
+  return fmt::format("{}/{}{}", to_string(gid.type), gid.ipv4 ? "IPv4" : "IPv6",
+                     gid.link_local ? " link-local" : "");
+}
+
+std::vector<Gid> gid_table(const Context& context, int port) {
+  std::size_t capacity = 0;
+  int own_length = 0;
+  for (int number = 1; number <= context.ports(); ++number) {
+    ibv_port_attr attr{};
+    if (::ibv_query_port(context.get(), static_cast<std::uint8_t>(number), &attr) != 0) continue;
+    capacity += static_cast<std::size_t>(std::max(attr.gid_tbl_len, 0));
+    if (number == port) own_length = attr.gid_tbl_len;
+  }
+  if (capacity == 0) return {};
+  std::vector<ibv_gid_entry> entries(capacity);
+  const ssize_t count = ::ibv_query_gid_table(context.get(), entries.data(), capacity, 0);
+  if (count < 0) {
+    return table_from_sysfs(fmt::format("{}/ports/{}", class_folder(context.name()), port), own_length);
+  }
+  std::vector<Gid> table;
+  for (const ibv_gid_entry& entry : std::span(entries).first(static_cast<std::size_t>(count))) {
+    if (static_cast<int>(entry.port_num) == port && !is_zero(entry.gid)) table.push_back(from_entry(entry));
+  }
+  std::sort(table.begin(), table.end(), [](const Gid& a, const Gid& b) { return a.index < b.index; });
+  return table;
+}
+
+std::vector<Gid> ranked(std::span<const Gid> table) {
+  std::vector<Gid> order(table.begin(), table.end());
+  std::sort(order.begin(), order.end(), [](const Gid& a, const Gid& b) {
+    const int cost_a = cost(a);
+    const int cost_b = cost(b);
+    return cost_a != cost_b ? cost_a < cost_b : a.index < b.index;
+  });
+  return order;
+}
+
+std::vector<std::string> families(std::span<const Gid> table) {
+  std::vector<std::string> names;
+  for (const Gid& gid : ranked(table)) {
+    std::string name = family_name(gid);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index,
+                                          std::string_view flag) {
+  if (requested_index < 0) return families(table);
+  return {family_name(at_index(table, requested_index, flag))};
+}
+
+GidChoice choose_gid(std::span<const Gid> table, int requested_index,
+                     std::span<const std::string> peer_families, std::string_view flag) {
+  const auto peer_has = [&](const Gid& gid) {
+    return peer_families.empty() ||
+           std::find(peer_families.begin(), peer_families.end(), family_name(gid)) != peer_families.end();
+  };
+  if (requested_index >= 0) {
+    const Gid& gid = at_index(table, requested_index, flag);
+    if (peer_has(gid)) return {gid, fmt::format("asked for with {} {}", flag, requested_index)};
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("GID {} ({} {}) asked for with {} cannot reach the peer, which has {}",
+                            gid.index, family_name(gid), gid.address, flag, fmt::join(peer_families, ", ")),
+                fmt::format("leave {} out to have a GID chosen, or ask for one of those kinds", flag));
+  }
+  if (table.empty()) throw empty_table_error();
+  const std::vector<Gid> order = ranked(table);
+  const auto best = std::find_if(order.begin(), order.end(), peer_has);
+  if (best == order.end()) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("the two ends have no kind of GID in common: this end has {}; the peer has {}",
+                            fmt::join(families(table), ", "), fmt::join(peer_families, ", ")),
+                "give both interfaces an address of one kind (an IPv4 one is best), or choose GIDs of "
+                "one kind; gdrperf devices lists them");
+  }
+  // The first one in order would have been taken anyway; say so when the peer
+  // decided otherwise.
+  return {*best, fmt::format("first {}{}", describe(*best),
+                             best == order.begin() ? "" : " among the kinds the peer has")};
+}
+
+}  // namespace gdrperf::verbs

@@ -1,0 +1,77 @@
+#include "sysfs.h"
+
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "gdrperf/base/file.h"
+
+namespace gdrperf::verbs {
+namespace fs = std::filesystem;
+namespace {
+
+bool take_hex(std::string_view& text, std::size_t min_digits, std::size_t max_digits) {
+  std::size_t digits = 0;
+  while (digits < text.size() && std::isxdigit(static_cast<unsigned char>(text[digits]))) ++digits;
+  if (digits < min_digits || digits > max_digits) return false;
+  text.remove_prefix(digits);
+  return true;
+}
+
+bool take(std::string_view& text, char wanted) {
+  if (text.empty() || text.front() != wanted) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+std::string class_folder(std::string_view device) {
+  return "/sys/class/infiniband/" + std::string(device);
+}
+
+bool is_pci_address(std::string_view text) {
+  return take_hex(text, 4, 8) && take(text, ':') && take_hex(text, 2, 2) && take(text, ':') &&
+         take_hex(text, 2, 2) && take(text, '.') && take_hex(text, 1, 1) && text.empty();
+}
+
+std::string pci_address_of(std::string_view device) {
+  std::error_code error;
+  fs::path folder = fs::canonical(class_folder(device) + "/device", error);
+  if (error) return {};
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    const std::string name = folder.filename().string();
+    if (is_pci_address(name)) return name;
+  }
+  return {};
+}
+
+std::string driver_of(std::string_view device) {
+  std::error_code error;
+  // rdma_rxe's own attribute (the interface it sits on). Asked for first: old
+  // kernels let `device` of an rxe point to the NIC below it.
+  if (fs::exists(class_folder(device) + "/parent", error)) return "rdma_rxe";
+  const fs::path link = fs::read_symlink(class_folder(device) + "/device/driver", error);
+  if (!error) return link.filename().string();
+  const std::string pci = pci_address_of(device);
+  if (pci.empty()) return {};
+  const fs::path pci_link = fs::read_symlink("/sys/bus/pci/devices/" + pci + "/driver", error);
+  return error ? std::string() : pci_link.filename().string();
+}
+
+int numa_node_of_pci(const std::string& pci_address) {
+  if (pci_address.empty()) return -1;
+  const std::string text =
+      read_line_or_empty("/sys/bus/pci/devices/" + pci_address + "/numa_node");
+  int node = -1;
+  std::from_chars(text.data(), text.data() + text.size(), node);
+  return node;
+}
+
+std::string mac_of(const std::string& netdev) {
+  if (netdev.empty() || netdev.find('/') != std::string::npos) return {};
+  return read_line_or_empty("/sys/class/net/" + netdev + "/address");
+}
+
+}  // namespace gdrperf::verbs
