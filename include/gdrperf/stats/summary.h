@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace gdrperf::stats {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+/// Middle value; of an even number the mean of both middle ones. NaN when empty.
+double median(std::span<const double> values);
+/// NaN when empty.
+double mean(std::span<const double> values);
+
+/// 0-based indexes (low, high) into the ascending values such that the median
+/// of what they were drawn from lies in [value[low], value[high]] with at least
+/// `confidence` (in (0, 1)), whatever the distribution: the narrowest symmetric
+/// pair by the binomial distribution, exact up to n = 10,000, its normal
+/// approximation (rounded outwards) beyond. nullopt when n is too small for any
+/// pair (below 6 at 0.95).
+std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
+                                                                      double confidence = 0.95);
+
+/// rank_interval() of `values` (any order), as values.
+std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
+
+/// All of the above of one series; NaN where `values` is empty.
+struct Summary {
+  double median = 0;
+  double mean = 0;
+  double min = 0;
+  double max = 0;
+  std::optional<Interval> median_ci;  ///< 95 %; nullopt below 6 values
+};
+Summary summarize(std::span<const double> values);
+
+}  // namespace gdrperf::stats

@@ -1,0 +1,102 @@
+#include "gdrperf/stats/histogram.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace gdrperf::stats {
+namespace {
+
+/// 0-based rank of the nearest-rank percentile. The tolerance keeps products
+/// such as 0.999 * 1000 = 999.0000000000001 from reaching the next rank.
+std::uint64_t rank_of(double percent, std::uint64_t count) noexcept {
+  const double rank = std::ceil(percent / 100.0 * static_cast<double>(count) * (1 - 1e-12));
+  if (!(rank >= 1.0)) return 0;
+  return std::min(count, static_cast<std::uint64_t>(rank)) - 1;
+}
+
+}  // namespace
+
+std::uint64_t Histogram::count() const noexcept {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+double Histogram::mean() const noexcept {
+  if (empty()) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(sum_) / static_cast<double>(count());
+}
+
+Histogram::Bucket Histogram::bucket_of(std::size_t index) noexcept {
+  const std::size_t row = index >> kLinearBits;
+  const std::size_t shift = row == 0 ? 0 : row - 1;
+  return {static_cast<std::uint64_t>(index - (shift << kLinearBits)) << shift,
+          (std::uint64_t{1} << shift) - 1};
+}
+
+std::size_t Histogram::index_at_rank(std::uint64_t rank) const noexcept {
+  std::size_t index = index_of(min());
+  const std::size_t last = index_of(max());
+  std::uint64_t below = counts_[index];
+  while (below <= rank && index < last) below += counts_[++index];
+  return index;
+}
+
+Interval Histogram::bounds_at_rank(std::uint64_t rank) const noexcept {
+  const Bucket bucket = bucket_of(index_at_rank(rank));
+  return {static_cast<double>(std::max(bucket.low, min_)),
+          static_cast<double>(std::min(bucket.low + bucket.span, max_))};
+}
+
+double Histogram::percentile_of(double percent, std::uint64_t count) const noexcept {
+  const std::uint64_t rank = rank_of(percent, count);
+  if (rank == 0) return static_cast<double>(min_);
+  if (rank == count - 1) return static_cast<double>(max_);
+  const Bucket bucket = bucket_of(index_at_rank(rank));
+  const double middle = static_cast<double>(bucket.low) + static_cast<double>(bucket.span) / 2;
+  return std::clamp(middle, static_cast<double>(min_), static_cast<double>(max_));
+}
+
+double Histogram::percentile(double percent) const noexcept {
+  if (empty()) return std::numeric_limits<double>::quiet_NaN();
+  return percentile_of(percent, count());
+}
+
+HistogramSummary Histogram::summary(double scale) const noexcept {
+  HistogramSummary result;
+  result.samples = count();
+  if (empty()) {
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    result.min = result.p50 = result.p90 = result.p99 = result.p999 = result.p9999 = result.max =
+        result.mean = kNan;
+    return result;
+  }
+  const auto at = [&](double percent) { return percentile_of(percent, result.samples) * scale; };
+  result.min = static_cast<double>(min_) * scale;
+  result.p50 = at(50);
+  result.p90 = at(90);
+  result.p99 = at(99);
+  result.p999 = at(99.9);
+  result.p9999 = at(99.99);
+  result.max = static_cast<double>(max_) * scale;
+  result.mean = static_cast<double>(sum_) / static_cast<double>(result.samples) * scale;
+  if (const auto interval = median_interval(*this)) {
+    result.p50_ci = Interval{interval->low * scale, interval->high * scale};
+  }
+  return result;
+}
+
+void Histogram::merge(const Histogram& other) noexcept {
+  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  sum_ += other.sum_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
+std::optional<Interval> median_interval(const Histogram& histogram, double confidence) {
+  const auto ranks = rank_interval(histogram.count(), confidence);
+  if (!ranks) return std::nullopt;
+  return Interval{histogram.bounds_at_rank(ranks->first).low,
+                  histogram.bounds_at_rank(ranks->second).high};
+}
+
+}  // namespace gdrperf::stats

@@ -1,0 +1,104 @@
+#include "gdrperf/stats/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace gdrperf::stats {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint64_t kLargestExact = 10'000;
+
+double median_of_sorted(const std::vector<double>& sorted) {
+  if (sorted.empty()) return kNan;
+  const std::size_t middle = sorted.size() / 2;
+  if (sorted.size() % 2 == 1) return sorted[middle];
+  return sorted[middle - 1] + (sorted[middle] - sorted[middle - 1]) / 2;
+}
+
+std::vector<double> sorted_copy(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, double confidence) {
+  const auto ranks = rank_interval(sorted.size(), confidence);
+  if (!ranks) return std::nullopt;
+  return Interval{sorted[ranks->first], sorted[ranks->second]};
+}
+
+/// z with P(|N(0,1)| <= z) = confidence, by bisection.
+double two_sided_z(double confidence) {
+  double low = 0;
+  double high = 40;
+  for (int i = 0; i < 80; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erf(middle / std::sqrt(2.0)) < confidence ? low : high) = middle;
+  }
+  return high;
+}
+
+/// Largest 1-based l with P(l <= B <= n-l) >= confidence for B ~ Bin(n, 1/2);
+/// 0 when even l = 1 falls short. Adds up from the middle outwards, where the
+/// terms are largest.
+std::uint64_t exact_low_rank(std::uint64_t n, double confidence) {
+  const std::uint64_t half = n / 2;
+  // P(B = half): the product of (2i-1)/2i for even n, one more factor for odd.
+  double term = 1;
+  for (std::uint64_t i = 1; i <= half; ++i) {
+    term *= static_cast<double>(2 * i - 1) / static_cast<double>(2 * i);
+  }
+  if (n % 2 == 1) term *= static_cast<double>(n) / static_cast<double>(2 * (half + 1));
+  double inside = n % 2 == 0 ? term : 2 * term;
+  std::uint64_t low = half;
+  while (inside < confidence && low > 0) {
+    term *= static_cast<double>(low) / static_cast<double>(n - low + 1);  // C(n,l-1) / C(n,l)
+    --low;
+    inside += 2 * term;
+  }
+  return low;
+}
+
+}  // namespace
+
+double median(std::span<const double> values) { return median_of_sorted(sorted_copy(values)); }
+
+double mean(std::span<const double> values) {
+  if (values.empty()) return kNan;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
+                                                                      double confidence) {
+  std::uint64_t low = 0;  // 1-based
+  if (n <= kLargestExact) {
+    low = exact_low_rank(n, confidence);
+  } else {
+    const double count = static_cast<double>(n);
+    const double rank = std::floor(count / 2 - two_sided_z(confidence) * std::sqrt(count) / 2);
+    low = rank < 1 ? 0 : static_cast<std::uint64_t>(rank);
+  }
+  if (low == 0) return std::nullopt;
+  return std::pair(low - 1, n - low);
+}
+
+std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
+  return interval_of_sorted(sorted_copy(values), confidence);
+}
+
+Summary summarize(std::span<const double> values) {
+  const std::vector<double> sorted = sorted_copy(values);
+  Summary result;
+  result.median = median_of_sorted(sorted);
+  result.mean = mean(values);
+  result.min = sorted.empty() ? kNan : sorted.front();
+  result.max = sorted.empty() ? kNan : sorted.back();
+  result.median_ci = interval_of_sorted(sorted, 0.95);
+  return result;
+}
+
+}  // namespace gdrperf::stats
