@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gdrperf/base/error.h"
@@ -20,6 +20,7 @@ namespace gdrperf::proto {
 class Channel {
  public:
   static constexpr std::size_t kMaxFrameBytes = 4u << 20;
+  static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
   /// `peer` names the other end in errors ("server 10.0.0.2:18515").
   Channel(UniqueFd socket, std::string peer);
@@ -27,11 +28,13 @@ class Channel {
   const std::string& peer() const { return peer_; }
   int fd() const { return socket_.get(); }
 
-  /// Throws peer_error when the peer is gone or does not take it within 5 s.
+  /// Throws peer_error when the peer is gone or does not take it within 5 s;
+  /// where the peer's last words were a Failure or Reject, what is thrown tells
+  /// of that. Never raises SIGPIPE.
   void send(const Message& message);
 
-  /// Waits up to `timeout`; throws peer_error on hang-up, garbage or time-out.
-  /// A Failure from the peer is returned like any message.
+  /// Waits up to `timeout` (kForever: without limit); throws peer_error on hang-up, garbage or
+  /// time-out. A Failure from the peer is returned like any message.
   Message receive(std::chrono::nanoseconds timeout);
 
   /// The next message if one has arrived, without waiting. Costs one system
@@ -39,12 +42,14 @@ class Channel {
   std::optional<Message> try_receive();
 
  private:
-  bool fill(std::chrono::nanoseconds timeout);
+  bool read_some();
   std::optional<Message> take_frame();
+  void send_bytes(std::string_view bytes);
+  [[noreturn]] void send_failed(const std::string& cause);
 
   UniqueFd socket_;
   std::string peer_;
-  std::string pending_;
+  std::string pending_;  ///< bytes received that are no whole frame yet
 };
 
 /// receive() that must yield a T: a Failure or Reject from the peer is thrown
@@ -56,7 +61,8 @@ T expect(Channel& channel, std::chrono::nanoseconds timeout);
 /// Turns a Failure or Reject into the Error it tells of, with `channel.peer()`
 /// in front; returns quietly for any other message.
 void throw_if_failure(const Channel& channel, const Message& message);
-[[noreturn]] void throw_unexpected(const Channel& channel, const char* wanted, const Message& message);
+[[noreturn]] void throw_unexpected(const Channel& channel, const char* wanted,
+                                   const Message& message);
 
 template <typename T>
 T expect(Channel& channel, std::chrono::nanoseconds timeout) {
@@ -70,9 +76,9 @@ T expect(Channel& channel, std::chrono::nanoseconds timeout) {
 std::pair<Channel, Channel> local_channel_pair();
 
 /// Connects by TCP to HOST:port (names, IPv4, IPv6), keeps trying for `patience`
-/// while the port refuses (a server that is just starting), and sets keep-alive
-/// so that a dead host shows within 5 s. Throws Error(kPeer) naming host, port,
-/// cause and what to do.
+/// while the port refuses (a server that is just starting), gives up after 4 s
+/// on a host that does not answer, and sets keep-alive so that a dead host shows
+/// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do.
 Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience);
 
 /// A listening TCP socket on `bind_address` (empty: all, IPv4 and IPv6). Port 0
@@ -89,6 +95,9 @@ class Listener {
   UniqueFd socket_;
   int port_ = 0;
 };
+
+/// What this end says of itself.
+Hello own_hello();
 
 /// Sends our Hello and waits for the peer's; both may be sent first. Throws
 /// peer_error on another major version (naming both versions), garbage or

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -25,6 +26,8 @@ struct Hello {
 struct Busy {
   std::string serving;
 };
+/// Server, once after Hello (and any Busy): this client is served from now on.
+struct Turn {};
 
 /// Client: the next run, with the client's GID families in its order of
 /// preference (printable names, see verbs/gid.h) and its active MTU, from
@@ -45,13 +48,13 @@ struct QpAddress {
 /// what goes into the record.
 struct Endpoint {
   std::string device;
-  std::string kind;          ///< hardware | rxe | software | simulated
+  std::string kind;  ///< hardware | rxe | software | simulated
   int port = 0;
   int lid = 0;
   int mtu_bytes = 0;
   int gid_index = 0;
-  std::string gid;           ///< as address text
-  std::string gid_raw;       ///< 32 hex digits
+  std::string gid;      ///< as address text
+  std::string gid_raw;  ///< 32 hex digits
   std::string gid_family;
   std::string gid_why;
   std::string buffer;
@@ -60,8 +63,8 @@ struct Endpoint {
   std::uint64_t address = 0;  ///< of the region the peer may reach
   std::uint64_t length = 0;
   std::uint32_t rkey = 0;
-  int max_rd_atomic = 0;     ///< outstanding reads this end serves as target
-  int cm_port = 0;           ///< rdma_cm listener (server only, -R)
+  int max_rd_atomic = 0;  ///< outstanding reads this end serves as target
+  int cm_port = 0;        ///< rdma_cm listener (server only, -R)
   std::string cm_address;
   std::vector<QpAddress> qps;
 };
@@ -96,8 +99,9 @@ struct Pong {
 struct Stop {
   std::vector<std::uint64_t> messages;
 };
+inline constexpr std::size_t kMaxDoneSeries = 1u << 16;
 /// Server: how its side ended. `series` is (time in its own ns, payload bytes
-/// sent so far) of a bidirectional run.
+/// sent so far) of a bidirectional run, at most kMaxDoneSeries pairs.
 struct Done {
   std::uint64_t messages = 0;
   std::vector<std::pair<double, std::uint64_t>> series;
@@ -112,8 +116,8 @@ struct Failure {
 /// Client: no further run.
 struct Bye {};
 
-using Message = std::variant<Hello, Busy, RunRequest, Accept, Connect, Reject, Ready, Start, Ping, Pong,
-                             Stop, Done, Failure, Bye>;
+using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
+                             Ping, Pong, Stop, Done, Failure, Bye>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);

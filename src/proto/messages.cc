@@ -1,0 +1,262 @@
+#include "gdrperf/proto/messages.h"
+
+#include <array>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gdrperf/base/error.h"
+#include "json_reader.h"
+#include "spec_json.h"
+
+namespace gdrperf::proto {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMagic = "gdrperf";
+constexpr std::size_t kMaxQps = 1u << 16;
+constexpr std::size_t kMaxTexts = 1024;
+// Frames nest four deep; a bound keeps "[[[[..." from costing memory.
+constexpr int kMaxDepth = 16;
+
+// Order of the variant.
+constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
+    "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
+    "start", "ping", "pong", "stop",        "done",   "failure", "bye"};
+
+std::vector<std::string> texts(const JsonReader& in, const char* member) {
+  std::vector<std::string> result;
+  for (const json& item : in.array(member, kMaxTexts)) {
+    result.push_back(JsonReader::to_text(item, in.path_of(member)));
+  }
+  return result;
+}
+
+// One write/read pair per message, members in the same order.
+
+void write(json& out, const Hello& m) {
+  out = {{"magic", kMagic},
+         {"major", m.major},
+         {"minor", m.minor},
+         {"tool_version", m.tool_version},
+         {"host", m.host}};
+}
+void read(const JsonReader& in, Hello& m) {
+  if (in.text("magic") != kMagic) JsonReader::refuse("hello.magic", "is not gdrperf");
+  m.major = in.integer<int>("major", 0);
+  // What another major version calls the rest is its own business.
+  if (m.major != kProtocolMajor) {
+    m.minor = 0;
+    m.tool_version = in.has("tool_version") ? in.text("tool_version") : "?";
+    return;
+  }
+  m.minor = in.integer<int>("minor", 0);
+  m.tool_version = in.text_or_empty("tool_version");
+  m.host = in.text_or_empty("host");
+}
+
+void write(json& out, const Busy& m) { out = {{"serving", m.serving}}; }
+void read(const JsonReader& in, Busy& m) { m.serving = in.text("serving"); }
+
+void write(json& out, const RunRequest& m) {
+  out = {{"spec", spec_to_json(m.spec)},
+         {"gid_families", m.gid_families},
+         {"active_mtu_bytes", m.active_mtu_bytes}};
+}
+void read(const JsonReader& in, RunRequest& m) {
+  m.spec = spec_from_json(in.object("spec"));
+  m.gid_families = texts(in, "gid_families");
+  m.active_mtu_bytes = in.integer<int>("active_mtu_bytes", 0, 65536);
+}
+
+json qps_to_json(const std::vector<QpAddress>& qps) {
+  json list = json::array();
+  for (const QpAddress& qp : qps) list.push_back({qp.qpn, qp.psn});
+  return list;
+}
+
+std::vector<QpAddress> qps_from_json(const JsonReader& in) {
+  constexpr std::uint32_t kMax24Bits = 0xffffff;  // QPN and PSN have 24 bits on the wire
+  std::vector<QpAddress> qps;
+  const std::string path = in.path_of("qps");
+  for (const json& item : in.array("qps", kMaxQps)) {
+    if (!item.is_array() || item.size() != 2) JsonReader::refuse(path, "is no list of [qpn, psn]");
+    qps.push_back({JsonReader::to_integer<std::uint32_t>(item[0], path, 0, kMax24Bits),
+                   JsonReader::to_integer<std::uint32_t>(item[1], path, 0, kMax24Bits)});
+  }
+  return qps;
+}
+
+json endpoint_to_json(const Endpoint& e) {
+  return {{"device", e.device},
+          {"kind", e.kind},
+          {"port", e.port},
+          {"lid", e.lid},
+          {"mtu_bytes", e.mtu_bytes},
+          {"gid_index", e.gid_index},
+          {"gid", e.gid},
+          {"gid_raw", e.gid_raw},
+          {"gid_family", e.gid_family},
+          {"gid_why", e.gid_why},
+          {"buffer", e.buffer},
+          {"cpu", e.cpu},
+          {"numa", e.numa},
+          {"address", e.address},
+          {"length", e.length},
+          {"rkey", e.rkey},
+          {"max_rd_atomic", e.max_rd_atomic},
+          {"cm_port", e.cm_port},
+          {"cm_address", e.cm_address},
+          {"qps", qps_to_json(e.qps)}};
+}
+
+Endpoint endpoint_from_json(const JsonReader& in) {
+  Endpoint e;
+  e.device = in.text("device");
+  e.kind = in.text("kind");
+  e.port = in.integer<int>("port", 0, 255);
+  e.lid = in.integer<int>("lid", 0, 65535);
+  e.mtu_bytes = in.integer<int>("mtu_bytes", 0, 65536);
+  e.gid_index = in.integer<int>("gid_index", -1, 65535);
+  e.gid = in.text("gid");
+  e.gid_raw = in.text("gid_raw");
+  const bool hex = e.gid_raw.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  if (!hex || (e.gid_raw.size() != 32 && !e.gid_raw.empty())) {
+    JsonReader::refuse(in.path_of("gid_raw"), "is not 32 hex digits");
+  }
+  e.gid_family = in.text("gid_family");
+  e.gid_why = in.text("gid_why");
+  e.buffer = in.text("buffer");
+  e.cpu = in.integer<int>("cpu", -1);
+  e.numa = in.integer<int>("numa", -1);
+  e.address = in.integer<std::uint64_t>("address");
+  e.length = in.integer<std::uint64_t>("length");
+  e.rkey = in.integer<std::uint32_t>("rkey");
+  e.max_rd_atomic = in.integer<int>("max_rd_atomic", 0, 65535);
+  e.cm_port = in.integer<int>("cm_port", 0, 65535);
+  e.cm_address = in.text("cm_address");
+  e.qps = qps_from_json(in);
+  return e;
+}
+
+void write(json& out, const Accept& m) { out = {{"endpoint", endpoint_to_json(m.endpoint)}}; }
+void read(const JsonReader& in, Accept& m) {
+  m.endpoint = endpoint_from_json(in.object("endpoint"));
+}
+void write(json& out, const Connect& m) { out = {{"endpoint", endpoint_to_json(m.endpoint)}}; }
+void read(const JsonReader& in, Connect& m) {
+  m.endpoint = endpoint_from_json(in.object("endpoint"));
+}
+
+template <typename T>  // Reject, Failure
+void write_refusal(json& out, const T& m) {
+  // A reason past what the reader takes would hide the failure it tells of.
+  const auto cut = [](const std::string& text) {
+    return text.substr(0, JsonReader::kMaxTextBytes / 4);
+  };
+  out = {{"exit_code", m.exit_code}, {"reason", cut(m.reason)}, {"hint", cut(m.hint)}};
+}
+template <typename T>
+void read_refusal(const JsonReader& in, T& m) {
+  m.exit_code = in.integer<int>("exit_code");
+  m.reason = in.text("reason");
+  m.hint = in.text_or_empty("hint");
+}
+void write(json& out, const Reject& m) { write_refusal(out, m); }
+void read(const JsonReader& in, Reject& m) { read_refusal(in, m); }
+void write(json& out, const Failure& m) { write_refusal(out, m); }
+void read(const JsonReader& in, Failure& m) { read_refusal(in, m); }
+
+void write(json& out, const Ping& m) { out = {{"token", m.token}}; }
+void read(const JsonReader& in, Ping& m) { m.token = in.integer<std::uint64_t>("token"); }
+void write(json& out, const Pong& m) { out = {{"token", m.token}, {"server_ns", m.server_ns}}; }
+void read(const JsonReader& in, Pong& m) {
+  m.token = in.integer<std::uint64_t>("token");
+  m.server_ns = in.number("server_ns");
+}
+
+void write(json& out, const Stop& m) { out = {{"messages", m.messages}}; }
+void read(const JsonReader& in, Stop& m) {
+  for (const json& item : in.array("messages", kMaxQps)) {
+    m.messages.push_back(
+        JsonReader::to_integer<std::uint64_t>(item, in.path_of("messages"), 0, ~0ull));
+  }
+}
+
+void write(json& out, const Done& m) {
+  json series = json::array();
+  for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
+  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}};
+}
+void read(const JsonReader& in, Done& m) {
+  m.messages = in.integer<std::uint64_t>("messages");
+  const std::string path = in.path_of("series");
+  for (const json& item : in.array("series", kMaxDoneSeries)) {
+    if (!item.is_array() || item.size() != 2) JsonReader::refuse(path, "is no list of [ns, bytes]");
+    m.series.emplace_back(JsonReader::to_number(item[0], path),
+                          JsonReader::to_integer<std::uint64_t>(item[1], path, 0, ~0ull));
+  }
+  m.warnings = texts(in, "warnings");
+}
+
+template <typename Empty>  // Turn, Ready, Start, Bye
+requires std::is_empty_v<Empty>
+void write(json& out, const Empty&) { out = json::object(); }
+template <typename Empty>
+requires std::is_empty_v<Empty>
+void read(const JsonReader&, Empty&) {}
+
+// Brackets outside of strings; cheap, and done before anything is built.
+bool nests_too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      else if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+template <std::size_t I = 0>
+Message decode_named(const std::string& type, const json& value) {
+  if constexpr (I == std::variant_size_v<Message>) {
+    JsonReader::refuse("type", fmt::format("'{}' is unknown", type.substr(0, 40)));
+  } else {
+    if (type != kTypeNames[I]) return decode_named<I + 1>(type, value);
+    std::variant_alternative_t<I, Message> message{};
+    read(JsonReader(value, type), message);
+    return message;
+  }
+}
+
+}  // namespace
+
+const char* type_name(const Message& message) { return kTypeNames[message.index()]; }
+
+std::string encode(const Message& message) {
+  json out;
+  std::visit([&](const auto& m) { write(out, m); }, message);
+  out["type"] = type_name(message);
+  // Names and reasons may hold bytes that are no UTF-8 (argv, sysfs).
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Message decode(std::string_view text) {
+  if (nests_too_deep(text)) throw peer_error("message not understood: it nests too deep");
+  const json value = json::parse(text.begin(), text.end(), nullptr, false);
+  if (value.is_discarded()) throw peer_error("message not understood: it is no JSON");
+  return decode_named(JsonReader(value, "message").text("type"), value);
+}
+
+}  // namespace gdrperf::proto

@@ -1,0 +1,234 @@
+#include "gdrperf/proto/channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gdrperf::proto {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+std::string frame(const std::string& text) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes += static_cast<char>((text.size() >> shift) & 0xff);
+  return bytes + text;
+}
+
+// A channel and the bare socket at its other end.
+struct Wire {
+  Wire() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    raw.reset(fds[1]);
+    channel.emplace(UniqueFd(fds[0]), "server far:1");
+  }
+  void put(std::string_view bytes) const {
+    ASSERT_EQ(::send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  std::optional<Channel> channel;
+  UniqueFd raw;
+};
+
+template <typename F>
+Error failure_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return Error(ExitCode::kOk, "");
+}
+
+TEST(Channel, CarriesMessagesBothWaysInOrder) {
+  auto [client, server] = local_channel_pair();
+  client.send(Busy{"a"});
+  client.send(Start{});
+  server.send(Pong{4, 2.5});
+  EXPECT_EQ(expect<Busy>(server, 1s).serving, "a");
+  expect<Start>(server, 1s);
+  EXPECT_EQ(expect<Pong>(client, 1s).server_ns, 2.5);
+  EXPECT_EQ(client.peer(), "server (local)");
+  EXPECT_EQ(server.peer(), "client (local)");
+}
+
+TEST(Channel, CarriesFramesLargerThanTheSocketBuffer) {
+  auto [client, server] = local_channel_pair();
+  Done done;
+  for (std::size_t i = 0; i < kMaxDoneSeries; ++i)
+    done.series.emplace_back(static_cast<double>(i), 1ull << 60);
+  std::thread sender([&, &client = client] { client.send(done); });
+  EXPECT_EQ(expect<Done>(server, 10s).series.size(), kMaxDoneSeries);
+  sender.join();
+}
+
+TEST(Channel, ReassemblesAFrameThatComesByteByByte) {
+  const Wire wire;
+  Channel channel(UniqueFd(::fcntl(wire.channel->fd(), F_DUPFD_CLOEXEC, 0)), "x");
+  const std::string bytes = frame(encode(Ping{7})) + frame(encode(Ping{8}));
+  std::vector<std::uint64_t> tokens;
+  for (const char byte : bytes) {
+    wire.put({&byte, 1});
+    if (const auto message = channel.try_receive())
+      tokens.push_back(std::get<Ping>(*message).token);
+  }
+  EXPECT_THAT(tokens, ::testing::ElementsAre(7, 8));
+  EXPECT_FALSE(channel.try_receive());
+}
+
+TEST(Channel, SeveralFramesInOneReadAreAllDelivered) {
+  Wire wire;
+  wire.put(frame(encode(Ping{1})) + frame(encode(Ping{2})) + frame(encode(Ping{3})));
+  wire.raw.reset();
+  for (std::uint64_t i = 1; i <= 3; ++i) EXPECT_EQ(expect<Ping>(*wire.channel, 1s).token, i);
+  EXPECT_THAT(failure_of([&] { wire.channel->receive(1s); }).what(),
+              HasSubstr("server far:1: closed the connection"));
+}
+
+TEST(Channel, RefusesGarbageAtOnce) {
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string("\xff\xff\xff\xff", 4)}) {
+    Wire wire;
+    wire.put(bytes);
+    const Error error = failure_of([&] { wire.channel->receive(10s); });
+    EXPECT_EQ(error.code(), ExitCode::kPeer);
+    EXPECT_THAT(error.what(), HasSubstr("server far:1: does not speak gdrperf's protocol"));
+  }
+  for (const std::string& text :
+       {std::string(), std::string("{\"type\":\"\xfe\"}"), std::string(100, '[')}) {
+    Wire wire;
+    wire.put(frame(text));
+    EXPECT_THAT(failure_of([&] { wire.channel->receive(10s); }).what(),
+                HasSubstr("server far:1: message not understood"));
+  }
+}
+
+TEST(Channel, NoticesHangUp) {
+  Wire wire;
+  EXPECT_FALSE(wire.channel->try_receive());
+  wire.put(std::string_view("\0\0", 2));
+  wire.raw.reset();
+  EXPECT_THAT(failure_of([&] { wire.channel->receive(Channel::kForever); }).what(),
+              HasSubstr("in the middle of a message"));
+  EXPECT_EQ(failure_of([&] { wire.channel->try_receive(); }).code(), ExitCode::kPeer);
+}
+
+TEST(Channel, WaitingWithoutLimitEndsWithThePeer) {
+  auto pair = local_channel_pair();
+  std::optional<Channel> server(std::move(pair.second));
+  std::thread closer([&] { server.reset(); });
+  EXPECT_THAT(failure_of([&] { pair.first.receive(Channel::kForever); }).what(),
+              HasSubstr("closed the connection"));
+  closer.join();
+}
+
+TEST(Channel, TimesOutEvenWhenBytesDribbleIn) {
+  Wire wire;
+  wire.put(std::string_view("\0\0\1\0abc", 7));
+  const auto start = steady_clock::now();
+  const Error error = failure_of([&] { wire.channel->receive(50ms); });
+  EXPECT_GE(steady_clock::now() - start, 50ms);
+  EXPECT_EQ(error.code(), ExitCode::kPeer);
+  EXPECT_THAT(error.what(), HasSubstr("no answer for 0.05 s"));
+}
+
+TEST(Channel, ABrokenPipeIsAnErrorNotASignal) {
+  Wire wire;
+  wire.raw.reset();
+  const Error error = failure_of([&] { wire.channel->send(Start{}); });
+  EXPECT_EQ(error.code(), ExitCode::kPeer);
+  EXPECT_THAT(error.what(), HasSubstr("closed the connection"));
+}
+
+TEST(Channel, SendTellsOfThePeersLastWords) {
+  Wire wire;
+  wire.put(frame(encode(Ping{1})) +
+           frame(encode(Failure{3, "ibv_reg_mr: no memory", "ulimit -l"})));
+  wire.raw.reset();
+  const Error error = failure_of([&] { wire.channel->send(Start{}); });
+  EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+  EXPECT_STREQ(error.what(), "server far:1: ibv_reg_mr: no memory");
+  EXPECT_EQ(error.hint(), "ulimit -l");
+}
+
+TEST(Channel, SendGivesUpOnAPeerThatDoesNotRead) {
+  Wire wire;
+  Done done;
+  done.series.assign(kMaxDoneSeries, {1.0, 1ull << 60});
+  const auto start = steady_clock::now();
+  const Error error = failure_of([&] { wire.channel->send(done); });
+  EXPECT_LT(steady_clock::now() - start, 7s);
+  EXPECT_THAT(error.what(), HasSubstr("took no message for 5 s"));
+}
+
+TEST(Expect, ThrowsWhatThePeerReports) {
+  auto [client, server] = local_channel_pair();
+  server.send(Reject{3, "no device 'x'", "gdrperf devices"});
+  Error error = failure_of([&, &client = client] { expect<Accept>(client, 1s); });
+  EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+  EXPECT_STREQ(error.what(), "server (local): no device 'x'");
+  EXPECT_EQ(error.hint(), "gdrperf devices");
+  // An exit code nobody knows becomes "the peer failed"; 0 is no failure's code.
+  for (const int code : {0, -3, 77, 1000}) {
+    server.send(Failure{code, "odd", ""});
+    EXPECT_EQ(failure_of([&, &client = client] { expect<Accept>(client, 1s); }).code(),
+              ExitCode::kPeer);
+  }
+  server.send(Ready{});
+  error = failure_of([&, &client = client] { expect<Accept>(client, 1s); });
+  EXPECT_STREQ(error.what(), "server (local): sent ready where accept was due");
+}
+
+TEST(Hello, BothEndsMayGoFirst) {
+  auto [client, server] = local_channel_pair();
+  std::thread other(
+      [&, &server = server] { EXPECT_EQ(exchange_hello(server, 5s).major, kProtocolMajor); });
+  const Hello hello = exchange_hello(client, 5s);
+  other.join();
+  EXPECT_FALSE(hello.tool_version.empty());
+  EXPECT_EQ(hello.minor, kProtocolMinor);
+}
+
+TEST(Hello, AnotherMajorVersionNamesBothOnBothEnds) {
+  auto [client, server] = local_channel_pair();
+  Hello future = own_hello();
+  future.major = 2;
+  future.tool_version = "9.9";
+  server.send(future);
+  const Error error = failure_of([&, &client = client] { exchange_hello(client, 1s); });
+  EXPECT_EQ(error.code(), ExitCode::kPeer);
+  EXPECT_THAT(error.what(), HasSubstr("gdrperf 9.9 (protocol 2.0)"));
+  EXPECT_THAT(error.what(), HasSubstr("gdrperf " + own_hello().tool_version + " (protocol 1.0)"));
+  EXPECT_FALSE(error.hint().empty());
+  // The other end has our version as well, although we gave up.
+  EXPECT_EQ(expect<Hello>(server, 1s).tool_version, own_hello().tool_version);
+}
+
+TEST(Hello, AnotherMinorVersionIsFine) {
+  auto [client, server] = local_channel_pair();
+  Hello later = own_hello();
+  later.minor = 41;
+  server.send(later);
+  EXPECT_EQ(exchange_hello(client, 1s).minor, 41);
+}
+
+TEST(Hello, SilenceAndStrangersAreErrors) {
+  auto [client, server] = local_channel_pair();
+  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 20ms); }).what(),
+              HasSubstr("no answer"));
+  server.send(Ready{});
+  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 1s); }).what(),
+              HasSubstr("hello was due"));
+}
+
+}  // namespace
+}  // namespace gdrperf::proto
