@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrperf/topo/relation.h"
+
+namespace gdrperf::topo {
+
+struct Nic {
+  std::string label;  ///< of the column: "NIC0", or "mlx5_0" with old drivers
+  std::string name;   ///< RDMA device: from the NIC legend, else the label
+};
+
+/// The matrix of `nvidia-smi topo -m`: devices in column order, cells and
+/// affinities as printed.
+struct Matrix {
+  /// One value for each GPU, "" where the cell is empty; nothing when the
+  /// driver does not print that column.
+  using Column = std::optional<std::vector<std::string>>;
+
+  std::vector<std::string> gpus;  ///< "GPU0", ...
+  std::vector<Nic> nics;
+  std::vector<std::vector<std::string>> gpu_gpu;  ///< [gpu][gpu]; "X" on the diagonal
+  std::vector<std::vector<std::string>> gpu_nic;  ///< [gpu][nic]: PIX PXB PHB NODE SYS SOC
+  std::vector<std::vector<std::string>> nic_nic;  ///< [nic][nic]; "" where no row says it
+  Column cpu_affinity;
+  Column numa_affinity;
+  Column gpu_numa_id;
+};
+
+/// Relation between a GPU ("GPU0") and a NIC, given by name or by label;
+/// nothing when the matrix does not know one of them.
+std::optional<Relation> pair_relation(const Matrix& matrix, std::string_view gpu,
+                                      std::string_view nic);
+
+/// Every pair of the matrix, with the keys of a result document's
+/// `topology.pairs`: "GPU0/mlx5_0".
+std::map<std::string, Relation> pair_relations(const Matrix& matrix);
+
+/// Where the relations of a result come from.
+struct Topology {
+  std::string source = "none";  ///< "nvidia-smi", "file" or "none"
+  std::optional<Matrix> matrix;
+  std::vector<std::string> warnings;  ///< why there is no matrix, where one was to be expected
+};
+
+/// The machine's topology: the file when `nvidia_smi_file` is not empty
+/// (throws Error as parse_nvidia_smi does), else what nvidia-smi prints here.
+/// A machine without nvidia-smi has source "none" and no warning; one where
+/// nvidia-smi fails or prints what cannot be understood has a warning. The
+/// relations computed from the PCI tree will join here as a further source.
+Topology load_topology(const std::string& nvidia_smi_file = {});
+
+}  // namespace gdrperf::topo

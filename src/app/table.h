@@ -1,0 +1,29 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace gdrperf::app {
+
+/// Left-aligned text columns, two blanks apart, for output people read.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+
+  /// A row; cells it does not have are empty.
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// A line of its own below the last row, not aligned with the columns.
+  void add_line(std::string text);
+  void print(std::ostream& out) const;
+
+ private:
+  struct Line {
+    std::size_t after;  ///< number of rows in front of it
+    std::string text;
+  };
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace gdrperf::app
