@@ -1,0 +1,34 @@
+# shellcheck shell=bash disable=SC2154  # shared with the scripts that source this
+# Configuring and compiling with meson, quiet when it works. Needs common.sh.
+
+build_log=$(mktemp "${TMPDIR:-/tmp}/gdrperf-build.XXXXXX")
+trap 'rm -f "$build_log"' EXIT
+
+# Runs a command with its output in a log, shown only when it fails.
+logged() {
+  if ! "$@" >"$build_log" 2>&1 </dev/null; then
+    tail -n 60 "$build_log" | sed 's/^/  | /' >&2
+    die "$kExitEnvironment" "this failed (its last lines stand above): $*"
+  fi
+}
+
+# configure_build FOLDER MESON_OPTION...: a folder that is configured already is left as it is.
+configure_build() {
+  local folder=$1
+  shift
+  if [ -f "$folder/build.ninja" ]; then return; fi
+  say "configuring $folder"
+  logged meson setup "$folder" "$@"
+}
+
+# On a terminal ninja shows its own progress line; otherwise one line says how long it took.
+compile_build() {
+  local folder=$1 begin=$SECONDS
+  if [ -t 2 ]; then
+    ninja -C "$folder" >&2 || die "$kExitEnvironment" "compiling $folder failed"
+  else
+    say "compiling $folder"
+    logged ninja -C "$folder"
+    say "compiled in $((SECONDS - begin)) s"
+  fi
+}
