@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gdrperf/proto/spec.h"
@@ -80,5 +80,11 @@ struct RunRecord {
   Measurement measured;
   std::vector<std::string> warnings;
 };
+
+/// How many of `samples` lie beyond the nearest-rank percentile: what a figure
+/// for it rests on (p99.9 of 1000 samples: 1).
+std::uint64_t samples_beyond(double percent, std::uint64_t samples);
+/// With fewer beyond it, a percentile is marked as resting on too few samples.
+inline constexpr std::uint64_t kEnoughBeyond = 10;
 
 }  // namespace gdrperf::report

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::report {
+
+/// The column names, with a newline. Units stand in the names: `_gbps` is Gb/s
+/// (1e9 bits per second), `_ns` nanoseconds, `_mpps` million messages per second.
+std::string csv_header();
+
+/// One run as one line (RFC 4180 quoting, but LF), with a newline; empty cells
+/// for what it did not measure. The series of batches is left out.
+std::string csv_line(const RunRecord& record);
+
+}  // namespace gdrperf::report

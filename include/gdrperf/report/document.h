@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gdrperf/report/environment.h"
+#include "gdrperf/report/record.h"
+#include "gdrperf/report/topology.h"
+
+namespace gdrperf::report {
+
+/// Value of a document's `schema` member; changes when old readers would break.
+inline constexpr char kSchemaName[] = "gdrperf-results/1";
+
+/// Which build was run, and how.
+struct Tool {
+  std::string version;
+  std::string git;
+  std::vector<std::string> argv;
+};
+/// This build.
+Tool this_tool(std::vector<std::string> argv);
+
+/// RFC 3339 in UTC, whole seconds: "2025-01-31T12:00:00Z".
+std::string rfc3339_utc(std::chrono::system_clock::time_point time);
+
+/// A result document in the making (results/schema.json describes it). Runs
+/// are turned into text as they are added, so writing it again after each of
+/// many runs costs little more than the bytes. Not thread-safe.
+///
+/// Rates are Gb/s (1e9 bits of payload per second) under keys that end in
+/// `_gbps`; what is not known, NaN and infinities are null; numbers have 7
+/// significant digits; invalid UTF-8 becomes U+FFFD.
+class Document {
+ public:
+  Document(Tool tool, std::string started) : tool_(std::move(tool)), started_(std::move(started)) {}
+
+  void set_client(Environment environment) { client_ = std::move(environment); }
+  void set_server(Environment environment) { server_ = std::move(environment); }
+  void set_topology(Topology topology) { topology_ = std::move(topology); }
+  /// Under `relations`, its relation, its test; in the order added. Throws
+  /// usage_error when the relation is none of the six.
+  void add(const RunRecord& record);
+  void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
+  std::size_t runs() const { return runs_; }
+
+  /// The document, with a newline at its end.
+  std::string to_json() const;
+
+  /// Replaces `path` by the document as write_file_atomic() does; "-" writes
+  /// it to standard output (call it once, then). Throws Error(kEnvironment).
+  void write(const std::string& path) const;
+
+ private:
+  Tool tool_;
+  std::string started_;
+  std::optional<Environment> client_;
+  std::optional<Environment> server_;
+  Topology topology_;
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> relations_;
+  std::vector<std::string> warnings_;
+  std::size_t runs_ = 0;
+};
+
+}  // namespace gdrperf::report

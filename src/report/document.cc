@@ -1,0 +1,137 @@
+#include "gdrperf/report/document.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <system_error>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/version.h"
+#include "environment_json.h"
+#include "json_text.h"
+#include "record_json.h"
+
+namespace gdrperf::report {
+namespace {
+
+/// Runs stand at this column: document, relations, relation, test, run.
+constexpr int kRunIndent = 8;
+
+/// Nearest first, as people read `nvidia-smi topo -m`; host memory last.
+constexpr const char* kRelations[] = {"PIX", "PXB", "PHB", "NODE", "SYS", "HOST"};
+
+Json topology_json(const Topology& topology) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json gpus = Json::array();
+  for (const TopologyGpu& gpu : topology.gpus) {
+    gpus.push_back({{"name", gpu.name},
+                    {"model", text_or_null(gpu.model)},
+                    {"pci_address", text_or_null(gpu.pci_address)},
+                    {"numa_node", or_null(gpu.numa_node)}});
+  }
+  Json nics = Json::array();
+  for (const TopologyNic& nic : topology.nics) {
+    nics.push_back({{"name", nic.name},
+                    {"pci_address", text_or_null(nic.pci_address)},
+                    {"netdev", text_or_null(nic.netdev)},
+                    {"numa_node", or_null(nic.numa_node)}});
+  }
+  Json pairs = Json::object();
+  for (const auto& [name, pair] : topology.pairs) {
+    Json hops = Json::array();
+    for (const TopologyHop& hop : pair.hops) {
+      hops.push_back({{"bdf", hop.bdf}, {"gen", or_null(hop.gen)}, {"width", or_null(hop.width)}});
+    }
+    pairs[name] = {{"relation", pair.relation},
+                   {"nvidia_smi", text_or_null(pair.nvidia_smi)},
+                   {"pci", text_or_null(pair.pci)},
+                   {"common_ancestor", text_or_null(pair.common_ancestor)},
+                   {"hops", std::move(hops)},
+                   {"acs_redirect", or_null(pair.acs_redirect)},
+                   {"ceiling_gbps", pair.ceiling_gbps ? number(*pair.ceiling_gbps) : Json(nullptr)}};
+  }
+  return {{"source", topology.source},
+          {"gpus", std::move(gpus)},
+          {"nics", std::move(nics)},
+          {"pairs", std::move(pairs)}};
+}
+
+void append_list(std::string& out, const std::vector<std::string>& runs) {
+  const char* separator = "";
+  for (const std::string& run : runs) {
+    out += separator;
+    out += "\n" + std::string(kRunIndent, ' ') + run;
+    separator = ",";
+  }
+}
+
+}  // namespace
+
+Tool this_tool(std::vector<std::string> argv) { return {tool_version(), tool_git(), std::move(argv)}; }
+
+std::string rfc3339_utc(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+void Document::add(const RunRecord& record) {
+  const auto known = [&](const char* relation) { return record.relation == relation; };
+  if (std::none_of(std::begin(kRelations), std::end(kRelations), known)) {
+    throw usage_error("no such relation: '" + record.relation + "'");
+  }
+  relations_[record.relation][to_string(record.spec.test)].push_back(
+      pretty(record_json(record), kRunIndent));
+  ++runs_;
+}
+
+std::string Document::to_json() const {
+  const auto host = [](const auto& value) { return value ? environment_json(*value) : Json(nullptr); };
+  const Json head = {
+      {"schema", kSchemaName},
+      {"tool", {{"version", tool_.version}, {"git", tool_.git}, {"argv", tool_.argv}}},
+      {"started", started_},
+      {"hosts", {{"client", host(client_)}, {"server", host(server_)}}},
+      {"topology", topology_json(topology_)}};
+  std::string out = "{";
+  for (const auto& [key, value] : head.items()) out += "\n  \"" + key + "\": " + pretty(value, 2) + ",";
+  out += "\n  \"relations\": {";
+  const char* relation_separator = "";
+  for (const char* relation : kRelations) {
+    const auto found = relations_.find(relation);
+    if (found == relations_.end()) continue;
+    out += std::string(relation_separator) + "\n    \"" + relation + "\": {";
+    relation_separator = ",";
+    const char* test_separator = "";
+    for (const Test test : all_tests()) {
+      const auto runs = found->second.find(to_string(test));
+      if (runs == found->second.end()) continue;
+      out += std::string(test_separator) + "\n      \"" + runs->first + "\": [";
+      test_separator = ",";
+      append_list(out, runs->second);
+      out += "\n      ]";
+    }
+    out += "\n    }";
+  }
+  out += relations_.empty() ? "},\n" : "\n  },\n";
+  out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";
+  return out;
+}
+
+void Document::write(const std::string& path) const {
+  const std::string text = to_json();
+  if (path != "-") return write_file_atomic(path, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(ExitCode::kEnvironment,
+                "cannot write standard output: " + std::generic_category().message(errno),
+                "free space there or name a file");
+  }
+}
+
+}  // namespace gdrperf::report

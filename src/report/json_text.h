@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace gdrperf::report {
+
+using Json = nlohmann::ordered_json;
+
+/// A measured number: 7 significant digits, far below what any measurement
+/// resolves; NaN and infinities are null.
+Json number(double value);
+
+/// null for "".
+Json text_or_null(const std::string& text);
+
+/// Two blanks per level, the first line not indented; arrays of plain values
+/// stay on one line, so that a series of batches does not fill the screen.
+/// Invalid UTF-8 becomes U+FFFD.
+std::string pretty(const Json& value, int indent);
+
+}  // namespace gdrperf::report

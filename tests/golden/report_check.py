@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""report_check.py PROGRAM SCHEMA GOLDEN_DIR
+
+Runs PROGRAM into a temporary folder, compares its files with the golden ones
+byte by byte, validates every document against SCHEMA, and makes sure that the
+schema refuses documents that are wrong in one place. UPDATE_GOLDEN=1 writes the
+golden files anew instead of comparing.
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    print("skipped: python3-jsonschema is not installed")
+    sys.exit(77)
+
+# File of the program -> golden file.
+GOLDEN = {
+    "all.json": "report_document.json",
+    "table.txt": "report_table.txt",
+    "table_gbits.txt": "report_table_gbits.txt",
+    "table_colour.txt": "report_table_colour.txt",
+    "runs.csv": "report_runs.csv",
+}
+
+# Objects whose keys are data; their values follow one schema.
+MAPS = {("relations",), ("topology", "pairs")}
+
+
+def is_map(path):
+    return path in MAPS or (len(path) == 2 and path[0] == "relations")
+
+
+def walk(value, path=()):
+    """Every value of a document with its path."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from walk(item, path + (key,))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from walk(item, path + (index,))
+
+
+def changed(document, path, change):
+    """A copy of the document in which change(parent, key) was applied at path."""
+    result = copy.deepcopy(document)
+    parent = result
+    for key in path[:-1]:
+        parent = parent[key]
+    change(parent, path[-1])
+    return result
+
+
+def setter(value):
+    return lambda parent, key: parent.__setitem__(key, value)
+
+
+def generic_mutations(document):
+    """Each key missing, each object with a key too many, each value of a wrong type or sign."""
+    for path, value in walk(document):
+        name = "/".join(map(str, path))
+        if isinstance(value, dict) and not is_map(path):
+            grown = copy.deepcopy(value)
+            grown["surplus"] = 1
+            if path:
+                yield name + ": surplus key", changed(document, path, setter(grown))
+            else:
+                yield "surplus key", grown
+        if not path:
+            continue
+        if isinstance(path[-1], str) and not is_map(path[:-1]):
+            yield name + ": missing", changed(document, path, lambda parent, key: parent.pop(key))
+        yield name + ": wrong type", changed(document, path, setter({"not": ["the", "type"]}))
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield name + ": negative", changed(document, path, setter(-1))
+            yield name + ": text", changed(document, path, setter(str(value)))
+
+
+def named_mutations(document):
+    run = ("relations", "HOST", "write_bw", 0)
+    lat = ("relations", "HOST", "write_lat", 0)
+    latency = document["relations"]["HOST"]["write_lat"][0]["latency"]
+    yield "newer schema", changed(document, ("schema",), setter("gdrperf-results/2"))
+    yield "local time", changed(document, ("started",), setter("2025-01-31T12:00:00+01:00"))
+    yield "unknown relation", changed(document, ("relations", "HOST"), lambda p, k: p.__setitem__("NVL", p.pop(k)))
+    yield "relation without tests", changed(document, ("relations", "HOST"), setter({}))
+    yield "test without runs", changed(document, run[:-1], setter([]))
+    yield "run under another test", changed(document, run + ("op",), setter("read_bw"))
+    yield "bandwidth with latency", changed(document, run + ("latency",), setter(latency))
+    yield "bandwidth without bw", changed(document, run + ("bw",), setter(None))
+    yield "latency without latency", changed(document, lat + ("latency",), setter(None))
+    yield "latency with message rate", changed(document, lat + ("msg_rate_mpps",), setter(1.0))
+    yield "unknown kind", changed(document, run + ("device_kind",), setter("fast"))
+    yield "size 0", changed(document, run + ("size_bytes",), setter(0))
+    yield "odd MTU", changed(document, run + ("mtu_bytes",), setter(1500))
+    yield "half an interval", changed(document, run + ("bw", "ci95_gbps"), setter([1.0]))
+    yield "interval with null", changed(document, run + ("bw", "ci95_gbps"), setter([1.0, None]))
+    yield "unknown stop", changed(document, run + ("stop",), setter("bored"))
+    yield "pair without NIC", changed(
+        document, ("topology", "pairs", "GPU0/mlx5_0"), lambda p, k: p.__setitem__("GPU0", p.pop(k)))
+
+
+def trimmed(document):
+    """One run of each metric is enough to be changed."""
+    result = copy.deepcopy(document)
+    host = result["relations"]["HOST"]
+    result["relations"]["HOST"] = {test: host[test][:1] for test in ("write_bw", "write_lat")}
+    return result
+
+
+def check_golden(produced, golden):
+    failures = 0
+    for source, name in GOLDEN.items():
+        path = os.path.join(golden, name)
+        with open(os.path.join(produced, source), "rb") as file:
+            got = file.read()
+        if os.environ.get("UPDATE_GOLDEN"):
+            with open(path, "wb") as file:
+                file.write(got)
+            continue
+        with open(path, "rb") as file:
+            want = file.read()
+        if got != want:
+            failures += 1
+            print(f"FAIL {name}: differs (UPDATE_GOLDEN=1 accepts the new one)")
+            subprocess.run(["diff", "-u", path, "-"], input=got, check=False)
+    return failures
+
+
+def reject_constant(text):
+    raise ValueError(f"{text} is no JSON")
+
+
+def main():
+    program, schema_path, golden = sys.argv[1:]
+    with open(schema_path, encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([program, folder], check=True)
+        failures += check_golden(folder, golden)
+        documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+        for name in documents:
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file, parse_constant=reject_constant)
+            for error in validator.iter_errors(document):
+                failures += 1
+                print(f"FAIL {name}: {error.json_path}: {error.message[:200]}")
+        # The command of the README, once, as people type it.
+        command = [sys.executable, "-W", "ignore", "-m", "jsonschema", "-i", os.path.join(folder, "all.json"), schema_path]
+        if subprocess.run(command, check=False).returncode != 0:
+            failures += 1
+            print("FAIL", *command)
+        with open(os.path.join(folder, "all.json"), encoding="utf-8") as file:
+            document = trimmed(json.load(file))
+    if not validator.is_valid(document):
+        failures += 1
+        print("FAIL: the document to change is not valid itself")
+    mutants = 0
+    for what, mutant in [*generic_mutations(document), *named_mutations(document)]:
+        mutants += 1
+        if validator.is_valid(mutant):
+            failures += 1
+            print(f"FAIL accepted: {what}")
+    print(f"{len(documents)} documents, {mutants} wrong ones, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

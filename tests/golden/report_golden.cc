@@ -1,0 +1,41 @@
+// report_golden DIR: every sample in every form, as files in DIR.
+
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "gdrperf/report/console.h"
+#include "gdrperf/report/csv.h"
+#include "report_samples.h"
+
+namespace {
+
+using namespace gdrperf::report;
+
+void write_table(const std::string& path, ConsoleOptions options) {
+  std::ofstream out(path);
+  ConsoleTable table(out, options);
+  for (const RunRecord& record : samples::sweep()) table.add(record);
+  table.add(samples::soft_roce_run());
+  table.add(samples::gpu_run());
+  table.add(samples::nan_run());
+  table.finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: report_golden DIR\n";
+    return 2;
+  }
+  const std::string folder = std::string(argv[1]) + "/";
+  for (const auto& [name, document] : samples::documents()) document.write(folder + name + ".json");
+  write_table(folder + "table.txt", {});
+  write_table(folder + "table_gbits.txt", {RateUnit::kGigabits, Colour::kOff});
+  write_table(folder + "table_colour.txt", {RateUnit::kGigabytes, Colour::kOn});
+  std::ofstream csv(folder + "runs.csv");
+  csv << csv_header();
+  for (const RunRecord& record : samples::sweep()) csv << csv_line(record);
+  csv << csv_line(samples::soft_roce_run()) << csv_line(samples::nan_run());
+}

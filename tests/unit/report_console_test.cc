@@ -1,0 +1,139 @@
+#include "gdrperf/report/console.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gdrperf/base/unique_fd.h"
+#include "gdrperf/report/progress.h"
+
+namespace gdrperf::report {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A terminal: what is written to `terminal` is read from `master`.
+struct Pty {
+  UniqueFd master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  UniqueFd terminal;
+  Pty() {
+    if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) return;
+    terminal.reset(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  std::string read() const {
+    char text[4096];
+    const ssize_t got = ::read(master.get(), text, sizeof text);
+    return std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+  }
+};
+
+RunRecord record_of_kind(const std::string& kind) {
+  RunRecord record;
+  record.device_kind = kind;
+  record.measured.bandwidth = Bandwidth{};
+  return record;
+}
+
+std::string table_of(const RunRecord& record) {
+  std::ostringstream out;
+  ConsoleTable table(out, {});
+  table.add(record);
+  table.finish();
+  return out.str();
+}
+
+TEST(ConsoleTable, OnlyHardwareGoesWithoutSayingSo) {
+  EXPECT_THAT(table_of(record_of_kind("hardware")), Not(HasSubstr("not of hardware")));
+  for (const char* kind : {"rxe", "software", "simulated", "unheard-of"}) {
+    EXPECT_THAT(table_of(record_of_kind(kind)), HasSubstr("not of hardware")) << kind;
+  }
+}
+
+TEST(ConsoleTable, OneHeadingForRowsThatShareIt) {
+  std::ostringstream out;
+  ConsoleTable table(out, {});
+  RunRecord record = record_of_kind("software");
+  table.add(record);
+  const std::string first = out.str();
+  record.spec.size_bytes = 4096;
+  record.spec.tx_depth = 7;
+  record.spec.cq_mod = 3;
+  table.add(record);
+  const std::string more = out.str().substr(first.size());
+  EXPECT_EQ(std::count(more.begin(), more.end(), '\n'), 1);
+  record.spec.qps = 2;
+  table.add(record);
+  EXPECT_THAT(out.str().substr(first.size() + more.size()), HasSubstr("2 QPs"));
+}
+
+TEST(Colour, TerminalsOnlyAndNotAgainstNoColor) {
+  const Pty pty;
+  if (!pty.terminal) GTEST_SKIP() << "no pseudo-terminals here";
+  ::unsetenv("NO_COLOR");
+  ::setenv("TERM", "xterm", 1);
+  EXPECT_EQ(colour_for(pty.terminal.get()), Colour::kOn);
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_EQ(colour_for(pty.terminal.get()), Colour::kOff);
+  ::setenv("NO_COLOR", "", 1);
+  EXPECT_EQ(colour_for(pty.terminal.get()), Colour::kOn);
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_EQ(colour_for(pty.terminal.get()), Colour::kOff);
+  ::setenv("TERM", "xterm", 1);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(colour_for(ends[1]), Colour::kOff);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST(Progress, LineSaysHowFarAndHowLong) {
+  EXPECT_EQ(progress_line(0, 138, "write_bw 2 B", seconds(3), 80), "[0/138] write_bw 2 B");
+  EXPECT_EQ(progress_line(69, 138, "write_bw 2 B", seconds(60), 80), "[69/138] write_bw 2 B, 60 s left");
+  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 80), "[1/138] write_bw 2 B, 5 min left");
+  EXPECT_EQ(progress_line(138, 138, "done", seconds(60), 80), "[138/138] done");
+  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 10), "[1/138] wr");
+}
+
+TEST(Progress, RewritesOneLineOfATerminal) {
+  const Pty pty;
+  if (!pty.terminal) GTEST_SKIP() << "no pseudo-terminals here";
+  ::setenv("TERM", "xterm", 1);
+  std::FILE* out = ::fdopen(::dup(pty.terminal.get()), "w");
+  ASSERT_NE(out, nullptr);
+  {
+    Progress progress(out, 2);
+    progress.update(0, "write_bw 2 B");
+    EXPECT_EQ(pty.read(), "\r\033[K[0/2] write_bw 2 B");
+    progress.clear();
+    EXPECT_EQ(pty.read(), "\r\033[K");
+    progress.clear();
+    progress.update(1, "x");
+    pty.read();
+  }
+  EXPECT_EQ(pty.read(), "\r\033[K");  // the destructor leaves a clean line
+  std::fclose(out);
+}
+
+TEST(Progress, IsSilentElsewhere) {
+  std::FILE* out = std::tmpfile();
+  ASSERT_NE(out, nullptr);
+  {
+    Progress progress(out, 2);
+    progress.update(1, "write_bw 2 B");
+  }
+  EXPECT_EQ(std::ftell(out), 0);
+  std::fclose(out);
+}
+
+}  // namespace
+}  // namespace gdrperf::report
