@@ -1,0 +1,67 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <span>
+
+#include "gdrperf/proto/messages.h"
+#include "gdrperf/verbs/device.h"
+#include "gdrperf/verbs/gid.h"
+
+namespace gdrperf::conn {
+
+enum class Side { kClient, kServer };
+
+/// What the QPs of a run have in common.
+struct QpSettings {
+  ibv_qp_init_attr init{};
+  int count = 1;
+  int access = 0;         ///< remote access rights, ibv_access_flags
+  int service_level = 0;
+  int traffic_class = 0;
+  int timeout = 14;
+  int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
+  int max_dest_rd_atomic = 1;
+};
+
+/// How the QPs of one end reach RTS. Calls come in this order: context(),
+/// prepare(), connect(), qps(), destroy_qps(). One thread.
+///
+/// The connector outlives PD, CQ and MR (they live on its context), and the QPs
+/// go before them: call destroy_qps() first when tearing down.
+class Connector {
+ public:
+  virtual ~Connector() = default;
+
+  /// The context that every other object of the run is made on.
+  virtual ibv_context* context() const = 0;
+
+  /// Makes what can be made before the peer is known and puts into `local` what
+  /// the peer needs: QPNs and PSNs, or where rdma_cm listens.
+  virtual void prepare(ibv_pd* pd, const QpSettings& settings, proto::Endpoint& local) = 0;
+
+  /// Brings all QPs to RTS; `mtu_bytes` is the path MTU both ends agreed on.
+  /// Throws Error within 10 s when the peer doesn't follow.
+  virtual void connect(const proto::Endpoint& local, const proto::Endpoint& remote) = 0;
+
+  /// In the order of the peer's: QP i talks to its QP i.
+  virtual std::span<ibv_qp* const> qps() const = 0;
+
+  virtual void destroy_qps() noexcept = 0;
+};
+
+/// Addresses travel over the control channel. `device` must outlive it.
+std::unique_ptr<Connector> make_exchange_connector(const verbs::Context& device);
+
+/// rdma_cm: the server listens on the address of `gid`, the client calls from
+/// its own. Throws Error(kEnvironment) where rdma_cm is not to be had or the
+/// GID carries no IP address.
+std::unique_ptr<Connector> make_rdma_cm_connector(Side side, const verbs::Context& device,
+                                                  const verbs::Gid& gid);
+
+/// 32 hex digits <-> raw GID; gid_from_hex throws peer_error on anything else.
+std::string gid_to_hex(const ibv_gid& gid);
+ibv_gid gid_from_hex(const std::string& hex);
+
+}  // namespace gdrperf::conn

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gdrperf::verbs {
+
+namespace detail {
+template <auto Destroy>
+struct Deleter {
+  template <typename T>
+  void operator()(T* object) const noexcept {
+    Destroy(object);
+  }
+};
+}  // namespace detail
+
+// Move-only owners of the verbs objects. Declare them in the order of
+// dependency (PD before MR before QP), so that they are destroyed in reverse.
+using Pd = std::unique_ptr<ibv_pd, detail::Deleter<&ibv_dealloc_pd>>;
+using CompletionChannel = std::unique_ptr<ibv_comp_channel, detail::Deleter<&ibv_destroy_comp_channel>>;
+using Cq = std::unique_ptr<ibv_cq, detail::Deleter<&ibv_destroy_cq>>;
+using Mr = std::unique_ptr<ibv_mr, detail::Deleter<&ibv_dereg_mr>>;
+using Qp = std::unique_ptr<ibv_qp, detail::Deleter<&ibv_destroy_qp>>;
+
+// Factories. Each throws Error(kEnvironment) with the device, the call, errno
+// in words and a hint. Not thread-safe per object, as the verbs themselves.
+
+Pd make_pd(ibv_context* context);
+/// The channel's descriptor is made non-blocking: wait with poll(2).
+CompletionChannel make_completion_channel(ibv_context* context);
+/// `entries` is cut to what the device can. `channel` may be null.
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel);
+/// `access` is a mask of ibv_access_flags. The hint explains memlock.
+Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access);
+
+/// Capacity of an RC QP.
+struct QpCapacity {
+  int send_wr = 1;
+  int recv_wr = 1;
+  int inline_bytes = 0;
+};
+
+/// A filled ibv_qp_init_attr for an RC QP with one SGE per work request and
+/// unsignalled sends by default.
+ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity);
+Qp make_rc_qp(ibv_pd* pd, const ibv_qp_init_attr& attr);
+
+/// Error of a failed QP creation, for those who create through rdma_cm.
+[[noreturn]] void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr);
+
+/// Where the other QP is and how it is reached.
+struct QpPath {
+  std::uint8_t port = 1;
+  std::uint8_t gid_index = 0;
+  bool global = true;            ///< use the GRH (always on RoCE)
+  ibv_gid remote_gid{};
+  std::uint16_t remote_lid = 0;
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t remote_psn = 0;  ///< first PSN the peer sends
+  std::uint32_t local_psn = 0;   ///< first PSN we send
+  int mtu_bytes = 1024;
+  int service_level = 0;
+  int traffic_class = 0;
+  int timeout = 14;              ///< 4.096 us * 2^n
+  int retry_count = 7;
+  int rnr_retry = 7;             ///< 7: without limit
+  int max_rd_atomic = 1;         ///< reads we keep outstanding
+  int max_dest_rd_atomic = 1;    ///< reads we serve at once
+};
+
+/// RESET -> INIT with the remote access rights of `access`.
+void to_init(ibv_qp* qp, int port, int access);
+/// INIT -> RTR -> RTS.
+void to_rts(ibv_qp* qp, const QpPath& path);
+
+/// 256..4096 as ibv_mtu; throws usage_error("-m ...") on anything else.
+ibv_mtu mtu_from_bytes(int bytes);
+
+/// "transport retry counter exceeded: the peer no longer answers": the
+/// completion status in words, with what it usually means.
+std::string describe(ibv_wc_status status);
+
+}  // namespace gdrperf::verbs

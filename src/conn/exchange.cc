@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/conn/connector.h"
+#include "gdrperf/verbs/resources.h"
+
+namespace gdrperf::conn {
+namespace {
+
+constexpr std::uint32_t kPsnMask = 0xffffff;
+
+class ExchangeConnector final : public Connector {
+ public:
+  explicit ExchangeConnector(const verbs::Context& device) : context_(device.get()) {}
+
+  ibv_context* context() const override { return context_; }
+
+  void prepare(ibv_pd* pd, const QpSettings& settings, proto::Endpoint& local) override {
+    settings_ = settings;
+    std::random_device random;
+    for (int i = 0; i < settings.count; ++i) {
+      owners_.push_back(verbs::make_rc_qp(pd, settings.init));
+      qps_.push_back(owners_.back().get());
+      verbs::to_init(qps_.back(), local.port, settings.access);
+      local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
+    }
+  }
+
+  void connect(const proto::Endpoint& local, const proto::Endpoint& remote) override {
+    if (remote.qps.size() != qps_.size()) {
+      throw peer_error(fmt::format("the peer offers {} QPs, this end has {}", remote.qps.size(), qps_.size()));
+    }
+    verbs::QpPath path;
+    path.port = static_cast<std::uint8_t>(local.port);
+    path.gid_index = static_cast<std::uint8_t>(local.gid_index);
+    path.remote_gid = gid_from_hex(remote.gid_raw);
+    path.remote_lid = static_cast<std::uint16_t>(remote.lid);
+    path.mtu_bytes = local.mtu_bytes;
+    path.service_level = settings_.service_level;
+    path.traffic_class = settings_.traffic_class;
+    path.timeout = settings_.timeout;
+    path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);
+    path.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
+    for (std::size_t i = 0; i < qps_.size(); ++i) {
+      path.remote_qpn = remote.qps[i].qpn;
+      path.remote_psn = remote.qps[i].psn & kPsnMask;
+      path.local_psn = local.qps[i].psn & kPsnMask;
+      verbs::to_rts(qps_[i], path);
+    }
+  }
+
+  std::span<ibv_qp* const> qps() const override { return qps_; }
+
+  void destroy_qps() noexcept override {
+    qps_.clear();
+    owners_.clear();
+  }
+
+ private:
+  ibv_context* context_;
+  QpSettings settings_;
+  std::vector<verbs::Qp> owners_;
+  std::vector<ibv_qp*> qps_;
+};
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::unique_ptr<Connector> make_exchange_connector(const verbs::Context& device) {
+  return std::make_unique<ExchangeConnector>(device);
+}
+
+std::string gid_to_hex(const ibv_gid& gid) {
+  std::string hex;
+  for (const std::uint8_t byte : gid.raw) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+ibv_gid gid_from_hex(const std::string& hex) {
+  ibv_gid gid{};
+  bool sound = hex.size() == 2 * sizeof gid.raw;
+  for (std::size_t i = 0; sound && i < sizeof gid.raw; ++i) {
+    const int high = hex_digit(hex[2 * i]);
+    const int low = hex_digit(hex[2 * i + 1]);
+    sound = high >= 0 && low >= 0;
+    gid.raw[i] = static_cast<std::uint8_t>(high << 4 | low);
+  }
+  if (!sound) throw peer_error(fmt::format("the peer's GID '{}' is not 32 hex digits", hex));
+  return gid;
+}
+
+}  // namespace gdrperf::conn

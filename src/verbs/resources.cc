@@ -1,0 +1,184 @@
+#include "gdrperf/verbs/resources.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::verbs {
+namespace {
+
+std::string device_name(ibv_context* context) { return ibv_get_device_name(context->device); }
+
+/// ibv_modify_qp returns errno itself; some providers return -1.
+int error_of(int result) { return result > 0 ? result : errno; }
+
+std::string memlock_hint(int error) {
+  if (error != ENOMEM && error != EPERM && error != EAGAIN) return {};
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) {
+    return "locked memory is not limited here: memory or the device's own limits ran out";
+  }
+  return fmt::format(
+      "locked memory is limited to {}: raise it with 'ulimit -l unlimited' (or "
+      "/etc/security/limits.conf, a container's --ulimit memlock=-1), or use smaller sizes",
+      format_size(limit.rlim_cur));
+}
+
+}  // namespace
+
+Pd make_pd(ibv_context* context) {
+  Pd pd(ibv_alloc_pd(context));
+  if (!pd) throw call_error("ibv_alloc_pd", errno, device_name(context));
+  return pd;
+}
+
+CompletionChannel make_completion_channel(ibv_context* context) {
+  CompletionChannel channel(ibv_create_comp_channel(context));
+  if (!channel) throw call_error("ibv_create_comp_channel", errno, device_name(context));
+  const int flags = ::fcntl(channel->fd, F_GETFL);
+  if (::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    throw call_error("fcntl(completion channel)", errno, device_name(context));
+  }
+  return channel;
+}
+
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel) {
+  ibv_device_attr attr{};
+  if (ibv_query_device(context, &attr) == 0 && attr.max_cqe > 0) entries = std::min(entries, attr.max_cqe);
+  Cq cq(ibv_create_cq(context, std::max(entries, 1), nullptr, channel, 0));
+  if (!cq) {
+    throw call_error(fmt::format("ibv_create_cq({} entries)", entries), errno, device_name(context),
+                     "fewer QPs (-q) or shallower queues (-t, -r) need a smaller completion queue");
+  }
+  return cq;
+}
+
+Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
+  Mr mr(ibv_reg_mr(pd, address, bytes, access));
+  if (!mr) {
+    const int error = errno;
+    throw call_error(fmt::format("ibv_reg_mr({})", format_size(bytes)), error, device_name(pd->context),
+                     memlock_hint(error));
+  }
+  return mr;
+}
+
+ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity) {
+  ibv_qp_init_attr attr{};
+  attr.send_cq = send_cq;
+  attr.recv_cq = recv_cq;
+  attr.qp_type = IBV_QPT_RC;
+  attr.sq_sig_all = 0;
+  attr.cap.max_send_wr = static_cast<std::uint32_t>(capacity.send_wr);
+  attr.cap.max_recv_wr = static_cast<std::uint32_t>(capacity.recv_wr);
+  attr.cap.max_send_sge = 1;
+  attr.cap.max_recv_sge = 1;
+  attr.cap.max_inline_data = static_cast<std::uint32_t>(capacity.inline_bytes);
+  return attr;
+}
+
+Qp make_rc_qp(ibv_pd* pd, const ibv_qp_init_attr& attr) {
+  ibv_qp_init_attr in_out = attr;
+  Qp qp(ibv_create_qp(pd, &in_out));
+  if (!qp) throw_qp_creation(device_name(pd->context), errno, attr);
+  return qp;
+}
+
+void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr) {
+  throw call_error(fmt::format("create RC QP (send queue {}, receive queue {}, inline {} B)",
+                               attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
+                   error, device,
+                   "the device may not take queues this deep (-t, -r), inline this large (-I) or so "
+                   "many QPs (-q); ibv_devinfo -v shows its limits");
+}
+
+void to_init(ibv_qp* qp, int port, int access) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = 0;
+  attr.port_num = static_cast<std::uint8_t>(port);
+  attr.qp_access_flags = static_cast<unsigned>(access);
+  const int result =
+      ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  if (result != 0) {
+    throw call_error("ibv_modify_qp(RESET to INIT)", error_of(result), device_name(qp->context));
+  }
+}
+
+void to_rts(ibv_qp* qp, const QpPath& path) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = mtu_from_bytes(path.mtu_bytes);
+  attr.dest_qp_num = path.remote_qpn;
+  attr.rq_psn = path.remote_psn;
+  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(path.max_dest_rd_atomic);
+  attr.min_rnr_timer = 12;  // 0.64 ms
+  attr.ah_attr.dlid = path.remote_lid;
+  attr.ah_attr.sl = static_cast<std::uint8_t>(path.service_level);
+  attr.ah_attr.port_num = path.port;
+  if (path.global) {
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.dgid = path.remote_gid;
+    attr.ah_attr.grh.sgid_index = path.gid_index;
+    attr.ah_attr.grh.hop_limit = 64;
+    attr.ah_attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  }
+  int result = ibv_modify_qp(qp, &attr,
+                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (result != 0) {
+    throw call_error("ibv_modify_qp(INIT to RTR)", error_of(result), device_name(qp->context),
+                     "the peer's GID may not be reachable from this one: compare the GIDs that "
+                     "'gdrperf devices' shows on both ends and choose with -x and --peer-gid-index");
+  }
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = static_cast<std::uint8_t>(path.timeout);
+  attr.retry_cnt = static_cast<std::uint8_t>(path.retry_count);
+  attr.rnr_retry = static_cast<std::uint8_t>(path.rnr_retry);
+  attr.sq_psn = path.local_psn;
+  attr.max_rd_atomic = static_cast<std::uint8_t>(path.max_rd_atomic);
+  result = ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                             IBV_QP_MAX_QP_RD_ATOMIC);
+  if (result != 0) {
+    throw call_error("ibv_modify_qp(RTR to RTS)", error_of(result), device_name(qp->context));
+  }
+}
+
+ibv_mtu mtu_from_bytes(int bytes) {
+  switch (bytes) {
+    case 256: return IBV_MTU_256;
+    case 512: return IBV_MTU_512;
+    case 1024: return IBV_MTU_1024;
+    case 2048: return IBV_MTU_2048;
+    case 4096: return IBV_MTU_4096;
+    default: throw usage_error(fmt::format("-m {}: the MTU is 256, 512, 1024, 2048 or 4096 bytes", bytes));
+  }
+}
+
+std::string describe(ibv_wc_status status) {
+  const char* meaning = nullptr;
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR: meaning = "the peer's NIC no longer answers (peer gone, link down, or a timeout, -u, that is too short)"; break;
+    case IBV_WC_RNR_RETRY_EXC_ERR: meaning = "the peer had no receive posted for too long"; break;
+    case IBV_WC_REM_ACCESS_ERR: meaning = "the peer's memory region refused the access (key, bounds or rights)"; break;
+    case IBV_WC_REM_INV_REQ_ERR: meaning = "the peer could not take the request (message longer than its receive, or operation not allowed)"; break;
+    case IBV_WC_REM_OP_ERR: meaning = "the peer failed to carry it out"; break;
+    case IBV_WC_LOC_PROT_ERR: meaning = "the local memory region does not cover the buffer"; break;
+    case IBV_WC_LOC_LEN_ERR: meaning = "a message was longer than the receive buffer or the device's limit"; break;
+    case IBV_WC_WR_FLUSH_ERR: meaning = "the QP had failed before"; break;
+    default: break;
+  }
+  return meaning ? fmt::format("{}: {}", ibv_wc_status_str(status), meaning) : ibv_wc_status_str(status);
+}
+
+}  // namespace gdrperf::verbs
