@@ -1,0 +1,90 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "gdrperf/stats/histogram.h"
+
+namespace gdrperf::engine {
+
+// The state that kernels work on: plain data, filled by the plan, owned by it.
+// A ring of work requests is an array of lists of `post_list` requests chained
+// by `next`; opcode, addresses, signalling and wr_id (the queue's index) are
+// built in.
+
+struct SendQueue {
+  ibv_qp* qp = nullptr;
+  ibv_send_wr* cursor = nullptr;  ///< next list to post
+  ibv_send_wr* begin = nullptr;
+  ibv_send_wr* end = nullptr;
+  std::uint32_t credit = 0;       ///< lists that may be posted now
+  std::uint64_t posted = 0;       ///< lists posted so far
+};
+
+struct RecvQueue {
+  ibv_qp* qp = nullptr;
+  ibv_recv_wr* cursor = nullptr;
+  ibv_recv_wr* begin = nullptr;
+  ibv_recv_wr* end = nullptr;
+  std::uint32_t consumed = 0;     ///< receives to post again, below `batch`
+};
+
+/// Where a kernel says what broke.
+struct Fault {
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  std::uint32_t vendor_error = 0;
+  int post_errno = 0;        ///< errno of a refused post
+  const char* call = "";     ///< "ibv_post_send", "ibv_poll_cq", ...
+};
+
+struct SendStream {
+  SendQueue* queues = nullptr;
+  std::uint32_t queue_count = 0;
+  ibv_cq* cq = nullptr;
+  std::uint32_t post_list = 1;
+  std::uint32_t depth_lists = 1;        ///< credit of an idle queue
+  std::uint32_t lists_per_signal = 1;
+  std::uint64_t completed = 0;          ///< messages, all queues
+};
+
+struct RecvStream {
+  RecvQueue* queues = nullptr;
+  std::uint32_t queue_count = 0;
+  ibv_cq* cq = nullptr;
+  std::uint32_t batch = 1;              ///< receives per ibv_post_recv
+  std::uint64_t received = 0;           ///< messages, all queues
+};
+
+struct PingPong {
+  ibv_qp* qp = nullptr;
+  ibv_send_wr* request = nullptr;       ///< unsignalled
+  ibv_send_wr* signalled = nullptr;     ///< the same, signalled
+  ibv_cq* send_cq = nullptr;
+  RecvQueue* recv = nullptr;            ///< one receive per ibv_post_recv
+  ibv_cq* recv_cq = nullptr;
+  std::uint8_t* outgoing_last = nullptr;  ///< last byte of the message sent
+  std::uint8_t* incoming_last = nullptr;  ///< last byte of the message awaited
+  std::uint8_t sequence = 0;            ///< value of the last byte of this round
+  std::uint32_t signal_every = 16;
+  std::uint32_t until_signal = 16;
+  bool signal_pending = false;          ///< one signalled send has not been reaped
+  bool in_flight = false;               ///< initiator: this round's message is out
+  std::uint64_t started_ticks = 0;      ///< of the round in flight
+  std::uint64_t rounds = 0;
+  stats::Histogram* histogram = nullptr;  ///< ticks per round (initiator)
+};
+
+/// The completion channel that kernels sleep on in event mode.
+struct Events {
+  ibv_comp_channel* channel = nullptr;
+};
+
+/// Why a kernel came back.
+enum class Outcome {
+  kReached,  ///< the goal
+  kIdle,     ///< nothing arrived for a while: look at the clock and the peer
+  kFailed,   ///< see Fault
+};
+
+}  // namespace gdrperf::engine

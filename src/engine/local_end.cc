@@ -1,0 +1,177 @@
+#include "local_end.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/cpu.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::engine {
+namespace {
+
+/// perftest's default for latency; enough for a cache line and a half of WQE.
+constexpr int kLatencyInlineBytes = 220;
+
+const char* gid_flag(conn::Side side) { return side == conn::Side::kClient ? "-x" : "--peer-gid-index"; }
+
+void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
+  ibv_port_attr attr{};
+  if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
+  const std::uint64_t limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
+  if (size_bytes > limit) {
+    throw usage_error(fmt::format("-s {}: {} takes messages up to {}", format_size(size_bytes),
+                                  device.context.name(), format_size(limit)));
+  }
+}
+
+}  // namespace
+
+OpenDevice open_device(const EndSpec& end) {
+  OpenDevice device{verbs::Context::open(end.device), {}, {}};
+  device.port = verbs::choose_port(device.context, end.port);
+  device.gids = verbs::gid_table(device.context, device.port.number);
+  return device;
+}
+
+verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::Side side,
+                            std::span<const std::string> peer_families) {
+  try {
+    return verbs::choose_gid(device.gids, end.gid_index, peer_families, gid_flag(side));
+  } catch (const Error& error) {
+    throw error.in(device.context.name());
+  }
+}
+
+int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes) {
+  const int active = peer_active_bytes > 0 ? std::min(port.active_mtu_bytes, peer_active_bytes)
+                                           : port.active_mtu_bytes;
+  if (requested_bytes == 0) return active;
+  verbs::mtu_from_bytes(requested_bytes);
+  if (requested_bytes > active) {
+    throw usage_error(fmt::format("-m {}: above the active MTU of {} bytes (this end {}, the other {})",
+                                  requested_bytes, active, port.active_mtu_bytes, peer_active_bytes),
+                      "leave -m out to use the largest that both ports carry");
+  }
+  return requested_bytes;
+}
+
+LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
+                   int mtu_bytes)
+    : side_(side), spec_(spec), device_(std::move(device)) {
+  check_message_size(device_, spec_.size_bytes);
+  connector_ = spec_.connector == Connector::kRdmaCm
+                   ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
+                   : conn::make_exchange_connector(device_.context);
+  const OpTraits& op = traits_of(spec_.test.operation);
+  const Layout layout = layout_of(spec_);
+  const std::uint64_t area = layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
+  pd_ = verbs::make_pd(connector_->context());
+  buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
+                             area * (initiates() && is_target() ? 2 : 1));
+  mr_ = buffer_->register_with(pd_.get(), (initiates() ? op.initiator_access : 0) |
+                                              (is_target() ? op.target_access : 0));
+  if (initiates()) initiator_area_ = buffer_->data();
+  if (is_target()) target_area_ = buffer_->data() + (initiates() ? area : 0);
+  fill_endpoint(gid, mtu_bytes);
+  make_queues();
+}
+
+LocalEnd::~LocalEnd() {
+  // QPs go before the CQs, MR and PD that they use.
+  if (connector_) connector_->destroy_qps();
+}
+
+bool LocalEnd::initiates() const {
+  if (side_ == conn::Side::kClient) return true;
+  if (spec_.direction == Direction::kBidirectional) return true;
+  return spec_.test.metric == Metric::kLatency &&
+         traits_of(spec_.test.operation).round_end != RoundEnd::kOwnCompletion;
+}
+
+bool LocalEnd::is_target() const {
+  if (side_ == conn::Side::kServer) return true;
+  if (spec_.direction == Direction::kBidirectional) return true;
+  return spec_.test.metric == Metric::kLatency &&
+         traits_of(spec_.test.operation).round_end != RoundEnd::kOwnCompletion;
+}
+
+void LocalEnd::make_queues() {
+  const OpTraits& op = traits_of(spec_.test.operation);
+  ibv_context* context = connector_->context();
+  if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
+  const bool receives = is_target() && op.consumes_receives;
+  const ReceiveShape receive = receive_shape(spec_);
+  send_cq_ = verbs::make_cq(context, spec_.qps * (spec_.tx_depth + 1), completion_channel_.get());
+  recv_cq_ = verbs::make_cq(context, receives ? spec_.qps * (receive.depth + 1) : 1, completion_channel_.get());
+  if (completion_channel_) {
+    ibv_req_notify_cq(send_cq_.get(), 0);
+    ibv_req_notify_cq(recv_cq_.get(), 0);
+  }
+  verbs::QpCapacity capacity;
+  capacity.send_wr = spec_.tx_depth;
+  capacity.recv_wr = receives ? receive.depth : 1;
+  conn::QpSettings settings;
+  settings.count = spec_.qps;
+  settings.access = is_target() ? op.qp_access : 0;
+  settings.service_level = spec_.service_level;
+  settings.traffic_class = spec_.traffic_class;
+  settings.timeout = spec_.qp_timeout;
+  settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
+  settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
+  settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
+  inline_bytes_ = choose_inline();
+  settings.init.cap.max_inline_data = static_cast<std::uint32_t>(inline_bytes_);
+  connector_->prepare(pd_.get(), settings, endpoint_);
+}
+
+/// What was asked for; by itself, the most that a QP here takes, latency only.
+int LocalEnd::choose_inline() {
+  if (!traits_of(spec_.test.operation).can_inline || !initiates()) return 0;
+  if (spec_.inline_bytes >= 0) return spec_.inline_bytes;
+  if (spec_.test.metric == Metric::kBandwidth) return 0;
+  verbs::QpCapacity capacity;
+  for (capacity.inline_bytes = kLatencyInlineBytes; capacity.inline_bytes > 16; capacity.inline_bytes /= 2) {
+    ibv_qp_init_attr attr = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
+    if (const verbs::Qp trial{ibv_create_qp(pd_.get(), &attr)}) return capacity.inline_bytes;
+  }
+  return 0;
+}
+
+void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
+  endpoint_.device = device_.context.name();
+  endpoint_.kind = verbs::to_string(device_.context.kind());
+  endpoint_.port = device_.port.number;
+  endpoint_.lid = device_.port.lid;
+  endpoint_.mtu_bytes = mtu_bytes;
+  endpoint_.gid_index = gid.gid.index;
+  endpoint_.gid = gid.gid.address;
+  endpoint_.gid_raw = conn::gid_to_hex(gid.gid.raw);
+  endpoint_.gid_family = verbs::family_name(gid.gid);
+  endpoint_.gid_why = gid.why;
+  endpoint_.buffer = buffer_->kind();
+  endpoint_.cpu = current_cpu();
+  endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
+  if (target_area_) {
+    endpoint_.address = reinterpret_cast<std::uintptr_t>(target_area_);
+    endpoint_.length = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
+    endpoint_.rkey = mr_->rkey;
+  }
+  endpoint_.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_rd_atom, 1, 255);
+}
+
+void LocalEnd::connect(const proto::Endpoint& remote) {
+  const std::uint64_t needed = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
+  if (initiates() && traits_of(spec_.test.operation).has_remote_address && remote.length < needed) {
+    throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
+                                 format_size(needed)));
+  }
+  connector_->connect(endpoint_, remote);
+  plan_ = std::make_unique<Plan>(PlanInput{spec_, connector_->qps(), send_cq_.get(), recv_cq_.get(),
+                                           initiator_area_, target_area_, mr_->lkey, inline_bytes_, remote});
+  plan_->post_receives();
+}
+
+}  // namespace gdrperf::engine

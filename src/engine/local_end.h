@@ -1,0 +1,84 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gdrperf/conn/connector.h"
+#include "gdrperf/engine/op_traits.h"
+#include "gdrperf/mem/buffer.h"
+#include "gdrperf/proto/messages.h"
+#include "gdrperf/proto/spec.h"
+#include "gdrperf/verbs/device.h"
+#include "gdrperf/verbs/gid.h"
+#include "gdrperf/verbs/resources.h"
+#include "plan.h"
+
+namespace gdrperf::engine {
+
+/// The device, port and GID table that one end will use: known before the peer
+/// has been asked anything.
+struct OpenDevice {
+  verbs::Context context;
+  verbs::PortInfo port;
+  std::vector<verbs::Gid> gids;
+};
+
+/// Opens what `end` names. Throws Error (unknown device, port not active).
+OpenDevice open_device(const EndSpec& end);
+
+/// Chooses our GID among the families the peer offers. InfiniBand ports without
+/// a matching table fall back on LIDs through the same call.
+verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::Side side,
+                            std::span<const std::string> peer_families);
+
+/// The path MTU to use: what was asked for, if both ports carry it, else the
+/// lesser of both active MTUs.
+int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes);
+
+/// Everything one end of a run owns, from the buffer to connected QPs. Lives on
+/// one thread.
+class LocalEnd {
+ public:
+  /// `spec` is resolved; `mtu_bytes` agreed. Makes all but the connection.
+  LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes);
+  ~LocalEnd();
+  LocalEnd(const LocalEnd&) = delete;
+  LocalEnd& operator=(const LocalEnd&) = delete;
+
+  /// What the peer has to know.
+  const proto::Endpoint& endpoint() const { return endpoint_; }
+  /// Largest message sent inline (0: none).
+  int inline_bytes() const { return inline_bytes_; }
+
+  /// Connects all QPs, builds the plan and posts the receives.
+  void connect(const proto::Endpoint& remote);
+
+  Plan& plan() { return *plan_; }
+  Events events() const { return {completion_channel_.get()}; }
+  const std::string& device() const { return device_.context.name(); }
+
+ private:
+  bool initiates() const;
+  bool is_target() const;
+  int choose_inline();
+  void make_queues();
+  void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
+
+  conn::Side side_;
+  TestSpec spec_;
+  OpenDevice device_;
+  std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
+  verbs::Pd pd_;
+  std::unique_ptr<mem::Buffer> buffer_;
+  verbs::Mr mr_;
+  verbs::CompletionChannel completion_channel_;
+  verbs::Cq send_cq_;
+  verbs::Cq recv_cq_;
+  int inline_bytes_ = 0;
+  std::byte* initiator_area_ = nullptr;
+  std::byte* target_area_ = nullptr;
+  proto::Endpoint endpoint_;
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "batches.h"
+#include "gdrperf/report/record.h"
+#include "streamer.h"
+
+namespace gdrperf::engine {
+
+/// What the initiating end saw of a bandwidth run; condense() makes figures of
+/// it, after the peer's share has come.
+struct BandwidthRun {
+  BatchSeries series;
+  double ramp_s = 0;          ///< filling the pipe, before the first batch
+  double first_batch_ns = 0;  ///< our clock at the start of the first batch
+  report::StopReason stop = report::StopReason::kPrecision;
+};
+
+/// Streams until the stop rule is met; nothing is drained. 10 ms per batch
+/// where the run is long enough for 30 of them.
+BandwidthRun stream_bandwidth(Streamer& streamer, const TestSpec& spec);
+
+/// Bytes the peer sent in a bidirectional run, and how far its clock is ahead.
+struct PeerBytes {
+  std::vector<std::pair<double, std::uint64_t>> series;
+  double clock_ahead_ns = 0;
+};
+
+/// Median of batches after the warm-up cut and all that goes with it. `peer`
+/// null for a one-way run.
+report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
+
+/// Round trips until the stop rule is met.
+report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec);
+
+/// This process's clock in ns since some fixed moment.
+double now_ns();
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,84 @@
+#include "peer.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/verbs/resources.h"
+
+namespace gdrperf::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kPollInterval{5};
+constexpr milliseconds kSlice{100};
+/// How long a failed work request waits for the peer's explanation.
+constexpr milliseconds kExplanation{500};
+constexpr std::chrono::seconds kStall{10};
+
+}  // namespace
+
+std::optional<proto::Message> Peer::poll() {
+  if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
+    throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
+  }
+  std::optional<proto::Message> message = channel_.try_receive();
+  if (message) {
+    failed_ = std::holds_alternative<proto::Failure>(*message) || std::holds_alternative<proto::Reject>(*message);
+    proto::throw_if_failure(channel_, *message);
+  }
+  return message;
+}
+
+std::optional<proto::Message> Peer::poll_now_and_then() {
+  const auto now = steady_clock::now();
+  if (now < next_poll_) return std::nullopt;
+  next_poll_ = now + kPollInterval;
+  return poll();
+}
+
+proto::Message Peer::wait(std::chrono::nanoseconds timeout, const char* awaited) {
+  const auto deadline = steady_clock::now() + timeout;
+  while (true) {
+    if (std::optional<proto::Message> message = poll()) return std::move(*message);
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    if (left.count() <= 0) {
+      throw peer_error(fmt::format("{}: no {} within {} s", channel_.peer(), awaited,
+                                   std::chrono::duration<double>(timeout).count()));
+    }
+    pollfd readable{channel_.fd(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(std::min(left, kSlice).count()));
+  }
+}
+
+void Peer::throw_fault(const Fault& fault, const std::string& device, const char* what) {
+  const auto deadline = steady_clock::now() + kExplanation;
+  // The peer's own words, or its silence, say more than our completion status.
+  while (steady_clock::now() < deadline) {
+    poll();
+    pollfd readable{channel_.fd(), POLLIN, 0};
+    ::poll(&readable, 1, 50);
+  }
+  if (fault.post_errno != 0) throw call_error(fault.call, fault.post_errno, device);
+  throw peer_error(fmt::format("{}: {} failed: {} (vendor error 0x{:x})", device, what,
+                               verbs::describe(fault.status), fault.vendor_error));
+}
+
+void StallWatch::check(std::uint64_t progress) {
+  const auto now = steady_clock::now();
+  if (progress != progress_) {
+    progress_ = progress;
+    since_ = now;
+  } else if (now - since_ > kStall) {
+    throw peer_error(fmt::format("{}: nothing completed for {} s, though both ends are up", device_, kStall.count()),
+                     "the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
+                     "devices'), the path MTU (-m) and flow control");
+  }
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "gdrperf/engine/streams.h"
+#include "gdrperf/proto/channel.h"
+
+namespace gdrperf::engine {
+
+/// The other end while a run is going on: what it says, and whether it is still
+/// there.
+class Peer {
+ public:
+  /// `cancelled` may be null; both outlive the Peer.
+  Peer(proto::Channel& channel, const std::atomic<bool>* cancelled) : channel_(channel), cancelled_(cancelled) {}
+
+  /// What has arrived, without waiting. Throws the peer's Failure, hang-up, or
+  /// the cancellation of this end.
+  std::optional<proto::Message> poll();
+
+  /// poll(), but at most every 5 ms: cheap enough for every idle moment.
+  std::optional<proto::Message> poll_now_and_then();
+
+  /// Waits; throws as poll() and on time-out, which names `awaited`.
+  proto::Message wait(std::chrono::nanoseconds timeout, const char* awaited);
+
+  /// wait() for one kind of message.
+  template <typename T>
+  T expect(std::chrono::nanoseconds timeout) {
+    proto::Message message = wait(timeout, proto::type_name(proto::Message(T{})));
+    if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
+    proto::throw_unexpected(channel_, proto::type_name(proto::Message(T{})), message);
+  }
+
+  void send(const proto::Message& message) { channel_.send(message); }
+
+  /// True once the peer has said itself that it failed: it need not be told.
+  bool failed() const { return failed_; }
+
+  /// Turns what a kernel met into an Error, or into the peer's own words where
+  /// those explain it (it hung up, it failed first). `device` and `what` ("RDMA
+  /// write") name what failed here.
+  [[noreturn]] void throw_fault(const Fault& fault, const std::string& device, const char* what);
+
+ private:
+  proto::Channel& channel_;
+  const std::atomic<bool>* cancelled_;
+  std::chrono::steady_clock::time_point next_poll_{};
+  bool failed_ = false;
+};
+
+/// Watches for a run that no longer moves: throws when `progress` has not
+/// changed for 10 s.
+class StallWatch {
+ public:
+  explicit StallWatch(const std::string& device) : device_(device) {}
+  void check(std::uint64_t progress);
+
+ private:
+  const std::string& device_;
+  std::uint64_t progress_ = ~std::uint64_t{0};
+  std::chrono::steady_clock::time_point since_{};
+};
+
+}  // namespace gdrperf::engine

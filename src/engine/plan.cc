@@ -1,0 +1,168 @@
+#include "plan.h"
+
+#include <algorithm>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/engine/op_traits.h"
+#include "kernels.h"
+
+namespace gdrperf::engine {
+namespace {
+
+ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(at);
+  piece.length = static_cast<std::uint32_t>(bytes);
+  piece.lkey = lkey;
+  return piece;
+}
+
+/// Work requests of one QP's ring: a multiple of cq_mod, so that signalling
+/// fits into it, with every slot used.
+std::size_t ring_length(const TestSpec& spec, const Layout& layout) {
+  const auto cq_mod = static_cast<std::size_t>(spec.cq_mod);
+  return (std::max<std::size_t>(layout.slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
+}
+
+}  // namespace
+
+ReceiveShape receive_shape(const TestSpec& resolved) {
+  ReceiveShape shape;
+  if (resolved.test.metric == Metric::kLatency) {
+    shape.depth = std::min(resolved.rx_depth, 64);
+  } else {
+    shape.batch = std::clamp(resolved.rx_depth / 4, 1, 16);
+    shape.depth = resolved.rx_depth / shape.batch * shape.batch;
+  }
+  return shape;
+}
+
+Plan::Plan(const PlanInput& input) {
+  const Layout layout = layout_of(input.spec);
+  if (input.initiator_area) build_sends(input, layout);
+  if (input.target_area && traits_of(input.spec.test.operation).consumes_receives) {
+    build_receives(input, layout);
+  }
+  if (input.spec.test.metric == Metric::kLatency && input.initiator_area) build_pingpong(input);
+}
+
+void Plan::build_sends(const PlanInput& input, const Layout& layout) {
+  const TestSpec& spec = input.spec;
+  const OpTraits& op = traits_of(spec.test.operation);
+  const bool latency = spec.test.metric == Metric::kLatency;
+  // Latency: one request unsignalled, the same once more signalled.
+  const std::size_t length = latency ? 2 : ring_length(spec, layout);
+  const auto post_list = static_cast<std::size_t>(latency ? 1 : spec.post_list);
+  const auto cq_mod = static_cast<std::size_t>(latency ? 2 : spec.cq_mod);
+  const std::size_t qp_count = input.qps.size();
+  send_requests_.resize(qp_count * length);
+  send_pieces_.resize(send_requests_.size());
+  send_queues_.resize(qp_count);
+  for (std::size_t q = 0; q < qp_count; ++q) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
+      ibv_sge& piece = send_pieces_[q * length + i];
+      piece = piece_of(input.initiator_area + offset, spec.size_bytes, input.lkey);
+      ibv_send_wr& request = send_requests_[q * length + i];
+      request = {};
+      request.wr_id = q;
+      request.sg_list = &piece;
+      request.num_sge = 1;
+      request.opcode = op.opcode;
+      if ((i + 1) % cq_mod == 0) request.send_flags |= IBV_SEND_SIGNALED;
+      if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
+        request.send_flags |= IBV_SEND_INLINE;
+      }
+      if (op.has_remote_address) {
+        request.wr.rdma.remote_addr = input.remote.address + offset;
+        request.wr.rdma.rkey = input.remote.rkey;
+      }
+      request.next = (i + 1) % post_list == 0 ? nullptr : &request + 1;
+    }
+    SendQueue& queue = send_queues_[q];
+    queue.qp = input.qps[q];
+    queue.begin = queue.cursor = send_requests_.data() + q * length;
+    queue.end = queue.begin + length;
+    queue.credit = static_cast<std::uint32_t>(spec.tx_depth) / static_cast<std::uint32_t>(post_list);
+  }
+  send.queues = send_queues_.data();
+  send.queue_count = static_cast<std::uint32_t>(qp_count);
+  send.cq = input.send_cq;
+  send.post_list = static_cast<std::uint32_t>(post_list);
+  send.depth_lists = send_queues_.front().credit;
+  send.lists_per_signal = static_cast<std::uint32_t>(cq_mod / post_list);
+}
+
+void Plan::build_receives(const PlanInput& input, const Layout& layout) {
+  const ReceiveShape shape = receive_shape(input.spec);
+  const auto depth = static_cast<std::size_t>(shape.depth);
+  const std::size_t qp_count = input.qps.size();
+  recv_requests_.resize(qp_count * depth);
+  recv_pieces_.resize(recv_requests_.size());
+  recv_queues_.resize(qp_count);
+  for (std::size_t q = 0; q < qp_count; ++q) {
+    for (std::size_t i = 0; i < depth; ++i) {
+      const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
+      ibv_sge& piece = recv_pieces_[q * depth + i];
+      piece = piece_of(input.target_area + offset, input.spec.size_bytes, input.lkey);
+      ibv_recv_wr& request = recv_requests_[q * depth + i];
+      request = {};
+      request.wr_id = q;
+      request.sg_list = &piece;
+      request.num_sge = 1;
+      const bool last = (i + 1) % static_cast<std::size_t>(shape.batch) == 0;
+      request.next = last ? nullptr : &request + 1;
+    }
+    RecvQueue& queue = recv_queues_[q];
+    queue.qp = input.qps[q];
+    queue.begin = queue.cursor = recv_requests_.data() + q * depth;
+    queue.end = queue.begin + depth;
+  }
+  recv.queues = recv_queues_.data();
+  recv.queue_count = static_cast<std::uint32_t>(qp_count);
+  recv.cq = input.recv_cq;
+  recv.batch = static_cast<std::uint32_t>(shape.batch);
+}
+
+void Plan::build_pingpong(const PlanInput& input) {
+  const TestSpec& spec = input.spec;
+  const OpTraits& op = traits_of(spec.test.operation);
+  pingpong.qp = input.qps.front();
+  pingpong.request = &send_requests_[0];
+  pingpong.signalled = &send_requests_[1];
+  pingpong.send_cq = input.send_cq;
+  pingpong.recv_cq = input.recv_cq;
+  if (!recv_queues_.empty()) pingpong.recv = recv_queues_.data();
+  pingpong.outgoing_last = reinterpret_cast<std::uint8_t*>(input.initiator_area) + spec.size_bytes - 1;
+  if (input.target_area) {
+    pingpong.incoming_last = reinterpret_cast<std::uint8_t*>(input.target_area) + spec.size_bytes - 1;
+  }
+  const bool every = op.round_end == RoundEnd::kOwnCompletion;
+  pingpong.signal_every = every ? 1 : static_cast<std::uint32_t>(std::clamp(spec.tx_depth / 2, 1, 16));
+  pingpong.until_signal = pingpong.signal_every;
+  pingpong.histogram = &histogram;
+}
+
+void Plan::post_receives() {
+  Fault fault;
+  for (RecvQueue& queue : recv_queues_) {
+    do {
+      if (!kernels::post_receives(queue, recv.batch, fault)) {
+        throw call_error("ibv_post_recv", fault.post_errno, ibv_get_device_name(queue.qp->context->device));
+      }
+    } while (queue.cursor != queue.begin);
+  }
+}
+
+std::vector<std::uint64_t> Plan::posted_messages() const {
+  std::vector<std::uint64_t> posted;
+  for (const SendQueue& queue : send_queues_) posted.push_back(queue.posted * send.post_list);
+  return posted;
+}
+
+bool Plan::idle() const {
+  return std::all_of(send_queues_.begin(), send_queues_.end(),
+                     [this](const SendQueue& queue) { return queue.credit == send.depth_lists; });
+}
+
+}  // namespace gdrperf::engine

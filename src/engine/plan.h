@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/engine/streams.h"
+#include "gdrperf/proto/messages.h"
+#include "gdrperf/proto/spec.h"
+
+namespace gdrperf::engine {
+
+/// What the work requests of one end refer to.
+struct PlanInput {
+  const TestSpec& spec;              ///< resolved
+  std::span<ibv_qp* const> qps;
+  ibv_cq* send_cq = nullptr;
+  ibv_cq* recv_cq = nullptr;
+  std::byte* initiator_area = nullptr;  ///< what we send from, or read into; null: we don't initiate
+  std::byte* target_area = nullptr;     ///< what the peer reaches; null: it doesn't initiate
+  std::uint32_t lkey = 0;
+  int inline_bytes = 0;
+  const proto::Endpoint& remote;
+};
+
+/// All work requests of one end, built before the run; owns them and the state
+/// of the kernels. Not movable: kernels hold pointers into it.
+class Plan {
+ public:
+  explicit Plan(const PlanInput& input);
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// Posts all receives; throws Error. Before the peer may send.
+  void post_receives();
+
+  bool sends() const { return send.queue_count != 0; }
+  bool receives() const { return recv.queue_count != 0; }
+  /// Messages posted by QP i so far.
+  std::vector<std::uint64_t> posted_messages() const;
+  /// True when every queue has all its credit: nothing is in flight.
+  bool idle() const;
+
+  SendStream send;
+  RecvStream recv;
+  PingPong pingpong;
+  stats::Histogram histogram;
+
+ private:
+  void build_sends(const PlanInput& input, const Layout& layout);
+  void build_receives(const PlanInput& input, const Layout& layout);
+  void build_pingpong(const PlanInput& input);
+
+  std::vector<ibv_send_wr> send_requests_;
+  std::vector<ibv_sge> send_pieces_;
+  std::vector<SendQueue> send_queues_;
+  std::vector<ibv_recv_wr> recv_requests_;
+  std::vector<ibv_sge> recv_pieces_;
+  std::vector<RecvQueue> recv_queues_;
+};
+
+/// Depth of the receive queues and how many receives are posted at once.
+struct ReceiveShape {
+  int depth = 1;
+  int batch = 1;
+};
+ReceiveShape receive_shape(const TestSpec& resolved);
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,47 @@
+#include "gdrperf/engine/resolve.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gdrperf::engine {
+namespace {
+
+constexpr std::uint64_t kInFlightBytes = 16u << 20;
+constexpr std::uint64_t kFootprintBytes = 4u << 20;
+constexpr std::uint64_t kMaxSlots = 65536;  // work requests built in advance per QP
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+TestSpec resolve(TestSpec spec) {
+  if (spec.tx_depth == 0) {
+    const std::uint64_t in_flight = kInFlightBytes / std::max<std::uint64_t>(spec.size_bytes, 1);
+    spec.tx_depth = static_cast<int>(std::clamp<std::uint64_t>(in_flight, 8, 128));
+    spec.tx_depth = std::max(spec.tx_depth, spec.post_list);
+  }
+  if (spec.cq_mod == 0) spec.cq_mod = spec.size_bytes <= 8192 ? std::clamp(spec.tx_depth / 8, 1, 64) : 1;
+  spec.cq_mod = static_cast<int>(round_up(static_cast<std::uint64_t>(std::min(spec.cq_mod, spec.tx_depth)),
+                                          static_cast<std::uint64_t>(spec.post_list)));
+  if (spec.cq_mod > spec.tx_depth) spec.cq_mod -= spec.post_list;
+  if (spec.footprint_bytes == 0) {
+    const std::uint64_t stride = round_up(spec.size_bytes, 64);
+    const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
+    const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(kFootprintBytes / stride, 1)));
+    spec.footprint_bytes = slots * stride;
+  }
+  if (spec.test.metric == Metric::kLatency) spec.footprint_bytes = round_up(spec.size_bytes, 64);
+  return spec;
+}
+
+Layout layout_of(const TestSpec& resolved) {
+  Layout layout;
+  layout.stride = round_up(std::max<std::uint64_t>(resolved.size_bytes, 1), 64);
+  const std::uint64_t wanted = std::max<std::uint64_t>(resolved.footprint_bytes / layout.stride, 1);
+  layout.slots = std::bit_floor(std::min(wanted, kMaxSlots));
+  // A footprint of more slots than that is reached with gaps between them.
+  layout.stride = std::max(layout.stride, resolved.footprint_bytes / layout.slots / 64 * 64);
+  return layout;
+}
+
+}  // namespace gdrperf::engine

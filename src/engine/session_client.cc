@@ -1,0 +1,137 @@
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "affinity.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/engine/session.h"
+#include "local_end.h"
+#include "measure.h"
+#include "peer.h"
+#include "session_common.h"
+
+namespace gdrperf::engine {
+namespace {
+
+using conn::Side;
+
+/// Our clock against the server's: of several exchanges the quickest.
+double clock_ahead_ns(Peer& peer) {
+  double ahead = 0;
+  double best_trip = std::numeric_limits<double>::infinity();
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const double sent = now_ns();
+    peer.send(proto::Ping{i});
+    const auto pong = peer.expect<proto::Pong>(kReplyTimeout);
+    const double trip = now_ns() - sent;
+    if (trip >= best_trip) continue;
+    best_trip = trip;
+    ahead = pong.server_ns - (sent + trip / 2);
+  }
+  return ahead;
+}
+
+/// Receives whatever still comes until the server's Done.
+proto::Done await_done(Streamer& streamer, Plan& plan, Peer& peer) {
+  if (!plan.receives()) return peer.expect<proto::Done>(kReplyTimeout);
+  const std::optional<proto::Message> message = streamer.receive_until(~std::uint64_t{0});
+  const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
+  if (!done) throw peer_error("the server ended the run without a summary");
+  if (auto early = streamer.receive_until(done->messages)) {
+    throw peer_error(fmt::format("the server sent '{}' after its summary", proto::type_name(*early)));
+  }
+  return *done;
+}
+
+void check_all_arrived(const TestSpec& spec, const std::vector<std::uint64_t>& sent, const proto::Done& done) {
+  if (!traits_of(spec.test.operation).consumes_receives || spec.direction == Direction::kBidirectional) return;
+  std::uint64_t total = 0;
+  for (const std::uint64_t messages : sent) total += messages;
+  if (done.messages != total) {
+    throw peer_error(fmt::format("{} messages were sent, the server received {}", total, done.messages));
+  }
+}
+
+report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
+  const bool bidirectional = spec.direction == Direction::kBidirectional;
+  PeerBytes peer_bytes;
+  if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
+  peer.send(proto::Start{});
+  Streamer streamer(Side::kClient, end, spec, peer);
+  if (spec.test.metric == Metric::kLatency) {
+    report::Measurement measured = bounce_latency(streamer, end.plan(), spec);
+    peer.send(proto::Stop{{streamer.rounds()}});
+    peer.expect<proto::Done>(kReplyTimeout);
+    return measured;
+  }
+  const BandwidthRun run = stream_bandwidth(streamer, spec);
+  streamer.drain();
+  const std::vector<std::uint64_t> sent = end.plan().posted_messages();
+  peer.send(proto::Stop{sent});
+  proto::Done done = await_done(streamer, end.plan(), peer);
+  check_all_arrived(spec, sent, done);
+  peer_bytes.series = std::move(done.series);
+  report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
+  for (std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
+  return measured;
+}
+
+/// The kind that a figure has to be labelled with: of both ends the one that is
+/// farther from a NIC.
+std::string less_real(const std::string& one, const std::string& other) {
+  for (const char* kind : {"simulated", "software", "rxe"}) {
+    if (one == kind || other == kind) return kind;
+  }
+  return one;
+}
+
+report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
+                            int inline_bytes) {
+  report::RunRecord record;
+  record.spec = spec;
+  record.spec.client.device = client.device;
+  record.spec.server.device = server.device;
+  record.spec.mtu_bytes = server.mtu_bytes;
+  record.spec.inline_bytes = inline_bytes;
+  record.client = end_record(client);
+  record.server = end_record(server);
+  record.device_kind = less_real(client.kind, server.kind);
+  return record;
+}
+
+report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given) {
+  const TestSpec spec = resolve(given);
+  mem::check_kind(spec.client.buffer, "--buffer");
+  const AffinityScope affinity(spec.client.cpu, "--cpu");
+  OpenDevice device = open_device(spec.client);
+  channel.send(proto::RunRequest{
+      spec, verbs::offered_families(device.gids, spec.client.gid_index), device.port.active_mtu_bytes});
+  const auto accepted = peer.expect<proto::Accept>(kSetupTimeout);
+
+  const std::vector<std::string> families{accepted.endpoint.gid_family};
+  const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
+  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes);
+  peer.send(proto::Connect{end.endpoint()});
+  end.connect(accepted.endpoint);
+  peer.expect<proto::Ready>(kSetupTimeout);
+
+  report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
+  record.measured = measure(end, spec, peer);
+  return record;
+}
+
+}  // namespace
+
+report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec) {
+  validate(spec);
+  Peer peer(channel, nullptr);
+  try {
+    return run(channel, peer, spec);
+  } catch (const Error& error) {
+    if (!peer.failed()) tell_failure(channel, error);
+    throw;
+  }
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,153 @@
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "affinity.h"
+#include "batches.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/engine/session.h"
+#include "local_end.h"
+#include "measure.h"
+#include "peer.h"
+#include "session_common.h"
+
+namespace gdrperf::engine {
+namespace {
+
+using conn::Side;
+
+/// Round trips or messages between two looks at the peer, at full speed some ms.
+constexpr std::uint64_t kChunk = 16384;
+/// A client that says nothing for so long while its connection is up is stuck.
+constexpr std::chrono::hours kLongestRun{24 * 30};
+
+proto::Stop stop_of(const proto::Message& message) {
+  if (const auto* stop = std::get_if<proto::Stop>(&message)) return *stop;
+  throw peer_error(fmt::format("the client sent '{}' where a stop was due", proto::type_name(message)));
+}
+
+/// A passive end: the client reads and writes our memory until it has enough.
+proto::Done sit(Peer& peer) {
+  stop_of(peer.wait(kLongestRun, "stop"));
+  return {};
+}
+
+std::uint64_t total_of(const proto::Stop& stop) {
+  return std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
+}
+
+void receive_all(Streamer& streamer, std::uint64_t total) {
+  if (auto message = streamer.receive_until(total)) {
+    throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
+  }
+}
+
+proto::Done receive(Streamer& streamer, Peer& peer) {
+  while (true) {
+    std::optional<proto::Message> message = streamer.receive_until(streamer.received() + kChunk);
+    if (!message) message = peer.poll_now_and_then();
+    if (!message) continue;
+    receive_all(streamer, total_of(stop_of(*message)));
+    return {streamer.received(), {}, {}};
+  }
+}
+
+proto::Done bounce(Streamer& streamer, Peer& peer) {
+  while (true) {
+    std::optional<proto::Message> message = streamer.bounce_until(streamer.rounds() + kChunk);
+    if (!message) message = peer.poll_now_and_then();
+    if (!message) continue;
+    stop_of(*message);
+    return {streamer.rounds(), {}, {}};
+  }
+}
+
+/// The other half of a bidirectional run: sends until told to stop, noting how
+/// far it was at which time.
+proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& spec) {
+  constexpr double kPointNs = 2e6;
+  ByteSeries series;
+  series.add(now_ns(), 0);
+  double last_ns = now_ns();
+  auto chunk = static_cast<std::uint64_t>(spec.cq_mod);
+  std::optional<proto::Message> message;
+  while (!message) {
+    message = streamer.send_until(streamer.sent() + chunk);
+    const double now = now_ns();
+    series.add(now, streamer.sent() * spec.size_bytes);
+    if (now - last_ns < kPointNs / 2) chunk *= 2;
+    if (now - last_ns > kPointNs * 2) chunk = std::max<std::uint64_t>(1, chunk / 2);
+    last_ns = now;
+    if (!message) message = peer.poll_now_and_then();
+  }
+  const proto::Stop stop = stop_of(*message);
+  streamer.drain();
+  if (plan.receives()) receive_all(streamer, total_of(stop));
+  const std::vector<std::uint64_t> sent = plan.posted_messages();
+  return {std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}), series.take(), {}};
+}
+
+proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
+  Streamer streamer(Side::kServer, end, spec, peer);
+  const OpTraits& op = traits_of(spec.test.operation);
+  if (spec.test.metric == Metric::kLatency) {
+    return op.round_end == RoundEnd::kOwnCompletion ? sit(peer) : bounce(streamer, peer);
+  }
+  if (spec.direction == Direction::kBidirectional) return stream(streamer, end.plan(), peer, spec);
+  return op.consumes_receives ? receive(streamer, peer) : sit(peer);
+}
+
+void await_start(Peer& peer) {
+  while (true) {
+    const proto::Message message = peer.wait(kSetupTimeout, "start");
+    if (std::holds_alternative<proto::Start>(message)) return;
+    const auto* ping = std::get_if<proto::Ping>(&message);
+    if (!ping) throw peer_error(fmt::format("the client sent '{}' instead of start", proto::type_name(message)));
+    peer.send(proto::Pong{ping->token, now_ns()});
+  }
+}
+
+struct Prepared {
+  TestSpec spec;
+  std::unique_ptr<LocalEnd> end;
+};
+
+Prepared prepare(const proto::RunRequest& request) {
+  validate(request.spec);
+  Prepared prepared{resolve(request.spec), nullptr};
+  mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
+  OpenDevice device = open_device(prepared.spec.server);
+  const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
+  const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
+  prepared.end = std::make_unique<LocalEnd>(Side::kServer, prepared.spec, std::move(device), gid, mtu);
+  return prepared;
+}
+
+}  // namespace
+
+void serve_run(proto::Channel& channel, const proto::RunRequest& request, const std::atomic<bool>& cancelled) {
+  Peer peer(channel, &cancelled);
+  Prepared prepared;
+  std::optional<AffinityScope> affinity;
+  try {
+    affinity.emplace(request.spec.server.cpu, "--peer-cpu");
+    prepared = prepare(request);
+  } catch (const Error& error) {
+    channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
+    throw;
+  }
+  try {
+    peer.send(proto::Accept{prepared.end->endpoint()});
+    const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
+    prepared.end->connect(connect.endpoint);
+    peer.send(proto::Ready{});
+    await_start(peer);
+    peer.send(serve(*prepared.end, prepared.spec, peer));
+  } catch (const Error& error) {
+    if (!peer.failed()) tell_failure(channel, error);
+    throw;
+  }
+}
+
+}  // namespace gdrperf::engine

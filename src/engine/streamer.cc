@@ -1,0 +1,114 @@
+#include "streamer.h"
+
+#include "kernels.h"
+
+namespace gdrperf::engine {
+namespace {
+
+template <class Completion>
+Outcome send_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
+  return kernels::stream_send<Completion>(plan.send, events, goal, fault);
+}
+
+template <class Completion>
+Outcome duplex_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
+  return kernels::stream_duplex<Completion>(plan.send, plan.recv, events, goal, fault);
+}
+
+template <class Completion>
+Outcome recv_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
+  return kernels::stream_recv<Completion>(plan.recv, events, goal, fault);
+}
+
+template <class WaitPolicy, kernels::Role kRole>
+Outcome pingpong_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
+  return kernels::pingpong<WaitPolicy, kRole>(plan.pingpong, events, Clock::get(), goal, fault);
+}
+
+template <class Completion, kernels::Role kRole>
+Kernels::Function choose_pingpong(RoundEnd round_end) {
+  switch (round_end) {
+    case RoundEnd::kReceive: return pingpong_kernel<kernels::WaitReceive<Completion>, kRole>;
+    case RoundEnd::kOwnCompletion: return pingpong_kernel<kernels::WaitOwnCompletion<Completion>, kRole>;
+    case RoundEnd::kMemory: break;
+  }
+  return pingpong_kernel<kernels::WaitMemory, kRole>;
+}
+
+template <class Completion>
+Kernels choose(const TestSpec& spec, conn::Side side) {
+  const OpTraits& op = traits_of(spec.test.operation);
+  const bool duplex = spec.direction == Direction::kBidirectional && op.consumes_receives;
+  Kernels chosen;
+  chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;
+  chosen.recv = recv_kernel<Completion>;
+  chosen.pingpong = side == conn::Side::kClient
+                        ? choose_pingpong<Completion, kernels::Role::kInitiator>(op.round_end)
+                        : choose_pingpong<Completion, kernels::Role::kResponder>(op.round_end);
+  return chosen;
+}
+
+}  // namespace
+
+Kernels choose_kernels(const TestSpec& spec, conn::Side side) {
+  return spec.wait == Wait::kEvent ? choose<kernels::EventCompletion>(spec, side)
+                                   : choose<kernels::PollCompletion>(spec, side);
+}
+
+const char* work_name(Operation operation) {
+  switch (operation) {
+    case Operation::kSend: return "send";
+    case Operation::kRead: return "RDMA read";
+    case Operation::kWrite: break;
+  }
+  return "RDMA write";
+}
+
+Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
+    : plan_(end.plan()),
+      events_(end.events()),
+      peer_(peer),
+      kernels_(choose_kernels(spec, side)),
+      device_(end.device()),
+      what_(work_name(spec.test.operation)) {}
+
+std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::uint64_t goal,
+                                                const std::uint64_t& progress) {
+  StallWatch stall(device_);
+  Fault fault;
+  while (true) {
+    switch (kernel(plan_, events_, goal, fault)) {
+      case Outcome::kReached: return std::nullopt;
+      case Outcome::kFailed: peer_.throw_fault(fault, device_, what_);
+      case Outcome::kIdle: break;
+    }
+    if (std::optional<proto::Message> message = peer_.poll_now_and_then()) return message;
+    stall.check(progress);
+  }
+}
+
+void Streamer::drain() {
+  StallWatch stall(device_);
+  Fault fault;
+  while (!plan_.idle()) {
+    const std::uint32_t group = plan_.send.lists_per_signal;
+    for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) {
+      SendQueue& queue = plan_.send.queues[q];
+      // Only a whole group of lists ends in a signalled request.
+      const auto rest = static_cast<std::uint32_t>(queue.posted % group);
+      if (rest == 0 || queue.credit < group - rest) continue;
+      const std::uint32_t kept = queue.credit - (group - rest);
+      queue.credit = group - rest;
+      if (!kernels::post_credit(queue, plan_.send.post_list, fault)) peer_.throw_fault(fault, device_, what_);
+      queue.credit = kept;
+    }
+    if (plan_.receives() && kernels::reap_receives(plan_.recv, fault) < 0) {
+      peer_.throw_fault(fault, device_, "receive");
+    }
+    if (kernels::reap_sends(plan_.send, fault) < 0) peer_.throw_fault(fault, device_, what_);
+    peer_.poll_now_and_then();
+    stall.check(plan_.send.completed);
+  }
+}
+
+}  // namespace gdrperf::engine
