@@ -7,9 +7,9 @@
 
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <sched.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/engine/streams.h"
@@ -18,22 +18,41 @@ namespace gdrperf::engine::kernels {
 
 /// Completions taken per ibv_poll_cq.
 inline constexpr int kPollBatch = 16;
-/// Empty polls before a kernel returns kIdle: about 0.1 ms.
-inline constexpr std::uint32_t kPatience = 4096;
+/// Empty polls (or looks at memory) before a kernel returns kIdle: about 0.1 ms.
+inline constexpr std::uint32_t kEmptyPolls = 4096;
+inline constexpr std::uint32_t kEmptyLooks = 65536;
+/// The same where somebody else needs this CPU to get the message here.
+inline constexpr std::uint32_t kEmptyPollsYielding = 64;
 /// Sleep in event mode before a kernel returns kIdle.
 inline constexpr int kEventWaitMs = 20;
 
-/// Completion policies: what to do when a CQ had nothing.
+// Completion policies: for how long to look, and what to do then. wait() is true
+// when something came and the CQs are worth polling again.
+
+/// Keeps the CPU to itself.
 struct PollCompletion {
-  static constexpr std::uint32_t kEmptyPolls = kPatience;
+  static constexpr std::uint32_t kPolls = kEmptyPolls;
+  static constexpr std::uint32_t kLooks = kEmptyLooks;
   static bool wait(Events&, ibv_cq*, ibv_cq*) noexcept { return false; }
+};
+
+/// Offers the CPU to the kernel's threads (Soft-RoCE) or to the other end on
+/// the only CPU there is: without it each message waits for a scheduler tick
+/// (4 ms instead of 36 us a round, seen on rxe with two CPUs).
+struct YieldCompletion {
+  static constexpr std::uint32_t kPolls = kEmptyPollsYielding;
+  static constexpr std::uint32_t kLooks = kEmptyPollsYielding;
+  static bool wait(Events&, ibv_cq*, ibv_cq*) noexcept {
+    ::sched_yield();
+    return false;
+  }
 };
 
 /// Sleeps until the channel has an event, then arms the CQs anew. They are
 /// armed before the first call (LocalEnd), so that nothing is slept through.
 struct EventCompletion {
-  static constexpr std::uint32_t kEmptyPolls = 2;
-  /// True when an event came and the CQs are worth polling again.
+  static constexpr std::uint32_t kPolls = 2;
+  static constexpr std::uint32_t kLooks = kEmptyLooks;
   static bool wait(Events& events, ibv_cq* one, ibv_cq* other) noexcept {
     ibv_cq* cq = nullptr;
     void* context = nullptr;
@@ -140,20 +159,20 @@ inline int reap_receives(RecvStream& stream, Fault& fault) noexcept {
 template <class Completion>
 Outcome stream_send(SendStream& stream, Events& events, std::uint64_t goal, Fault& fault) noexcept {
   SendQueue* const queues_end = stream.queues + stream.queue_count;
-  std::uint32_t patience = Completion::kEmptyPolls;
+  std::uint32_t patience = Completion::kPolls;
   while (stream.completed < goal) {
     for (SendQueue* queue = stream.queues; queue != queues_end; ++queue) {
       if (!post_credit(*queue, stream.post_list, fault)) return Outcome::kFailed;
     }
     const int count = reap_sends(stream, fault);
     if (count > 0) {
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
       continue;
     }
     if (count < 0) return Outcome::kFailed;
     if (--patience == 0) {
       if (!Completion::wait(events, stream.cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
     }
   }
   return Outcome::kReached;
@@ -162,17 +181,17 @@ Outcome stream_send(SendStream& stream, Events& events, std::uint64_t goal, Faul
 /// Receives until `goal` messages in all have arrived.
 template <class Completion>
 Outcome stream_recv(RecvStream& stream, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  std::uint32_t patience = Completion::kEmptyPolls;
+  std::uint32_t patience = Completion::kPolls;
   while (stream.received < goal) {
     const int count = reap_receives(stream, fault);
     if (count > 0) {
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
       continue;
     }
     if (count < 0) return Outcome::kFailed;
     if (--patience == 0) {
       if (!Completion::wait(events, stream.cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
     }
   }
   return Outcome::kReached;
@@ -183,7 +202,7 @@ Outcome stream_recv(RecvStream& stream, Events& events, std::uint64_t goal, Faul
 template <class Completion>
 Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint64_t goal, Fault& fault) noexcept {
   SendQueue* const queues_end = out.queues + out.queue_count;
-  std::uint32_t patience = Completion::kEmptyPolls;
+  std::uint32_t patience = Completion::kPolls;
   while (out.completed < goal) {
     for (SendQueue* queue = out.queues; queue != queues_end; ++queue) {
       if (!post_credit(*queue, out.post_list, fault)) return Outcome::kFailed;
@@ -193,26 +212,28 @@ Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint
     const int sent = reap_sends(out, fault);
     if (sent < 0) return Outcome::kFailed;
     if (sent + received > 0) {
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
     } else if (--patience == 0) {
       if (!Completion::wait(events, out.cq, in.cq)) return Outcome::kIdle;
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
     }
   }
   return Outcome::kReached;
 }
 
 // What ends a round. arrived(): kReached once the message of this round is
-// here, kIdle after `kPatience` empty looks.
+// here, kIdle when nothing came for a while.
 
 /// A write lands in memory: its last byte takes the round's sequence number
 /// (bytes of one message become visible in address order at the latest with
 /// the last one on all NICs in use; the InfiniBand specification promises it
 /// only with a completion, perftest relies on it as well).
+template <class Completion>
 struct WaitMemory {
-  static Outcome arrived(PingPong& p, Events&, Fault& fault) noexcept {
+  static constexpr bool kTouchesMemory = true;
+  static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const std::uint8_t expected = p.sequence;
-    for (std::uint32_t i = 0; i < kPatience; ++i) {
+    for (std::uint32_t i = 0; i < Completion::kLooks; ++i) {
       if (__atomic_load_n(p.incoming_last, __ATOMIC_ACQUIRE) == expected) return Outcome::kReached;
     }
     // A dead peer shows only on our own sends.
@@ -223,6 +244,7 @@ struct WaitMemory {
       return Outcome::kFailed;
     }
     if (count > 0) p.signal_pending = false;
+    Completion::wait(events, nullptr, nullptr);
     return Outcome::kIdle;
   }
 };
@@ -230,7 +252,7 @@ struct WaitMemory {
 template <class Completion>
 Outcome await_completion(ibv_cq* cq, Events& events, Fault& fault, const char* call) noexcept {
   ibv_wc wc;
-  for (std::uint32_t patience = Completion::kEmptyPolls;;) {
+  for (std::uint32_t patience = Completion::kPolls;;) {
     const int count = ibv_poll_cq(cq, 1, &wc);
     if (count > 0) {
       if (wc.status == IBV_WC_SUCCESS) return Outcome::kReached;
@@ -243,13 +265,14 @@ Outcome await_completion(ibv_cq* cq, Events& events, Fault& fault, const char* c
     }
     if (--patience == 0) {
       if (!Completion::wait(events, cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kEmptyPolls;
+      patience = Completion::kPolls;
     }
   }
 }
 
 template <class Completion>
 struct WaitReceive {
+  static constexpr bool kTouchesMemory = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const Outcome outcome = await_completion<Completion>(p.recv_cq, events, fault, "receive completion");
     if (outcome == Outcome::kReached && !post_receives(*p.recv, 1, fault)) return Outcome::kFailed;
@@ -259,6 +282,7 @@ struct WaitReceive {
 
 template <class Completion>
 struct WaitOwnCompletion {
+  static constexpr bool kTouchesMemory = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const Outcome outcome = await_completion<Completion>(p.send_cq, events, fault, "read completion");
     if (outcome == Outcome::kReached) p.signal_pending = false;
@@ -294,14 +318,12 @@ enum class Role { kInitiator, kResponder };
 template <class WaitPolicy, Role kRole>
 Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t goal, Fault& fault) noexcept {
   constexpr bool kCounts = kRole == Role::kInitiator;
-  // A read signals every request: its own completion ends the round.
-  constexpr bool kTouchesMemory = std::is_same_v<WaitPolicy, WaitMemory>;
   if (kCounts && !p.in_flight) p.started_ticks = clock.ticks();
   while (p.rounds < goal) {
     if constexpr (kCounts) {
       if (!p.in_flight) {
         ++p.sequence;
-        if constexpr (kTouchesMemory) *p.outgoing_last = p.sequence;
+        if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
         if (!post_round(p, fault)) return Outcome::kFailed;
         p.in_flight = true;
       }
@@ -317,7 +339,7 @@ Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t 
       p.histogram->record(now - p.started_ticks);
       p.started_ticks = now;
     } else {
-      if constexpr (kTouchesMemory) *p.outgoing_last = p.sequence;
+      if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
       if (!post_round(p, fault)) return Outcome::kFailed;
     }
     ++p.rounds;

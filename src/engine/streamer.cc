@@ -1,5 +1,6 @@
 #include "streamer.h"
 
+#include "gdrperf/base/cpu.h"
 #include "kernels.h"
 
 namespace gdrperf::engine {
@@ -32,7 +33,7 @@ Kernels::Function choose_pingpong(RoundEnd round_end) {
     case RoundEnd::kOwnCompletion: return pingpong_kernel<kernels::WaitOwnCompletion<Completion>, kRole>;
     case RoundEnd::kMemory: break;
   }
-  return pingpong_kernel<kernels::WaitMemory, kRole>;
+  return pingpong_kernel<kernels::WaitMemory<Completion>, kRole>;
 }
 
 template <class Completion>
@@ -48,11 +49,19 @@ Kernels choose(const TestSpec& spec, conn::Side side) {
   return chosen;
 }
 
+/// Soft-RoCE moves data in kernel threads, and on a single CPU the peer (if it
+/// is on this host) gets its turn only when we step aside.
+Spin spin_of(const LocalEnd& end) {
+  const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
+  return kernel_moves_data || allowed_cpus().size() < 2 ? Spin::kYield : Spin::kBusy;
+}
+
 }  // namespace
 
-Kernels choose_kernels(const TestSpec& spec, conn::Side side) {
-  return spec.wait == Wait::kEvent ? choose<kernels::EventCompletion>(spec, side)
-                                   : choose<kernels::PollCompletion>(spec, side);
+Kernels choose_kernels(const TestSpec& spec, conn::Side side, Spin spin) {
+  if (spec.wait == Wait::kEvent) return choose<kernels::EventCompletion>(spec, side);
+  return spin == Spin::kYield ? choose<kernels::YieldCompletion>(spec, side)
+                              : choose<kernels::PollCompletion>(spec, side);
 }
 
 const char* work_name(Operation operation) {
@@ -68,7 +77,7 @@ Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& p
     : plan_(end.plan()),
       events_(end.events()),
       peer_(peer),
-      kernels_(choose_kernels(spec, side)),
+      kernels_(choose_kernels(spec, side, spin_of(end))),
       device_(end.device()),
       what_(work_name(spec.test.operation)) {}
 

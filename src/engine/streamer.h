@@ -15,7 +15,10 @@ struct Kernels {
   Function recv = nullptr;      ///< goal: messages received
   Function pingpong = nullptr;  ///< goal: rounds
 };
-Kernels choose_kernels(const TestSpec& spec, conn::Side side);
+/// Whether a kernel that waits keeps its CPU or offers it to others.
+enum class Spin { kBusy, kYield };
+
+Kernels choose_kernels(const TestSpec& spec, conn::Side side, Spin spin);
 
 /// "RDMA write", "RDMA read", "send".
 const char* work_name(Operation operation);

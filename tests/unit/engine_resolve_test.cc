@@ -1,0 +1,53 @@
+#include "gdrperf/engine/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+namespace gdrperf::engine {
+namespace {
+
+TEST(Resolve, IsIdempotentAndSound) {
+  for (std::uint64_t size = 1; size <= (64u << 20); size = size * 3 + 1) {
+    for (const int post_list : {1, 4, 32}) {
+      for (const int cq_mod : {0, 1, 100}) {
+        TestSpec spec;
+        spec.size_bytes = size;
+        spec.post_list = post_list;
+        spec.cq_mod = cq_mod;
+        const TestSpec once = resolve(spec);
+        EXPECT_EQ(resolve(once), once);
+        EXPECT_GE(once.tx_depth, once.post_list);
+        EXPECT_GE(once.cq_mod, 1);
+        EXPECT_LE(once.cq_mod, once.tx_depth);
+        EXPECT_EQ(once.cq_mod % once.post_list, 0) << size << ' ' << post_list << ' ' << cq_mod;
+        const Layout layout = layout_of(once);
+        EXPECT_TRUE(std::has_single_bit(layout.slots));
+        EXPECT_GE(layout.stride, size);
+        EXPECT_EQ(layout.stride % 64, 0u);
+      }
+    }
+  }
+}
+
+TEST(Resolve, KeepsThePipeFullByDefault) {
+  TestSpec spec;
+  spec.size_bytes = 64;
+  EXPECT_EQ(resolve(spec).tx_depth, 128);
+  EXPECT_EQ(resolve(spec).cq_mod, 16);
+  spec.size_bytes = 8u << 20;
+  EXPECT_EQ(resolve(spec).tx_depth, 8);
+  EXPECT_EQ(resolve(spec).cq_mod, 1);
+}
+
+TEST(Layout, ALargeFootprintIsReachedWithGaps) {
+  TestSpec spec;
+  spec.size_bytes = 8;
+  spec.footprint_bytes = 1u << 30;
+  const Layout layout = layout_of(resolve(spec));
+  EXPECT_LE(layout.slots, 65536u);
+  EXPECT_EQ(layout.qp_bytes(), 1u << 30);
+}
+
+}  // namespace
+}  // namespace gdrperf::engine
