@@ -79,6 +79,9 @@ void validate_latency(const TestSpec& spec) {
   if (spec.qps != 1) throw usage_error(fmt::format("-q {}: {} uses one QP", spec.qps, test));
   if (spec.post_list != 1)
     throw usage_error(fmt::format("-l {}: {} posts one message at a time", spec.post_list, test));
+  if (spec.wait == Wait::kEvent && spec.test.operation == Operation::kWrite) {
+    throw usage_error("-e: write_lat waits for the last byte in memory, which raises no event");
+  }
 }
 
 void validate_queues(const TestSpec& spec) {

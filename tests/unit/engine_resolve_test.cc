@@ -9,7 +9,7 @@ namespace {
 
 TEST(Resolve, IsIdempotentAndSound) {
   for (std::uint64_t size = 1; size <= (64u << 20); size = size * 3 + 1) {
-    for (const int post_list : {1, 4, 32}) {
+    for (const int post_list : {1, 3, 32}) {
       for (const int cq_mod : {0, 1, 100}) {
         TestSpec spec;
         spec.size_bytes = size;
@@ -18,6 +18,7 @@ TEST(Resolve, IsIdempotentAndSound) {
         const TestSpec once = resolve(spec);
         EXPECT_EQ(resolve(once), once);
         EXPECT_GE(once.tx_depth, once.post_list);
+        EXPECT_NO_THROW(validate(once));
         EXPECT_GE(once.cq_mod, 1);
         EXPECT_LE(once.cq_mod, once.tx_depth);
         EXPECT_EQ(once.cq_mod % once.post_list, 0) << size << ' ' << post_list << ' ' << cq_mod;
