@@ -69,10 +69,10 @@ std::string path_text(const RunRecord& record) {
 std::string settings_text(const RunRecord& record) {
   const TestSpec& spec = record.spec;
   const bool bandwidth = spec.test.metric == Metric::kBandwidth;
-  std::string text = fmt::format("RC by {}, {} QP{}, {}",
-                                 spec.connector == Connector::kRdmaCm ? "rdma_cm" : "address exchange",
-                                 spec.qps, spec.qps == 1 ? "" : "s",
-                                 spec.wait == Wait::kPoll ? "polling" : "completion events");
+  std::string text = fmt::format(
+      "RC by {}, {} QP{}, {}",
+      spec.connector == Connector::kRdmaCm ? "rdma_cm" : "address exchange", spec.qps,
+      spec.qps == 1 ? "" : "s", spec.wait == Wait::kPoll ? "polling" : "completion events");
   if (bandwidth && spec.post_list > 1) text += fmt::format(", post list {}", spec.post_list);
   if (bandwidth && spec.test.operation == Operation::kSend) {
     text += fmt::format(", rx depth {}", spec.rx_depth);
@@ -129,9 +129,9 @@ void ConsoleTable::print_heading(const RunRecord& record, const std::string& hea
   if (record.spec.test.metric == Metric::kBandwidth) {
     const char* unit = options_.rate_unit == RateUnit::kGigabits ? "Gb/s" : "GB/s";
     const auto rate = [&](const char* name) { return fmt::format("{} {}", name, unit); };
-    out_ << styled(kDim, fmt::format("{:>10}{:>13}{:>9}{:>13}{:>8} {:>11}{:>11}{:>11}", "size",
-                                     "iterations", "tx/cq", rate("median"), "+-95 %", rate("min"),
-                                     rate("max"), "Mpps"));
+    out_ << styled(
+        kDim, fmt::format("{:>10}{:>13}{:>9}{:>13}{:>8} {:>11}{:>11}{:>11}", "size", "iterations",
+                          "tx/cq", rate("median"), "+-95 %", rate("min"), rate("max"), "Mpps"));
   } else {
     out_ << styled(kDim, fmt::format("{:>10}{:>12}{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
                                      "size", "samples", "min us", "p50 us", "p90 us", "p99 us",
@@ -146,13 +146,13 @@ std::string ConsoleTable::bandwidth_row(const RunRecord& record) {
   const double half_width = half_width_percent(bandwidth);
   const bool few = !std::isfinite(half_width);
   notes_.few_batches = notes_.few_batches || few;
-  return fmt::format("{:>10}{:>13}{:>9}{:>13}{:>8}{}{:>11}{:>11}{:>11}",
-                     format_size(record.spec.size_bytes), record.measured.iterations,
-                     fmt::format("{}/{}", record.spec.tx_depth, record.spec.cq_mod),
-                     four_digits(bandwidth.median_gbytes * scale),
-                     few ? std::string("-") : fmt::format("{:.2f}", half_width),
-                     few ? kFewBatches : ' ', four_digits(bandwidth.min_gbytes * scale),
-                     four_digits(bandwidth.max_gbytes * scale), four_digits(bandwidth.msg_rate_mpps));
+  return fmt::format(
+      "{:>10}{:>13}{:>9}{:>13}{:>8}{}{:>11}{:>11}{:>11}", format_size(record.spec.size_bytes),
+      record.measured.iterations, fmt::format("{}/{}", record.spec.tx_depth, record.spec.cq_mod),
+      four_digits(bandwidth.median_gbytes * scale),
+      few ? std::string("-") : fmt::format("{:.2f}", half_width), few ? kFewBatches : ' ',
+      four_digits(bandwidth.min_gbytes * scale), four_digits(bandwidth.max_gbytes * scale),
+      four_digits(bandwidth.msg_rate_mpps));
 }
 
 std::string ConsoleTable::latency_row(const RunRecord& record) {
@@ -205,23 +205,25 @@ void ConsoleTable::finish() {
     out_ << styled(kDim, fmt::format("  {} {}", mark, text)) << '\n';
   };
   if (notes_.unstable) {
-    note(kUnstable, "unstable: the time cap came before the asked precision; measure longer (-D) "
-                    "or quieten the machine.");
+    note(kUnstable,
+         "unstable: the time cap came before the asked precision; measure longer (-D) "
+         "or quieten the machine.");
   }
   if (notes_.few_batches) {
     note(kFewBatches, "fewer than 6 batches, so no interval; measure longer (-D or a larger -n).");
   }
   if (notes_.few_samples) {
-    note(kFewSamples, "fewer than 10 samples lie beyond this percentile; measure longer (-D or a "
-                      "larger -n).");
+    note(kFewSamples,
+         "fewer than 10 samples lie beyond this percentile; measure longer (-D or a "
+         "larger -n).");
   }
   for (const std::string& warning : notes_.warning_order) {
     const auto& sizes = notes_.warnings[warning];
     constexpr std::size_t kNamed = 4;
-    std::string where = fmt::format("{}", fmt::join(sizes.begin(),
-                                                    sizes.begin() + static_cast<std::ptrdiff_t>(
-                                                                        std::min(sizes.size(), kNamed)),
-                                                    ", "));
+    std::string where = fmt::format(
+        "{}", fmt::join(sizes.begin(),
+                        sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kNamed)),
+                        ", "));
     if (sizes.size() > kNamed) where += fmt::format(" and {} more", sizes.size() - kNamed);
     out_ << styled(kYellow, fmt::format("  warning ({}): {}", where, warning)) << '\n';
   }

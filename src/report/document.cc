@@ -45,13 +45,14 @@ Json topology_json(const Topology& topology) {
     for (const TopologyHop& hop : pair.hops) {
       hops.push_back({{"bdf", hop.bdf}, {"gen", or_null(hop.gen)}, {"width", or_null(hop.width)}});
     }
-    pairs[name] = {{"relation", pair.relation},
-                   {"nvidia_smi", text_or_null(pair.nvidia_smi)},
-                   {"pci", text_or_null(pair.pci)},
-                   {"common_ancestor", text_or_null(pair.common_ancestor)},
-                   {"hops", std::move(hops)},
-                   {"acs_redirect", or_null(pair.acs_redirect)},
-                   {"ceiling_gbps", pair.ceiling_gbps ? number(*pair.ceiling_gbps) : Json(nullptr)}};
+    pairs[name] = {
+        {"relation", pair.relation},
+        {"nvidia_smi", text_or_null(pair.nvidia_smi)},
+        {"pci", text_or_null(pair.pci)},
+        {"common_ancestor", text_or_null(pair.common_ancestor)},
+        {"hops", std::move(hops)},
+        {"acs_redirect", or_null(pair.acs_redirect)},
+        {"ceiling_gbps", pair.ceiling_gbps ? number(*pair.ceiling_gbps) : Json(nullptr)}};
   }
   return {{"source", topology.source},
           {"gpus", std::move(gpus)},
@@ -70,7 +71,9 @@ void append_list(std::string& out, const std::vector<std::string>& runs) {
 
 }  // namespace
 
-Tool this_tool(std::vector<std::string> argv) { return {tool_version(), tool_git(), std::move(argv)}; }
+Tool this_tool(std::vector<std::string> argv) {
+  return {tool_version(), tool_git(), std::move(argv)};
+}
 
 std::string rfc3339_utc(std::chrono::system_clock::time_point time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
@@ -92,7 +95,9 @@ void Document::add(const RunRecord& record) {
 }
 
 std::string Document::to_json() const {
-  const auto host = [](const auto& value) { return value ? environment_json(*value) : Json(nullptr); };
+  const auto host = [](const auto& value) {
+    return value ? environment_json(*value) : Json(nullptr);
+  };
   const Json head = {
       {"schema", kSchemaName},
       {"tool", {{"version", tool_.version}, {"git", tool_.git}, {"argv", tool_.argv}}},
@@ -100,7 +105,9 @@ std::string Document::to_json() const {
       {"hosts", {{"client", host(client_)}, {"server", host(server_)}}},
       {"topology", topology_json(topology_)}};
   std::string out = "{";
-  for (const auto& [key, value] : head.items()) out += "\n  \"" + key + "\": " + pretty(value, 2) + ",";
+  for (const auto& [key, value] : head.items()) {
+    out += "\n  \"" + key + "\": " + pretty(value, 2) + ",";
+  }
   out += "\n  \"relations\": {";
   const char* relation_separator = "";
   for (const char* relation : kRelations) {

@@ -49,7 +49,8 @@ void append_object(std::string& out, const Json& object, int indent) {
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 7).ptr;
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 7).ptr;
   double rounded = 0;
   std::from_chars(digits, end, rounded);
   return rounded;

@@ -45,8 +45,8 @@ Progress::Progress(std::FILE* out, std::size_t total)
 void Progress::update(std::size_t done, std::string_view what) {
   if (!enabled_) return;
   // One column is left free: writing into the last one wraps on some terminals.
-  const std::string line = progress_line(done, total_, what, std::chrono::steady_clock::now() - started_,
-                                         columns_of(out_) - 1);
+  const std::string line = progress_line(
+      done, total_, what, std::chrono::steady_clock::now() - started_, columns_of(out_) - 1);
   std::fprintf(out_, "\r\033[K%s", line.c_str());
   std::fflush(out_);
   shown_ = true;

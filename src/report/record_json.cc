@@ -32,33 +32,35 @@ Json end_json(const EndRecord& end) {
 Json bandwidth_json(const Bandwidth& bandwidth) {
   Json batches = Json::array();
   for (const double batch : bandwidth.batches_gbytes) batches.push_back(gbps(batch));
-  return {{"median_gbps", gbps(bandwidth.median_gbytes)},
-          {"ci95_gbps", interval(gbps(bandwidth.ci95_low_gbytes), gbps(bandwidth.ci95_high_gbytes))},
-          {"mean_gbps", gbps(bandwidth.mean_gbytes)},
-          {"min_gbps", gbps(bandwidth.min_gbytes)},
-          {"max_gbps", gbps(bandwidth.max_gbytes)},
-          {"batches_gbps", std::move(batches)}};
+  return {
+      {"median_gbps", gbps(bandwidth.median_gbytes)},
+      {"ci95_gbps", interval(gbps(bandwidth.ci95_low_gbytes), gbps(bandwidth.ci95_high_gbytes))},
+      {"mean_gbps", gbps(bandwidth.mean_gbytes)},
+      {"min_gbps", gbps(bandwidth.min_gbytes)},
+      {"max_gbps", gbps(bandwidth.max_gbytes)},
+      {"batches_gbps", std::move(batches)}};
 }
 
 Json latency_json(const Latency& latency) {
   const auto beyond = [&](double percent) { return samples_beyond(percent, latency.samples); };
-  return {{"min_ns", number(latency.min_ns)},
-          {"p50_ns", number(latency.p50_ns)},
-          {"p90_ns", number(latency.p90_ns)},
-          {"p99_ns", number(latency.p99_ns)},
-          {"p999_ns", number(latency.p999_ns)},
-          {"p9999_ns", number(latency.p9999_ns)},
-          {"max_ns", number(latency.max_ns)},
-          {"mean_ns", number(latency.mean_ns)},
-          {"samples", latency.samples},
-          {"samples_beyond",
-           {{"p50", beyond(50)},
-            {"p90", beyond(90)},
-            {"p99", beyond(99)},
-            {"p999", beyond(99.9)},
-            {"p9999", beyond(99.99)}}},
-          {"halved", latency.halved},
-          {"ci95_p50_ns", interval(number(latency.ci95_p50_low_ns), number(latency.ci95_p50_high_ns))}};
+  return {
+      {"min_ns", number(latency.min_ns)},
+      {"p50_ns", number(latency.p50_ns)},
+      {"p90_ns", number(latency.p90_ns)},
+      {"p99_ns", number(latency.p99_ns)},
+      {"p999_ns", number(latency.p999_ns)},
+      {"p9999_ns", number(latency.p9999_ns)},
+      {"max_ns", number(latency.max_ns)},
+      {"mean_ns", number(latency.mean_ns)},
+      {"samples", latency.samples},
+      {"samples_beyond",
+       {{"p50", beyond(50)},
+        {"p90", beyond(90)},
+        {"p99", beyond(99)},
+        {"p999", beyond(99.9)},
+        {"p9999", beyond(99.99)}}},
+      {"halved", latency.halved},
+      {"ci95_p50_ns", interval(number(latency.ci95_p50_low_ns), number(latency.ci95_p50_high_ns))}};
 }
 
 Json warnings_json(const RunRecord& record) {
@@ -103,7 +105,9 @@ Json record_json(const RunRecord& record) {
   json["msg_rate_mpps"] = bandwidth ? number(bandwidth->msg_rate_mpps) : Json(nullptr);
   json["latency"] = measured.latency ? latency_json(*measured.latency) : Json(nullptr);
   // Filled once paths have computed ceilings and data is verified.
-  for (const char* key : {"ceiling_gbps", "limited_by", "efficiency", "verified"}) json[key] = nullptr;
+  for (const char* key : {"ceiling_gbps", "limited_by", "efficiency", "verified"}) {
+    json[key] = nullptr;
+  }
   json["warnings"] = warnings_json(record);
   return json;
 }

@@ -67,9 +67,9 @@ StopDecision stop_decision(std::span<const double> batches, double precision,
   StopDecision decision{false, std::numeric_limits<double>::infinity()};
   const Summary summary = summarize(batches);
   if (!summary.median_ci || !(summary.median > 0)) return decision;
-  decision.relative_half_width = std::max(summary.median_ci->high - summary.median,
-                                          summary.median - summary.median_ci->low) /
-                                 summary.median;
+  decision.relative_half_width =
+      std::max(summary.median_ci->high - summary.median, summary.median - summary.median_ci->low) /
+      summary.median;
   decision.tight = batches.size() >= min_batches && decision.relative_half_width <= precision;
   return decision;
 }

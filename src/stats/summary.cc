@@ -73,7 +73,7 @@ double mean(std::span<const double> values) {
 }
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
-                                                                      double confidence) {
+                                                                     double confidence) {
   std::uint64_t low = 0;  // 1-based
   if (n <= kLargestExact) {
     low = exact_low_rank(n, confidence);

@@ -62,7 +62,7 @@ def setter(value):
 
 
 def generic_mutations(document):
-    """Each key missing, each object with a key too many, each value of a wrong type or sign."""
+    """Keys missing, objects with a key too many, values of a wrong type or sign."""
     for path, value in walk(document):
         name = "/".join(map(str, path))
         if isinstance(value, dict) and not is_map(path):
@@ -75,7 +75,7 @@ def generic_mutations(document):
         if not path:
             continue
         if isinstance(path[-1], str) and not is_map(path[:-1]):
-            yield name + ": missing", changed(document, path, lambda parent, key: parent.pop(key))
+            yield name + ": missing", changed(document, path, lambda p, k: p.pop(k))
         yield name + ": wrong type", changed(document, path, setter({"not": ["the", "type"]}))
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             yield name + ": negative", changed(document, path, setter(-1))
@@ -88,7 +88,8 @@ def named_mutations(document):
     latency = document["relations"]["HOST"]["write_lat"][0]["latency"]
     yield "newer schema", changed(document, ("schema",), setter("gdrperf-results/2"))
     yield "local time", changed(document, ("started",), setter("2025-01-31T12:00:00+01:00"))
-    yield "unknown relation", changed(document, ("relations", "HOST"), lambda p, k: p.__setitem__("NVL", p.pop(k)))
+    yield "unknown relation", changed(
+        document, ("relations", "HOST"), lambda p, k: p.__setitem__("NVL", p.pop(k)))
     yield "relation without tests", changed(document, ("relations", "HOST"), setter({}))
     yield "test without runs", changed(document, run[:-1], setter([]))
     yield "run under another test", changed(document, run + ("op",), setter("read_bw"))
@@ -156,7 +157,8 @@ def main():
                 failures += 1
                 print(f"FAIL {name}: {error.json_path}: {error.message[:200]}")
         # The command of the README, once, as people type it.
-        command = [sys.executable, "-W", "ignore", "-m", "jsonschema", "-i", os.path.join(folder, "all.json"), schema_path]
+        command = [sys.executable, "-W", "ignore", "-m", "jsonschema",
+                   "-i", os.path.join(folder, "all.json"), schema_path]
         if subprocess.run(command, check=False).returncode != 0:
             failures += 1
             print("FAIL", *command)

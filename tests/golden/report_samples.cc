@@ -8,8 +8,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 EndRecord software_end(int gid_index, const char* gid) {
-  return {"softnic0", "software",  1,      gid_index, gid, "RoCE v2/IPv4",
-          "first RoCE v2 over IPv4", "host", -1,        -1};
+  return {"softnic0", "software", 1, gid_index, gid, "RoCE v2/IPv4", "first RoCE v2 over IPv4",
+          "host",     -1,         -1};
 }
 
 RunRecord run(Test test, std::uint64_t size_bytes) {
@@ -51,9 +51,13 @@ Topology topology() {
   result.source = "nvidia-smi";
   result.gpus = {{"GPU0", "Example GPU", "0000:3b:00.0", 0}, {"GPU1", "", "", std::nullopt}};
   result.nics = {{"mlx5_0", "0000:3c:00.0", "ens1f0", 0}, {"mlx5_1", "", "", std::nullopt}};
-  result.pairs["GPU0/mlx5_0"] = {"PIX", "PIX", "PIX", "0000:3a:00.0",
+  result.pairs["GPU0/mlx5_0"] = {"PIX",
+                                 "PIX",
+                                 "PIX",
+                                 "0000:3a:00.0",
                                  {{"0000:3b:00.0", 4, 16}, {"0000:3c:00.0", 4, std::nullopt}},
-                                 false, 200.5};
+                                 false,
+                                 200.5};
   result.pairs["GPU1/mlx5_1"] = {"SYS", "SYS", "", "", {}, std::nullopt, std::nullopt};
   return result;
 }
@@ -69,7 +73,8 @@ RunRecord bandwidth_run(Operation operation, std::uint64_t size_bytes, double me
   bandwidth.mean_gbytes = median_gbytes * 0.999;
   bandwidth.min_gbytes = median_gbytes * 0.875;
   bandwidth.max_gbytes = median_gbytes * 1.0625;
-  bandwidth.batches_gbytes = {median_gbytes * 0.875, median_gbytes, median_gbytes, median_gbytes * 1.0625};
+  bandwidth.batches_gbytes = {median_gbytes * 0.875, median_gbytes, median_gbytes,
+                              median_gbytes * 1.0625};
   bandwidth.msg_rate_mpps = median_gbytes * 1e3 / static_cast<double>(size_bytes);
   record.measured.iterations =
       static_cast<std::uint64_t>(record.measured.duration_s * bandwidth.msg_rate_mpps * 1e6);
@@ -133,7 +138,8 @@ RunRecord soft_roce_run() {
   record.spec.post_list = 8;
   record.spec.mtu_bytes = 1024;
   record.measured.stop = StopReason::kDuration;
-  record.client = {"rxe0", "rxe", 1, 1, "10.0.0.1", "RoCE v2/IPv4", "asked for with -x 1", "host", 0, 0};
+  record.client = {"rxe0", "rxe", 1, 1, "10.0.0.1", "RoCE v2/IPv4", "asked for with -x 1",
+                   "host", 0,     0};
   record.server = record.client;
   record.server.gid = "10.0.0.2";
   record.device_kind = "rxe";
@@ -142,10 +148,19 @@ RunRecord soft_roce_run() {
 
 RunRecord gpu_run() {
   RunRecord record = bandwidth_run(Operation::kWrite, 1048576, 24.5);
-  record.client = {"mlx5_0", "hardware", 1, 3, "192.168.1.1", "RoCE v2/IPv4", "first RoCE v2 over IPv4",
-                   "cuda:0", 4, 0};
-  record.server = {"mlx5_1", "hardware", 2, 5, "fe80::1", "RoCE v2/IPv6 link-local", "asked for with --peer-gid-index 5",
-                   "host", -1, 1};
+  record.client = {
+      "mlx5_0", "hardware", 1, 3, "192.168.1.1", "RoCE v2/IPv4", "first RoCE v2 over IPv4",
+      "cuda:0", 4,          0};
+  record.server = {"mlx5_1",
+                   "hardware",
+                   2,
+                   5,
+                   "fe80::1",
+                   "RoCE v2/IPv6 link-local",
+                   "asked for with --peer-gid-index 5",
+                   "host",
+                   -1,
+                   1};
   record.device_kind = "hardware";
   record.relation = "PIX";
   return record;
@@ -167,7 +182,8 @@ RunRecord nan_run() {
 }
 
 Document empty_document() {
-  Document document({"0.1.0", "v0.1.0-1-gabcdef0", {"gdrperf", "sweep", "--local"}}, "2025-01-31T12:00:00Z");
+  Document document({"0.1.0", "v0.1.0-1-gabcdef0", {"gdrperf", "sweep", "--local"}},
+                    "2025-01-31T12:00:00Z");
   return document;
 }
 

@@ -98,8 +98,10 @@ TEST(Colour, TerminalsOnlyAndNotAgainstNoColor) {
 
 TEST(Progress, LineSaysHowFarAndHowLong) {
   EXPECT_EQ(progress_line(0, 138, "write_bw 2 B", seconds(3), 80), "[0/138] write_bw 2 B");
-  EXPECT_EQ(progress_line(69, 138, "write_bw 2 B", seconds(60), 80), "[69/138] write_bw 2 B, 60 s left");
-  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 80), "[1/138] write_bw 2 B, 5 min left");
+  EXPECT_EQ(progress_line(69, 138, "write_bw 2 B", seconds(60), 80),
+            "[69/138] write_bw 2 B, 60 s left");
+  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 80),
+            "[1/138] write_bw 2 B, 5 min left");
   EXPECT_EQ(progress_line(138, 138, "done", seconds(60), 80), "[138/138] done");
   EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 10), "[1/138] wr");
 }

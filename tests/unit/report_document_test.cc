@@ -103,7 +103,8 @@ TEST(Csv, QuotesAndLeavesOutWhatIsNotKnown) {
   EXPECT_THAT(line, HasSubstr("\"a,\"\"b\"\"\""));
   record.client.device = "plain";
   const std::string plain = csv_line(record);
-  EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(plain.begin(), plain.end(), ','));
+  EXPECT_EQ(std::count(header.begin(), header.end(), ','),
+            std::count(plain.begin(), plain.end(), ','));
   EXPECT_EQ(header.back(), '\n');
   EXPECT_EQ(plain.back(), '\n');
 }

@@ -37,10 +37,12 @@ class Root {
 
 TEST(Environment, ReadsTheMachineBelowItsRoot) {
   const Root root;
-  root.write("/etc/os-release", "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n");
-  root.write("/proc/cpuinfo",
-             "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags\t\t: fpu hypervisor tsc\n\n"
-             "processor\t: 1\nmodel name\t: Another\n");
+  root.write("/etc/os-release",
+             "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n");
+  root.write(
+      "/proc/cpuinfo",
+      "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags\t\t: fpu hypervisor tsc\n\n"
+      "processor\t: 1\nmodel name\t: Another\n");
   root.write("/proc/meminfo", "MemTotal:       16384000 kB\nMemFree:  1 kB\n");
   for (const char* node : {"node0", "node1", "node12"}) {
     root.write(std::string("/sys/devices/system/node/") + node + "/cpulist", "0");
@@ -56,7 +58,8 @@ TEST(Environment, ReadsTheMachineBelowItsRoot) {
   EXPECT_TRUE(environment.hypervisor);
   EXPECT_EQ(environment.memory_bytes, 16'777'216'000u);
   EXPECT_EQ(environment.numa_nodes, 3);
-  EXPECT_EQ(environment.governor, allowed_cpus().size() > 1 ? "performance, powersave" : "powersave");
+  EXPECT_EQ(environment.governor,
+            allowed_cpus().size() > 1 ? "performance, powersave" : "powersave");
 }
 
 TEST(Environment, NothingToReadIsNoError) {

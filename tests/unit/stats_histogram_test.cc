@@ -52,7 +52,8 @@ TEST(Histogram, IsExactBelow256) {
 TEST(Histogram, PercentilesAreWithinHalfAPercentOfTheTruth) {
   const std::vector<std::uint64_t> values = latencies(200'000);
   const auto histogram = histogram_of(values);
-  for (const std::uint64_t per_million : {1u, 10'000u, 500'000u, 900'000u, 990'000u, 999'000u, 999'900u, 999'990u}) {
+  for (const std::uint64_t per_million :
+       {1u, 10'000u, 500'000u, 900'000u, 990'000u, 999'000u, 999'900u, 999'990u}) {
     const double truth = static_cast<double>(nearest_rank(values, per_million));
     EXPECT_NEAR(histogram->percentile(static_cast<double>(per_million) / 1e4), truth, truth / 256)
         << per_million;
@@ -61,8 +62,8 @@ TEST(Histogram, PercentilesAreWithinHalfAPercentOfTheTruth) {
 
 TEST(Histogram, EveryMagnitudeKeepsTheErrorBound) {
   for (int bit = 0; bit < 64; ++bit) {
-    for (const std::uint64_t offset : {std::uint64_t{0}, (std::uint64_t{1} << bit) / 3,
-                                       (std::uint64_t{1} << bit) - 1}) {
+    for (const std::uint64_t offset :
+         {std::uint64_t{0}, (std::uint64_t{1} << bit) / 3, (std::uint64_t{1} << bit) - 1}) {
       const std::uint64_t value = (std::uint64_t{1} << bit) + offset;
       // A lesser and a larger value keep the exact extremes from hiding errors.
       const auto histogram = histogram_of({0, value, ~std::uint64_t{0}});

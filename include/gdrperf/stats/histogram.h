@@ -14,7 +14,7 @@ namespace gdrperf::stats {
 /// What a latency run is condensed to, in units of the recorded values times
 /// the scale given to Histogram::summary(). All NaN when `samples` is 0.
 struct HistogramSummary {
-  double min = 0;   ///< exact
+  double min = 0;  ///< exact
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
@@ -79,7 +79,8 @@ class Histogram {
   static constexpr std::size_t index_of(std::uint64_t value) noexcept {
     constexpr std::uint64_t kExact = 2 * kLinear - 1;
     const auto shift = static_cast<unsigned>(std::bit_width(value | kExact)) - (kLinearBits + 1);
-    return (static_cast<std::size_t>(shift) << kLinearBits) + static_cast<std::size_t>(value >> shift);
+    return (static_cast<std::size_t>(shift) << kLinearBits) +
+           static_cast<std::size_t>(value >> shift);
   }
   /// Holds the values low..low + span.
   struct Bucket {

@@ -25,7 +25,7 @@ double mean(std::span<const double> values);
 /// approximation (rounded outwards) beyond. nullopt when n is too small for any
 /// pair (below 6 at 0.95).
 std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64_t n,
-                                                                      double confidence = 0.95);
+                                                                     double confidence = 0.95);
 
 /// rank_interval() of `values` (any order), as values.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
