@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The rules of the house that a compiler does not check.
+
+usage: house_test.py SOURCE_ROOT COMPILER...
+
+- a module includes only modules of lower layers (docs/architecture.md);
+- every public header compiles alone;
+- libraries stay where they belong (JSON, CUDA, verbs, CLI parsing).
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(sys.argv[1])
+COMPILER = sys.argv[2:]
+
+LAYERS = [
+    {"base"},
+    {"stats", "topo", "proto"},
+    {"verbs", "report"},
+    {"mem", "conn"},
+    {"engine"},
+    {"doctor", "compare", "cluster"},
+    {"app"},
+]
+LAYER_OF = {module: level for level, modules in enumerate(LAYERS) for module in modules}
+# Two modules of one layer that one may include the other, and why.
+SIBLINGS = {("conn", "mem")}
+# The device that stands in front of libibverbs: nothing includes it, and it
+# includes base alone.
+SOFTNIC = "softnic"
+
+LIBRARIES = {
+    r"nlohmann/": {"proto", "report", "topo", "app"},
+    r"cuda": {"mem"},
+    r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
+    r"rdma/": {"conn"},
+    r"CLI/": {"app"},
+}
+
+
+def sources():
+    for top in ("include/gdrperf", "src"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in {".h", ".cc", ".cu"}:
+                yield path, path.relative_to(ROOT / top).parts[0]
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        if match:
+            yield number, match.group(1)
+
+
+class House(unittest.TestCase):
+    def test_modules_include_downward_only(self):
+        wrong = []
+        for path, module in sources():
+            for number, name in includes(path):
+                match = re.match(r"gdrperf/(\w+)/", name)
+                if not match or match.group(1) == module:
+                    continue
+                other = match.group(1)
+                if module == SOFTNIC:
+                    allowed = other == "base"
+                else:
+                    allowed = (other in LAYER_OF and LAYER_OF[other] < LAYER_OF[module]) or (module, other) in SIBLINGS
+                if not allowed:
+                    wrong.append(f"{path.relative_to(ROOT)}:{number}: {module} includes {name}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_libraries_stay_where_they_belong(self):
+        wrong = []
+        for path, module in sources():
+            for number, name in includes(path):
+                for pattern, modules in LIBRARIES.items():
+                    if re.match(pattern, name) and module not in modules:
+                        wrong.append(f"{path.relative_to(ROOT)}:{number}: {name} in {module}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_headers_compile_alone(self):
+        headers = sorted((ROOT / "include").rglob("*.h"))
+        self.assertGreater(len(headers), 20)
+
+        def compile_alone(header):
+            command = COMPILER + ["-std=c++20", "-fsyntax-only", "-Wno-pragma-once-outside-header",
+                                  "-I", str(ROOT / "include"), "-x", "c++", str(header)]
+            return header, subprocess.run(command, capture_output=True, text=True)
+
+        with ThreadPoolExecutor(2) as pool:
+            for header, done in pool.map(compile_alone, headers):
+                with self.subTest(header=str(header.relative_to(ROOT))):
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
