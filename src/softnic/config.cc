@@ -1,0 +1,127 @@
+#include "config.h"
+
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr std::size_t kMaxDevices = 16;
+constexpr std::size_t kMaxNameLength = 31;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+Error config_error(std::string_view part, const std::string& accepted) {
+  return usage_error(fmt::format("SOFTNIC '{}': {}", part, accepted));
+}
+
+bool is_device_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameLength) return false;
+  for (const char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-';
+    if (!good) return false;
+  }
+  return true;
+}
+
+std::optional<int> errno_by_name(std::string_view name) {
+  for (int error = 1; error < 256; ++error) {
+    const char* candidate = ::strerrorname_np(error);
+    if (candidate != nullptr && name == candidate) return error;
+  }
+  return std::nullopt;
+}
+
+/// True for `yes`, false for `no`; anything else is refused.
+bool choose(std::string_view option, std::string_view value, std::string_view yes,
+            std::string_view no) {
+  if (value == yes) return true;
+  if (value == no) return false;
+  throw config_error(option, fmt::format("give {} or {}", yes, no));
+}
+
+CallFault parse_fault(std::string_view option, std::string_view value) {
+  const auto parts = split(value, ':');
+  const bool known = parts[0] == "reg_mr" || parts[0] == "create_qp" || parts[0] == "modify_qp";
+  const auto error = parts.size() == 2 ? errno_by_name(parts[1]) : std::nullopt;
+  if (!known || !error) {
+    throw config_error(option, "give fail=CALL:ERRNO with CALL one of reg_mr, create_qp, modify_qp "
+                               "and ERRNO a name like ENOMEM");
+  }
+  return {std::string(parts[0]), *error};
+}
+
+void apply_option(DeviceConfig& device, std::string_view option) {
+  const std::size_t equals = option.find('=');
+  const std::string_view key = option.substr(0, equals);
+  const std::string_view value =
+      equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
+  if (key == "mode") {
+    device.mode = choose(option, value, "null", "full") ? DeviceMode::kNull : DeviceMode::kFull;
+  } else if (key == "port") {
+    device.port_up = choose(option, value, "up", "down");
+  } else if (key == "gid") {
+    device.has_gids = choose(option, value, "all", "none");
+  } else if (key == "move") {
+    device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
+  } else if (key == "fail") {
+    device.faults.push_back(parse_fault(option, value));
+  } else {
+    throw config_error(option, "the options are mode=, port=, gid=, move= and fail=");
+  }
+}
+
+DeviceConfig parse_device(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  DeviceConfig device;
+  device.name = text.substr(0, colon);
+  if (!is_device_name(device.name)) {
+    throw config_error(text, "a device is NAME or NAME:OPTION,OPTION with a name of letters, digits, "
+                             "'_' and '-', like soft0:port=down");
+  }
+  if (colon == std::string_view::npos) return device;
+  for (const std::string_view option : split(text.substr(colon + 1), ',')) {
+    apply_option(device, option);
+  }
+  return device;
+}
+
+}  // namespace
+
+int DeviceConfig::fault(std::string_view call) const {
+  for (const CallFault& fault : faults) {
+    if (fault.call == call) return fault.error;
+  }
+  return 0;
+}
+
+std::vector<DeviceConfig> parse_config(std::string_view text) {
+  if (text.empty()) text = "soft0;soft1";
+  std::vector<DeviceConfig> devices;
+  for (const std::string_view part : split(text, ';')) {
+    DeviceConfig device = parse_device(part);
+    for (const DeviceConfig& other : devices) {
+      if (other.name == device.name) throw config_error(part, "this device is named twice");
+    }
+    devices.push_back(std::move(device));
+    if (devices.size() > kMaxDevices) {
+      throw config_error(part, fmt::format("at most {} devices", kMaxDevices));
+    }
+  }
+  return devices;
+}
+
+}  // namespace gdrperf::softnic

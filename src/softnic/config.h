@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdrperf::softnic {
+
+/// What a device does with work requests.
+enum class DeviceMode {
+  kFull,  ///< moves data
+  kNull,  ///< completes every send-side request at once, moves nothing
+};
+
+/// Whether registered pages may be moved onto shared memory.
+enum class MovePolicy { kAuto, kNever };
+
+/// A control call that is made to fail with a chosen errno.
+struct CallFault {
+  std::string call;  ///< "reg_mr", "create_qp" or "modify_qp"
+  int error = 0;
+};
+
+struct DeviceConfig {
+  std::string name;
+  DeviceMode mode = DeviceMode::kFull;
+  MovePolicy move = MovePolicy::kAuto;
+  bool port_up = true;
+  bool has_gids = true;
+  std::vector<CallFault> faults;
+
+  /// The errno that `call` shall fail with, 0 for none.
+  int fault(std::string_view call) const;
+};
+
+/// Parses the text of the SOFTNIC variable:
+///
+///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
+///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
+///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///
+/// An empty text means "soft0;soft1". Throws usage_error naming SOFTNIC, the
+/// part that is wrong and what is accepted.
+std::vector<DeviceConfig> parse_config(std::string_view text);
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,237 @@
+#include "control.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "gdrperf/base/error.h"
+#include "process.h"
+#include "qp.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr int kTickMs = 1;
+
+void add_to(int epoll, int fd, std::uint32_t events) {
+  epoll_event entry{};
+  entry.events = events;
+  entry.data.fd = fd;
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &entry);
+}
+
+}  // namespace
+
+Control::Control(Process& process)
+    : process_(process),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!epoll_) throw call_error("epoll_create1", errno, "softnic");
+  if (!wake_) throw call_error("eventfd", errno, "softnic");
+}
+
+void Control::start(int listener) {
+  add_to(epoll_.get(), wake_.get(), EPOLLIN);
+  add_to(epoll_.get(), listener, EPOLLIN);
+  // The program's signals are for the program's threads.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  struct Start {
+    Control* control;
+    int listener;
+  };
+  auto* start = new Start{this, listener};
+  const int rc = ::pthread_create(
+      &thread, nullptr,
+      [](void* argument) -> void* {
+        const Start given = *static_cast<Start*>(argument);
+        delete static_cast<Start*>(argument);
+        given.control->run(given.listener);
+        return nullptr;
+      },
+      start);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (rc != 0) {
+    delete start;
+    throw call_error("pthread_create", rc, "softnic");
+  }
+  ::pthread_setname_np(thread, "softnic");
+  ::pthread_detach(thread);
+}
+
+void Control::watch(Peer& peer) { add_to(epoll_.get(), peer.socket(), EPOLLRDHUP); }
+
+void Control::unwatch(Peer& peer) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket(), nullptr);
+}
+
+void Control::wake() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Control::qp_failed(std::uint32_t index, std::uint32_t event) {
+  {
+    const std::lock_guard guard(mutex_);
+    failures_.push_back({index, event, false});
+  }
+  wake();
+}
+
+void Control::srq_limit(std::uint32_t index) {
+  {
+    const std::lock_guard guard(mutex_);
+    failures_.push_back({index, kNoEvent, true});
+  }
+  wake();
+}
+
+void Control::want_ticks() noexcept {
+  if (!ticking_.exchange(true)) wake();
+}
+
+void Control::run(int listener) {
+  while (true) {
+    epoll_event events[16];
+    const int timeout = ticking_.load() ? kTickMs : -1;
+    const int count = ::epoll_wait(epoll_.get(), events, 16, timeout);
+    if (count < 0 && errno != EINTR) return;
+    bool hang_up = false;
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == wake_.get()) {
+        std::uint64_t wakes;
+        [[maybe_unused]] const auto got = ::read(fd, &wakes, sizeof wakes);
+      } else if (fd == listener) {
+        accept_peer(listener);
+      } else {
+        const std::lock_guard guard(mutex_);
+        const bool incoming =
+            std::find(connections_.begin(), connections_.end(), fd) != connections_.end();
+        if (!incoming) hang_up = true;
+      }
+    }
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == wake_.get() || fd == listener) continue;
+      bool incoming;
+      {
+        const std::lock_guard guard(mutex_);
+        incoming = std::find(connections_.begin(), connections_.end(), fd) != connections_.end();
+      }
+      if (incoming) serve(fd);
+    }
+    if (hang_up) peers_changed();
+    handle_failures();
+    if (ticking_.load()) tick();
+  }
+}
+
+void Control::accept_peer(int listener) {
+  const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (connection < 0) return;
+  // Whoever may map the segment may write into every registered buffer.
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+  if (credentials.uid != ::geteuid() && credentials.uid != 0) {
+    ::close(connection);
+    return;
+  }
+  const std::lock_guard guard(mutex_);
+  connections_.push_back(connection);
+  add_to(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP);
+}
+
+void Control::drop(int connection) {
+  const std::lock_guard guard(mutex_);
+  connections_.erase(std::remove(connections_.begin(), connections_.end(), connection),
+                     connections_.end());
+  ::close(connection);
+}
+
+void Control::serve(int connection) {
+  WireRequest request;
+  int fds[2];
+  errno = 0;
+  if (!receive_packet(connection, &request, sizeof request, fds)) {
+    if (errno != EAGAIN) drop(connection);
+    return;
+  }
+  WireReply reply;
+  reply.process_id = process_.id();
+  switch (request.kind) {
+    case WireKind::kConnect: {
+      const int shared[2] = {process_.memory().fd(), process_.window_fd()};
+      reply.window_bytes = process_.segment().header.window_bytes;
+      reply.fd_count = shared[1] >= 0 ? 2 : 1;
+      send_packet(connection, &reply, sizeof reply, shared, reply.fd_count);
+      break;
+    }
+    case WireKind::kChannel: {
+      const int channel = process_.channel_fd(request.number);
+      reply.error = channel >= 0 ? 0 : ENOENT;
+      reply.fd_count = channel >= 0 ? 1 : 0;
+      send_packet(connection, &reply, sizeof reply, &channel, reply.fd_count);
+      break;
+    }
+    case WireKind::kRaise: {
+      const int channel = process_.channel_fd(request.number);
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(channel, &one, sizeof one);
+      break;
+    }
+    case WireKind::kQpError:
+      qp_failed(qpn_index(request.number), request.event);
+      break;
+    case WireKind::kSrqLimit:
+      srq_limit(qpn_index(request.number));
+      break;
+  }
+}
+
+void Control::peers_changed() {
+  process_.for_each_qp([](Qp& qp) { qp.check_peer(); });
+  process_.forget(nullptr);
+}
+
+void Control::handle_failures() {
+  std::vector<Failure> failures;
+  {
+    const std::lock_guard guard(mutex_);
+    failures.swap(failures_);
+  }
+  for (const Failure& failure : failures) {
+    process_.with_qp(failure.index, [&](Qp& qp) {
+      if (failure.srq_limit) {
+        qp.report_srq_limit();
+      } else {
+        qp.settle_failure(failure.event);
+      }
+    });
+  }
+}
+
+void Control::tick() {
+  ticking_.store(false);
+  bool waiting = false;
+  process_.for_each_qp([&](Qp& qp) { waiting |= qp.progress_if_idle(); });
+  if (waiting) ticking_.store(true);
+}
+
+void Control::abandon() {
+  for (const int connection : connections_) ::close(connection);
+  epoll_.reset();
+  wake_.reset();
+}
+
+}  // namespace gdrperf::softnic

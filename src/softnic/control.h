@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gdrperf/base/unique_fd.h"
+#include "peer.h"
+
+namespace gdrperf::softnic {
+
+class Process;
+
+/// The one thread of a process: asleep in epoll except when a peer connects,
+/// asks or dies, when a QP has failed, and, every millisecond, while a send
+/// request waits for something that nobody may be polling for.
+class Control {
+ public:
+  explicit Control(Process& process);
+
+  /// Starts the thread; `listener` is the process' socket. Throws.
+  void start(int listener);
+  /// Watches a peer's socket for its hang-up.
+  void watch(Peer& peer);
+  void unwatch(Peer& peer);
+
+  /// A QP of this process went into the error state and is to be flushed;
+  /// `event` is the ibv_event_type to report, or kNoEvent.
+  static constexpr std::uint32_t kNoEvent = ~0u;
+  void qp_failed(std::uint32_t index, std::uint32_t event);
+  /// The SRQ of this QP fell below its limit.
+  void srq_limit(std::uint32_t index);
+  /// Some QP has send requests that wait: tick until none has.
+  void want_ticks() noexcept;
+
+  /// In a forked child: closes what was inherited.
+  void abandon();
+  /// Held across fork.
+  std::mutex& connections_mutex() { return mutex_; }
+
+ private:
+  struct Failure {
+    std::uint32_t index;
+    std::uint32_t event;
+    bool srq_limit;
+  };
+  void run(int listener);
+  void accept_peer(int listener);
+  void serve(int connection);
+  void drop(int connection);
+  void peers_changed();
+  void handle_failures();
+  void tick();
+  void wake() noexcept;
+  void forget_connection(int connection);
+
+  Process& process_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  std::atomic<bool> ticking_{false};
+  std::mutex mutex_;
+  std::vector<int> connections_;
+  std::vector<Failure> failures_;
+};
+
+}  // namespace gdrperf::softnic

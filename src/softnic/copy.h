@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// How bytes get from one process' memory to another's.
+namespace gdrperf::softnic {
+
+/// A run of bytes in this process' address space.
+struct Piece {
+  std::uint8_t* address;
+  std::uint64_t length;
+};
+
+/// Copies so that whoever polls the last byte of `to` finds everything before
+/// it in place: programs that measure write latency rely on it. Up to 8
+/// aligned bytes arrive in one store.
+inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
+                                std::size_t length) noexcept {
+  const auto misaligned = reinterpret_cast<std::uintptr_t>(to) & 7;
+  if (length == 8 && misaligned == 0) {
+    std::uint64_t word;
+    std::memcpy(&word, from, 8);
+    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
+        .store(word, std::memory_order_release);
+    return;
+  }
+  if (length <= 128 && misaligned == 0 && (length & 7) == 0) {
+    for (std::size_t at = 0; at < length; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, from + at, 8);
+      std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to + at))
+          .store(word, std::memory_order_release);
+    }
+    return;
+  }
+  if (length == 0) return;
+  if (length > 1) std::memcpy(to, from, length - 1);
+  std::atomic_ref<std::uint8_t>(to[length - 1]).store(from[length - 1], std::memory_order_release);
+}
+
+/// Copies `pieces` in order to `to`, the last byte last.
+inline void copy_pieces_to(std::uint8_t* to, const Piece* pieces, unsigned count) noexcept {
+  for (unsigned i = 0; i + 1 < count; ++i) {
+    std::memcpy(to, pieces[i].address, pieces[i].length);
+    to += pieces[i].length;
+  }
+  if (count > 0) copy_last_byte_last(to, pieces[count - 1].address, pieces[count - 1].length);
+}
+
+inline void copy_pieces_from(const std::uint8_t* from, const Piece* pieces, unsigned count) noexcept {
+  for (unsigned i = 0; i < count; ++i) {
+    std::memcpy(pieces[i].address, from, pieces[i].length);
+    from += pieces[i].length;
+  }
+}
+
+/// The kernel copies between this process and `pid`. Returns 0, or an errno:
+/// ESRCH when the process is gone, EPERM when it may not be reached, EFAULT
+/// when memory is not there. The last byte is written last.
+int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned count,
+                    std::uint64_t total) noexcept;
+int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned count,
+                      std::uint64_t total) noexcept;
+
+}  // namespace gdrperf::softnic

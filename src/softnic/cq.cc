@@ -1,0 +1,309 @@
+#include "cq.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "completion.h"
+#include "failure.h"
+#include "qp.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr unsigned kMinShift = 4;
+
+unsigned shift_for(std::uint32_t entries) {
+  const auto shift = static_cast<unsigned>(std::bit_width(entries > 1 ? entries - 1 : 0));
+  return std::max(shift, kMinShift);
+}
+
+CqRing* make_ring(Process& process, unsigned shift, std::uint64_t& offset) {
+  offset = process.memory().allocate(CqRing::bytes(shift));
+  if (offset == 0) return nullptr;
+  auto* ring = process.segment().at<CqRing>(offset);
+  ring->shift = shift;
+  ring->mask = (1u << shift) - 1;
+  return ring;
+}
+
+}  // namespace
+
+CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexcept {
+  while (true) {
+    auto* ring = segment.at<CqRing>(cq.ring.load(std::memory_order_acquire));
+    if (ring != &closed) return *ring;
+    ::sched_yield();
+  }
+}
+
+Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* event_channel)
+    : ibv_cq_ex{}, owner(context), index(context.process.cq_indices.take()), shared(nullptr),
+      events(static_cast<Channel*>(event_channel)), process_(context.process) {
+  if (index == 0) throw VerbsFailure{ENOMEM};
+  ring_ = make_ring(process_, shift_for(entries), ring_offset_);
+  if (ring_ == nullptr) {
+    process_.cq_indices.give_back(index);
+    throw VerbsFailure{ENOMEM};
+  }
+  this->context = &owner.context;
+  this->channel = event_channel;
+  cq_context = user;
+  handle = index;
+  cqe = static_cast<int>(ring_->mask + 1);
+  ::pthread_mutex_init(&this->mutex, nullptr);
+  ::pthread_cond_init(&this->cond, nullptr);
+
+  shared = &process_.segment().cqs[index];
+  shared->armed.store(0);
+  shared->overrun.store(0);
+  shared->events_raised.store(0);
+  shared->has_channel.store(events != nullptr ? 1 : 0);
+  shared->channel = events != nullptr ? events->number : 0;
+  shared->ring.store(ring_offset_);
+  if (events != nullptr) events->add(this);
+}
+
+Cq::~Cq() {
+  if (events != nullptr) events->remove(this);
+  await_acknowledged();
+  process_.memory().free(ring_offset_, CqRing::bytes(ring_->shift));
+  process_.cq_indices.give_back(index);
+  ::pthread_mutex_destroy(&this->mutex);
+  ::pthread_cond_destroy(&this->cond);
+}
+
+void Cq::await_acknowledged() {
+  ::pthread_mutex_lock(&this->mutex);
+  while (comp_events_completed != static_cast<std::uint32_t>(events_fetched)) {
+    ::pthread_cond_wait(&this->cond, &this->mutex);
+  }
+  ::pthread_mutex_unlock(&this->mutex);
+}
+
+void Cq::take(CqCell& cell, ibv_wc& out) noexcept {
+  out.wr_id = cell.wr_id;
+  out.status = static_cast<ibv_wc_status>(cell.status);
+  out.opcode = static_cast<ibv_wc_opcode>(cell.opcode);
+  out.vendor_err = cell.vendor_err;
+  out.byte_len = cell.byte_len;
+  out.imm_data = cell.imm;
+  out.qp_num = cell.qpn;
+  out.src_qp = cell.src_qpn;
+  out.wc_flags = cell.flags;
+  out.pkey_index = 0;
+  out.slid = 0;
+  out.sl = 0;
+  out.dlid_path_bits = 0;
+  if ((cell.opcode & IBV_WC_RECV) == 0) {
+    process_.sq_released[qpn_index(cell.qpn)].store(cell.sq_count, std::memory_order_relaxed);
+  }
+}
+
+void Cq::advance() noexcept {
+  const std::uint64_t head = head_.load(std::memory_order_relaxed);
+  ring().release(head);
+  head_.store(head + 1, std::memory_order_relaxed);
+}
+
+CqCell* Cq::next_cell() noexcept {
+  while (ring().ready(head_.load(std::memory_order_relaxed))) {
+    CqCell& cell = ring().cell(head_.load(std::memory_order_relaxed));
+    if (cell.dead == 0) return &cell;
+    advance();
+  }
+  return nullptr;
+}
+
+int Cq::poll(int count, ibv_wc* completions) noexcept {
+  if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] move_waiting();
+  lock.lock();
+  int taken = 0;
+  while (taken < count) {
+    CqCell* cell = next_cell();
+    if (cell == nullptr) break;
+    take(*cell, completions[taken++]);
+    advance();
+  }
+  lock.unlock();
+  if (taken == 0 && count > 0 && shared->overrun.load(std::memory_order_relaxed) != 0) return -1;
+  return taken;
+}
+
+void Cq::arm(bool solicited_only) noexcept {
+  // A request for any completion is not weakened by a later one for solicited.
+  std::uint32_t armed = shared->armed.load();
+  const std::uint32_t wanted = solicited_only ? kArmedSolicited : kArmedNext;
+  while (armed != kArmedNext && !shared->armed.compare_exchange_weak(armed, wanted)) {
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+int Cq::resize(std::uint32_t entries) {
+  lock.lock();
+  const unsigned shift = shift_for(entries);
+  std::uint32_t outstanding = 0;
+  for (std::uint64_t pos = head_.load(); outstanding <= ring_->mask && ring_->ready(pos); ++pos) {
+    ++outstanding;
+  }
+  if (entries == 0 || entries > kMaxCqe || outstanding > (1u << shift)) {
+    lock.unlock();
+    return EINVAL;
+  }
+  std::uint64_t offset = 0;
+  CqRing* fresh = shift == ring_->shift ? nullptr : make_ring(process_, shift, offset);
+  if (fresh == nullptr) {
+    lock.unlock();
+    return shift == ring_->shift ? 0 : ENOMEM;
+  }
+  // Producers that come late find the old ring full and closed, and wait for
+  // the new one; those inside publish soon.
+  CqRing& old = *ring_;
+  const std::uint64_t closing = claim_tag(0, Side::kSend);
+  old.closed.store(1, std::memory_order_seq_cst);
+  while (old.claim(closing) != nullptr) {
+  }
+  const std::uint64_t head = head_.load();
+  std::uint64_t kept = 0;
+  for (std::uint64_t pos = head; pos <= head + old.mask; ++pos) {
+    CqCell& cell = old.cell(pos);
+    while (!old.ready(pos) && cell.seq.load() != (old.free_seq(pos) | closing)) ::sched_yield();
+    if (!old.ready(pos) || cell.dead != 0) continue;
+    CqCell& copy = fresh->cell(kept);
+    copy.wr_id = cell.wr_id;
+    copy.status = cell.status;
+    copy.opcode = cell.opcode;
+    copy.flags = cell.flags;
+    copy.byte_len = cell.byte_len;
+    copy.imm = cell.imm;
+    copy.qpn = cell.qpn;
+    copy.src_qpn = cell.src_qpn;
+    copy.sq_count = cell.sq_count;
+    copy.seq.store(1, std::memory_order_release);
+    ++kept;
+  }
+  fresh->tail.store(kept);
+  const std::uint64_t old_offset = ring_offset_;
+  ring_ = fresh;
+  ring_offset_ = offset;
+  head_.store(0);
+  cqe = static_cast<int>(fresh->mask + 1);
+  shared->ring.store(offset, std::memory_order_seq_cst);
+  lock.unlock();
+  // Late producers may still look at the old ring: it is given back only when
+  // none of them can.
+  process_.heavy_barrier();
+  process_.for_each_qp([](Qp& qp) { qp.settle_turn(); });
+  process_.memory().free(old_offset, CqRing::bytes(old.shift));
+  return 0;
+}
+
+void Cq::purge(std::uint32_t qpn) {
+  lock.lock();
+  const std::uint64_t head = head_.load();
+  for (std::uint64_t pos = head; pos <= head + ring_->mask; ++pos) {
+    if (ring_->ready(pos) && ring_->cell(pos).qpn == qpn) ring_->cell(pos).dead = 1;
+  }
+  lock.unlock();
+}
+
+void Cq::repair(std::uint32_t qp_index) {
+  lock.lock();
+  const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
+  for (std::uint32_t i = 0; i <= ring_->mask; ++i) {
+    CqCell& cell = ring_->cells[i];
+    if ((cell.seq.load() & ~kLapMask) != tag) continue;
+    cell.dead = 1;
+    CqRing::publish(cell);
+  }
+  lock.unlock();
+}
+
+void Cq::add_waiting(Qp* qp) {
+  {
+    const std::lock_guard guard(waiting_mutex_);
+    if (std::find(waiting_qps_.begin(), waiting_qps_.end(), qp) != waiting_qps_.end()) return;
+    waiting_qps_.push_back(qp);
+    waiting_.store(static_cast<int>(waiting_qps_.size()), std::memory_order_relaxed);
+  }
+  process_.control().want_ticks();
+}
+
+void Cq::remove_waiting(Qp* qp) {
+  const std::lock_guard guard(waiting_mutex_);
+  waiting_qps_.erase(std::remove(waiting_qps_.begin(), waiting_qps_.end(), qp), waiting_qps_.end());
+  waiting_.store(static_cast<int>(waiting_qps_.size()), std::memory_order_relaxed);
+}
+
+void Cq::move_waiting() noexcept {
+  const std::unique_lock guard(waiting_mutex_, std::try_to_lock);
+  if (!guard) return;
+  const auto done = [](Qp* qp) { return qp->progress() == Progress::kNothingWaits; };
+  waiting_qps_.erase(std::remove_if(waiting_qps_.begin(), waiting_qps_.end(), done),
+                     waiting_qps_.end());
+  waiting_.store(static_cast<int>(waiting_qps_.size()), std::memory_order_relaxed);
+}
+
+CqCell& Cq::current(ibv_cq_ex* cq) {
+  Cq& self = *static_cast<Cq*>(cq);
+  return self.ring().cell(self.head_.load(std::memory_order_relaxed));
+}
+
+int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+  Cq& self = *static_cast<Cq*>(cq);
+  if (attr->comp_mask != 0) return EINVAL;
+  if (self.waiting_.load(std::memory_order_relaxed) != 0) self.move_waiting();
+  self.lock.lock();
+  CqCell* cell = self.next_cell();
+  if (cell == nullptr) {
+    self.lock.unlock();
+    return ENOENT;
+  }
+  ibv_wc completion;
+  self.take(*cell, completion);
+  self.cell_open_ = true;
+  self.wr_id = completion.wr_id;
+  self.status = completion.status;
+  return 0;
+}
+
+int Cq::next_poll_ex(ibv_cq_ex* cq) {
+  Cq& self = *static_cast<Cq*>(cq);
+  if (self.cell_open_) self.advance();
+  self.cell_open_ = false;
+  CqCell* cell = self.next_cell();
+  if (cell == nullptr) return ENOENT;
+  ibv_wc completion;
+  self.take(*cell, completion);
+  self.cell_open_ = true;
+  self.wr_id = completion.wr_id;
+  self.status = completion.status;
+  return 0;
+}
+
+void Cq::end_poll_ex(ibv_cq_ex* cq) {
+  Cq& self = *static_cast<Cq*>(cq);
+  if (self.cell_open_) self.advance();
+  self.cell_open_ = false;
+  self.lock.unlock();
+}
+
+void Cq::enable_extended_poll() {
+  start_poll = &start_poll_ex;
+  next_poll = &next_poll_ex;
+  end_poll = &end_poll_ex;
+  read_opcode = [](ibv_cq_ex* cq) { return static_cast<ibv_wc_opcode>(current(cq).opcode); };
+  read_vendor_err = [](ibv_cq_ex* cq) { return current(cq).vendor_err; };
+  read_byte_len = [](ibv_cq_ex* cq) { return current(cq).byte_len; };
+  read_imm_data = [](ibv_cq_ex* cq) -> __be32 { return current(cq).imm; };
+  read_qp_num = [](ibv_cq_ex* cq) { return current(cq).qpn; };
+  read_src_qp = [](ibv_cq_ex* cq) { return current(cq).src_qpn; };
+  read_wc_flags = [](ibv_cq_ex* cq) -> unsigned { return current(cq).flags; };
+  read_slid = [](ibv_cq_ex*) -> std::uint32_t { return 0; };
+  read_sl = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
+  read_dlid_path_bits = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
+}
+
+}  // namespace gdrperf::softnic

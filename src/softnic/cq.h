@@ -1,0 +1,74 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "context.h"
+#include "layout.h"
+#include "ring.h"
+#include "spin.h"
+
+namespace gdrperf::softnic {
+
+struct Qp;
+
+/// A completion queue; the ring itself lies in the segment.
+struct Cq : ibv_cq_ex {
+  /// Throws VerbsFailure; `entries` is rounded up to what ibv_cq::cqe then says.
+  Cq(Context& owner, std::uint32_t entries, void* user, ibv_comp_channel* event_channel);
+  ~Cq();
+  static Cq& of(ibv_cq* cq) { return *static_cast<Cq*>(reinterpret_cast<ibv_cq_ex*>(cq)); }
+
+  /// Takes up to `count` completions; -1 once the queue has overrun and is empty.
+  int poll(int count, ibv_wc* completions) noexcept;
+  void arm(bool solicited_only) noexcept;
+  /// 0, or ENOMEM or EINVAL.
+  int resize(std::uint32_t entries);
+  /// Marks the completions of a QP that is going away.
+  void purge(std::uint32_t qpn);
+  /// Completes the cells that the QP's dead peer had claimed.
+  void repair(std::uint32_t qp_index);
+  /// Waits until all fetched events are acknowledged.
+  void await_acknowledged();
+
+  /// QPs with send requests that wait for their peer; polling moves them on.
+  void add_waiting(Qp* qp);
+  void remove_waiting(Qp* qp);
+
+  void enable_extended_poll();
+
+  Context& owner;
+  std::uint32_t index;
+  CqShared* shared;
+  Channel* events;
+  std::uint64_t events_fetched = 0;  ///< under the channel's lock
+  std::atomic<int> users{0};
+  Spin lock;
+
+ private:
+  CqRing& ring() noexcept { return *ring_; }
+  int poll_slow() noexcept;
+  void take(CqCell& cell, ibv_wc& out) noexcept;
+  CqCell* next_cell() noexcept;
+  void move_waiting() noexcept;
+  void advance() noexcept;
+
+  static int start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr);
+  static int next_poll_ex(ibv_cq_ex* cq);
+  static void end_poll_ex(ibv_cq_ex* cq);
+  static CqCell& current(ibv_cq_ex* cq);
+
+  Process& process_;
+  CqRing* ring_;
+  std::uint64_t ring_offset_;
+  std::atomic<std::uint64_t> head_{0};
+  bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read
+  std::atomic<int> waiting_{0};
+  std::mutex waiting_mutex_;
+  std::vector<Qp*> waiting_qps_;
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,288 @@
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "qp.h"
+
+/// Posting, completing, waiting and flushing.
+namespace gdrperf::softnic {
+namespace {
+
+std::uint64_t now_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// InfiniBand specification, table 45: RNR NAK timer field, in 10 us.
+constexpr std::uint32_t kRnrTimer10us[32] = {
+    65536, 1,   2,   3,   4,   6,   8,   12,   16,   24,   32,   48,   64,   96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr unsigned kRnrForever = 7;
+
+constexpr std::uint8_t kWcOpcode[] = {
+    IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_SEND,      IBV_WC_SEND,
+    IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD,
+};
+constexpr std::uint8_t kOpcodes = sizeof kWcOpcode;
+
+constexpr bool is_read_like(std::uint8_t opcode) { return opcode >= IBV_WR_RDMA_READ; }
+
+}  // namespace
+
+int Qp::check_op(const SendOp& op) const noexcept {
+  if (op.opcode >= kOpcodes || op.num_sge > cap_.max_send_sge) return EINVAL;
+  if ((op.flags & IBV_SEND_INLINE) != 0) [[unlikely]] {
+    std::uint64_t total = 0;
+    for (unsigned i = 0; i < op.num_sge; ++i) total += op.sges[i].length;
+    if (total > cap_.max_inline_data || is_read_like(op.opcode)) return EINVAL;
+  }
+  return 0;
+}
+
+void Qp::complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept {
+  if (status == IBV_WC_SUCCESS && !signal_all_ && (op.flags & IBV_SEND_SIGNALED) == 0) return;
+  Completion completion;
+  completion.wr_id = op.wr_id;
+  completion.status = status;
+  completion.opcode = kWcOpcode[op.opcode];
+  completion.byte_len = bytes;
+  completion.qpn = shared->qpn;
+  completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn : 0;
+  completion.sq_count = op.sq_count;
+  CqShared& queue = *send_queue_->shared;
+  if (!push_completion(process.segment(), queue, claim_tag(index, Side::kSend), completion)) {
+    overrun();
+    return;
+  }
+  if (take_event(queue, status != IBV_WC_SUCCESS)) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(send_queue_->channel->fd, &one, sizeof one);
+  }
+}
+
+void Qp::overrun() noexcept {
+  set_state(IBV_QPS_ERR);
+  process.control().qp_failed(index, IBV_EVENT_CQ_ERR);
+}
+
+int Qp::submit(SendOp& op) noexcept {
+  op.sq_count = ++posted_;
+  if (state() != IBV_QPS_RTS) [[unlikely]] {
+    if (state() == IBV_QPS_SQD) {
+      store(op);
+      ++waiting_;
+    } else {
+      complete(op, IBV_WC_WR_FLUSH_ERR, 0);
+    }
+    return 0;
+  }
+  if (waiting_ != 0) [[unlikely]] {
+    store(op);
+    ++waiting_;
+    return 0;
+  }
+  const Outcome outcome = null_mode_ ? Outcome{} : execute(op);
+  if (outcome.kind == Outcome::Kind::kDone) [[likely]] {
+    complete(op, IBV_WC_SUCCESS, outcome.bytes);
+  } else if (outcome.kind == Outcome::Kind::kFailed) {
+    fail(op, outcome.status);
+  } else if (outcome.kind == Outcome::Kind::kNoReceive && attr_.rnr_retry == 0) {
+    fail(op, IBV_WC_RNR_RETRY_EXC_ERR);
+  } else {
+    store(op);
+    ++waiting_;
+    start_waiting(outcome.kind);
+    send_queue_->add_waiting(this);
+  }
+  return 0;
+}
+
+void Qp::store(const SendOp& op) noexcept {
+  SendSlot& stored = slot(op.sq_count);
+  if (&stored.op == &op) return;
+  stored.op = op;
+  stored.op.sges = stored.sges;
+  if ((op.flags & IBV_SEND_INLINE) == 0) {
+    for (unsigned i = 0; i < op.num_sge; ++i) stored.sges[i] = op.sges[i];
+    return;
+  }
+  auto* data = reinterpret_cast<std::uint8_t*>(&stored.sges[1]);
+  std::uint32_t length = 0;
+  for (unsigned i = 0; i < op.num_sge; ++i) {
+    if (op.sges[i].length == 0) continue;
+    std::memcpy(data + length, reinterpret_cast<const void*>(op.sges[i].addr), op.sges[i].length);
+    length += op.sges[i].length;
+  }
+  stored.op.num_sge = 1;
+  stored.sges[0] = {reinterpret_cast<std::uint64_t>(data), length, 0};
+}
+
+int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
+  sq_lock.lock();
+  int error = 0;
+  if (state() < IBV_QPS_RTS) [[unlikely]] error = EINVAL;
+  for (; error == 0 && request != nullptr; request = request->next) {
+    SendOp op;
+    op.wr_id = request->wr_id;
+    op.remote_addr = request->wr.rdma.remote_addr;
+    op.sges = request->sg_list;
+    op.rkey = request->wr.rdma.rkey;
+    op.imm = request->imm_data;
+    op.num_sge = static_cast<std::uint16_t>(request->num_sge);
+    op.opcode = static_cast<std::uint8_t>(request->opcode);
+    op.flags = static_cast<std::uint8_t>(request->send_flags);
+    op.compare_add = 0;
+    op.swap = 0;
+    if (op.opcode > IBV_WR_RDMA_READ) [[unlikely]] {
+      op.remote_addr = request->wr.atomic.remote_addr;
+      op.rkey = request->wr.atomic.rkey;
+      op.compare_add = request->wr.atomic.compare_add;
+      op.swap = request->wr.atomic.swap;
+    }
+    error = request->num_sge < 0 ? EINVAL : check_op(op);
+    if (error == 0 && sq_full()) error = ENOMEM;
+    if (error != 0) break;
+    error = submit(op);
+  }
+  sq_lock.unlock();
+  if (error != 0) *bad = request;
+  return error;
+}
+
+/// Mode null: what the device itself costs is next to nothing.
+int Qp::post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
+  sq_lock.lock();
+  int error = state() == IBV_QPS_RTS ? 0 : EINVAL;
+  for (; error == 0 && request != nullptr; request = request->next) {
+    if (request->opcode >= kOpcodes || static_cast<std::uint32_t>(request->num_sge) > cap_.max_send_sge) {
+      error = EINVAL;
+    } else if (sq_full()) {
+      error = ENOMEM;
+    }
+    if (error != 0) break;
+    ++posted_;
+    if ((request->send_flags & IBV_SEND_SIGNALED) == 0 && !signal_all_) continue;
+    SendOp op{};
+    op.wr_id = request->wr_id;
+    op.opcode = static_cast<std::uint8_t>(request->opcode);
+    op.flags = IBV_SEND_SIGNALED;
+    op.sq_count = posted_;
+    std::uint32_t bytes = 0;
+    for (int i = 0; i < request->num_sge; ++i) bytes += request->sg_list[i].length;
+    complete(op, IBV_WC_SUCCESS, bytes);
+  }
+  sq_lock.unlock();
+  if (error != 0) *bad = request;
+  return error;
+}
+
+void Qp::fail(const SendOp& op, ibv_wc_status status) noexcept {
+  complete(op, status, 0);
+  enter_error_state();
+}
+
+/// sq_lock is held. Receives are flushed by the control thread.
+void Qp::enter_error_state() noexcept {
+  set_state(IBV_QPS_ERR);
+  flush_waiting();
+  process.control().qp_failed(index, Control::kNoEvent);
+}
+
+void Qp::flush_waiting() noexcept {
+  while (waiting_ > 0) {
+    const SendOp& op = slot(posted_ - waiting_ + 1).op;
+    --waiting_;
+    complete(op, IBV_WC_WR_FLUSH_ERR, 0);
+  }
+}
+
+void Qp::set_state(ibv_qp_state next) noexcept {
+  std::uint64_t epoch = shared->epoch.load();
+  while (!shared->epoch.compare_exchange_weak(epoch, next_epoch(epoch, next))) {
+  }
+}
+
+void Qp::start_waiting(Outcome::Kind reason) noexcept {
+  wait_reason_ = reason;
+  if (reason == Outcome::Kind::kNoReceive) {
+    rnr_left_ = attr_.rnr_retry;
+    wait_until_ns_ = now_ns() + kRnrTimer10us[target_.min_rnr_timer & 31] * 10'000ull;
+  } else {
+    // Specification 9.7.6.1.3: 4.096 us * 2^timeout, for each try.
+    wait_until_ns_ = attr_.timeout == 0 ? ~0ull
+                                        : now_ns() + (4096ull << attr_.timeout) * (attr_.retry_cnt + 1u);
+  }
+}
+
+bool Qp::out_of_patience(Outcome::Kind reason) noexcept {
+  if (reason != wait_reason_) start_waiting(reason);
+  const std::uint64_t now = now_ns();
+  if (now < wait_until_ns_) return false;
+  if (reason == Outcome::Kind::kUnreachable) return true;
+  if (rnr_left_ == 0) return true;
+  if (rnr_left_ != kRnrForever) --rnr_left_;
+  wait_until_ns_ = now + kRnrTimer10us[target_.min_rnr_timer & 31] * 10'000ull;
+  return false;
+}
+
+Progress Qp::progress() noexcept {
+  if (!sq_lock.try_lock()) return Progress::kStillWaits;
+  while (waiting_ > 0 && state() == IBV_QPS_RTS) {
+    const SendOp& op = slot(posted_ - waiting_ + 1).op;
+    const Outcome outcome = execute(op);
+    if (outcome.kind == Outcome::Kind::kDone) {
+      wait_reason_ = Outcome::Kind::kDone;
+      --waiting_;
+      complete(op, IBV_WC_SUCCESS, outcome.bytes);
+    } else if (outcome.kind == Outcome::Kind::kFailed) {
+      --waiting_;
+      fail(op, outcome.status);
+    } else if (out_of_patience(outcome.kind)) {
+      --waiting_;
+      fail(op, outcome.kind == Outcome::Kind::kNoReceive ? IBV_WC_RNR_RETRY_EXC_ERR
+                                                         : IBV_WC_RETRY_EXC_ERR);
+    } else {
+      break;
+    }
+  }
+  const Progress result = waiting_ > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
+  sq_lock.unlock();
+  return result;
+}
+
+int Qp::post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
+  if (recv_queue_ == nullptr || state() == IBV_QPS_RESET) [[unlikely]] {
+    *bad = request;
+    return EINVAL;
+  }
+  const int error = recv_queue_->post(request, bad);
+  if (state() == IBV_QPS_ERR) [[unlikely]] flush_receives();
+  return error;
+}
+
+void Qp::flush_receives() noexcept {
+  if (recv_queue_ == nullptr) return;
+  const std::uint64_t tag = claim_tag(index, Side::kReceive);
+  recv_queue_->lock.lock();
+  while (RecvCell* receive = recv_queue_->ring->take(tag)) {
+    Completion completion;
+    completion.wr_id = receive->wr_id;
+    completion.status = IBV_WC_WR_FLUSH_ERR;
+    completion.opcode = IBV_WC_RECV;
+    completion.qpn = shared->qpn;
+    RecvRing::release(*receive);
+    CqShared& queue = *recv_queue_cq_->shared;
+    if (!push_completion(process.segment(), queue, tag, completion)) break;
+    if (take_event(queue, true)) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(recv_queue_cq_->channel->fd, &one, sizeof one);
+    }
+  }
+  recv_queue_->lock.unlock();
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,160 @@
+#include "device.h"
+
+#include <net/if.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr std::uint8_t kWidth4x = 2;
+constexpr std::uint8_t kSpeedHdr = 64;
+constexpr std::uint8_t kPhysDisabled = 3;
+constexpr std::uint8_t kPhysLinkUp = 5;
+
+void copy_text(char* to, std::size_t capacity, const std::string& text) {
+  std::snprintf(to, capacity, "%s", text.c_str());
+}
+
+std::vector<std::unique_ptr<Device>> make_devices() {
+  std::vector<std::unique_ptr<Device>> made;
+  const char* text = std::getenv("SOFTNIC");
+  try {
+    std::uint16_t index = 0;
+    for (DeviceConfig& config : parse_config(text != nullptr ? text : "")) {
+      made.push_back(std::make_unique<Device>(std::move(config), index++));
+    }
+  } catch (const Error& error) {
+    std::fprintf(stderr, "softnic: %s\n", error.what());
+    made.clear();
+  }
+  return made;
+}
+
+}  // namespace
+
+Device::Device(DeviceConfig device_config, std::uint16_t device_index)
+    : ibv_device{}, config(std::move(device_config)), index(device_index) {
+  node_type = IBV_NODE_CA;
+  transport_type = IBV_TRANSPORT_IB;
+  copy_text(name, sizeof name, config.name);
+  copy_text(dev_name, sizeof dev_name, "softnic" + std::to_string(index));
+  // No such folders: there is no kernel device. Readers find nothing there.
+  copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
+  copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
+  // Locally administered: 02, "SN", and the device's number.
+  mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
+         static_cast<std::uint8_t>(index & 0xff)};
+}
+
+__be64 Device::guid() const {
+  const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe,
+                                 mac[3], mac[4], mac[5]};
+  __be64 guid;
+  std::memcpy(&guid, eui64, sizeof guid);
+  return guid;
+}
+
+ibv_gid Device::gid(std::uint32_t entry) const {
+  ibv_gid gid{};
+  if (!config.has_gids || entry >= kGidsPerPort) return gid;
+  if (kGidKinds[entry].ipv4) {
+    const std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0,
+                                     static_cast<std::uint8_t>((index + 1) >> 8),
+                                     static_cast<std::uint8_t>((index + 1) & 0xff)};
+    std::memcpy(gid.raw, mapped, sizeof mapped);
+    return gid;
+  }
+  gid.raw[0] = 0xfe;
+  gid.raw[1] = 0x80;
+  const __be64 id = guid();
+  std::memcpy(gid.raw + 8, &id, sizeof id);
+  return gid;
+}
+
+const std::vector<std::unique_ptr<Device>>& devices() {
+  // Never destroyed: contexts may outlive static destruction.
+  static const auto* made = new std::vector<std::unique_ptr<Device>>(make_devices());
+  return *made;
+}
+
+Device* soft_device(const ibv_device* device) {
+  for (const auto& candidate : devices()) {
+    if (candidate.get() == device) return candidate.get();
+  }
+  return nullptr;
+}
+
+void describe_device(const Device& device, ibv_device_attr& attr) {
+  attr = {};
+  std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s", GDRPERF_VERSION);
+  attr.node_guid = device.guid();
+  attr.sys_image_guid = device.guid();
+  attr.max_mr_size = 1ull << 46;
+  attr.page_size_cap = 0xfffff000;
+  attr.max_qp = static_cast<int>(kMaxQps - 1);
+  attr.max_qp_wr = static_cast<int>(kMaxQpWr);
+  attr.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  attr.max_sge = static_cast<int>(kMaxSge);
+  attr.max_sge_rd = static_cast<int>(kMaxSge);
+  attr.max_cq = static_cast<int>(kMaxCqs - 1);
+  attr.max_cqe = static_cast<int>(kMaxCqe);
+  attr.max_mr = static_cast<int>(kMaxMrs - 1);
+  attr.max_pd = 1 << 20;
+  attr.max_qp_rd_atom = kMaxRdAtomic;
+  attr.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * (kMaxQps - 1));
+  attr.max_qp_init_rd_atom = kMaxRdAtomic;
+  attr.atomic_cap = IBV_ATOMIC_HCA;
+  attr.max_ah = 1 << 16;
+  attr.max_srq = static_cast<int>(kMaxQps - 1);
+  attr.max_srq_wr = static_cast<int>(kMaxSrqWr);
+  attr.max_srq_sge = static_cast<int>(kMaxSge);
+  attr.max_pkeys = 1;
+  attr.local_ca_ack_delay = 0;
+  attr.phys_port_cnt = 1;
+}
+
+void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size) {
+  ibv_device_attr_ex full{};
+  describe_device(device, full.orig_attr);
+  full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+  full.phys_port_cnt_ex = 1;
+  std::memcpy(&attr, &full, std::min(size, sizeof full));
+}
+
+void describe_port(const Device& device, ibv_port_attr& attr) {
+  attr = {};
+  const bool up = device.config.port_up;
+  attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr.max_mtu = IBV_MTU_4096;
+  attr.active_mtu = IBV_MTU_4096;
+  attr.gid_tbl_len = static_cast<int>(kGidsPerPort);
+  attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  attr.max_msg_sz = kMaxMessageBytes;
+  attr.pkey_tbl_len = 1;
+  attr.max_vl_num = 1;
+  attr.active_width = kWidth4x;
+  attr.active_speed = kSpeedHdr;
+  attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
+  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+}
+
+int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) {
+  if (entry >= kGidsPerPort) return EINVAL;
+  if (!device.config.has_gids) return ENODATA;
+  out = {};
+  out.gid = device.gid(entry);
+  out.gid_index = entry;
+  out.port_num = kPort;
+  out.gid_type = kGidKinds[entry].type;
+  // The addresses 127.0.0.n belong to the loopback interface.
+  out.ndev_ifindex = ::if_nametoindex("lo");
+  return 0;
+}
+
+}  // namespace gdrperf::softnic

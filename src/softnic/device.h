@@ -1,0 +1,55 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "config.h"
+#include "layout.h"
+
+namespace gdrperf::softnic {
+
+/// A software device as ibv_get_device_list shows it. Lives as long as the
+/// process.
+struct Device : ibv_device {
+  Device(DeviceConfig device_config, std::uint16_t device_index);
+
+  /// Vendor libraries read what their own device struct holds behind
+  /// ibv_device before they know that this one is not theirs.
+  std::array<std::uint8_t, 1024> padding{};
+  DeviceConfig config;
+  std::uint16_t index;
+  std::array<std::uint8_t, 6> mac;
+
+  __be64 guid() const;
+  /// Entry of the GID table; all zero when the device was given none.
+  ibv_gid gid(std::uint32_t entry) const;
+};
+
+/// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC
+/// (said on stderr, once).
+const std::vector<std::unique_ptr<Device>>& devices();
+/// Null when the device is not one of ours.
+Device* soft_device(const ibv_device* device);
+
+inline constexpr std::uint8_t kPort = 1;
+inline constexpr std::uint32_t kMaxMessageBytes = 1u << 30;
+inline constexpr std::uint32_t kMaxSge = 16;
+inline constexpr std::uint32_t kMaxInline = 1024;
+inline constexpr std::uint32_t kMaxQpWr = 32768;
+inline constexpr std::uint32_t kMaxCqe = 1u << 22;
+inline constexpr std::uint32_t kMaxSrqWr = 32768;
+inline constexpr std::uint8_t kMaxRdAtomic = 16;
+
+void describe_device(const Device& device, ibv_device_attr& attr);
+/// Writes at most `size` bytes of the extended attributes.
+void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size);
+void describe_port(const Device& device, ibv_port_attr& attr);
+/// ENODATA for an empty entry, EINVAL past the table.
+int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out);
+
+}  // namespace gdrperf::softnic

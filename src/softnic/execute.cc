@@ -1,0 +1,400 @@
+#include <cerrno>
+
+#include "copy.h"
+#include "mr.h"
+#include "qp.h"
+
+/// Executing one request: everything that happens between initiator and
+/// target, on the initiator's thread.
+namespace gdrperf::softnic {
+namespace {
+
+struct Pieces {
+  Piece items[kMaxSge];
+  unsigned count = 0;
+  std::uint64_t total = 0;
+};
+
+/// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
+bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned access,
+            Pieces& pieces) noexcept {
+  const bool keys_matter = (op.flags & IBV_SEND_INLINE) == 0;
+  for (unsigned i = 0; i < op.num_sge; ++i) {
+    const ibv_sge& sge = op.sges[i];
+    if (sge.length == 0) continue;
+    std::uint64_t address = sge.addr;
+    if (keys_matter) {
+      const MrShared* region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
+      if (region == nullptr) return false;
+      address = region->addr + (sge.addr - region->iova);
+    }
+    pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length};
+    pieces.total += sge.length;
+  }
+  return true;
+}
+
+/// Where this process sees [address, address + length) of the target; null
+/// when only the kernel can get there.
+std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
+                    std::uint64_t length) noexcept {
+  if (target.peer == nullptr) return reinterpret_cast<std::uint8_t*>(address);
+  if (target.window == nullptr || address < region.moved_begin ||
+      address + length > region.moved_end) {
+    return nullptr;
+  }
+  return target.window + (address & target.window_mask);
+}
+
+ibv_wc_status copy_failure(int error) noexcept {
+  return error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
+}
+
+ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
+                  const Pieces& from) noexcept {
+  const std::uint64_t address = region.addr + (iova - region.iova);
+  std::uint8_t* direct = reach(target, region, address, from.total);
+  if (direct != nullptr) {
+    copy_pieces_to(direct, from.items, from.count);
+    return IBV_WC_SUCCESS;
+  }
+  const int error = copy_to_process(target.pid, address, from.items, from.count, from.total);
+  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+}
+
+ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
+                  const Pieces& to) noexcept {
+  const std::uint64_t address = region.addr + (iova - region.iova);
+  const std::uint8_t* direct = reach(target, region, address, to.total);
+  if (direct != nullptr) {
+    copy_pieces_from(direct, to.items, to.count);
+    return IBV_WC_SUCCESS;
+  }
+  const int error = copy_from_process(target.pid, address, to.items, to.count, to.total);
+  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+}
+
+/// Cuts the first `length` bytes off `from` into `part`.
+void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexcept {
+  unsigned used = 0;
+  while (length > 0) {
+    Piece& piece = from.items[used];
+    const std::uint64_t take = piece.length < length ? piece.length : length;
+    part.items[part.count++] = {piece.address, take};
+    part.total += take;
+    piece.address += take;
+    piece.length -= take;
+    length -= take;
+    if (piece.length == 0) ++used;
+  }
+  for (unsigned i = used; i < from.count; ++i) from.items[i - used] = from.items[i];
+  from.count -= used;
+  from.total -= part.total;
+}
+
+/// Spreads a message over the SGEs of a receive. SUCCESS, or what the
+/// receiver's completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is
+/// `copy_error` (left alone otherwise).
+ibv_wc_status scatter(const Target& target, const QpShared& receiver, const RecvCell& receive,
+                      Pieces& message, ibv_wc_status& copy_error) noexcept {
+  std::uint64_t room = 0;
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
+  if (room < message.total) return IBV_WC_LOC_LEN_ERR;
+  for (std::uint32_t i = 0; message.total > 0; ++i) {
+    const ibv_sge& sge = receive.sges[i];
+    if (sge.length == 0) continue;
+    const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
+    const MrShared* region = find_region(*target.segment, sge.lkey, receiver.recv_pd,
+                                         IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+    if (region == nullptr) return IBV_WC_LOC_PROT_ERR;
+    ibv_wc_status status;
+    if (length == message.total) {
+      status = put(target, *region, sge.addr, message);
+      message.total = 0;
+    } else {
+      Pieces part;
+      split_front(message, length, part);
+      status = put(target, *region, sge.addr, part);
+    }
+    if (status != IBV_WC_SUCCESS) {
+      copy_error = status;
+      return IBV_WC_LOC_PROT_ERR;
+    }
+  }
+  return IBV_WC_SUCCESS;
+}
+
+}  // namespace
+
+bool Qp::refresh_target() noexcept {
+  Target& target = target_;
+  const QpShared& peer = *target.qp;
+  const std::uint64_t epoch = peer.epoch.load(std::memory_order_acquire);
+  const ibv_qp_state peer_state = epoch_state(epoch);
+  if (peer_state != IBV_QPS_RTR && peer_state != IBV_QPS_RTS && peer_state != IBV_QPS_SQD) {
+    return false;
+  }
+  if (peer.dest_qpn != shared->qpn || (peer.dest_process != 0 && peer.dest_process != process.id())) {
+    return false;
+  }
+  if (peer.port_up == 0 || shared->port_up == 0) return false;
+  const GidKind& theirs = kGidKinds[peer.sgid_index];
+  const GidKind& ours = kGidKinds[shared->sgid_index];
+  if (theirs.type != ours.type || theirs.ipv4 != ours.ipv4) return false;
+  const ibv_gid& expected = target.segment->header.gids[peer.device][peer.sgid_index];
+  if (std::memcmp(&expected, &attr_.ah_attr.grh.dgid, sizeof expected) != 0) return false;
+
+  target.recv_ring = target.segment->at<RecvRing>(peer.recv_ring);
+  target.recv_cq = &target.segment->cqs[peer.recv_cq];
+  target.recv_tag = claim_tag(qpn_index(peer.qpn), Side::kReceive);
+  target.pd = peer.pd;
+  target.access = peer.access;
+  target.min_rnr_timer = peer.min_rnr_timer;
+  target.max_rd_atomic = peer.max_dest_rd_atomic;
+  target.uses_srq = peer.uses_srq != 0;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (peer.epoch.load(std::memory_order_acquire) != epoch) return false;
+  target.epoch = epoch;
+  return true;
+}
+
+inline bool Qp::enter() noexcept {
+  Target& target = target_;
+  while (true) {
+    if (target.qp->epoch.load(std::memory_order_acquire) != target.epoch) [[unlikely]] {
+      if (!refresh_target()) return false;
+    }
+    target.qp->turns.store(++target.turn, std::memory_order_relaxed);
+    // The owner changes the epoch, then looks at `turns`; here it is the other
+    // way round. One of the two must see the other; the owner's membarrier
+    // makes a compiler barrier enough on this side.
+    if (target.light_barrier) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    if (target.qp->epoch.load(std::memory_order_acquire) == target.epoch) return true;
+    leave();
+  }
+}
+
+inline void Qp::leave() noexcept {
+  target_.qp->turns.store(++target_.turn, std::memory_order_release);
+}
+
+Outcome Qp::execute(const SendOp& op) noexcept {
+  if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
+  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (!enter()) return {Outcome::Kind::kUnreachable};
+  const Outcome outcome = run(op);
+  leave();
+  return outcome;
+}
+
+inline Outcome Qp::run(const SendOp& op) noexcept {
+  switch (op.opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return write(op);
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return send(op);
+    case IBV_WR_RDMA_READ:
+      return read(op);
+    default:
+      return atomic(op);
+  }
+}
+
+inline Outcome Qp::write(const SendOp& op) noexcept {
+  Pieces pieces;
+  if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_WRITE) == 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  const MrShared* region = nullptr;
+  if (pieces.total > 0) {
+    region = find_region(*target_.segment, op.rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
+                         op.remote_addr, pieces.total);
+    if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  }
+  const bool with_imm = op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  RecvCell* receive = nullptr;
+  if (with_imm) {
+    receive = target_.recv_ring->take(target_.recv_tag);
+    if (receive == nullptr) return {Outcome::Kind::kNoReceive};
+  }
+  if (region != nullptr) {
+    const ibv_wc_status status = put(target_, *region, op.remote_addr, pieces);
+    if (status != IBV_WC_SUCCESS) {
+      if (receive != nullptr) RecvRing::release(*receive);
+      return refuse(status, IBV_EVENT_QP_FATAL);
+    }
+  }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  if (with_imm) {
+    Completion completion;
+    completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    completion.flags = IBV_WC_WITH_IMM;
+    completion.imm = op.imm;
+    completion.byte_len = bytes;
+    const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+    if (outcome.kind != Outcome::Kind::kDone) return outcome;
+  }
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
+}
+
+Outcome Qp::read(const SendOp& op) noexcept {
+  Pieces pieces;
+  if (!gather(process.segment(), shared->pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+    return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  }
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_READ) == 0 || target_.max_rd_atomic == 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  if (pieces.total > 0) {
+    const MrShared* region = find_region(*target_.segment, op.rkey, target_.pd,
+                                         IBV_ACCESS_REMOTE_READ, op.remote_addr, pieces.total);
+    if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    const ibv_wc_status status = get(target_, *region, op.remote_addr, pieces);
+    if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
+  }
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, static_cast<std::uint32_t>(pieces.total)};
+}
+
+Outcome Qp::send(const SendOp& op) noexcept {
+  Pieces pieces;
+  if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  RecvCell* receive = target_.recv_ring->take(target_.recv_tag);
+  if (receive == nullptr) return {Outcome::Kind::kNoReceive};
+
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  Completion completion;
+  completion.opcode = IBV_WC_RECV;
+  completion.byte_len = bytes;
+  if (op.opcode == IBV_WR_SEND_WITH_IMM) {
+    completion.flags = IBV_WC_WITH_IMM;
+    completion.imm = op.imm;
+  }
+  ibv_wc_status copy_error = IBV_WC_SUCCESS;
+  completion.status = scatter(target_, *target_.qp, *receive, pieces, copy_error);
+  const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+  if (completion.status == IBV_WC_SUCCESS) {
+    return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
+                                                : outcome;
+  }
+  if (copy_error != IBV_WC_SUCCESS) return refuse(copy_error, IBV_EVENT_QP_FATAL);
+  return refuse(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR,
+                IBV_EVENT_QP_FATAL);
+}
+
+Outcome Qp::atomic(const SendOp& op) noexcept {
+  Pieces result;
+  if (!gather(process.segment(), shared->pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
+    return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  }
+  if (result.total != sizeof(std::uint64_t)) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_ATOMIC) == 0 || target_.max_rd_atomic == 0 ||
+      (op.remote_addr & 7) != 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  const MrShared* region = find_region(*target_.segment, op.rkey, target_.pd,
+                                       IBV_ACCESS_REMOTE_ATOMIC, op.remote_addr, 8);
+  if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  const std::uint64_t address = region->addr + (op.remote_addr - region->iova);
+  if ((address & 7) != 0) return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+
+  const auto apply = [&op](std::uint64_t before) {
+    if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return before + op.compare_add;
+    return before == op.compare_add ? op.swap : before;
+  };
+  std::uint64_t before = 0;
+  const bool mapped = address >= region->moved_begin && address + 8 <= region->moved_end &&
+                      (target_.peer == nullptr || target_.window != nullptr);
+  // Memory that some initiator cannot map is changed by one at a time.
+  std::atomic<std::uint64_t>& turnstile = target_.segment->header.atomic_lock;
+  if (!mapped) {
+    std::uint64_t free = 0;
+    // A holder that died is passed after this many looks.
+    for (int looks = 0; looks < 100'000 && !turnstile.compare_exchange_weak(free, process.id());
+         ++looks) {
+      free = 0;
+      ::sched_yield();
+    }
+  }
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (std::uint8_t* direct = reach(target_, *region, address, 8); direct != nullptr) {
+    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
+    before = word.load();
+    while (!word.compare_exchange_weak(before, apply(before))) {
+    }
+  } else {
+    Piece piece{reinterpret_cast<std::uint8_t*>(&before), 8};
+    int error = copy_from_process(target_.pid, address, &piece, 1, 8);
+    std::uint64_t after = apply(before);
+    piece.address = reinterpret_cast<std::uint8_t*>(&after);
+    if (error == 0) error = copy_to_process(target_.pid, address, &piece, 1, 8);
+    if (error != 0) status = copy_failure(error);
+  }
+  if (!mapped) turnstile.store(0);
+  if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
+  copy_pieces_from(reinterpret_cast<const std::uint8_t*>(&before), result.items, result.count);
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
+}
+
+Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) noexcept {
+  Completion completion = base;
+  completion.wr_id = receive->wr_id;
+  completion.qpn = target_.qp->qpn;
+  completion.src_qpn = shared->qpn;
+  // Free before the completion is seen: the receiver may post the next one.
+  RecvRing::release(*receive);
+  if (target_.uses_srq) {
+    RecvRing& ring = *target_.recv_ring;
+    const std::uint32_t limit = ring.limit.load(std::memory_order_relaxed);
+    if (limit != 0 && ring.tail.load() - ring.head.load() < limit && ring.limit.exchange(0) != 0) {
+      if (target_.peer != nullptr) {
+        target_.peer->tell(WireKind::kSrqLimit, target_.qp->qpn, 0);
+      } else {
+        process.control().srq_limit(qpn_index(target_.qp->qpn));
+      }
+    }
+  }
+  if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion)) {
+    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
+  }
+  if (take_event(*target_.recv_cq, solicited || completion.status != IBV_WC_SUCCESS)) {
+    notify_peer_cq(true);
+  }
+  return {Outcome::Kind::kDone};
+}
+
+void Qp::notify_peer_cq(bool) noexcept {
+  const std::uint32_t number = target_.recv_cq->channel;
+  if (target_.peer != nullptr) {
+    target_.peer->raise(number);
+    return;
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(process.channel_fd(number), &one, sizeof one);
+}
+
+/// The target finds a fault: it goes into the error state and its process is
+/// told, so that it flushes and reports; this end's request fails.
+Outcome Qp::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
+  std::uint64_t epoch = target_.epoch;
+  target_.qp->epoch.compare_exchange_strong(epoch, next_epoch(epoch, IBV_QPS_ERR));
+  if (target_.peer != nullptr) {
+    target_.peer->tell(WireKind::kQpError, target_.qp->qpn, event);
+  } else {
+    process.control().qp_failed(qpn_index(target_.qp->qpn), event);
+  }
+  return Outcome::failed(local_status);
+}
+
+}  // namespace gdrperf::softnic

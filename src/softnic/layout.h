@@ -1,0 +1,132 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// What lies in the shared memory of a process ("segment"): the tables that a
+/// peer needs in order to execute an operation on this process by itself.
+/// Every process owns one segment and maps those of its peers. Only plain
+/// integers and lock-free atomics, no pointers: offsets count from the
+/// segment's start.
+namespace gdrperf::softnic {
+
+/// Part of every socket name: builds with another layout do not meet.
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
+
+inline constexpr unsigned kQpIndexBits = 12;
+inline constexpr std::uint32_t kMaxQps = 1u << kQpIndexBits;
+inline constexpr std::uint32_t kMaxCqs = 4096;
+inline constexpr std::uint32_t kMaxMrs = 1u << 16;
+inline constexpr std::uint32_t kMaxDevicesShared = 16;
+inline constexpr std::uint32_t kGidsPerPort = 3;
+/// Sparse: only touched pages cost memory.
+inline constexpr std::uint64_t kSegmentBytes = 8ull << 30;
+
+/// A QP number names its process (the block, unique on the host while the
+/// process lives) and the entry in that process' table.
+constexpr std::uint32_t qpn_block(std::uint32_t qpn) { return qpn >> kQpIndexBits; }
+constexpr std::uint32_t qpn_index(std::uint32_t qpn) { return qpn & (kMaxQps - 1); }
+constexpr std::uint32_t make_qpn(std::uint32_t block, std::uint32_t index) {
+  return block << kQpIndexBits | index;
+}
+
+/// A QP as its peer sees it.
+struct alignas(64) QpShared {
+  /// generation << 8 | ibv_qp_state. Any change to the fields of this line
+  /// comes with a new generation, so a peer that finds the epoch it has
+  /// checked before needs no other check.
+  std::atomic<std::uint64_t> epoch;
+  std::uint32_t qpn;
+  std::uint32_t dest_qpn;
+  std::uint64_t dest_process;  ///< SegmentHeader::process_id of the QP's peer
+  std::uint32_t pd;
+  std::uint32_t access;  ///< qp_access_flags
+  std::uint32_t recv_cq;  ///< index into Segment::cqs
+  std::uint16_t device;
+  std::uint8_t sgid_index;
+  std::uint8_t min_rnr_timer;
+  std::uint64_t recv_ring;  ///< offset of the RecvRing (own or the SRQ's)
+  std::uint32_t recv_pd;    ///< that of the SRQ where there is one
+  std::uint8_t max_dest_rd_atomic;
+  std::uint8_t port_up;
+  std::uint8_t uses_srq;
+
+  /// Odd while the peer executes an operation on this QP: the owner changes
+  /// the epoch, then waits for this to move on, before it frees anything.
+  alignas(64) std::atomic<std::uint64_t> turns;
+};
+
+struct alignas(64) CqShared {
+  std::atomic<std::uint64_t> ring;  ///< offset of the CqRing
+  std::atomic<std::uint32_t> has_channel;
+  std::atomic<std::uint32_t> overrun;
+  /// 0, or what the next completion must be to raise an event.
+  std::atomic<std::uint32_t> armed;
+  std::uint32_t channel;  ///< number of the completion channel in its process
+  std::atomic<std::uint64_t> events_raised;
+};
+inline constexpr std::uint32_t kArmedNext = 1;
+inline constexpr std::uint32_t kArmedSolicited = 2;
+
+struct alignas(64) MrShared {
+  std::atomic<std::uint32_t> key;  ///< lkey and rkey; 0 while not valid
+  std::uint32_t pd;
+  std::uint32_t access;
+  std::uint32_t reserved;
+  std::uint64_t iova;
+  std::uint64_t length;
+  std::uint64_t addr;
+  /// Addresses whose pages lie in the process' window (empty: none).
+  std::uint64_t moved_begin;
+  std::uint64_t moved_end;
+};
+
+struct SegmentHeader {
+  std::atomic<std::uint64_t> magic;  ///< written last
+  std::uint64_t process_id;          ///< random
+  std::int64_t pid;
+  /// The owner calls membarrier before it trusts `turns`.
+  std::uint32_t owner_barrier;
+  std::uint32_t device_count;
+  /// Size of the memfd with moved pages (a power of two), 0 without one: the
+  /// page at address a lies at offset a modulo this.
+  std::uint64_t window_bytes;
+  union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
+  /// One atomic operation at a time on memory that cannot be mapped.
+  alignas(64) std::atomic<std::uint64_t> atomic_lock;
+};
+
+struct Segment {
+  alignas(4096) SegmentHeader header;
+  alignas(4096) QpShared qps[kMaxQps];
+  alignas(4096) CqShared cqs[kMaxCqs];
+  alignas(4096) MrShared mrs[kMaxMrs];
+
+  template <typename T>
+  T* at(std::uint64_t offset) noexcept {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uint8_t*>(this) + offset);
+  }
+};
+
+constexpr ibv_qp_state epoch_state(std::uint64_t epoch) {
+  return static_cast<ibv_qp_state>(epoch & 0xff);
+}
+constexpr std::uint64_t next_epoch(std::uint64_t epoch, ibv_qp_state state) {
+  return ((epoch >> 8) + 1) << 8 | static_cast<std::uint64_t>(state);
+}
+
+/// The three GIDs of a port, in table order.
+struct GidKind {
+  ibv_gid_type type;
+  bool ipv4;
+};
+inline constexpr GidKind kGidKinds[kGidsPerPort] = {
+    {IBV_GID_TYPE_ROCE_V1, false}, {IBV_GID_TYPE_ROCE_V2, false}, {IBV_GID_TYPE_ROCE_V2, true}};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace gdrperf::softnic

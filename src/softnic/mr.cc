@@ -1,0 +1,130 @@
+#include "mr.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "failure.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr unsigned kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                                  IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+                                  IBV_ACCESS_OPTIONAL_RANGE;
+
+int check_arguments(void* address, std::size_t length, std::uint64_t iova, unsigned access) {
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
+  if ((access & ~kKnownAccess) != 0) return EINVAL;
+  if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (length == 0 || begin + length < begin || iova + length < iova) return EINVAL;
+  if (((begin ^ iova) & 4095) != 0) return EINVAL;
+  return 0;
+}
+
+/// Faults the pages in, as pinning would, and so finds out whether they are
+/// there with the rights that are needed.
+int populate(void* address, std::size_t length, bool writable) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095};
+  const auto end = (reinterpret_cast<std::uintptr_t>(address) + length + 4095) & ~std::uintptr_t{4095};
+  auto* first = reinterpret_cast<void*>(begin);
+  while (::madvise(first, end - begin, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON) return EFAULT;
+    // Kernels before 5.14: EINVAL. Ask at least whether it is mapped.
+    for (auto page = begin; page < end; page += 4096) {
+      unsigned char resident;
+      if (::mincore(reinterpret_cast<void*>(page), 1, &resident) != 0) return EFAULT;
+    }
+    return 0;
+  }
+  return 0;
+}
+
+void publish(MrShared& shared, const Mr& mr, std::uint32_t pd, std::uint64_t iova, unsigned access) {
+  shared.pd = pd;
+  shared.access = access;
+  shared.iova = iova;
+  shared.length = mr.length;
+  shared.addr = reinterpret_cast<std::uint64_t>(mr.addr);
+  shared.moved_begin = 0;
+  shared.moved_end = 0;
+  shared.key.store(mr.lkey, std::memory_order_release);
+}
+
+std::uint64_t base_of(void* address, std::uint64_t iova, unsigned access) {
+  static_cast<void>(address);
+  return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
+}
+
+}  // namespace
+
+Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iova, unsigned access) {
+  Context& context = Context::of(pd.context);
+  int error = context.device.config.fault("reg_mr");
+  if (error == 0) error = check_arguments(address, length, iova, access);
+  if (error == 0) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (error != 0) throw VerbsFailure{error};
+  Process& process = context.process;
+  auto mr = std::make_unique<Mr>();
+  mr->index = process.mr_indices.take();
+  if (mr->index == 0) throw VerbsFailure{ENOMEM};
+  mr->context = pd.context;
+  mr->pd = &pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->handle = mr->index;
+  mr->lkey = mr->rkey = mr->index << 8 | process.next_key.fetch_add(1);
+  ++pd.users;
+  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(address, iova, access), access);
+  return mr.release();
+}
+
+void deregister_memory(Mr* mr) {
+  Process& process = Context::of(mr->context).process;
+  Pd& pd = *static_cast<Pd*>(mr->pd);
+  process.segment().mrs[mr->index].key.store(0);
+  process.settle(pd.number);
+  process.mr_indices.give_back(mr->index);
+  --pd.users;
+  delete mr;
+}
+
+int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access) {
+  if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || flags == 0) return EINVAL;
+  Process& process = Context::of(mr.context).process;
+  MrShared& shared = process.segment().mrs[mr.index];
+  Pd& old_pd = *static_cast<Pd*>(mr.pd);
+  Pd& new_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? *pd : old_pd;
+  void* new_address = mr.addr;
+  std::size_t new_length = mr.length;
+  std::uint64_t iova = shared.iova;
+  unsigned new_access = shared.access;
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    new_address = address;
+    new_length = length;
+    iova = reinterpret_cast<std::uint64_t>(address);
+  }
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) new_access = access;
+  int error = check_arguments(new_address, new_length, reinterpret_cast<std::uint64_t>(new_address),
+                              new_access);
+  if (error == 0) error = populate(new_address, new_length, (new_access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (error != 0) return error;
+  shared.key.store(0);
+  process.settle(old_pd.number);
+  --old_pd.users;
+  ++new_pd.users;
+  mr.pd = &new_pd;
+  mr.addr = new_address;
+  mr.length = new_length;
+  mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
+  publish(shared, mr, new_pd.number, base_of(new_address, iova, new_access), new_access);
+  return 0;
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "gdrperf/base/unique_fd.h"
+#include "layout.h"
+#include "wire.h"
+
+namespace gdrperf::softnic {
+
+/// Another process on this host, reached through its socket: its segment and
+/// its window mapped here. Thread-safe. Once `dead` it stays dead; a process
+/// that takes over the block is another Peer.
+class Peer {
+ public:
+  /// Connects to the process that owns `block`; null when there is none or it
+  /// does not answer within two seconds.
+  static std::shared_ptr<Peer> connect(std::uint32_t block, std::uint64_t own_process_id);
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  std::uint32_t block() const noexcept { return block_; }
+  Segment& segment() noexcept { return *segment_; }
+  /// Where the peer's moved pages are mapped; null when they are not.
+  std::uint8_t* window() const noexcept { return window_; }
+  std::uint64_t window_mask() const noexcept { return window_bytes_ - 1; }
+  int pid() const noexcept { return pid_; }
+  int socket() const noexcept { return socket_.get(); }
+
+  bool dead() const noexcept { return dead_.load(std::memory_order_relaxed); }
+  const std::atomic<bool>* dead_flag() const noexcept { return &dead_; }
+  void mark_dead() noexcept { dead_.store(true, std::memory_order_relaxed); }
+  /// Looks at the socket: true when the process is gone.
+  bool gone() noexcept;
+
+  /// Asks for a completion channel's eventfd, once. Blocks up to two seconds.
+  void fetch_channel(std::uint32_t number);
+  /// Raises an event on the peer's channel.
+  void raise(std::uint32_t number);
+  /// One-way message.
+  void tell(WireKind kind, std::uint32_t number, std::uint32_t event);
+
+ private:
+  Peer() = default;
+
+  std::uint32_t block_ = 0;
+  std::uint64_t own_process_id_ = 0;
+  UniqueFd socket_;
+  Segment* segment_ = nullptr;
+  std::uint8_t* window_ = nullptr;
+  std::uint64_t window_bytes_ = 0;
+  int pid_ = 0;
+  std::atomic<bool> dead_{false};
+  std::mutex request_mutex_;
+  std::mutex channel_mutex_;
+  std::map<std::uint32_t, UniqueFd> channels_;
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,215 @@
+#include "process.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "context.h"
+#include "gdrperf/base/error.h"
+#include "qp.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+std::mutex g_create_mutex;
+std::atomic<Process*> g_current{nullptr};
+
+long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); }
+
+}  // namespace
+
+std::uint32_t IndexPool::take() {
+  const std::lock_guard guard(mutex_);
+  const auto limit = static_cast<std::uint32_t>(used_.size());
+  for (std::uint32_t tried = 0; tried < limit; ++tried) {
+    const std::uint32_t index = next_;
+    next_ = next_ + 1 == limit ? 1 : next_ + 1;
+    if (!used_[index]) {
+      used_[index] = true;
+      return index;
+    }
+  }
+  return 0;
+}
+
+void IndexPool::give_back(std::uint32_t index) {
+  const std::lock_guard guard(mutex_);
+  used_[index] = false;
+}
+
+Process& Process::get() {
+  const std::lock_guard guard(g_create_mutex);
+  Process* process = g_current.load();
+  if (process == nullptr) {
+    process = new Process();
+    g_current.store(process);
+    static const int registered =
+        ::pthread_atfork(&before_fork, &after_fork_parent, &after_fork_child);
+    static_cast<void>(registered);
+  }
+  return *process;
+}
+
+bool Process::is_current(const Process* process) noexcept {
+  return process == g_current.load(std::memory_order_relaxed);
+}
+
+Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
+  if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
+    throw call_error("getrandom", errno, "softnic");
+  }
+  barrier_registered_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  // Where Yama restricts ptrace, a peer of this user may copy from and to
+  // registered memory only with this consent.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  claim_block();
+  SegmentHeader& header = segment().header;
+  header.process_id = id_;
+  header.pid = ::getpid();
+  header.owner_barrier = barrier_registered_ ? 1 : 0;
+  header.magic.store(kSegmentMagic, std::memory_order_release);
+  control_.start(listener_.get());
+}
+
+void Process::claim_block() {
+  constexpr std::uint32_t kBlocks = 1u << (24 - kQpIndexBits);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) throw call_error("socket", errno, "softnic");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  for (std::uint32_t tried = 0; tried < kBlocks; ++tried) {
+    // Random start, then every block once: 1229 is prime to the count.
+    block_ = static_cast<std::uint32_t>(id_ + tried * 1229u) % kBlocks;
+    if (block_ == 0) continue;  // QP numbers 0 and 1 are taken by the specification
+    const std::string name = socket_name(block_);
+    std::memcpy(address.sun_path, name.data(), name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
+      if (errno == EADDRINUSE) continue;
+      throw call_error("bind", errno, "softnic");
+    }
+    if (::listen(socket.get(), 128) != 0) throw call_error("listen", errno, "softnic");
+    listener_ = std::move(socket);
+    return;
+  }
+  throw Error(ExitCode::kEnvironment, "softnic: all blocks of QP numbers on this host are in use");
+}
+
+std::shared_ptr<Peer> Process::peer(std::uint32_t block) {
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& peer : peers_) {
+      if (peer->block() == block && !peer->gone()) return peer;
+    }
+  }
+  auto connected = Peer::connect(block, id_);
+  if (!connected) return nullptr;
+  const std::lock_guard guard(mutex_);
+  for (const auto& peer : peers_) {
+    if (peer->block() == block && !peer->gone()) return peer;
+  }
+  peers_.push_back(connected);
+  control_.watch(*connected);
+  return connected;
+}
+
+void Process::forget(Peer*) {
+  const std::lock_guard guard(mutex_);
+  const auto gone = [&](const std::shared_ptr<Peer>& peer) {
+    if (!peer->gone()) return false;
+    control_.unwatch(*peer);
+    return true;
+  };
+  peers_.erase(std::remove_if(peers_.begin(), peers_.end(), gone), peers_.end());
+}
+
+void Process::add(Context* context) {
+  const std::lock_guard guard(mutex_);
+  contexts_.push_back(context);
+}
+
+void Process::remove(Context* context) {
+  const std::lock_guard guard(mutex_);
+  contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
+}
+
+std::uint32_t Process::add_channel(int fd) {
+  const std::lock_guard guard(mutex_);
+  channels_.push_back(fd);
+  return static_cast<std::uint32_t>(channels_.size() - 1);
+}
+
+void Process::remove_channel(std::uint32_t number) {
+  const std::lock_guard guard(mutex_);
+  channels_[number] = -1;
+}
+
+int Process::channel_fd(std::uint32_t number) {
+  const std::lock_guard guard(mutex_);
+  return number < channels_.size() ? channels_[number] : -1;
+}
+
+void Process::publish(Qp* qp, std::uint32_t index) {
+  const std::lock_guard guard(qps_mutex_);
+  qps_[index] = qp;
+}
+
+void Process::withdraw(std::uint32_t index) {
+  const std::lock_guard guard(qps_mutex_);
+  qps_[index] = nullptr;
+}
+
+void Process::heavy_barrier() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (barrier_registered_) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void Process::settle(std::uint32_t pd) {
+  heavy_barrier();
+  for_each_qp([&](Qp& qp) {
+    if (qp.shared->pd == pd) qp.settle_turn();
+  });
+}
+
+void Process::before_fork() {
+  g_create_mutex.lock();
+  if (Process* process = g_current.load()) {
+    process->mutex_.lock();
+    process->control_.connections_mutex().lock();
+  }
+}
+
+void Process::after_fork_parent() {
+  if (Process* process = g_current.load()) {
+    process->control_.connections_mutex().unlock();
+    process->mutex_.unlock();
+  }
+  g_create_mutex.unlock();
+}
+
+void Process::after_fork_child() {
+  // The parent's Process stays as it is, locked and unreachable.
+  if (Process* process = g_current.exchange(nullptr)) process->abandon();
+  g_create_mutex.unlock();
+}
+
+void Process::abandon() {
+  for (Context* context : contexts_) context->cut_off();
+  for (const auto& peer : peers_) ::close(peer->socket());
+  control_.abandon();
+  listener_.reset();
+  window_fd_.reset();
+  ::close(memory_.release_fd());
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,278 @@
+#include "qp.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cerrno>
+#include <cstring>
+
+#include "failure.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr auto kSettleLimit = std::chrono::seconds(5);
+
+std::uint32_t inline_slots(std::uint32_t bytes) { return (bytes + 15) / 16; }
+
+const std::atomic<bool> g_never_dead{false};
+
+}  // namespace
+
+Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
+    : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd),
+      index(process.qp_indices.take()), shared(nullptr), cap_(attr.cap),
+      signal_all_(attr.sq_sig_all != 0), null_mode_(owner.null_mode()),
+      srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
+      send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {
+  if (index == 0) throw VerbsFailure{ENOMEM};
+  shared = &process.segment().qps[index];
+  try {
+    if (srq_ == nullptr) {
+      recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge);
+      cap_.max_recv_wr = recv_queue_->ring->mask + 1;
+    } else {
+      cap_.max_recv_wr = 0;
+      cap_.max_recv_sge = 0;
+    }
+    cap_.max_send_wr = std::max(cap_.max_send_wr, 1u);
+    const std::uint32_t slots = std::bit_ceil(cap_.max_send_wr);
+    const std::uint32_t sges = std::max(cap_.max_send_sge, 1 + inline_slots(cap_.max_inline_data));
+    slot_mask_ = slots - 1;
+    slot_stride_ = (static_cast<std::uint32_t>(sizeof(SendOp) + sizeof(ibv_sge) * sges) + 63) & ~63u;
+    // Not initialised: a slot is written before it is read.
+    slots_.reset(new std::uint8_t[static_cast<std::size_t>(slots) * slot_stride_]);
+  } catch (...) {
+    process.qp_indices.give_back(index);
+    throw;
+  }
+  init_.qp_context = attr.qp_context;
+  init_.send_cq = attr.send_cq;
+  init_.recv_cq = attr.recv_cq;
+  init_.srq = attr.srq;
+  init_.cap = cap_;
+  init_.qp_type = attr.qp_type;
+  init_.sq_sig_all = attr.sq_sig_all;
+
+  ibv_qp& base = qp_base;
+  base.context = owner_pd.context;
+  base.qp_context = attr.qp_context;
+  base.pd = &owner_pd;
+  base.send_cq = attr.send_cq;
+  base.recv_cq = attr.recv_cq;
+  base.srq = attr.srq;
+  base.handle = index;
+  base.qp_num = make_qpn(process.block(), index);
+  base.qp_type = attr.qp_type;
+  base.state = IBV_QPS_RESET;
+  ::pthread_mutex_init(&base.mutex, nullptr);
+  ::pthread_cond_init(&base.cond, nullptr);
+  if (with_builders) install_builders();
+
+  shared->qpn = base.qp_num;
+  shared->dest_qpn = 0;
+  shared->dest_process = 0;
+  shared->pd = owner_pd.number;
+  shared->recv_pd = srq_ != nullptr ? static_cast<Pd*>(srq_->pd)->number : owner_pd.number;
+  shared->access = 0;
+  shared->recv_cq = recv_queue_cq_->index;
+  shared->device = owner.device.index;
+  shared->recv_ring = srq_ != nullptr ? srq_->queue.offset : recv_queue_->offset;
+  shared->port_up = owner.device.config.port_up ? 1 : 0;
+  shared->uses_srq = srq_ != nullptr ? 1 : 0;
+  process.sq_released[index].store(0);
+  set_state(IBV_QPS_RESET);
+
+  ++owner_pd.users;
+  ++send_queue_->users;
+  ++recv_queue_cq_->users;
+  if (srq_ != nullptr) ++srq_->users;
+  process.publish(this, index);
+}
+
+Qp::~Qp() {
+  process.withdraw(index);
+  send_queue_->remove_waiting(this);
+  set_state(IBV_QPS_RESET);
+  const bool settled = settle_turn();
+  send_queue_->purge(shared->qpn);
+  recv_queue_cq_->purge(shared->qpn);
+  owner.drop_events(&qp_base);
+  // A peer that was stopped in the middle may still write there: keep it.
+  if (settled) {
+    shared->qpn = 0;
+    process.qp_indices.give_back(index);
+  } else {
+    static_cast<void>(recv_queue_.release());
+  }
+  if (srq_ != nullptr) --srq_->users;
+  --recv_queue_cq_->users;
+  --send_queue_->users;
+  --pd_ref.users;
+  ::pthread_mutex_destroy(&qp_base.mutex);
+  ::pthread_cond_destroy(&qp_base.cond);
+}
+
+void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
+  const std::lock_guard guard(control_mutex_);
+  attr = attr_;
+  attr.qp_state = state();
+  attr.cur_qp_state = state();
+  attr.path_mig_state = IBV_MIG_MIGRATED;
+  attr.cap = cap_;
+  attr.port_num = attr_.port_num;
+  init = init_;
+  qp_base.state = attr.qp_state;
+}
+
+bool Qp::settle_turn() {
+  // The executors of this process read registered memory under sq_lock.
+  sq_lock.lock();
+  sq_lock.unlock();
+  process.heavy_barrier();
+  const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
+  if ((turn & 1) == 0) return true;
+  const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
+  for (int looks = 0; shared->turns.load(std::memory_order_acquire) == turn; ++looks) {
+    if (looks < 1000) {
+      cpu_relax();
+      continue;
+    }
+    ::usleep(100);
+    if (peer_ != nullptr && peer_->gone()) {
+      repair_after_death();
+      return true;
+    }
+    if (std::chrono::steady_clock::now() > limit) return false;
+  }
+  return true;
+}
+
+void Qp::settle_failure(std::uint32_t event) {
+  const std::lock_guard guard(control_mutex_);
+  if (state() != IBV_QPS_ERR) return;  // reset in the meantime
+  sq_lock.lock();
+  flush_waiting();
+  sq_lock.unlock();
+  settle_turn();
+  flush_receives();
+  ibv_async_event report{};
+  report.element.qp = &qp_base;
+  if (event == IBV_EVENT_CQ_ERR) {
+    for (Cq* queue : {send_queue_, recv_queue_cq_}) {
+      std::uint32_t fresh = 1;
+      if (!queue->shared->overrun.compare_exchange_strong(fresh, 2)) continue;
+      report.event_type = IBV_EVENT_CQ_ERR;
+      report.element.cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(queue));
+      owner.raise(report);
+    }
+  } else if (event != Control::kNoEvent) {
+    report.event_type = static_cast<ibv_event_type>(event);
+    owner.raise(report);
+  }
+  if (srq_ != nullptr) {
+    report.element.qp = &qp_base;
+    report.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+    owner.raise(report);
+  }
+}
+
+void Qp::report_srq_limit() {
+  if (srq_ == nullptr) return;
+  ibv_async_event report{};
+  report.element.srq = srq_;
+  report.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  owner.raise(report);
+}
+
+void Qp::check_peer() {
+  if (peer_ == nullptr || !peer_->gone()) return;
+  progress();
+  repair_after_death();
+}
+
+bool Qp::progress_if_idle() { return waiting_ > 0 && progress() == Progress::kStillWaits; }
+
+void Qp::repair_after_death() {
+  const std::uint64_t turn = shared->turns.load();
+  if ((turn & 1) == 0) return;
+  recv_queue_cq_->repair(index);
+  RecvRing& ring = *process.segment().at<RecvRing>(shared->recv_ring);
+  const std::uint64_t tag = claim_tag(index, Side::kReceive);
+  for (std::uint32_t i = 0; i <= ring.mask; ++i) {
+    RecvCell& cell = ring.cell(i);
+    if ((cell.seq.load() & ~kLapMask) != tag) continue;
+    Completion lost;
+    lost.wr_id = cell.wr_id;
+    lost.status = IBV_WC_WR_FLUSH_ERR;
+    lost.opcode = IBV_WC_RECV;
+    lost.qpn = shared->qpn;
+    RecvRing::release(cell);
+    push_completion(process.segment(), *recv_queue_cq_->shared, tag, lost);
+  }
+  shared->turns.store(turn + 1);
+  if (state() == IBV_QPS_RTR || state() == IBV_QPS_RTS) {
+    set_state(IBV_QPS_ERR);
+    process.control().qp_failed(index, IBV_EVENT_QP_FATAL);
+  }
+}
+
+/// At RTR. The peer's process was connected to by modify() beforehand.
+void Qp::connect() {
+  const std::uint32_t block = qpn_block(attr_.dest_qp_num);
+  Target target;
+  if (block == process.block()) {
+    target.segment = &process.segment();
+    target.dead = &g_never_dead;
+    target.light_barrier = process.barrier_registered();
+    shared->dest_process = process.id();
+  } else if (peer_ != nullptr) {
+    target.segment = &peer_->segment();
+    target.dead = peer_->dead_flag();
+    target.peer = peer_.get();
+    target.window = peer_->window();
+    target.window_mask = peer_->window_mask();
+    target.pid = peer_->pid();
+    target.light_barrier =
+        process.barrier_registered() && peer_->segment().header.owner_barrier != 0;
+    shared->dest_process = peer_->segment().header.process_id;
+  } else {
+    shared->dest_process = 0;
+  }
+  shared->dest_qpn = attr_.dest_qp_num;
+  if (target.segment != nullptr) {
+    target.qp = &target.segment->qps[qpn_index(attr_.dest_qp_num)];
+    const std::uint64_t turn = target.qp->turns.load();
+    target.turn = turn + (turn & 1);
+  }
+  target_ = target;
+}
+
+void Qp::disconnect() {
+  target_ = Target{};
+  peer_.reset();
+  shared->dest_qpn = 0;
+  shared->dest_process = 0;
+}
+
+void Qp::reset() {
+  sq_lock.lock();
+  set_state(IBV_QPS_RESET);
+  waiting_ = 0;
+  sq_lock.unlock();
+  settle_turn();
+  send_queue_->remove_waiting(this);
+  send_queue_->purge(shared->qpn);
+  recv_queue_cq_->purge(shared->qpn);
+  if (recv_queue_ != nullptr) recv_queue_->clear();
+  sq_lock.lock();
+  posted_ = 0;
+  process.sq_released[index].store(0);
+  disconnect();
+  sq_lock.unlock();
+  attr_ = {};
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,196 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "completion.h"
+#include "context.h"
+#include "cq.h"
+#include "layout.h"
+#include "peer.h"
+#include "spin.h"
+#include "srq.h"
+
+namespace gdrperf::softnic {
+
+/// A send request, independent of how it was posted. `sges` of an inline
+/// request are addresses whose keys do not matter.
+struct SendOp {
+  std::uint64_t wr_id;
+  std::uint64_t remote_addr;
+  const ibv_sge* sges;
+  std::uint32_t rkey;
+  std::uint32_t imm;
+  std::uint32_t sq_count;
+  std::uint16_t num_sge;
+  std::uint8_t opcode;  ///< ibv_wr_opcode
+  std::uint8_t flags;   ///< ibv_send_flags
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+};
+
+/// A request that waits, with its own copy of the SGEs or the inline data.
+struct SendSlot {
+  SendOp op;
+  ibv_sge sges[1];
+};
+
+enum class Progress { kNothingWaits, kStillWaits };
+
+/// How executing a request ended.
+struct Outcome {
+  enum class Kind : std::uint8_t {
+    kDone,
+    kNoReceive,     ///< the peer has posted no receive: RNR
+    kUnreachable,   ///< no peer that would answer: time out
+    kFailed,        ///< `status` says how
+  };
+  Kind kind = Kind::kDone;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  std::uint32_t bytes = 0;
+
+  static Outcome failed(ibv_wc_status why) { return {Kind::kFailed, why, 0}; }
+};
+
+/// The peer of a connected QP, as the executor needs it. What stands below
+/// `epoch` was read from the peer's QpShared when it had that epoch.
+struct Target {
+  Segment* segment = nullptr;  ///< null: not connected
+  QpShared* qp = nullptr;
+  const std::atomic<bool>* dead = nullptr;
+  Peer* peer = nullptr;  ///< null: this process itself
+  std::uint8_t* window = nullptr;
+  std::uint64_t window_mask = 0;
+  int pid = 0;
+  bool light_barrier = false;
+  std::uint64_t turn = 0;
+
+  std::uint64_t epoch = 0;
+  RecvRing* recv_ring = nullptr;
+  CqShared* recv_cq = nullptr;
+  std::uint64_t recv_tag = 0;
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;
+  std::uint8_t min_rnr_timer = 0;
+  std::uint8_t max_rd_atomic = 0;
+  bool uses_srq = false;
+};
+
+/// A reliable connected QP. Requests are executed by the thread that posts
+/// them, straight into the peer's memory and queues; those that cannot be yet
+/// wait in slots and are moved on by polls of the send CQ and by the control
+/// thread.
+struct Qp : ibv_qp_ex {
+  Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders);  // throws VerbsFailure
+  ~Qp();
+  static Qp& of(ibv_qp* qp) { return *static_cast<Qp*>(reinterpret_cast<ibv_qp_ex*>(qp)); }
+  static Qp& of(ibv_qp_ex* qp) { return *static_cast<Qp*>(qp); }
+
+  // --- control path (qp.cc, qp_modify.cc)
+  int modify(const ibv_qp_attr& attr, int mask);
+  void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
+  /// Waits until the peer has left what it was doing on this QP; repairs what
+  /// a dead one left. Gives up after five seconds with a stopped peer: false.
+  bool settle_turn();
+  /// Control thread: flush after the state became ERR, and report.
+  void settle_failure(std::uint32_t event);
+  void report_srq_limit();
+  /// Control thread: some peer hung up.
+  void check_peer();
+  bool progress_if_idle();
+
+  // --- data path (datapath.cc)
+  int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
+  int post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
+  int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  Progress progress() noexcept;
+
+  ibv_qp_state state() const noexcept {
+    return epoch_state(shared->epoch.load(std::memory_order_relaxed));
+  }
+  Cq& send_queue() noexcept { return *send_queue_; }
+
+  Context& owner;
+  Process& process;
+  Pd& pd_ref;
+  std::uint32_t index;
+  QpShared* shared;
+
+  // --- data path internals, used by datapath.cc, execute.cc and builders.cc
+  int submit(SendOp& op) noexcept;
+  int check_op(const SendOp& op) const noexcept;
+  Outcome execute(const SendOp& op) noexcept;
+  void complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept;
+  void fail(const SendOp& op, ibv_wc_status status) noexcept;
+  SendSlot& slot(std::uint32_t count) noexcept {
+    return *reinterpret_cast<SendSlot*>(slots_.get() + (count & slot_mask_) * slot_stride_);
+  }
+  void store(const SendOp& op) noexcept;
+  bool sq_full() const noexcept {
+    return posted_ - process.sq_released[index].load(std::memory_order_relaxed) >= cap_.max_send_wr;
+  }
+
+  Spin sq_lock;
+  std::uint32_t posted_ = 0;   ///< send requests ever posted (modulo 2^32)
+  std::uint32_t waiting_ = 0;  ///< of these, the last so many wait in slots
+  ibv_qp_cap cap_{};
+  bool signal_all_ = false;
+  bool null_mode_ = false;
+  Target target_;
+
+  // builders.cc: requests between wr_start and wr_complete
+  std::uint32_t built_ = 0;
+  int build_error_ = 0;
+
+ private:
+  Outcome run(const SendOp& op) noexcept;
+  bool refresh_target() noexcept;
+  bool enter() noexcept;
+  void leave() noexcept;
+  Outcome write(const SendOp& op) noexcept;
+  Outcome read(const SendOp& op) noexcept;
+  Outcome send(const SendOp& op) noexcept;
+  Outcome atomic(const SendOp& op) noexcept;
+  Outcome deliver(RecvCell* receive, const Completion& completion, bool solicited) noexcept;
+  Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
+  void notify_peer_cq(bool urgent) noexcept;
+  void start_waiting(Outcome::Kind reason) noexcept;
+  bool out_of_patience(Outcome::Kind reason) noexcept;
+  void flush_waiting() noexcept;
+  void enter_error_state() noexcept;
+  void flush_receives() noexcept;
+  void overrun() noexcept;
+
+  void set_state(ibv_qp_state state) noexcept;
+  void connect();
+  void disconnect();
+  void reset();
+  int check_path(const ibv_qp_attr& attr) const;
+  void store_attributes(const ibv_qp_attr& attr, int mask);
+  void repair_after_death();
+  void install_builders();
+
+  std::unique_ptr<RecvQueue> recv_queue_;  ///< null with an SRQ
+  Srq* srq_ = nullptr;
+  Cq* send_queue_;
+  Cq* recv_queue_cq_;
+  std::unique_ptr<std::uint8_t[]> slots_;
+  std::uint32_t slot_mask_ = 0;
+  std::uint32_t slot_stride_ = 0;
+  std::shared_ptr<Peer> peer_;
+
+  /// Why the oldest waiting request waits, until when, and how often more.
+  Outcome::Kind wait_reason_ = Outcome::Kind::kDone;
+  std::uint64_t wait_until_ns_ = 0;
+  unsigned rnr_left_ = 0;
+
+  std::mutex control_mutex_;
+  ibv_qp_attr attr_{};
+  ibv_qp_init_attr init_{};
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "spin.h"
+
+/// The two rings through which processes meet. Both live in the owner's
+/// segment and are lock-free: whoever dies inside leaves a claimed cell that
+/// names the QP it worked for, so that the owner can repair it.
+///
+/// The life of a cell, in the low bits of its `seq`, in lap l of the ring:
+/// 2l free, 2l+1 ready, 2l+2 free again in the next lap. A claim puts a tag
+/// into the high bits. All zero is an empty ring in lap 0.
+namespace gdrperf::softnic {
+
+inline constexpr unsigned kTagShift = 48;
+inline constexpr std::uint64_t kLapMask = (1ull << kTagShift) - 1;
+
+/// Whom a claimed cell belongs to: the owner's QP (its table index) and
+/// whether the peer acts on it (receive side) or the owner itself (send side).
+enum class Side : std::uint64_t { kSend = 0, kReceive = 1 };
+constexpr std::uint64_t claim_tag(std::uint32_t qp_index, Side side) {
+  return ((static_cast<std::uint64_t>(qp_index) + 1) << 1 | static_cast<std::uint64_t>(side))
+         << kTagShift;
+}
+
+/// A completion. 64 bytes: one cache line.
+struct alignas(64) CqCell {
+  std::atomic<std::uint64_t> seq;
+  std::uint64_t wr_id;
+  std::uint8_t status;  ///< ibv_wc_status
+  std::uint8_t opcode;  ///< ibv_wc_opcode
+  std::uint8_t flags;   ///< ibv_wc_flags
+  std::uint8_t dead;    ///< to be skipped: its QP is gone
+  std::uint32_t byte_len;
+  std::uint32_t imm;
+  std::uint32_t qpn;
+  std::uint32_t src_qpn;
+  std::uint32_t vendor_err;
+  /// Send side: requests posted on the QP up to and with this one.
+  std::uint32_t sq_count;
+};
+static_assert(sizeof(CqCell) == 64);
+
+/// Many producers (own threads and peers), one consumer (the owner, under its
+/// lock), power-of-two capacity.
+struct CqRing {
+  std::uint32_t shift;
+  std::uint32_t mask;
+  std::atomic<std::uint32_t> closed;  ///< replaced by a larger ring
+  /// Where producers start to look: at or before the first free cell.
+  alignas(64) std::atomic<std::uint64_t> tail;
+  alignas(64) CqCell cells[1];
+
+  static std::uint64_t bytes(unsigned shift) {
+    return sizeof(CqRing) + (sizeof(CqCell) << shift);
+  }
+  std::uint64_t free_seq(std::uint64_t pos) const noexcept { return (pos >> shift) * 2; }
+  CqCell& cell(std::uint64_t pos) noexcept { return cells[pos & mask]; }
+
+  /// A free cell, claimed; null when the ring is full.
+  CqCell* claim(std::uint64_t tag) noexcept {
+    std::uint64_t pos = tail.load(std::memory_order_relaxed);
+    while (true) {
+      CqCell& candidate = cell(pos);
+      const std::uint64_t free = free_seq(pos);
+      std::uint64_t seq = candidate.seq.load(std::memory_order_acquire);
+      if (seq == free) {
+        if (candidate.seq.compare_exchange_strong(seq, free | tag, std::memory_order_acquire)) {
+          tail.store(pos + 1, std::memory_order_relaxed);
+          return &candidate;
+        }
+      }
+      if ((seq & kLapMask) < free) return nullptr;
+      if (seq != free) ++pos;
+    }
+  }
+  static void publish(CqCell& cell) noexcept {
+    const std::uint64_t free = cell.seq.load(std::memory_order_relaxed) & kLapMask;
+    cell.seq.store(free + 1, std::memory_order_release);
+  }
+  /// Consumer only: is the cell at `pos` ready?
+  bool ready(std::uint64_t pos) noexcept {
+    return cell(pos).seq.load(std::memory_order_acquire) == free_seq(pos) + 1;
+  }
+  void release(std::uint64_t pos) noexcept {
+    cell(pos).seq.store(free_seq(pos) + 2, std::memory_order_release);
+  }
+};
+
+/// A posted receive.
+struct RecvCell {
+  std::atomic<std::uint64_t> seq;
+  std::uint64_t wr_id;
+  std::uint32_t num_sge;
+  std::uint32_t reserved;
+  ibv_sge sges[1];
+};
+
+/// One producer at a time (the owner, under its lock); consumers are the peer
+/// of the QP, or the peers of all QPs of an SRQ.
+struct RecvRing {
+  std::uint32_t shift;
+  std::uint32_t mask;
+  std::uint32_t stride;  ///< bytes from cell to cell
+  std::uint32_t max_sge;
+  /// SRQ: below this many posted requests an event is due, once; 0 is off.
+  std::atomic<std::uint32_t> limit;
+  alignas(64) std::atomic<std::uint64_t> tail;  ///< posted so far
+  /// Where consumers start to look: at or before the first cell not taken.
+  alignas(64) std::atomic<std::uint64_t> head;
+
+  static std::uint32_t cell_bytes(std::uint32_t max_sge) {
+    const std::uint32_t bytes =
+        static_cast<std::uint32_t>(sizeof(RecvCell) + sizeof(ibv_sge) * (max_sge > 0 ? max_sge - 1 : 0));
+    return (bytes + 63) & ~63u;
+  }
+  static std::uint64_t bytes(unsigned shift, std::uint32_t max_sge) {
+    return sizeof(RecvRing) + (static_cast<std::uint64_t>(cell_bytes(max_sge)) << shift);
+  }
+  std::uint64_t free_seq(std::uint64_t pos) const noexcept { return (pos >> shift) * 2; }
+  RecvCell& cell(std::uint64_t pos) noexcept {
+    auto* base = reinterpret_cast<std::uint8_t*>(this) + sizeof(RecvRing);
+    return *reinterpret_cast<RecvCell*>(base + (pos & mask) * stride);
+  }
+
+  /// Producer: false when the ring is full.
+  bool post(std::uint64_t wr_id, const ibv_sge* sges, int num_sge) noexcept {
+    const std::uint64_t pos = tail.load(std::memory_order_relaxed);
+    RecvCell& next = cell(pos);
+    const std::uint64_t free = free_seq(pos);
+    if (next.seq.load(std::memory_order_acquire) != free) return false;
+    next.wr_id = wr_id;
+    next.num_sge = static_cast<std::uint32_t>(num_sge);
+    for (int i = 0; i < num_sge; ++i) next.sges[i] = sges[i];
+    next.seq.store(free + 1, std::memory_order_release);
+    tail.store(pos + 1, std::memory_order_release);
+    return true;
+  }
+  /// Consumer: the oldest receive, claimed; null when there is none.
+  RecvCell* take(std::uint64_t tag) noexcept {
+    std::uint64_t pos = head.load(std::memory_order_relaxed);
+    while (true) {
+      RecvCell& candidate = cell(pos);
+      const std::uint64_t ready = free_seq(pos) + 1;
+      std::uint64_t seq = candidate.seq.load(std::memory_order_acquire);
+      if (seq == ready &&
+          candidate.seq.compare_exchange_strong(seq, ready | tag, std::memory_order_acquire)) {
+        head.store(pos + 1, std::memory_order_relaxed);
+        return &candidate;
+      }
+      if ((seq & kLapMask) < ready) return nullptr;
+      if (seq != ready) ++pos;
+    }
+  }
+  static void release(RecvCell& taken) noexcept {
+    const std::uint64_t ready = taken.seq.load(std::memory_order_relaxed) & kLapMask;
+    taken.seq.store(ready + 1, std::memory_order_release);
+  }
+};
+
+}  // namespace gdrperf::softnic

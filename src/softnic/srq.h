@@ -1,0 +1,43 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+
+#include "context.h"
+#include "ring.h"
+#include "spin.h"
+
+namespace gdrperf::softnic {
+
+/// A ring of receives in the segment and the lock of those who post to it.
+/// Used by a QP for its own receives and by an SRQ.
+struct RecvQueue {
+  /// Throws VerbsFailure(ENOMEM).
+  RecvQueue(Process& process, std::uint32_t max_wr, std::uint32_t max_sge);
+  ~RecvQueue();
+  RecvQueue(const RecvQueue&) = delete;
+  RecvQueue& operator=(const RecvQueue&) = delete;
+
+  /// 0, EINVAL (too many SGEs) or ENOMEM (full); posts up to *bad.
+  int post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  /// Forgets everything posted. No consumer may be active.
+  void clear();
+
+  Process& process;
+  std::uint64_t offset = 0;
+  RecvRing* ring = nullptr;
+  Spin lock;
+};
+
+struct Srq : ibv_srq {
+  Srq(Pd& owner, const ibv_srq_init_attr& attr);  // throws VerbsFailure
+  ~Srq();
+  static Srq& of(ibv_srq* srq) { return *static_cast<Srq*>(srq); }
+
+  RecvQueue queue;
+  ibv_srq_attr attributes;
+  std::atomic<int> users{0};
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "layout.h"
+
+/// What two processes say to each other over the abstract SEQPACKET socket of
+/// the one that is connected to. Both ends run on one host and are builds of
+/// one layout (the socket's name says which), so structs travel raw.
+namespace gdrperf::softnic {
+
+enum class WireKind : std::uint32_t {
+  kConnect = 1,  ///< answered by WireReply with the segment and the window
+  kChannel,      ///< answered by WireReply with the channel's eventfd
+  kRaise,        ///< raise an event on a channel; no answer
+  kQpError,      ///< a QP of the receiver was put into the error state; no answer
+  kSrqLimit,     ///< the SRQ of a QP fell below its limit; no answer
+};
+
+struct WireRequest {
+  std::uint64_t process_id = 0;  ///< of the sender
+  WireKind kind = WireKind::kConnect;
+  std::uint32_t number = 0;  ///< QP number or channel number
+  std::uint32_t event = 0;   ///< kQpError: ibv_event_type
+  std::uint32_t reserved = 0;
+};
+
+struct WireReply {
+  std::uint64_t process_id = 0;
+  std::uint64_t window_bytes = 0;
+  std::int32_t error = 0;  ///< errno; 0 is fine
+  std::uint32_t fd_count = 0;
+};
+
+/// The abstract name (with the leading NUL) of a process' socket.
+std::string socket_name(std::uint32_t block);
+
+/// Sends one packet with up to two descriptors. False on any failure.
+bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds, unsigned fd_count);
+/// Receives one packet of exactly `size` bytes; descriptors (close-on-exec) go
+/// to `fds`, at most two, missing ones are -1. False on failure or hang-up.
+bool receive_packet(int socket, void* bytes, std::size_t size, int (&fds)[2]);
+
+}  // namespace gdrperf::softnic
