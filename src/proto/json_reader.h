@@ -15,7 +15,7 @@ namespace gdrperf::proto {
 /// ("accept.endpoint.qps"). Borrows the object.
 class JsonReader {
  public:
-  static constexpr std::size_t kMaxTextBytes = 4096;
+  static constexpr std::size_t kMaxTextBytes = 16384;
 
   /// Throws when `value` is no object.
   JsonReader(const nlohmann::json& value, std::string path);

@@ -60,6 +60,9 @@ void read(const JsonReader& in, Hello& m) {
 void write(json& out, const Busy& m) { out = {{"serving", m.serving}}; }
 void read(const JsonReader& in, Busy& m) { m.serving = in.text("serving"); }
 
+void write(json& out, const Turn& m) { out = {{"environment", m.environment}}; }
+void read(const JsonReader& in, Turn& m) { m.environment = in.text_or_empty("environment"); }
+
 void write(json& out, const RunRequest& m) {
   out = {{"spec", spec_to_json(m.spec)},
          {"gid_families", m.gid_families},
@@ -154,7 +157,7 @@ template <typename T>  // Reject, Failure
 void write_refusal(json& out, const T& m) {
   // A reason past what the reader takes would hide the failure it tells of.
   const auto cut = [](const std::string& text) {
-    return text.substr(0, JsonReader::kMaxTextBytes / 4);
+    return text.substr(0, JsonReader::kMaxTextBytes / 16);
   };
   out = {{"exit_code", m.exit_code}, {"reason", cut(m.reason)}, {"hint", cut(m.hint)}};
 }
@@ -201,7 +204,7 @@ void read(const JsonReader& in, Done& m) {
   m.warnings = texts(in, "warnings");
 }
 
-template <typename Empty>  // Turn, Ready, Start, Bye
+template <typename Empty>  // Ready, Start, Bye
 requires std::is_empty_v<Empty>
 void write(json& out, const Empty&) { out = json::object(); }
 template <typename Empty>

@@ -27,7 +27,9 @@ struct Busy {
   std::string serving;
 };
 /// Server, once after Hello (and any Busy): this client is served from now on.
-struct Turn {};
+struct Turn {
+  std::string environment;  ///< of the server's host, as JSON text (report/environment.h)
+};
 
 /// Client: the next run, with the client's GID families in its order of
 /// preference (printable names, see verbs/gid.h) and its active MTU, from

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "gdrperf/app/stop_signal.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/spec.h"
+#include "gdrperf/report/environment.h"
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::app {
+
+/// Where runs are sent to: connects when first needed, keeps the session for
+/// the runs that follow, and connects anew after one has failed. One thread.
+class Client {
+ public:
+  /// Told what the user should know while waiting (another client is served).
+  using Notice = std::function<void(const std::string&)>;
+
+  virtual ~Client() = default;
+
+  /// Connects when there is no session. Throws Error(kPeer) when the server
+  /// cannot be had: no use in further runs then.
+  virtual void open() = 0;
+  /// One run, after open(). Throws Error when it failed; the session is given
+  /// up then.
+  report::RunRecord run(const TestSpec& spec);
+  /// The server's host, after open().
+  const std::optional<report::Environment>& server_environment() const { return environment_; }
+  /// Says good-bye. Quiet when there is no session.
+  void close() noexcept;
+
+ protected:
+  /// Ends what open() began; the channel is closed by then.
+  virtual void closed() noexcept {}
+
+  std::optional<proto::Channel> channel_;
+  std::optional<report::Environment> environment_;
+};
+
+/// A server over TCP. A port that refuses is tried for 3 s, a server that
+/// serves others is waited for.
+std::unique_ptr<Client> make_remote_client(std::string host, int port, Client::Notice notice);
+
+/// A thread of this process plays the server.
+std::unique_ptr<Client> make_local_client();
+
+}  // namespace gdrperf::app

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "gdrperf/app/output.h"
+#include "gdrperf/proto/spec.h"
+
+namespace gdrperf::app {
+
+inline constexpr int kDefaultPort = 18515;
+
+/// What the six tests and the sweep have in common, as it was typed.
+struct ClientOptions {
+  std::string host;         ///< server; empty with `local` or when serving
+  bool local = false;       ///< both ends in this process
+  int port = kDefaultPort;  ///< TCP
+  std::string bind;         ///< address to listen on when serving one client
+  TestSpec spec;            ///< but test and size, which differ from run to run
+  OutputOptions output;
+};
+
+/// Adds all of `options` but the message sizes to a command. Values are parsed
+/// and their ranges checked while the command line is read: usage_error names
+/// the flag. `options` must outlive the parsing.
+void add_client_options(CLI::App& command, ClientOptions& options);
+
+/// The switch every command has; entering is done before parsing.
+void add_softnic_flag(CLI::App& command);
+
+/// Throws usage_error for options that exclude each other.
+void check_target(const ClientOptions& options);
+
+/// 2 B to 8 MiB in powers of two: what -a and a sweep cover.
+std::vector<std::uint64_t> all_sizes();
+
+/// The specification of one run: `options.spec` for this test and size, with
+/// what concerns bandwidth alone (-q, -l, -b, ...) left out of latency tests
+/// and inlining left out of reads when `options` serve several tests.
+TestSpec spec_for(const ClientOptions& options, Test test, std::uint64_t size_bytes);
+
+/// The whole of `text` as an integer within [low, high]; usage_error naming
+/// `flag` otherwise.
+std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low,
+                           std::int64_t high);
+
+/// "1%", "0.5 %" or "1" as a fraction (0.01); usage_error naming `flag`
+/// unless above 0 and below 100.
+double parse_percent(const std::string& text, std::string_view flag);
+
+}  // namespace gdrperf::app

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "gdrperf/report/console.h"
+#include "gdrperf/report/document.h"
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::app {
+
+struct OutputOptions {
+  std::string json;        ///< file, "-" for standard output, "" for none
+  std::string csv;         ///< the same
+  std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
+  report::RateUnit rate_unit = report::RateUnit::kGigabytes;
+};
+
+/// What leaves a command: the table people read, on standard output or, when
+/// that carries JSON or CSV, on standard error; the files, whole again after
+/// each run. Used by one thread.
+class Output {
+ public:
+  /// Reads the topology. Throws Error(kUsage) when the options cannot be,
+  /// Error(kEnvironment) when a file could not be written later.
+  Output(OutputOptions options, std::vector<std::string> argv);
+
+  void set_server(const report::Environment& environment) { document_.set_server(environment); }
+  /// Adds one run everywhere. Throws Error(kEnvironment) naming the file that
+  /// cannot be written and why.
+  void add(const report::RunRecord& record);
+  /// Into the document, not to the terminal.
+  void add_warning(const std::string& warning) { document_.add_warning(warning); }
+  /// After the last run; writes the document also when there was none.
+  void finish();
+
+ private:
+  OutputOptions options_;
+  report::ConsoleTable table_;
+  report::Document document_;
+  std::string csv_;
+};
+
+/// Puts `content` at `path`: by temporary file and rename, or, where `path` is
+/// no regular file (a pipe, a device), by writing to it. Throws
+/// Error(kEnvironment).
+void write_output(const std::string& path, const std::string& content);
+
+}  // namespace gdrperf::app

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::app {
+
+/// "Stop", once and for all, to any number of threads: a flag for those who
+/// look, a descriptor that stays readable for those who poll.
+class StopSignal {
+ public:
+  /// Throws Error(kEnvironment) when there are no descriptors left.
+  StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  /// From any thread; safe in a signal handler.
+  void trigger() noexcept;
+  bool triggered() const noexcept { return flag_.load(); }
+  const std::atomic<bool>& flag() const noexcept { return flag_; }
+  int fd() const noexcept { return event_.get(); }
+
+ private:
+  UniqueFd event_;
+  std::atomic<bool> flag_ = false;
+};
+
+/// While it lives, the first SIGINT or SIGTERM triggers `signal`; a second one
+/// ends the process as if nothing had been set up. One at a time per process.
+class StopOnSignals {
+ public:
+  explicit StopOnSignals(StopSignal& signal);
+  ~StopOnSignals();
+  StopOnSignals(const StopOnSignals&) = delete;
+  StopOnSignals& operator=(const StopOnSignals&) = delete;
+};
+
+}  // namespace gdrperf::app

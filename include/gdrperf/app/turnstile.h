@@ -1,0 +1,53 @@
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::app {
+
+/// One at a time, in the order of arrival. Thread-safe.
+class Turnstile {
+  struct Visitor {
+    std::string name;
+    UniqueFd bell;
+  };
+
+ public:
+  /// A place in the queue, given up on destruction. Used by one thread.
+  class Ticket {
+   public:
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();
+
+    bool is_turn() const;
+    /// Becomes readable whenever the queue in front has changed.
+    int fd() const { return place_->bell.get(); }
+    /// Makes fd() wait for the next change.
+    void acknowledge();
+
+   private:
+    friend class Turnstile;
+    Ticket(Turnstile& turnstile, std::list<Visitor>::iterator place)
+        : turnstile_(turnstile), place_(place) {}
+
+    Turnstile& turnstile_;
+    std::list<Visitor>::iterator place_;
+  };
+
+  /// Joins the queue as `name`. Throws Error(kEnvironment) when there are no
+  /// descriptors left. The turnstile must outlive the ticket.
+  Ticket enter(std::string name);
+
+  /// Name of the one whose turn it is; "" when nobody is there.
+  std::string serving() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::list<Visitor> queue_;  ///< the front's turn it is
+};
+
+}  // namespace gdrperf::app

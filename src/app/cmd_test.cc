@@ -1,0 +1,143 @@
+// The six tests: one command each.
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "command.h"
+#include "gdrperf/app/client.h"
+#include "gdrperf/app/options.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+#include "serve.h"
+#include "terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+struct TestOptions : ClientOptions {
+  Test test;
+  std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
+  bool all = false;
+  std::vector<std::string> given;  ///< options that a client decides
+};
+
+constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
+constexpr std::uint64_t kDefaultLatencyBytes = 2;
+
+std::string description(Test test) {
+  const char* what = test.operation == Operation::kWrite  ? "RDMA write"
+                     : test.operation == Operation::kSend ? "send and receive"
+                                                          : "RDMA read";
+  return fmt::format("{} of {}", test.metric == Metric::kBandwidth ? "Bandwidth" : "Latency", what);
+}
+
+std::string footer(Test test) {
+  const std::string name = to_string(test);
+  std::string text = fmt::format(R"(
+Sizes take K, M, G (powers of 1024), times ns, us, ms, s, m, h; upper or lower
+case. The order of options does not matter. Without HOST and --local this end
+serves one client, whose options decide.
+
+Examples:
+  gdrperf {0} node2                     against 'gdrperf serve' on node2
+  gdrperf {0} node2 -a --json out.json  2 B to 8 MiB
+  gdrperf {0} node2 -s 64,4K:1M:x4 -D 2s
+  gdrperf {0} --local --softnic         no server, no NIC)",
+                                 name);
+  if (test.metric == Metric::kBandwidth) {
+    text += fmt::format("\n  gdrperf {} node2 -b -q 4 --report_gbits", name);
+  }
+  return text;
+}
+
+std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
+  if (options.all && !options.sizes.empty()) {
+    throw usage_error("-a and -s exclude each other", "-a is -s 2:8M:x2");
+  }
+  if (options.all) return all_sizes();
+  if (!options.sizes.empty()) return options.sizes;
+  return {options.test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes
+                                                    : kDefaultLatencyBytes};
+}
+
+int measure(const TestOptions& options, const Argv& argv) {
+  std::vector<TestSpec> specs;
+  for (const std::uint64_t size : sizes_of(options)) {
+    specs.push_back(spec_for(options, options.test, size));
+    validate(specs.back());
+  }
+  Output output(options.output, argv);
+  const auto client =
+      options.local ? make_local_client() : make_remote_client(options.host, options.port, say);
+  client->open();
+  if (client->server_environment()) output.set_server(*client->server_environment());
+  for (const TestSpec& spec : specs) {
+    try {
+      output.add(client->run(spec));
+    } catch (const Error& error) {
+      if (specs.size() == 1) throw;
+      throw error.in(format_size(spec.size_bytes));
+    }
+  }
+  client->close();
+  output.finish();
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int serve_one_client(const TestOptions& options) {
+  if (!options.given.empty()) {
+    say(
+        fmt::format("note: without HOST this end serves one client, whose options count; "
+                    "ignored here: {}",
+                    fmt::join(options.given, " ")));
+  }
+  return serve(options.bind, options.port, Serve::kOnce);
+}
+
+// Options typed on an end that serves but that its client decides.
+std::vector<std::string> decided_by_client(const CLI::App& command) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : command.get_options()) {
+    const bool local = option->check_name("--port") || option->check_name("--bind") ||
+                       option->check_name("--softnic") || option->get_positional();
+    if (option->count() > 0 && !local) {
+      given.push_back(option->get_snames().empty() ? "--" + option->get_lnames().front()
+                                                   : "-" + option->get_snames().front());
+    }
+  }
+  return given;
+}
+
+}  // namespace
+
+void add_test_commands(CLI::App& app, Action& action) {
+  for (const Test test : all_tests()) {
+    const auto options = std::make_shared<TestOptions>();
+    options->test = test;
+    CLI::App* command = app.add_subcommand(to_string(test), description(test));
+    command
+        ->add_option_function<std::string>(
+            "-s,--size",
+            [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
+            fmt::format(
+                "message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
+                test.metric == Metric::kBandwidth ? "64K" : "2"))
+        ->type_name("SIZES")
+        ->group("Queues and messages");
+    command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two")
+        ->group("Queues and messages");
+    add_client_options(*command, *options);
+    command->footer(footer(test));
+    command->final_callback([options, command, &action] {
+      check_target(*options);
+      options->given = decided_by_client(*command);
+      action = [options](const Argv& argv) {
+        const bool serves = options->host.empty() && !options->local;
+        return serves ? serve_one_client(*options) : measure(*options, argv);
+      };
+    });
+  }
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,143 @@
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cmd_devices.h"
+#include "cmd_topo.h"
+#include "command.h"
+#include "gdrperf/app/options.h"
+#include "gdrperf/app/softnic_exec.h"
+#include "gdrperf/app/suggest.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/version.h"
+#include "terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+constexpr const char* kFooter = R"(
+gdrperf COMMAND --help shows options, defaults and units.
+
+Start on the server:   gdrperf serve
+then on the client:    gdrperf write_bw HOST -a
+or without a NIC:      gdrperf sweep --local --softnic
+
+Exit codes: 0 ok, 1 regression, 2 usage, 3 this machine cannot (device, memory,
+port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
+
+std::vector<std::string> known_words(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_snames()) words.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  for (const CLI::App* each : command.get_subcommands([](const CLI::App*) { return true; })) {
+    words.push_back(each->get_name());
+  }
+  return words;
+}
+
+Error unknown_word(const CLI::App& command, const std::string& word) {
+  const bool option = word.size() > 1 && word.front() == '-';
+  const bool top = command.get_parent() == nullptr;
+  const std::string what = option ? "unknown option"
+                           : top  ? "unknown command"
+                                  : "unexpected argument";
+  std::string hint(perftest_note(word));
+  const auto near = suggestions(word.substr(0, word.find('=')), known_words(command));
+  if (hint.empty() && !near.empty())
+    hint = fmt::format("did you mean {}?", fmt::join(near, " or "));
+  if (hint.empty()) {
+    hint =
+        fmt::format("'gdrperf {}--help' lists what there is", top ? "" : command.get_name() + " ");
+  }
+  return usage_error(fmt::format("{} '{}'{}", what, word, top ? "" : " for " + command.get_name()),
+                     hint);
+}
+
+// CLI11 gathers what it does not know; the first of it is the mistake.
+void refuse_unknown(const CLI::App& app) {
+  if (const auto words = app.remaining(); !words.empty()) throw unknown_word(app, words.front());
+  for (const CLI::App* command : app.get_subcommands()) {
+    if (const auto words = command->remaining(); !words.empty()) {
+      throw unknown_word(*command, words.front());
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--softnic") == 0) enter_softnic(argv);
+  }
+  CLI::App app("RDMA performance between two ends, and what the path between them can do",
+               "gdrperf");
+  app.set_version_flag("--version", fmt::format("gdrperf {} ({})", tool_version(), tool_git()));
+  app.footer(kFooter);
+  app.allow_extras();
+  app.prefix_command(false);
+  Action action;
+  add_serve_command(app, action);
+  add_test_commands(app, action);
+  add_sweep_command(app, action);
+  DevicesOptions devices;
+  TopoOptions topo;
+  CLI::App* devices_command = add_devices_command(app, devices);
+  add_softnic_flag(*devices_command);
+  devices_command->final_callback(
+      [&] { action = [&devices](const Argv&) { return run_devices(devices, std::cout); }; });
+  add_topo_command(app, topo)->final_callback(
+      [&] { action = [&topo](const Argv&) { return run_topo(topo, std::cout); }; });
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    command->allow_extras();
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(error.what(), "'gdrperf COMMAND --help' shows what is accepted");
+  }
+  refuse_unknown(app);
+  if (!action) {
+    std::cerr << app.help();
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  return action(Argv(argv, argv + argc));
+}
+
+int report_error(const Error& error) {
+  say_error(error);
+  return static_cast<int>(error.code());
+}
+
+// A full disk below a redirected table must not pass for success.
+int with_output_flushed(int code) {
+  std::cout.flush();
+  if (std::cout.good() && std::fflush(stdout) == 0) return code;
+  return report_error(
+      Error(ExitCode::kEnvironment, "cannot write all of standard output", "free space"));
+}
+
+}  // namespace
+
+}  // namespace gdrperf::app
+
+int main(int argc, char** argv) {
+  using namespace gdrperf;
+  try {
+    return app::with_output_flushed(app::run(argc, argv));
+  } catch (const Error& error) {
+    return app::report_error(error);
+  } catch (const std::bad_alloc&) {
+    return app::report_error(Error(ExitCode::kEnvironment, "out of memory",
+                                   "use a smaller size, depth or number of QPs"));
+  } catch (const std::exception& error) {
+    return app::report_error(Error(ExitCode::kEnvironment, error.what()));
+  }
+}

@@ -1,0 +1,149 @@
+#include "gdrperf/app/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/unique_fd.h"
+#include "gdrperf/report/csv.h"
+#include "gdrperf/topo/matrix.h"
+#include "gdrperf/verbs/inventory.h"
+
+namespace gdrperf::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStdout = "-";
+
+Error write_failure(const std::string& path, int error) {
+  return Error(ExitCode::kEnvironment,
+               fmt::format("cannot write {}: {}", path == kStdout ? "standard output" : path,
+                           std::generic_category().message(error)),
+               "free space or choose another path");
+}
+
+// Pipes and devices take each byte once and must not be replaced by a file.
+bool is_stream(const std::string& path) {
+  if (path == kStdout) return true;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+// Better now than after an hour of measuring.
+void check_writable(const std::string& path, const char* flag) {
+  if (path.empty() || is_stream(path)) return;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw usage_error(fmt::format("{} {}: is a directory; give the name of a file", flag, path));
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{} {}: cannot write in {}: {}", flag, path, folder,
+                            std::generic_category().message(errno)),
+                "make the folder or choose another path");
+  }
+}
+
+OutputOptions checked(OutputOptions options) {
+  if (options.json == kStdout && options.csv == kStdout) {
+    throw usage_error("--json - and --csv -: standard output can carry one of them");
+  }
+  check_writable(options.json, "--json");
+  check_writable(options.csv, "--csv");
+  return options;
+}
+
+int table_fd(const OutputOptions& options) {
+  return options.json == kStdout || options.csv == kStdout ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+report::Topology describe(const topo::Topology& found) {
+  report::Topology topology;
+  topology.source = found.source;
+  for (const verbs::DeviceInfo& device : verbs::list_devices()) {
+    report::TopologyNic nic{device.name, device.pci_address, "", {}};
+    if (!device.ports.empty()) nic.netdev = device.ports.front().port.netdev;
+    if (device.numa_node >= 0) nic.numa_node = device.numa_node;
+    topology.nics.push_back(std::move(nic));
+  }
+  if (!found.matrix) return topology;
+  for (const std::string& gpu : found.matrix->gpus) topology.gpus.push_back({gpu, "", "", {}});
+  for (const auto& [pair, relation] : topo::pair_relations(*found.matrix)) {
+    report::TopologyPair described;
+    described.relation = described.nvidia_smi = topo::to_string(relation);
+    topology.pairs[pair] = std::move(described);
+  }
+  return topology;
+}
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t put = ::write(fd, content.data(), content.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw write_failure(path, errno);
+    content.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+}  // namespace
+
+void write_output(const std::string& path, const std::string& content) {
+  if (path == kStdout) {
+    std::cout.flush();
+    write_all(STDOUT_FILENO, content, path);
+  } else if (is_stream(path)) {
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) throw write_failure(path, errno);
+    write_all(fd.get(), content, path);
+  } else {
+    // What a symbolic link points to is replaced, not the link.
+    std::error_code error;
+    const fs::path target = fs::canonical(path, error);
+    write_file_atomic(error ? path : target.string(), content);
+  }
+}
+
+Output::Output(OutputOptions options, std::vector<std::string> argv)
+    : options_(checked(std::move(options))),
+      table_(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr,
+             {options_.rate_unit, report::colour_for(table_fd(options_))}),
+      document_(report::this_tool(std::move(argv)),
+                report::rfc3339_utc(std::chrono::system_clock::now())),
+      csv_(report::csv_header()) {
+  const topo::Topology topology = topo::load_topology(options_.nvidia_smi);
+  document_.set_client(report::collect_environment());
+  document_.set_topology(describe(topology));
+  for (const std::string& warning : topology.warnings) document_.add_warning(warning);
+}
+
+void Output::add(const report::RunRecord& record) {
+  document_.add(record);
+  table_.add(record);
+  (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr).flush();
+  csv_ += report::csv_line(record);
+  if (!options_.json.empty() && !is_stream(options_.json)) {
+    write_output(options_.json, document_.to_json());
+  }
+  if (!options_.csv.empty() && !is_stream(options_.csv)) write_output(options_.csv, csv_);
+}
+
+void Output::finish() {
+  table_.finish();
+  if (!options_.json.empty()) write_output(options_.json, document_.to_json());
+  if (!options_.csv.empty()) write_output(options_.csv, csv_);
+}
+
+}  // namespace gdrperf::app
