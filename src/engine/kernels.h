@@ -18,41 +18,37 @@ namespace gdrperf::engine::kernels {
 
 /// Completions taken per ibv_poll_cq.
 inline constexpr int kPollBatch = 16;
-/// Empty polls (or looks at memory) before a kernel returns kIdle: about 0.1 ms.
-inline constexpr std::uint32_t kEmptyPolls = 4096;
-inline constexpr std::uint32_t kEmptyLooks = 65536;
-/// The same where somebody else needs this CPU to get the message here.
-inline constexpr std::uint32_t kEmptyPollsYielding = 64;
 /// Sleep in event mode before a kernel returns kIdle.
 inline constexpr int kEventWaitMs = 20;
 
 // Completion policies: for how long to look, and what to do then. wait() is true
 // when something came and the CQs are worth polling again.
 
-/// Keeps the CPU to itself.
-struct PollCompletion {
+/// Polls, and offers the CPU to others once nothing has come for a while: far
+/// beyond any latency of a NIC, so it costs no figure, but an end that shares
+/// its core with the peer (or with a build) would else spin out its time slice.
+template <std::uint32_t kEmptyPolls, std::uint32_t kEmptyLooks>
+struct Polling {
   static constexpr std::uint32_t kPolls = kEmptyPolls;
   static constexpr std::uint32_t kLooks = kEmptyLooks;
-  static bool wait(Events&, ibv_cq*, ibv_cq*) noexcept { return false; }
-};
-
-/// Offers the CPU to the kernel's threads (Soft-RoCE) or to the other end on
-/// the only CPU there is: without it each message waits for a scheduler tick
-/// (4 ms instead of 36 us a round, seen on rxe with two CPUs).
-struct YieldCompletion {
-  static constexpr std::uint32_t kPolls = kEmptyPollsYielding;
-  static constexpr std::uint32_t kLooks = kEmptyPollsYielding;
   static bool wait(Events&, ibv_cq*, ibv_cq*) noexcept {
     ::sched_yield();
     return false;
   }
 };
+/// After about 0.1 ms.
+using PollCompletion = Polling<4096, 65536>;
+/// At once, where somebody else needs this CPU to get the message here: the
+/// kernel's threads (Soft-RoCE), or the other end on the only CPU there is.
+/// (With PollCompletion an 8-byte send over rxe took a scheduler tick, 4 ms one
+/// way, in a VM of two CPUs; with this, 10 us.)
+using YieldCompletion = Polling<64, 64>;
 
 /// Sleeps until the channel has an event, then arms the CQs anew. They are
 /// armed before the first call (LocalEnd), so that nothing is slept through.
 struct EventCompletion {
   static constexpr std::uint32_t kPolls = 2;
-  static constexpr std::uint32_t kLooks = kEmptyLooks;
+  static constexpr std::uint32_t kLooks = PollCompletion::kLooks;
   static bool wait(Events& events, ibv_cq* one, ibv_cq* other) noexcept {
     ibv_cq* cq = nullptr;
     void* context = nullptr;

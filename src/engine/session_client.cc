@@ -58,6 +58,7 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   peer.send(proto::Start{});
+  if (bidirectional) peer.expect<proto::Ready>(kReplyTimeout);
   Streamer streamer(Side::kClient, end, spec, peer);
   if (spec.test.metric == Metric::kLatency) {
     report::Measurement measured = bounce_latency(streamer, end.plan(), spec);

@@ -69,6 +69,7 @@ proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& s
   constexpr double kPointNs = 2e6;
   ByteSeries series;
   series.add(now_ns(), 0);
+  peer.send(proto::Ready{});  // the client starts now: all its run is in our series
   double last_ns = now_ns();
   auto chunk = static_cast<std::uint64_t>(spec.cq_mod);
   std::optional<proto::Message> message;
@@ -82,6 +83,7 @@ proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& s
     if (!message) message = peer.poll_now_and_then();
   }
   const proto::Stop stop = stop_of(*message);
+  series.add(now_ns(), streamer.sent() * spec.size_bytes);
   streamer.drain();
   if (plan.receives()) receive_all(streamer, total_of(stop));
   const std::vector<std::uint64_t> sent = plan.posted_messages();

@@ -84,7 +84,8 @@ struct Reject {
   std::string reason;
   std::string hint;
 };
-/// Either end: QPs are in RTS and receives are posted.
+/// Server: QPs are in RTS and receives are posted; once more in bidirectional
+/// runs, when it has begun to send.
 struct Ready {};
 /// Client: the run begins.
 struct Start {};
