@@ -35,7 +35,7 @@ PEERS = [
 
 def outside_device(path):
     """Instructions of one callgrind output not spent in the device's library."""
-    text = subprocess.run(["callgrind_annotate", "--threshold=100", "--inclusive=no", str(path)],
+    text = subprocess.run(["callgrind_annotate", "--auto=no", "--threshold=100", "--inclusive=no", str(path)],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     total = 0
     for line in text.splitlines():

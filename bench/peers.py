@@ -1,5 +1,6 @@
 """What the comparing benchmarks share: running gdrperf and perftest on the
 software device, pair by pair in one run, and printing ratios."""
+import contextlib
 import json
 import os
 import pathlib
@@ -39,14 +40,27 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def gdrperf_record(arguments, softnic="soft0", prefix=()):
-    """The record of one `gdrperf ... --local` run."""
-    done = subprocess.run([*prefix, gdrperf(), *arguments, "--local", "--json", "-"], env=environment(softnic),
+def gdrperf_record(arguments, softnic="soft0", prefix=(), end=("--local",)):
+    """The record of one gdrperf run; `end` says where the other end is."""
+    done = subprocess.run([*prefix, gdrperf(), *arguments, *end, "--json", "-"], env=environment(softnic),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"gdrperf {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}")
     (runs,) = json.loads(done.stdout)["relations"]["HOST"].values()
     return runs[0]
+
+
+@contextlib.contextmanager
+def gdrperf_server(softnic="soft0"):
+    """A `gdrperf serve` in a process of its own; yields the `end` of its clients."""
+    port = str(free_port())
+    server = subprocess.Popen([gdrperf(), "serve", "-p", port, "--bind", "127.0.0.1"], env=environment(softnic),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield ("127.0.0.1", "-p", port)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def perftest_rate(tool, arguments, softnic="soft0", prefix=()):
@@ -64,7 +78,7 @@ def perftest_rate(tool, arguments, softnic="soft0", prefix=()):
             if "Couldn't connect" not in client.stdout or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
-        rows = re.findall(r"^ *\d+ +\d+ +[\d.]+ +[\d.]+ +([\d.]+)", client.stdout, re.M)
+        rows = re.findall(r"^ *\d+\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", client.stdout, re.M)
         if client.returncode or not rows:
             sys.exit(f"{' '.join(command)}: exit {client.returncode}\n{client.stdout}")
         return float(rows[-1])
