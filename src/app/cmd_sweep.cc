@@ -133,7 +133,7 @@ std::string run_name(const TestSpec& spec) {
                      spec.client.device);
 }
 
-// Goes through the plan; each failure once on the terminal, all in the document.
+// Goes through the plan; what was said stays unsaid on the terminal, all goes into the document.
 class Sweep {
  public:
   Sweep(Client& client, Output& output, std::size_t total)
@@ -183,7 +183,9 @@ class Sweep {
     output_.add_warning(fmt::format("{}: {}", where, error.what()));
     if (!told_.insert(error.what()).second) return;
     progress_.clear();
-    say_error(error.in(where));
+    // Many sizes fail alike: the same advice once is enough.
+    const bool advise = told_.insert(error.hint()).second;
+    say_error(Error(error.code(), where + ": " + error.what(), advise ? error.hint() : ""));
   }
 
   Client& client_;
@@ -193,7 +195,7 @@ class Sweep {
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
   ExitCode worst_ = ExitCode::kOk;
-  std::set<std::string> told_;
+  std::set<std::string> told_;  ///< errors and hints
 };
 
 int run_sweep(const SweepOptions& options, const Argv& argv) {

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Server and client finding each other, or not: ports, versions, strangers, queues."""
+
+import os
+import signal
+import socket
+import time
+import unittest
+
+from support import (PROMISE_S, Background, CliTest, Peer, Server, fake_server, free_port, main, run,
+                     softnic_works)
+
+RUN = ["--softnic", "-n", "100", "-s", "64"]
+LONG_RUN = ["--softnic", "-D", "60s", "-s", "64"]
+
+
+def client(port, *options):
+    return ["write_bw", "127.0.0.1", "-p", port, *options]
+
+
+class Ports(CliTest):
+    def test_a_port_in_use(self):
+        with socket.create_server(("0.0.0.0", 0)) as taken:
+            port = taken.getsockname()[1]
+            for command in (["serve"], ["serve", "--bind", "127.0.0.1"], ["write_bw"]):
+                with self.subTest(" ".join(command)):
+                    result = run(*command, "-p", port)
+                    self.expect_error(result, 3, f"port {port} is in use", "-p", within=PROMISE_S)
+
+    def test_an_address_of_another_host(self):
+        result = run("serve", "-p", "0", "--bind", "192.0.2.1")  # RFC 5737
+        self.expect_error(result, 3, "192.0.2.1", "--bind", within=PROMISE_S)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may take any port")
+    def test_a_port_that_belongs_to_root(self):
+        self.expect_error(run("serve", "-p", "80"), 3, "80", "root", within=PROMISE_S)
+
+
+class PeerAbsent(CliTest):
+    def test_nobody_listens(self):
+        port = free_port()
+        for command in ("write_bw", "read_lat", "sweep"):
+            with self.subTest(command):
+                result = run(command, "127.0.0.1", "-p", port, "--softnic")
+                self.expect_error(result, 5, f"127.0.0.1:{port}", "Connection refused",
+                                  f"gdrperf serve -p {port}", within=PROMISE_S)
+
+    def test_a_host_that_does_not_answer(self):
+        # A full backlog drops further connections: what a silent host looks like.
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
+            port = silent.getsockname()[1]
+            fillers = []
+            for _ in range(3):
+                filler = socket.socket()
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.1", port))
+                fillers.append(filler)
+            result = run(*client(port))
+            for filler in fillers:
+                filler.close()
+        self.expect_error(result, 5, f"127.0.0.1:{port}", "timed out", "firewall", within=PROMISE_S)
+
+    def test_a_name_that_does_not_exist(self):
+        result = run("write_bw", "no-such-host.invalid")  # RFC 6761
+        self.expect_error(result, 5, "no-such-host.invalid", within=PROMISE_S + 1)
+
+    def test_a_server_that_says_nothing(self):
+        with fake_server(lambda peer: peer.connection.recv(65536) and time.sleep(6)) as port:
+            self.expect_error(run(*client(port)), 5, f"server 127.0.0.1:{port}", "no answer",
+                              within=PROMISE_S)
+
+    def test_a_server_of_something_else(self):
+        with fake_server(lambda peer: peer.connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")) as port:
+            self.expect_error(run(*client(port)), 5, f"server 127.0.0.1:{port}",
+                              "does not speak gdrperf's protocol", within=PROMISE_S)
+
+    def test_a_server_that_hangs_up(self):
+        with fake_server(lambda peer: peer.receive()) as port:
+            self.expect_error(run(*client(port)), 5, f"server 127.0.0.1:{port}",
+                              "closed the connection", within=PROMISE_S)
+
+    def test_a_server_that_starts_late_is_found(self):
+        if softnic_works():
+            self.skipTest("no software device")
+        port = free_port()
+        with Background(*client(port, *RUN)) as early:
+            with Background("serve", "-p", port, "--softnic"):
+                self.assertEqual(early.wait(), 0, early.err)
+
+
+class OtherVersion(CliTest):
+    def both_versions(self, text):
+        self.assertIn("gdrperf 9.9.9 (protocol 7.0)", text)
+        self.assertRegex(text, r"gdrperf \d+\.\d+\.\d+ \(protocol 1\.\d+\)")
+
+    def test_a_newer_server(self):
+        with fake_server(lambda peer: peer.hello(7, "9.9.9")) as port:
+            result = run(*client(port))
+        self.expect_error(result, 5, f"server 127.0.0.1:{port}", "same gdrperf on both ends",
+                          within=PROMISE_S)
+        self.both_versions(result.err)
+
+    def test_a_newer_client(self):
+        with Server() as server:
+            with Peer.connect(server.port) as peer:
+                own = peer.hello(7, "9.9.9")
+                self.assertEqual((own["type"], own["major"]), ("hello", 1))
+                self.both_versions(server.wait_line("dropped"))
+                with self.assertRaises(EOFError):
+                    peer.receive()
+
+    def test_a_newer_minor_version_is_welcome(self):
+        with Server() as server:
+            with Peer.connect(server.port) as peer:
+                peer.send(type="hello", magic="gdrperf", major=1, minor=99, later=[1],
+                          tool_version="1.99", host="fake")
+                self.assertEqual(peer.receive()["type"], "hello")
+                self.assertEqual(peer.receive()["type"], "turn")
+
+
+class Strangers(CliTest):
+    """Whatever a port scan sends is dropped with a line at most; nobody notices."""
+
+    GARBAGE = [b"", b"\0", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+               b"\xff" * 4096, b"\0\0\0\x02{}", b"\0\0\0\x05\xff\xfe\xfd\xfc\xfb",
+               b"\0\0\x10\0" + b"[" * 4096, b"\0\0\0\x0f{\"type\":\"bye\"}x"]
+
+    def scan(self, port):
+        for data in self.GARBAGE:
+            with socket.create_connection(("127.0.0.1", port)) as stranger:
+                try:
+                    stranger.sendall(data)
+                except OSError:
+                    pass  # dropped already
+
+    def test_an_idle_server(self):
+        with Server() as server:
+            self.scan(server.port)
+            for _ in self.GARBAGE:
+                server.wait_line("dropped a connection")
+            with Peer.connect(server.port) as peer:
+                peer.hello()
+                self.assertEqual(peer.receive()["type"], "turn")
+            self.assertEqual(len([line for line in server.lines if "dropped" in line]),
+                             len(self.GARBAGE))
+            self.assertIsNone(server.process.poll())
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_during_a_run(self):
+        with Server() as server:
+            with Background(*client(server.port, "--softnic", "-D", "1500ms", "-s", "64")) as run_on:
+                run_on.wait_busy()
+                self.scan(server.port)
+                self.assertEqual(run_on.wait(), 0, run_on.err)
+
+    def test_one_that_stays_silent_holds_up_nobody(self):
+        with Server() as server:
+            with socket.create_connection(("127.0.0.1", server.port)):
+                start = time.monotonic()
+                with Peer.connect(server.port) as peer:
+                    peer.hello()
+                    self.assertEqual(peer.receive()["type"], "turn")
+                self.assertLess(time.monotonic() - start, 4)
+                server.wait_line("no answer for 5 s")
+
+    def test_a_known_client_that_talks_nonsense(self):
+        with Server() as server:
+            with Peer.connect(server.port) as peer:
+                peer.hello()
+                peer.receive()
+                peer.send(type="run_request", spec={"test": "format_disk"})
+                with self.assertRaises(EOFError):
+                    peer.receive()
+            self.assertIn("run_request.spec", server.wait_line("not understood"))
+            with Peer.connect(server.port) as peer:
+                peer.hello()
+                self.assertEqual(peer.receive()["type"], "turn")
+
+
+class Queue(CliTest):
+    def test_a_second_client_is_told_and_waits(self):
+        with Server() as server:
+            with Peer.connect(server.port) as first:
+                first.hello()
+                self.assertEqual(first.receive()["type"], "turn")
+                with Peer.connect(server.port) as second:
+                    second.hello()
+                    busy = second.receive()
+                    self.assertEqual(busy["type"], "busy")
+                    self.assertIn("127.0.0.1", busy["serving"])
+                    first.send(type="bye")
+                    self.assertEqual(second.receive()["type"], "turn")
+
+    def test_turns_come_in_order_and_the_impatient_are_forgotten(self):
+        with Server() as server:
+            peers = []
+            for _ in range(4):
+                peers.append(Peer.connect(server.port))
+                peers[-1].hello()
+                peers[-1].kind = peers[-1].receive()["type"]
+            self.assertEqual([peer.kind for peer in peers], ["turn", "busy", "busy", "busy"])
+            peers[1].close()
+            server.wait_line("left while it waited")
+            peers[0].close()
+            message = peers[2].receive()
+            while message["type"] == "busy":
+                message = peers[2].receive()
+            self.assertEqual(message["type"], "turn")
+            self.assertEqual(peers[3].receive()["type"], "busy")
+            for peer in peers:
+                peer.close()
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_the_real_client_says_that_it_waits(self):
+        with Server() as server:
+            with Peer.connect(server.port) as first:
+                first.hello()
+                first.receive()
+                with Background(*client(server.port, *RUN)) as second:
+                    line = second.wait_line("waiting")
+                    self.assertIn("is serving client 127.0.0.1", line)
+                    first.send(type="bye")
+                    self.assertEqual(second.wait(), 0, second.err)
+
+    def test_too_many_are_told_so(self):
+        with Server() as server:
+            peers = [Peer.connect(server.port) for _ in range(64)]
+            for peer in peers:
+                peer.hello()
+                peer.receive()
+            result = run(*client(server.port))
+            self.expect_error(result, 5, "64 clients are waiting", within=PROMISE_S)
+            for peer in peers:
+                peer.close()
+
+
+class Stopping(CliTest):
+    def test_idle(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with Server() as server:
+                server.signal(number)
+                self.assertEqual(server.wait(PROMISE_S), 0, server.err)
+
+    def test_with_one_served_one_waiting_and_one_silent(self):
+        with Server() as server:
+            with Peer.connect(server.port) as served, Peer.connect(server.port) as waiting, \
+                    socket.create_connection(("127.0.0.1", server.port)):
+                served.hello()
+                served.receive()
+                waiting.hello()
+                waiting.receive()
+                server.signal(signal.SIGTERM)
+                for peer in (served, waiting):
+                    message = peer.receive()
+                    self.assertEqual(message["type"], "failure")
+                    self.assertIn("stopped", message["reason"])
+                self.assertEqual(server.wait(PROMISE_S), 0, server.err)
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_in_the_middle_of_a_run_the_client_is_told(self):
+        for test in ("write_bw", "send_bw", "read_lat"):
+            with self.subTest(test), Server() as server:
+                with Background(test, "127.0.0.1", "-p", server.port, *LONG_RUN) as run_on:
+                    run_on.wait_busy()
+                    server.signal(signal.SIGINT)
+                    self.assertEqual(server.wait(PROMISE_S), 0, server.err)
+                    self.assertEqual(run_on.wait(PROMISE_S), 5, run_on.err)
+                    self.assertIn(f"server 127.0.0.1:{server.port}", run_on.err)
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_once_ends_after_one_client_with_its_code(self):
+        with Server("--once") as server:
+            self.expect_ok(run(*client(server.port, *RUN)))
+            self.assertEqual(server.wait(PROMISE_S), 0, server.err)
+        with Server("--once") as server:
+            self.assertEqual(run(*client(server.port, *RUN, "--peer-dev", "soft9")).code, 2)
+            self.assertEqual(server.wait(PROMISE_S), 2, server.err)
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_a_test_without_host_serves_one_client(self):
+        with Background("write_bw", "--softnic", "-p", "0", "-s", "4", "-q", "3") as server:
+            self.assertIn("-s -q", server.wait_line("note:"))
+            port = int(server.wait_line(", port ").split(", port ")[1].split(";")[0])
+            self.expect_ok(run("read_lat", "127.0.0.1", "-p", port, *RUN))
+            self.assertEqual(server.wait(PROMISE_S), 0, server.err)
+
+
+if __name__ == "__main__":
+    main()

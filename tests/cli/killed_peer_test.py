@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""A peer killed in the middle of a run: told within 5 s, and the server serves on."""
+
+import signal
+import unittest
+
+from support import PROMISE_S, Background, CliTest, Server, main, run, softnic_works
+
+LONG_RUN = ["--softnic", "-D", "60s", "-s", "64"]
+SHORT_RUN = ["--softnic", "-n", "100", "-s", "64"]
+CASES = [["write_bw"], ["write_lat"], ["send_bw"], ["send_lat"], ["read_bw"], ["read_lat"],
+         ["write_bw", "-b"], ["send_bw", "-b"], ["send_bw", "-e"]]
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Killed(CliTest):
+    def test_the_server(self):
+        for case in CASES:
+            with self.subTest(" ".join(case)), Server() as server:
+                with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:], *LONG_RUN) as client:
+                    server.wait_line("serving client")
+                    (client if "-e" not in case else server).wait_busy()
+                    server.signal(signal.SIGKILL)
+                    self.assertEqual(client.wait(PROMISE_S), 5, client.err)
+                    self.assertIn(f"gdrperf: error: server 127.0.0.1:{server.port}: ", client.err)
+                    self.assertNotIn("\nhint: \n", client.err)
+
+    def test_the_client(self):
+        with Server() as server:
+            for case in CASES:
+                with self.subTest(" ".join(case)):
+                    with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:],
+                                    *LONG_RUN) as client:
+                        client.wait_busy()
+                        client.signal(signal.SIGKILL)
+                        client.wait()
+                        server.wait_line("failed", PROMISE_S)
+                    after = run(case[0], "127.0.0.1", "-p", server.port, *SHORT_RUN)
+                    self.expect_ok(after)
+                    self.assertLess(after.seconds, PROMISE_S, str(after))
+
+    def test_the_client_while_another_waits(self):
+        with Server() as server:
+            with Background("write_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as first:
+                first.wait_busy()
+                with Background("read_bw", "127.0.0.1", "-p", server.port, *SHORT_RUN) as second:
+                    second.wait_line("waiting")
+                    first.signal(signal.SIGKILL)
+                    self.assertEqual(second.wait(PROMISE_S), 0, second.err)
+
+
+    def test_the_sweeps_server(self):
+        with Server() as server:
+            with Background("sweep", "127.0.0.1", "-p", server.port, "--devices", "soft0",
+                            "--sizes", "64,4K", *LONG_RUN[:3]) as client:
+                client.wait_busy()
+                server.signal(signal.SIGKILL)
+                # One failed run, then nobody to connect to for 3 s.
+                self.assertEqual(client.wait(2 * PROMISE_S), 5, client.err)
+                self.assertIn("12 of 12 runs failed", client.err)
+
+    def test_ctrl_c_at_the_client(self):
+        with Server() as server:
+            with Background("send_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
+                client.wait_busy()
+                client.signal(signal.SIGINT)
+                client.wait(PROMISE_S)
+                server.wait_line("failed", PROMISE_S)
+            self.expect_ok(run("send_bw", "127.0.0.1", "-p", server.port, *SHORT_RUN))
+
+
+if __name__ == "__main__":
+    main()

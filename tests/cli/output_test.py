@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Where results go: tables, JSON, CSV, full disks, topologies."""
+
+import csv
+import io
+import json
+import os
+import stat
+import subprocess
+import unittest
+
+from support import BINARY, PROMISE_S, CliTest, Server, environment, main, run, softnic_works
+
+LOCAL = ["--local", "--softnic", "-n", "50"]
+
+MATRIX = """\
+\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNV4\tPIX\t0-7\t0
+GPU1\tNV4\t X \tSYS\t8-15\t1
+mlx5_0\tPIX\tSYS\t X \t\t
+"""
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Documents(CliTest):
+    def document(self, path):
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.check_document(document)
+        return document
+
+    def test_json_and_csv_files_and_a_table_on_stdout(self):
+        folder = self.scratch()
+        result = run("write_bw", *LOCAL, "-s", "64,4K", "--json", f"{folder}/r.json", "--csv",
+                     f"{folder}/r.csv")
+        self.expect_ok(result)
+        self.assertIn("4 KiB", result.out)
+        self.assertEqual(result.err, "")
+        document = self.document(f"{folder}/r.json")
+        runs = document["relations"]["HOST"]["write_bw"]
+        self.assertEqual([one["size_bytes"] for one in runs], [64, 4096])
+        for one in runs:
+            self.assertEqual(one["device_kind"], "software")
+        self.assertIn("--softnic", document["tool"]["argv"])
+        for end in ("client", "server"):
+            self.assertTrue(document["hosts"][end]["hostname"])
+        self.assertEqual(sorted(nic["name"] for nic in document["topology"]["nics"])[:2],
+                         ["soft0", "soft1"])
+        with open(f"{folder}/r.csv", encoding="utf-8") as file:
+            self.assertEqual(len(list(csv.DictReader(file))), 2)
+        self.assertEqual(sorted(os.listdir(folder)), ["r.csv", "r.json"])
+        self.assertEqual(stat.S_IMODE(os.stat(f"{folder}/r.json").st_mode) & 0o444, 0o444)
+
+    def test_json_on_stdout_moves_the_table(self):
+        result = run("read_lat", *LOCAL, "--json", "-")
+        self.expect_ok(result)
+        self.check_document(json.loads(result.out))
+        self.assertIn("p99", result.err)
+
+    def test_csv_on_stdout_moves_the_table(self):
+        result = run("read_lat", *LOCAL, "--csv", "-")
+        self.expect_ok(result)
+        (row,) = csv.DictReader(io.StringIO(result.out))
+        self.assertEqual(row["op"], "read_lat")
+        self.assertIn("p99", result.err)
+
+    def test_a_server_over_tcp_is_in_the_document(self):
+        with Server() as server:
+            result = run("send_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "50", "--json", "-")
+        self.expect_ok(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        self.assertEqual(document["hosts"]["server"]["hostname"], os.uname().nodename)
+
+    def test_peer_dev_is_the_second_nic(self):
+        result = run("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "--json", "-")
+        self.expect_ok(result)
+        (one,) = self.runs_of(json.loads(result.out))
+        self.assertEqual((one["client"]["device"], one["server"]["device"]), ("soft0", "soft1"))
+
+    def test_devices_that_are_no_files_are_written_to_not_replaced(self):
+        folder = self.scratch()
+        pipe = f"{folder}/pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+        result = run("write_lat", *LOCAL, "-s", "2,4", "--json", pipe)
+        text, _ = reader.communicate(timeout=60)
+        self.expect_ok(result)
+        self.assertEqual(len(self.runs_of(json.loads(text))), 2)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+
+    def test_a_symbolic_link_stays_one(self):
+        folder = self.scratch()
+        os.mkdir(f"{folder}/real")
+        with open(f"{folder}/real/r.json", "w", encoding="utf-8") as old:
+            old.write("old")
+        os.symlink("real/r.json", f"{folder}/latest.json")
+        self.expect_ok(run("write_lat", *LOCAL, "--json", f"{folder}/latest.json"))
+        self.assertTrue(os.path.islink(f"{folder}/latest.json"))
+        self.document(f"{folder}/real/r.json")
+
+    def test_the_topology_of_a_capture(self):
+        folder = self.scratch()
+        with open(f"{folder}/topo.txt", "w", encoding="utf-8") as capture:
+            capture.write(MATRIX)
+        result = run("write_lat", *LOCAL, "--nvidia-smi", f"{folder}/topo.txt", "--json", "-")
+        self.expect_ok(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        topology = document["topology"]
+        self.assertEqual(topology["source"], "file")
+        self.assertEqual([gpu["name"] for gpu in topology["gpus"]], ["GPU0", "GPU1"])
+        self.assertEqual({pair: value["relation"] for pair, value in topology["pairs"].items()},
+                         {"GPU0/mlx5_0": "PIX", "GPU1/mlx5_0": "SYS"})
+        # Host buffers go under HOST whatever the GPUs.
+        self.assertEqual(list(document["relations"]), ["HOST"])
+
+    def test_a_capture_that_is_none(self):
+        folder = self.scratch()
+        with open(f"{folder}/topo.txt", "w", encoding="utf-8") as capture:
+            capture.write("Wed Nov 19\n")
+        result = run("write_lat", *LOCAL, "--nvidia-smi", f"{folder}/topo.txt")
+        self.expect_error(result, 2, "topo.txt", within=PROMISE_S)
+        result = run("write_lat", *LOCAL, "--nvidia-smi", f"{folder}/nothing.txt")
+        self.expect_error(result, 2, "nothing.txt", "No such file", within=PROMISE_S)
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class FullDisks(CliTest):
+    def test_dev_full_under_each_output(self):
+        for options in (["--json", "/dev/full"], ["--csv", "/dev/full"]):
+            with self.subTest(options[0]):
+                result = run("write_lat", *LOCAL, *options)
+                self.expect_error(result, 3, "cannot write /dev/full", "No space left on device",
+                                  "free space", within=PROMISE_S)
+                self.assertIn("p99", result.out, "the table was printed before")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+
+    def test_dev_full_under_stdout(self):
+        for options in ([], ["--json", "-"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([BINARY, "write_lat", *LOCAL, *options], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, env=environment(),
+                                      timeout=60, check=False)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("standard output", done.stderr)
+
+    def test_a_full_file_system(self):
+        folder = self.scratch()
+        mounted = ["unshare", "--mount", "--map-root-user", "sh", "-c",
+                   'mount -t tmpfs -o size=4k none "$0" && echo old >"$0/r.json" && shift 0 && "$@"; '
+                   'code=$?; ls -A "$0" >&2; cat "$0/r.json" >&2; exit $code', folder]
+        probe = subprocess.run([*mounted, "true"], capture_output=True, text=True, check=False)
+        if probe.returncode != 0:
+            self.skipTest("no file system can be mounted here: " + probe.stderr.strip())
+        result = run("write_lat", *LOCAL, "-s", "2,4,8,16", "--json", f"{folder}/r.json",
+                     command=mounted)
+        self.expect_error(result, 3, f"cannot write {folder}/r.json", "No space left on device",
+                          "free space", within=PROMISE_S)
+        self.assertTrue(result.err.endswith("r.json\nold\n"),
+                        "the old file stays, nothing beside it: " + result.err)
+
+
+    def test_folders_that_are_not_there_are_noticed_before_measuring(self):
+        for flag in ("--json", "--csv"):
+            with self.subTest(flag):
+                result = run("write_lat", *LOCAL, flag, "/nonexistent/folder/r.json")
+                self.expect_error(result, 3, f"{flag} /nonexistent/folder/r.json",
+                                  "No such file or directory", within=PROMISE_S)
+                self.assertEqual(result.out, "")
+        result = run("write_lat", *LOCAL, "--json", "/tmp")
+        self.expect_error(result, 2, "--json /tmp", "directory", within=PROMISE_S)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_belongs_to_others(self):
+        self.expect_error(run("write_lat", *LOCAL, "--json", "/etc/r.json"), 3, "Permission denied")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""What the command-line tests share: running the binary, a server, fake peers.
+
+Each test file is one program: `FILE BINARY [SCHEMA]`. Its exit status is that of
+unittest, or 77 when every test was skipped.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+BINARY = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "gdrperf"
+SCHEMA = sys.argv[2] if len(sys.argv) > 2 else None
+
+# What the tool promises: an answer within this time of the event.
+PROMISE_S = 5.0
+# How long a test waits for what must come at some time; a hang ends here.
+PATIENCE_S = 60.0
+
+
+class Result:
+    def __init__(self, process, out, err, seconds):
+        self.code = process.returncode
+        self.out = out
+        self.err = err
+        self.seconds = seconds
+
+    def __str__(self):
+        return f"exit code {self.code} after {self.seconds:.2f} s\nstdout: {self.out}\nstderr: {self.err}"
+
+
+def environment(extra=None):
+    env = dict(os.environ)
+    for name in ("SOFTNIC", "LD_PRELOAD", "GDRPERF_SOFTNIC", "NO_COLOR"):
+        env.pop(name, None)
+    env.update(extra or {})
+    return env
+
+
+def run(*args, env=None, timeout=PATIENCE_S, stdin=None, command=None, **options):
+    """Runs `gdrperf ARGS...` to its end."""
+    start = time.monotonic()
+    process = subprocess.Popen([*(command or []), BINARY, *map(str, args)], env=environment(env),
+                               stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, **options)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"gdrperf {' '.join(map(str, args))}: still running after "
+                             f"{timeout} s\nstdout: {out}\nstderr: {err}")
+    return Result(process, out, err, time.monotonic() - start)
+
+
+class Background:
+    """A gdrperf that runs beside the test, its standard error read line by line."""
+
+    def __init__(self, *args, env=None):
+        self.args = args
+        self.process = subprocess.Popen([BINARY, *map(str, args)], env=environment(env),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        self.out = ""
+        self._arrived = queue.Queue()
+        self._seen = 0
+        self._readers = [threading.Thread(target=self._read_err, daemon=True),
+                         threading.Thread(target=self._read_out, daemon=True)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_err(self):
+        for line in self.process.stderr:
+            self._arrived.put(line.rstrip("\n"))
+        self._arrived.put(None)
+
+    def _read_out(self):
+        self.out = self.process.stdout.read()
+
+    def wait_line(self, text, timeout=PATIENCE_S):
+        """The next line of standard error, after those waited for, that has `text`."""
+        deadline = time.monotonic() + timeout
+        while True:
+            while self._seen < len(self.lines):
+                self._seen += 1
+                if text in self.lines[self._seen - 1]:
+                    return self.lines[self._seen - 1]
+            try:
+                line = self._arrived.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise AssertionError(f"'{text}' did not appear in: " + "\n".join(self.lines))
+            self.lines.append(line)
+
+    def wait_busy(self, seconds=0.3):
+        """Until the process has used this much more CPU time: a run is on."""
+        deadline = time.monotonic() + PATIENCE_S
+        goal = self._cpu_seconds() + seconds
+        while self._cpu_seconds() < goal:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError("it does not run: " + "\n".join(self.lines))
+            time.sleep(0.01)
+
+    def _cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, timeout=PATIENCE_S):
+        """Exit code; standard error is whole in `err` then."""
+        start = time.monotonic()
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError(f"gdrperf {' '.join(map(str, self.args))}: still running after "
+                                 f"{timeout} s: " + "\n".join(self.lines)) from None
+        self.seconds = time.monotonic() - start
+        for reader in self._readers:
+            reader.join(PATIENCE_S)
+        while True:
+            line = self._arrived.get_nowait() if not self._arrived.empty() else None
+            if line is None:
+                return code
+            self.lines.append(line)
+
+    @property
+    def err(self):
+        return "\n".join(self.lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for reader in self._readers:
+            reader.join(PATIENCE_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Server(Background):
+    """`gdrperf serve` on a free port."""
+
+    def __init__(self, *args, env=None):
+        super().__init__("serve", "-p", "0", "--softnic", *args, env=env)
+        line = self.wait_line(", port ")
+        self.port = int(line.split(", port ")[1].split(";")[0])
+
+    def __enter__(self):
+        return self
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Peer:
+    """A peer of the protocol that says what it is told to."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.connection.settimeout(PATIENCE_S)
+
+    @classmethod
+    def connect(cls, port):
+        return cls(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+
+    def send(self, **message):
+        text = json.dumps(message).encode()
+        self.connection.sendall(struct.pack(">I", len(text)) + text)
+
+    def receive(self):
+        header = self._exactly(4)
+        return json.loads(self._exactly(struct.unpack(">I", header)[0]))
+
+    def _exactly(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.connection.recv(count - len(data))
+            if not piece:
+                raise EOFError("the peer hung up")
+            data += piece
+        return data
+
+    def hello(self, major=1, version="0.1.0"):
+        self.send(type="hello", magic="gdrperf", major=major, minor=0, tool_version=version,
+                  host="fake")
+        return self.receive()
+
+    def close(self):
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@contextlib.contextmanager
+def fake_server(converse):
+    """Port of a server whose `converse(peer)` runs for the first client."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE_S)
+
+        def serve():
+            with contextlib.suppress(OSError, EOFError):
+                connection, _ = listener.accept()
+                with Peer(connection) as peer:
+                    converse(peer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(PATIENCE_S)
+
+
+class CliTest(unittest.TestCase):
+    maxDiff = None
+
+    def expect_error(self, result, code, *texts, within=None):
+        """The one form of an error: exit code, 'gdrperf: error: ...', each text."""
+        self.assertEqual(result.code, code, str(result))
+        self.assertIn("gdrperf: error: ", result.err, str(result))
+        for text in texts:
+            self.assertIn(text, result.err, str(result))
+        if within is not None:
+            self.assertLess(result.seconds, within, str(result))
+
+    def expect_ok(self, result):
+        self.assertEqual(result.code, 0, str(result))
+
+    def scratch(self):
+        folder = tempfile.TemporaryDirectory(prefix="gdrperf-cli-")
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
+    def check_document(self, document):
+        """Against the schema, where there is a validator."""
+        self.assertEqual(document["schema"], "gdrperf-results/1")
+        try:
+            import jsonschema
+        except ImportError:
+            return
+        with open(SCHEMA, encoding="utf-8") as schema:
+            jsonschema.validate(document, json.load(schema))
+
+    def runs_of(self, document):
+        return [run for tests in document["relations"].values() for runs in tests.values()
+                for run in runs]
+
+
+def softnic_works():
+    """Asks the program itself; the reason when it says no."""
+    result = run("devices", "--softnic")
+    return None if result.code == 0 else result.err.strip()
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit("usage: FILE BINARY [SCHEMA]")
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    program = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False, verbosity=2)
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if result.testsRun > 0 and len(result.skipped) == result.testsRun:
+        sys.exit(77)

@@ -1,0 +1,98 @@
+// What is made of the words of a command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gdrperf/app/options.h"
+#include "gdrperf/app/softnic_exec.h"
+#include "gdrperf/app/suggest.h"
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Suggestions, AreNearInLetters) {
+  const std::vector<std::string> known = {"-s",         "--size",     "--sizes", "--tx-depth",
+                                          "--rx-depth", "--peer-dev", "-d",      "--duration"};
+  EXPECT_THAT(suggestions("--sise", known), ElementsAre("--size", "--sizes"));
+  EXPECT_THAT(suggestions("--tx_depth", known), ElementsAre("--tx-depth", "--rx-depth"));
+  EXPECT_THAT(suggestions("--SIZE", known), ElementsAre("--size", "--sizes"));
+  EXPECT_THAT(suggestions("--dur", known), ElementsAre("--duration"));
+  EXPECT_THAT(suggestions("--peer-dve", known), ElementsAre("--peer-dev"));
+  EXPECT_THAT(suggestions("-z", known), IsEmpty());
+  EXPECT_THAT(suggestions("--cake", known), IsEmpty());
+  EXPECT_THAT(suggestions("", known), IsEmpty());
+  EXPECT_THAT(suggestions(std::string(100'000, 'x'), known), IsEmpty());
+}
+
+TEST(Suggestions, KnowWhatPerftestUsersType) {
+  EXPECT_THAT(std::string(perftest_note("-F")), HasSubstr("leave -F out"));
+  EXPECT_THAT(std::string(perftest_note("--use_cuda=0")), HasSubstr("--buffer"));
+  EXPECT_EQ(perftest_note("--size"), "");
+}
+
+TEST(ParseInteger, TakesTheWholeTextOnly) {
+  EXPECT_EQ(parse_integer("7", "-q", 1, 10), 7);
+  for (const char* bad :
+       {"", " 7", "7 ", "7k", "0x7", "1e1", "0", "11", "-1", "99999999999999999999"}) {
+    try {
+      parse_integer(bad, "-q", 1, 10);
+      ADD_FAILURE() << "accepted '" << bad << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      EXPECT_THAT(error.what(), ::testing::StartsWith("-q "));
+    }
+  }
+}
+
+TEST(ParsePercent, IsAFraction) {
+  EXPECT_DOUBLE_EQ(parse_percent("1", "--precision"), 0.01);
+  EXPECT_DOUBLE_EQ(parse_percent("0.5%", "--precision"), 0.005);
+  EXPECT_DOUBLE_EQ(parse_percent("2 %", "--precision"), 0.02);
+  for (const char* bad : {"", "%", "0", "100", "-1", "nan", "inf", "1 %%", "1 percent"}) {
+    EXPECT_THROW(parse_percent(bad, "--precision"), Error) << bad;
+  }
+}
+
+TEST(SpecFor, LocalUsesOneDeviceForBothEndsUnlessTold) {
+  ClientOptions options;
+  options.local = true;
+  options.spec.client.device = "a";
+  options.spec.client.port = 2;
+  const gdrperf::Test test{Operation::kRead, Metric::kLatency};
+  TestSpec spec = spec_for(options, test, 9);
+  EXPECT_EQ(spec.server.device, "a");
+  EXPECT_EQ(spec.server.port, 2);
+  EXPECT_EQ(spec.size_bytes, 9u);
+  EXPECT_EQ(spec.test, test);
+  options.spec.server.device = "b";
+  spec = spec_for(options, test, 9);
+  EXPECT_EQ(spec.server.device, "b");
+  EXPECT_EQ(spec.server.port, 0);
+  options.local = false;
+  options.spec.server.device.clear();
+  EXPECT_EQ(spec_for(options, test, 9).server.device, "");
+}
+
+TEST(AllSizes, Are2BytesTo8MiB) {
+  const auto sizes = all_sizes();
+  ASSERT_EQ(sizes.size(), 23u);
+  EXPECT_EQ(sizes.front(), 2u);
+  EXPECT_EQ(sizes.back(), 8u << 20);
+}
+
+TEST(PreloadWith, PutsTheLibraryInFrontOnce) {
+  const std::string library = "/lib/libgdrperf_softnic.so";
+  EXPECT_EQ(preload_with(library, ""), library);
+  EXPECT_EQ(preload_with(library, "/a.so:b.so"), library + ":/a.so:b.so");
+  EXPECT_EQ(preload_with(library, library), library);
+  EXPECT_EQ(preload_with(library, "/a.so /other/libgdrperf_softnic.so"),
+            "/a.so /other/libgdrperf_softnic.so");
+  EXPECT_EQ(preload_with(library, ":"), library + "::");
+}
+
+}  // namespace
+}  // namespace gdrperf::app
