@@ -1,5 +1,7 @@
 #include "gdrperf/verbs/device.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +62,20 @@ double rate_from_sysfs(const Context& context, int port) {
   return std::strtod(text.c_str(), nullptr);
 }
 
+/// ibv_open_device's errno is that of the last place it looked at, often ENOENT
+/// where the truth is that the device file may not be opened.
+Error open_error(const ibv_device& device, int errno_value) {
+  const std::string file = std::string("/dev/infiniband/") + device.dev_name;
+  if (device.dev_name[0] != '\0' && ::access(file.c_str(), R_OK | W_OK) != 0) {
+    return call_error("ibv_open_device", errno, device.name,
+                      fmt::format("this user needs to read and write {} (group rdma, or, in a container, "
+                                  "the device has to be passed in)",
+                                  file));
+  }
+  return call_error("ibv_open_device", errno_value != 0 ? errno_value : EIO, device.name,
+                    "gdrperf doctor finds out more");
+}
+
 std::string state_hint(const Context& context, const PortInfo& port) {
   if (!port.netdev.empty()) {
     return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",
@@ -105,13 +121,7 @@ Error no_device_error() {
 Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {
   errno = 0;
   context_.reset(::ibv_open_device(device));
-  if (!context_) {
-    const int error = errno != 0 ? errno : EIO;
-    throw call_error("ibv_open_device", error, name_,
-                     error == EACCES || error == EPERM
-                         ? "allow access to /dev/infiniband/uverbs* (group rdma, or container options)"
-                         : "run gdrperf doctor");
-  }
+  if (!context_) throw open_error(*device, errno);
   if (const int error = ::ibv_query_device_ex(context_.get(), nullptr, &attr_); error != 0) {
     throw call_error("ibv_query_device_ex", error > 0 ? error : errno, name_);
   }
