@@ -60,18 +60,18 @@ Json to_json(const DeviceInfo& device) {
 
 void add_port(Table& table, const DeviceInfo& device, const PortDetails& details) {
   const verbs::PortInfo& port = details.port;
-  table.add({device.name, std::to_string(port.number), device.node_guid, or_dash(device.pci_address),
-             or_dash(port.netdev), or_dash(port.mac), or_dash(device.driver), or_dash(device.firmware),
-             port.link_layer_name(), port.state_name(), std::to_string(port.active_mtu_bytes),
+  table.add({device.name, std::to_string(port.number), device.node_guid,
+             or_dash(device.pci_address), or_dash(port.netdev), or_dash(port.mac),
+             or_dash(device.driver), or_dash(device.firmware), port.link_layer_name(),
+             port.state_name(), std::to_string(port.active_mtu_bytes),
              port.rate_gbps > 0 ? fmt::format("{:g}", port.rate_gbps) : "-",
-             device.numa_node >= 0 ? std::to_string(device.numa_node) : "-", verbs::to_string(device.kind)});
+             device.numa_node >= 0 ? std::to_string(device.numa_node) : "-",
+             verbs::to_string(device.kind)});
   if (details.gids.empty()) table.add_line("    no GID");
   for (const Gid& gid : details.gids) {
-    table.add_line(fmt::format("    GID {:<3} {:<10}  {}{}", gid.index, verbs::to_string(gid.type),
-                               gid.address,
-                               gid.netdev.empty() || gid.netdev == port.netdev
-                                   ? ""
-                                   : fmt::format("  ({})", gid.netdev)));
+    table.add_line(fmt::format(
+        "    GID {:<3} {:<10}  {}{}", gid.index, verbs::to_string(gid.type), gid.address,
+        gid.netdev.empty() || gid.netdev == port.netdev ? "" : fmt::format("  ({})", gid.netdev)));
   }
 }
 
@@ -104,7 +104,8 @@ int run_devices(const DevicesOptions& options, std::ostream& out) {
     Json list = Json::array();
     for (const DeviceInfo& device : devices) list.push_back(to_json(device));
     // Names come from drivers: whatever bytes they hold, the output is JSON.
-    out << Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    out << Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace)
+        << '\n';
   } else {
     print_table(devices, out);
   }

@@ -36,19 +36,23 @@ topo::Matrix matrix_of(const TopoOptions& options) {
 
 Json column_json(const Matrix& matrix, const Matrix::Column& column) {
   Json values = Json::object();
-  for (std::size_t g = 0; column && g < matrix.gpus.size(); ++g) values[matrix.gpus[g]] = (*column)[g];
+  for (std::size_t g = 0; column && g < matrix.gpus.size(); ++g)
+    values[matrix.gpus[g]] = (*column)[g];
   return values;
 }
 
 Json to_json(const Matrix& matrix) {
-  Json document = {{"gpus", matrix.gpus}, {"nics", Json::array()}, {"relations", Json::object()},
+  Json document = {{"gpus", matrix.gpus},
+                   {"nics", Json::array()},
+                   {"relations", Json::object()},
                    {"gpu_gpu", Json::object()}};
   for (const topo::Nic& nic : matrix.nics) {
     document["nics"].push_back({{"label", nic.label}, {"name", nic.name}});
   }
   for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
     Json to_nics = Json::object();
-    for (std::size_t n = 0; n < matrix.nics.size(); ++n) to_nics[matrix.nics[n].name] = matrix.gpu_nic[g][n];
+    for (std::size_t n = 0; n < matrix.nics.size(); ++n)
+      to_nics[matrix.nics[n].name] = matrix.gpu_nic[g][n];
     Json to_gpus = Json::object();
     for (std::size_t other = 0; other < matrix.gpus.size(); ++other) {
       if (other != g) to_gpus[matrix.gpus[other]] = matrix.gpu_gpu[g][other];
@@ -96,10 +100,12 @@ void print_table(const Matrix& matrix, std::ostream& out) {
 }  // namespace
 
 CLI::App* add_topo_command(CLI::App& app, TopoOptions& options) {
-  CLI::App* command = app.add_subcommand("topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS)");
-  command->add_option("--nvidia-smi", options.nvidia_smi_file,
-                      "Read the output of `nvidia-smi topo -m` from FILE (- for standard input) "
-                      "instead of running it here")
+  CLI::App* command = app.add_subcommand(
+      "topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS)");
+  command
+      ->add_option("--nvidia-smi", options.nvidia_smi_file,
+                   "Read the output of `nvidia-smi topo -m` from FILE (- for standard input) "
+                   "instead of running it here")
       ->type_name("FILE");
   command->add_flag("--json", options.json, "Print JSON");
   return command;

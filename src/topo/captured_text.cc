@@ -48,10 +48,11 @@ std::size_t bare_colour_length(std::string_view text, std::size_t at) {
 }
 
 Error not_text(std::string_view name, std::string_view raw, std::size_t at) {
-  const auto line = 1 + std::count(raw.begin(), raw.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  const auto line =
+      1 + std::count(raw.begin(), raw.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   const bool utf16 = raw.starts_with("\xff\xfe") || raw.starts_with("\xfe\xff");
-  return usage_error(fmt::format("{}:{}: {}, not the text that nvidia-smi topo -m prints", name, line,
-                                 utf16 ? "UTF-16" : "binary data"),
+  return usage_error(fmt::format("{}:{}: {}, not the text that nvidia-smi topo -m prints", name,
+                                 line, utf16 ? "UTF-16" : "binary data"),
                      utf16 ? "save it as UTF-8 (in PowerShell: | Out-File -Encoding utf8)" : "");
 }
 
@@ -94,8 +95,10 @@ std::string quoted(std::string_view word) {
   constexpr std::size_t kShown = 24;
   std::string text = "'";
   for (const char c : word.substr(0, kShown)) {
-    if (std::isprint(static_cast<unsigned char>(c))) text += c;
-    else text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    if (std::isprint(static_cast<unsigned char>(c)))
+      text += c;
+    else
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   text += word.size() > kShown ? "...'" : "'";
   if (word.size() > kShown) text += fmt::format(" ({} bytes long)", word.size());

@@ -1,3 +1,5 @@
+#include "gdrperf/topo/nvidia_smi.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +16,6 @@
 #include "captured_text.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/unique_fd.h"
-#include "gdrperf/topo/nvidia_smi.h"
 
 namespace gdrperf::topo {
 namespace {
@@ -108,7 +109,8 @@ std::string read_all(int fd, steady_clock::time_point deadline, milliseconds tim
     if (got == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(got));
     if (text.size() > kMost) {
-      throw Error(ExitCode::kEnvironment, fmt::format("{} printed more than {} bytes", kCommand, kMost));
+      throw Error(ExitCode::kEnvironment,
+                  fmt::format("{} printed more than {} bytes", kCommand, kMost));
     }
   }
 }
@@ -135,7 +137,8 @@ std::optional<std::string> run_nvidia_smi(milliseconds timeout) {
   if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return text;
   const std::string how = WIFEXITED(*status) ? fmt::format("exit status {}", WEXITSTATUS(*status))
                                              : fmt::format("signal {}", WTERMSIG(*status));
-  throw Error(ExitCode::kEnvironment, fmt::format("{} failed ({}): {}", kCommand, how, first_line(text)),
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("{} failed ({}): {}", kCommand, how, first_line(text)),
               "see whether nvidia-smi works by itself, or give a capture with --nvidia-smi FILE");
 }
 

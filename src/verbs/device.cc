@@ -67,10 +67,11 @@ double rate_from_sysfs(const Context& context, int port) {
 Error open_error(const ibv_device& device, int errno_value) {
   const std::string file = std::string("/dev/infiniband/") + device.dev_name;
   if (device.dev_name[0] != '\0' && ::access(file.c_str(), R_OK | W_OK) != 0) {
-    return call_error("ibv_open_device", errno, device.name,
-                      fmt::format("this user needs to read and write {} (group rdma, or, in a container, "
-                                  "the device has to be passed in)",
-                                  file));
+    return call_error(
+        "ibv_open_device", errno, device.name,
+        fmt::format("this user needs to read and write {} (group rdma, or, in a container, "
+                    "the device has to be passed in)",
+                    file));
   }
   return call_error("ibv_open_device", errno_value != 0 ? errno_value : EIO, device.name,
                     "gdrperf doctor finds out more");
@@ -83,12 +84,14 @@ std::string state_hint(const Context& context, const PortInfo& port) {
   }
   if (port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
     return port.state == IBV_PORT_INIT
-               ? "the link is up but no subnet manager has configured it: start opensm or ask for it"
+               ? "the link is up but no subnet manager has configured it: start opensm or ask for "
+                 "it"
                : "check the cable and the switch, and that a subnet manager runs";
   }
-  return fmt::format("bring its network interface up (rdma link show {}), or choose another device "
-                     "with -d; gdrperf devices lists them",
-                     context.name());
+  return fmt::format(
+      "bring its network interface up (rdma link show {}), or choose another device "
+      "with -d; gdrperf devices lists them",
+      context.name());
 }
 
 }  // namespace
@@ -106,7 +109,7 @@ const char* to_string(DeviceKind kind) {
 DeviceKind kind_from(const KindHints& hints) {
   if (hints.firmware.starts_with("softnic")) {
     return hints.firmware.find("simulated") != std::string_view::npos ? DeviceKind::kSimulated
-                                                                       : DeviceKind::kSoftware;
+                                                                      : DeviceKind::kSoftware;
   }
   if (hints.driver == "rdma_rxe") return DeviceKind::kRxe;
   return hints.has_bus_address ? DeviceKind::kHardware : DeviceKind::kSoftware;
@@ -168,9 +171,9 @@ const char* PortInfo::link_layer_name() const noexcept {
 
 PortInfo query_port(const Context& context, int port) {
   if (port < 1 || port > context.ports()) {
-    throw usage_error(fmt::format("{} has no port {}; it has {}", context.name(), port,
-                                  context.ports() == 1 ? "port 1 only"
-                                                       : fmt::format("ports 1 to {}", context.ports())));
+    throw usage_error(fmt::format(
+        "{} has no port {}; it has {}", context.name(), port,
+        context.ports() == 1 ? "port 1 only" : fmt::format("ports 1 to {}", context.ports())));
   }
   ibv_port_attr attr{};
   const int error = ::ibv_query_port(context.get(), static_cast<std::uint8_t>(port), &attr);
@@ -193,9 +196,10 @@ PortInfo choose_port(const Context& context, int requested) {
   if (requested != 0) {
     PortInfo port = query_port(context, requested);
     if (port.active()) return port;
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("{} port {} is {}, not ACTIVE", context.name(), port.number, port.state_name()),
-                state_hint(context, port));
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format("{} port {} is {}, not ACTIVE", context.name(), port.number, port.state_name()),
+        state_hint(context, port));
   }
   std::vector<PortInfo> ports;
   std::vector<std::string> states;

@@ -18,12 +18,14 @@ namespace gdrperf::verbs {
 namespace {
 
 bool is_ipv4_mapped(const ibv_gid& gid) {
-  static constexpr std::array<std::uint8_t, 12> kPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  static constexpr std::array<std::uint8_t, 12> kPrefix = {0, 0, 0, 0, 0,    0,
+                                                           0, 0, 0, 0, 0xff, 0xff};
   return std::equal(kPrefix.begin(), kPrefix.end(), gid.raw);
 }
 
 bool is_zero(const ibv_gid& gid) {
-  return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](std::uint8_t byte) { return byte == 0; });
+  return std::all_of(std::begin(gid.raw), std::end(gid.raw),
+                     [](std::uint8_t byte) { return byte == 0; });
 }
 
 bool is_loopback(const Gid& gid) {
@@ -49,8 +51,10 @@ int cost(const Gid& gid) {
     case GidType::kInfiniBand: family = 8; break;
   }
   if (gid.type != GidType::kInfiniBand) {
-    if (gid.link_local) family += gid.ipv4 ? 2 : 3;
-    else if (!gid.ipv4) family += 1;
+    if (gid.link_local)
+      family += gid.ipv4 ? 2 : 3;
+    else if (!gid.ipv4)
+      family += 1;
   }
   const int reach = is_loopback(gid) ? 2 : is_container_bridge(gid) ? 1 : 0;
   return family * 4 + reach;
@@ -74,9 +78,9 @@ std::vector<Gid> table_from_sysfs(const std::string& ports_folder, int table_len
     const GidType kind = type == "RoCE v2" ? GidType::kRoceV2
                          : ethernet        ? GidType::kRoceV1
                                            : GidType::kInfiniBand;
-    table.push_back(make_gid(index, kind, raw,
-                             read_line_or_empty(
-                                 fmt::format("{}/gid_attrs/ndevs/{}", ports_folder, index))));
+    table.push_back(
+        make_gid(index, kind, raw,
+                 read_line_or_empty(fmt::format("{}/gid_attrs/ndevs/{}", ports_folder, index))));
   }
   return table;
 }
@@ -103,8 +107,8 @@ const Gid& at_index(std::span<const Gid> table, int index, std::string_view flag
     if (gid.index == index) return gid;
     there.push_back(fmt::format("{} ({}, {})", gid.index, family_name(gid), gid.address));
   }
-  throw usage_error(fmt::format("{} {}: the port has no GID with that index; it has {}", flag, index,
-                                fmt::join(there, ", ")));
+  throw usage_error(fmt::format("{} {}: the port has no GID with that index; it has {}", flag,
+                                index, fmt::join(there, ", ")));
 }
 
 }  // namespace
@@ -156,13 +160,16 @@ std::vector<Gid> gid_table(const Context& context, int port) {
   std::vector<ibv_gid_entry> entries(capacity);
   const ssize_t count = ::ibv_query_gid_table(context.get(), entries.data(), capacity, 0);
   if (count < 0) {
-    return table_from_sysfs(fmt::format("{}/ports/{}", class_folder(context.name()), port), own_length);
+    return table_from_sysfs(fmt::format("{}/ports/{}", class_folder(context.name()), port),
+                            own_length);
   }
   std::vector<Gid> table;
   for (const ibv_gid_entry& entry : std::span(entries).first(static_cast<std::size_t>(count))) {
-    if (static_cast<int>(entry.port_num) == port && !is_zero(entry.gid)) table.push_back(from_entry(entry));
+    if (static_cast<int>(entry.port_num) == port && !is_zero(entry.gid))
+      table.push_back(from_entry(entry));
   }
-  std::sort(table.begin(), table.end(), [](const Gid& a, const Gid& b) { return a.index < b.index; });
+  std::sort(table.begin(), table.end(),
+            [](const Gid& a, const Gid& b) { return a.index < b.index; });
   return table;
 }
 
@@ -194,26 +201,28 @@ std::vector<std::string> offered_families(std::span<const Gid> table, int reques
 GidChoice choose_gid(std::span<const Gid> table, int requested_index,
                      std::span<const std::string> peer_families, std::string_view flag) {
   const auto peer_has = [&](const Gid& gid) {
-    return peer_families.empty() ||
-           std::find(peer_families.begin(), peer_families.end(), family_name(gid)) != peer_families.end();
+    return peer_families.empty() || std::find(peer_families.begin(), peer_families.end(),
+                                              family_name(gid)) != peer_families.end();
   };
   if (requested_index >= 0) {
     const Gid& gid = at_index(table, requested_index, flag);
     if (peer_has(gid)) return {gid, fmt::format("asked for with {} {}", flag, requested_index)};
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("GID {} ({} {}) asked for with {} cannot reach the peer, which has {}",
-                            gid.index, family_name(gid), gid.address, flag, fmt::join(peer_families, ", ")),
-                fmt::format("leave {} out to have a GID chosen, or ask for one of those kinds", flag));
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format("GID {} ({} {}) asked for with {} cannot reach the peer, which has {}",
+                    gid.index, family_name(gid), gid.address, flag, fmt::join(peer_families, ", ")),
+        fmt::format("leave {} out to have a GID chosen, or ask for one of those kinds", flag));
   }
   if (table.empty()) throw empty_table_error();
   const std::vector<Gid> order = ranked(table);
   const auto best = std::find_if(order.begin(), order.end(), peer_has);
   if (best == order.end()) {
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("the two ends have no kind of GID in common: this end has {}; the peer has {}",
-                            fmt::join(families(table), ", "), fmt::join(peer_families, ", ")),
-                "give both interfaces an address of one kind (an IPv4 one is best), or choose GIDs of "
-                "one kind; gdrperf devices lists them");
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format("the two ends have no kind of GID in common: this end has {}; the peer has {}",
+                    fmt::join(families(table), ", "), fmt::join(peer_families, ", ")),
+        "give both interfaces an address of one kind (an IPv4 one is best), or choose GIDs of "
+        "one kind; gdrperf devices lists them");
   }
   // The first one in order would have been taken anyway; say so when the peer
   // decided otherwise.

@@ -39,6 +39,7 @@ std::vector<DeviceInfo> list_devices() {
     info.name = ::ibv_get_device_name(device);
     info.node_guid = guid_text(::ibv_get_device_guid(device));
     info.driver = driver_of(info.name);
+    info.kind = kind_from({"", info.driver, !pci_address_of(info.name).empty()});
     try {
       read_open_device(device, info);
     } catch (const Error& error) {

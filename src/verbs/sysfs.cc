@@ -62,8 +62,7 @@ std::string driver_of(std::string_view device) {
 
 int numa_node_of_pci(const std::string& pci_address) {
   if (pci_address.empty()) return -1;
-  const std::string text =
-      read_line_or_empty("/sys/bus/pci/devices/" + pci_address + "/numa_node");
+  const std::string text = read_line_or_empty("/sys/bus/pci/devices/" + pci_address + "/numa_node");
   int node = -1;
   std::from_chars(text.data(), text.data() + text.size(), node);
   return node;

@@ -35,11 +35,14 @@ std::string check(const fs::path& capture, json expected) {
     if (!may_refuse) return "refused: " + message;
     std::cout << "refused as it may be: " << message << '\n';
     if (error.code() != gdrperf::ExitCode::kUsage) return "refused, but not as a usage error";
-    if (message.find(capture.string() + ":") == std::string::npos) return "no file and line in: " + message;
-    if (message.size() > 400 || message.find('\n') != std::string::npos) return "not one short message";
+    if (message.find(capture.string() + ":") == std::string::npos)
+      return "no file and line in: " + message;
+    if (message.size() > 400 || message.find('\n') != std::string::npos)
+      return "not one short message";
     return {};
   }
-  if (accepted.is_null()) return "accepted, but it is to be refused: " + expected.value("error", "");
+  if (accepted.is_null())
+    return "accepted, but it is to be refused: " + expected.value("error", "");
   const json got = json::parse(out.str());
   return got == accepted ? std::string() : "differs: " + json::diff(accepted, got).dump();
 }
@@ -63,9 +66,12 @@ int main(int argc, char** argv) {
     expected.replace_extension(".expected.json");
     std::ifstream in(expected);
     const auto start = std::chrono::steady_clock::now();
-    std::string problem = in ? check(capture, json::parse(in)) : "has no " + expected.filename().string();
-    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(10)) problem += " took over 10 s";
-    std::cout << (problem.empty() ? "ok   " : "FAIL ") << capture.filename().string() << ' ' << problem << '\n';
+    std::string problem =
+        in ? check(capture, json::parse(in)) : "has no " + expected.filename().string();
+    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(10))
+      problem += " took over 10 s";
+    std::cout << (problem.empty() ? "ok   " : "FAIL ") << capture.filename().string() << ' '
+              << problem << '\n';
     wrong += problem.empty() ? 0 : 1;
   }
   std::cout << captures.size() << " captures, " << wrong << " wrong\n";

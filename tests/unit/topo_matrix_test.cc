@@ -29,7 +29,8 @@ TEST(Relation, FromTokens) {
   EXPECT_EQ(relation_from_token("PIX"), Relation::kPix);
   EXPECT_EQ(relation_from_token("SYS"), Relation::kSys);
   EXPECT_EQ(relation_from_token("SOC"), Relation::kSys);
-  for (const char* none : {"X", "NV4", "", "pix", "PIXX"}) EXPECT_FALSE(relation_from_token(none)) << none;
+  for (const char* none : {"X", "NV4", "", "pix", "PIXX"})
+    EXPECT_FALSE(relation_from_token(none)) << none;
   for (const Relation relation :
        {Relation::kPix, Relation::kPxb, Relation::kPhb, Relation::kNode, Relation::kSys}) {
     EXPECT_EQ(relation_from_token(to_string(relation)), relation);
@@ -43,9 +44,10 @@ TEST(Matrix, PairsByNameAndByLabel) {
   EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_7"), Relation::kSys);
   EXPECT_FALSE(pair_relation(matrix, "GPU2", "mlx5_3"));
   EXPECT_FALSE(pair_relation(matrix, "GPU0", "mlx5_0"));
-  EXPECT_THAT(pair_relations(matrix),
-              ElementsAre(Pair("GPU0/mlx5_3", Relation::kPix), Pair("GPU0/mlx5_7", Relation::kSys),
-                          Pair("GPU1/mlx5_3", Relation::kNode), Pair("GPU1/mlx5_7", Relation::kPhb)));
+  EXPECT_THAT(
+      pair_relations(matrix),
+      ElementsAre(Pair("GPU0/mlx5_3", Relation::kPix), Pair("GPU0/mlx5_7", Relation::kSys),
+                  Pair("GPU1/mlx5_3", Relation::kNode), Pair("GPU1/mlx5_7", Relation::kPhb)));
 }
 
 TEST(Matrix, KeepsCellsAsPrinted) {
@@ -72,16 +74,20 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(NvidiaSmiText, MessagesNameLineAndColumn) {
-  EXPECT_THAT(refusal("\n\tGPU0\tGPU1\nGPU0\t X \tFOO\nGPU1\tFOO\t X \n"), HasSubstr("capture:3:10: row GPU0, "));
-  EXPECT_THAT(refusal("# \tGPU0\tGPU1\n# GPU0\t X \tPIX\n# GPU1\tSYS\t X \n"), HasSubstr("capture:3:8: GPU1 to GPU0"));
-  EXPECT_THAT(refusal("x\nNo devices were found\n"), HasSubstr("capture:2: no topology matrix: nvidia-smi found no GPU"));
+  EXPECT_THAT(refusal("\n\tGPU0\tGPU1\nGPU0\t X \tFOO\nGPU1\tFOO\t X \n"),
+              HasSubstr("capture:3:10: row GPU0, "));
+  EXPECT_THAT(refusal("# \tGPU0\tGPU1\n# GPU0\t X \tPIX\n# GPU1\tSYS\t X \n"),
+              HasSubstr("capture:3:8: GPU1 to GPU0"));
+  EXPECT_THAT(refusal("x\nNo devices were found\n"),
+              HasSubstr("capture:2: no topology matrix: nvidia-smi found no GPU"));
 }
 
 TEST(NvidiaSmiText, HostileSizesAreRefusedOrTakenInOneGo) {
   const std::string mebibytes(8u << 20, 'A');
   refusal(mebibytes);
   refusal("\tGPU0\tGPU1\nGPU0\t X \t" + mebibytes + "\n");
-  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tPIX\t" + mebibytes + "\n"), HasSubstr("bytes long"));
+  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tPIX\t" + mebibytes + "\n"),
+              HasSubstr("bytes long"));
   refusal(std::string(4u << 20, '\n'));
   refusal(std::string(1u << 20, '\0'));
   std::string columns;
@@ -157,7 +163,8 @@ TEST_F(NvidiaSmi, ItsFailureIsTold) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kEnvironment);
-    EXPECT_STREQ(error.what(), "nvidia-smi topo -m failed (exit status 9): NVIDIA-SMI has failed because");
+    EXPECT_STREQ(error.what(),
+                 "nvidia-smi topo -m failed (exit status 9): NVIDIA-SMI has failed because");
   }
   const Topology topology = load_topology();
   EXPECT_EQ(topology.source, "none");

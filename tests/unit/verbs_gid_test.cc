@@ -93,7 +93,8 @@ TEST(Gid, ChoosesByItselfAndSaysWhy) {
 
 TEST(Gid, BothEndsArriveAtOneFamily) {
   const std::vector<Gid> here = usual_table();
-  const std::vector<Gid> there = {gid(0, GidType::kRoceV1, "fe80::2"), gid(1, GidType::kRoceV2, "fe80::2"),
+  const std::vector<Gid> there = {gid(0, GidType::kRoceV1, "fe80::2"),
+                                  gid(1, GidType::kRoceV2, "fe80::2"),
                                   gid(6, GidType::kRoceV2, "2001:db8::9")};
   const Gid a = choose_gid(here, -1, families(there)).gid;
   const Gid b = choose_gid(there, -1, families(here)).gid;

@@ -18,7 +18,7 @@ namespace gdrperf::topo {
 /// cell for each device, the diagonal is X, mirrored cells agree, and a NIC
 /// legend, when there is one, names each NIC once. Time and memory are linear
 /// in the text plus the square of at most 512 devices.
-Matrix parse_nvidia_smi(std::string_view text, std::string_view name);
+Matrix parse_nvidia_smi(std::string_view raw, std::string_view name);
 
 /// Reads and parses a file ("-": standard input); files above 4 MiB are
 /// refused. Throws Error(kUsage).
