@@ -1,0 +1,95 @@
+// Devices, ports and GIDs as libibverbs shows them, on the software device with
+// SOFTNIC="soft0:port=down;soft1;soft2:gid=none".
+#include "gdrperf/verbs/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cmd_devices.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/verbs/inventory.h"
+
+namespace gdrperf::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+template <typename Call>
+Error error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing thrown";
+  return Error(ExitCode::kOk, "");
+}
+
+class VerbsDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<DeviceInfo> devices = list_devices();
+    if (devices.size() < 3 || devices[2].name != "soft2") {
+      GTEST_SKIP() << "the software device is not loaded with three devices";
+    }
+  }
+};
+
+TEST_F(VerbsDevice, TheFirstWithAnActivePortIsTaken) {
+  Context context = Context::open();
+  EXPECT_EQ(context.name(), "soft1");
+  EXPECT_EQ(context.kind(), DeviceKind::kSoftware);
+  EXPECT_THAT(context.firmware(), HasSubstr("softnic"));
+  EXPECT_EQ(context.ports(), 1);
+  const Context moved = std::move(context);
+  EXPECT_EQ(choose_port(moved, 0).number, 1);
+}
+
+TEST_F(VerbsDevice, AnUnknownNameListsThoseThereAre) {
+  const Error error = error_of([] { Context::open("mlx5_0"); });
+  EXPECT_EQ(error.code(), ExitCode::kUsage);
+  EXPECT_STREQ(error.what(),
+               "there is no RDMA device 'mlx5_0'; this machine has: soft0, soft1, soft2");
+}
+
+TEST_F(VerbsDevice, APortThatIsDownIsNamedWithItsState) {
+  const Context context = Context::open("soft0");
+  for (const int requested : {0, 1}) {
+    const Error error = error_of([&] { choose_port(context, requested); });
+    EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr("soft0"));
+    EXPECT_THAT(error.what(), HasSubstr("port 1 is DOWN"));
+    EXPECT_THAT(error.hint(), HasSubstr("ip link set lo up"));
+  }
+  const Error absent = error_of([&] { query_port(context, 2); });
+  EXPECT_EQ(absent.code(), ExitCode::kUsage);
+  EXPECT_STREQ(absent.what(), "soft0 has no port 2; it has port 1 only");
+}
+
+TEST_F(VerbsDevice, GidsAreReadAndChosen) {
+  const Context context = Context::open("soft1");
+  const std::vector<Gid> table = gid_table(context, 1);
+  const GidChoice choice = choose_gid(table, -1, {});
+  EXPECT_EQ(family_name(choice.gid), "RoCE v2/IPv4");
+  EXPECT_EQ(choice.why, "first RoCE v2 over IPv4");
+  EXPECT_EQ(choice.gid.netdev, "lo");
+
+  const Context without = Context::open("soft2");
+  const Error error = error_of([&] { choose_gid(gid_table(without, 1), -1, {}); });
+  EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+}
+
+TEST_F(VerbsDevice, TheTableHasARowForEachPortAndItsGids) {
+  std::ostringstream out;
+  EXPECT_EQ(app::run_devices({}, out), 0);
+  EXPECT_THAT(out.str(), HasSubstr("soft0   1     "));
+  EXPECT_THAT(out.str(), HasSubstr("Ethernet    DOWN"));
+  EXPECT_THAT(out.str(), HasSubstr("GID 2   RoCE v2     127.0.0.2"));
+  EXPECT_THAT(out.str(), HasSubstr("no GID"));
+  EXPECT_THAT(out.str(), HasSubstr("  software\n"));
+}
+
+}  // namespace
+}  // namespace gdrperf::verbs
