@@ -171,7 +171,7 @@ void Control::serve(int connection) {
   reply.process_id = process_.id();
   switch (request.kind) {
     case WireKind::kConnect: {
-      const int shared[2] = {process_.memory().fd(), process_.window_fd()};
+      const int shared[2] = {process_.memory().fd(), process_.mover().fd()};
       reply.window_bytes = process_.segment().header.window_bytes;
       reply.fd_count = shared[1] >= 0 ? 2 : 1;
       send_packet(connection, &reply, sizeof reply, shared, reply.fd_count);

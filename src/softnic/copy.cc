@@ -1,5 +1,7 @@
 #include "copy.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "device.h"
@@ -26,7 +28,12 @@ int copy_between(Call call, int pid, std::uint64_t remote, const Piece* pieces, 
     far[1] = {reinterpret_cast<void*>(remote + total - 1), 1};
     far_count = 2;
   }
-  const ssize_t copied = call(pid, local, count, far, far_count, 0);
+  ssize_t copied = call(pid, local, count, far, far_count, 0);
+  // Pages on their way to the window may refuse the kernel for a moment.
+  for (int tries = 0; copied < 0 && errno == EFAULT && tries < 20; ++tries) {
+    ::usleep(500);
+    copied = call(pid, local, count, far, far_count, 0);
+  }
   if (copied == static_cast<ssize_t>(total)) return 0;
   return copied < 0 ? errno : EFAULT;
 }

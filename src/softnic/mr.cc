@@ -52,13 +52,17 @@ void publish(MrShared& shared, const Mr& mr, std::uint32_t pd, std::uint64_t iov
   shared.iova = iova;
   shared.length = mr.length;
   shared.addr = reinterpret_cast<std::uint64_t>(mr.addr);
-  shared.moved_begin = 0;
-  shared.moved_end = 0;
+  shared.moved_begin = mr.moved.begin;
+  shared.moved_end = mr.moved.end;
   shared.key.store(mr.lkey, std::memory_order_release);
 }
 
-std::uint64_t base_of(void* address, std::uint64_t iova, unsigned access) {
-  static_cast<void>(address);
+PageRange move_pages(const Context& context, void* address, std::size_t length) {
+  if (context.device.config.move == MovePolicy::kNever || context.null_mode()) return {};
+  return context.process.mover().acquire(reinterpret_cast<std::uint64_t>(address), length);
+}
+
+std::uint64_t base_of(std::uint64_t iova, unsigned access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
@@ -80,8 +84,9 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   mr->length = length;
   mr->handle = mr->index;
   mr->lkey = mr->rkey = mr->index << 8 | process.next_key.fetch_add(1);
+  mr->moved = move_pages(context, address, length);
   ++pd.users;
-  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(address, iova, access), access);
+  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(iova, access), access);
   return mr.release();
 }
 
@@ -90,6 +95,7 @@ void deregister_memory(Mr* mr) {
   Pd& pd = *static_cast<Pd*>(mr->pd);
   process.segment().mrs[mr->index].key.store(0);
   process.settle(pd.number);
+  process.mover().release(mr->moved);
   process.mr_indices.give_back(mr->index);
   --pd.users;
   delete mr;
@@ -117,13 +123,15 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   if (error != 0) return error;
   shared.key.store(0);
   process.settle(old_pd.number);
+  process.mover().release(mr.moved);
+  mr.moved = move_pages(Context::of(mr.context), new_address, new_length);
   --old_pd.users;
   ++new_pd.users;
   mr.pd = &new_pd;
   mr.addr = new_address;
   mr.length = new_length;
   mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
-  publish(shared, mr, new_pd.number, base_of(new_address, iova, new_access), new_access);
+  publish(shared, mr, new_pd.number, base_of(iova, new_access), new_access);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "layout.h"
+#include "move.h"
 
 namespace gdrperf::softnic {
 
@@ -13,6 +14,7 @@ namespace gdrperf::softnic {
 /// lkey and rkey are one: table index << 8 | a variant that changes with reuse.
 struct Mr : ibv_mr {
   std::uint32_t index;
+  PageRange moved;  ///< its pages in the window
 };
 
 /// Registers memory. Throws VerbsFailure with the errno that verbs gives: EINVAL for

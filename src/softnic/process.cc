@@ -1,5 +1,6 @@
 #include "process.h"
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -76,6 +77,7 @@ Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   SegmentHeader& header = segment().header;
   header.process_id = id_;
   header.pid = ::getpid();
+  header.window_bytes = mover_.window_bytes();
   header.owner_barrier = barrier_registered_ ? 1 : 0;
   header.magic.store(kSegmentMagic, std::memory_order_release);
   control_.start(listener_.get());
@@ -183,14 +185,31 @@ void Process::settle(std::uint32_t pd) {
 
 void Process::before_fork() {
   g_create_mutex.lock();
-  if (Process* process = g_current.load()) {
-    process->mutex_.lock();
-    process->control_.connections_mutex().lock();
+  Process* process = g_current.load();
+  if (process == nullptr) return;
+  process->mutex_.lock();
+  process->control_.connections_mutex().lock();
+  process->mover_.mutex().lock();
+  // Moved pages are not inherited: a child that shared them would write into
+  // its parent's memory. It copies them while the parent waits.
+  if (process->mover_.any_moved() && ::pipe2(process->fork_pipe_, O_CLOEXEC) != 0) {
+    process->fork_pipe_[0] = process->fork_pipe_[1] = -1;
   }
 }
 
 void Process::after_fork_parent() {
   if (Process* process = g_current.load()) {
+    int* ends = process->fork_pipe_;
+    if (ends[0] >= 0) {
+      ::close(ends[1]);
+      // End of file: the child is done, or dead, or was never made.
+      char nothing;
+      while (::read(ends[0], &nothing, 1) < 0 && errno == EINTR) {
+      }
+      ::close(ends[0]);
+      ends[0] = ends[1] = -1;
+    }
+    process->mover_.mutex().unlock();
     process->control_.connections_mutex().unlock();
     process->mutex_.unlock();
   }
@@ -199,7 +218,14 @@ void Process::after_fork_parent() {
 
 void Process::after_fork_child() {
   // The parent's Process stays as it is, locked and unreachable.
-  if (Process* process = g_current.exchange(nullptr)) process->abandon();
+  if (Process* process = g_current.exchange(nullptr)) {
+    process->mover_.copy_for_child();
+    if (process->fork_pipe_[0] >= 0) {
+      ::close(process->fork_pipe_[0]);
+      ::close(process->fork_pipe_[1]);
+    }
+    process->abandon();
+  }
   g_create_mutex.unlock();
 }
 
@@ -208,7 +234,7 @@ void Process::abandon() {
   for (const auto& peer : peers_) ::close(peer->socket());
   control_.abandon();
   listener_.reset();
-  window_fd_.reset();
+  mover_.close_window();
   ::close(memory_.release_fd());
 }
 

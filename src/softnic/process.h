@@ -10,6 +10,7 @@
 #include "control.h"
 #include "gdrperf/base/unique_fd.h"
 #include "layout.h"
+#include "move.h"
 #include "peer.h"
 #include "segment.h"
 
@@ -50,7 +51,7 @@ class Process {
   Segment& segment() noexcept { return memory_.segment(); }
   SegmentMemory& memory() noexcept { return memory_; }
   Control& control() noexcept { return control_; }
-  int window_fd() const noexcept { return window_fd_.get(); }
+  PageMover& mover() noexcept { return mover_; }
   /// Whether this process' executors may leave the fence to the owner.
   bool barrier_registered() const noexcept { return barrier_registered_; }
 
@@ -107,7 +108,7 @@ class Process {
   void abandon();
 
   SegmentMemory memory_;
-  UniqueFd window_fd_;
+  PageMover mover_;
   UniqueFd listener_;
   std::uint64_t id_ = 0;
   std::uint32_t block_ = 0;
@@ -120,6 +121,8 @@ class Process {
   std::vector<int> channels_;
   std::mutex qps_mutex_;
   std::vector<Qp*> qps_;
+  /// While forking: the child closes its end when it has its own pages.
+  int fork_pipe_[2] = {-1, -1};
 };
 
 }  // namespace gdrperf::softnic

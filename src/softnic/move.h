@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::softnic {
+
+/// Whole pages [begin, end); empty when begin == end.
+struct PageRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  bool empty() const noexcept { return begin == end; }
+  std::uint64_t bytes() const noexcept { return end - begin; }
+};
+
+/// Puts pages of private memory onto a memfd (the window) that peers map, so
+/// that they can copy without the kernel, and back onto private memory when
+/// the last registration ends. The page at address a has offset a modulo the
+/// window's size, so that one mapping serves all. Thread-safe.
+///
+/// While a page is on its way a write by another thread must not be lost:
+/// userfaultfd holds it up; without that, only a process with no other thread
+/// moves pages. Nothing else is safe, so everything else stays where it is:
+/// stacks, file mappings, shared memory, and memory that CUDA may have pinned.
+class PageMover {
+ public:
+  PageMover();
+
+  int fd() const noexcept { return fd_.get(); }
+  std::uint64_t window_bytes() const noexcept;
+  /// In a forked child.
+  void close_window() { fd_.reset(); }
+
+  /// Moves the whole pages inside [address, address + length). Empty when
+  /// there are none or when they have to stay. Otherwise to be released.
+  PageRange acquire(std::uint64_t address, std::size_t length);
+  void release(PageRange range);
+
+  std::mutex& mutex() noexcept { return mutex_; }
+  bool any_moved() const noexcept { return count_ > 0; }
+  /// In a forked child, before anything else: a private copy of every moved
+  /// page, in its place. Uses no heap, which may be among them.
+  void copy_for_child() noexcept;
+
+ private:
+  struct Interval {
+    PageRange range;
+    std::uint32_t references;
+  };
+  static constexpr std::uint32_t kMaxIntervals = 4096;
+
+  bool movable_now() const;
+  bool collides(PageRange range) const noexcept;
+  bool cover(PageRange range);
+  bool move_out(PageRange gap);
+  /// False: left as it is, to be tried again.
+  bool move_back(PageRange range);
+  bool make_private(PageRange part);
+  PageRange next_own_part(PageRange range) const;
+  void split_at(std::uint64_t address) noexcept;
+  void add_references(PageRange range, int change) noexcept;
+  void drop_unreferenced();
+  bool is_ours(PageRange range) const { return next_own_part(range).bytes() == range.bytes(); }
+  std::uint64_t offset_of(std::uint64_t address) const noexcept;
+
+  UniqueFd fd_;
+  std::uint64_t inode_ = 0;
+  std::mutex mutex_;
+  /// In memory of its own, sorted, without overlaps.
+  Interval* intervals_ = nullptr;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace gdrperf::softnic
