@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "failure.h"
+#include "maps.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -27,21 +28,41 @@ int check_arguments(void* address, std::size_t length, std::uint64_t iova, unsig
   return 0;
 }
 
+/// Kernels since 5.14 can fault pages in on request.
+bool can_populate() {
+  static const bool can = [] {
+    alignas(4096) static std::uint8_t page[4096];
+    return ::madvise(page, sizeof page, MADV_POPULATE_WRITE) == 0;
+  }();
+  return can;
+}
+
+struct RightsCheck {
+  std::uint64_t covered;
+  bool writable;
+  bool fits;
+};
+
+bool visit_rights(const Mapping& mapping, void* argument) {
+  auto& check = *static_cast<RightsCheck*>(argument);
+  check.fits = mapping.begin <= check.covered && mapping.readable && (mapping.writable || !check.writable);
+  check.covered = mapping.end;
+  return check.fits;
+}
+
 /// Faults the pages in, as pinning would, and so finds out whether they are
-/// there with the rights that are needed.
+/// there with the rights that are needed. 0, or EFAULT.
 int populate(void* address, std::size_t length, bool writable) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095};
-  const auto end = (reinterpret_cast<std::uintptr_t>(address) + length + 4095) & ~std::uintptr_t{4095};
-  auto* first = reinterpret_cast<void*>(begin);
-  while (::madvise(first, end - begin, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
-    if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON) return EFAULT;
-    // Kernels before 5.14: EINVAL. Ask at least whether it is mapped.
-    for (auto page = begin; page < end; page += 4096) {
-      unsigned char resident;
-      if (::mincore(reinterpret_cast<void*>(page), 1, &resident) != 0) return EFAULT;
-    }
-    return 0;
+  const PageRange pages{reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095},
+                        (reinterpret_cast<std::uintptr_t>(address) + length + 4095) & ~std::uintptr_t{4095}};
+  if (!can_populate()) {
+    RightsCheck check{pages.begin, writable, true};
+    const bool read = visit_mappings(pages, &visit_rights, &check);
+    return read && check.fits && check.covered >= pages.end ? 0 : EFAULT;
+  }
+  auto* first = reinterpret_cast<void*>(pages.begin);
+  while (::madvise(first, pages.bytes(), writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+    if (errno != EINTR && errno != EAGAIN) return EFAULT;
   }
   return 0;
 }

@@ -69,7 +69,7 @@ struct Target {
   bool light_barrier = false;
   std::uint64_t turn = 0;
 
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = ~0ull;  ///< none that a QP ever has
   RecvRing* recv_ring = nullptr;
   CqShared* recv_cq = nullptr;
   std::uint64_t recv_tag = 0;

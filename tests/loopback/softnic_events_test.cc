@@ -1,0 +1,177 @@
+// Completion events: raised once for each arming, waited for without polling.
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "softnic_fixture.h"
+
+namespace softnic_test {
+namespace {
+
+bool readable(int fd, int wait_ms) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, wait_ms) == 1;
+}
+
+EndOptions with_events() {
+  EndOptions options;
+  options.events = true;
+  return options;
+}
+
+ibv_cq* fetch(End& end) {
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(end.channel.get(), &cq, &user), 0);
+  if (cq != nullptr) ibv_ack_cq_events(cq, 1);
+  return cq;
+}
+
+TEST(SoftnicEvents, OneForEachArming) {
+  Pair pair(with_events());
+  End& client = pair.client;
+  const int fd = client.channel->fd;
+  const Address peer = pair.server.address();
+  ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0);
+  EXPECT_FALSE(readable(fd, 20));  // not armed
+  ASSERT_TRUE(next_completion(client.send_cq.get()));
+  ASSERT_EQ(ibv_req_notify_cq(client.send_cq.get(), 0), 0);
+  ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0);
+  ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0);
+  ASSERT_TRUE(readable(fd, 1000));
+  EXPECT_EQ(fetch(client), client.send_cq.get());
+  EXPECT_FALSE(readable(fd, 20));
+}
+
+TEST(SoftnicEvents, OnlySolicitedOnesWhenAskedForThose) {
+  Pair pair({}, with_events());
+  End& server = pair.server;
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(server.post_recv(0, 64, i), 0);
+  ASSERT_EQ(ibv_req_notify_cq(server.recv_cq.get(), 1), 0);
+  ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8), 0);
+  EXPECT_FALSE(readable(server.channel->fd, 20));
+  ibv_sge sge = pair.client.memory->sge(0, 8);
+  ibv_send_wr wr = pair.client.request(IBV_WR_SEND, {}, sge);
+  wr.send_flags |= IBV_SEND_SOLICITED;
+  ASSERT_EQ(pair.client.post(wr), 0);
+  ASSERT_TRUE(readable(server.channel->fd, 1000));
+  EXPECT_EQ(fetch(server), server.recv_cq.get());
+}
+
+TEST(SoftnicEvents, SayWhichQueue) {
+  Pair pair(with_events(), {});
+  End& client = pair.client;
+  ASSERT_EQ(client.post_recv(0, 64), 0);
+  ASSERT_EQ(ibv_req_notify_cq(client.send_cq.get(), 0), 0);
+  ASSERT_EQ(ibv_req_notify_cq(client.recv_cq.get(), 0), 0);
+  ASSERT_EQ(pair.server.post(IBV_WR_SEND, {}, 0, 8), 0);
+  EXPECT_EQ(fetch(client), client.recv_cq.get());
+  ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+  EXPECT_EQ(fetch(client), client.send_cq.get());
+}
+
+TEST(SoftnicEvents, NonBlockingChannelsSayThatThereIsNone) {
+  End end(with_events());
+  ASSERT_EQ(::fcntl(end.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(end.channel.get(), &cq, &user), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST(SoftnicEvents, AnEventThatNobodyFetchedDoesNotOutliveItsQueue) {
+  Pair pair(with_events());
+  End& client = pair.client;
+  ASSERT_EQ(ibv_req_notify_cq(client.send_cq.get(), 0), 0);
+  ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+  ASSERT_TRUE(readable(client.channel->fd, 1000));
+  client.qp.reset();
+  client.send_cq.reset();
+  EXPECT_FALSE(readable(client.channel->fd, 0));
+}
+
+/// Both ends sleep until an event comes, many times in turn.
+TEST(SoftnicEvents, TwoProcessesWakeEachOther) {
+  constexpr int kRounds = 500;
+  const auto take_turn = [](End& end, std::uint64_t round) {
+    while (true) {
+      ASSERT_EQ(fetch(end), end.recv_cq.get());
+      ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
+      ibv_wc received{};
+      if (ibv_poll_cq(end.recv_cq.get(), 1, &received) == 1) {
+        ASSERT_EQ(received.status, IBV_WC_SUCCESS);
+        ASSERT_EQ(received.imm_data, round);
+        return;
+      }
+    }
+  };
+  SecondProcess other([&](int socket) {
+    End end(with_events());
+    ASSERT_EQ(end.post_recv(0, 64), 0);
+    ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
+    tell(socket, end.address());
+    ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
+    tell(socket, 1);
+    for (std::uint64_t i = 0; i < kRounds; ++i) {
+      take_turn(end, i);
+      if (::testing::Test::HasFatalFailure()) return;
+      ASSERT_EQ(end.post_recv(0, 64), 0);
+      ASSERT_EQ(end.post(IBV_WR_SEND_WITH_IMM, {}, 0, 8, i), 0);
+      ASSERT_TRUE(next_completion(end.send_cq.get()));
+    }
+    hear<int>(socket);
+  });
+  End end(with_events());
+  const auto peer = hear<Address>(other.socket());
+  ASSERT_EQ(end.post_recv(0, 64), 0);
+  ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
+  tell(other.socket(), end.address());
+  ASSERT_EQ(end.connect(peer), 0);
+  ASSERT_EQ(hear<int>(other.socket()), 1);
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    ASSERT_EQ(end.post(IBV_WR_SEND_WITH_IMM, {}, 0, 8, i), 0);
+    ASSERT_TRUE(next_completion(end.send_cq.get()));
+    take_turn(end, i);
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(end.post_recv(0, 64), 0);
+  }
+  tell(other.socket(), 1);
+  EXPECT_EQ(other.wait(), 0);
+}
+
+/// Nobody polls: a request that waits for a receive is moved on nevertheless.
+TEST(SoftnicEvents, AWaitingRequestMovesOnWhileItsProcessSleeps) {
+  Pair pair(with_events());
+  ASSERT_EQ(ibv_req_notify_cq(pair.client.send_cq.get(), 0), 0);
+  ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8), 0);
+  EXPECT_FALSE(readable(pair.client.channel->fd, 20));
+  ASSERT_EQ(pair.server.post_recv(0, 8), 0);
+  EXPECT_TRUE(readable(pair.client.channel->fd, 2000));
+  EXPECT_EQ(fetch(pair.client), pair.client.send_cq.get());
+}
+
+TEST(SoftnicEvents, SharedReceiveQueueReportsItsLimit) {
+  EndOptions there;
+  there.srq = true;
+  Pair pair({}, there);
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(pair.server.post_recv(0, 64, i), 0);
+  ibv_srq_attr attr{};
+  attr.srq_limit = 3;
+  ASSERT_EQ(ibv_modify_srq(pair.server.srq.get(), &attr, IBV_SRQ_LIMIT), 0);
+  const int fd = pair.server.context->async_fd;
+  ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8), 0);
+  EXPECT_FALSE(readable(fd, 20));
+  ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8), 0);
+  ASSERT_TRUE(readable(fd, 1000));
+  ibv_async_event report{};
+  ASSERT_EQ(ibv_get_async_event(pair.server.context.get(), &report), 0);
+  EXPECT_EQ(report.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+  EXPECT_EQ(report.element.srq, pair.server.srq.get());
+  ibv_ack_async_event(&report);
+}
+
+}  // namespace
+}  // namespace softnic_test

@@ -1,0 +1,46 @@
+// Runs the tests on the software device: executes itself again with the
+// library preloaded when it is not.
+
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+/// One device for each setting, so that all tests run in one process.
+constexpr const char* kDevices =
+    "soft0;soft1;null0:mode=null;down0:port=down;nogid0:gid=none;"
+    "fail0:fail=reg_mr:ENOMEM,fail=modify_qp:EIO;fail1:fail=create_qp:ENOSPC;stay0:move=never";
+
+int list_devices() {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  for (int i = 0; list != nullptr && i < count; ++i) std::printf("%s\n", ibv_get_device_name(list[i]));
+  if (list != nullptr) ibv_free_device_list(list);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* preloaded = std::getenv("LD_PRELOAD");
+  if (preloaded == nullptr || std::strstr(preloaded, SOFTNIC_LIBRARY) == nullptr) {
+    ::setenv("LD_PRELOAD", SOFTNIC_LIBRARY, 1);
+    ::setenv("SOFTNIC", kDevices, 1);
+    const char* given = std::getenv("ASAN_OPTIONS");
+    const std::string options =
+        std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");
+    ::setenv("ASAN_OPTIONS", options.c_str(), 1);
+    ::execv("/proc/self/exe", argv);
+    std::perror("execv");
+    return 1;
+  }
+  if (argc == 2 && std::strcmp(argv[1], "--list-devices") == 0) return list_devices();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,326 @@
+// Processes that die, fork and exec; memory that moves while others write.
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "softnic_fixture.h"
+
+namespace softnic_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A peer that connects, posts `receives` receives, and sleeps.
+void be_there(int socket, int receives) {
+  End end;
+  for (int i = 0; i < receives; ++i) ASSERT_EQ(end.post_recv(0, 64), 0);
+  tell(socket, end.address());
+  ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
+  tell(socket, 1);
+  hear<int>(socket);
+}
+
+Address meet(End& end, SecondProcess& other) {
+  const auto peer = hear<Address>(other.socket());
+  tell(other.socket(), end.address());
+  EXPECT_EQ(end.connect(peer), 0);
+  EXPECT_EQ(hear<int>(other.socket()), 1);
+  return peer;
+}
+
+TEST(SoftnicProcess, AKilledPeerIsNoticedByTheNextRequest) {
+  SecondProcess other([](int socket) { be_there(socket, 0); });
+  EndOptions patient;
+  patient.timeout = 0;  // would wait for ever
+  End end(patient);
+  const Address peer = meet(end, other);
+  ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
+  EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_SUCCESS);
+  other.kill();
+  other.wait();
+  const auto begin = Clock::now();
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  while (status == IBV_WC_SUCCESS && Clock::now() - begin < std::chrono::seconds(2)) {
+    ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
+    const auto done = next_completion(end.send_cq.get());
+    ASSERT_TRUE(done);
+    status = done->status;
+  }
+  EXPECT_EQ(status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_EQ(end.state(), IBV_QPS_ERR);
+}
+
+TEST(SoftnicProcess, AKilledPeerEndsWhatWaitsForIt) {
+  SecondProcess other([](int socket) { be_there(socket, 0); });
+  EndOptions patient;
+  patient.timeout = 0;
+  End end(patient);
+  const Address peer = meet(end, other);
+  ASSERT_EQ(end.post(IBV_WR_SEND, peer, 0, 64, 1), 0);  // no receive there: waits
+  ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64, 2), 0);
+  ASSERT_EQ(end.post_recv(0, 64, 3), 0);
+  EXPECT_TRUE(stays_empty(end.send_cq.get()));
+  const auto begin = Clock::now();
+  other.kill();
+  auto done = next_completion(end.send_cq.get());
+  ASSERT_TRUE(done);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_EQ(done->status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(done->wr_id, 1u);
+  done = next_completion(end.send_cq.get());
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, IBV_WC_WR_FLUSH_ERR);
+  done = next_completion(end.recv_cq.get());
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(done->wr_id, 3u);
+}
+
+/// A sleeper with armed queues is woken by the error.
+TEST(SoftnicProcess, AKilledPeerWakesASleeper) {
+  SecondProcess other([](int socket) { be_there(socket, 0); });
+  EndOptions options;
+  options.events = true;
+  options.timeout = 0;
+  End end(options);
+  const Address peer = meet(end, other);
+  ASSERT_EQ(ibv_req_notify_cq(end.send_cq.get(), 0), 0);
+  ASSERT_EQ(end.post(IBV_WR_SEND, peer, 0, 64), 0);
+  other.kill();
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(end.channel.get(), &cq, &user), 0);
+  ibv_ack_cq_events(cq, 1);
+  EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_RETRY_EXC_ERR);
+}
+
+/// kill -9 of a sender at any moment leaves the receiver whole.
+TEST(SoftnicProcess, ASenderKilledAtAnyMomentLeavesTheReceiverWhole) {
+  for (int round = 0; round < 20; ++round) {
+    SecondProcess other([](int socket) {
+      End end;
+      tell(socket, end.address());
+      ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
+      tell(socket, 1);
+      while (true) {
+        end.post(IBV_WR_SEND, {}, 0, 65536);
+        next_completion(end.send_cq.get());
+      }
+    });
+    End end;
+    meet(end, other);
+    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(end.post_recv(i * 65536, 65536, i), 0);
+    const auto begin = Clock::now();
+    const auto lifetime = std::chrono::microseconds(1000 + round * 311);
+    std::uint64_t posted = 8;
+    std::uint64_t completed = 0;
+    const auto handle = [&](const ibv_wc& received) {
+      ++completed;
+      if (received.status != IBV_WC_SUCCESS) return;
+      ASSERT_EQ(end.post_recv(received.wr_id * 65536, 65536, received.wr_id), 0);
+      ++posted;
+    };
+    ibv_wc received{};
+    while (Clock::now() - begin < lifetime) {
+      if (ibv_poll_cq(end.recv_cq.get(), 1, &received) == 1) handle(received);
+    }
+    other.kill();
+    other.wait();
+    ASSERT_EQ(end.to(IBV_QPS_ERR), 0);
+    // Every receive completes, one way or another.
+    while (completed < posted) {
+      const auto last = next_completion(end.recv_cq.get());
+      ASSERT_TRUE(last) << "round " << round << ": " << completed << " of " << posted;
+      ++completed;
+    }
+  }
+}
+
+TEST(SoftnicProcess, TheNextPeerIsNotTakenForTheDeadOne) {
+  EndOptions quick;
+  End end(quick);
+  Address old;
+  {
+    SecondProcess other([](int socket) { be_there(socket, 0); });
+    old = meet(end, other);
+  }
+  SecondProcess next([](int socket) { be_there(socket, 0); });
+  End second;
+  const Address peer = meet(second, next);
+  ASSERT_EQ(second.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
+  EXPECT_EQ(next_completion(second.send_cq.get())->status, IBV_WC_SUCCESS);
+  ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, old, 0, 64), 0);
+  EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_RETRY_EXC_ERR);
+  tell(next.socket(), 1);
+  EXPECT_EQ(next.wait(), 0);
+}
+
+TEST(SoftnicFork, AChildHasItsOwnCopyOfRegisteredMemory) {
+  End end;
+  ASSERT_EQ(end.connect(end.address()), 0);
+  end.memory->fill(1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!end.memory->holds(1, 0, end.memory->size())) ::_exit(2);
+    end.memory->fill(2);
+    if (!end.memory->holds(2, 0, end.memory->size())) ::_exit(3);
+    // What it inherited does not work, and says so.
+    if (end.post(IBV_WR_RDMA_WRITE, end.address(), 0, 64) == 0) ::_exit(4);
+    if (ibv_alloc_pd(end.context.get()) != nullptr) ::_exit(5);
+    if (ibv_destroy_qp(end.qp.get()) != 0) ::_exit(6);
+    if (ibv_dereg_mr(end.memory->mr()) != 0) ::_exit(7);
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  EXPECT_TRUE(end.memory->holds(1, 0, end.memory->size()));
+  ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, end.address(), 0, 64), 0);
+  EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_SUCCESS);
+}
+
+TEST(SoftnicFork, AChildThatLivesOnDoesNotHideItsParentsDeath) {
+  SecondProcess other([](int socket) {
+    End end;
+    tell(socket, end.address());
+    ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    tell(socket, child);
+    hear<int>(socket);
+  });
+  EndOptions patient;
+  patient.timeout = 0;
+  End end(patient);
+  const auto peer = hear<Address>(other.socket());
+  tell(other.socket(), end.address());
+  ASSERT_EQ(end.connect(peer), 0);
+  const auto grandchild = hear<pid_t>(other.socket());
+  ASSERT_EQ(end.post(IBV_WR_SEND, peer, 0, 64), 0);
+  other.kill();
+  const auto done = next_completion(end.send_cq.get());
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, IBV_WC_RETRY_EXC_ERR);
+  ::kill(grandchild, SIGKILL);
+}
+
+/// The name of the file behind the mapping that holds an address.
+std::string mapped_file(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    unsigned long long begin, end;
+    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
+    const auto at = reinterpret_cast<unsigned long long>(address);
+    if (at >= begin && at < end) return line.find('/') == std::string::npos ? "" : line.substr(line.find('/'));
+  }
+  return "not mapped";
+}
+
+bool is_moved(const void* address) { return mapped_file(address).find("softnic-window") != std::string::npos; }
+
+TEST(SoftnicMove, PagesMoveAndComeBack) {
+  auto context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  Memory memory(nullptr, 1 << 20);
+  memory.fill(4);
+  // Not whole pages at either end.
+  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), memory.data() + 100, memory.size() - 200, kAllAccess));
+  ASSERT_NE(mr, nullptr);
+  if (!is_moved(memory.data() + 8192)) GTEST_SKIP() << "pages cannot be moved here";
+  EXPECT_FALSE(is_moved(memory.data()));
+  EXPECT_FALSE(is_moved(memory.data() + memory.size() - 1));
+  EXPECT_TRUE(memory.holds(4, 0, memory.size()));
+  // A second region over a part: both have to end.
+  Owned<ibv_mr> second(ibv_reg_mr(pd.get(), memory.data() + 65536, 65536, kAllAccess));
+  mr.reset();
+  EXPECT_FALSE(is_moved(memory.data() + 8192));
+  EXPECT_TRUE(is_moved(memory.data() + 65536));
+  second.reset();
+  EXPECT_FALSE(is_moved(memory.data() + 65536));
+  EXPECT_TRUE(memory.holds(4, 0, memory.size()));
+}
+
+TEST(SoftnicMove, WritesOfOtherThreadsAreNotLost) {
+  auto context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  Memory memory(nullptr, 1 << 20);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> lost{0};
+  // Counts in every page, each from what it finds there.
+  std::thread writer([&] {
+    std::uint64_t count = 0;
+    while (!stop) {
+      for (std::size_t page = 0; page < memory.size(); page += 4096) {
+        auto* word = reinterpret_cast<volatile std::uint64_t*>(memory.data() + page);
+        if (*word != count) ++lost;
+        *word = count + 1;
+      }
+      ++count;
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    ibv_mr* mr = ibv_reg_mr(pd.get(), memory.data(), memory.size(), kAllAccess);
+    ASSERT_NE(mr, nullptr);
+    ASSERT_EQ(ibv_dereg_mr(mr), 0);
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(lost, 0u);
+}
+
+TEST(SoftnicMove, MemoryUnmappedBeforeDeregistrationIsLeftAlone) {
+  auto context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  constexpr std::size_t kBytes = 1 << 20;
+  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), mapped, kBytes, kAllAccess));
+  ASSERT_NE(mr, nullptr);
+  // Somebody else's memory at the same place by now.
+  void* again = ::mmap(mapped, kBytes / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ASSERT_EQ(again, mapped);
+  std::memset(again, 0x77, kBytes / 2);
+  ::munmap(static_cast<std::uint8_t*>(mapped) + kBytes / 2, kBytes / 2);
+  // And registered anew, over the old region.
+  Owned<ibv_mr> second(ibv_reg_mr(pd.get(), again, kBytes / 2, kAllAccess));
+  EXPECT_NE(second, nullptr);
+  mr.reset();
+  second.reset();
+  for (std::size_t i = 0; i < kBytes / 2; ++i) ASSERT_EQ(static_cast<std::uint8_t*>(again)[i], 0x77);
+  ::munmap(again, kBytes / 2);
+}
+
+TEST(SoftnicMove, HeapAndStackSurvive) {
+  auto context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{20'000}, std::size_t{300'000}}) {
+    std::vector<std::uint8_t> heap(bytes, 0x31);
+    Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), heap.data(), bytes, kAllAccess));
+    ASSERT_NE(mr, nullptr);
+    heap.assign(bytes, 0x32);
+    mr.reset();
+    for (const std::uint8_t byte : heap) ASSERT_EQ(byte, 0x32);
+  }
+  std::uint8_t stack[20'000];
+  std::memset(stack, 0x11, sizeof stack);
+  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), stack, sizeof stack, kAllAccess));
+  ASSERT_NE(mr, nullptr);
+  EXPECT_FALSE(is_moved(stack + 8192));
+  mr.reset();
+  EXPECT_EQ(stack[19'999], 0x11);
+}
+
+}  // namespace
+}  // namespace softnic_test
