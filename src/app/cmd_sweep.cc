@@ -21,6 +21,8 @@ namespace gdrperf::app {
 namespace {
 
 struct SweepOptions : ClientOptions {
+  // Hundreds of runs: on a noisy machine the cap decides how long that takes.
+  SweepOptions() { spec.stop.cap = std::chrono::seconds(1); }
   std::vector<Test> tests = all_tests();
   std::vector<std::uint64_t> sizes = all_sizes();
   std::vector<std::string> devices;  ///< empty: all with an active port
