@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "cmd_devices.h"
+#include "cmd_doctor.h"
 #include "cmd_topo.h"
 #include "command.h"
 #include "gdrperf/app/options.h"
@@ -87,12 +88,17 @@ int run(int argc, char** argv) {
   add_sweep_command(app, action);
   DevicesOptions devices;
   TopoOptions topo;
+  DoctorOptions doctor;
   CLI::App* devices_command = add_devices_command(app, devices);
   add_softnic_flag(*devices_command);
   devices_command->final_callback(
       [&] { action = [&devices](const Argv&) { return run_devices(devices, std::cout); }; });
   add_topo_command(app, topo)->final_callback(
       [&] { action = [&topo](const Argv&) { return run_topo(topo, std::cout); }; });
+  CLI::App* doctor_command = add_doctor_command(app, doctor);
+  add_softnic_flag(*doctor_command);
+  doctor_command->final_callback(
+      [&] { action = [&doctor](const Argv&) { return run_doctor(doctor, std::cout); }; });
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
   }

@@ -77,6 +77,17 @@ std::string preload_with(const std::string& library, const std::string& preload)
   return preload.empty() ? library : library + ":" + preload;
 }
 
+std::string softnic_library() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  try {
+    return find_library(program);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 void enter_softnic(char** argv) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

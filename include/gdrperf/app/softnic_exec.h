@@ -11,6 +11,10 @@ namespace gdrperf::app {
 /// the places looked at) or did not come up.
 void enter_softnic(char** argv);
 
+/// Path of the software device's library, "" when it is in none of the places
+/// where a build or an installation puts it.
+std::string softnic_library();
+
 /// Value of LD_PRELOAD with `library` in front; unchanged when it is there.
 std::string preload_with(const std::string& library, const std::string& preload);
 

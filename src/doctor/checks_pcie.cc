@@ -1,0 +1,194 @@
+// PCIe: links of NICs and GPUs, and what bridges between them do with
+// peer-to-peer traffic.
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "checks.h"
+#include "text.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+// Read and write requests of 256 bytes carry about 24 of headers and framing,
+// and acknowledgements take some more.
+constexpr double kPayloadShare = 0.85;
+
+Link link_of(const Machine& machine, std::string_view address, std::string_view which) {
+  const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", address);
+  const double width = leading_number(line_of(machine, fmt::format("{}{}_link_width", folder, which)));
+  Link link{leading_number(line_of(machine, fmt::format("{}{}_link_speed", folder, which))),
+            static_cast<int>(width)};
+  // A virtual function has no link of its own, and reads as 0 or all ones.
+  if (link.width > 32) link.width = 0;
+  return link;
+}
+
+LinkFacts link_facts(const Survey& survey, const PciFunction& function) {
+  const Machine& machine = survey.machine;
+  LinkFacts facts{function.address, link_of(machine, function.address, "current"),
+                  link_of(machine, function.address, "max"), {}, 0};
+  if (!function.bridges.empty()) facts.slot_max = link_of(machine, function.bridges.back(), "max");
+  return facts;
+}
+
+std::string without_function(std::string_view address) {
+  return std::string(address.substr(0, address.rfind('.')));
+}
+
+/// Rate of the ports that share the link of `nic`: those of all its functions.
+double rate_behind(const Survey& survey, const PciFunction& nic) {
+  double sum = 0;
+  for (const RdmaDevice& device : survey.rdma) {
+    if (device.pci_address.empty() ||
+        without_function(device.pci_address) != without_function(nic.address)) continue;
+    for (const Port& port : device.ports) sum += port.active() ? port.rate_gbps : 0;
+  }
+  return sum;
+}
+
+bool slot_is_smaller(const LinkFacts& facts) {
+  return facts.slot_max.known() && (facts.slot_max.speed_gts < facts.max.speed_gts ||
+                                    facts.slot_max.width < facts.max.width);
+}
+
+std::string describe(const LinkFacts& facts) {
+  std::string text = fmt::format("{} of {}, {:.0f} Gb/s", to_string(facts.now), to_string(facts.max),
+                                 link_gbps(facts.now));
+  if (slot_is_smaller(facts)) text += fmt::format("; the slot offers {}", to_string(facts.slot_max));
+  return text;
+}
+
+std::string cure(const LinkFacts& facts) {
+  return slot_is_smaller(facts)
+             ? fmt::format("move the card to a slot of {}", to_string(facts.max))
+             : fmt::format("reseat the card (or its riser), then: sudo lspci -vvv -s {} | grep Lnk",
+                           facts.subject);
+}
+
+/// Bridges that traffic between a GPU and a NIC passes: those below the
+/// deepest one they share, where they share one.
+std::set<std::string> bridges_between(const PciFunction& gpu, const PciFunction& nic) {
+  const auto [g, n] = std::mismatch(gpu.bridges.begin(), gpu.bridges.end(), nic.bridges.begin(),
+                                    nic.bridges.end());
+  std::set<std::string> between(g, gpu.bridges.end());
+  between.insert(n, nic.bridges.end());
+  return between;
+}
+
+}  // namespace
+
+void judge_nic_link(const LinkFacts& facts, Findings& findings) {
+  const Check check(findings, "nic-link", "a PCIe link below the port's rate is the ceiling of every transfer");
+  if (!facts.now.known() || !facts.max.known()) {
+    check.skip(facts.subject, "the link cannot be read (virtual machine or virtual function)");
+  } else if (facts.now.speed_gts >= facts.max.speed_gts && facts.now.width >= facts.max.width) {
+    const bool short_of_rate = facts.needed_gbps > link_gbps(facts.now) * kPayloadShare;
+    check.ok(facts.subject, fmt::format("{}, {:.0f} Gb/s, all the card can do{}", to_string(facts.now),
+                                        link_gbps(facts.now),
+                                        short_of_rate ? fmt::format("; its ports sum up to {:g} Gb/s", facts.needed_gbps) : ""));
+  } else if (facts.needed_gbps > 0 && link_gbps(facts.now) * kPayloadShare >= facts.needed_gbps) {
+    check.ok(facts.subject, fmt::format("{}; enough for its ports' {:g} Gb/s", describe(facts), facts.needed_gbps));
+  } else {
+    check.warn(facts.subject, describe(facts), cure(facts));
+  }
+}
+
+void judge_gpu_link(const LinkFacts& facts, Findings& findings) {
+  const Check check(findings, "gpu-link", "every GPUDirect transfer crosses this link");
+  if (!facts.now.known() || !facts.max.known()) {
+    check.skip(facts.subject, "the link cannot be read (virtual machine)");
+  } else if (facts.now.width < facts.max.width) {
+    check.warn(facts.subject, describe(facts), cure(facts));
+  } else if (facts.now.speed_gts < facts.max.speed_gts) {
+    check.ok(facts.subject, fmt::format("{} of {}: an idle GPU clocks its link down", to_string(facts.now), to_string(facts.max)));
+  } else {
+    check.ok(facts.subject, to_string(facts.now));
+  }
+}
+
+void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) {
+  const Check check(findings, "acs",
+                    "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root "
+                    "complex instead of straight across the switch");
+  std::vector<std::string> redirecting;
+  bool any_acs = false;
+  bool unnamed = false;
+  std::size_t denied = 0;
+  for (const LspciFunction& function : functions) {
+    any_acs = any_acs || function.acs;
+    if (function.denied && !function.acs) ++denied;
+    if (!function.acs || !function.acs->redirects()) continue;
+    if (function.address.empty()) unnamed = true;
+    else redirecting.push_back(function.address);
+  }
+  if (!redirecting.empty()) {
+    check.warn("", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
+               fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done (until reboot; "
+                           "not where virtual machines share this host)", fmt::join(redirecting, " ")));
+  } else if (unnamed) {
+    check.warn("", "redirect is on at a bridge that this text does not name", "sudo lspci -vvv | gdrperf doctor --read -");
+  } else if (denied > 0) {
+    check.skip("", "needs root: lspci does not show capabilities to this user", "sudo gdrperf doctor");
+  } else {
+    check.ok("", any_acs ? "no redirect" : "the bridges have no ACS");
+  }
+}
+
+void check_nic_links(const Survey& survey, Findings& findings) {
+  const auto nics = survey.nics();
+  if (nics.empty()) {
+    Check(findings, "nic-link", "a PCIe link below the port's rate is the ceiling of every transfer")
+        .skip("", "no RDMA device on the PCI bus");
+  }
+  for (const PciFunction* nic : nics) {
+    LinkFacts facts = link_facts(survey, *nic);
+    facts.needed_gbps = rate_behind(survey, *nic);
+    judge_nic_link(facts, findings);
+  }
+}
+
+void check_gpu_links(const Survey& survey, Findings& findings) {
+  const auto gpus = survey.gpus();
+  if (gpus.empty()) {
+    Check(findings, "gpu-link", "every GPUDirect transfer crosses this link").skip("", "no NVIDIA GPU");
+  }
+  for (const PciFunction* gpu : gpus) judge_gpu_link(link_facts(survey, *gpu), findings);
+}
+
+void check_acs(const Survey& survey, Findings& findings) {
+  const Check check(findings, "acs",
+                    "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root "
+                    "complex instead of straight across the switch");
+  std::set<std::string> bridges;
+  for (const PciFunction* gpu : survey.gpus()) {
+    for (const PciFunction* nic : survey.nics()) bridges.merge(bridges_between(*gpu, *nic));
+  }
+  if (survey.gpus().empty() || survey.nics().empty()) {
+    check.skip("", "no pair of NVIDIA GPU and RDMA NIC");
+    return;
+  }
+  if (bridges.empty()) {
+    check.ok("", "no bridge between GPU and NIC");
+    return;
+  }
+  const ProgramResult lspci = survey.machine.run({"lspci", "-D", "-vvv"});
+  if (lspci.end == ProgramResult::End::kNotInstalled) {
+    check.skip("", "lspci is not installed", install_command(survey.machine, "pciutils", "pciutils"));
+    return;
+  }
+  if (!lspci.ok()) {
+    check.skip("", "lspci failed: " + first_line(lspci.output));
+    return;
+  }
+  std::vector<LspciFunction> between;
+  for (LspciFunction& function : parse_lspci(lspci.output)) {
+    if (bridges.contains(full_pci_address(function.address))) between.push_back(std::move(function));
+  }
+  judge_acs(between, findings);
+}
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,128 @@
+#include "lspci.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "text.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+bool all_hex(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+/// What stands between `from` and the next comma.
+std::string_view field(std::string_view text, std::string_view from) {
+  const std::size_t at = text.find(from);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + from.size());
+  return trimmed(text.substr(0, text.find(',')));
+}
+
+/// "Port #0, Speed 16GT/s, Width x16 (downgraded), ..."
+Link parse_link(std::string_view text) {
+  std::string_view width = field(text, "Width");
+  if (width.starts_with('x')) width.remove_prefix(1);
+  return {leading_number(field(text, "Speed")), static_cast<int>(leading_number(width))};
+}
+
+AcsControl parse_acs(std::string_view text) {
+  AcsControl acs;
+  for (const std::string_view word : words_of(text)) {
+    if (word == "ReqRedir+") acs.request_redirect = true;
+    if (word == "CmpltRedir+") acs.completion_redirect = true;
+  }
+  return acs;
+}
+
+/// "3b:00.0 Ethernet controller: Mellanox ..." opens a function.
+std::optional<LspciFunction> parse_header(std::string_view line) {
+  const std::size_t blank = line.find(' ');
+  if (blank == std::string_view::npos || !is_pci_address(line.substr(0, blank))) {
+    return std::nullopt;
+  }
+  LspciFunction function;
+  function.address = line.substr(0, blank);
+  const std::string_view rest = line.substr(blank + 1);
+  const std::size_t colon = rest.find(": ");
+  function.kind = rest.substr(0, colon);
+  // "Ethernet controller [0200]" with -nn
+  if (const std::size_t code = function.kind.find(" ["); code != std::string::npos) {
+    function.kind.resize(code);
+  }
+  if (colon != std::string_view::npos) function.name = trimmed(rest.substr(colon + 2));
+  return function;
+}
+
+}  // namespace
+
+double link_gbps(const Link& link) {
+  if (!link.known()) return 0;
+  const double coding = link.speed_gts <= 5 ? 0.8 : link.speed_gts < 64 ? 128.0 / 130 : 242.0 / 256;
+  return link.speed_gts * link.width * coding;
+}
+
+std::string to_string(const Link& link) {
+  if (!link.known()) return "unknown";
+  return fmt::format("{:g} GT/s x{}", link.speed_gts, link.width);
+}
+
+bool LspciFunction::is_nvidia_gpu() const {
+  return (kind == "VGA compatible controller" || kind == "3D controller") &&
+         name.find("NVIDIA") != std::string::npos;
+}
+
+bool LspciFunction::is_network() const {
+  return kind == "Ethernet controller" || kind == "Infiniband controller" ||
+         kind == "Network controller";
+}
+
+std::vector<LspciFunction> parse_lspci(std::string_view text) {
+  std::vector<LspciFunction> functions;
+  bool named = false;
+  for (const std::string_view line : lines_of(text)) {
+    if (auto header = parse_header(line)) {
+      functions.push_back(std::move(*header));
+      named = true;
+      continue;
+    }
+    const auto acs = value_after(line, "ACSCtl:");
+    if (acs && !named) functions.emplace_back();
+    if (functions.empty()) continue;
+    LspciFunction& function = functions.back();
+    if (acs) function.acs = parse_acs(*acs);
+    if (!named) continue;
+    if (const auto value = value_after(line, "LnkCap:")) function.link_max = parse_link(*value);
+    if (const auto value = value_after(line, "LnkSta:")) function.link = parse_link(*value);
+    if (const auto value = value_after(line, "Kernel driver in use:")) function.driver = *value;
+    if (line.find("<access denied>") != std::string_view::npos) function.denied = true;
+  }
+  return functions;
+}
+
+std::string full_pci_address(std::string_view address) {
+  const bool short_form = std::count(address.begin(), address.end(), ':') == 1;
+  return (short_form ? "0000:" : "") + std::string(address);
+}
+
+bool is_pci_address(std::string_view text) {
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos || !all_hex(text.substr(dot + 1)) || text.size() - dot != 2) {
+    return false;
+  }
+  text = text.substr(0, dot);  // [DOMAIN:]BUS:DEVICE
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.size() - colon != 3) return false;
+  if (!all_hex(text.substr(colon + 1))) return false;
+  text = text.substr(0, colon);
+  const std::size_t domain = text.rfind(':');
+  if (domain == std::string_view::npos) return text.size() == 2 && all_hex(text);
+  return text.size() - domain == 3 && all_hex(text.substr(domain + 1)) && domain >= 4 &&
+         domain <= 8 && all_hex(text.substr(0, domain));
+}
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,120 @@
+#include "modules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "text.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr std::array kPeerMemoryModules = {"nvidia_peermem", "nv_peer_mem"};
+
+bool is_module_name(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-';
+  });
+}
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0 && text.substr(0, end) != "-") parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool mentions_peer_memory(std::string_view line) {
+  return std::any_of(kPeerMemoryModules.begin(), kPeerMemoryModules.end(),
+                     [&](const char* name) { return line.find(name) != std::string_view::npos; });
+}
+
+}  // namespace
+
+std::vector<Module> parse_modules(std::string_view text) {
+  std::vector<Module> modules;
+  for (const std::string_view line : lines_of(text)) {
+    // NAME SIZE COUNT [USERS], /proc/modules adds a state and an address.
+    const auto words = words_of(line);
+    if (words.size() < 3 || !is_module_name(words[0])) continue;
+    if (!number_of(words[1]) || !number_of(words[2])) continue;
+    modules.push_back({std::string(words[0]),
+                       words.size() > 3 ? split_at_commas(words[3]) : std::vector<std::string>()});
+  }
+  return modules;
+}
+
+const Module* find_module(const std::vector<Module>& modules, std::string_view name) {
+  const auto it = std::find_if(modules.begin(), modules.end(),
+                               [&](const Module& module) { return module.name == name; });
+  return it == modules.end() ? nullptr : &*it;
+}
+
+PeerMemory peer_memory(const std::vector<Module>& modules) {
+  PeerMemory found;
+  for (const char* name : kPeerMemoryModules) {
+    if (find_module(modules, name) == nullptr) continue;
+    found.module = name;
+    for (const char* core : {"ib_core", "ib_uverbs"}) {
+      const Module* module = find_module(modules, core);
+      if (module == nullptr) continue;
+      const auto& users = module->used_by;
+      if (std::find(users.begin(), users.end(), name) == users.end()) continue;
+      found.bound_to = core;
+      return found;
+    }
+  }
+  return found;
+}
+
+PeerMemoryTrouble peer_memory_trouble(std::string_view log) {
+  PeerMemoryTrouble trouble = PeerMemoryTrouble::kNone;
+  for (const std::string_view line : lines_of(log)) {
+    if (!mentions_peer_memory(line)) continue;
+    const auto has = [&](std::string_view words) { return line.find(words) != std::string::npos; };
+    if (has("Unknown symbol ib_register_peer_memory_client")) {
+      return PeerMemoryTrouble::kNoPeerMemoryApi;
+    }
+    if (has("Key was rejected")) trouble = PeerMemoryTrouble::kKeyRejected;
+    if (has("Invalid argument")) trouble = PeerMemoryTrouble::kInvalidArgument;
+    if (has("module verification failed") && trouble == PeerMemoryTrouble::kNone) {
+      trouble = PeerMemoryTrouble::kUnsigned;
+    }
+  }
+  return trouble;
+}
+
+const char* meaning_of(PeerMemoryTrouble trouble) {
+  switch (trouble) {
+    case PeerMemoryTrouble::kNone: return "";
+    case PeerMemoryTrouble::kNoPeerMemoryApi:
+      return "the running RDMA core has no peer memory API (the kernel's own has none)";
+    case PeerMemoryTrouble::kKeyRejected:
+      return "Secure Boot rejects the module: it is not signed with an enrolled key";
+    case PeerMemoryTrouble::kInvalidArgument:
+      return "the module refuses to load: it was built without the peer memory API";
+    case PeerMemoryTrouble::kUnsigned:
+      return "the module is not signed; the kernel took it all the same and is marked tainted";
+  }
+  return "";
+}
+
+const char* cure_of(PeerMemoryTrouble trouble) {
+  switch (trouble) {
+    case PeerMemoryTrouble::kNone:
+    case PeerMemoryTrouble::kUnsigned: return "";
+    case PeerMemoryTrouble::kNoPeerMemoryApi:
+    case PeerMemoryTrouble::kInvalidArgument:
+      return "use dma-buf (open kernel module, Linux 5.12), or install DOCA-OFED and then the "
+             "NVIDIA driver again";
+    case PeerMemoryTrouble::kKeyRejected:
+      return "sudo mokutil --import MOK.der (the key the module was signed with), then reboot and "
+             "enrol it";
+  }
+  return "";
+}
+
+}  // namespace gdrperf::doctor

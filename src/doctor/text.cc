@@ -1,0 +1,84 @@
+#include "text.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n\v\f";
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    lines.push_back(line);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  std::size_t at = 0;
+  while ((at = line.find_first_not_of(kBlanks, at)) != std::string_view::npos) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+std::optional<std::string_view> value_after(std::string_view line, std::string_view key) {
+  line = trimmed(line);
+  if (!line.starts_with(key)) return std::nullopt;
+  return trimmed(line.substr(key.size()));
+}
+
+std::optional<long long> number_of(std::string_view text) {
+  text = trimmed(text);
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+double leading_number(std::string_view text) {
+  text = trimmed(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() ? value : 0;
+}
+
+std::string base_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
+}
+
+std::string first_line(std::string_view text) {
+  for (const std::string_view line : lines_of(text)) {
+    if (!trimmed(line).empty()) return std::string(trimmed(line).substr(0, 200));
+  }
+  return {};
+}
+
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const std::string_view word : words_of(text)) {
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  return line;
+}
+
+}  // namespace gdrperf::doctor
