@@ -1,10 +1,10 @@
 #include "cmd_doctor.h"
 
-#include <algorithm>
-#include <ostream>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/error.h"
@@ -70,20 +70,21 @@ void print_table(const std::vector<Finding>& findings, std::ostream& out) {
     if (!finding.fix.empty()) table.add_line("         fix: " + finding.fix);
   }
   table.print(out);
-  out << fmt::format("\n{} ok, {} warnings, {} failed, {} skipped\n", count_of(findings, Verdict::kOk),
-                     count_of(findings, Verdict::kWarn), count_of(findings, Verdict::kFail),
-                     count_of(findings, Verdict::kSkip));
+  out << fmt::format("\n{} ok, {} warnings, {} failed, {} skipped\n",
+                     count_of(findings, Verdict::kOk), count_of(findings, Verdict::kWarn),
+                     count_of(findings, Verdict::kFail), count_of(findings, Verdict::kSkip));
 }
 
 }  // namespace
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "Find out why RDMA or GPUDirect RDMA does not work, or is slow, here");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Find out why RDMA or GPUDirect RDMA does not work, or is slow, here");
   command
-      ->add_option("--read", options.captures,
-                   "Judge captured text (- for standard input) instead of this machine: lspci -vvv, "
-                   "lsmod, dmesg, ethtool -i, show_gids, ibdev2netdev, ibv_devinfo")
+      ->add_option(
+          "--read", options.captures,
+          "Judge captured text (- for standard input) instead of this machine: lspci -vvv, "
+          "lsmod, dmesg, ethtool -i, show_gids, ibdev2netdev, ibv_devinfo")
       ->type_name("FILE");
   command->add_flag("--json", options.json, "Print JSON");
   command->footer("Changes nothing. Exit code 0 when no check failed, 1 when one did.");
@@ -98,7 +99,7 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
     print_table(findings, out);
   }
   return static_cast<int>(count_of(findings, Verdict::kFail) > 0 ? ExitCode::kRegression
-                                                                  : ExitCode::kOk);
+                                                                 : ExitCode::kOk);
 }
 
 }  // namespace gdrperf::app

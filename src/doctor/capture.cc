@@ -1,9 +1,9 @@
 // Text that people paste: each reader looks for its own format in the whole
 // text and says what it means.
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "capture_parse.h"
 #include "checks.h"
@@ -72,20 +72,24 @@ void read_ports(std::string_view text, Findings& findings) {
 void read_ethtool(std::string_view text, Findings& findings) {
   const auto driver = parse_ethtool_driver(text);
   if (!driver) return;
-  Check(findings, "driver", "the PCI address ties the interface to the PCI tree; both ends best run one firmware")
-      .ok(driver->bus_info, fmt::format("{} {}, firmware {}", driver->driver, driver->version, driver->firmware));
+  Check(findings, "driver",
+        "the PCI address ties the interface to the PCI tree; both ends best run one firmware")
+      .ok(driver->bus_info,
+          fmt::format("{} {}, firmware {}", driver->driver, driver->version, driver->firmware));
 }
 
 }  // namespace
 
 std::vector<Finding> read_capture(std::string_view text) {
   Findings findings;
-  for (const auto reader : {read_ports, read_memlock, read_ethtool, read_lspci, read_modules, read_log}) {
+  for (const auto reader :
+       {read_ports, read_memlock, read_ethtool, read_lspci, read_modules, read_log}) {
     reader(text, findings);
   }
   if (findings.empty()) {
     Check(findings, "capture", "only what is recognised can be judged")
-        .skip("", "none of lspci -vvv, lsmod, dmesg on peer memory, ethtool -i, show_gids, "
+        .skip("",
+              "none of lspci -vvv, lsmod, dmesg on peer memory, ethtool -i, show_gids, "
               "ibdev2netdev, ibv_devinfo, nor a message about locked memory");
   }
   return findings;

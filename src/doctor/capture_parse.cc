@@ -93,9 +93,11 @@ std::vector<Port> parse_show_gids(std::string_view text) {
     const auto number = number_of(words[1]);
     const auto index = number_of(words[2]);
     ibv_gid raw{};
-    if (!number || !index || ::inet_pton(AF_INET6, std::string(words[3]).c_str(), raw.raw) != 1) continue;
-    const auto version = std::find_if(words.begin() + 4, words.end(),
-                                      [](std::string_view word) { return word == "v1" || word == "v2"; });
+    if (!number || !index || ::inet_pton(AF_INET6, std::string(words[3]).c_str(), raw.raw) != 1)
+      continue;
+    const auto version = std::find_if(words.begin() + 4, words.end(), [](std::string_view word) {
+      return word == "v1" || word == "v2";
+    });
     if (version == words.end()) continue;
     const std::string netdev = version + 1 == words.end() ? "" : std::string(*(version + 1));
     Port& port = port_of(ports, words[0], static_cast<int>(*number));
@@ -103,8 +105,8 @@ std::vector<Port> parse_show_gids(std::string_view text) {
     port.netdev = netdev;
     if (!port.gids) port.gids.emplace();
     port.gids->push_back(verbs::make_gid(
-        static_cast<int>(*index), *version == "v2" ? verbs::GidType::kRoceV2 : verbs::GidType::kRoceV1,
-        raw, netdev));
+        static_cast<int>(*index),
+        *version == "v2" ? verbs::GidType::kRoceV2 : verbs::GidType::kRoceV1, raw, netdev));
   }
   return ports;
 }

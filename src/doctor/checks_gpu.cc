@@ -1,10 +1,10 @@
 // GPUs and GPUDirect RDMA: the driver, and the two ways in which a NIC can be
 // given GPU memory: dma-buf, or NVIDIA's peer memory module.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
-
-#include <fmt/format.h>
 
 #include "checks.h"
 #include "text.h"
@@ -59,10 +59,12 @@ DmaBuf dma_buf(const Survey& survey) {
     result.found = "the nvidia driver is not loaded";
     result.fix = "sudo modprobe nvidia";
   } else if (!kernel_has_dma_buf(release)) {
-    result.found = fmt::format("Linux {} registers no dma-buf with RDMA devices (5.12 does)", release);
+    result.found =
+        fmt::format("Linux {} registers no dma-buf with RDMA devices (5.12 does)", release);
     result.fix = "install a kernel from 5.12 on, or use nvidia_peermem";
   } else if (!driver.open) {
-    result.found = fmt::format("driver {} is not the open kernel module, which alone exports dma-buf", driver.version);
+    result.found = fmt::format(
+        "driver {} is not the open kernel module, which alone exports dma-buf", driver.version);
     result.fix = install_command(survey.machine, "nvidia-open (Turing GPUs and later)",
                                  "nvidia-open (Turing GPUs and later)");
   } else {
@@ -74,8 +76,9 @@ DmaBuf dma_buf(const Survey& survey) {
 
 /// One finding for a driver that is bound: do its programs reach it?
 void ask_nvidia_smi(const Survey& survey, const NvidiaDriver& driver, const Check& check) {
-  const std::string found = fmt::format("{} {}", driver.version,
-                                        driver.open ? "(open kernel module)" : "(proprietary kernel module)");
+  const std::string found =
+      fmt::format("{} {}", driver.version,
+                  driver.open ? "(open kernel module)" : "(proprietary kernel module)");
   const ProgramResult smi = survey.machine.run({"nvidia-smi", "-L"});
   using End = ProgramResult::End;
   if (smi.ok() || smi.end == End::kNotInstalled) {
@@ -93,7 +96,8 @@ void ask_nvidia_smi(const Survey& survey, const NvidiaDriver& driver, const Chec
 }  // namespace
 
 void check_nvidia_driver(const Survey& survey, Findings& findings) {
-  const Check check(findings, "nvidia-driver", "GPU memory is allocated and exported by this driver");
+  const Check check(findings, "nvidia-driver",
+                    "GPU memory is allocated and exported by this driver");
   const auto gpus = survey.gpus();
   const NvidiaDriver driver = nvidia_driver(survey.machine);
   if (gpus.empty() && !driver.loaded) {
@@ -102,7 +106,8 @@ void check_nvidia_driver(const Survey& survey, Findings& findings) {
   }
   if (driver.loaded) {
     ask_nvidia_smi(survey, driver, check);
-  } else if (std::any_of(gpus.begin(), gpus.end(), [](const auto* gpu) { return gpu->driver == "nvidia"; })) {
+  } else if (std::any_of(gpus.begin(), gpus.end(),
+                         [](const auto* gpu) { return gpu->driver == "nvidia"; })) {
     check.fail("", "bound, but /proc/driver/nvidia/version cannot be read",
                survey.container ? "start the container with --gpus all" : "sudo nvidia-modprobe");
   }
@@ -114,7 +119,8 @@ void check_nvidia_driver(const Survey& survey, Findings& findings) {
       check.fail(gpu->address, "a GPU without a driver",
                  driver.loaded ? "sudo dmesg | grep -i nvrm" : "sudo modprobe nvidia");
     } else {
-      check.fail(gpu->address, fmt::format("its driver is {}, which does no GPUDirect RDMA", gpu->driver),
+      check.fail(gpu->address,
+                 fmt::format("its driver is {}, which does no GPUDirect RDMA", gpu->driver),
                  "install NVIDIA's driver and reboot");
     }
   }
@@ -141,12 +147,17 @@ void judge_peer_memory(const PeerMemory& found, Findings& findings) {
   const Check check(findings, "peermem", kPeerMemoryWhy);
   if (!found.bound_to.empty()) {
     check.ok("", fmt::format("{} loaded and registered with {}", found.module, found.bound_to));
+  } else if (!found.module.empty() && !found.users_known) {
+    check.ok("", found.module + " loaded; this kernel does not say what it is registered with");
   } else if (!found.module.empty()) {
-    check.fail("", fmt::format("{} is loaded but registered with neither ib_core nor ib_uverbs: it was "
-                               "built without this RDMA stack", found.module),
+    check.fail("",
+               fmt::format("{} is loaded but registered with neither ib_core nor ib_uverbs: it was "
+                           "built without this RDMA stack",
+                           found.module),
                "use dma-buf, or install the NVIDIA driver again after DOCA-OFED and load it anew");
   } else {
-    check.fail("", "neither nvidia_peermem nor nv_peer_mem is loaded", "sudo modprobe nvidia_peermem");
+    check.fail("", "neither nvidia_peermem nor nv_peer_mem is loaded",
+               "sudo modprobe nvidia_peermem");
   }
 }
 
@@ -168,14 +179,17 @@ void check_peer_memory(const Survey& survey, Findings& findings) {
     check.skip("", "no RDMA NIC to register with");
   } else if (found.bound_to.empty() && dma_buf(survey).possible) {
     check.skip("", fmt::format("{}; not needed with dma-buf",
-                               found.module.empty() ? "not loaded" : found.module + " is loaded, but registered nowhere"));
+                               found.module.empty()
+                                   ? "not loaded"
+                                   : found.module + " is loaded, but registered nowhere"));
   } else if (!found.module.empty()) {
     judge_peer_memory(found, findings);
   } else {
     // Why it is not there, when the kernel's log may be read.
     const ProgramResult log = survey.machine.run({"dmesg"});
     const PeerMemoryTrouble trouble = peer_memory_trouble(log.output);
-    if (log.ok() && trouble != PeerMemoryTrouble::kNone && trouble != PeerMemoryTrouble::kUnsigned) {
+    if (log.ok() && trouble != PeerMemoryTrouble::kNone &&
+        trouble != PeerMemoryTrouble::kUnsigned) {
       judge_peer_memory_trouble(trouble, findings);
     } else {
       judge_peer_memory(found, findings);

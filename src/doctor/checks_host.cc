@@ -1,12 +1,12 @@
 // The host: limits, IOMMU, clock speed, page migration.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "checks.h"
 #include "gdrperf/base/units.h"
@@ -64,7 +64,8 @@ bool is_cpu(std::string_view name) {
 void check_memlock(const Survey& survey, Findings& findings) {
   const Check check(findings, kMemlock, kMemlockWhy);
   const MemlockLimit limit = survey.machine.memlock();
-  const std::string found = fmt::format("{} (hard limit {})", show(limit.soft_bytes), show(limit.hard_bytes));
+  const std::string found =
+      fmt::format("{} (hard limit {})", show(limit.soft_bytes), show(limit.hard_bytes));
   if (!limit.soft_bytes) {
     check.ok("", "unlimited");
   } else if (may_lock_all(survey.machine)) {
@@ -72,29 +73,34 @@ void check_memlock(const Survey& survey, Findings& findings) {
   } else if (!survey.any_kernel_device()) {
     check.skip("", found + "; no RDMA device of the kernel's locks memory here");
   } else {
-    const std::string cure = !limit.hard_bytes    ? "ulimit -l unlimited"
+    const std::string cure = !limit.hard_bytes  ? "ulimit -l unlimited"
                              : survey.container ? kRaiseInContainer
                                                 : kRaiseLimit;
-    check.add(*limit.soft_bytes < kEnoughForSweep ? Verdict::kFail : Verdict::kWarn, "", found, cure);
+    check.add(*limit.soft_bytes < kEnoughForSweep ? Verdict::kFail : Verdict::kWarn, "", found,
+              cure);
   }
 }
 
 void judge_memlock_message(std::optional<std::uint64_t> limit_bytes, Findings& findings) {
   const Check check(findings, kMemlock, kMemlockWhy);
   if (!limit_bytes) {
-    check.fail("", "memory could not be registered: a low memlock limit says so in these words, and "
+    check.fail("",
+               "memory could not be registered: a low memlock limit says so in these words, and "
                "with GPU memory a missing nvidia_peermem or dma-buf",
                "ulimit -l, then: " + std::string(kRaiseLimit));
   } else {
-    check.fail("", fmt::format("memory could not be registered under a limit of {}", format_size(*limit_bytes)),
+    check.fail("",
+               fmt::format("memory could not be registered under a limit of {}",
+                           format_size(*limit_bytes)),
                fmt::format("{} ({})", kRaiseLimit, kRaiseInContainer));
   }
 }
 
 void check_iommu(const Survey& survey, Findings& findings) {
-  const Check check(findings, "iommu",
-                    "with address translation on, GPUDirect RDMA is slow or fails, and host transfers "
-                    "lose some");
+  const Check check(
+      findings, "iommu",
+      "with address translation on, GPUDirect RDMA is slow or fails, and host transfers "
+      "lose some");
   std::vector<const PciFunction*> functions = survey.nics();
   for (const PciFunction* gpu : survey.gpus()) functions.push_back(gpu);
   if (functions.empty()) {
@@ -110,8 +116,9 @@ void check_iommu(const Survey& survey, Findings& findings) {
   }
   const std::string words = iommu_words(survey.machine);
   for (const auto& [mode, addresses] : by_mode) {
-    const std::string subject = fmt::format("{}{}", addresses.front(),
-                                            addresses.size() > 1 ? fmt::format(" and {} more", addresses.size() - 1) : "");
+    const std::string subject =
+        fmt::format("{}{}", addresses.front(),
+                    addresses.size() > 1 ? fmt::format(" and {} more", addresses.size() - 1) : "");
     const std::string found = words.empty() ? "" : " (" + words + ")";
     if (mode == "off") {
       check.ok(subject, "no IOMMU in front" + found);
@@ -120,20 +127,23 @@ void check_iommu(const Survey& survey, Findings& findings) {
     } else if (mode.empty()) {
       check.skip(subject, "there is an IOMMU; its mode cannot be read" + found);
     } else {
-      check.warn(subject, fmt::format("translates addresses (mode {}){}", mode, found),
-                 "add iommu=pt to GRUB_CMDLINE_LINUX in /etc/default/grub, sudo update-grub, reboot");
+      check.warn(
+          subject, fmt::format("translates addresses (mode {}){}", mode, found),
+          "add iommu=pt to GRUB_CMDLINE_LINUX in /etc/default/grub, sudo update-grub, reboot");
     }
   }
 }
 
 void check_governor(const Survey& survey, Findings& findings) {
-  const Check check(findings, "governor",
-                    "a CPU that clocks down between messages adds microseconds and scatter to latency");
+  const Check check(
+      findings, "governor",
+      "a CPU that clocks down between messages adds microseconds and scatter to latency");
   const std::string folder = "/sys/devices/system/cpu/";
   std::set<std::string> governors;
   for (const std::string& name : survey.machine.list(folder)) {
     if (!is_cpu(name)) continue;
-    const std::string governor = line_of(survey.machine, folder + name + "/cpufreq/scaling_governor");
+    const std::string governor =
+        line_of(survey.machine, folder + name + "/cpufreq/scaling_governor");
     if (!governor.empty()) governors.insert(governor);
   }
   if (governors.empty()) {
@@ -147,8 +157,9 @@ void check_governor(const Survey& survey, Findings& findings) {
 }
 
 void check_numa_balancing(const Survey& survey, Findings& findings) {
-  const Check check(findings, "numa-balancing",
-                    "the kernel unmaps and migrates pages in the middle of a run: spikes of latency");
+  const Check check(
+      findings, "numa-balancing",
+      "the kernel unmaps and migrates pages in the middle of a run: spikes of latency");
   const auto mode = number_of(line_of(survey.machine, "/proc/sys/kernel/numa_balancing"));
   const auto nodes = survey.machine.list("/sys/devices/system/node");
   const auto count = std::count_if(nodes.begin(), nodes.end(), [](const std::string& name) {
@@ -161,7 +172,8 @@ void check_numa_balancing(const Survey& survey, Findings& findings) {
   } else if (count < 2) {
     check.ok("", "on, with one NUMA node: nothing to move");
   } else {
-    check.warn("", fmt::format("on, {} NUMA nodes", count), "sudo sysctl -w kernel.numa_balancing=0");
+    check.warn("", fmt::format("on, {} NUMA nodes", count),
+               "sudo sysctl -w kernel.numa_balancing=0");
   }
 }
 

@@ -1,11 +1,11 @@
 // PCIe: links of NICs and GPUs, and what bridges between them do with
 // peer-to-peer traffic.
 
-#include <algorithm>
-#include <set>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
 
 #include "checks.h"
 #include "text.h"
@@ -17,9 +17,25 @@ namespace {
 // and acknowledgements take some more.
 constexpr double kPayloadShare = 0.85;
 
+Check nic_link_check(Findings& findings) {
+  return {findings, "nic-link",
+          "a PCIe link below the ports' rate is the ceiling of every transfer"};
+}
+
+Check gpu_link_check(Findings& findings) {
+  return {findings, "gpu-link", "every GPUDirect transfer crosses this link"};
+}
+
+Check acs_check(Findings& findings) {
+  return {findings, "acs",
+          "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root complex "
+          "instead of straight across the switch"};
+}
+
 Link link_of(const Machine& machine, std::string_view address, std::string_view which) {
   const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", address);
-  const double width = leading_number(line_of(machine, fmt::format("{}{}_link_width", folder, which)));
+  const double width =
+      leading_number(line_of(machine, fmt::format("{}{}_link_width", folder, which)));
   Link link{leading_number(line_of(machine, fmt::format("{}{}_link_speed", folder, which))),
             static_cast<int>(width)};
   // A virtual function has no link of its own, and reads as 0 or all ones.
@@ -29,8 +45,11 @@ Link link_of(const Machine& machine, std::string_view address, std::string_view 
 
 LinkFacts link_facts(const Survey& survey, const PciFunction& function) {
   const Machine& machine = survey.machine;
-  LinkFacts facts{function.address, link_of(machine, function.address, "current"),
-                  link_of(machine, function.address, "max"), {}, 0};
+  LinkFacts facts{function.address,
+                  link_of(machine, function.address, "current"),
+                  link_of(machine, function.address, "max"),
+                  {},
+                  0};
   if (!function.bridges.empty()) facts.slot_max = link_of(machine, function.bridges.back(), "max");
   return facts;
 }
@@ -44,21 +63,23 @@ double rate_behind(const Survey& survey, const PciFunction& nic) {
   double sum = 0;
   for (const RdmaDevice& device : survey.rdma) {
     if (device.pci_address.empty() ||
-        without_function(device.pci_address) != without_function(nic.address)) continue;
+        without_function(device.pci_address) != without_function(nic.address))
+      continue;
     for (const Port& port : device.ports) sum += port.active() ? port.rate_gbps : 0;
   }
   return sum;
 }
 
 bool slot_is_smaller(const LinkFacts& facts) {
-  return facts.slot_max.known() && (facts.slot_max.speed_gts < facts.max.speed_gts ||
-                                    facts.slot_max.width < facts.max.width);
+  return facts.slot_max.known() &&
+         (facts.slot_max.speed_gts < facts.max.speed_gts || facts.slot_max.width < facts.max.width);
 }
 
 std::string describe(const LinkFacts& facts) {
-  std::string text = fmt::format("{} of {}, {:.0f} Gb/s", to_string(facts.now), to_string(facts.max),
-                                 link_gbps(facts.now));
-  if (slot_is_smaller(facts)) text += fmt::format("; the slot offers {}", to_string(facts.slot_max));
+  std::string text = fmt::format("{} of {}, {:.0f} Gb/s", to_string(facts.now),
+                                 to_string(facts.max), link_gbps(facts.now));
+  if (slot_is_smaller(facts))
+    text += fmt::format("; the slot offers {}", to_string(facts.slot_max));
   return text;
 }
 
@@ -72,8 +93,8 @@ std::string cure(const LinkFacts& facts) {
 /// Bridges that traffic between a GPU and a NIC passes: those below the
 /// deepest one they share, where they share one.
 std::set<std::string> bridges_between(const PciFunction& gpu, const PciFunction& nic) {
-  const auto [g, n] = std::mismatch(gpu.bridges.begin(), gpu.bridges.end(), nic.bridges.begin(),
-                                    nic.bridges.end());
+  const auto [g, n] =
+      std::mismatch(gpu.bridges.begin(), gpu.bridges.end(), nic.bridges.begin(), nic.bridges.end());
   std::set<std::string> between(g, gpu.bridges.end());
   between.insert(n, nic.bridges.end());
   return between;
@@ -82,38 +103,41 @@ std::set<std::string> bridges_between(const PciFunction& gpu, const PciFunction&
 }  // namespace
 
 void judge_nic_link(const LinkFacts& facts, Findings& findings) {
-  const Check check(findings, "nic-link", "a PCIe link below the port's rate is the ceiling of every transfer");
+  const Check check = nic_link_check(findings);
   if (!facts.now.known() || !facts.max.known()) {
     check.skip(facts.subject, "the link cannot be read (virtual machine or virtual function)");
   } else if (facts.now.speed_gts >= facts.max.speed_gts && facts.now.width >= facts.max.width) {
     const bool short_of_rate = facts.needed_gbps > link_gbps(facts.now) * kPayloadShare;
-    check.ok(facts.subject, fmt::format("{}, {:.0f} Gb/s, all the card can do{}", to_string(facts.now),
-                                        link_gbps(facts.now),
-                                        short_of_rate ? fmt::format("; its ports sum up to {:g} Gb/s", facts.needed_gbps) : ""));
+    check.ok(facts.subject,
+             fmt::format("{}, {:.0f} Gb/s, all the card can do{}", to_string(facts.now),
+                         link_gbps(facts.now),
+                         short_of_rate
+                             ? fmt::format("; its ports sum up to {:g} Gb/s", facts.needed_gbps)
+                             : ""));
   } else if (facts.needed_gbps > 0 && link_gbps(facts.now) * kPayloadShare >= facts.needed_gbps) {
-    check.ok(facts.subject, fmt::format("{}; enough for its ports' {:g} Gb/s", describe(facts), facts.needed_gbps));
+    check.ok(facts.subject, fmt::format("{}; enough for its ports' {:g} Gb/s", describe(facts),
+                                        facts.needed_gbps));
   } else {
     check.warn(facts.subject, describe(facts), cure(facts));
   }
 }
 
 void judge_gpu_link(const LinkFacts& facts, Findings& findings) {
-  const Check check(findings, "gpu-link", "every GPUDirect transfer crosses this link");
+  const Check check = gpu_link_check(findings);
   if (!facts.now.known() || !facts.max.known()) {
     check.skip(facts.subject, "the link cannot be read (virtual machine)");
   } else if (facts.now.width < facts.max.width) {
     check.warn(facts.subject, describe(facts), cure(facts));
   } else if (facts.now.speed_gts < facts.max.speed_gts) {
-    check.ok(facts.subject, fmt::format("{} of {}: an idle GPU clocks its link down", to_string(facts.now), to_string(facts.max)));
+    check.ok(facts.subject, fmt::format("{} of {}: an idle GPU clocks its link down",
+                                        to_string(facts.now), to_string(facts.max)));
   } else {
     check.ok(facts.subject, to_string(facts.now));
   }
 }
 
 void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) {
-  const Check check(findings, "acs",
-                    "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root "
-                    "complex instead of straight across the switch");
+  const Check check = acs_check(findings);
   std::vector<std::string> redirecting;
   bool any_acs = false;
   bool unnamed = false;
@@ -122,17 +146,23 @@ void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) 
     any_acs = any_acs || function.acs;
     if (function.denied && !function.acs) ++denied;
     if (!function.acs || !function.acs->redirects()) continue;
-    if (function.address.empty()) unnamed = true;
-    else redirecting.push_back(function.address);
+    if (function.address.empty())
+      unnamed = true;
+    else
+      redirecting.push_back(function.address);
   }
   if (!redirecting.empty()) {
-    check.warn("", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
-               fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done (until reboot; "
-                           "not where virtual machines share this host)", fmt::join(redirecting, " ")));
+    check.warn(
+        "", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
+        fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done (until reboot; "
+                    "not where virtual machines share this host)",
+                    fmt::join(redirecting, " ")));
   } else if (unnamed) {
-    check.warn("", "redirect is on at a bridge that this text does not name", "sudo lspci -vvv | gdrperf doctor --read -");
+    check.warn("", "redirect is on at a bridge that this text does not name",
+               "sudo lspci -vvv | gdrperf doctor --read -");
   } else if (denied > 0) {
-    check.skip("", "needs root: lspci does not show capabilities to this user", "sudo gdrperf doctor");
+    check.skip("", "needs root: lspci does not show capabilities to this user",
+               "sudo gdrperf doctor");
   } else {
     check.ok("", any_acs ? "no redirect" : "the bridges have no ACS");
   }
@@ -141,8 +171,7 @@ void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) 
 void check_nic_links(const Survey& survey, Findings& findings) {
   const auto nics = survey.nics();
   if (nics.empty()) {
-    Check(findings, "nic-link", "a PCIe link below the port's rate is the ceiling of every transfer")
-        .skip("", "no RDMA device on the PCI bus");
+    nic_link_check(findings).skip("", "no RDMA device on the PCI bus");
   }
   for (const PciFunction* nic : nics) {
     LinkFacts facts = link_facts(survey, *nic);
@@ -154,15 +183,13 @@ void check_nic_links(const Survey& survey, Findings& findings) {
 void check_gpu_links(const Survey& survey, Findings& findings) {
   const auto gpus = survey.gpus();
   if (gpus.empty()) {
-    Check(findings, "gpu-link", "every GPUDirect transfer crosses this link").skip("", "no NVIDIA GPU");
+    gpu_link_check(findings).skip("", "no NVIDIA GPU");
   }
   for (const PciFunction* gpu : gpus) judge_gpu_link(link_facts(survey, *gpu), findings);
 }
 
 void check_acs(const Survey& survey, Findings& findings) {
-  const Check check(findings, "acs",
-                    "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root "
-                    "complex instead of straight across the switch");
+  const Check check = acs_check(findings);
   std::set<std::string> bridges;
   for (const PciFunction* gpu : survey.gpus()) {
     for (const PciFunction* nic : survey.nics()) bridges.merge(bridges_between(*gpu, *nic));
@@ -177,7 +204,8 @@ void check_acs(const Survey& survey, Findings& findings) {
   }
   const ProgramResult lspci = survey.machine.run({"lspci", "-D", "-vvv"});
   if (lspci.end == ProgramResult::End::kNotInstalled) {
-    check.skip("", "lspci is not installed", install_command(survey.machine, "pciutils", "pciutils"));
+    check.skip("", "lspci is not installed",
+               install_command(survey.machine, "pciutils", "pciutils"));
     return;
   }
   if (!lspci.ok()) {
@@ -186,7 +214,8 @@ void check_acs(const Survey& survey, Findings& findings) {
   }
   std::vector<LspciFunction> between;
   for (LspciFunction& function : parse_lspci(lspci.output)) {
-    if (bridges.contains(full_pci_address(function.address))) between.push_back(std::move(function));
+    if (bridges.contains(full_pci_address(function.address)))
+      between.push_back(std::move(function));
   }
   judge_acs(between, findings);
 }

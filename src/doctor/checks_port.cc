@@ -1,9 +1,9 @@
 // Ports: do they carry data, with addresses that are routed, in packets as
 // large as they could be?
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "checks.h"
 
@@ -33,10 +33,13 @@ std::string cure_of_down(const Port& port) {
                ? "start a subnet manager in the fabric (sudo systemctl start opensm)"
                : "plug in the cable, and see that the other end is up";
   }
-  const bool up_without_signal = port.netdev_up.value_or(false) && !port.netdev_carrier.value_or(true);
+  const bool up_without_signal =
+      port.netdev_up.value_or(false) && !port.netdev_carrier.value_or(true);
   if (up_without_signal || (port.netdev_up.value_or(false) && port.phys_state == "Polling")) {
-    return fmt::format("plug in the cable, and see that the other end is up (sudo ethtool {} tells "
-                       "more)", netdev_or(port, "NETDEV"));
+    return fmt::format(
+        "plug in the cable, and see that the other end is up (sudo ethtool {} tells "
+        "more)",
+        netdev_or(port, "NETDEV"));
   }
   return fmt::format("sudo ip link set {} up", netdev_or(port, "NETDEV"));
 }
@@ -48,7 +51,8 @@ bool is_ethernet(const Port& port) { return port.link_layer == "Ethernet"; }
 void check_port_states(std::span<const Port> ports, Findings& findings) {
   const Check check(findings, "port-state", "only an ACTIVE port carries data");
   if (ports.empty()) check.skip("", "no port");
-  const bool any_active = std::any_of(ports.begin(), ports.end(), [](const Port& port) { return port.active(); });
+  const bool any_active =
+      std::any_of(ports.begin(), ports.end(), [](const Port& port) { return port.active(); });
   for (const Port& port : ports) {
     if (port.active()) {
       check.ok(port.subject(), describe(port));
@@ -68,8 +72,9 @@ void check_gids(std::span<const Port> ports, Findings& findings) {
   if (ports.empty()) check.skip("", "no port");
   for (const Port& port : ports) {
     if (!is_ethernet(port)) {
-      check.skip(port.subject(), fmt::format("not RoCE: link layer {}",
-                                             port.link_layer.empty() ? "unknown" : port.link_layer));
+      check.skip(port.subject(),
+                 fmt::format("not RoCE: link layer {}",
+                             port.link_layer.empty() ? "unknown" : port.link_layer));
       continue;
     }
     if (!port.gids) {
@@ -91,28 +96,29 @@ void check_gids(std::span<const Port> ports, Findings& findings) {
     } else if (v2) {
       check.warn(port.subject(), "RoCE v2 with a link-local address only", give_address);
     } else {
-      check.fail(port.subject(),
-                 port.gids->empty() ? "the GID table is empty" : "no RoCE v2 entry in the GID table",
-                 port.active() ? give_address
-                               : fmt::format("sudo ip link set {} up", netdev_or(port, "NETDEV")));
+      check.fail(
+          port.subject(),
+          port.gids->empty() ? "the GID table is empty" : "no RoCE v2 entry in the GID table",
+          port.active() ? give_address
+                        : fmt::format("sudo ip link set {} up", netdev_or(port, "NETDEV")));
     }
   }
 }
 
 void check_mtu(std::span<const Port> ports, Findings& findings) {
-  const Check check(findings, "mtu",
-                    "packets of 1024 bytes spend 7 % of the wire on headers, of 4096 bytes 2 %, and "
-                    "cost the NIC four times the packets");
+  const Check check(
+      findings, "mtu",
+      "packets of 1024 bytes spend 7 % of the wire on headers, of 4096 bytes 2 %, and "
+      "cost the NIC four times the packets");
   if (ports.empty()) check.skip("", "no port");
   for (const Port& port : ports) {
     if (port.active_mtu == 0) {
       check.skip(port.subject(), "the active MTU cannot be read");
       continue;
     }
-    const std::string found =
-        fmt::format("active MTU {} of {}{}", port.active_mtu, port.max_mtu,
-                    port.netdev_mtu > 0 ? fmt::format(", {} has {}", port.netdev, port.netdev_mtu)
-                                        : "");
+    const std::string found = fmt::format(
+        "active MTU {} of {}{}", port.active_mtu, port.max_mtu,
+        port.netdev_mtu > 0 ? fmt::format(", {} has {}", port.netdev, port.netdev_mtu) : "");
     if (!is_ethernet(port) || port.active_mtu >= port.max_mtu) {
       check.ok(port.subject(), found);
     } else if (!port.active()) {
@@ -123,7 +129,8 @@ void check_mtu(std::span<const Port> ports, Findings& findings) {
     } else {
       check.warn(port.subject(), found,
                  fmt::format("sudo ip link set {} mtu 9000 (4200 will do; at both ends, and on the "
-                             "switch)", netdev_or(port, "NETDEV")));
+                             "switch)",
+                             netdev_or(port, "NETDEV")));
     }
   }
 }

@@ -1,10 +1,10 @@
 // Is there an RDMA device, and can this user open it?
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 
 #include "checks.h"
 
@@ -18,11 +18,11 @@ struct Adapter {
   const char* rdma_driver;
 };
 constexpr std::array kAdapters = {
-    Adapter{"0x15b3", "mlx5_core", "mlx5_ib"}, Adapter{"0x15b3", "mlx4_core", "mlx4_ib"},
-    Adapter{"0x14e4", "bnxt_en", "bnxt_re"},   Adapter{"0x8086", "ice", "irdma"},
-    Adapter{"0x1425", "cxgb4", "iw_cxgb4"},    Adapter{"0x1077", "qede", "qedr"},
+    Adapter{"0x15b3", "mlx5_core", "mlx5_ib"},   Adapter{"0x15b3", "mlx4_core", "mlx4_ib"},
+    Adapter{"0x14e4", "bnxt_en", "bnxt_re"},     Adapter{"0x8086", "ice", "irdma"},
+    Adapter{"0x1425", "cxgb4", "iw_cxgb4"},      Adapter{"0x1077", "qede", "qedr"},
     Adapter{"0x19e5", "hns3", "hns_roce_hw_v2"}, Adapter{"0x1d0f", "efa", "efa"},
-    Adapter{"0x1414", "mana", "mana_ib"},      Adapter{"0x1dd8", "ionic", "ionic_rdma"},
+    Adapter{"0x1414", "mana", "mana_ib"},        Adapter{"0x1dd8", "ionic", "ionic_rdma"},
 };
 
 /// The libibverbs provider of a kernel driver, as named in /etc/libibverbs.d.
@@ -71,13 +71,13 @@ bool explain_adapters(const Survey& survey, const Check& check) {
       check.fail(function.address, "an adapter of NVIDIA (Mellanox) without a driver",
                  fmt::format("sudo modprobe -a {} {}", it->net_driver, it->rdma_driver));
     } else {
-      check.fail(function.address,
-                 fmt::format("adapter with driver {}, but no RDMA device: {} is {}",
-                             it->net_driver, it->rdma_driver,
-                             survey.loaded(it->rdma_driver) ? "loaded and did not take it"
-                                                            : "not loaded"),
-                 survey.loaded(it->rdma_driver) ? fmt::format("sudo dmesg | grep {}", it->rdma_driver)
-                                                : fmt::format("sudo modprobe {}", it->rdma_driver));
+      check.fail(
+          function.address,
+          fmt::format("adapter with driver {}, but no RDMA device: {} is {}", it->net_driver,
+                      it->rdma_driver,
+                      survey.loaded(it->rdma_driver) ? "loaded and did not take it" : "not loaded"),
+          survey.loaded(it->rdma_driver) ? fmt::format("sudo dmesg | grep {}", it->rdma_driver)
+                                         : fmt::format("sudo modprobe {}", it->rdma_driver));
     }
   }
   return any;
@@ -110,7 +110,8 @@ void check_device_file(const Survey& survey, const RdmaDevice& device, const Che
       check.fail(device.name, fmt::format("this user may not read and write {}", path),
                  fmt::format("sudo chmod a+rw {}", path));
       return;
-    case Access::kGranted: break;
+    case Access::kGranted:
+      break;
   }
   if (device.verbs && !device.verbs->error.empty()) {
     check.fail(device.name, fmt::format("{} cannot be opened: {}", path, device.verbs->error),
@@ -139,14 +140,16 @@ void check_softnic(const Survey& survey, const Settings& settings, Findings& fin
   const Check check(findings, "softnic",
                     "the software device runs every test without a NIC, for trying things out");
   const bool active = std::any_of(survey.rdma.begin(), survey.rdma.end(), [](const auto& device) {
-    return device.verbs && (device.verbs->kind == verbs::DeviceKind::kSoftware ||
-                            device.verbs->kind == verbs::DeviceKind::kSimulated) &&
+    return device.verbs &&
+           (device.verbs->kind == verbs::DeviceKind::kSoftware ||
+            device.verbs->kind == verbs::DeviceKind::kSimulated) &&
            !device.in_kernel;
   });
   if (active) {
     check.ok("", "in use");
   } else if (settings.softnic_library.empty()) {
-    check.warn("", "its library is not beside this program", "ninja -C BUILD (or install all of it)");
+    check.warn("", "its library is not beside this program",
+               "ninja -C BUILD (or install all of it)");
   } else {
     check.ok("", "at hand: add --softnic to a command");
   }
@@ -155,7 +158,8 @@ void check_softnic(const Survey& survey, const Settings& settings, Findings& fin
 void check_rdma_modules(const Survey& survey, Findings& findings) {
   const Machine& machine = survey.machine;
   const bool needed = survey.any_kernel_device();
-  const Check uverbs(findings, "ib_uverbs", "programs reach RDMA devices through this kernel module");
+  const Check uverbs(findings, "ib_uverbs",
+                     "programs reach RDMA devices through this kernel module");
   const Check ucm(findings, "rdma_ucm", "rdma_cm (-R) goes through this kernel module");
   if (!needed) {
     uverbs.skip("", "no RDMA device of the kernel's");
@@ -173,7 +177,8 @@ void check_rdma_modules(const Survey& survey, Findings& findings) {
   if (access == Access::kGranted) {
     ucm.ok("", file);
   } else if (access == Access::kDenied) {
-    ucm.warn("", fmt::format("this user may not read and write {}", file), "sudo chmod a+rw " + file);
+    ucm.warn("", fmt::format("this user may not read and write {}", file),
+             "sudo chmod a+rw " + file);
   } else if (survey.loaded("rdma_ucm")) {
     ucm.warn("", fmt::format("loaded, but {} does not exist", file),
              survey.container ? kContainer : "sudo udevadm trigger --subsystem-match=misc");
@@ -205,9 +210,9 @@ void check_provider(const Survey& survey, Findings& findings) {
     } else if (device_file(survey.machine, device.name).empty()) {
       check.skip(device.name, "libibverbs needs ib_uverbs first");
     } else {
-      const bool listed =
-          !provider.empty() &&
-          survey.machine.read("/etc/libibverbs.d/" + provider + ".driver").access != Access::kMissing;
+      const bool listed = !provider.empty() &&
+                          survey.machine.read("/etc/libibverbs.d/" + provider + ".driver").access !=
+                              Access::kMissing;
       check.fail(device.name,
                  fmt::format("libibverbs does not show it: the provider for {} is {}",
                              device.driver.empty() ? "its driver" : device.driver,

@@ -7,18 +7,21 @@ namespace gdrperf::doctor {
 
 const char* to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kOk: return "OK";
-    case Verdict::kWarn: return "WARN";
-    case Verdict::kFail: return "FAIL";
-    case Verdict::kSkip: return "SKIP";
+    case Verdict::kOk:
+      return "OK";
+    case Verdict::kWarn:
+      return "WARN";
+    case Verdict::kFail:
+      return "FAIL";
+    case Verdict::kSkip:
+      return "SKIP";
   }
   return "?";
 }
 
 // Names and outputs of programs are quoted in findings: one line they stay.
 void Check::add(Verdict verdict, std::string subject, std::string found, std::string fix) const {
-  findings_.push_back(
-      {verdict, name_, one_line(subject), one_line(found), why_, one_line(fix)});
+  findings_.push_back({verdict, name_, one_line(subject), one_line(found), why_, one_line(fix)});
 }
 
 std::vector<Finding> examine(const Machine& machine, const Settings& settings) {

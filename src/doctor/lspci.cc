@@ -1,9 +1,9 @@
 #include "lspci.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
-
-#include <fmt/format.h>
 
 #include "text.h"
 

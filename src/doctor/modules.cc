@@ -37,12 +37,14 @@ bool mentions_peer_memory(std::string_view line) {
 std::vector<Module> parse_modules(std::string_view text) {
   std::vector<Module> modules;
   for (const std::string_view line : lines_of(text)) {
-    // NAME SIZE COUNT [USERS], /proc/modules adds a state and an address.
+    // NAME SIZE COUNT [USERS], /proc/modules adds a state and an address. The
+    // count is "-" in a kernel that does not unload modules.
     const auto words = words_of(line);
     if (words.size() < 3 || !is_module_name(words[0])) continue;
-    if (!number_of(words[1]) || !number_of(words[2])) continue;
+    if (!number_of(words[1]) || (!number_of(words[2]) && words[2] != "-")) continue;
     modules.push_back({std::string(words[0]),
-                       words.size() > 3 ? split_at_commas(words[3]) : std::vector<std::string>()});
+                       words.size() > 3 ? split_at_commas(words[3]) : std::vector<std::string>(),
+                       words[2] != "-"});
   }
   return modules;
 }
@@ -56,8 +58,10 @@ const Module* find_module(const std::vector<Module>& modules, std::string_view n
 PeerMemory peer_memory(const std::vector<Module>& modules) {
   PeerMemory found;
   for (const char* name : kPeerMemoryModules) {
-    if (find_module(modules, name) == nullptr) continue;
+    const Module* own = find_module(modules, name);
+    if (own == nullptr) continue;
     found.module = name;
+    found.users_known = own->users_known;
     for (const char* core : {"ib_core", "ib_uverbs"}) {
       const Module* module = find_module(modules, core);
       if (module == nullptr) continue;
@@ -89,7 +93,8 @@ PeerMemoryTrouble peer_memory_trouble(std::string_view log) {
 
 const char* meaning_of(PeerMemoryTrouble trouble) {
   switch (trouble) {
-    case PeerMemoryTrouble::kNone: return "";
+    case PeerMemoryTrouble::kNone:
+      return "";
     case PeerMemoryTrouble::kNoPeerMemoryApi:
       return "the running RDMA core has no peer memory API (the kernel's own has none)";
     case PeerMemoryTrouble::kKeyRejected:
@@ -105,7 +110,8 @@ const char* meaning_of(PeerMemoryTrouble trouble) {
 const char* cure_of(PeerMemoryTrouble trouble) {
   switch (trouble) {
     case PeerMemoryTrouble::kNone:
-    case PeerMemoryTrouble::kUnsigned: return "";
+    case PeerMemoryTrouble::kUnsigned:
+      return "";
     case PeerMemoryTrouble::kNoPeerMemoryApi:
     case PeerMemoryTrouble::kInvalidArgument:
       return "use dma-buf (open kernel module, Linux 5.12), or install DOCA-OFED and then the "

@@ -10,6 +10,7 @@ namespace gdrperf::doctor {
 struct Module {
   std::string name;
   std::vector<std::string> used_by;  ///< modules that hold it
+  bool users_known = true;           ///< false in a kernel that does not unload modules
 };
 
 /// The lines of lsmod or /proc/modules within `text`; others are passed over.
@@ -22,6 +23,7 @@ const Module* find_module(const std::vector<Module>& modules, std::string_view n
 struct PeerMemory {
   std::string module;    ///< "nvidia_peermem", "nv_peer_mem"; "": not loaded
   std::string bound_to;  ///< "ib_core", "ib_uverbs"; "": loaded, but bound to neither
+  bool users_known = true;
 };
 PeerMemory peer_memory(const std::vector<Module>& modules);
 

@@ -1,9 +1,9 @@
 #include "survey.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "text.h"
 

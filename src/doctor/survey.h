@@ -13,8 +13,8 @@ namespace gdrperf::doctor {
 
 /// One PCI function, from sysfs.
 struct PciFunction {
-  std::string address;  ///< "0000:3b:00.0"
-  std::string vendor;   ///< "0x15b3"
+  std::string address;               ///< "0000:3b:00.0"
+  std::string vendor;                ///< "0x15b3"
   std::string class_code;            ///< "0x020000"
   std::string driver;                ///< "" when none is bound
   std::vector<std::string> bridges;  ///< above it, from the root port down
@@ -27,11 +27,11 @@ struct PciFunction {
 struct Port {
   std::string device;
   int number = 1;
-  std::string state;       ///< "ACTIVE", "DOWN", "INIT"; "": unknown
-  std::string phys_state;  ///< "LinkUp", "Polling", "Disabled"; "": unknown
-  std::string link_layer;  ///< "Ethernet", "InfiniBand"; "": unknown
-  std::string netdev;      ///< "": unknown
-  std::optional<bool> netdev_up;      ///< `ip link set ... up` was done
+  std::string state;              ///< "ACTIVE", "DOWN", "INIT"; "": unknown
+  std::string phys_state;         ///< "LinkUp", "Polling", "Disabled"; "": unknown
+  std::string link_layer;         ///< "Ethernet", "InfiniBand"; "": unknown
+  std::string netdev;             ///< "": unknown
+  std::optional<bool> netdev_up;  ///< `ip link set ... up` was done
   std::optional<bool> netdev_carrier;
   int netdev_mtu = 0;  ///< 0: unknown
   int active_mtu = 0;
