@@ -29,13 +29,17 @@ inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
         .store(word, std::memory_order_release);
     return;
   }
-  if (length <= 128 && misaligned == 0 && (length & 7) == 0) {
-    for (std::size_t at = 0; at < length; at += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, from + at, 8);
-      std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to + at))
-          .store(word, std::memory_order_release);
+  if (length <= 256 && misaligned == 0 && (length & 7) == 0 && length != 0) {
+    std::size_t at = 0;
+    for (; at + 16 < length; at += 16) std::memcpy(to + at, from + at, 16);
+    if (at + 8 < length) {
+      std::memcpy(to + at, from + at, 8);
+      at += 8;
     }
+    std::uint64_t word;
+    std::memcpy(&word, from + at, 8);
+    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to + at))
+        .store(word, std::memory_order_release);
     return;
   }
   if (length == 0) return;

@@ -121,65 +121,6 @@ void Qp::store(const SendOp& op) noexcept {
   stored.sges[0] = {reinterpret_cast<std::uint64_t>(data), length, 0};
 }
 
-int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
-  sq_lock.lock();
-  int error = 0;
-  if (state() < IBV_QPS_RTS) [[unlikely]] error = EINVAL;
-  for (; error == 0 && request != nullptr; request = request->next) {
-    SendOp op;
-    op.wr_id = request->wr_id;
-    op.remote_addr = request->wr.rdma.remote_addr;
-    op.sges = request->sg_list;
-    op.rkey = request->wr.rdma.rkey;
-    op.imm = request->imm_data;
-    op.num_sge = static_cast<std::uint16_t>(request->num_sge);
-    op.opcode = static_cast<std::uint8_t>(request->opcode);
-    op.flags = static_cast<std::uint8_t>(request->send_flags);
-    op.compare_add = 0;
-    op.swap = 0;
-    if (op.opcode > IBV_WR_RDMA_READ) [[unlikely]] {
-      op.remote_addr = request->wr.atomic.remote_addr;
-      op.rkey = request->wr.atomic.rkey;
-      op.compare_add = request->wr.atomic.compare_add;
-      op.swap = request->wr.atomic.swap;
-    }
-    error = request->num_sge < 0 ? EINVAL : check_op(op);
-    if (error == 0 && sq_full()) error = ENOMEM;
-    if (error != 0) break;
-    error = submit(op);
-  }
-  sq_lock.unlock();
-  if (error != 0) *bad = request;
-  return error;
-}
-
-/// Mode null: what the device itself costs is next to nothing.
-int Qp::post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
-  sq_lock.lock();
-  int error = state() == IBV_QPS_RTS ? 0 : EINVAL;
-  for (; error == 0 && request != nullptr; request = request->next) {
-    if (request->opcode >= kOpcodes || static_cast<std::uint32_t>(request->num_sge) > cap_.max_send_sge) {
-      error = EINVAL;
-    } else if (sq_full()) {
-      error = ENOMEM;
-    }
-    if (error != 0) break;
-    ++posted_;
-    if ((request->send_flags & IBV_SEND_SIGNALED) == 0 && !signal_all_) continue;
-    SendOp op{};
-    op.wr_id = request->wr_id;
-    op.opcode = static_cast<std::uint8_t>(request->opcode);
-    op.flags = IBV_SEND_SIGNALED;
-    op.sq_count = posted_;
-    std::uint32_t bytes = 0;
-    for (int i = 0; i < request->num_sge; ++i) bytes += request->sg_list[i].length;
-    complete(op, IBV_WC_SUCCESS, bytes);
-  }
-  sq_lock.unlock();
-  if (error != 0) *bad = request;
-  return error;
-}
-
 void Qp::fail(const SendOp& op, ibv_wc_status status) noexcept {
   complete(op, status, 0);
   enter_error_state();

@@ -1,8 +1,10 @@
-#include <cerrno>
+#include "execute_inline.h"
 
-#include "copy.h"
-#include "mr.h"
-#include "qp.h"
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 /// Executing one request: everything that happens between initiator and
 /// target, on the initiator's thread.
@@ -32,18 +34,6 @@ bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned acc
     pieces.total += sge.length;
   }
   return true;
-}
-
-/// Where this process sees [address, address + length) of the target; null
-/// when only the kernel can get there.
-std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
-                    std::uint64_t length) noexcept {
-  if (target.peer == nullptr) return reinterpret_cast<std::uint8_t*>(address);
-  if (target.window == nullptr || address < region.moved_begin ||
-      address + length > region.moved_end) {
-    return nullptr;
-  }
-  return target.window + (address & target.window_mask);
 }
 
 ibv_wc_status copy_failure(int error) noexcept {
@@ -156,30 +146,6 @@ bool Qp::refresh_target() noexcept {
   if (peer.epoch.load(std::memory_order_acquire) != epoch) return false;
   target.epoch = epoch;
   return true;
-}
-
-inline bool Qp::enter() noexcept {
-  Target& target = target_;
-  while (true) {
-    if (target.qp->epoch.load(std::memory_order_acquire) != target.epoch) [[unlikely]] {
-      if (!refresh_target()) return false;
-    }
-    target.qp->turns.store(++target.turn, std::memory_order_relaxed);
-    // The owner changes the epoch, then looks at `turns`; here it is the other
-    // way round. One of the two must see the other; the owner's membarrier
-    // makes a compiler barrier enough on this side.
-    if (target.light_barrier) {
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
-    if (target.qp->epoch.load(std::memory_order_acquire) == target.epoch) return true;
-    leave();
-  }
-}
-
-inline void Qp::leave() noexcept {
-  target_.qp->turns.store(++target_.turn, std::memory_order_release);
 }
 
 Outcome Qp::execute(const SendOp& op) noexcept {

@@ -103,7 +103,7 @@ struct Qp : ibv_qp_ex {
   void check_peer();
   bool progress_if_idle();
 
-  // --- data path (datapath.cc)
+  // --- data path (post.cc, datapath.cc)
   int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
@@ -148,6 +148,7 @@ struct Qp : ibv_qp_ex {
 
  private:
   Outcome run(const SendOp& op) noexcept;
+  bool fast_write(const ibv_send_wr& request) noexcept;
   bool refresh_target() noexcept;
   bool enter() noexcept;
   void leave() noexcept;

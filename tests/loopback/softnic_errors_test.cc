@@ -170,7 +170,7 @@ TEST(SoftnicErrors, DeregisteredRemoteKey) {
   Pair pair;
   const Address target = pair.server.address();
   // The receive that expect_refusal posts is never reached.
-  ibv_mr* second = ibv_reg_mr(pair.server.pd.get(), pair.server.memory->data(), 4096, kAllAccess);
+  ibv_mr* second = register_memory(pair.server.pd.get(), pair.server.memory->data(), 4096, kAllAccess);
   Address gone = target;
   gone.rkey = second->rkey;
   ASSERT_EQ(ibv_dereg_mr(second), 0);
@@ -338,16 +338,16 @@ TEST(SoftnicErrors, RegistrationIsChecked) {
   ibv_pd* pd = end.pd.get();
   auto* data = end.memory->data();
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd, data, 4096, IBV_ACCESS_REMOTE_WRITE), nullptr);
+  EXPECT_EQ(register_memory(pd, data, 4096, IBV_ACCESS_REMOTE_WRITE), nullptr);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(ibv_reg_mr(pd, data, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(register_memory(pd, data, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(ibv_reg_mr(pd, reinterpret_cast<void*>(4096), 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(register_memory(pd, reinterpret_cast<void*>(4096), 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EFAULT);
   void* constant = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  EXPECT_EQ(ibv_reg_mr(pd, constant, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(register_memory(pd, constant, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EFAULT);
-  Owned<ibv_mr> readable(ibv_reg_mr(pd, constant, 4096, IBV_ACCESS_REMOTE_READ));
+  Owned<ibv_mr> readable(register_memory(pd, constant, 4096, IBV_ACCESS_REMOTE_READ));
   EXPECT_NE(readable, nullptr);
   readable.reset();
   ::munmap(constant, 4096);

@@ -27,6 +27,10 @@ Owned<ibv_context> open_device(const std::string& name) {
   return context;
 }
 
+ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, int access) {
+  return ibv_reg_mr(pd, address, length, access);
+}
+
 Memory::Memory(ibv_pd* pd, std::size_t bytes, int access) : size_(bytes) {
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(mapped, MAP_FAILED);

@@ -35,6 +35,10 @@ constexpr std::uint8_t kGidIndex = 2;
 /// Opens a device by name; null (and a failed expectation) without it.
 Owned<ibv_context> open_device(const std::string& name);
 
+/// ibv_reg_mr with flags that are no constant: clang dislikes what its macro
+/// makes of those.
+ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, int access);
+
 /// Page-aligned memory of its own mapping, and its registration.
 class Memory {
  public:

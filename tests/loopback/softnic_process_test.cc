@@ -237,14 +237,14 @@ TEST(SoftnicMove, PagesMoveAndComeBack) {
   Memory memory(nullptr, 1 << 20);
   memory.fill(4);
   // Not whole pages at either end.
-  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), memory.data() + 100, memory.size() - 200, kAllAccess));
+  Owned<ibv_mr> mr(register_memory(pd.get(), memory.data() + 100, memory.size() - 200, kAllAccess));
   ASSERT_NE(mr, nullptr);
   if (!is_moved(memory.data() + 8192)) GTEST_SKIP() << "pages cannot be moved here";
   EXPECT_FALSE(is_moved(memory.data()));
   EXPECT_FALSE(is_moved(memory.data() + memory.size() - 1));
   EXPECT_TRUE(memory.holds(4, 0, memory.size()));
   // A second region over a part: both have to end.
-  Owned<ibv_mr> second(ibv_reg_mr(pd.get(), memory.data() + 65536, 65536, kAllAccess));
+  Owned<ibv_mr> second(register_memory(pd.get(), memory.data() + 65536, 65536, kAllAccess));
   mr.reset();
   EXPECT_FALSE(is_moved(memory.data() + 8192));
   EXPECT_TRUE(is_moved(memory.data() + 65536));
@@ -272,7 +272,7 @@ TEST(SoftnicMove, WritesOfOtherThreadsAreNotLost) {
     }
   });
   for (int i = 0; i < 100; ++i) {
-    ibv_mr* mr = ibv_reg_mr(pd.get(), memory.data(), memory.size(), kAllAccess);
+    ibv_mr* mr = register_memory(pd.get(), memory.data(), memory.size(), kAllAccess);
     ASSERT_NE(mr, nullptr);
     ASSERT_EQ(ibv_dereg_mr(mr), 0);
   }
@@ -286,7 +286,7 @@ TEST(SoftnicMove, MemoryUnmappedBeforeDeregistrationIsLeftAlone) {
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   constexpr std::size_t kBytes = 1 << 20;
   void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), mapped, kBytes, kAllAccess));
+  Owned<ibv_mr> mr(register_memory(pd.get(), mapped, kBytes, kAllAccess));
   ASSERT_NE(mr, nullptr);
   // Somebody else's memory at the same place by now.
   void* again = ::mmap(mapped, kBytes / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -294,7 +294,7 @@ TEST(SoftnicMove, MemoryUnmappedBeforeDeregistrationIsLeftAlone) {
   std::memset(again, 0x77, kBytes / 2);
   ::munmap(static_cast<std::uint8_t*>(mapped) + kBytes / 2, kBytes / 2);
   // And registered anew, over the old region.
-  Owned<ibv_mr> second(ibv_reg_mr(pd.get(), again, kBytes / 2, kAllAccess));
+  Owned<ibv_mr> second(register_memory(pd.get(), again, kBytes / 2, kAllAccess));
   EXPECT_NE(second, nullptr);
   mr.reset();
   second.reset();
@@ -307,7 +307,7 @@ TEST(SoftnicMove, HeapAndStackSurvive) {
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{20'000}, std::size_t{300'000}}) {
     std::vector<std::uint8_t> heap(bytes, 0x31);
-    Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), heap.data(), bytes, kAllAccess));
+    Owned<ibv_mr> mr(register_memory(pd.get(), heap.data(), bytes, kAllAccess));
     ASSERT_NE(mr, nullptr);
     heap.assign(bytes, 0x32);
     mr.reset();
@@ -315,7 +315,7 @@ TEST(SoftnicMove, HeapAndStackSurvive) {
   }
   std::uint8_t stack[20'000];
   std::memset(stack, 0x11, sizeof stack);
-  Owned<ibv_mr> mr(ibv_reg_mr(pd.get(), stack, sizeof stack, kAllAccess));
+  Owned<ibv_mr> mr(register_memory(pd.get(), stack, sizeof stack, kAllAccess));
   ASSERT_NE(mr, nullptr);
   EXPECT_FALSE(is_moved(stack + 8192));
   mr.reset();

@@ -234,7 +234,7 @@ TEST(SoftnicDevice, CallsFailAsConfigured) {
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   std::vector<std::uint8_t> buffer(8192);
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), buffer.data(), buffer.size(), IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(register_memory(pd.get(), buffer.data(), buffer.size(), IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, ENOMEM);
   Owned<ibv_cq> cq(ibv_create_cq(context.get(), 16, nullptr, nullptr, 0));
   ibv_qp_init_attr attr{};
