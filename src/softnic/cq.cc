@@ -14,6 +14,8 @@ namespace gdrperf::softnic {
 namespace {
 
 constexpr unsigned kMinShift = 4;
+/// About 10 us of polling in vain.
+constexpr std::uint32_t kIdlePolls = 1000;
 
 unsigned shift_for(std::uint32_t entries) {
   const auto shift = static_cast<unsigned>(std::bit_width(entries > 1 ? entries - 1 : 0));
@@ -127,9 +129,23 @@ int Cq::poll(int count, ibv_wc* completions) noexcept {
     take(*cell, completions[taken++]);
     advance();
   }
+  if (taken != 0) {
+    idle_polls_ = 0;
+    lock.unlock();
+    return taken;
+  }
+  const bool share = share_cpu();
   lock.unlock();
-  if (taken == 0 && count > 0 && shared->overrun.load(std::memory_order_relaxed) != 0) return -1;
-  return taken;
+  if (share) ::sched_yield();
+  return count > 0 && shared->overrun.load(std::memory_order_relaxed) != 0 ? -1 : 0;
+}
+
+/// What is polled for may have to be done by a thread that has no CPU because
+/// of this one: no network card needs one. Every so many polls in vain.
+bool Cq::share_cpu() noexcept {
+  if (++idle_polls_ < kIdlePolls) return false;
+  idle_polls_ = 0;
+  return true;
 }
 
 void Cq::arm(bool solicited_only) noexcept {
@@ -258,9 +274,12 @@ int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   self.lock.lock();
   CqCell* cell = self.next_cell();
   if (cell == nullptr) {
+    const bool share = self.share_cpu();
     self.lock.unlock();
+    if (share) ::sched_yield();
     return ENOENT;
   }
+  self.idle_polls_ = 0;
   ibv_wc completion;
   self.take(*cell, completion);
   self.cell_open_ = true;

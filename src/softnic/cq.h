@@ -50,9 +50,9 @@ struct Cq : ibv_cq_ex {
 
  private:
   CqRing& ring() noexcept { return *ring_; }
-  int poll_slow() noexcept;
   void take(CqCell& cell, ibv_wc& out) noexcept;
   CqCell* next_cell() noexcept;
+  bool share_cpu() noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;
 
@@ -65,6 +65,7 @@ struct Cq : ibv_cq_ex {
   CqRing* ring_;
   std::uint64_t ring_offset_;
   std::atomic<std::uint64_t> head_{0};
+  std::uint32_t idle_polls_ = 0;  ///< under the lock
   bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read
   std::atomic<int> waiting_{0};
   std::mutex waiting_mutex_;
