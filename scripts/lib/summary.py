@@ -3,7 +3,8 @@
 
 Usage: summary.py TESTLOG_JSON...
 
-Prints the output of failed tests, the reason of each skip, and as the last line
+Prints the output of failed tests, the reason of each skip, the lines of measured figures that
+tests printed ('figure: ...'), and as the last line
 'N passed, N failed, N skipped'. A program built on GoogleTest or Python's unittest counts
 with each of its cases, any other test as one. Exits with 1 when a case failed or when there
 was none at all.
@@ -99,6 +100,7 @@ def show_failure(test: dict) -> None:
 def main() -> int:
     total = Counts()
     skips = []
+    figures = []
     for name in sys.argv[1:]:
         # One JSON object per line.
         for line in pathlib.Path(name).read_text(encoding="utf-8", errors="replace").splitlines():
@@ -108,10 +110,11 @@ def main() -> int:
             if counts.failed:
                 show_failure(test)
                 print(f"  full log: {name}")
+            figures += re.findall(r"^figure: .*$", test.get("stdout") or "", re.M)
             build = pathlib.Path(name).parent.parent.name
             skips += [f"skipped in {build}, {test['name']}: {it}" for it in counts.reasons]
-    for skip in skips:
-        print(skip)
+    for line in figures + skips:
+        print(line)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed or not total.passed else 0
 
