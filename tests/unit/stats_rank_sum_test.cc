@@ -1,0 +1,115 @@
+#include "gdrperf/stats/rank_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace gdrperf::stats {
+namespace {
+
+using Values = std::vector<double>;
+
+struct Case {
+  Values first, second;
+  double second_lower, first_lower;
+};
+
+// Made by going through all ways to choose which values are the second sample's, in
+// exact rational arithmetic (Python's itertools.combinations and fractions).
+TEST(RankSum, IsTheExactPermutationTest) {
+  const Case cases[] = {
+      {{1, 2, 3, 4, 5}, {0.5, 1.5, 2.5}, 1.0 / 8, 13.0 / 14},
+      {{5, 6, 7, 8, 9, 10}, {1, 2, 3, 4}, 1.0 / 210, 1},
+      {{1, 2, 3, 4, 5, 6, 7}, {2.5, 3.5, 8, 9, 10}, 733.0 / 792, 10.0 / 99},
+      // with ties
+      {{1, 1, 2, 2, 3, 3, 3}, {1, 2, 2}, 1.0 / 3, 107.0 / 120},
+      {{5, 5, 5, 6, 6, 7, 8, 8}, {4, 5, 5, 6}, 1.0 / 11, 32.0 / 33},
+      {{3, 3, 3}, {3, 3, 3, 3}, 1, 1},
+      {{2, 2, 4}, {1, 1, 2, 2, 3, 3, 4}, 5.0 / 12, 3.0 / 4},
+      {{10, 11, 12, 12, 13, 14, 15, 15, 15, 16, 17, 18}, {9, 10, 12, 15}, 17.0 / 260, 19.0 / 20},
+  };
+  RankSum test;
+  for (const Case& each : cases) {
+    EXPECT_NEAR(test.p_second_lower(each.first, each.second), each.second_lower, 1e-12);
+    EXPECT_NEAR(test.p_second_lower(each.second, each.first), each.first_lower, 1e-12);
+  }
+}
+
+/// Samples without ties in which U (pairs with the second above) is `u`.
+std::pair<Values, Values> with_u(std::size_t n1, std::size_t n2, std::size_t u) {
+  Values first;
+  Values second;
+  for (std::size_t i = 0; i < n1; ++i) first.push_back(static_cast<double>(i) + 1);
+  for (std::size_t i = 0; i < n2; ++i) {
+    const std::size_t above = std::min(u, n1);
+    u -= above;
+    second.push_back(static_cast<double>(above) + 0.5 + 1e-3 * static_cast<double>(i));
+  }
+  return {first, second};
+}
+
+// Largest U significant at 1 % one-sided, from the printed tables of the test.
+TEST(RankSum, AgreesWithPrintedTables) {
+  RankSum test;
+  for (const auto [n1, n2, critical] : {std::array{5u, 5u, 1u}, {10u, 10u, 19u}, {15u, 15u, 56u},
+                                        {20u, 9u, 40u}, {20u, 20u, 114u}}) {
+    const auto [a, at] = with_u(n1, n2, critical);
+    const auto [b, above] = with_u(n1, n2, critical + 1);
+    EXPECT_LE(test.p_second_lower(a, at), 0.01) << n1 << ", " << n2;
+    EXPECT_GT(test.p_second_lower(b, above), 0.01) << n1 << ", " << n2;
+  }
+}
+
+TEST(RankSum, NormalApproximationIsCloseWhereItTakesOver) {
+  RankSum test;
+  // 50 x 50 is exact; the same with one tie, of two of one sample, is approximated.
+  for (const std::size_t u : {800u, 900u, 1000u, 1100u, 1250u}) {
+    auto [first, second] = with_u(50, 50, u);
+    const double exact = test.p_second_lower(first, second);
+    first[49] = first[48];
+    const double normal = test.p_second_lower(first, second);
+    EXPECT_NEAR(normal, exact, 0.15 * exact + 1e-5) << u;
+  }
+}
+
+TEST(RankSum, BoundsAndEmptySamples) {
+  RankSum test;
+  EXPECT_EQ(test.p_second_lower({}, Values{1}), 1);
+  EXPECT_EQ(test.p_second_lower(Values{1}, {}), 1);
+  EXPECT_EQ(test.p_second_lower(Values{1}, Values{0}), 0.5);
+  EXPECT_DOUBLE_EQ(smallest_rank_p(20, 3), 1.0 / 1771);
+  EXPECT_DOUBLE_EQ(smallest_rank_p(3, 20), 1.0 / 1771);
+  EXPECT_DOUBLE_EQ(smallest_rank_p(20, 9), 1.0 / 10015005);
+  const Values same(300, 7.0);
+  EXPECT_EQ(test.p_second_lower(same, same), 1);
+}
+
+// What makes it a test: p <= a with a probability of at most a, ties or not.
+TEST(RankSum, RejectsNoMoreOftenThanItSays) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> fine(0, 1);
+  std::uniform_int_distribution<int> coarse(0, 6);
+  RankSum test;
+  int fine_hits = 0;
+  int coarse_hits = 0;
+  constexpr int kRounds = 4000;
+  for (int round = 0; round < kRounds; ++round) {
+    Values a(12), b(5), c(12), d(5);
+    for (double& value : a) value = fine(random);
+    for (double& value : b) value = fine(random);
+    for (double& value : c) value = coarse(random);
+    for (double& value : d) value = coarse(random);
+    fine_hits += test.p_second_lower(a, b) <= 0.05;
+    coarse_hits += test.p_second_lower(c, d) <= 0.05;
+  }
+  EXPECT_LE(fine_hits, kRounds * 0.05 + 4 * std::sqrt(kRounds * 0.05));
+  EXPECT_GE(fine_hits, kRounds * 0.03);
+  EXPECT_LE(coarse_hits, kRounds * 0.05 + 4 * std::sqrt(kRounds * 0.05));
+}
+
+}  // namespace
+}  // namespace gdrperf::stats
