@@ -34,7 +34,7 @@ SIBLINGS = {("conn", "mem")}
 SOFTNIC = "softnic"
 
 LIBRARIES = {
-    r"nlohmann/": {"proto", "report", "topo", "app"},
+    r"nlohmann/": {"proto", "report", "topo", "compare", "app"},
     r"cuda": {"mem"},
     r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
     r"rdma/": {"conn"},

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrperf/compare/side.h"
+
+namespace gdrperf::compare {
+
+/// Value of `schema` in a file of recorded noise.
+inline constexpr char kNoiseSchema[] = "gdrperf-noise/1";
+inline constexpr char kNoiseFile[] = "noise.json";
+/// With fewer sessions there is no saying how much a cell varies by itself.
+inline constexpr std::size_t kFewestForNoise = 5;
+
+/// How much sessions of a cell differ when nothing was changed.
+struct CellNoise {
+  CellKey key;
+  std::size_t sessions = 0;
+  /// Standard deviation of the logarithms of the sessions' values
+  /// (stats::robust_spread), so a share of the value: 0.01 is 1 %.
+  double spread = 0;
+};
+
+/// A sessions' spread; nullopt below kFewestForNoise values.
+std::optional<CellNoise> measure_noise(const Series& series);
+
+/// The shift, between logarithms, that `candidates` sessions show against `baseline`
+/// ones in at most 1 of 1000 comparisons per direction when nothing was changed:
+/// t(0.9995) * spread * sqrt(1 / baseline + 1 / min(candidates, 3)). More than
+/// three candidates do not make it smaller: invocations one after another share
+/// the state the machine is in, so they are worth less than their number.
+double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t candidates);
+
+/// What `gdrperf baseline noise` recorded.
+class NoiseTable {
+ public:
+  void add(CellNoise noise);
+  /// Of this cell under these conditions (those in `across` aside); nullptr.
+  const CellNoise* find(const CellKey& key, const std::set<std::string>& across) const;
+  std::size_t size() const { return size_; }
+  const std::map<std::string, std::vector<CellNoise>>& cells() const { return cells_; }
+
+  std::string to_json() const;
+  /// Adds what `text` holds; `path` is for messages. Throws usage_error.
+  void read(std::string_view text, const std::string& path);
+
+ private:
+  std::map<std::string, std::vector<CellNoise>> cells_;
+  std::size_t size_ = 0;
+};
+
+/// The noise.json files in `folder` and in its folders; empty for a file.
+NoiseTable read_noise_at(const std::string& folder);
+
+}  // namespace gdrperf::compare

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "gdrperf/compare/noise.h"
+
+namespace gdrperf::compare {
+
+/// What became of one folder of the store.
+struct Stored {
+  std::string folder;
+  std::size_t added = 0;
+  std::size_t already_there = 0;
+  std::size_t sessions = 0;  ///< now in it
+};
+
+/// Copies documents, unchanged, into `store`/KEY/, one folder for each machine:
+/// hosts, CPU, kernel, GPUs and NICs with kind, firmware and driver make the key.
+/// A document that is there already is not stored twice. All are read before any
+/// is stored. Throws usage_error for a document that cannot be read or holds no
+/// figure, Error(kEnvironment) where the store cannot be written.
+std::vector<Stored> store_documents(const std::vector<std::string>& paths, const std::string& store);
+
+/// Measures the A/A noise of every cell with kFewestForNoise sessions in the
+/// documents at `paths` and records it in `store`/KEY/noise.json, replacing what
+/// was recorded there. Throws as store_documents(); Error(kInconclusive) where no
+/// cell has enough sessions.
+struct RecordedNoise {
+  std::vector<std::string> files;
+  NoiseTable table;
+  std::size_t too_few = 0;  ///< cells with fewer sessions
+  std::vector<std::string> warnings;
+};
+RecordedNoise record_noise(const std::vector<std::string>& paths, const std::string& store);
+
+}  // namespace gdrperf::compare

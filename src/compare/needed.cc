@@ -1,0 +1,49 @@
+#include "needed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "gdrperf/stats/rank_sum.h"
+
+namespace gdrperf::compare {
+namespace {
+
+/// Nobody waits for more.
+constexpr std::size_t kMost = 60;
+
+/// z with P(N(0,1) > z) = p.
+double upper_normal(double p) {
+  double low = -40;
+  double high = 40;
+  for (int i = 0; i < 80; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(middle / std::numbers::sqrt2) / 2 > p ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+Needed sessions_needed(std::size_t baseline, std::size_t candidates, double level) {
+  for (std::size_t more = 0; more <= kMost; ++more) {
+    for (std::size_t to_baseline = 0; to_baseline <= more; ++to_baseline) {
+      const Needed needed{to_baseline, more - to_baseline};
+      const std::size_t n1 = baseline + needed.baseline;
+      const std::size_t n2 = candidates + needed.candidates;
+      if (n1 > 0 && n2 > 0 && stats::smallest_rank_p(n1, n2) <= level) return needed;
+    }
+  }
+  return {kMost, kMost};
+}
+
+std::size_t candidates_for_overlap(std::size_t candidates, double p, double level) {
+  const double have = upper_normal(p);
+  const double want = upper_normal(level);
+  if (have <= 0.1) return kMost;
+  const double times = (want / have) * (want / have) - 1;
+  const double more = std::ceil(times * static_cast<double>(candidates));
+  return static_cast<std::size_t>(std::clamp(more, 1.0, static_cast<double>(kMost)));
+}
+
+}  // namespace gdrperf::compare

@@ -1,0 +1,235 @@
+#include "gdrperf/compare/render.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Verdict kInOrder[] = {Verdict::kRegression, Verdict::kInconclusive, Verdict::kImprovement,
+                                Verdict::kNew,        Verdict::kGone,         Verdict::kOk};
+constexpr std::size_t kMostRows = 300;
+
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::stod(fmt::format("{:.7g}", value));
+}
+
+Json percent(double share) { return number(share * 100); }
+
+Json cell_json(const CellResult& cell) {
+  Json conditions = Json::object();
+  for (const Condition& each : cell.key.conditions) conditions[each.name] = each.value;
+  Json changed = Json::array();
+  for (const Change& each : cell.changed) {
+    changed.push_back({{"condition", each.name}, {"baseline", each.before}, {"now", each.now}});
+  }
+  return {{"cell", cell.key.name},
+          {"verdict", to_string(cell.verdict)},
+          {"why", cell.why.empty() ? Json(nullptr) : Json(cell.why)},
+          {"unit", cell.key.unit()},
+          {"better", cell.key.better == Better::kHigher ? "higher" : "lower"},
+          {"baseline_median", number(cell.baseline_median)},
+          {"candidate_median", number(cell.candidate_median)},
+          {"change_percent", percent(cell.change)},
+          {"limit_percent", percent(cell.limit)},
+          {"noise_percent", cell.noise ? percent(*cell.noise) : Json(nullptr)},
+          {"p_worse", number(cell.p_worse)},
+          {"q_worse", number(cell.q_worse)},
+          {"q_better", number(cell.q_better)},
+          {"baseline_sessions", cell.baseline_sessions},
+          {"candidate_sessions", cell.candidate_sessions},
+          {"needed_baseline_sessions", cell.needed.baseline},
+          {"needed_candidate_sessions", cell.needed.candidates},
+          {"rerun_change_percent", cell.rerun_change ? percent(*cell.rerun_change) : Json(nullptr)},
+          {"changed", std::move(changed)},
+          {"conditions", std::move(conditions)}};
+}
+
+/// Names come from documents: nothing in them may end a table's cell or a line.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::string_view("|`*_<>[]\\").find(c) != std::string_view::npos) result += '\\';
+    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return result;
+}
+
+void append_row(std::string& out, const CellResult& cell) {
+  out += fmt::format("| {} | {} | {} | {} | {} | {} | {} / {} | {} |\n", escaped(cell.key.name),
+                     to_string(cell.verdict), format_value(cell.baseline_median, cell.key.better),
+                     format_value(cell.candidate_median, cell.key.better), format_change(cell.change),
+                     std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
+                     cell.baseline_sessions, cell.candidate_sessions, escaped(cell.why));
+}
+
+void append_table(std::string& out, const Comparison& comparison, bool (*wanted)(Verdict)) {
+  out +=
+      "| cell | verdict | baseline | now | change | limit | sessions | |\n"
+      "| :--- | :--- | ---: | ---: | ---: | ---: | ---: | :--- |\n";
+  std::size_t rows = 0;
+  std::size_t left_out = 0;
+  for (const Verdict verdict : kInOrder) {
+    if (!wanted(verdict)) continue;
+    for (const CellResult& cell : comparison.cells) {
+      if (cell.verdict != verdict) continue;
+      if (rows == kMostRows) {
+        ++left_out;
+        continue;
+      }
+      append_row(out, cell);
+      ++rows;
+    }
+  }
+  if (left_out > 0) out += fmt::format("\nand {} more: see the JSON.\n", left_out);
+}
+
+const char* headline(ExitCode code) {
+  switch (code) {
+    case ExitCode::kOk: return "No regression";
+    case ExitCode::kRegression: return "Regression";
+    default: return "Inconclusive";
+  }
+}
+
+std::string cells(std::size_t count) { return fmt::format("{} cell{}", count, count == 1 ? "" : "s"); }
+
+std::string sessions(std::size_t count) {
+  return fmt::format("{} more session{}", count, count == 1 ? "" : "s");
+}
+
+void add_changes(std::vector<std::string>& out, const Comparison& comparison) {
+  std::map<std::string, std::size_t> counts;
+  for (const CellResult& cell : comparison.cells) {
+    for (const Change& each : cell.changed) {
+      ++counts[fmt::format("{}: {} -> {}", each.name, each.before, each.now)];
+    }
+  }
+  for (const auto& [text, count] : counts) {
+    out.push_back(fmt::format("changed since the baseline, so {} not compared: {}",
+                              count == 1 ? "1 cell is" : fmt::format("{} cells are", count), text));
+  }
+  if (!counts.empty()) {
+    out.emplace_back(
+        "make a new baseline with 'gdrperf baseline add', or compare all the same with "
+        "--across CONDITION,...");
+  }
+}
+
+void add_needed(std::vector<std::string>& out, const Comparison& comparison) {
+  Needed most;
+  std::size_t count = 0;
+  for (const CellResult& cell : comparison.cells) {
+    if (cell.needed.baseline + cell.needed.candidates == 0) continue;
+    ++count;
+    most.baseline = std::max(most.baseline, cell.needed.baseline);
+    most.candidates = std::max(most.candidates, cell.needed.candidates);
+  }
+  if (count == 0) return;
+  std::string text = fmt::format("to decide {}, measure at least", cells(count));
+  if (most.baseline > 0) text += fmt::format(" {} for the baseline", sessions(most.baseline));
+  if (most.baseline > 0 && most.candidates > 0) text += " and";
+  if (most.candidates > 0) text += fmt::format(" {} of the candidate", sessions(most.candidates));
+  out.push_back(text + " (a session is one invocation)");
+}
+
+void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
+  std::size_t count = 0;
+  std::size_t unknown = 0;
+  const CellResult* widest = nullptr;
+  for (const CellResult& cell : comparison.cells) {
+    if (std::isnan(cell.limit)) continue;
+    unknown += !cell.noise;
+    if (cell.limit <= comparison.settings.threshold) continue;
+    ++count;
+    if (!widest || cell.limit > widest->limit) widest = &cell;
+  }
+  if (widest) {
+    out.push_back(fmt::format(
+        "noise widens the limit of {} beyond {:.3g} %: smaller changes there go unnoticed (widest: {} at {:.1f} %)",
+        cells(count), comparison.settings.threshold * 100, widest->key.name, widest->limit * 100));
+  }
+  if (unknown > 0) {
+    out.push_back(fmt::format("the noise of {} is not known: fewer than {} baseline sessions and none recorded",
+                              cells(unknown), kFewestForNoise));
+  }
+}
+
+}  // namespace
+
+std::string format_value(double value, Better better) {
+  if (std::isnan(value)) return "-";
+  return better == Better::kHigher ? fmt::format("{:.4g} Gb/s", value) : format_duration_ns(value);
+}
+
+std::string format_change(double share) {
+  return std::isnan(share) ? "-" : fmt::format("{:+.1f} %", share * 100);
+}
+
+std::string summary_line(const Comparison& comparison) {
+  std::vector<std::string> parts;
+  for (const Verdict verdict : kInOrder) {
+    const std::size_t count = comparison.count(verdict);
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, to_string(verdict)));
+  }
+  if (parts.empty()) return "no cells";
+  return fmt::format("{}: {}", cells(comparison.cells.size()), fmt::join(parts, ", "));
+}
+
+std::vector<std::string> remarks(const Comparison& comparison) {
+  std::vector<std::string> out;
+  add_changes(out, comparison);
+  add_needed(out, comparison);
+  add_widened(out, comparison);
+  out.insert(out.end(), comparison.warnings.begin(), comparison.warnings.end());
+  return out;
+}
+
+std::string to_json(const Comparison& comparison) {
+  Json counts = Json::object();
+  for (const Verdict verdict : kInOrder) counts[std::string(to_string(verdict))] = comparison.count(verdict);
+  Json list = Json::array();
+  for (const CellResult& cell : comparison.cells) list.push_back(cell_json(cell));
+  const Json document = {
+      {"schema", "gdrperf-compare/1"},
+      {"exit_code", static_cast<int>(comparison.exit_code())},
+      {"settings",
+       {{"threshold_percent", percent(comparison.settings.threshold)},
+        {"alpha", comparison.settings.alpha},
+        {"across", comparison.settings.across}}},
+      {"documents", {{"baseline", comparison.baseline_documents}, {"candidates", comparison.candidate_documents}}},
+      {"counts", std::move(counts)},
+      {"remarks", remarks(comparison)},
+      {"cells", std::move(list)}};
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_markdown(const Comparison& comparison) {
+  std::string out = fmt::format("### gdrperf compare: {}\n\n{}; {} baseline and {} new documents.\n\n",
+                                headline(comparison.exit_code()), summary_line(comparison),
+                                comparison.baseline_documents, comparison.candidate_documents);
+  const std::size_t fine = comparison.count(Verdict::kOk);
+  if (fine < comparison.cells.size()) {
+    append_table(out, comparison, [](Verdict verdict) { return verdict != Verdict::kOk; });
+    out += '\n';
+  }
+  for (const std::string& remark : remarks(comparison)) out += "- " + escaped(remark) + '\n';
+  if (fine > 0) {
+    out += fmt::format("\n<details><summary>{} ok</summary>\n\n", cells(fine));
+    append_table(out, comparison, [](Verdict verdict) { return verdict == Verdict::kOk; });
+    out += "\n</details>\n";
+  }
+  return out;
+}
+
+}  // namespace gdrperf::compare

@@ -1,0 +1,273 @@
+#include "gdrperf/compare/session.h"
+
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "digest.h"
+#include "document_scan.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/report/document.h"
+#include "gdrperf/stats/summary.h"
+
+namespace gdrperf::compare {
+namespace {
+
+constexpr const char* kUnknown = "-";
+/// Far above any sweep; what a hostile document can make us keep.
+constexpr std::size_t kMostRuns = 50'000;
+
+std::string text_of(const Fields& fields, std::string_view name) {
+  const auto found = fields.find(name);
+  if (found == fields.end() || found->second.kind == Scalar::Kind::kNull) return kUnknown;
+  return found->second.text.empty() ? kUnknown : found->second.text;
+}
+
+/// "a" when both ends say so, "a / b" when they differ.
+std::string both(const std::string& client, const std::string& server) {
+  return client == server || server == kUnknown ? client : client + " / " + server;
+}
+
+/// What of a host figures depend on.
+struct Host {
+  std::string name = kUnknown;
+  std::string kernel = kUnknown;
+  std::string cpu = kUnknown;
+};
+
+/// Gathers one document.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) { session_.path = path; }
+
+  Session read(std::string_view text) {
+    const ScanHandler handler{
+        [&](const std::string& path, const Scalar& value) { take(path, value); },
+        [&](std::string_view list, const Fields& item) { take_inventory(list, item); },
+        [&](const std::string& relation, std::size_t index, const Fields& run) {
+          if (runs_.size() == kMostRuns) {
+            throw usage_error(fmt::format("{}: more than {} runs", session_.path, kMostRuns),
+                              "give one file per invocation");
+          }
+          runs_.push_back({relation, index, run});
+        }};
+    scan_document(text, session_.path, handler);
+    if (!schema_seen_) {
+      throw usage_error(session_.path + ": no result document, it has no \"schema\"",
+                        "give the file that 'gdrperf sweep --json FILE' wrote");
+    }
+    session_.digest = digest(text);
+    for (const Run& run : runs_) add(run);
+    for (auto& [name, cell] : cells_) {
+      if (cell.values.empty()) {
+        session_.unusable.push_back(cell.key.name);
+      } else {
+        session_.cells.push_back({std::move(cell.key), stats::median(cell.values)});
+      }
+    }
+    name_machine();
+    return std::move(session_);
+  }
+
+ private:
+  struct Run {
+    std::string relation;
+    std::size_t index;
+    Fields fields;
+  };
+  struct Cell {
+    CellKey key;
+    std::vector<double> values;
+  };
+
+  void take(const std::string& path, const Scalar& value) {
+    if (path == "schema") return check_schema(value.text);
+    if (path == "started") session_.started = value.text;
+    if (path == "tool.version") session_.tool = value.text + session_.tool;
+    if (path == "tool.git") session_.tool += " (" + value.text + ")";
+    if (!path.starts_with("hosts.") || value.kind == Scalar::Kind::kNull) return;
+    Host& host = path.starts_with("hosts.server") ? server_ : client_;
+    const std::string_view field = std::string_view(path).substr(path.rfind('.') + 1);
+    if (field == "hostname") host.name = value.text;
+    if (field == "kernel") host.kernel = value.text;
+    if (field == "cpu_model") host.cpu = value.text;
+  }
+
+  void check_schema(const std::string& schema) {
+    schema_seen_ = true;
+    if (schema == report::kSchemaName) return;
+    throw usage_error(
+        fmt::format("{}: its schema is '{:.60}', this gdrperf reads '{}'", session_.path, schema,
+                    report::kSchemaName),
+        "measure again with this version, or compare with the version that wrote it");
+  }
+
+  void take_inventory(std::string_view list, const Fields& item) {
+    if (list == "gpus") gpus_[text_of(item, "name")] = text_of(item, "model");
+    if (list == "nics") nics_[text_of(item, "name")] = item;
+  }
+
+  std::string where(const Run& run, const char* field) const {
+    return fmt::format("{}: relations.{}, run {}: {}", session_.path, run.relation, run.index + 1, field);
+  }
+
+  std::string required(const Run& run, const char* field, Scalar::Kind kind) const {
+    const auto found = run.fields.find(field);
+    if (found == run.fields.end() || found->second.kind != kind || found->second.text.empty()) {
+      throw usage_error(where(run, field) + (kind == Scalar::Kind::kNumber ? " is no number" : " is no text"),
+                        "results/schema.json says what a result document holds");
+    }
+    return found->second.text;
+  }
+
+  /// nullopt where the run has no usable figure.
+  std::optional<double> figure(const Run& run, const char* field) const {
+    const auto found = run.fields.find(field);
+    if (found == run.fields.end() || found->second.kind == Scalar::Kind::kNull) return std::nullopt;
+    if (found->second.kind != Scalar::Kind::kNumber) throw usage_error(where(run, field) + " is no number");
+    const double value = found->second.number;
+    if (!std::isfinite(value) || value <= 0) return std::nullopt;
+    return value;
+  }
+
+  void add(const Run& run) {
+    CellKey key;
+    const std::string op = required(run, "op", Scalar::Kind::kString);
+    const bool bandwidth = op.ends_with("_bw");
+    if (!bandwidth && !op.ends_with("_lat")) {
+      throw usage_error(where(run, "op") + fmt::format(" '{:.60}' is no test", op));
+    }
+    key.better = bandwidth ? Better::kHigher : Better::kLower;
+    key.name = cell_name(run, op);
+    key.conditions = conditions(run);
+    std::string id = key.name;
+    for (const Condition& each : key.conditions) id += "\n" + each.value;
+    Cell& cell = cells_[id];
+    cell.key = std::move(key);
+    if (const auto value = figure(run, bandwidth ? "bw.median_gbps" : "latency.p50_ns")) {
+      cell.values.push_back(*value);
+    }
+  }
+
+  std::string cell_name(const Run& run, const std::string& op) const {
+    const Fields& fields = run.fields;
+    const auto end = [&](const char* side) {
+      std::string device = text_of(fields, fmt::format("{}.device", side));
+      const std::string port = text_of(fields, fmt::format("{}.port", side));
+      if (port != "1" && port != kUnknown) device += "." + port;
+      return fmt::format("{}:{}", text_of(fields, fmt::format("{}.buffer", side)), device);
+    };
+    const std::string client = end("client");
+    const std::string server = end("server");
+    std::string name = fmt::format("{}/{}/{}/{}", op, run.relation,
+                                   client == server ? client : client + ">" + server,
+                                   required(run, "size_bytes", Scalar::Kind::kNumber));
+    if (text_of(fields, "direction") == "bidirectional") name += "/bidirectional";
+    if (const std::string qps = text_of(fields, "qps"); qps != "1") name += "/qps:" + qps;
+    if (text_of(fields, "wait") == "event") name += "/event";
+    return name;
+  }
+
+  /// Of the NIC at one end: the run says it, or the list of NICs does.
+  std::string nic_fact(const Run& run, const char* side, const char* fact) const {
+    const std::string own = text_of(run.fields, fmt::format("{}.{}", side, fact));
+    if (own != kUnknown || std::string_view(side) == "server") return own;
+    const auto nic = nics_.find(text_of(run.fields, fmt::format("{}.device", side)));
+    return nic == nics_.end() ? own : text_of(nic->second, fact);
+  }
+
+  /// "cuda:0" is GPU0 of the list.
+  std::string gpu_model(const Run& run, const char* side) const {
+    const std::string buffer = text_of(run.fields, fmt::format("{}.buffer", side));
+    const std::size_t digits = buffer.find_last_not_of("0123456789") + 1;
+    if (buffer.starts_with("host") || digits == 0 || digits >= buffer.size()) return kUnknown;
+    const auto gpu = gpus_.find("GPU" + buffer.substr(digits));
+    return gpu == gpus_.end() ? kUnknown : gpu->second;
+  }
+
+  std::vector<Condition> conditions(const Run& run) {
+    const auto nic = [&](const char* fact) {
+      return both(nic_fact(run, "client", fact), nic_fact(run, "server", fact));
+    };
+    std::vector<Condition> list = {
+        {"host", both(client_.name, server_.name)},
+        {"cpu", both(client_.cpu, server_.cpu)},
+        {"kernel", both(client_.kernel, server_.kernel)},
+        {"gpu", both(gpu_model(run, "client"), gpu_model(run, "server"))},
+        {"kind", text_of(run.fields, "device_kind")},
+        {"firmware", nic("firmware")},
+        {"driver", nic("driver")},
+        {"gid_type", text_of(run.fields, "client.gid_type")}};
+    std::string nics = text_of(run.fields, "client.device") + "_" + list[4].value;
+    if (list[5].value != kUnknown) nics += "_" + list[5].value;
+    machine_.insert(std::move(nics));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i != 4 && i != 7) machine_key_.insert(list[i].name + "=" + list[i].value);
+    }
+    for (const char* name : {"connection", "tx_depth", "rx_depth", "cq_mod", "post_list", "inline_bytes",
+                             "footprint_bytes", "mtu_bytes", "service_level", "traffic_class"}) {
+      list.push_back({name, text_of(run.fields, name)});
+    }
+    return list;
+  }
+
+  /// Readable, then unique: HOST_NICS-DIGEST.
+  void name_machine() {
+    std::string readable = both(client_.name, server_.name);
+    std::string exact;
+    for (const std::string& nic : machine_) readable += "_" + nic, exact += nic + "\n";
+    for (const std::string& part : machine_key_) exact += part + "\n";
+    std::string safe;
+    for (const char c : readable.substr(0, 80)) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_';
+      if (plain) {
+        safe += c;
+      } else if (!safe.empty() && safe.back() != '-') {
+        safe += '-';
+      }
+    }
+    if (safe.starts_with(".")) safe.insert(0, "_");
+    session_.machine = fmt::format("{}-{:08x}", safe, static_cast<std::uint32_t>(digest(exact)));
+  }
+
+  Session session_;
+  bool schema_seen_ = false;
+  Host client_;
+  Host server_;
+  std::map<std::string, std::string> gpus_;
+  std::map<std::string, Fields> nics_;
+  std::vector<Run> runs_;  ///< hosts and topology may come behind them
+  std::map<std::string, Cell> cells_;
+  std::set<std::string> machine_;
+  std::set<std::string> machine_key_;
+};
+
+}  // namespace
+
+Session parse_session(std::string_view text, const std::string& path) { return Reader(path).read(text); }
+
+Session read_session(const std::string& path, std::size_t largest) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw usage_error(path + ": a folder, where a result document was expected");
+  }
+  const auto too_large = [&](std::uintmax_t bytes) {
+    return usage_error(fmt::format("{}: {} MB; result documents above {} MB are not read", path,
+                                   bytes / 1'000'000, largest / 1'000'000),
+                       "a document of one sweep has a few MB: give one file per invocation");
+  };
+  if (std::filesystem::is_regular_file(path, error)) {
+    const auto bytes = std::filesystem::file_size(path, error);
+    if (!error && bytes > largest) throw too_large(bytes);
+  }
+  return parse_session(read_file(path, largest), path);
+}
+
+}  // namespace gdrperf::compare
