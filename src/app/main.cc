@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cmd_baseline.h"
+#include "cmd_compare.h"
 #include "cmd_devices.h"
 #include "cmd_doctor.h"
 #include "cmd_topo.h"
@@ -89,6 +91,8 @@ int run(int argc, char** argv) {
   DevicesOptions devices;
   TopoOptions topo;
   DoctorOptions doctor;
+  BaselineOptions baseline;
+  CompareOptions compare;
   CLI::App* devices_command = add_devices_command(app, devices);
   add_softnic_flag(*devices_command);
   devices_command->final_callback(
@@ -99,6 +103,10 @@ int run(int argc, char** argv) {
   add_softnic_flag(*doctor_command);
   doctor_command->final_callback(
       [&] { action = [&doctor](const Argv&) { return run_doctor(doctor, std::cout); }; });
+  add_baseline_command(app, baseline)->final_callback(
+      [&] { action = [&baseline](const Argv&) { return run_baseline(baseline, std::cout); }; });
+  add_compare_command(app, compare)->final_callback(
+      [&] { action = [&compare](const Argv&) { return run_compare(compare, std::cout, std::cerr); }; });
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
   }

@@ -1,0 +1,196 @@
+#include "cmd_compare.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/app/options.h"
+#include "gdrperf/app/output.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/compare/noise.h"
+#include "gdrperf/compare/render.h"
+#include "gdrperf/compare/session.h"
+#include "rerun.h"
+#include "table.h"
+#include "terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+using compare::CellResult;
+using compare::Comparison;
+using compare::Side;
+using compare::Verdict;
+
+constexpr const char* kFooter = R"(
+A cell is one test at one size on one path. It is a regression when sessions rank
+lower than the baseline's (one-sided Mann-Whitney, Benjamini-Hochberg over the cells)
+and the Hodges-Lehmann shift is beyond the threshold and the noise of the cell; with
+--rerun also when run again. One document is one session: give several on each side.
+
+Exit code: 0 no regression, 1 regression, 4 inconclusive, 2 unreadable documents.
+
+Examples:
+  gdrperf compare results/baselines new1.json new2.json new3.json
+  gdrperf compare results/baselines new/ --markdown - >> "$GITHUB_STEP_SUMMARY"
+  gdrperf compare results/baselines new/ --rerun 'gdrperf sweep node2 --json {}')";
+
+constexpr const char* kAcross[] = {"host",     "cpu",       "kernel",       "gpu",       "kind",
+                                   "firmware", "driver",    "gid_type",     "connection", "tx_depth",
+                                   "rx_depth", "cq_mod",    "post_list",    "inline_bytes",
+                                   "footprint_bytes", "mtu_bytes", "service_level", "traffic_class"};
+
+std::set<std::string> parse_across(const std::string& text) {
+  std::set<std::string> names;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string name = text.substr(at, end - at);
+    if (std::find(std::begin(kAcross), std::end(kAcross), name) == std::end(kAcross)) {
+      throw usage_error(fmt::format("--across '{}': no such condition; there are {}", name,
+                                    fmt::join(kAcross, ", ")));
+    }
+    names.insert(name);
+    at = end + 1;
+  }
+  return names;
+}
+
+double parse_alpha(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0 && value <= 0.5)) {
+    throw usage_error(fmt::format("--alpha '{}': not a number above 0 and up to 0.5", text));
+  }
+  return value;
+}
+
+Side read_side(const std::vector<std::string>& paths, const CompareOptions& options, const Side* baseline,
+               std::vector<std::string>& warnings) {
+  Side side(options.settings.across);
+  for (const std::string& path : compare::documents_at(paths)) {
+    const compare::Session session = compare::read_session(path);
+    if (session.cells.empty()) warnings.push_back(path + ": holds no figure");
+    if (baseline && baseline->has(session.digest)) {
+      warnings.push_back(path + ": is part of the baseline as well");
+    }
+    if (!side.add(session)) warnings.push_back(path + ": the same document twice, counted once");
+  }
+  return side;
+}
+
+std::vector<std::string> row(const CellResult& cell) {
+  const auto better = cell.key.better;
+  return {cell.key.name,
+          std::string(to_string(cell.verdict)),
+          compare::format_value(cell.baseline_median, better),
+          compare::format_value(cell.candidate_median, better),
+          compare::format_change(cell.change),
+          std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
+          std::isnan(cell.change) ? "-" : fmt::format("{:.1g}", cell.q_worse),
+          fmt::format("{} / {}", cell.baseline_sessions, cell.candidate_sessions)};
+}
+
+void print(const Comparison& comparison, bool all, std::ostream& out) {
+  Table table({"cell", "verdict", "baseline", "now", "change", "limit", "p", "sessions"});
+  bool any = false;
+  for (const CellResult& cell : comparison.cells) {
+    if (!all && cell.verdict == Verdict::kOk && cell.why.empty()) continue;
+    any = true;
+    table.add(row(cell));
+    if (!cell.why.empty()) table.add_line("    " + cell.why);
+  }
+  if (any) {
+    table.print(out);
+    out << '\n';
+  }
+  for (const std::string& remark : compare::remarks(comparison)) out << "note: " << remark << '\n';
+  out << compare::summary_line(comparison) << '\n';
+}
+
+void rerun(const CompareOptions& options, const Side& baseline, Comparison& comparison) {
+  if (options.rerun.empty() || comparison.count(Verdict::kRegression) == 0) return;
+  Side again(options.settings.across);
+  try {
+    run_again(options.rerun, options.reruns, again);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kInconclusive) throw;
+    say_error(error.in("--rerun"));
+    compare::confirm_failed(comparison, error.what());
+    return;
+  }
+  compare::confirm(comparison, baseline, again);
+}
+
+void check(const CompareOptions& options) {
+  if (options.json == "-" && options.markdown == "-") {
+    throw usage_error("--json - and --markdown - exclude each other", "give one of them a file");
+  }
+  if (!options.rerun.empty() && options.rerun.find("{}") == std::string::npos) {
+    throw usage_error("--rerun: the command has no {} where the name of the file it writes goes",
+                      "like --rerun 'gdrperf sweep node2 --json {}'");
+  }
+}
+
+}  // namespace
+
+CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
+  CLI::App* command = app.add_subcommand("compare", "Say what got slower since a baseline");
+  command->add_option("BASELINE", options.baseline, "A baseline's folder, or one document")->required();
+  command->add_option("NEW", options.recent, "Documents to compare with it, or folders of them")->required();
+  command
+      ->add_option_function<std::string>(
+          "--threshold",
+          [&options](const std::string& text) { options.settings.threshold = parse_percent(text, "--threshold"); },
+          "smallest change that matters (default: 2%)")
+      ->type_name("PERCENT");
+  command
+      ->add_option_function<std::string>(
+          "--alpha", [&options](const std::string& text) { options.settings.alpha = parse_alpha(text); },
+          "share of wrong ones among significant changes (default: 0.01)")
+      ->type_name("P");
+  command
+      ->add_option_function<std::string>(
+          "--across", [&options](const std::string& text) { options.settings.across = parse_across(text); },
+          "conditions that may differ from the baseline's, like host,kernel (default: none)")
+      ->type_name("NAMES");
+  command
+      ->add_option("--rerun", options.rerun,
+                   "where there is a regression, run CMD again and call it one only if it comes back; {} in "
+                   "CMD is the file it writes")
+      ->type_name("CMD");
+  command
+      ->add_option_function<std::string>(
+          "--reruns",
+          [&options](const std::string& text) {
+            options.reruns = static_cast<int>(parse_integer(text, "--reruns", 1, 100));
+          },
+          "how often CMD is run (default: 3)")
+      ->type_name("N");
+  command->add_flag("-a,--all", options.all, "Show cells that are ok, too");
+  command->add_option("--json", options.json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
+  command->add_option("--markdown", options.markdown, "write a summary page to FILE (- for standard output)")
+      ->type_name("FILE");
+  command->footer(kFooter);
+  return command;
+}
+
+int run_compare(const CompareOptions& options, std::ostream& out, std::ostream& err) {
+  check(options);
+  std::vector<std::string> warnings;
+  const Side baseline = read_side({options.baseline}, options, nullptr, warnings);
+  const Side candidates = read_side(options.recent, options, &baseline, warnings);
+  const compare::NoiseTable noise = compare::read_noise_at(options.baseline);
+  Comparison comparison = compare::judge(baseline, candidates, noise, options.settings);
+  comparison.warnings.insert(comparison.warnings.begin(), warnings.begin(), warnings.end());
+  rerun(options, baseline, comparison);
+  print(comparison, options.all, options.json == "-" || options.markdown == "-" ? err : out);
+  if (!options.json.empty()) write_output(options.json, compare::to_json(comparison));
+  if (!options.markdown.empty()) write_output(options.markdown, compare::to_markdown(comparison));
+  return static_cast<int>(comparison.exit_code());
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,99 @@
+#include "rerun.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/compare/session.h"
+#include "terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of our own that goes when we do.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    path_ = (fs::temp_directory_path() / "gdrperf-rerun.XXXXXX").string();
+    if (!::mkdtemp(path_.data())) throw call_error("mkdtemp", errno, path_, "set TMPDIR to a writable folder");
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string with_file(std::string command, const std::string& file) {
+  const std::string name = quoted(file);
+  for (std::size_t at = 0; (at = command.find("{}", at)) != std::string::npos; at += name.size()) {
+    command.replace(at, 2, name);
+  }
+  return command;
+}
+
+Error failed(const std::string& what) {
+  return Error(ExitCode::kInconclusive, what, "run the command of --rerun by hand to see why");
+}
+
+void run_shell(const std::string& command) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  // Our standard output is ours.
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  std::string shell = "sh", flag = "-c", text = command;
+  char* argv[] = {shell.data(), flag.data(), text.data(), nullptr};
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, "/bin/sh", &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw call_error("posix_spawn", error, "/bin/sh");
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw call_error("waitpid", errno);
+  }
+  if (WIFSIGNALED(status)) throw failed(fmt::format("the command was killed by signal {}", WTERMSIG(status)));
+  if (WEXITSTATUS(status) != 0) {
+    throw failed(fmt::format("the command ended with exit code {}", WEXITSTATUS(status)));
+  }
+}
+
+}  // namespace
+
+void run_again(const std::string& command, int times, compare::Side& side) {
+  const ScratchFolder folder;
+  for (int i = 1; i <= times; ++i) {
+    say(fmt::format("rerun {} of {}", i, times));
+    const std::string file = fmt::format("{}/{}.json", folder.path(), i);
+    run_shell(with_file(command, file));
+    std::error_code error;
+    if (!fs::exists(file, error)) throw failed("the command wrote no document in place of {}");
+    try {
+      side.add(compare::read_session(file));
+    } catch (const Error& problem) {
+      throw failed(problem.what());
+    }
+  }
+}
+
+}  // namespace gdrperf::app
