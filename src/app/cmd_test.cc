@@ -61,6 +61,21 @@ std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
                                                     : kDefaultLatencyBytes};
 }
 
+// What was measured before a failure is kept, also where it goes to a pipe.
+report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output) {
+  try {
+    return client.run(spec);
+  } catch (const Error& error) {
+    if (total == 1) throw;
+    const Error named = error.in(format_size(spec.size_bytes));
+    if (output.runs() > 0) {
+      output.add_warning(named.what());
+      output.finish();
+    }
+    throw named;
+  }
+}
+
 int measure(const TestOptions& options, const Argv& argv) {
   std::vector<TestSpec> specs;
   for (const std::uint64_t size : sizes_of(options)) {
@@ -72,14 +87,7 @@ int measure(const TestOptions& options, const Argv& argv) {
       options.local ? make_local_client() : make_remote_client(options.host, options.port, say);
   client->open();
   if (client->server_environment()) output.set_server(*client->server_environment());
-  for (const TestSpec& spec : specs) {
-    try {
-      output.add(client->run(spec));
-    } catch (const Error& error) {
-      if (specs.size() == 1) throw;
-      throw error.in(format_size(spec.size_bytes));
-    }
-  }
+  for (const TestSpec& spec : specs) output.add(run_one(*client, spec, specs.size(), output));
   client->close();
   output.finish();
   return static_cast<int>(ExitCode::kOk);

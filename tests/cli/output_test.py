@@ -5,11 +5,14 @@ import csv
 import io
 import json
 import os
+import signal
 import stat
 import subprocess
+import time
 import unittest
 
-from support import BINARY, PROMISE_S, CliTest, Server, environment, main, run, softnic_works
+from support import (BINARY, PATIENCE_S, PROMISE_S, Background, CliTest, Server, environment, main,
+                     run, softnic_works)
 
 LOCAL = ["--local", "--softnic", "-n", "50"]
 
@@ -98,6 +101,23 @@ class Documents(CliTest):
         self.expect_ok(run("write_lat", *LOCAL, "--json", f"{folder}/latest.json"))
         self.assertTrue(os.path.islink(f"{folder}/latest.json"))
         self.document(f"{folder}/real/r.json")
+
+    def test_what_was_measured_before_a_failure_is_kept(self):
+        rows = self.scratch() + "/r.csv"
+        with Server() as server:
+            with Background("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-s", "64,128",
+                            "-D", "1s", "--json", "-", "--csv", rows) as client:
+                deadline = time.monotonic() + PATIENCE_S
+                while not os.path.exists(rows) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                # The first size is through, the second takes another second.
+                server.signal(signal.SIGKILL)
+                self.assertEqual(client.wait(PROMISE_S), 5, client.err)
+        self.assertIn("error: 128 B: server ", client.err)
+        document = json.loads(client.out)
+        self.check_document(document)
+        self.assertEqual([one["size_bytes"] for one in self.runs_of(document)], [64])
+        self.assertIn("128 B: ", document["warnings"][0])
 
     def test_the_topology_of_a_capture(self):
         folder = self.scratch()

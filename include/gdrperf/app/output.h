@@ -33,6 +33,7 @@ class Output {
   void add(const report::RunRecord& record);
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }
+  std::size_t runs() const { return document_.runs(); }
   /// After the last run; writes the document also when there was none.
   void finish();
 
