@@ -1,6 +1,7 @@
 #include "gdrperf/app/client.h"
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,6 +78,10 @@ class LocalClient : public Client {
 report::RunRecord Client::run(const TestSpec& spec) {
   try {
     return engine::run_client(channel_.value(), spec);
+  } catch (const std::bad_alloc&) {
+    close();
+    throw Error(ExitCode::kEnvironment, "out of memory",
+                "use a smaller size, depth or number of QPs");
   } catch (...) {
     close();
     throw;

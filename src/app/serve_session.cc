@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -37,7 +38,8 @@ void say_stopped(proto::Channel& channel) {
 std::string failure_text(const std::string& peer, const TestSpec& spec, std::string_view what) {
   const std::string prefix = peer + ": ";
   if (what.starts_with(prefix)) what.remove_prefix(prefix.size());
-  return fmt::format("{}{} {}: {}", prefix, to_string(spec.test), format_size(spec.size_bytes), what);
+  return fmt::format("{}{} {}: {}", prefix, to_string(spec.test), format_size(spec.size_bytes),
+                     what);
 }
 
 // Refuses what no engine could run, then hands over.
@@ -48,7 +50,14 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;
   }
-  engine::serve_run(channel, request, stop.flag());
+  try {
+    engine::serve_run(channel, request, stop.flag());
+  } catch (const std::bad_alloc&) {
+    const Error error(ExitCode::kEnvironment, "out of memory",
+                      "use a smaller size, depth or number of QPs");
+    channel.send(proto::Failure{static_cast<int>(error.code()), error.what(), error.hint()});
+    throw error;
+  }
 }
 
 }  // namespace
