@@ -23,11 +23,12 @@ constexpr char kFewSamples = '~';
 constexpr char kFewBatches = '?';
 constexpr char kUnstable = '!';
 
-/// Four significant digits; "-" for what is not a number.
+/// Four significant digits, the tiniest as 6.579e-06; "-" for what is not a number.
 std::string four_digits(double value) {
   if (!std::isfinite(value)) return "-";
   if (value == 0) return "0";
   const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (magnitude < -5) return fmt::format("{:.3e}", value);
   return fmt::format("{:.{}f}", value, std::clamp(3 - magnitude, 0, 9));
 }
 
