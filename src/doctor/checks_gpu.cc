@@ -61,12 +61,12 @@ DmaBuf dma_buf(const Survey& survey) {
   } else if (!kernel_has_dma_buf(release)) {
     result.found =
         fmt::format("Linux {} registers no dma-buf with RDMA devices (5.12 does)", release);
-    result.fix = "install a kernel from 5.12 on, or use nvidia_peermem";
+    result.fix = "sudo modprobe nvidia_peermem  # or install a kernel from 5.12 on";
   } else if (!driver.open) {
     result.found = fmt::format(
         "driver {} is not the open kernel module, which alone exports dma-buf", driver.version);
-    result.fix = install_command(survey.machine, "nvidia-open (Turing GPUs and later)",
-                                 "nvidia-open (Turing GPUs and later)");
+    result.fix = install_command(survey.machine, "nvidia-open", "nvidia-open") +
+                 "  # from NVIDIA's repository; Turing GPUs and later";
   } else {
     result.possible = true;
     result.found = fmt::format("Linux {}, open kernel module {}", release, driver.version);
@@ -88,7 +88,7 @@ void ask_nvidia_smi(const Survey& survey, const NvidiaDriver& driver, const Chec
   } else {
     const bool mismatch = smi.output.find("version mismatch") != std::string::npos;
     check.fail("", fmt::format("{}; nvidia-smi: {}", found, first_line(smi.output)),
-               mismatch ? "sudo reboot (the libraries were updated under the running driver)"
+               mismatch ? "sudo reboot  # the libraries were updated under the running driver"
                         : "sudo dmesg | grep -i -e nvrm -e xid");
   }
 }
@@ -109,7 +109,7 @@ void check_nvidia_driver(const Survey& survey, Findings& findings) {
   } else if (std::any_of(gpus.begin(), gpus.end(),
                          [](const auto* gpu) { return gpu->driver == "nvidia"; })) {
     check.fail("", "bound, but /proc/driver/nvidia/version cannot be read",
-               survey.container ? "start the container with --gpus all" : "sudo nvidia-modprobe");
+               survey.container ? "docker run --gpus all ..." : "sudo nvidia-modprobe");
   }
   for (const PciFunction* gpu : gpus) {
     if (gpu->driver == "nvidia") continue;
@@ -121,7 +121,8 @@ void check_nvidia_driver(const Survey& survey, Findings& findings) {
     } else {
       check.fail(gpu->address,
                  fmt::format("its driver is {}, which does no GPUDirect RDMA", gpu->driver),
-                 "install NVIDIA's driver and reboot");
+                 install_command(survey.machine, "nvidia-open", "nvidia-open") +
+                     "  # from NVIDIA's repository, then reboot");
     }
   }
 }
@@ -154,7 +155,9 @@ void judge_peer_memory(const PeerMemory& found, Findings& findings) {
                fmt::format("{} is loaded but registered with neither ib_core nor ib_uverbs: it was "
                            "built without this RDMA stack",
                            found.module),
-               "use dma-buf, or install the NVIDIA driver again after DOCA-OFED and load it anew");
+               "sudo modprobe -r nvidia_peermem && sudo modprobe nvidia_peermem  # after "
+               "installing DOCA-OFED "
+               "and then the NVIDIA driver again; or use dma-buf");
   } else {
     check.fail("", "neither nvidia_peermem nor nv_peer_mem is loaded",
                "sudo modprobe nvidia_peermem");
@@ -164,7 +167,7 @@ void judge_peer_memory(const PeerMemory& found, Findings& findings) {
 void judge_peer_memory_trouble(PeerMemoryTrouble trouble, Findings& findings) {
   const Check check(findings, "peermem", kPeerMemoryWhy);
   if (trouble == PeerMemoryTrouble::kUnsigned) {
-    check.warn("", meaning_of(trouble), "lsmod | grep peermem (was it loaded in the end?)");
+    check.warn("", meaning_of(trouble), "lsmod | grep peermem  # was it loaded in the end?");
   } else {
     check.fail("", meaning_of(trouble), cure_of(trouble));
   }

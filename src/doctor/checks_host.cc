@@ -24,15 +24,16 @@ constexpr const char* kMemlockWhy =
     "memory registered with a NIC is locked and counts against this limit; past it ibv_reg_mr and "
     "ibv_create_cq fail";
 constexpr const char* kRaiseLimit =
-    "printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/99-rdma.conf, then log in "
+    "printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/99-rdma.conf  # then log "
+    "in "
     "again";
-constexpr const char* kRaiseInContainer = "start the container with --ulimit memlock=-1";
+constexpr const char* kRaiseInContainer =
+    "docker run --ulimit memlock=-1 ...  # or as your container runtime has it";
 
 /// CAP_IPC_LOCK in the first user namespace: the RDMA core then asks for no limit.
 bool may_lock_all(const Machine& machine) {
   constexpr int kCapIpcLock = 14;
-  const auto map = words_of(machine.read("/proc/self/uid_map").text);
-  if (map != std::vector<std::string_view>{"0", "0", "4294967295"}) return false;
+  if (one_line(machine.read("/proc/self/uid_map").text) != "0 0 4294967295") return false;
   const std::string status = machine.read("/proc/self/status").text;
   for (const std::string_view line : lines_of(status)) {
     const auto bits = value_after(line, "CapEff:");
@@ -87,12 +88,12 @@ void judge_memlock_message(std::optional<std::uint64_t> limit_bytes, Findings& f
     check.fail("",
                "memory could not be registered: a low memlock limit says so in these words, and "
                "with GPU memory a missing nvidia_peermem or dma-buf",
-               "ulimit -l, then: " + std::string(kRaiseLimit));
+               kRaiseLimit);
   } else {
     check.fail("",
                fmt::format("memory could not be registered under a limit of {}",
                            format_size(*limit_bytes)),
-               fmt::format("{} ({})", kRaiseLimit, kRaiseInContainer));
+               fmt::format("{}; in a container: {}", kRaiseLimit, kRaiseInContainer));
   }
 }
 
@@ -129,7 +130,8 @@ void check_iommu(const Survey& survey, Findings& findings) {
     } else {
       check.warn(
           subject, fmt::format("translates addresses (mode {}){}", mode, found),
-          "add iommu=pt to GRUB_CMDLINE_LINUX in /etc/default/grub, sudo update-grub, reboot");
+          R"(sudo sed -i 's/^GRUB_CMDLINE_LINUX="/&iommu=pt /' /etc/default/grub && sudo update-grub)"
+          "  # then reboot");
     }
   }
 }

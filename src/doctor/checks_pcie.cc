@@ -85,9 +85,10 @@ std::string describe(const LinkFacts& facts) {
 
 std::string cure(const LinkFacts& facts) {
   return slot_is_smaller(facts)
-             ? fmt::format("move the card to a slot of {}", to_string(facts.max))
-             : fmt::format("reseat the card (or its riser), then: sudo lspci -vvv -s {} | grep Lnk",
-                           facts.subject);
+             ? fmt::format("# move the card to a slot of {}", to_string(facts.max))
+             : fmt::format(
+                   "sudo lspci -vvv -s {} | grep Lnk  # after reseating the card, or its riser",
+                   facts.subject);
 }
 
 /// Bridges that traffic between a GPU and a NIC passes: those below the
@@ -152,11 +153,10 @@ void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) 
       redirecting.push_back(function.address);
   }
   if (!redirecting.empty()) {
-    check.warn(
-        "", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
-        fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done (until reboot; "
-                    "not where virtual machines share this host)",
-                    fmt::join(redirecting, " ")));
+    check.warn("", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
+               fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done  # until "
+                           "reboot; not where virtual machines share this host",
+                           fmt::join(redirecting, " ")));
   } else if (unnamed) {
     check.warn("", "redirect is on at a bridge that this text does not name",
                "sudo lspci -vvv | gdrperf doctor --read -");

@@ -30,15 +30,15 @@ std::string describe(const Port& port) {
 std::string cure_of_down(const Port& port) {
   if (port.link_layer == "InfiniBand") {
     return port.state == "INIT" || port.state == "ARMED"
-               ? "start a subnet manager in the fabric (sudo systemctl start opensm)"
-               : "plug in the cable, and see that the other end is up";
+               ? "sudo systemctl start opensm  # on one machine of the fabric: it has no subnet "
+                 "manager"
+               : "ibstat  # after plugging in the cable; the other end must be up, too";
   }
   const bool up_without_signal =
       port.netdev_up.value_or(false) && !port.netdev_carrier.value_or(true);
   if (up_without_signal || (port.netdev_up.value_or(false) && port.phys_state == "Polling")) {
     return fmt::format(
-        "plug in the cable, and see that the other end is up (sudo ethtool {} tells "
-        "more)",
+        "sudo ethtool {}  # tells more; plug in the cable, and see that the other end is up",
         netdev_or(port, "NETDEV"));
   }
   return fmt::format("sudo ip link set {} up", netdev_or(port, "NETDEV"));
@@ -128,8 +128,8 @@ void check_mtu(std::span<const Port> ports, Findings& findings) {
                  fmt::format("sudo ip link set {0} down && sudo ip link set {0} up", port.netdev));
     } else {
       check.warn(port.subject(), found,
-                 fmt::format("sudo ip link set {} mtu 9000 (4200 will do; at both ends, and on the "
-                             "switch)",
+                 fmt::format("sudo ip link set {} mtu 9000  # 4200 will do; at both ends, and on "
+                             "the switch",
                              netdev_or(port, "NETDEV")));
     }
   }

@@ -38,10 +38,10 @@ constexpr std::array kProviders = {
 };
 
 constexpr const char* kNoNic =
-    "add --softnic to the command (software device); or the kernel's: sudo modprobe rdma_rxe && "
-    "sudo rdma link add rxe0 type rxe netdev NETDEV";
+    "gdrperf sweep --local --softnic  # the software device; or the kernel's: sudo modprobe "
+    "rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV";
 constexpr const char* kContainer =
-    "start the container with --device=/dev/infiniband --ulimit memlock=-1 --network=host";
+    "docker run --device=/dev/infiniband --ulimit memlock=-1 --network=host ...";
 
 std::string describe(const RdmaDevice& device) {
   std::vector<std::string> about;
@@ -149,7 +149,7 @@ void check_softnic(const Survey& survey, const Settings& settings, Findings& fin
     check.ok("", "in use");
   } else if (settings.softnic_library.empty()) {
     check.warn("", "its library is not beside this program",
-               "ninja -C BUILD (or install all of it)");
+               "ninja -C BUILD  # all of it, not the program alone");
   } else {
     check.ok("", "at hand: add --softnic to a command");
   }

@@ -114,10 +114,11 @@ const char* cure_of(PeerMemoryTrouble trouble) {
       return "";
     case PeerMemoryTrouble::kNoPeerMemoryApi:
     case PeerMemoryTrouble::kInvalidArgument:
-      return "use dma-buf (open kernel module, Linux 5.12), or install DOCA-OFED and then the "
-             "NVIDIA driver again";
+      return "sudo apt-get install doca-ofed  # and then the NVIDIA driver again; or use dma-buf: "
+             "Linux "
+             "5.12 and NVIDIA's open kernel module";
     case PeerMemoryTrouble::kKeyRejected:
-      return "sudo mokutil --import MOK.der (the key the module was signed with), then reboot and "
+      return "sudo mokutil --import MOK.der  # the key the module was signed with; then reboot and "
              "enrol it";
   }
   return "";
