@@ -59,6 +59,10 @@ void print_json(const std::vector<Finding>& findings, std::ostream& out) {
       << '\n';
 }
 
+std::string counted(const std::vector<Finding>& findings, Verdict verdict, const char* what) {
+  return fmt::format("{} {}", count_of(findings, verdict), what);
+}
+
 void print_table(const std::vector<Finding>& findings, std::ostream& out) {
   Table table({"VERDICT", "CHECK", "WHERE", "FOUND"});
   for (const Finding& finding : findings) {
@@ -70,9 +74,11 @@ void print_table(const std::vector<Finding>& findings, std::ostream& out) {
     if (!finding.fix.empty()) table.add_line("         fix: " + finding.fix);
   }
   table.print(out);
-  out << fmt::format("\n{} ok, {} warnings, {} failed, {} skipped\n",
-                     count_of(findings, Verdict::kOk), count_of(findings, Verdict::kWarn),
-                     count_of(findings, Verdict::kFail), count_of(findings, Verdict::kSkip));
+  const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
+  out << fmt::format("\n{}, {}, {}, {}\n", counted(findings, Verdict::kOk, "ok"),
+                     counted(findings, Verdict::kWarn, warnings),
+                     counted(findings, Verdict::kFail, "failed"),
+                     counted(findings, Verdict::kSkip, "skipped"));
 }
 
 }  // namespace

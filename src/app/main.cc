@@ -31,7 +31,7 @@ Start on the server:   gdrperf serve
 then on the client:    gdrperf write_bw HOST -a
 or without a NIC:      gdrperf sweep --local --softnic
 
-Exit codes: 0 ok, 1 regression, 2 usage, 3 this machine cannot (device, memory,
+Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (device, memory,
 port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
 
 std::vector<std::string> known_words(const CLI::App& command) {

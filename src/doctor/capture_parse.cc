@@ -14,8 +14,6 @@ std::string first_word(std::string_view text) {
   return words.empty() ? std::string() : std::string(words.front());
 }
 
-int number_in(std::string_view text) { return static_cast<int>(leading_number(text)); }
-
 Port& port_of(std::vector<Port>& ports, std::string_view device, int number) {
   const auto it = std::find_if(ports.begin(), ports.end(), [&](const Port& port) {
     return port.device == device && port.number == number;
@@ -51,7 +49,7 @@ std::vector<Port> parse_ibv_devinfo(std::string_view text) {
     } else if (const auto number = value_after(line, "port:"); number && !device.empty()) {
       ports.emplace_back();
       ports.back().device = device;
-      ports.back().number = number_in(*number);
+      ports.back().number = leading_int(*number);
     }
     if (ports.empty() || ports.back().device != device) continue;
     Port& port = ports.back();
@@ -60,8 +58,8 @@ std::vector<Port> parse_ibv_devinfo(std::string_view text) {
       const std::string word = first_word(*value);
       port.state = word.starts_with("PORT_") ? word.substr(5) : word;
     }
-    if (const auto value = value_after(line, "max_mtu:")) port.max_mtu = number_in(*value);
-    if (const auto value = value_after(line, "active_mtu:")) port.active_mtu = number_in(*value);
+    if (const auto value = value_after(line, "max_mtu:")) port.max_mtu = leading_int(*value);
+    if (const auto value = value_after(line, "active_mtu:")) port.active_mtu = leading_int(*value);
     if (const auto value = value_after(line, "link_layer:")) port.link_layer = first_word(*value);
   }
   return ports;
@@ -76,7 +74,7 @@ std::vector<Port> parse_ibdev2netdev(std::string_view text) {
     if (arrow - words.begin() < 3 || words.end() - arrow < 3 || *(arrow - 2) != "port") continue;
     Port port;
     port.device = *(arrow - 3);
-    port.number = number_in(*(arrow - 1));
+    port.number = leading_int(*(arrow - 1));
     port.netdev = *(arrow + 1);
     port.state = *(arrow + 2) == "(Up)" ? "ACTIVE" : "DOWN";
     ports.push_back(std::move(port));

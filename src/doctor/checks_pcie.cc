@@ -34,10 +34,8 @@ Check acs_check(Findings& findings) {
 
 Link link_of(const Machine& machine, std::string_view address, std::string_view which) {
   const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", address);
-  const double width =
-      leading_number(line_of(machine, fmt::format("{}{}_link_width", folder, which)));
   Link link{leading_number(line_of(machine, fmt::format("{}{}_link_speed", folder, which))),
-            static_cast<int>(width)};
+            leading_int(line_of(machine, fmt::format("{}{}_link_width", folder, which)))};
   // A virtual function has no link of its own, and reads as 0 or all ones.
   if (link.width > 32) link.width = 0;
   return link;

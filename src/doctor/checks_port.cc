@@ -34,14 +34,14 @@ std::string cure_of_down(const Port& port) {
                  "manager"
                : "ibstat  # after plugging in the cable; the other end must be up, too";
   }
-  const bool up_without_signal =
-      port.netdev_up.value_or(false) && !port.netdev_carrier.value_or(true);
-  if (up_without_signal || (port.netdev_up.value_or(false) && port.phys_state == "Polling")) {
-    return fmt::format(
-        "sudo ethtool {}  # tells more; plug in the cable, and see that the other end is up",
-        netdev_or(port, "NETDEV"));
+  const std::string netdev = netdev_or(port, "NETDEV");
+  if (!port.netdev_up.value_or(false)) return fmt::format("sudo ip link set {} up", netdev);
+  if (!port.netdev_carrier.value_or(true) || port.phys_state == "Polling") {
+    return fmt::format("sudo ethtool {}  # tells more; plug in the cable, see to the other end",
+                       netdev);
   }
-  return fmt::format("sudo ip link set {} up", netdev_or(port, "NETDEV"));
+  return fmt::format("sudo ip link set {0} down && sudo ip link set {0} up  # it is up already",
+                     netdev);
 }
 
 bool is_ethernet(const Port& port) { return port.link_layer == "Ethernet"; }

@@ -27,7 +27,7 @@ std::string_view field(std::string_view text, std::string_view from) {
 Link parse_link(std::string_view text) {
   std::string_view width = field(text, "Width");
   if (width.starts_with('x')) width.remove_prefix(1);
-  return {leading_number(field(text, "Speed")), static_cast<int>(leading_number(width))};
+  return {leading_number(field(text, "Speed")), leading_int(width)};
 }
 
 AcsControl parse_acs(std::string_view text) {

@@ -59,7 +59,7 @@ void look_at_netdev(const Machine& machine, Port& port) {
   if (const auto carrier = number_of(line_of(machine, folder + "/carrier"))) {
     port.netdev_carrier = *carrier != 0;
   }
-  port.netdev_mtu = static_cast<int>(number_of(line_of(machine, folder + "/mtu")).value_or(0));
+  port.netdev_mtu = leading_int(line_of(machine, folder + "/mtu"));
 }
 
 void take_verbs(const verbs::PortDetails& details, Port& port) {

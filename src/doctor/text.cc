@@ -1,6 +1,7 @@
 #include "text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace gdrperf::doctor {
@@ -56,9 +57,15 @@ std::optional<long long> number_of(std::string_view text) {
 
 double leading_number(std::string_view text) {
   text = trimmed(text);
+  // Not "inf", "nan" or a sign.
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) return 0;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() ? value : 0;
+  return error == std::errc() ? std::min(value, 1e15) : 0;
+}
+
+int leading_int(std::string_view text) {
+  return static_cast<int>(std::min(leading_number(text), 1e9));
 }
 
 std::string base_name(std::string_view path) {

@@ -23,8 +23,11 @@ std::optional<std::string_view> value_after(std::string_view line, std::string_v
 /// The whole text as a decimal number; nothing when it is anything else.
 std::optional<long long> number_of(std::string_view text);
 
-/// The number the text begins with, 0 when there is none ("32.0 GT/s" is 32).
+/// The number the text begins with, 0 when it begins with no digit ("32.0 GT/s"
+/// is 32); at most 1e15.
 double leading_number(std::string_view text);
+/// The same as a whole number of at most 1e9.
+int leading_int(std::string_view text);
 
 /// Part after the last '/'.
 std::string base_name(std::string_view path);

@@ -100,6 +100,28 @@ TEST(Capture, SeveralInOneText) {
   EXPECT_THAT(findings, SizeIs(2));
 }
 
+TEST(Capture, CutAnywhereAndWithBytesOfAllKinds) {
+  const std::string text =
+      "hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\tPORT_ACTIVE (4)\n\t\t\tactive_mtu:\t1024 (3)\n"
+      "mlx5_0 port 1 ==> eth2 (Down)\nmlx5_0\t1\t3\t::ffff:10.0.0.1\t10.0.0.1\tv2\teth2\n"
+      "driver: mlx5_core\nbus-info: 0000:4d:00.0\n3b:00.0 Ethernet controller: X\n"
+      "\tLnkCap:\tPort #0, Speed 16GT/s, Width x16\n\tLnkSta: Speed 8GT/s, Width x8\n"
+      "\tACSCtl: ReqRedir+\nnvidia_peermem 16384 0\nnvidia 1 1 nvidia_peermem\n"
+      "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n"
+      "max locked memory (current: 8192 kbytes)\n";
+  const std::size_t all = read_capture(text).size();
+  EXPECT_EQ(all, 10u);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    EXPECT_LE(read_capture(text.substr(0, at)).size(), all);
+    EXPECT_GE(read_capture(text.substr(at)).size(), 1u);
+    for (const char byte : {'\0', '\xff', '\n', ' ', '9'}) {
+      std::string changed = text;
+      changed[at] = byte;
+      EXPECT_GE(read_capture(changed).size(), 1u);
+    }
+  }
+}
+
 TEST(Capture, NothingKnown) {
   for (const char* text : {"", "hello\n", "total 100 200 300\n"}) {
     const auto findings = read_capture(text);

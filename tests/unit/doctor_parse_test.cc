@@ -23,7 +23,9 @@ TEST(Text, WordsLinesNumbers) {
   EXPECT_EQ(number_of("42x"), std::nullopt);
   EXPECT_EQ(number_of(""), std::nullopt);
   EXPECT_EQ(leading_number("32.0 GT/s PCIe"), 32);
-  EXPECT_EQ(leading_number("Unknown"), 0);
+  for (const char* none : {"Unknown", "inf", "nan", "-1", ""}) EXPECT_EQ(leading_number(none), 0);
+  EXPECT_EQ(leading_int("1e300"), 1'000'000'000);
+  EXPECT_EQ(leading_int("99999999999999999999 x"), 1'000'000'000);
   EXPECT_EQ(base_name("/a/b"), "b");
   EXPECT_EQ(base_name("b"), "b");
   EXPECT_EQ(first_line("\n  hello \nworld"), "hello");
