@@ -95,7 +95,7 @@ std::vector<std::string> row(const CellResult& cell) {
 }
 
 void print(const Comparison& comparison, bool all, std::ostream& out) {
-  Table table({"cell", "verdict", "baseline", "now", "change", "limit", "p", "sessions"});
+  Table table({"cell", "verdict", "baseline", "now", "change", "limit", "adjusted p", "sessions"});
   bool any = false;
   for (const CellResult& cell : comparison.cells) {
     if (!all && cell.verdict == Verdict::kOk && cell.why.empty()) continue;

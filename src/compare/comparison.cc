@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gdrperf/compare/judge.h"
 #include "gdrperf/stats/shift.h"
@@ -52,14 +54,18 @@ const Series* same_conditions(const std::vector<Series>& all, const CellKey& key
   return nullptr;
 }
 
-/// The baseline has the cell, under other conditions: against the latest of them.
+/// The baseline has the cell, under other conditions: what differs from the
+/// nearest of them, the latest where several are as near.
 CellResult changed_cell(const std::vector<Series>& before, const Series& now, const Settings& settings) {
-  const Series& latest = *std::max_element(
-      before.begin(), before.end(),
-      [](const Series& a, const Series& b) { return a.last_started < b.last_started; });
   CellResult result = one_sided(now, Verdict::kNew);
-  result.baseline_sessions = 0;
-  result.changed = changes(latest.key, now.key, settings.across);
+  std::string started;
+  for (const Series& each : before) {
+    std::vector<Change> differ = changes(each.key, now.key, settings.across);
+    const bool nearer = result.changed.empty() || differ.size() < result.changed.size();
+    if (!nearer && (differ.size() > result.changed.size() || each.last_started <= started)) continue;
+    result.changed = std::move(differ);
+    started = each.last_started;
+  }
   result.why = "not compared: the baseline was made under other conditions";
   return result;
 }
@@ -71,6 +77,41 @@ std::optional<double> noise_of(const Series& before, std::size_t candidates, con
   }
   if (const auto own = measure_noise(before)) return noise_shift(*own, own->sessions, candidates);
   return std::nullopt;
+}
+
+std::string host_of(const CellKey& key) {
+  for (const Condition& each : key.conditions) {
+    if (each.name == "host") return each.value;
+  }
+  return {};
+}
+
+std::set<std::string> hosts_of(const Side& side) {
+  std::set<std::string> hosts;
+  for (const auto& [name, all] : side.cells()) {
+    for (const Series& each : all) hosts.insert(host_of(each.key));
+  }
+  return hosts;
+}
+
+/// Cells of the baseline that were not measured now. A store holds other machines,
+/// too: nobody expects those to be measured here.
+void add_gone(Comparison& comparison, const Side& baseline, const Side& candidates) {
+  const std::set<std::string> hosts = hosts_of(candidates);
+  const auto here = [&](const Series& series) {
+    return comparison.settings.across.contains("host") || hosts.contains(host_of(series.key));
+  };
+  std::size_t known = 0;
+  for (const auto& [name, all] : baseline.cells()) {
+    const auto series = std::find_if(all.rbegin(), all.rend(), here);
+    if (series == all.rend()) continue;
+    ++known;
+    if (!candidates.cells().contains(name)) comparison.cells.push_back(one_sided(*series, Verdict::kGone));
+  }
+  if (known == 0 && !baseline.cells().empty() && !candidates.cells().empty()) {
+    comparison.warnings.push_back(fmt::format("the baseline is of another machine: it has {}, this is {}",
+                                              fmt::join(hosts_of(baseline), ", "), fmt::join(hosts, ", ")));
+  }
 }
 
 void note_missing(Comparison& comparison, const Side& side) {
@@ -106,9 +147,7 @@ Comparison judge(const Side& baseline, const Side& candidates, const NoiseTable&
       }
     }
   }
-  for (const auto& [name, all] : baseline.cells()) {
-    if (!candidates.cells().contains(name)) comparison.cells.push_back(one_sided(all.back(), Verdict::kGone));
-  }
+  add_gone(comparison, baseline, candidates);
   for (CellResult& cell : judge_cells(pairings, settings)) comparison.cells.push_back(std::move(cell));
   std::stable_sort(comparison.cells.begin(), comparison.cells.end(),
                    [](const auto& a, const auto& b) { return a.key.name < b.key.name; });

@@ -20,6 +20,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kDeepest = 32;
 /// relations, RELATION, TEST, the list, the run.
 constexpr std::size_t kRunDepth = 5;
+/// Names and versions are shorter; a document cannot make us keep long ones many times.
+constexpr std::size_t kLongestText = 200;
 
 /// Fields of a run that name a cell, state a condition or are the figure.
 constexpr auto kRunFields = std::to_array<std::string_view>({
@@ -48,13 +50,15 @@ class Scan {
   bool number_float(double value, const std::string&) {
     return scalar({Scalar::Kind::kNumber, value, {}}, value);
   }
-  bool string(std::string& value) { return scalar({Scalar::Kind::kString, 0, value}); }
+  bool string(std::string& value) {
+    return scalar({Scalar::Kind::kString, 0, value.substr(0, kLongestText)});
+  }
   bool binary(Json::binary_t&) { return true; }
 
   bool start_object(std::size_t) { return enter(false); }
   bool start_array(std::size_t) { return enter(true); }
   bool key(std::string& name) {
-    levels_.back().key = std::move(name);
+    levels_.back().key = name.substr(0, kLongestText);
     return true;
   }
   bool end_object() {

@@ -65,8 +65,18 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
+/// A name as code.
+std::string code(const std::string& name) {
+  std::string result = "`";
+  for (const char c : name) {
+    if (c == '|') result += '\\';
+    result += c == '`' || static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  }
+  return result + "`";
+}
+
 void append_row(std::string& out, const CellResult& cell) {
-  out += fmt::format("| {} | {} | {} | {} | {} | {} | {} / {} | {} |\n", escaped(cell.key.name),
+  out += fmt::format("| {} | {} | {} | {} | {} | {} | {} / {} | {} |\n", code(cell.key.name),
                      to_string(cell.verdict), format_value(cell.baseline_median, cell.key.better),
                      format_value(cell.candidate_median, cell.key.better), format_change(cell.change),
                      std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
@@ -173,7 +183,8 @@ std::string format_value(double value, Better better) {
 }
 
 std::string format_change(double share) {
-  return std::isnan(share) ? "-" : fmt::format("{:+.1f} %", share * 100);
+  if (std::isnan(share)) return "-";
+  return std::abs(share) < 0.0005 ? "0.0 %" : fmt::format("{:+.1f} %", share * 100);
 }
 
 std::string summary_line(const Comparison& comparison) {
@@ -188,6 +199,9 @@ std::string summary_line(const Comparison& comparison) {
 
 std::vector<std::string> remarks(const Comparison& comparison) {
   std::vector<std::string> out;
+  if (const std::size_t gone = comparison.count(Verdict::kGone); gone > 0) {
+    out.push_back(fmt::format("{} of the baseline {} not measured", cells(gone), gone == 1 ? "was" : "were"));
+  }
   add_changes(out, comparison);
   add_needed(out, comparison);
   add_widened(out, comparison);

@@ -87,7 +87,7 @@ class Verdicts(Folder):
         with open(self.path("c.md"), encoding="utf-8") as file:
             page = file.read()
         self.assertIn("### gdrperf compare: Regression", page)
-        self.assertIn("| read\\_lat/HOST/host:mlx5\\_0/64 | regression |", page)
+        self.assertIn("| `read_lat/HOST/host:mlx5_0/64` | regression |", page)
 
     def test_too_few_sessions(self):
         self.baseline()
@@ -101,6 +101,7 @@ class Verdicts(Folder):
         self.assertEqual(result.code, 4, result)
         self.assertIn("host: left -> right", result.out)
         self.assertIn("kernel: Linux 6.1.0 -> Linux 6.12.0", result.out)
+        self.assertIn("the baseline is of another machine: it has left, this is right", result.out)
         allowed = self.compare(*self.fresh(host="right", kernel="Linux 6.12.0"), "--across", "host,kernel")
         self.assertEqual(allowed.code, 0, allowed)
 

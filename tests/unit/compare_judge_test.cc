@@ -156,6 +156,35 @@ TEST(Judge, ChangedConditionsAreShownAndNotCompared) {
   EXPECT_THAT(to_markdown(result), HasSubstr("firmware: 28.39 -\\> 28.40"));
 }
 
+TEST(Judge, OtherMachinesOfTheStoreAreNotGone) {
+  MadeDocument elsewhere;
+  elsewhere.host = "right";
+  elsewhere.runs[0].size = "8";
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(before, 20, 100, elsewhere);
+  add_sessions(now, 3, 100);
+  const Comparison result = compared(before, now);
+  EXPECT_EQ(result.cells.size(), 1u);
+  EXPECT_EQ(result.exit_code(), ExitCode::kOk);
+  EXPECT_TRUE(result.warnings.empty());
+}
+
+TEST(Judge, WhatChangedIsToldAgainstTheNearestBaseline) {
+  MadeDocument elsewhere, updated;
+  elsewhere.host = "right";
+  elsewhere.kernel = "Linux 5.4.0";
+  elsewhere.started = "2025-06-01T12:00:00Z";
+  updated.kernel = "Linux 6.12.0";
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(before, 20, 100, elsewhere);
+  add_sessions(now, 3, 100, updated);
+  const Comparison result = compared(before, now);
+  ASSERT_EQ(result.cells.at(0).changed.size(), 1u);
+  EXPECT_EQ(result.cells[0].changed[0].before, "Linux 6.1.0");
+}
+
 TEST(Judge, AcrossWhatWasAllowedToChange) {
   MadeDocument updated;
   updated.kernel = "Linux 6.12.0";
