@@ -24,6 +24,17 @@ constexpr double kCertainty = 0.9995;
 constexpr std::size_t kWorthAtMost = 3;
 constexpr std::size_t kLargestNoiseFile = std::size_t{64} << 20;
 
+/// Student's quantile; ten thousand cells mostly ask for one of them.
+double certain_t(int freedom) {
+  constexpr int kMostFreedom = 100;
+  static const std::vector<double> quantiles = [] {
+    std::vector<double> list(1, 0.0);
+    for (int i = 1; i <= kMostFreedom; ++i) list.push_back(stats::student_t_quantile(kCertainty, i));
+    return list;
+  }();
+  return quantiles[static_cast<std::size_t>(std::clamp(freedom, 1, kMostFreedom))];
+}
+
 CellNoise noise_from(const Json& item) {
   CellNoise noise;
   item.at("cell").get_to(noise.key.name);
@@ -46,7 +57,7 @@ std::optional<CellNoise> measure_noise(const Series& series) {
 }
 
 double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t candidates) {
-  const double t = stats::student_t_quantile(kCertainty, stats::spread_freedom(noise.sessions));
+  const double t = certain_t(stats::spread_freedom(noise.sessions));
   const double worth = static_cast<double>(std::clamp<std::size_t>(candidates, 1, kWorthAtMost));
   const double base = static_cast<double>(std::max<std::size_t>(baseline, 1));
   return t * noise.spread * std::sqrt(1 / base + 1 / worth);
