@@ -23,9 +23,12 @@ struct Completion {
 CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexcept;
 
 /// Writes a completion into a queue of the process that owns `segment`. False
-/// when the queue is full; it is then marked as overrun.
+/// when the queue is full; it is then marked as overrun. A receive that this
+/// completes is given back before the completion is seen (whoever polls it may
+/// post the next one) and after it is written: of one who dies here, either
+/// the claimed receive or the whole completion is left.
 inline bool push_completion(Segment& segment, CqShared& cq, std::uint64_t tag,
-                            const Completion& completion) noexcept {
+                            const Completion& completion, RecvCell* receive = nullptr) noexcept {
   auto* ring = segment.at<CqRing>(cq.ring.load(std::memory_order_acquire));
   CqCell* cell = ring->claim(tag);
   while (cell == nullptr) [[unlikely]] {
@@ -48,6 +51,7 @@ inline bool push_completion(Segment& segment, CqShared& cq, std::uint64_t tag,
   cell->src_qpn = completion.src_qpn;
   cell->vendor_err = 0;
   cell->sq_count = completion.sq_count;
+  if (receive != nullptr) RecvRing::release(*receive);
   CqRing::publish(*cell);
   return true;
 }

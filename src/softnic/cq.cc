@@ -6,7 +6,6 @@
 #include <bit>
 #include <cerrno>
 
-#include "completion.h"
 #include "failure.h"
 #include "qp.h"
 
@@ -225,16 +224,29 @@ void Cq::purge(std::uint32_t qpn) {
   lock.unlock();
 }
 
-void Cq::repair(std::uint32_t qp_index) {
+bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive) noexcept {
+  if (!push_completion(process_.segment(), *shared, tag, completion, receive)) return false;
+  raise_if_armed(completion.status != IBV_WC_SUCCESS);
+  return true;
+}
+
+void Cq::raise_if_armed(bool urgent) noexcept {
+  if (!take_event(*shared, urgent)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(channel->fd, &one, sizeof one);
+}
+
+void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
   lock.lock();
   const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
   for (std::uint32_t i = 0; i <= ring_->mask; ++i) {
     CqCell& cell = ring_->cells[i];
     if ((cell.seq.load() & ~kLapMask) != tag) continue;
-    cell.dead = 1;
+    if (claimed == Claimed::kDiscard) cell.dead = 1;
     CqRing::publish(cell);
   }
   lock.unlock();
+  raise_if_armed(true);
 }
 
 void Cq::add_waiting(Qp* qp) {

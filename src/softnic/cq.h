@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "completion.h"
 #include "context.h"
 #include "layout.h"
 #include "ring.h"
@@ -29,8 +30,12 @@ struct Cq : ibv_cq_ex {
   int resize(std::uint32_t entries);
   /// Marks the completions of a QP that is going away.
   void purge(std::uint32_t qpn);
-  /// Completes the cells that the QP's dead peer had claimed.
-  void repair(std::uint32_t qp_index);
+  /// What is done with cells that the QP's dead peer had claimed.
+  enum class Claimed { kDiscard, kPublish };
+  void repair(std::uint32_t qp_index, Claimed claimed);
+  /// Adds a completion of one of this process' QPs and raises what is armed.
+  /// False when the queue is full.
+  bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr) noexcept;
   /// Waits until all fetched events are acknowledged.
   void await_acknowledged();
 
@@ -53,6 +58,7 @@ struct Cq : ibv_cq_ex {
   void take(CqCell& cell, ibv_wc& out) noexcept;
   CqCell* next_cell() noexcept;
   bool share_cpu() noexcept;
+  void raise_if_armed(bool urgent) noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;
 

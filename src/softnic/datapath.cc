@@ -53,15 +53,7 @@ void Qp::complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) n
   completion.qpn = shared->qpn;
   completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn : 0;
   completion.sq_count = op.sq_count;
-  CqShared& queue = *send_queue_->shared;
-  if (!push_completion(process.segment(), queue, claim_tag(index, Side::kSend), completion)) {
-    overrun();
-    return;
-  }
-  if (take_event(queue, status != IBV_WC_SUCCESS)) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(send_queue_->channel->fd, &one, sizeof one);
-  }
+  if (!send_queue_->push(claim_tag(index, Side::kSend), completion)) overrun();
 }
 
 void Qp::overrun() noexcept {
@@ -207,7 +199,8 @@ int Qp::post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
 
 void Qp::flush_receives() noexcept {
   if (recv_queue_ == nullptr) return;
-  const std::uint64_t tag = claim_tag(index, Side::kReceive);
+  // The owner's tag: a dead peer's cells are told from these by it.
+  const std::uint64_t tag = claim_tag(index, Side::kSend);
   recv_queue_->lock.lock();
   while (RecvCell* receive = recv_queue_->ring->take(tag)) {
     Completion completion;
@@ -215,13 +208,7 @@ void Qp::flush_receives() noexcept {
     completion.status = IBV_WC_WR_FLUSH_ERR;
     completion.opcode = IBV_WC_RECV;
     completion.qpn = shared->qpn;
-    RecvRing::release(*receive);
-    CqShared& queue = *recv_queue_cq_->shared;
-    if (!push_completion(process.segment(), queue, tag, completion)) break;
-    if (take_event(queue, true)) {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const auto written = ::write(recv_queue_cq_->channel->fd, &one, sizeof one);
-    }
+    if (!recv_queue_cq_->push(tag, completion, receive)) RecvRing::release(*receive);
   }
   recv_queue_->lock.unlock();
 }

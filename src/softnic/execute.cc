@@ -318,8 +318,10 @@ Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) n
   completion.wr_id = receive->wr_id;
   completion.qpn = target_.qp->qpn;
   completion.src_qpn = shared->qpn;
-  // Free before the completion is seen: the receiver may post the next one.
-  RecvRing::release(*receive);
+  if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion, receive)) {
+    RecvRing::release(*receive);
+    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
+  }
   if (target_.uses_srq) {
     RecvRing& ring = *target_.recv_ring;
     const std::uint32_t limit = ring.limit.load(std::memory_order_relaxed);
@@ -331,16 +333,13 @@ Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) n
       }
     }
   }
-  if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion)) {
-    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
-  }
   if (take_event(*target_.recv_cq, solicited || completion.status != IBV_WC_SUCCESS)) {
-    notify_peer_cq(true);
+    notify_peer_cq();
   }
   return {Outcome::Kind::kDone};
 }
 
-void Qp::notify_peer_cq(bool) noexcept {
+void Qp::notify_peer_cq() noexcept {
   const std::uint32_t number = target_.recv_cq->channel;
   if (target_.peer != nullptr) {
     target_.peer->raise(number);

@@ -196,21 +196,24 @@ void Qp::check_peer() {
 bool Qp::progress_if_idle() { return waiting_ > 0 && progress() == Progress::kStillWaits; }
 
 void Qp::repair_after_death() {
+  const std::lock_guard guard(repair_mutex_);
   const std::uint64_t turn = shared->turns.load();
   if ((turn & 1) == 0) return;
-  recv_queue_cq_->repair(index);
   RecvRing& ring = *process.segment().at<RecvRing>(shared->recv_ring);
   const std::uint64_t tag = claim_tag(index, Side::kReceive);
-  for (std::uint32_t i = 0; i <= ring.mask; ++i) {
-    RecvCell& cell = ring.cell(i);
-    if ((cell.seq.load() & ~kLapMask) != tag) continue;
+  RecvCell* taken = nullptr;
+  for (std::uint32_t i = 0; i <= ring.mask && taken == nullptr; ++i) {
+    if ((ring.cell(i).seq.load() & ~kLapMask) == tag) taken = &ring.cell(i);
+  }
+  // See push_completion: with the receive given back the completion is whole.
+  recv_queue_cq_->repair(index, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
+  if (taken != nullptr) {
     Completion lost;
-    lost.wr_id = cell.wr_id;
+    lost.wr_id = taken->wr_id;
     lost.status = IBV_WC_WR_FLUSH_ERR;
     lost.opcode = IBV_WC_RECV;
     lost.qpn = shared->qpn;
-    RecvRing::release(cell);
-    push_completion(process.segment(), *recv_queue_cq_->shared, tag, lost);
+    if (!recv_queue_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
   }
   shared->turns.store(turn + 1);
   if (state() == IBV_QPS_RTR || state() == IBV_QPS_RTS) {

@@ -158,7 +158,7 @@ struct Qp : ibv_qp_ex {
   Outcome atomic(const SendOp& op) noexcept;
   Outcome deliver(RecvCell* receive, const Completion& completion, bool solicited) noexcept;
   Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
-  void notify_peer_cq(bool urgent) noexcept;
+  void notify_peer_cq() noexcept;
   void start_waiting(Outcome::Kind reason) noexcept;
   bool out_of_patience(Outcome::Kind reason) noexcept;
   void flush_waiting() noexcept;
@@ -190,6 +190,7 @@ struct Qp : ibv_qp_ex {
   unsigned rnr_left_ = 0;
 
   std::mutex control_mutex_;
+  std::mutex repair_mutex_;
   ibv_qp_attr attr_{};
   ibv_qp_init_attr init_{};
 };

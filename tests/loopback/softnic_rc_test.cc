@@ -1,6 +1,8 @@
 // What a connected QP does when all goes well: in one process, between two
 // devices, and between two processes on each way that data can take.
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
@@ -227,6 +229,59 @@ TEST(SoftnicRc, TheSendQueueHasTheDepthItSays) {
   ASSERT_TRUE(next_completion(pair.client.send_cq.get()));
   EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0);
   EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), ENOMEM);
+}
+
+TEST(SoftnicRc, TheReceiveQueueHasTheDepthItSays) {
+  for (const bool srq : {false, true}) {
+    EndOptions options;
+    options.max_wr = 8;
+    options.srq = srq;
+    Pair pair({}, options);
+    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(pair.server.post_recv(0, 8, i), 0);
+    EXPECT_EQ(pair.server.post_recv(0, 8, 8), ENOMEM);
+    for (std::uint64_t i = 0; i < 30; ++i) {
+      ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8), 0);
+      ASSERT_TRUE(next_completion(pair.client.send_cq.get()));
+      const auto received = next_completion(pair.server.recv_cq.get());
+      ASSERT_TRUE(received);
+      EXPECT_EQ(received->wr_id, i);
+      ASSERT_EQ(pair.server.post_recv(0, 8, i + 8), 0);
+      EXPECT_EQ(pair.server.post_recv(0, 8, 99), ENOMEM);
+    }
+  }
+}
+
+TEST(SoftnicRc, ThreadsMayShareAQp) {
+  EndOptions options;
+  options.max_wr = 256;
+  options.signal_all = false;
+  Pair pair(options);
+  const Address peer = pair.server.address();
+  constexpr int kThreads = 3;
+  constexpr std::uint64_t kEach = 5000;
+  std::atomic<std::uint64_t> completed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < kEach;) {
+        ibv_sge sge = pair.client.memory->sge(static_cast<std::size_t>(t) * 64, 8);
+        ibv_send_wr wr = pair.client.request(IBV_WR_RDMA_WRITE, peer, sge);
+        ibv_send_wr* bad = nullptr;
+        if (ibv_post_send(pair.client.qp.get(), &wr, &bad) == 0) ++i;
+        ibv_wc done[4];
+        const int count = ibv_poll_cq(pair.client.send_cq.get(), 4, done);
+        if (count > 0) completed += static_cast<std::uint64_t>(count);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (completed < kThreads * kEach) {
+    const auto done = next_completion(pair.client.send_cq.get());
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->status, IBV_WC_SUCCESS);
+    ++completed;
+  }
+  EXPECT_TRUE(stays_empty(pair.client.send_cq.get()));
 }
 
 TEST(SoftnicRc, AtomicsChangeAndReturn) {
