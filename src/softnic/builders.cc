@@ -43,7 +43,7 @@ int complete(ibv_qp_ex* base) noexcept {
   const std::uint32_t first = qp.posted_ + 1;
   int error = qp.build_error_;
   for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) error = qp.check_op(qp.slot(first + i).op);
-  for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) qp.submit(qp.slot(first + i).op);
+  for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) qp.submit_built(qp.slot(first + i).op);
   qp.sq_lock.unlock();
   return error;
 }

