@@ -221,6 +221,7 @@ SecondProcess::SecondProcess(const std::function<void(int socket)>& body) {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   pid_ = ::fork();
+  EXPECT_GE(pid_, 0);
   if (pid_ == 0) {
     ::close(ends[0]);
     body(ends[1]);
@@ -238,11 +239,16 @@ SecondProcess::~SecondProcess() {
   ::close(socket_);
 }
 
-void SecondProcess::kill() { ::kill(pid_, SIGKILL); }
+void SecondProcess::kill() {
+  ASSERT_GT(pid_, 1);  // fork may have failed; -1 would be everybody
+  ::kill(pid_, SIGKILL);
+}
 
 int SecondProcess::wait() {
   int status = -1;
-  EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+  if (pid_ > 0) {
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+  }
   pid_ = -1;
   return status;
 }

@@ -249,6 +249,7 @@ TEST(SoftnicFork, AChildThatLivesOnDoesNotHideItsParentsDeath) {
   const auto done = next_completion(end.send_cq.get());
   ASSERT_TRUE(done);
   EXPECT_EQ(done->status, IBV_WC_RETRY_EXC_ERR);
+  ASSERT_GT(grandchild, 1);
   ::kill(grandchild, SIGKILL);
 }
 
