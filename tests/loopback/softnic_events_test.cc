@@ -95,7 +95,7 @@ TEST(SoftnicEvents, AnEventThatNobodyFetchedDoesNotOutliveItsQueue) {
 
 /// Both ends sleep until an event comes, many times in turn.
 TEST(SoftnicEvents, TwoProcessesWakeEachOther) {
-  constexpr int kRounds = 500;
+  constexpr int kRounds = 200;
   const auto take_turn = [](End& end, std::uint64_t round) {
     while (true) {
       ASSERT_EQ(fetch(end), end.recv_cq.get());
