@@ -1,3 +1,4 @@
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -35,20 +36,30 @@ Channel accept_one(Listener& listener) {
   return *std::move(channel);
 }
 
-TEST(Tcp, ConnectsByAddressAndByName) {
+/// Connects to `host` over a listener on all addresses and exchanges a message each way.
+void talk_over(const char* host) {
   Listener listener("", 0);
   ASSERT_GT(listener.port(), 0);
-  for (const char* host : {"127.0.0.1", "localhost"}) {
-    Channel client = connect_tcp(host, listener.port(), 1s);
-    Channel server = accept_one(listener);
-    EXPECT_EQ(client.peer(), "server " + std::string(host) + ":" + std::to_string(listener.port()));
-    EXPECT_THAT(server.peer(), StartsWith("client "));
-    EXPECT_THAT(server.peer(), ::testing::Not(HasSubstr("ffff")));
-    client.send(Ping{3});
-    EXPECT_EQ(expect<Ping>(server, 5s).token, 3u);
-    server.send(Bye{});
-    expect<Bye>(client, 5s);
+  Channel client = connect_tcp(host, listener.port(), 1s);
+  Channel server = accept_one(listener);
+  EXPECT_EQ(client.peer(), "server " + std::string(host) + ":" + std::to_string(listener.port()));
+  EXPECT_THAT(server.peer(), StartsWith("client "));
+  EXPECT_THAT(server.peer(), ::testing::Not(HasSubstr("ffff")));
+  client.send(Ping{3});
+  EXPECT_EQ(expect<Ping>(server, 5s).token, 3u);
+  server.send(Bye{});
+  expect<Bye>(client, 5s);
+}
+
+TEST(Tcp, ConnectsByAddress) { talk_over("127.0.0.1"); }
+
+TEST(Tcp, ConnectsByName) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo("localhost", nullptr, nullptr, &found) != 0) {
+    GTEST_SKIP() << "this system does not know the name localhost (no /etc/hosts)";
   }
+  ::freeaddrinfo(found);
+  talk_over("localhost");
 }
 
 TEST(Tcp, ListenerBindsOneAddress) {
