@@ -79,11 +79,6 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   make_queues();
 }
 
-LocalEnd::~LocalEnd() {
-  // QPs go before the CQs, MR and PD that they use.
-  if (connector_) connector_->destroy_qps();
-}
-
 bool LocalEnd::initiates() const {
   if (side_ == conn::Side::kClient) return true;
   if (spec_.direction == Direction::kBidirectional) return true;

@@ -41,7 +41,6 @@ class LocalEnd {
  public:
   /// `spec` is resolved; `mtu_bytes` agreed. Makes all but the connection.
   LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes);
-  ~LocalEnd();
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
 
@@ -58,6 +57,15 @@ class LocalEnd {
   const std::string& device() const { return device_.context.name(); }
 
  private:
+  /// Destroys the QPs before the CQs, MR and PD that they use, also when the
+  /// constructor fails half way: declared after those.
+  struct QpRelease {
+    std::unique_ptr<conn::Connector>& connector;
+    ~QpRelease() {
+      if (connector) connector->destroy_qps();
+    }
+  };
+
   bool initiates() const;
   bool is_target() const;
   int choose_inline();
@@ -74,6 +82,7 @@ class LocalEnd {
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
+  QpRelease qp_release_{connector_};
   int inline_bytes_ = 0;
   std::byte* initiator_area_ = nullptr;
   std::byte* target_area_ = nullptr;
