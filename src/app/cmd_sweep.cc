@@ -15,6 +15,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/progress.h"
 #include "gdrperf/verbs/inventory.h"
+#include "lists.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -37,35 +38,6 @@ Examples:
   gdrperf sweep --local --softnic --json results/latest.json
   gdrperf sweep node2 --ops write_bw,read_bw --sizes 64K:8M:x2 --devices mlx5_0,mlx5_1
   gdrperf sweep node2 -D 500ms --csv sweep.csv)";
-
-std::vector<std::string> split_list(const std::string& text, const char* flag) {
-  std::vector<std::string> items;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t end = text.find(',', at);
-    items.push_back(text.substr(at, end - at));
-    if (items.back().empty())
-      throw usage_error(fmt::format("{} '{}': an item is empty", flag, text));
-    if (end == std::string::npos) return items;
-    at = end + 1;
-  }
-}
-
-std::vector<Test> parse_tests(const std::string& text) {
-  std::vector<Test> tests;
-  for (const std::string& name : split_list(text, "--ops")) {
-    if (name == "all") return all_tests();
-    const auto test = parse_test(name);
-    if (!test) {
-      std::vector<std::string> known;
-      for (const Test each : all_tests()) known.push_back(to_string(each));
-      throw usage_error(
-          fmt::format("--ops '{}': no such test; there are all, {}", name, fmt::join(known, ", ")));
-    }
-    if (std::find(tests.begin(), tests.end(), *test) == tests.end()) tests.push_back(*test);
-  }
-  return tests;
-}
 
 // The devices to sweep over; with what is left out and why.
 std::vector<std::string> choose_devices(const SweepOptions& options, Output& output) {

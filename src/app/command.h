@@ -20,5 +20,6 @@ using Action = std::function<int(const Argv&)>;
 void add_serve_command(CLI::App& app, Action& action);
 void add_test_commands(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
+void add_verify_command(CLI::App& app, Action& action);
 
 }  // namespace gdrperf::app

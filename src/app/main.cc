@@ -88,6 +88,7 @@ int run(int argc, char** argv) {
   add_serve_command(app, action);
   add_test_commands(app, action);
   add_sweep_command(app, action);
+  add_verify_command(app, action);
   DevicesOptions devices;
   TopoOptions topo;
   DoctorOptions doctor;

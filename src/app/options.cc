@@ -1,6 +1,7 @@
 #include "gdrperf/app/options.h"
 
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 
 namespace gdrperf::app {
 namespace {
+
+constexpr std::uint64_t kDefaultSeed = 1;
 
 // Declares options of one group; each line of the tables below is one option.
 class Group {
@@ -112,6 +115,15 @@ void add_queues(CLI::App& command, TestSpec& spec) {
               });
   group.flag("-b,--bidirectional", "both ends send at once (bandwidth)",
              [&spec] { spec.direction = Direction::kBidirectional; });
+  group.flag("--verify", "fill every message with a pattern and compare what arrives, byte by byte",
+             [&spec] {
+               if (!spec.verify_seed) spec.verify_seed = kDefaultSeed;
+             });
+  group.value("--seed", "N", "the pattern's seed; implies --verify (default: 1)",
+              [&spec](const std::string& text, const std::string& flag) {
+                spec.verify_seed = static_cast<std::uint64_t>(
+                    parse_integer(text, flag, 0, std::numeric_limits<std::int64_t>::max()));
+              });
   group.flag("-e,--events", "sleep on completion events instead of polling",
              [&spec] { spec.wait = Wait::kEvent; });
 }

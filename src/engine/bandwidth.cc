@@ -107,6 +107,29 @@ BandwidthRun stream_bandwidth(Streamer& streamer, const TestSpec& spec) {
   }
 }
 
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec) {
+  BandwidthRun run{BatchSeries(batch_seconds(spec.stop)), 0, now_ns(), {}};
+  run.ramp_s = laps.run().seconds;
+  const double limit_s = seconds(spec.stop.duration.value_or(spec.stop.cap));
+  const double start = now_ns();
+  while (true) {
+    Laps::Result batch;
+    bool late = false;
+    do {
+      const Laps::Result lap = laps.run();
+      batch.seconds += lap.seconds;
+      batch.messages += lap.messages;
+      late = !spec.stop.iterations && (now_ns() - start) * 1e-9 >= limit_s;
+    } while (!late && batch.seconds < run.series.target_seconds() &&
+             !(spec.stop.iterations && run.series.total_messages() + batch.messages >= *spec.stop.iterations));
+    run.series.add(batch.seconds, batch.messages);
+    if (finished(run.series, spec.stop, run.stop)) return run;
+    if (!late) continue;
+    run.stop = spec.stop.duration ? report::StopReason::kDuration : report::StopReason::kCap;
+    return run;
+  }
+}
+
 namespace {
 
 /// Rates in GB/s by batch; with `peer`, both directions over the same window,

@@ -50,9 +50,13 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 
 class Bouncer {
  public:
-  Bouncer(Streamer& streamer, Plan& plan) : streamer_(streamer), plan_(plan) {}
+  Bouncer(Streamer& streamer, Plan& plan, Laps* laps) : streamer_(streamer), plan_(plan), laps_(laps) {}
 
   void advance(std::uint64_t rounds) {
+    if (laps_ != nullptr) {
+      while (rounds-- != 0) laps_->run();
+      return;
+    }
     if (auto message = streamer_.bounce_until(streamer_.rounds() + rounds)) {
       throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
     }
@@ -74,6 +78,7 @@ class Bouncer {
   const Clock& clock_ = Clock::get();
   Streamer& streamer_;
   Plan& plan_;
+  Laps* laps_;
 };
 
 bool finished(const MedianSeries& medians, std::uint64_t rounds, double elapsed_s, const StopRule& stop,
@@ -113,9 +118,9 @@ report::Latency condense(const stats::Histogram& histogram, const Clock& clock, 
 
 }  // namespace
 
-report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec) {
+report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec, Laps* laps) {
   const Clock& clock = Clock::get();
-  Bouncer bouncer(streamer, plan);
+  Bouncer bouncer(streamer, plan, laps);
   report::Measurement measured;
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 

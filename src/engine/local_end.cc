@@ -93,6 +93,24 @@ bool LocalEnd::is_target() const {
          traits_of(spec_.test.operation).round_end != RoundEnd::kOwnCompletion;
 }
 
+std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
+  if (area == nullptr) return std::nullopt;
+  return static_cast<std::uint64_t>(area - buffer_->data());
+}
+
+std::optional<std::uint64_t> LocalEnd::source_offset() const {
+  return offset_of(spec_.test.operation == Operation::kRead ? target_area_ : initiator_area_);
+}
+
+std::optional<std::uint64_t> LocalEnd::sink_offset() const {
+  return offset_of(spec_.test.operation == Operation::kRead ? initiator_area_ : target_area_);
+}
+
+bool LocalEnd::waits_on_memory() const {
+  return spec_.test.metric == Metric::kLatency &&
+         traits_of(spec_.test.operation).round_end == RoundEnd::kMemory;
+}
+
 void LocalEnd::make_queues() {
   const OpTraits& op = traits_of(spec_.test.operation);
   ibv_context* context = connector_->context();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gdrperf/conn/connector.h"
@@ -53,6 +54,16 @@ class LocalEnd {
   void connect(const proto::Endpoint& remote);
 
   Plan& plan() { return *plan_; }
+  mem::Buffer& buffer() { return *buffer_; }
+  bool initiates() const;
+  bool is_target() const;
+  /// Where in the buffer the messages lie that leave this end, and those that
+  /// arrive here; nullopt: none do.
+  std::optional<std::uint64_t> source_offset() const;
+  std::optional<std::uint64_t> sink_offset() const;
+  /// A round of a latency test ends with the last byte in memory, which holds
+  /// the round's number.
+  bool waits_on_memory() const;
   Events events() const { return {completion_channel_.get()}; }
   const std::string& device() const { return device_.context.name(); }
 
@@ -66,8 +77,7 @@ class LocalEnd {
     }
   };
 
-  bool initiates() const;
-  bool is_target() const;
+  std::optional<std::uint64_t> offset_of(const std::byte* area) const;
   int choose_inline();
   void make_queues();
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);

@@ -5,6 +5,7 @@
 
 #include "batches.h"
 #include "gdrperf/report/record.h"
+#include "laps.h"
 #include "streamer.h"
 
 namespace gdrperf::engine {
@@ -22,6 +23,10 @@ struct BandwidthRun {
 /// where the run is long enough for 30 of them.
 BandwidthRun stream_bandwidth(Streamer& streamer, const TestSpec& spec);
 
+/// The same in verified laps: a batch is laps that took 10 ms together, filling
+/// and comparing not counted. Time limits are those of the clock on the wall.
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec);
+
 /// Bytes the peer sent in a bidirectional run, and how far its clock is ahead.
 struct PeerBytes {
   std::vector<std::pair<double, std::uint64_t>> series;
@@ -32,8 +37,9 @@ struct PeerBytes {
 /// null for a one-way run.
 report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
 
-/// Round trips until the stop rule is met.
-report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec);
+/// Round trips until the stop rule is met; with `laps` (else null) every one is
+/// a verified lap.
+report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec, Laps* laps);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

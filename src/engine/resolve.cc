@@ -12,6 +12,15 @@ constexpr std::uint64_t kMaxSlots = 65536;  // work requests built in advance pe
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+/// A lap is a multiple of cq_mod and puts every message into a slot of its own,
+/// also where receives decide about the slots (laps.cc).
+void shape_for_laps(TestSpec& spec) {
+  const std::uint64_t unit = std::bit_ceil(static_cast<std::uint64_t>(spec.cq_mod));
+  const std::uint64_t stride = round_up(std::max<std::uint64_t>(spec.size_bytes, 1), 64);
+  spec.footprint_bytes = std::max(spec.footprint_bytes, unit * stride);
+  spec.rx_depth = static_cast<int>(std::max(std::bit_floor(static_cast<std::uint64_t>(spec.rx_depth)), unit));
+}
+
 }  // namespace
 
 TestSpec resolve(TestSpec spec) {
@@ -30,6 +39,7 @@ TestSpec resolve(TestSpec spec) {
     const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(kFootprintBytes / stride, 1)));
     spec.footprint_bytes = slots * stride;
   }
+  if (spec.verify_seed) shape_for_laps(spec);
   if (spec.test.metric == Metric::kLatency) spec.footprint_bytes = round_up(spec.size_bytes, 64);
   return spec;
 }

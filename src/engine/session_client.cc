@@ -58,13 +58,21 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   peer.send(proto::Start{});
-  if (bidirectional) peer.expect<proto::Ready>(kReplyTimeout);
+  if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>(kReplyTimeout);
   Streamer streamer(Side::kClient, end, spec, peer);
+  std::optional<Laps> laps;
+  if (spec.verify_seed) laps.emplace(Side::kClient, end, streamer, spec, peer);
   if (spec.test.metric == Metric::kLatency) {
-    report::Measurement measured = bounce_latency(streamer, end.plan(), spec);
+    report::Measurement measured = bounce_latency(streamer, end.plan(), spec, laps ? &*laps : nullptr);
     peer.send(proto::Stop{{streamer.rounds()}});
     peer.expect<proto::Done>(kReplyTimeout);
     return measured;
+  }
+  if (laps) {
+    const BandwidthRun run = lap_bandwidth(*laps, spec);
+    peer.send(proto::Stop{end.plan().posted_messages()});
+    peer.expect<proto::Done>(kReplyTimeout);
+    return condense(run, spec, nullptr);
   }
   const BandwidthRun run = stream_bandwidth(streamer, spec);
   streamer.drain();

@@ -93,6 +93,10 @@ proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& s
 proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   Streamer streamer(Side::kServer, end, spec, peer);
   const OpTraits& op = traits_of(spec.test.operation);
+  if (spec.verify_seed) {
+    Laps(Side::kServer, end, streamer, spec, peer).serve();
+    return {};
+  }
   if (spec.test.metric == Metric::kLatency) {
     return op.round_end == RoundEnd::kOwnCompletion ? sit(peer) : bounce(streamer, peer);
   }

@@ -1,5 +1,8 @@
 #include "streamer.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "gdrperf/base/cpu.h"
 #include "kernels.h"
 
@@ -94,6 +97,39 @@ std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::u
     if (std::optional<proto::Message> message = peer_.poll_now_and_then()) return message;
     stall.check(progress);
   }
+}
+
+std::optional<proto::Message> Streamer::send_lap(std::uint64_t messages) {
+  StallWatch stall(device_);
+  Fault fault;
+  SendStream& send = plan_.send;
+  std::vector<std::uint32_t> left(send.queue_count, static_cast<std::uint32_t>(messages / send.post_list));
+  for (std::uint32_t q = 0; q < send.queue_count; ++q) send.queues[q].cursor = send.queues[q].begin;
+  std::optional<proto::Message> early;
+  bool all_posted = false;
+  while (!all_posted || !plan_.idle()) {
+    all_posted = true;
+    for (std::uint32_t q = 0; q < send.queue_count; ++q) {
+      SendQueue& queue = send.queues[q];
+      const std::uint32_t now = std::min(queue.credit, left[q]);
+      const std::uint32_t kept = queue.credit - now;
+      queue.credit = now;
+      left[q] -= now;
+      if (!kernels::post_credit(queue, send.post_list, fault)) peer_.throw_fault(fault, device_, what_);
+      queue.credit = kept;
+      all_posted = all_posted && left[q] == 0;
+    }
+    int came = 0;
+    if (plan_.receives()) came = kernels::reap_receives(plan_.recv, fault);
+    if (came < 0) peer_.throw_fault(fault, device_, "receive");
+    const int sent = kernels::reap_sends(send, fault);
+    if (sent < 0) peer_.throw_fault(fault, device_, what_);
+    if (came + sent > 0) continue;
+    ::sched_yield();
+    if (!early) early = peer_.poll_now_and_then();
+    stall.check(send.completed);
+  }
+  return early;
 }
 
 void Streamer::drain() {

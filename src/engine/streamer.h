@@ -35,6 +35,11 @@ class Streamer {
   std::optional<proto::Message> receive_until(std::uint64_t goal) { return advance(kernels_.recv, goal, received()); }
   std::optional<proto::Message> bounce_until(std::uint64_t goal) { return advance(kernels_.pingpong, goal, rounds()); }
 
+  /// Sends exactly `messages` (a multiple of cq_mod) on every queue, the first
+  /// from the first slot, while nothing else is in flight, and waits until all
+  /// have completed; receives go on. Returns what the peer said meanwhile.
+  std::optional<proto::Message> send_lap(std::uint64_t messages);
+
   /// Stops posting and waits until nothing is in flight; receives go on.
   void drain();
 

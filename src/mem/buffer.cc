@@ -39,6 +39,8 @@ class HostBuffer final : public Buffer {
   verbs::Mr register_with(ibv_pd* pd, int access) override {
     return verbs::register_memory(pd, data_, size_, access);
   }
+  void fill(const PatternRun& run) override { fill_pattern(data_, run); }
+  CheckResult check(const PatternRun& run) override { return check_pattern(data_, run); }
 
  private:
   std::byte* data_ = nullptr;
@@ -50,6 +52,8 @@ class HostBuffer final : public Buffer {
 void check_kind(const std::string& kind, const char* flag) {
   if (kind != "host") throw usage_error(fmt::format("{} '{}': this build knows: host", flag, kind));
 }
+
+std::vector<std::string> buffers_at_hand() { return {"host"}; }
 
 std::unique_ptr<Buffer> make_buffer(const std::string& kind, std::size_t bytes) {
   check_kind(kind, "--buffer");

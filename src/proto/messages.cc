@@ -24,7 +24,7 @@ constexpr int kMaxDepth = 16;
 // Order of the variant.
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
     "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
-    "start", "ping", "pong", "stop",        "done",   "failure", "bye"};
+    "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked"};
 
 std::vector<std::string> texts(const JsonReader& in, const char* member) {
   std::vector<std::string> result;
@@ -180,12 +180,25 @@ void read(const JsonReader& in, Pong& m) {
   m.server_ns = in.number("server_ns");
 }
 
-void write(json& out, const Stop& m) { out = {{"messages", m.messages}}; }
-void read(const JsonReader& in, Stop& m) {
+template <typename T>  // Stop, LapDone
+requires std::is_same_v<T, Stop> || std::is_same_v<T, LapDone>
+void write(json& out, const T& m) { out = {{"messages", m.messages}}; }
+template <typename T>
+requires std::is_same_v<T, Stop> || std::is_same_v<T, LapDone>
+void read(const JsonReader& in, T& m) {
   for (const json& item : in.array("messages", kMaxQps)) {
     m.messages.push_back(
         JsonReader::to_integer<std::uint64_t>(item, in.path_of("messages"), 0, ~0ull));
   }
+}
+
+void write(json& out, const Lap& m) { out = {{"iteration", m.iteration}}; }
+void read(const JsonReader& in, Lap& m) { m.iteration = in.integer<std::uint64_t>("iteration"); }
+
+void write(json& out, const Checked& m) { out = {{"messages", m.messages}, {"seconds", m.seconds}}; }
+void read(const JsonReader& in, Checked& m) {
+  m.messages = in.integer<std::uint64_t>("messages");
+  m.seconds = in.number("seconds");
 }
 
 void write(json& out, const Done& m) {

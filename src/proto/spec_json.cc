@@ -71,7 +71,7 @@ StopRule stop_from_json(const JsonReader& reader) {
 }  // namespace
 
 json spec_to_json(const TestSpec& spec) {
-  return {{"test", to_string(spec.test)},
+  json value = {{"test", to_string(spec.test)},
           {"size_bytes", spec.size_bytes},
           {"client", end_to_json(spec.client)},
           {"server", end_to_json(spec.server)},
@@ -90,6 +90,8 @@ json spec_to_json(const TestSpec& spec) {
           {"wait", name_of(kWaits, spec.wait)},
           {"connector", name_of(kConnectors, spec.connector)},
           {"stop", stop_to_json(spec.stop)}};
+  if (spec.verify_seed) value["verify_seed"] = *spec.verify_seed;
+  return value;
 }
 
 TestSpec spec_from_json(const JsonReader& reader) {
@@ -114,6 +116,7 @@ TestSpec spec_from_json(const JsonReader& reader) {
   spec.direction = named(kDirections, reader, "direction");
   spec.wait = named(kWaits, reader, "wait");
   spec.connector = named(kConnectors, reader, "connector");
+  if (reader.has("verify_seed")) spec.verify_seed = reader.integer<std::uint64_t>("verify_seed");
   spec.stop = stop_from_json(reader.object("stop"));
   return spec;
 }

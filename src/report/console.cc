@@ -78,6 +78,7 @@ std::string settings_text(const RunRecord& record) {
   if (bandwidth && spec.test.operation == Operation::kSend) {
     text += fmt::format(", rx depth {}", spec.rx_depth);
   }
+  if (spec.verify_seed) text += ", every message verified";
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
   if (!bandwidth) {
     const auto& latency = record.measured.latency;

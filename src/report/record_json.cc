@@ -104,10 +104,10 @@ Json record_json(const RunRecord& record) {
   json["bw"] = bandwidth ? bandwidth_json(*bandwidth) : Json(nullptr);
   json["msg_rate_mpps"] = bandwidth ? number(bandwidth->msg_rate_mpps) : Json(nullptr);
   json["latency"] = measured.latency ? latency_json(*measured.latency) : Json(nullptr);
-  // Filled once paths have computed ceilings and data is verified.
-  for (const char* key : {"ceiling_gbps", "limited_by", "efficiency", "verified"}) {
-    json[key] = nullptr;
-  }
+  // Filled once paths have computed ceilings.
+  for (const char* key : {"ceiling_gbps", "limited_by", "efficiency"}) json[key] = nullptr;
+  // A run whose data was wrong has no record.
+  json["verified"] = spec.verify_seed ? Json(true) : Json(nullptr);
   json["warnings"] = warnings_json(record);
   return json;
 }

@@ -179,6 +179,37 @@ TEST_F(EngineTest, ManyShapes) {
   }
 }
 
+TEST_F(EngineTest, VerifiesEveryTestInEveryShape) {
+  struct Shape {
+    std::uint64_t size;
+    int qps, cq_mod, post_list, rx_depth;
+    Direction direction;
+  };
+  for (const Shape& shape : {Shape{1, 1, 0, 1, 512, Direction::kUnidirectional},
+                             Shape{4097, 3, 5, 1, 7, Direction::kUnidirectional},
+                             Shape{100, 2, 6, 3, 100, Direction::kBidirectional},
+                             Shape{65536, 1, 0, 4, 512, Direction::kBidirectional}}) {
+    for (const gdrperf::Test test : all_tests()) {
+      TestSpec spec = spec_for(test, shape.size);
+      spec.verify_seed = 3;
+      spec.stop.duration.reset();
+      spec.stop.iterations = 2000;
+      if (test.metric == Metric::kBandwidth) {
+        spec.qps = shape.qps;
+        spec.cq_mod = shape.cq_mod;
+        spec.tx_depth = 32 * shape.post_list;
+        spec.post_list = shape.post_list;
+        spec.rx_depth = shape.rx_depth;
+        spec.direction = shape.direction;
+      } else {
+        spec.stop.iterations = 300;
+      }
+      SCOPED_TRACE(to_string(test) + " " + std::to_string(shape.size));
+      expect_sound(run_local(spec), spec);
+    }
+  }
+}
+
 TEST_F(EngineTest, AServerThatCannotIsQuotedByTheClient) {
   TestSpec spec = spec_for({Operation::kWrite, Metric::kBandwidth}, 64);
   spec.server.device = "no_such_device";

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "laps.h"
+
 namespace gdrperf::engine {
 namespace {
 
@@ -39,6 +41,30 @@ TEST(Resolve, KeepsThePipeFullByDefault) {
   spec.size_bytes = 8u << 20;
   EXPECT_EQ(resolve(spec).tx_depth, 8);
   EXPECT_EQ(resolve(spec).cq_mod, 1);
+}
+
+TEST(Resolve, ALapHasASlotForEveryMessage) {
+  for (const Operation operation : {Operation::kWrite, Operation::kSend, Operation::kRead}) {
+    for (const std::uint64_t size : {1ull, 8192ull, 1ull << 20, 64ull << 20}) {
+      for (const int cq_mod : {0, 1, 5, 100}) {
+        for (const int rx_depth : {1, 7, 512}) {
+          TestSpec spec;
+          spec.test.operation = operation;
+          spec.size_bytes = size;
+          spec.cq_mod = cq_mod;
+          spec.rx_depth = rx_depth;
+          spec.verify_seed = 1;
+          const TestSpec once = resolve(spec);
+          EXPECT_EQ(resolve(once), once);
+          const LapShape lap = lap_shape(once);
+          EXPECT_TRUE(std::has_single_bit(lap.slots));
+          EXPECT_LE(lap.messages, lap.slots);
+          EXPECT_GT(2 * lap.messages, lap.slots);
+          EXPECT_EQ(lap.messages % static_cast<std::uint64_t>(once.cq_mod), 0u);
+        }
+      }
+    }
+  }
 }
 
 TEST(Layout, ALargeFootprintIsReachedWithGaps) {

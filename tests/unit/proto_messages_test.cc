@@ -111,6 +111,9 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(done.warnings.at(0), "slow");
   EXPECT_EQ(round_trip(Failure{5, "gone", ""}).reason, "gone");
   round_trip(Bye{});
+  round_trip(Lap{7});
+  round_trip(LapDone{{1, 2}});
+  round_trip(Checked{9, 0.5});
 }
 
 TEST(Messages, SpecsKeepEveryStopRule) {

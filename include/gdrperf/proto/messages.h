@@ -110,6 +110,21 @@ struct Done {
   std::vector<std::pair<double, std::uint64_t>> series;
   std::vector<std::string> warnings;
 };
+/// Client, in runs that verify data: lap `iteration` is next; the server makes
+/// its share of it ready and says Ready.
+struct Lap {
+  std::uint64_t iteration = 0;
+};
+/// Client: its share of the lap is done; `messages` per QP in all so far.
+struct LapDone {
+  std::vector<std::uint64_t> messages;
+};
+/// Server: what arrived there in this lap is as it should be; its own share
+/// (bidirectional): messages in all so far, and the time this lap's took.
+struct Checked {
+  std::uint64_t messages = 0;
+  double seconds = 0;
+};
 /// Either end, at any time: the run (or the session) failed there.
 struct Failure {
   int exit_code = 5;
@@ -120,7 +135,7 @@ struct Failure {
 struct Bye {};
 
 using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
-                             Ping, Pong, Stop, Done, Failure, Bye>;
+                             Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);

@@ -76,6 +76,7 @@ struct TestSpec {
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
+  std::optional<std::uint64_t> verify_seed;  ///< every message carries a pattern and is checked
   StopRule stop;
   bool operator==(const TestSpec&) const = default;
 };

@@ -1,0 +1,208 @@
+#include "laps.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/engine/resolve.h"
+#include "measure.h"
+
+namespace gdrperf::engine {
+namespace {
+
+using conn::Side;
+
+constexpr std::chrono::seconds kLapTimeout{60};
+constexpr std::chrono::hours kLongestRun{24 * 30};
+constexpr std::uint32_t kFromClient = 0;
+constexpr std::uint32_t kFromServer = 1;
+
+std::uint64_t sum(const std::vector<std::uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+}
+
+template <typename T>
+T as(const proto::Message& message, const char* awaited) {
+  if (const T* wanted = std::get_if<T>(&message)) return *wanted;
+  throw peer_error(fmt::format("the peer sent '{}' where {} was due", proto::type_name(message), awaited));
+}
+
+std::string iteration_name(std::uint64_t iteration) {
+  return iteration == ~std::uint64_t{0} ? std::string("before the first lap") : fmt::format("lap {}", iteration);
+}
+
+}  // namespace
+
+LapShape lap_shape(const TestSpec& resolved) {
+  LapShape shape;
+  if (resolved.test.metric == Metric::kLatency) return shape;
+  shape.slots = layout_of(resolved).slots;
+  if (traits_of(resolved.test.operation).consumes_receives) {
+    shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
+  }
+  const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
+  shape.messages = std::max<std::uint64_t>(shape.slots / unit, 1) * unit;
+  return shape;
+}
+
+Laps::Laps(Side side, LocalEnd& end, Streamer& streamer, const TestSpec& spec, Peer& peer)
+    : side_(side),
+      end_(end),
+      streamer_(streamer),
+      spec_(spec),
+      peer_(peer),
+      shape_(lap_shape(spec)),
+      latency_(spec.test.metric == Metric::kLatency),
+      duplex_(spec.direction == Direction::kBidirectional) {
+  if (!end_.sink_offset()) return;
+  // As if a lap had gone before.
+  --iteration_;
+  const Layout layout = layout_of(spec_);
+  for (std::uint32_t q = 0; q < static_cast<std::uint32_t>(spec_.qps); ++q) {
+    mem::PatternRun run;
+    run.offset = *end_.sink_offset() + q * layout.qp_bytes();
+    run.stride = layout.stride;
+    run.count = latency_ ? 1 : layout.slots;
+    run.size_bytes = spec_.size_bytes;
+    run.key = {*spec_.verify_seed, side_ == Side::kClient ? kFromServer : kFromClient, q};
+    run.iteration = iteration_;
+    if (end_.waits_on_memory()) run.last_byte = 0;
+    end_.buffer().fill(run);
+  }
+  ++iteration_;
+}
+
+/// The slot in which the `message`-th of this lap arrives. Sends arrive where
+/// the receives point that were posted in a ring; all else at its own place.
+std::uint64_t Laps::landing(std::uint64_t message) const {
+  if (!traits_of(spec_.test.operation).consumes_receives) return message;
+  return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
+}
+
+/// Calls act(offset relative to where message 0 of the lap lies or lands, run).
+template <typename Do>
+void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const {
+  const Layout layout = layout_of(spec_);
+  for (std::uint32_t q = 0; q < static_cast<std::uint32_t>(spec_.qps); ++q) {
+    for (std::uint64_t message = 0; message < shape_.messages;) {
+      mem::PatternRun run;
+      run.first_slot = landing(message);
+      run.count = std::min(shape_.messages - message, std::max(shape_.slots, shape_.messages) - run.first_slot);
+      run.offset = area + q * layout.qp_bytes();
+      run.stride = layout.stride;
+      run.size_bytes = spec_.size_bytes;
+      run.key = {*spec_.verify_seed, direction, q};
+      run.iteration = iteration_;
+      if (end_.waits_on_memory()) run.last_byte = static_cast<int>((iteration_ + 1) & 0xff);
+      act(message, run);
+      message += run.count;
+    }
+  }
+}
+
+void Laps::fill() const {
+  if (!end_.source_offset()) return;
+  const std::uint64_t stride = layout_of(spec_).stride;
+  for_each_run(*end_.source_offset(), side_ == Side::kClient ? kFromClient : kFromServer,
+               [&](std::uint64_t message, mem::PatternRun& run) {
+                 run.offset += message * stride;
+                 end_.buffer().fill(run);
+               });
+}
+
+void Laps::check() const {
+  if (!end_.sink_offset()) return;
+  const std::uint64_t stride = layout_of(spec_).stride;
+  std::uint64_t wrong = 0;
+  std::string first;
+  for_each_run(*end_.sink_offset(), side_ == Side::kClient ? kFromServer : kFromClient,
+               [&](std::uint64_t, mem::PatternRun& run) {
+                 run.offset += run.first_slot * stride;
+                 const mem::CheckResult result = end_.buffer().check(run);
+                 wrong += result.wrong_messages;
+                 if (!result.first || !first.empty()) return;
+                 const mem::Mismatch& m = *result.first;
+                 const std::uint64_t shift = 8 * (m.wrong_byte - m.offset);
+                 first = fmt::format("QP {}, slot {}, byte {}: expected 0x{:02x}, found 0x{:02x}; {}", run.key.qp,
+                                     m.slot, m.wrong_byte, m.expected >> shift & 0xff, m.found >> shift & 0xff,
+                                     mem::explain(run, m));
+               });
+  if (wrong == 0) return;
+  throw peer_error(
+      fmt::format("data is wrong in {} of {} messages of {} in the {}'s {} memory ({}): {}", wrong,
+                  shape_.messages * static_cast<std::uint64_t>(spec_.qps), format_size(spec_.size_bytes),
+                  side_ == Side::kClient ? "client" : "server", end_.buffer().kind(), iteration_name(iteration_),
+                  first),
+      "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
+}
+
+std::uint64_t Laps::all_sent() const { return sum(end_.plan().posted_messages()); }
+
+/// Takes receives until `total` in all.
+void Laps::receive_up_to(std::uint64_t total) {
+  if (auto message = streamer_.receive_until(total)) {
+    throw peer_error(fmt::format("the peer sent '{}' before its messages were there", proto::type_name(*message)));
+  }
+}
+
+/// This end's share of the lap; its seconds.
+double Laps::go(std::optional<proto::Message>& early) {
+  const double start = now_ns();
+  if (latency_) {
+    const bool passive = side_ == Side::kServer && traits_of(spec_.test.operation).round_end == RoundEnd::kOwnCompletion;
+    if (!passive) early = streamer_.bounce_until(streamer_.rounds() + 1);
+    if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
+  } else if (side_ == Side::kClient || duplex_) {
+    early = streamer_.send_lap(shape_.messages);
+  }
+  return (now_ns() - start) * 1e-9;
+}
+
+Laps::Result Laps::run() {
+  fill();
+  peer_.send(proto::Lap{iteration_});
+  peer_.expect<proto::Ready>(kLapTimeout);
+  std::optional<proto::Message> early;
+  Result result;
+  result.seconds = go(early);
+  if (early) throw peer_error(fmt::format("the server sent '{}' too early", proto::type_name(*early)));
+  peer_.send(proto::LapDone{end_.plan().posted_messages()});
+  proto::Checked checked;
+  if (duplex_ && end_.plan().receives()) {
+    const auto message = streamer_.receive_until(~std::uint64_t{0});
+    if (!message) throw peer_error("the lap ended without the server's word");
+    checked = as<proto::Checked>(*message, "checked");
+    receive_up_to(checked.messages);
+  } else {
+    checked = peer_.expect<proto::Checked>(kLapTimeout);
+  }
+  check();
+  ++iteration_;
+  result.messages = shape_.messages * static_cast<std::uint64_t>(spec_.qps) * (duplex_ ? 2 : 1);
+  result.seconds = std::max(result.seconds, checked.seconds);
+  return result;
+}
+
+proto::Stop Laps::serve() {
+  while (true) {
+    const proto::Message request = peer_.wait(kLongestRun, "lap");
+    if (const auto* stop = std::get_if<proto::Stop>(&request)) return *stop;
+    iteration_ = as<proto::Lap>(request, "lap").iteration;
+    fill();
+    peer_.send(proto::Ready{});
+    std::optional<proto::Message> message;
+    const double seconds = go(message);
+    const bool receives = !latency_ && end_.plan().receives();
+    if (!message && receives) message = streamer_.receive_until(~std::uint64_t{0});
+    if (!message) message = peer_.wait(kLapTimeout, "lap_done");
+    const auto done = as<proto::LapDone>(*message, "lap_done");
+    if (receives) receive_up_to(sum(done.messages));
+    check();
+    peer_.send(proto::Checked{end_.initiates() ? all_sent() : 0, duplex_ ? seconds : 0});
+  }
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Data that is compared byte by byte: gdrperf verify, and --verify in a test."""
+
+import json
+import unittest
+
+from support import CliTest, Server, main, run, softnic_works
+
+TESTS = ["write_bw", "write_lat", "send_bw", "send_lat", "read_bw", "read_lat"]
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Verify(CliTest):
+    def test_a_verdict_for_every_test_and_the_proof_from_device_to_device(self):
+        result = run("verify", "--local", "--softnic", "--buffers", "host", "--sizes", "1,4097,1048583")
+        self.assertEqual(result.code, 0, str(result))
+        for test in TESTS:
+            self.assertEqual(result.out.count(f"  {test:<10} PASSED"), 2, result.out)
+        self.assertIn("host of soft0 to host of soft1", result.out)
+        self.assertIn("12 passed, 0 failed, 0 not possible here", result.out)
+
+    def test_against_a_server(self):
+        with Server() as server:
+            result = run("verify", "127.0.0.1", "-p", str(server.port), "--softnic", "--buffers", "host", "--ops", "write_bw,send_lat",
+                         "--sizes", "9")
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("2 passed", result.out)
+
+    def test_needs_a_target(self):
+        result = run("verify", "--softnic")
+        self.assertEqual(result.code, 2)
+        self.assertIn("--local", result.err)
+
+    def test_a_verified_run_says_so(self):
+        path = self.scratch() + "/r.json"
+        result = run("write_bw", "--local", "--softnic", "--seed", "9", "-n", "3000", "--json", path)
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("every message verified", result.out)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.check_document(document)
+        self.assertEqual([one["verified"] for one in self.runs_of(document)], [True])
+
+
+if __name__ == "__main__":
+    main()
