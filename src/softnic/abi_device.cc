@@ -226,6 +226,11 @@ void ibv_ack_async_event(ibv_async_event* event) {
   if (const auto real = SOFTNIC_REAL(ibv_ack_async_event)) real(event);
 }
 
+ibv_context* ibv_import_device(int cmd_fd) {
+  if (is_command_descriptor(cmd_fd)) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
+  SOFTNIC_FORWARD_POINTER(ibv_import_device, cmd_fd);
+}
+
 ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
   if (is_soft(context)) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
   SOFTNIC_FORWARD_POINTER(ibv_import_pd, context, handle);

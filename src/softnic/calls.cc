@@ -148,7 +148,10 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
     Context& owner = living(context);
     constexpr std::uint32_t kFlags =
         IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-    const bool unknown = (attr.wc_flags & ~static_cast<std::uint64_t>(IBV_WC_STANDARD_FLAGS)) != 0 ||
+    constexpr std::uint64_t kWcFlags = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
+                                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    const bool unknown = (attr.wc_flags & ~kWcFlags) != 0 ||
                          (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
                          ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kFlags) != 0);
     if (unknown) throw VerbsFailure{EOPNOTSUPP};
@@ -157,7 +160,7 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
       throw VerbsFailure{EINVAL};
     }
     auto* cq = new Cq(owner, attr.cqe, attr.cq_context, attr.channel);
-    cq->enable_extended_poll();
+    cq->enable_extended_poll(attr.wc_flags);
     return cq;
   });
 }

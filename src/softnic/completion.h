@@ -1,6 +1,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <time.h>
 
 #include "layout.h"
 #include "ring.h"
@@ -18,6 +19,12 @@ struct Completion {
   std::uint32_t src_qpn = 0;
   std::uint32_t sq_count = 0;
 };
+
+inline std::uint64_t monotonic_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 /// The ring that replaces a closed one, once it is there.
 CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexcept;
@@ -51,6 +58,7 @@ inline bool push_completion(Segment& segment, CqShared& cq, std::uint64_t tag,
   cell->src_qpn = completion.src_qpn;
   cell->vendor_err = 0;
   cell->sq_count = completion.sq_count;
+  if (cq.stamps.load(std::memory_order_relaxed) != 0) [[unlikely]] cell->stamp_ns = monotonic_ns();
   if (receive != nullptr) RecvRing::release(*receive);
   CqRing::publish(*cell);
   return true;

@@ -2,10 +2,13 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
+#include <string_view>
 
 #include "cq.h"
 #include "failure.h"
@@ -13,6 +16,8 @@
 
 namespace gdrperf::softnic {
 namespace {
+
+constexpr const char* kCommandName = "softnic-command";
 
 void add_one(int fd) {
   const std::uint64_t one = 1;
@@ -33,8 +38,9 @@ bool take_one_if_there(int fd) {
 }  // namespace
 
 Context::Context(Device& opened) : verbs_context{}, device(opened), process(Process::get()) {
-  // Some programs poll or stat cmd_fd; it must be a descriptor.
-  context.cmd_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  // Some programs stat cmd_fd or duplicate it for ibv_import_device; it must be
+  // a descriptor, and one that can be told from others.
+  context.cmd_fd = ::memfd_create(kCommandName, MFD_CLOEXEC);
   context.async_fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
   if (context.cmd_fd < 0 || context.async_fd < 0) {
     const int error = errno;
@@ -93,6 +99,14 @@ void Context::drop_events(const void* element) {
     take_one_if_there(context.async_fd);
     event = events_.erase(event);
   }
+}
+
+bool is_command_descriptor(int fd) {
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const std::string ours = std::string("/memfd:") + kCommandName;
+  char target[64];
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  return length > 0 && std::string_view(target, static_cast<std::size_t>(length)).starts_with(ours);
 }
 
 bool is_soft(const ibv_context* context) { return soft_device(context->device) != nullptr; }

@@ -49,6 +49,9 @@ struct Context : verbs_context {
 /// True when the context, and so its objects, is ours.
 bool is_soft(const ibv_context* context);
 
+/// True for the cmd_fd of a context of ours, in whatever process it was opened.
+bool is_command_descriptor(int fd);
+
 struct Pd : ibv_pd {
   std::uint32_t number;
   std::atomic<int> users{0};

@@ -21,6 +21,14 @@ unsigned shift_for(std::uint32_t entries) {
   return std::max(shift, kMinShift);
 }
 
+/// A time of the monotonic clock in that of the wall clock, as the two stand now.
+std::uint64_t wall_clock_ns(std::uint64_t stamp_ns) {
+  timespec wall;
+  ::clock_gettime(CLOCK_REALTIME, &wall);
+  const auto now = static_cast<std::uint64_t>(wall.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(wall.tv_nsec);
+  return now - (monotonic_ns() - stamp_ns);
+}
+
 CqRing* make_ring(Process& process, unsigned shift, std::uint64_t& offset) {
   offset = process.memory().allocate(CqRing::bytes(shift));
   if (offset == 0) return nullptr;
@@ -60,6 +68,7 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
   shared = &process_.segment().cqs[index];
   shared->armed.store(0);
   shared->overrun.store(0);
+  shared->stamps.store(0);
   shared->events_raised.store(0);
   shared->has_channel.store(events != nullptr ? 1 : 0);
   shared->channel = events != nullptr ? events->number : 0;
@@ -196,6 +205,7 @@ int Cq::resize(std::uint32_t entries) {
     copy.qpn = cell.qpn;
     copy.src_qpn = cell.src_qpn;
     copy.sq_count = cell.sq_count;
+    copy.stamp_ns = cell.stamp_ns;
     copy.seq.store(1, std::memory_order_release);
     ++kept;
   }
@@ -321,7 +331,14 @@ void Cq::end_poll_ex(ibv_cq_ex* cq) {
   self.lock.unlock();
 }
 
-void Cq::enable_extended_poll() {
+void Cq::enable_extended_poll(std::uint64_t wc_flags) {
+  constexpr std::uint64_t kStamped =
+      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+  if ((wc_flags & kStamped) != 0) {
+    shared->stamps.store(1);
+    read_completion_ts = [](ibv_cq_ex* cq) { return current(cq).stamp_ns; };
+    read_completion_wallclock_ns = [](ibv_cq_ex* cq) { return wall_clock_ns(current(cq).stamp_ns); };
+  }
   start_poll = &start_poll_ex;
   next_poll = &next_poll_ex;
   end_poll = &end_poll_ex;

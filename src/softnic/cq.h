@@ -43,7 +43,7 @@ struct Cq : ibv_cq_ex {
   void add_waiting(Qp* qp);
   void remove_waiting(Qp* qp);
 
-  void enable_extended_poll();
+  void enable_extended_poll(std::uint64_t wc_flags);
 
   Context& owner;
   std::uint32_t index;

@@ -12,6 +12,8 @@
 namespace gdrperf::softnic {
 namespace {
 
+/// No company's OUI; programs take 0 for a device that was not asked.
+constexpr std::uint32_t kNoVendor = 0xffffff;
 constexpr std::uint8_t kWidth4x = 2;
 constexpr std::uint8_t kSpeedHdr = 64;
 constexpr std::uint8_t kPhysDisabled = 3;
@@ -95,6 +97,7 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
   std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s", GDRPERF_VERSION);
   attr.node_guid = device.guid();
   attr.sys_image_guid = device.guid();
+  attr.vendor_id = kNoVendor;
   attr.max_mr_size = 1ull << 46;
   attr.page_size_cap = 0xfffff000;
   attr.max_qp = static_cast<int>(kMaxQps - 1);
@@ -124,6 +127,9 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   describe_device(device, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = 1;
+  // Completions are stamped with CLOCK_MONOTONIC, in nanoseconds.
+  full.completion_timestamp_mask = ~std::uint64_t{0};
+  full.hca_core_clock = kStampClockKhz;
   std::memcpy(&attr, &full, std::min(size, sizeof full));
 }
 

@@ -44,6 +44,7 @@ inline constexpr std::uint32_t kMaxQpWr = 32768;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 inline constexpr std::uint32_t kMaxSrqWr = 32768;
 inline constexpr std::uint8_t kMaxRdAtomic = 16;
+inline constexpr std::uint64_t kStampClockKhz = 1'000'000;
 
 void describe_device(const Device& device, ibv_device_attr& attr);
 /// Writes at most `size` bytes of the extended attributes.

@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -67,6 +67,8 @@ struct alignas(64) CqShared {
   /// 0, or what the next completion must be to raise an event.
   std::atomic<std::uint32_t> armed;
   std::uint32_t channel;  ///< number of the completion channel in its process
+  /// Not 0: completions say when they were written.
+  std::atomic<std::uint32_t> stamps;
   std::atomic<std::uint64_t> events_raised;
 };
 inline constexpr std::uint32_t kArmedNext = 1;

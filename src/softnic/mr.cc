@@ -151,7 +151,11 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   mr.pd = &new_pd;
   mr.addr = new_address;
   mr.length = new_length;
-  mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
+  // Other rights or another domain leave the keys as they are; to other memory
+  // those that peers still hold must not lead.
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
+  }
   publish(shared, mr, new_pd.number, base_of(iova, new_access), new_access);
   return 0;
 }

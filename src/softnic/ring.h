@@ -42,6 +42,7 @@ struct alignas(64) CqCell {
   std::uint32_t vendor_err;
   /// Send side: requests posted on the QP up to and with this one.
   std::uint32_t sq_count;
+  std::uint64_t stamp_ns;  ///< CLOCK_MONOTONIC, for queues that want it
 };
 static_assert(sizeof(CqCell) == 64);
 

@@ -52,6 +52,13 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   return 0;
 }
 
+int query_rt_values(ibv_context*, ibv_values_ex* values) {
+  if ((values->comp_mask & ~std::uint32_t{IBV_VALUES_MASK_RAW_CLOCK}) != 0) return EOPNOTSUPP;
+  // Ticks of the clock that stamps completions, where other providers put theirs.
+  values->raw_clock = {0, static_cast<long>(monotonic_ns())};
+  return 0;
+}
+
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   return make_cq_ex(context, *attr);
 }
@@ -69,6 +76,7 @@ void fill_verbs_ops(Context& context) {
   ops.post_srq_recv = &post_srq_recv;
   context.query_port = &query_port;
   context.query_device_ex = &query_device_ex;
+  context.query_rt_values = &query_rt_values;
   context.create_cq_ex = &create_cq_ex;
   context.create_qp_ex = &create_qp_ex;
 }

@@ -168,7 +168,7 @@ TEST(SoftnicState, ExtendedCompletionQueueReadsTheSame) {
   attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM;
   ibv_cq_ex* cq = ibv_create_cq_ex(context.get(), &attr);
   ASSERT_NE(cq, nullptr);
-  attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+  attr.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
   EXPECT_EQ(ibv_create_cq_ex(context.get(), &attr), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
   ibv_poll_cq_attr poll{};
