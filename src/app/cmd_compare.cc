@@ -40,7 +40,7 @@ Examples:
   gdrperf compare results/baselines new/ --rerun 'gdrperf sweep node2 --json {}')";
 
 constexpr const char* kAcross[] = {"host",     "cpu",       "kernel",       "gpu",       "kind",
-                                   "firmware", "driver",    "gid_type",     "connection", "tx_depth",
+                                   "firmware", "driver",    "gid_type", "gpu_driver",     "connection", "tx_depth",
                                    "rx_depth", "cq_mod",    "post_list",    "inline_bytes",
                                    "footprint_bytes", "mtu_bytes", "service_level", "traffic_class"};
 

@@ -78,6 +78,8 @@ TestSpec adapted(TestSpec spec) {
     spec.qps = defaults.qps;
     spec.post_list = defaults.post_list;
     spec.direction = defaults.direction;
+  } else {
+    spec.rate_per_s = defaults.rate_per_s;
   }
   if (spec.test.operation == Operation::kRead) spec.inline_bytes = defaults.inline_bytes;
   if (spec.footprint_bytes < spec.size_bytes) spec.footprint_bytes = defaults.footprint_bytes;

@@ -88,7 +88,7 @@ void add_stop(CLI::App& command, StopRule& stop) {
               [&stop](const std::string& text, const std::string& flag) {
                 stop.precision = parse_percent(text, flag);
               });
-  group.value("--cap", "TIME", "give up on the precision after this time (default: 10s; a run of sweep 1s)",
+  group.value("--cap", "TIME", "give up on the precision after this time (default: 30s; a run of sweep 1s)",
               [&stop](const std::string& text, const std::string& flag) {
                 stop.cap = parse_duration(text, flag);
               });
@@ -96,6 +96,12 @@ void add_stop(CLI::App& command, StopRule& stop) {
 
 void add_queues(CLI::App& command, TestSpec& spec) {
   Group group(command, "Queues and messages");
+  group.value("--rate", "N",
+              "latency: N messages are due per second and times count from when they were due (default: the next "
+              "when the last is back)",
+              [&spec](const std::string& text, const std::string& flag) {
+                spec.rate_per_s = static_cast<double>(parse_integer(text, flag, 1, 1'000'000'000));
+              });
   group.integer("-q,--qp", spec.qps, 1, 16384, "QPs (default: 1; bandwidth)");
   group.integer("-t,--tx-depth", spec.tx_depth, 1, 65536,
                 "messages in flight per QP (default: 128, fewer from 128 KiB on, at least 8)");

@@ -16,6 +16,7 @@
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/report/csv.h"
 #include "gdrperf/topo/matrix.h"
+#include "gdrperf/topo/nvidia_proc.h"
 #include "gdrperf/verbs/inventory.h"
 
 namespace gdrperf::app {
@@ -77,10 +78,19 @@ report::Topology describe(const topo::Topology& found) {
     report::TopologyNic nic{device.name, device.pci_address, "", {}};
     if (!device.ports.empty()) nic.netdev = device.ports.front().port.netdev;
     if (device.numa_node >= 0) nic.numa_node = device.numa_node;
+    nic.firmware = device.firmware;
+    nic.driver = device.driver;
     topology.nics.push_back(std::move(nic));
   }
   if (!found.matrix) return topology;
-  for (const std::string& gpu : found.matrix->gpus) topology.gpus.push_back({gpu, "", "", {}});
+  const std::vector<topo::NvidiaGpu> known = topo::nvidia_gpus();
+  for (const std::string& gpu : found.matrix->gpus) {
+    topology.gpus.push_back({gpu, "", "", {}});
+    // A saved matrix may be another machine's; as many GPUs here is all that can be asked.
+    if (known.size() != found.matrix->gpus.size()) continue;
+    topology.gpus.back().model = known[topology.gpus.size() - 1].model;
+    topology.gpus.back().pci_address = known[topology.gpus.size() - 1].pci_address;
+  }
   for (const auto& [pair, relation] : topo::pair_relations(*found.matrix)) {
     report::TopologyPair described;
     described.relation = described.nvidia_smi = topo::to_string(relation);

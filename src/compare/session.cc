@@ -40,6 +40,7 @@ struct Host {
   std::string name = kUnknown;
   std::string kernel = kUnknown;
   std::string cpu = kUnknown;
+  std::string gpu_driver = kUnknown;
 };
 
 /// Gathers one document.
@@ -98,6 +99,7 @@ class Reader {
     if (field == "hostname") host.name = value.text;
     if (field == "kernel") host.kernel = value.text;
     if (field == "cpu_model") host.cpu = value.text;
+    if (field == "gpu_driver") host.gpu_driver = value.text;
   }
 
   void check_schema(const std::string& schema) {
@@ -172,6 +174,7 @@ class Reader {
     if (text_of(fields, "direction") == "bidirectional") name += "/bidirectional";
     if (const std::string qps = text_of(fields, "qps"); qps != "1") name += "/qps:" + qps;
     if (text_of(fields, "wait") == "event") name += "/event";
+    if (const std::string rate = text_of(fields, "rate_per_s"); rate != kUnknown) name += "/rate:" + rate;
     return name;
   }
 
@@ -181,6 +184,11 @@ class Reader {
     if (own != kUnknown || std::string_view(side) == "server") return own;
     const auto nic = nics_.find(text_of(run.fields, fmt::format("{}.device", side)));
     return nic == nics_.end() ? own : text_of(nic->second, fact);
+  }
+
+  /// Of no concern where no GPU takes part.
+  std::string gpu_driver(const Run& run, const char* side, const Host& host) const {
+    return text_of(run.fields, fmt::format("{}.buffer", side)).starts_with("host") ? kUnknown : host.gpu_driver;
   }
 
   /// "cuda:0" is GPU0 of the list.
@@ -204,7 +212,8 @@ class Reader {
         {"kind", text_of(run.fields, "device_kind")},
         {"firmware", nic("firmware")},
         {"driver", nic("driver")},
-        {"gid_type", text_of(run.fields, "client.gid_type")}};
+        {"gid_type", text_of(run.fields, "client.gid_type")},
+        {"gpu_driver", both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_))}};
     std::string nics = text_of(run.fields, "client.device") + "_" + list[4].value;
     if (list[5].value != kUnknown) nics += "_" + list[5].value;
     machine_.insert(std::move(nics));

@@ -9,6 +9,7 @@
 #include "gdrperf/stats/steady.h"
 #include "gdrperf/stats/summary.h"
 #include "measure.h"
+#include "unstable.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -165,7 +166,6 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
   }
   report::Measurement measured;
   measured.stop = run.stop;
-  measured.unstable = run.stop == report::StopReason::kCap;
   // Who asks for N messages gets the figure of N messages.
   const std::size_t cut = spec.stop.iterations ? 0 : stats::warmup_cut(all.gbytes);
   const double cut_s = cut == 0 ? 0 : all.batches[cut].start_s - all.batches.front().start_s;
@@ -188,10 +188,8 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
   bw.ci95_low_gbytes = summary.median_ci ? summary.median_ci->low : kNone;
   bw.ci95_high_gbytes = summary.median_ci ? summary.median_ci->high : kNone;
   bw.msg_rate_mpps = summary.median * 1e3 / static_cast<double>(spec.size_bytes);
-  if (measured.unstable) {
-    measured.warnings.push_back(fmt::format(
-        "not within +-{:g} % after {:g} s: the figure is unstable; run longer (--cap) or accept less (--precision)",
-        spec.stop.precision * 100, seconds(spec.stop.cap)));
+  if (run.stop == report::StopReason::kCap) {
+    mark_unstable(measured, bw.batches_gbytes, "", spec.stop.precision, seconds(spec.stop.cap));
   }
   return measured;
 }

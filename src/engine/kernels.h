@@ -308,16 +308,41 @@ inline bool post_round(PingPong& p, Fault& fault) noexcept {
 }
 
 enum class Role { kInitiator, kResponder };
+/// When the initiator sends: as soon as the last message is back, or when the
+/// next one is due.
+enum class Pace { kClosed, kOpen };
+
+/// False when the next round is not due yet after about 0.1 ms.
+inline bool wait_until_due(PingPong& p, const Clock& clock) noexcept {
+  constexpr int kLooks = 8192;
+  const std::uint64_t due =
+      p.origin_ticks + static_cast<std::uint64_t>(static_cast<double>(p.due_rounds) * p.interval_ticks);
+  std::uint64_t now = clock.ticks();
+  p.late_rounds += now > due;
+  for (int i = 0; now < due; ++i) {
+    if (i == kLooks) return false;
+    now = clock.ticks();
+  }
+  ++p.due_rounds;
+  p.due_ticks = due;
+  p.started_ticks = now;
+  return true;
+}
 
 /// Round trips until `goal` in all. The initiator reads the clock once a round
-/// and records the ticks between one message's departure and the next.
-template <class WaitPolicy, Role kRole>
+/// and records the ticks between one message's departure and the next; in an
+/// open loop from when the message was due, so that one slow round shows in all
+/// that had to wait for it.
+template <class WaitPolicy, Role kRole, Pace kPace = Pace::kClosed>
 Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t goal, Fault& fault) noexcept {
   constexpr bool kCounts = kRole == Role::kInitiator;
   if (kCounts && !p.in_flight) p.started_ticks = clock.ticks();
   while (p.rounds < goal) {
     if constexpr (kCounts) {
       if (!p.in_flight) {
+        if constexpr (kPace == Pace::kOpen) {
+          if (!wait_until_due(p, clock)) return Outcome::kIdle;
+        }
         ++p.sequence;
         if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
         if (!post_round(p, fault)) return Outcome::kFailed;
@@ -332,7 +357,9 @@ Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t 
     p.in_flight = false;
     if constexpr (kCounts) {
       const std::uint64_t now = clock.ticks();
-      p.histogram->record(now - p.started_ticks);
+      std::uint64_t taken = now - p.started_ticks;
+      if constexpr (kPace == Pace::kOpen) taken += p.wait_weight * (p.started_ticks - p.due_ticks);
+      p.histogram->record(taken);
       p.started_ticks = now;
     } else {
       if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;

@@ -9,7 +9,9 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
 #include "gdrperf/stats/steady.h"
+#include "latency_series.h"
 #include "measure.h"
+#include "unstable.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -22,27 +24,6 @@ constexpr std::uint64_t kWarmupRounds = 1000;
 constexpr double kWarmupSeconds = 0.02;
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-/// Medians of batches, thinned to constant memory.
-class MedianSeries {
- public:
-  void add(double median) {
-    if (seen_++ % keep_every_ != 0) return;
-    medians_.push_back(median);
-    if (medians_.size() < kMax) return;
-    for (std::size_t i = 0; i < kMax / 2; ++i) medians_[i] = medians_[2 * i];
-    medians_.resize(kMax / 2);
-    keep_every_ *= 2;
-  }
-  bool tight(double precision) const { return stats::stop_decision(medians_, precision, kMinBatches).tight; }
-  std::size_t size() const { return medians_.size(); }
-
- private:
-  static constexpr std::size_t kMax = 2048;
-  std::vector<double> medians_;
-  std::uint64_t keep_every_ = 1;
-  std::uint64_t seen_ = 0;
-};
 
 /// The median of round trips is wanted within twice the precision asked for
 /// rates.
@@ -66,12 +47,21 @@ class Bouncer {
   double warm_up(const StopRule& stop) {
     const std::uint64_t most = stop.iterations ? std::min(*stop.iterations / 10 + 1, kWarmupRounds) : kWarmupRounds;
     const std::uint64_t start = clock_.ticks();
+    begin_schedule();
     for (std::uint64_t done = 0; done < most; ++done) {
       advance(1);
       if (clock_.to_ns(clock_.ticks() - start) * 1e-9 > kWarmupSeconds) break;
     }
     plan_.histogram.clear();
+    begin_schedule();
     return clock_.to_ns(clock_.ticks() - start) * 1e-9;
+  }
+
+  /// Of an open loop: the next round is due now.
+  void begin_schedule() {
+    plan_.pingpong.origin_ticks = clock_.ticks();
+    plan_.pingpong.due_rounds = 0;
+    plan_.pingpong.late_rounds = 0;
   }
 
  private:
@@ -81,7 +71,12 @@ class Bouncer {
   Laps* laps_;
 };
 
-bool finished(const MedianSeries& medians, std::uint64_t rounds, double elapsed_s, const StopRule& stop,
+bool tight_enough(const LatencySeries& series, double precision) {
+  const std::span<const double> all = series.medians();
+  return stats::stop_decision(all.subspan(stats::warmup_cut(all)), precision, kMinBatches).tight;
+}
+
+bool finished(const LatencySeries& series, std::uint64_t rounds, double elapsed_s, const StopRule& stop,
               report::StopReason& reason) {
   if (stop.iterations) {
     reason = report::StopReason::kIterations;
@@ -92,13 +87,16 @@ bool finished(const MedianSeries& medians, std::uint64_t rounds, double elapsed_
     return elapsed_s >= seconds(*stop.duration);
   }
   reason = report::StopReason::kPrecision;
-  if (medians.size() >= kMinBatches && medians.tight(median_precision(stop))) return true;
-  reason = report::StopReason::kCap;
-  return elapsed_s >= seconds(stop.cap);
+  const std::size_t count = series.batches();
+  if (count >= kMinBatches && count % 8 == 0 && tight_enough(series, median_precision(stop))) return true;
+  if (elapsed_s < seconds(stop.cap)) return false;
+  if (!tight_enough(series, median_precision(stop))) reason = report::StopReason::kCap;
+  return true;
 }
 
-report::Latency condense(const stats::Histogram& histogram, const Clock& clock, bool halved) {
-  const stats::HistogramSummary s = histogram.summary(clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
+  const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
+  const stats::HistogramSummary s = steady.histogram->summary(scale);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   report::Latency latency;
   latency.min_ns = s.min;
@@ -113,7 +111,18 @@ report::Latency condense(const stats::Histogram& histogram, const Clock& clock, 
   latency.halved = halved;
   latency.ci95_p50_low_ns = s.p50_ci ? s.p50_ci->low : kNone;
   latency.ci95_p50_high_ns = s.p50_ci ? s.p50_ci->high : kNone;
+  for (const double median : steady.medians) latency.batches_p50_ns.push_back(median * scale);
   return latency;
+}
+
+/// A hundredth of the messages late is what a busy machine does by itself.
+void note_late_starts(report::Measurement& measured, const PingPong& pingpong, const TestSpec& spec) {
+  if (spec.rate_per_s == 0 || pingpong.due_rounds == 0) return;
+  const double share = static_cast<double>(pingpong.late_rounds) / static_cast<double>(pingpong.due_rounds);
+  if (share <= 0.01) return;
+  measured.warnings.push_back(fmt::format(
+      "--rate {:g}: {:.0f} % of the messages were due before the last was back; their wait is part of the latencies",
+      spec.rate_per_s, share * 100));
 }
 
 }  // namespace
@@ -124,14 +133,13 @@ report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpe
   report::Measurement measured;
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
-  const auto all = std::make_unique<stats::Histogram>();
-  MedianSeries medians;
+  LatencySeries series;
   const double batch_s =
       spec.stop.duration ? std::min(kBatchSeconds, seconds(*spec.stop.duration) / kMinBatches) : kBatchSeconds;
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   const std::uint64_t start = clock.ticks();
   std::uint64_t rounds = 0;
-  std::uint64_t chunk = 16;
+  std::uint64_t chunk = spec.rate_per_s > 0 ? 1 : 16;
   do {
     const std::uint64_t batch_start = clock.ticks();
     std::uint64_t batch_rounds = 0;
@@ -145,21 +153,20 @@ report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpe
     }
     chunk = std::max<std::uint64_t>(1, batch_rounds / 4);
     rounds += batch_rounds;
-    medians.add(plan.histogram.percentile(50));
-    all->merge(plan.histogram);
+    series.add(plan.histogram, batch_elapsed_s);
     plan.histogram.clear();
-    measured.duration_s = clock.to_ns(clock.ticks() - start) * 1e-9;
-  } while (!finished(medians, rounds, measured.duration_s, spec.stop, measured.stop));
+  } while (!finished(series, rounds, clock.to_ns(clock.ticks() - start) * 1e-9, spec.stop, measured.stop));
 
-  measured.iterations = rounds;
-  measured.latency = condense(*all, clock, traits_of(spec.test.operation).halved);
-  measured.unstable = measured.stop == report::StopReason::kCap;
-  if (measured.unstable) {
-    measured.warnings.push_back(
-        fmt::format("p50 not within +-{:g} % after {:g} s: the figure is unstable; run longer (--cap) or accept "
-                    "less (--precision)",
-                    median_precision(spec.stop) * 100, seconds(spec.stop.cap)));
+  // Who asks for N round trips gets the figure of N round trips.
+  const LatencySeries::Steady steady = series.steady(!spec.stop.iterations);
+  measured.warmup_cut_s += steady.cut_seconds;
+  measured.duration_s = steady.seconds;
+  measured.iterations = steady.histogram->count();
+  measured.latency = condense(steady, clock, traits_of(spec.test.operation).halved);
+  if (measured.stop == report::StopReason::kCap) {
+    mark_unstable(measured, steady.medians, "p50 ", median_precision(spec.stop), seconds(spec.stop.cap));
   }
+  note_late_starts(measured, plan.pingpong, spec);
   return measured;
 }
 

@@ -156,6 +156,8 @@ int LocalEnd::choose_inline() {
 void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.device = device_.context.name();
   endpoint_.kind = verbs::to_string(device_.context.kind());
+  endpoint_.firmware = device_.context.firmware();
+  endpoint_.driver = device_.context.driver();
   endpoint_.port = device_.port.number;
   endpoint_.lid = device_.port.lid;
   endpoint_.mtu_bytes = mtu_bytes;

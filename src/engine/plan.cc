@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
 #include "kernels.h"
@@ -141,6 +142,8 @@ void Plan::build_pingpong(const PlanInput& input) {
   pingpong.signal_every = every ? 1 : static_cast<std::uint32_t>(std::clamp(spec.tx_depth / 2, 1, 16));
   pingpong.until_signal = pingpong.signal_every;
   pingpong.histogram = &histogram;
+  if (spec.rate_per_s > 0) pingpong.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) / spec.rate_per_s;
+  pingpong.wait_weight = op.halved ? 2 : 1;
 }
 
 void Plan::post_receives() {

@@ -14,6 +14,8 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   report::EndRecord record;
   record.device = endpoint.device;
   record.kind = endpoint.kind;
+  record.firmware = endpoint.firmware;
+  record.driver = endpoint.driver;
   record.port = endpoint.port;
   record.gid_index = endpoint.gid_index;
   record.gid = endpoint.gid;

@@ -24,19 +24,19 @@ Outcome recv_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault
   return kernels::stream_recv<Completion>(plan.recv, events, goal, fault);
 }
 
-template <class WaitPolicy, kernels::Role kRole>
+template <class WaitPolicy, kernels::Role kRole, kernels::Pace kPace>
 Outcome pingpong_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
-  return kernels::pingpong<WaitPolicy, kRole>(plan.pingpong, events, Clock::get(), goal, fault);
+  return kernels::pingpong<WaitPolicy, kRole, kPace>(plan.pingpong, events, Clock::get(), goal, fault);
 }
 
-template <class Completion, kernels::Role kRole>
+template <class Completion, kernels::Role kRole, kernels::Pace kPace = kernels::Pace::kClosed>
 Kernels::Function choose_pingpong(RoundEnd round_end) {
   switch (round_end) {
-    case RoundEnd::kReceive: return pingpong_kernel<kernels::WaitReceive<Completion>, kRole>;
-    case RoundEnd::kOwnCompletion: return pingpong_kernel<kernels::WaitOwnCompletion<Completion>, kRole>;
+    case RoundEnd::kReceive: return pingpong_kernel<kernels::WaitReceive<Completion>, kRole, kPace>;
+    case RoundEnd::kOwnCompletion: return pingpong_kernel<kernels::WaitOwnCompletion<Completion>, kRole, kPace>;
     case RoundEnd::kMemory: break;
   }
-  return pingpong_kernel<kernels::WaitMemory<Completion>, kRole>;
+  return pingpong_kernel<kernels::WaitMemory<Completion>, kRole, kPace>;
 }
 
 template <class Completion>
@@ -46,9 +46,14 @@ Kernels choose(const TestSpec& spec, conn::Side side) {
   Kernels chosen;
   chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;
   chosen.recv = recv_kernel<Completion>;
-  chosen.pingpong = side == conn::Side::kClient
-                        ? choose_pingpong<Completion, kernels::Role::kInitiator>(op.round_end)
-                        : choose_pingpong<Completion, kernels::Role::kResponder>(op.round_end);
+  using kernels::Role;
+  if (side == conn::Side::kServer) {
+    chosen.pingpong = choose_pingpong<Completion, Role::kResponder>(op.round_end);
+  } else if (spec.rate_per_s > 0) {
+    chosen.pingpong = choose_pingpong<Completion, Role::kInitiator, kernels::Pace::kOpen>(op.round_end);
+  } else {
+    chosen.pingpong = choose_pingpong<Completion, Role::kInitiator>(op.round_end);
+  }
   return chosen;
 }
 

@@ -95,6 +95,8 @@ std::vector<QpAddress> qps_from_json(const JsonReader& in) {
 json endpoint_to_json(const Endpoint& e) {
   return {{"device", e.device},
           {"kind", e.kind},
+          {"firmware", e.firmware},
+          {"driver", e.driver},
           {"port", e.port},
           {"lid", e.lid},
           {"mtu_bytes", e.mtu_bytes},
@@ -119,6 +121,8 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   Endpoint e;
   e.device = in.text("device");
   e.kind = in.text("kind");
+  e.firmware = in.text_or_empty("firmware");
+  e.driver = in.text_or_empty("driver");
   e.port = in.integer<int>("port", 0, 255);
   e.lid = in.integer<int>("lid", 0, 65535);
   e.mtu_bytes = in.integer<int>("mtu_bytes", 0, 65536);

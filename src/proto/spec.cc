@@ -79,6 +79,9 @@ void validate_latency(const TestSpec& spec) {
   if (spec.qps != 1) throw usage_error(fmt::format("-q {}: {} uses one QP", spec.qps, test));
   if (spec.post_list != 1)
     throw usage_error(fmt::format("-l {}: {} posts one message at a time", spec.post_list, test));
+  if (spec.rate_per_s != 0 && !(spec.rate_per_s >= 1 && spec.rate_per_s <= 1e9)) {
+    throw usage_error(fmt::format("--rate {:g}: must be from 1 to 1000000000 messages per second", spec.rate_per_s));
+  }
   if (spec.wait == Wait::kEvent && spec.test.operation == Operation::kWrite) {
     throw usage_error("-e: write_lat waits for the last byte in memory, which raises no event");
   }
@@ -163,7 +166,12 @@ void validate(const TestSpec& spec) {
   require_range("-u", spec.qp_timeout, 0, 31);
   require_range("-S", spec.service_level, 0, 15);
   require_range("-T", spec.traffic_class, 0, 255);
-  if (spec.test.metric == Metric::kLatency) validate_latency(spec);
+  if (spec.test.metric == Metric::kLatency) {
+    validate_latency(spec);
+  } else if (spec.rate_per_s != 0) {
+    throw usage_error(fmt::format("--rate {:g}: {} posts as fast as messages complete; only latency tests have a rate",
+                                  spec.rate_per_s, to_string(spec.test)));
+  }
   validate_stop(spec.stop);
 }
 

@@ -86,6 +86,7 @@ json spec_to_json(const TestSpec& spec) {
           {"qp_timeout", spec.qp_timeout},
           {"service_level", spec.service_level},
           {"traffic_class", spec.traffic_class},
+          {"rate_per_s", spec.rate_per_s},
           {"direction", name_of(kDirections, spec.direction)},
           {"wait", name_of(kWaits, spec.wait)},
           {"connector", name_of(kConnectors, spec.connector)},
@@ -113,6 +114,7 @@ TestSpec spec_from_json(const JsonReader& reader) {
   spec.qp_timeout = reader.integer<int>("qp_timeout");
   spec.service_level = reader.integer<int>("service_level");
   spec.traffic_class = reader.integer<int>("traffic_class");
+  if (reader.has("rate_per_s")) spec.rate_per_s = reader.number("rate_per_s");
   spec.direction = named(kDirections, reader, "direction");
   spec.wait = named(kWaits, reader, "wait");
   spec.connector = named(kConnectors, reader, "connector");

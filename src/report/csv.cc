@@ -61,6 +61,7 @@ void add_settings(Row& row, const RunRecord& record) {
            spec.direction == Direction::kBidirectional ? "bidirectional" : "unidirectional");
   row.text("connection", to_string(spec.connector));
   row.integer("qps", spec.qps);
+  row.text("rate_per_s", spec.rate_per_s == 0 ? "" : fmt::format("{:.7g}", spec.rate_per_s));
   row.integer("tx_depth", spec.tx_depth);
   row.integer("rx_depth", spec.rx_depth);
   row.integer("cq_mod", spec.cq_mod);
@@ -98,7 +99,7 @@ void add_latency(Row& row, const Latency& latency, bool measured) {
 Row row_of(const RunRecord& record) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const Bandwidth no_bandwidth{kNan, kNan, kNan, kNan, kNan, kNan, {}, kNan};
-  const Latency no_latency{kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, 0, false, kNan, kNan};
+  const Latency no_latency{kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, 0, false, kNan, kNan, {}};
   const Measurement& measured = record.measured;
   Row row;
   add_settings(row, record);
@@ -106,6 +107,7 @@ Row row_of(const RunRecord& record) {
   row.real("duration_s", measured.duration_s);
   row.text("stop", to_string(measured.stop));
   row.text("unstable", measured.unstable ? "true" : "false");
+  row.text("unstable_reason", measured.unstable_reason);
   add_bandwidth(row, measured.bandwidth.value_or(no_bandwidth));
   add_latency(row, measured.latency.value_or(no_latency), measured.latency.has_value());
   std::vector<std::string> warnings = measured.warnings;

@@ -37,7 +37,9 @@ Json topology_json(const Topology& topology) {
     nics.push_back({{"name", nic.name},
                     {"pci_address", text_or_null(nic.pci_address)},
                     {"netdev", text_or_null(nic.netdev)},
-                    {"numa_node", or_null(nic.numa_node)}});
+                    {"numa_node", or_null(nic.numa_node)},
+                    {"firmware", text_or_null(nic.firmware)},
+                    {"driver", text_or_null(nic.driver)}});
   }
   Json pairs = Json::object();
   for (const auto& [name, pair] : topology.pairs) {

@@ -18,6 +18,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/version.h"
+#include "gdrperf/topo/nvidia_proc.h"
 #include "environment_json.h"
 
 namespace gdrperf::report {
@@ -91,6 +92,7 @@ Environment collect_environment(const std::string& root) {
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     result.memlock_limit_bytes = limit.rlim_cur;
   }
+  result.gpu_driver = topo::nvidia_driver_version(root);
   result.clock_source = Clock::get().source();
   result.tool_version = tool_version();
   return result;
@@ -109,6 +111,7 @@ Json environment_json(const Environment& environment) {
           {"governor", text_or_null(environment.governor)},
           {"hypervisor", environment.hypervisor},
           {"memlock_limit_bytes", limit ? Json(*limit) : Json(nullptr)},
+          {"gpu_driver", text_or_null(environment.gpu_driver)},
           {"clock_source", text_or_null(environment.clock_source)},
           {"tool_version", text_or_null(environment.tool_version)}};
 }
@@ -142,6 +145,7 @@ Environment environment_from_json(std::string_view text) {
       get("memlock_limit_bytes", limit);
       result.memlock_limit_bytes = limit;
     }
+    get("gpu_driver", result.gpu_driver);
     get("clock_source", result.clock_source);
     get("tool_version", result.tool_version);
   } catch (const Json::exception& error) {

@@ -19,6 +19,8 @@ Json interval(const Json& low, const Json& high) {
 Json end_json(const EndRecord& end) {
   return {{"device", end.device},
           {"kind", end.kind},
+          {"firmware", text_or_null(end.firmware)},
+          {"driver", text_or_null(end.driver)},
           {"port", end.port},
           {"gid_index", natural_or_null(end.gid_index)},
           {"gid", text_or_null(end.gid)},
@@ -42,6 +44,8 @@ Json bandwidth_json(const Bandwidth& bandwidth) {
 }
 
 Json latency_json(const Latency& latency) {
+  Json batches = Json::array();
+  for (const double batch : latency.batches_p50_ns) batches.push_back(number(batch));
   const auto beyond = [&](double percent) { return samples_beyond(percent, latency.samples); };
   return {
       {"min_ns", number(latency.min_ns)},
@@ -60,7 +64,8 @@ Json latency_json(const Latency& latency) {
         {"p999", beyond(99.9)},
         {"p9999", beyond(99.99)}}},
       {"halved", latency.halved},
-      {"ci95_p50_ns", interval(number(latency.ci95_p50_low_ns), number(latency.ci95_p50_high_ns))}};
+      {"ci95_p50_ns", interval(number(latency.ci95_p50_low_ns), number(latency.ci95_p50_high_ns))},
+      {"batches_p50_ns", std::move(batches)}};
 }
 
 Json warnings_json(const RunRecord& record) {
@@ -85,6 +90,7 @@ Json record_json(const RunRecord& record) {
                {"connection", to_string(spec.connector)},
                {"wait", spec.wait == Wait::kPoll ? "poll" : "event"},
                {"qps", spec.qps},
+               {"rate_per_s", spec.rate_per_s == 0 ? Json(nullptr) : number(spec.rate_per_s)},
                {"tx_depth", spec.tx_depth},
                {"rx_depth", spec.rx_depth},
                {"cq_mod", spec.cq_mod},
@@ -100,6 +106,7 @@ Json record_json(const RunRecord& record) {
   json["warmup_cut_s"] = number(measured.warmup_cut_s);
   json["stop"] = to_string(measured.stop);
   json["unstable"] = measured.unstable;
+  json["unstable_reason"] = text_or_null(measured.unstable_reason);
   const auto& bandwidth = measured.bandwidth;
   json["bw"] = bandwidth ? bandwidth_json(*bandwidth) : Json(nullptr);
   json["msg_rate_mpps"] = bandwidth ? number(bandwidth->msg_rate_mpps) : Json(nullptr);

@@ -9,7 +9,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 EndRecord software_end(int gid_index, const char* gid) {
   return {"softnic0", "software", 1, gid_index, gid, "RoCE v2/IPv4", "first RoCE v2 over IPv4",
-          "host",     -1,         -1};
+          "host",     -1,         -1, "softnic 0.1.0", ""};
 }
 
 RunRecord run(Test test, std::uint64_t size_bytes) {
@@ -41,6 +41,7 @@ Environment environment(const char* hostname) {
   result.memory_bytes = 270000000000;
   result.governor = "performance";
   result.memlock_limit_bytes = 8388608;
+  result.gpu_driver = "580.95.05";
   result.clock_source = "tsc";
   result.tool_version = "0.1.0";
   return result;
@@ -50,7 +51,8 @@ Topology topology() {
   Topology result;
   result.source = "nvidia-smi";
   result.gpus = {{"GPU0", "Example GPU", "0000:3b:00.0", 0}, {"GPU1", "", "", std::nullopt}};
-  result.nics = {{"mlx5_0", "0000:3c:00.0", "ens1f0", 0}, {"mlx5_1", "", "", std::nullopt}};
+  result.nics = {{"mlx5_0", "0000:3c:00.0", "ens1f0", 0, "28.39.1002", "mlx5_core"},
+                 {"mlx5_1", "", "", std::nullopt}};
   result.pairs["GPU0/mlx5_0"] = {"PIX",
                                  "PIX",
                                  "PIX",
@@ -97,6 +99,7 @@ RunRecord latency_run(Operation operation, std::uint64_t size_bytes, double p50_
   latency.halved = operation != Operation::kRead;
   latency.ci95_p50_low_ns = p50_ns * 0.996;
   latency.ci95_p50_high_ns = p50_ns * 1.004;
+  latency.batches_p50_ns = {p50_ns * 1.01, p50_ns, p50_ns * 0.99};
   record.measured.iterations = latency.samples;
   record.measured.latency = latency;
   return record;
@@ -108,6 +111,7 @@ std::vector<RunRecord> sweep() {
   runs.push_back(bandwidth_run(Operation::kWrite, 4096, 9.87654321));
   runs.push_back(bandwidth_run(Operation::kWrite, 65536, 46.6));
   runs.back().measured.unstable = true;
+  runs.back().measured.unstable_reason = "bimodal";
   runs.back().measured.stop = StopReason::kCap;
   runs.push_back(bandwidth_run(Operation::kWrite, 8388608, 14.2));
   runs.back().measured.stop = StopReason::kIterations;
@@ -126,6 +130,9 @@ std::vector<RunRecord> sweep() {
   runs.back().measured.iterations = 15;
   runs.back().measured.stop = StopReason::kCap;
   runs.back().measured.unstable = true;
+  runs.back().measured.unstable_reason = "scatter";
+  runs.push_back(latency_run(Operation::kSend, 64, 2'500));
+  runs.back().spec.rate_per_s = 10'000;
   return runs;
 }
 
@@ -150,7 +157,7 @@ RunRecord gpu_run() {
   RunRecord record = bandwidth_run(Operation::kWrite, 1048576, 24.5);
   record.client = {
       "mlx5_0", "hardware", 1, 3, "192.168.1.1", "RoCE v2/IPv4", "first RoCE v2 over IPv4",
-      "cuda:0", 4,          0};
+      "cuda:0", 4,          0, "28.39.1002", "mlx5_core"};
   record.server = {"mlx5_1",
                    "hardware",
                    2,

@@ -46,7 +46,7 @@ inline std::string text_of(const MadeDocument& document) {
     runs.push_back(fmt::format(R"("{}": {{"{}": [{}]}})", run.relation, run.op, text_of(run)));
   }
   const std::string host = fmt::format(
-      R"({{"hostname": "{}", "kernel": "{}", "cpu_model": "CPU"}})", document.host, document.kernel);
+      R"({{"hostname": "{}", "kernel": "{}", "cpu_model": "CPU", "gpu_driver": "580"}})", document.host, document.kernel);
   return fmt::format(
       R"({{"schema": "{}", "tool": {{"version": "0.1.0", "git": "abc", "argv": ["a", "b"]}}, "started": "{}",
  "hosts": {{"client": {}, "server": null}},

@@ -47,6 +47,7 @@ TEST(Session, CellsWithTheirNamesAndFigures) {
   EXPECT_EQ(latency.value, 2100);
   EXPECT_EQ(latency.key.better, Better::kLower);
   EXPECT_EQ(condition(latency.key, "gpu"), "H");
+  EXPECT_EQ(condition(latency.key, "gpu_driver"), "580");
   const CellValue& bandwidth = session.cells[1];
   EXPECT_EQ(bandwidth.key.name, "write_bw/HOST/host:mlx5_0/65536");
   EXPECT_EQ(bandwidth.value, 98.5);
@@ -57,6 +58,7 @@ TEST(Session, CellsWithTheirNamesAndFigures) {
   EXPECT_EQ(condition(bandwidth.key, "tx_depth"), "128");
   EXPECT_EQ(condition(bandwidth.key, "mtu_bytes"), "-");
   EXPECT_EQ(condition(bandwidth.key, "gpu"), "-");
+  EXPECT_EQ(condition(bandwidth.key, "gpu_driver"), "-");
 }
 
 TEST(Session, WhatMakesAnotherCell) {

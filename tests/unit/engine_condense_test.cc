@@ -48,6 +48,19 @@ TEST(Condense, CutsTheWarmUpUnlessMessagesWereAskedFor) {
   EXPECT_EQ(condense(run, spec, nullptr).bandwidth->batches_gbytes.size(), 60u);
 }
 
+TEST(Condense, SaysWhyARunDidNotSettle) {
+  TestSpec spec = megabytes();
+  BandwidthRun steps = run_of({});
+  for (unsigned i = 0; i < 100; ++i) steps.series.add(0.01, i < 30 ? 100 + i % 3 : i < 65 ? 150 + i % 3 : 110 + i % 3);
+  EXPECT_FALSE(condense(steps, spec, nullptr).unstable);
+  steps.stop = report::StopReason::kCap;
+  const report::Measurement measured = condense(steps, spec, nullptr);
+  EXPECT_TRUE(measured.unstable);
+  EXPECT_EQ(measured.unstable_reason, "steps");
+  ASSERT_EQ(measured.warnings.size(), 1u);
+  EXPECT_NE(measured.warnings[0].find("not within +-1 % after 30 s: it changes in steps"), std::string::npos);
+}
+
 TEST(Condense, AddsThePeersBytesOfTheCommonWindow) {
   // We send 1 GB/s from 1.0 s to 1.3 s; the peer 3 GB/s, its clock 5 s ahead,
   // from our 1.05 s on.

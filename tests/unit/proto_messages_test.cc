@@ -44,6 +44,8 @@ Endpoint full_endpoint() {
   e.gid = "::ffff:10.0.0.1";
   e.gid_raw = "00000000000000000000ffff0a000001";
   e.gid_family = "RoCE v2/IPv4";
+  e.firmware = "28.39.1002";
+  e.driver = "mlx5_core";
   e.gid_why = "first RoCE v2 over IPv4";
   e.buffer = "host";
   e.cpu = 5;

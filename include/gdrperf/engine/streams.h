@@ -72,6 +72,13 @@ struct PingPong {
   bool in_flight = false;               ///< initiator: this round's message is out
   std::uint64_t started_ticks = 0;      ///< of the round in flight
   std::uint64_t rounds = 0;
+  // Open loop (initiator): round n is due at origin_ticks + n * interval_ticks.
+  double interval_ticks = 0;            ///< 0: closed loop
+  std::uint64_t origin_ticks = 0;
+  std::uint64_t due_rounds = 0;         ///< posted since origin_ticks
+  std::uint64_t due_ticks = 0;          ///< of the round in flight
+  std::uint64_t wait_weight = 1;        ///< recorded per tick of delay: 2 where half a round is reported
+  std::uint64_t late_rounds = 0;        ///< rounds that were due before the one in front was back
   stats::Histogram* histogram = nullptr;  ///< ticks per round (initiator)
 };
 

@@ -51,6 +51,8 @@ struct QpAddress {
 struct Endpoint {
   std::string device;
   std::string kind;  ///< hardware | rxe | software | simulated
+  std::string firmware;  ///< "" where the device says none
+  std::string driver;    ///< of the kernel; "" where there is none
   int port = 0;
   int lid = 0;
   int mtu_bytes = 0;

@@ -51,7 +51,7 @@ struct StopRule {
   std::optional<std::uint64_t> iterations;  ///< messages (round trips for latency)
   std::optional<std::chrono::nanoseconds> duration;
   double precision = 0.01;
-  std::chrono::nanoseconds cap = std::chrono::seconds(10);
+  std::chrono::nanoseconds cap = std::chrono::seconds(30);
   bool operator==(const StopRule&) const = default;
 };
 
@@ -73,6 +73,7 @@ struct TestSpec {
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
   int service_level = 0;
   int traffic_class = 0;
+  double rate_per_s = 0;     ///< latency: messages due per second (open loop), times counted from when they were due; 0: as fast as they return
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;

@@ -20,6 +20,7 @@ struct Environment {
   std::string governor;      ///< cpufreq; several joined by ", "; "" in most VMs
   bool hypervisor = false;   ///< the CPU says it is virtual
   std::optional<std::uint64_t> memlock_limit_bytes;  ///< nullopt: unlimited
+  std::string gpu_driver;    ///< version of the NVIDIA kernel driver; "" where there is none
   std::string clock_source;  ///< "tsc" or "clock_gettime": what times were read from
   std::string tool_version;
   bool operator==(const Environment&) const = default;

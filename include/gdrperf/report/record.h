@@ -41,6 +41,7 @@ struct Latency {
   bool halved = false;
   double ci95_p50_low_ns = 0;
   double ci95_p50_high_ns = 0;
+  std::vector<double> batches_p50_ns = {};  ///< medians of batches after the warm-up cut, in time order
 };
 
 /// What the engine measured in one run.
@@ -50,6 +51,7 @@ struct Measurement {
   double warmup_cut_s = 0;        ///< time cut off in front
   StopReason stop = StopReason::kPrecision;
   bool unstable = false;          ///< the cap came before the precision
+  std::string unstable_reason = {};  ///< steps | drift | bimodal | periodic | scatter; "" when stable
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
   std::vector<std::string> warnings;
@@ -67,6 +69,8 @@ struct EndRecord {
   std::string buffer;
   int cpu = -1;
   int numa = -1;
+  std::string firmware = {};  ///< of the NIC; "" where it says none
+  std::string driver = {};    ///< kernel driver of the NIC; "" where there is none
 };
 
 /// One run, complete. `relation` is PIX, PXB, PHB, NODE, SYS or HOST. `spec`

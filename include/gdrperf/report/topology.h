@@ -21,6 +21,8 @@ struct TopologyNic {
   std::string pci_address;
   std::string netdev;
   std::optional<int> numa_node;
+  std::string firmware = {};
+  std::string driver = {};  ///< of the kernel
 };
 
 /// One PCIe link of a path, from the GPU to the NIC.

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gdrperf::topo {
+
+/// What the NVIDIA kernel driver says about one GPU.
+struct NvidiaGpu {
+  std::string pci_address;  ///< "0000:3b:00.0"
+  std::string model;        ///< "NVIDIA H200"
+};
+
+/// The GPUs below `root`/proc/driver/nvidia in the order of their PCI addresses,
+/// which is the order of GPU0, GPU1, ... in `nvidia-smi`; empty without the driver.
+std::vector<NvidiaGpu> nvidia_gpus(const std::string& root = {});
+
+/// Version of the NVIDIA kernel driver ("580.95.05"), "" without one.
+std::string nvidia_driver_version(const std::string& root = {});
+
+}  // namespace gdrperf::topo

@@ -1,0 +1,52 @@
+#include "gdrperf/topo/nvidia_proc.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "gdrperf/base/file.h"
+
+namespace gdrperf::topo {
+namespace {
+
+/// "Model: \t NVIDIA H200" -> "NVIDIA H200"
+std::string model_in(const std::filesystem::path& information) {
+  constexpr std::string_view kKey = "Model:";
+  std::ifstream in(information);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kKey)) continue;
+    const std::size_t first = line.find_first_not_of(" \t", kKey.size());
+    return first == std::string::npos ? std::string() : line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<NvidiaGpu> nvidia_gpus(const std::string& root) {
+  std::vector<NvidiaGpu> gpus;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/proc/driver/nvidia/gpus", error)) {
+    gpus.push_back({entry.path().filename().string(), model_in(entry.path() / "information")});
+  }
+  std::sort(gpus.begin(), gpus.end(),
+            [](const NvidiaGpu& one, const NvidiaGpu& other) { return one.pci_address < other.pci_address; });
+  return gpus;
+}
+
+std::string nvidia_driver_version(const std::string& root) {
+  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...":
+  // the first word of three digits and a dot.
+  std::istringstream words(read_line_or_empty(root + "/proc/driver/nvidia/version"));
+  for (std::string word; words >> word;) {
+    const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+    if (word.size() > 4 && std::all_of(word.begin(), word.begin() + 3, digit) && word[3] == '.') return word;
+  }
+  return {};
+}
+
+}  // namespace gdrperf::topo
