@@ -1,122 +1,83 @@
 #include "cmd_topo.h"
 
-#include <algorithm>
 #include <ostream>
-#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gdrperf/base/error.h"
-#include "gdrperf/topo/matrix.h"
-#include "gdrperf/topo/nvidia_smi.h"
-#include "table.h"
+#include "topo_json.h"
+#include "topo_text.h"
 
 namespace gdrperf::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using topo::Matrix;
+constexpr const char* kFooter = R"(
+Relations: PIX at most one PCIe switch between GPU and NIC, PXB several, PHB the
+host bridge both share, NODE several host bridges of one NUMA node, SYS across
+NUMA nodes. nvidia-smi has the first word, the PCI tree the second; where they
+differ both are kept and the known reasons told.
 
-topo::Matrix matrix_of(const TopoOptions& options) {
-  if (!options.nvidia_smi_file.empty()) return topo::read_nvidia_smi_file(options.nvidia_smi_file);
-  const auto text = topo::run_nvidia_smi();
-  if (!text) {
-    throw Error(ExitCode::kEnvironment, "there is no nvidia-smi on the PATH of this machine",
-                "on the machine with the GPUs save the output of nvidia-smi topo -m, then give it "
-                "with --nvidia-smi FILE");
-  }
-  try {
-    return topo::parse_nvidia_smi(*text, "nvidia-smi topo -m");
-  } catch (const Error& error) {
-    // Not what the user typed, so not a usage error.
-    throw Error(ExitCode::kEnvironment, error.what(), error.hint());
-  }
-}
-
-Json column_json(const Matrix& matrix, const Matrix::Column& column) {
-  Json values = Json::object();
-  for (std::size_t g = 0; column && g < matrix.gpus.size(); ++g)
-    values[matrix.gpus[g]] = (*column)[g];
-  return values;
-}
-
-Json to_json(const Matrix& matrix) {
-  Json document = {{"gpus", matrix.gpus},
-                   {"nics", Json::array()},
-                   {"relations", Json::object()},
-                   {"gpu_gpu", Json::object()}};
-  for (const topo::Nic& nic : matrix.nics) {
-    document["nics"].push_back({{"label", nic.label}, {"name", nic.name}});
-  }
-  for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
-    Json to_nics = Json::object();
-    for (std::size_t n = 0; n < matrix.nics.size(); ++n)
-      to_nics[matrix.nics[n].name] = matrix.gpu_nic[g][n];
-    Json to_gpus = Json::object();
-    for (std::size_t other = 0; other < matrix.gpus.size(); ++other) {
-      if (other != g) to_gpus[matrix.gpus[other]] = matrix.gpu_gpu[g][other];
-    }
-    document["relations"][matrix.gpus[g]] = std::move(to_nics);
-    document["gpu_gpu"][matrix.gpus[g]] = std::move(to_gpus);
-  }
-  document["cpu_affinity"] = column_json(matrix, matrix.cpu_affinity);
-  document["numa_affinity"] = column_json(matrix, matrix.numa_affinity);
-  if (matrix.gpu_numa_id) document["gpu_numa_id"] = column_json(matrix, matrix.gpu_numa_id);
-  return document;
-}
-
-/// As nvidia-smi prints it, with the names of the NICs in place of NIC0, ...
-void print_table(const Matrix& matrix, std::ostream& out) {
-  const std::vector<std::pair<const char*, const Matrix::Column*>> affinities = {
-      {"CPU Affinity", &matrix.cpu_affinity},
-      {"NUMA Affinity", &matrix.numa_affinity},
-      {"GPU NUMA ID", &matrix.gpu_numa_id}};
-  std::vector<std::string> header = {""};
-  header.insert(header.end(), matrix.gpus.begin(), matrix.gpus.end());
-  for (const topo::Nic& nic : matrix.nics) header.push_back(nic.name);
-  for (const auto& [title, column] : affinities) {
-    if (*column) header.emplace_back(title);
-  }
-  Table table(header);
-  for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
-    std::vector<std::string> row = {matrix.gpus[g]};
-    row.insert(row.end(), matrix.gpu_gpu[g].begin(), matrix.gpu_gpu[g].end());
-    row.insert(row.end(), matrix.gpu_nic[g].begin(), matrix.gpu_nic[g].end());
-    for (const auto& [title, column] : affinities) {
-      if (*column) row.push_back((**column)[g]);
-    }
-    table.add(std::move(row));
-  }
-  for (std::size_t n = 0; n < matrix.nics.size(); ++n) {
-    std::vector<std::string> row = {matrix.nics[n].name};
-    for (std::size_t g = 0; g < matrix.gpus.size(); ++g) row.push_back(matrix.gpu_nic[g][n]);
-    row.insert(row.end(), matrix.nic_nic[n].begin(), matrix.nic_nic[n].end());
-    table.add(std::move(row));
-  }
-  table.print(out);
-}
+Examples:
+  gdrperf topo
+  gdrperf topo --explain GPU0 mlx5_3
+  lstopo --whole-io machine.xml && gdrperf topo --hwloc machine.xml --json
+  gdrperf topo --nvidia-smi topo.txt --lspci lspci-tv.txt)";
 
 }  // namespace
 
+void add_topology_files(CLI::App& command, topo::TopologyFiles& files) {
+  const auto file = [&](const char* flag, std::string& target, const char* type, const char* help) {
+    command
+        .add_option_function<std::string>(
+            flag,
+            [&target, flag](const std::string& text) {
+              if (text.empty()) throw usage_error(fmt::format("{}: needs a value", flag));
+              target = text;
+            },
+            help)
+        ->type_name(type)
+        ->group("Recorded machines");
+  };
+  file("--nvidia-smi", files.nvidia_smi, "FILE",
+       "output of `nvidia-smi topo -m` (- for standard input), in place of running it here");
+  file("--hwloc", files.hwloc, "FILE", "hwloc XML, as `lstopo --whole-io FILE.xml` writes it");
+  file("--sysfs", files.sysfs, "DIR", "a copy of /sys: the directory that holds its 'sys'");
+  file("--lspci", files.lspci, "FILE", "output of `lspci -tv`; it tells no NUMA nodes");
+  file("--nccl-xml", files.nccl_xml, "FILE",
+       "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)");
+}
+
 CLI::App* add_topo_command(CLI::App& app, TopoOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS)");
-  command
-      ->add_option("--nvidia-smi", options.nvidia_smi_file,
-                   "Read the output of `nvidia-smi topo -m` from FILE (- for standard input) "
-                   "instead of running it here")
-      ->type_name("FILE");
+      "topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS), and the path");
+  add_topology_files(*command, options.files);
   command->add_flag("--json", options.json, "Print JSON");
+  command->add_option("--explain", options.explain, "Tell the path of one pair hop by hop")
+      ->expected(2)
+      ->type_name("GPU NIC");
+  command->footer(kFooter);
   return command;
 }
 
 int run_topo(const TopoOptions& options, std::ostream& out) {
-  const Matrix matrix = matrix_of(options);
-  if (options.json) {
-    out << to_json(matrix).dump(2) << '\n';
+  const topo::Topology topology = topo::load_topology(options.files);
+  const bool empty_tree =
+      !topology.tree || (topology.tree->gpus.empty() && topology.tree->nics.empty());
+  if (!options.files.any() && !topology.matrix && empty_tree) {
+    throw Error(ExitCode::kEnvironment,
+                topology.warnings.empty()
+                    ? std::string("there is no nvidia-smi on the PATH of this machine, and no GPU "
+                                  "or RDMA NIC on its PCI bus")
+                    : topology.warnings.front(),
+                "on the machine with the GPUs save the output of nvidia-smi topo -m, then give it "
+                "with --nvidia-smi FILE");
+  }
+  if (!options.explain.empty()) {
+    explain_pair(topology, options.explain.at(0), options.explain.at(1), out);
+  } else if (options.json) {
+    out << topology_json(topology).dump(2) << '\n';
   } else {
-    print_table(matrix, out);
+    print_topology(topology, out);
   }
   return static_cast<int>(ExitCode::kOk);
 }

@@ -2,22 +2,30 @@
 
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "gdrperf/topo/topology.h"
 
 namespace gdrperf::app {
 
 struct TopoOptions {
-  std::string nvidia_smi_file;  ///< empty: run nvidia-smi
+  topo::TopologyFiles files;  ///< none: this machine
   bool json = false;
+  std::vector<std::string> explain;  ///< a GPU and a NIC
 };
+
+/// Adds --nvidia-smi, --hwloc, ... to a command.
+void add_topology_files(CLI::App& command, topo::TopologyFiles& files);
 
 /// Registers `gdrperf topo`; parsing fills `options`.
 CLI::App* add_topo_command(CLI::App& app, TopoOptions& options);
 
-/// Prints the matrix of GPUs and NICs to `out` and returns the exit code.
-/// Throws Error: kUsage for a file that is no capture, kEnvironment where there
-/// is neither a file nor a working nvidia-smi.
+/// Prints the relations of GPUs and NICs to `out` and returns the exit code.
+/// Throws Error: kUsage for a file that is no topology, kEnvironment where
+/// there is neither a file, nor a working nvidia-smi, nor a PCI bus with a GPU
+/// or NIC.
 int run_topo(const TopoOptions& options, std::ostream& out);
 
 }  // namespace gdrperf::app

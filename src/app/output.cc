@@ -15,8 +15,8 @@
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/report/csv.h"
-#include "gdrperf/topo/matrix.h"
 #include "gdrperf/topo/nvidia_proc.h"
+#include "gdrperf/topo/topology.h"
 #include "gdrperf/verbs/inventory.h"
 
 namespace gdrperf::app {
@@ -133,7 +133,7 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
       document_(report::this_tool(std::move(argv)),
                 report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()) {
-  const topo::Topology topology = topo::load_topology(options_.nvidia_smi);
+  const topo::Topology topology = topo::load_topology({.nvidia_smi = options_.nvidia_smi, .hwloc = "", .sysfs = "", .lspci = "", .nccl_xml = ""});
   document_.set_client(report::collect_environment());
   document_.set_topology(describe(topology));
   for (const std::string& warning : topology.warnings) document_.add_warning(warning);

@@ -10,11 +10,6 @@
 namespace gdrperf::doctor {
 namespace {
 
-bool all_hex(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
-
 /// What stands between `from` and the next comma.
 std::string_view field(std::string_view text, std::string_view from) {
   const std::size_t at = text.find(from);
@@ -60,17 +55,6 @@ std::optional<LspciFunction> parse_header(std::string_view line) {
 
 }  // namespace
 
-double link_gbps(const Link& link) {
-  if (!link.known()) return 0;
-  const double coding = link.speed_gts <= 5 ? 0.8 : link.speed_gts < 64 ? 128.0 / 130 : 242.0 / 256;
-  return link.speed_gts * link.width * coding;
-}
-
-std::string to_string(const Link& link) {
-  if (!link.known()) return "unknown";
-  return fmt::format("{:g} GT/s x{}", link.speed_gts, link.width);
-}
-
 bool LspciFunction::is_nvidia_gpu() const {
   return (kind == "VGA compatible controller" || kind == "3D controller") &&
          name.find("NVIDIA") != std::string::npos;
@@ -109,20 +93,6 @@ std::string full_pci_address(std::string_view address) {
   return (short_form ? "0000:" : "") + std::string(address);
 }
 
-bool is_pci_address(std::string_view text) {
-  const std::size_t dot = text.rfind('.');
-  if (dot == std::string_view::npos || !all_hex(text.substr(dot + 1)) || text.size() - dot != 2) {
-    return false;
-  }
-  text = text.substr(0, dot);  // [DOMAIN:]BUS:DEVICE
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.size() - colon != 3) return false;
-  if (!all_hex(text.substr(colon + 1))) return false;
-  text = text.substr(0, colon);
-  const std::size_t domain = text.rfind(':');
-  if (domain == std::string_view::npos) return text.size() == 2 && all_hex(text);
-  return text.size() - domain == 3 && all_hex(text.substr(domain + 1)) && domain >= 4 &&
-         domain <= 8 && all_hex(text.substr(0, domain));
-}
+bool is_pci_address(std::string_view text) { return topo::parse_pci_address(text).has_value(); }
 
 }  // namespace gdrperf::doctor

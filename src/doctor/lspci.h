@@ -5,22 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/topo/pci.h"
+
 namespace gdrperf::doctor {
 
-/// A PCIe link: its speed in GT/s for each lane and its lanes; 0: unknown.
-struct Link {
-  double speed_gts = 0;
-  int width = 0;
-  bool known() const noexcept { return speed_gts > 0 && width > 0; }
-};
-
-/// Bits a link carries each way in 1e9 bit/s, after line coding (8b/10b up to
-/// 5 GT/s, 128b/130b to 32, 242/256 of a flit from 64; PCI Express Base
-/// Specification, physical layer), before packet headers. 0 when unknown.
-double link_gbps(const Link& link);
-
-/// "16 GT/s x16".
-std::string to_string(const Link& link);
+using topo::link_gbps;
+using topo::to_string;
+using Link = topo::PcieLink;
 
 /// The ACS Control register, as far as it redirects.
 struct AcsControl {
@@ -51,7 +42,7 @@ std::vector<LspciFunction> parse_lspci(std::string_view text);
 /// With the domain in front: "0000:3b:00.0".
 std::string full_pci_address(std::string_view address);
 
-/// "0000:3b:00.0" (4 to 8 digits of domain) or "3b:00.0".
+/// As topo::parse_pci_address().
 bool is_pci_address(std::string_view text);
 
 }  // namespace gdrperf::doctor

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "gdrperf/base/run_program.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/doctor/machine.h"
-#include "run_program.h"
 
 namespace gdrperf::doctor {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "gdrperf/base/error.h"
-#include "gdrperf/topo/nvidia_smi.h"
 
 namespace gdrperf::topo {
 
@@ -31,27 +29,6 @@ std::map<std::string, Relation> pair_relations(const Matrix& matrix) {
     }
   }
   return pairs;
-}
-
-Topology load_topology(const std::string& nvidia_smi_file) {
-  Topology topology;
-  if (!nvidia_smi_file.empty()) {
-    topology.matrix = read_nvidia_smi_file(nvidia_smi_file);
-    topology.source = "file";
-    return topology;
-  }
-  try {
-    if (const auto text = run_nvidia_smi()) {
-      topology.matrix = parse_nvidia_smi(*text, "nvidia-smi topo -m");
-      topology.source = "nvidia-smi";
-    }
-  } catch (const Error& error) {
-    topology.warnings.push_back(
-        fmt::format("the relation between GPUs and NICs is unknown: {}; give a capture with "
-                    "--nvidia-smi FILE",
-                    error.what()));
-  }
-  return topology;
 }
 
 }  // namespace gdrperf::topo

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "captured_text.h"
-#include "gdrperf/base/file.h"
+#include "gdrperf/topo/readers.h"
 #include "matrix_header.h"
 #include "matrix_row.h"
 #include "matrix_words.h"
@@ -249,7 +249,7 @@ Matrix parse_nvidia_smi(std::string_view raw, std::string_view name) {
 }
 
 Matrix read_nvidia_smi_file(const std::string& path) {
-  return parse_nvidia_smi(read_file(path, kMaxFileBytes), path == "-" ? "standard input" : path);
+  return parse_nvidia_smi(read_capture(path, kMaxFileBytes), path == "-" ? "standard input" : path);
 }
 
 }  // namespace gdrperf::topo

@@ -1,5 +1,7 @@
 // Runs one fuzz target for a number of rounds, the same inputs on every run:
-//   TARGET [ROUNDS [SEED]]      or      TARGET --file INPUT
+//   TARGET [ROUNDS [SEED]]      TARGET 30s [SEED]      TARGET --file INPUT
+#include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,14 +61,21 @@ int main(int argc, char** argv) {
     std::ifstream in(argv[2], std::ios::binary);
     return run(std::string(std::istreambuf_iterator<char>(in), {}));
   }
-  const unsigned long rounds = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000;
+  using Clock = std::chrono::steady_clock;
+  unsigned long rounds = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000;
+  Clock::time_point end = Clock::time_point::max();
+  if (argc > 1 && argv[1][std::strlen(argv[1]) - 1] == 's') {
+    end = Clock::now() + std::chrono::seconds(rounds);
+    rounds = ULONG_MAX;
+  }
   Random random(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1);
   const std::vector<std::string> seeds = fuzz_seeds();
   for (const std::string& seed : seeds) run(seed);
-  for (unsigned long i = 0; i < rounds; ++i) {
+  unsigned long done = 0;
+  for (; done < rounds && Clock::now() < end; ++done) {
     std::string input = seeds[below(random, seeds.size())];
     for (std::size_t n = 1 + below(random, 6); n > 0; --n) mutate(input, seeds, random);
     run(input);
   }
-  std::printf("%lu inputs from %zu seeds\n", rounds, seeds.size());
+  std::printf("%lu inputs from %zu seeds\n", done, seeds.size());
 }

@@ -10,7 +10,7 @@
 
 #include "gdrperf/base/file.h"
 #include "gdrperf/doctor/machine.h"
-#include "run_program.h"
+#include "gdrperf/base/run_program.h"
 
 namespace gdrperf::doctor {
 namespace {

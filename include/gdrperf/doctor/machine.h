@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/run_program.h"
 #include "gdrperf/verbs/inventory.h"
 
 namespace gdrperf::doctor {
@@ -16,15 +17,6 @@ enum class Access { kMissing, kDenied, kGranted };
 struct FileText {
   Access access = Access::kMissing;  ///< kDenied also when reading it fails
   std::string text;                  ///< at most 4 MiB of it
-};
-
-/// How a program ended, and what it wrote to both its outputs.
-struct ProgramResult {
-  enum class End { kNotInstalled, kTimedOut, kExited, kSignalled };
-  End end = End::kNotInstalled;
-  int status = 0;  ///< exit status, or the signal
-  std::string output;
-  bool ok() const noexcept { return end == End::kExited && status == 0; }
 };
 
 /// A limit in bytes; nullopt: unlimited.

@@ -41,18 +41,4 @@ std::optional<Relation> pair_relation(const Matrix& matrix, std::string_view gpu
 /// `topology.pairs`: "GPU0/mlx5_0".
 std::map<std::string, Relation> pair_relations(const Matrix& matrix);
 
-/// Where the relations of a result come from.
-struct Topology {
-  std::string source = "none";  ///< "nvidia-smi", "file" or "none"
-  std::optional<Matrix> matrix;
-  std::vector<std::string> warnings;  ///< why there is no matrix, where one was to be expected
-};
-
-/// The machine's topology: the file when `nvidia_smi_file` is not empty
-/// (throws Error as parse_nvidia_smi does), else what nvidia-smi prints here.
-/// A machine without nvidia-smi has source "none" and no warning; one where
-/// nvidia-smi fails or prints what cannot be understood has a warning. The
-/// relations computed from the PCI tree will join here as a further source.
-Topology load_topology(const std::string& nvidia_smi_file = {});
-
 }  // namespace gdrperf::topo

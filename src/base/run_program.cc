@@ -1,4 +1,4 @@
-#include "run_program.h"
+#include "gdrperf/base/run_program.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,18 +11,18 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
 #include <thread>
 
 #include "gdrperf/base/unique_fd.h"
 
-namespace gdrperf::doctor {
+namespace gdrperf {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using End = ProgramResult::End;
-
-constexpr std::size_t kMostOutput = 16u << 20;
 
 /// The file of a program; "" when there is none.
 std::string find_program(const std::string& name) {
@@ -81,7 +81,7 @@ pid_t start(const std::string& file, std::vector<std::string> argv, int output) 
 /// Reads to the end. False when the deadline came first, or too much came.
 bool read_until(int fd, steady_clock::time_point deadline, std::string& output) {
   std::array<char, 65536> block;
-  while (output.size() < kMostOutput) {
+  while (output.size() < kMostProgramOutput) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
     if (left <= milliseconds(0)) return false;
     pollfd ready = {fd, POLLIN, 0};
@@ -139,4 +139,4 @@ ProgramResult run_program(const std::vector<std::string>& argv, milliseconds tim
   return result;
 }
 
-}  // namespace gdrperf::doctor
+}  // namespace gdrperf

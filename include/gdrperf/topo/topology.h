@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrperf/topo/matrix.h"
+#include "gdrperf/topo/pci_tree.h"
+#include "gdrperf/topo/placement.h"
+
+namespace gdrperf::topo {
+
+/// Recorded topologies to read in place of this machine's; empty: none.
+struct TopologyFiles {
+  std::string nvidia_smi;  ///< output of `nvidia-smi topo -m`
+  std::string hwloc;       ///< XML
+  std::string sysfs;       ///< directory
+  std::string lspci;       ///< output of `lspci -tv`
+  std::string nccl_xml;
+  bool any_tree() const {
+    return !hwloc.empty() || !sysfs.empty() || !lspci.empty() || !nccl_xml.empty();
+  }
+  bool any() const { return any_tree() || !nvidia_smi.empty(); }
+};
+
+/// The machine's topology: what nvidia-smi says, which counts, and the PCI tree.
+struct Topology {
+  /// "nvidia-smi", "pci", "none"; from a file: "file" (a matrix), "hwloc",
+  /// "sysfs", "lspci", "nccl-xml".
+  std::string source = "none";
+  std::optional<Matrix> matrix;
+  std::optional<PciTree> tree;
+  std::vector<std::string> warnings;  ///< why there is no matrix, where one was to be expected
+};
+
+/// Reads the files; when none is given, asks nvidia-smi and the PCI tree of
+/// this machine. Throws usage_error for files that are none, or for two trees.
+/// What fails about this machine is a warning: no nvidia-smi and no PCI bus
+/// give source "none" without one.
+Topology load_topology(const TopologyFiles& files = {});
+
+/// One GPU and one NIC.
+struct Pair {
+  std::string gpu;  ///< "GPU0"
+  std::string nic;  ///< "mlx5_0"
+  std::optional<Relation> relation;   ///< the one results are keyed by
+  std::string nvidia_smi;             ///< as printed; "" without a matrix
+  std::optional<RelationRange> tree;  ///< nothing without a tree that has both
+  std::string explanation;            ///< why the two differ; "" when they don't
+  std::string key() const { return gpu + "/" + nic; }
+};
+
+/// All pairs, GPU by GPU in the source's order. nvidia-smi has the first word;
+/// where the tree leaves a range open its farthest relation counts.
+std::vector<Pair> pairs_of(const Topology& topology);
+
+/// The pair of one GPU, or of one NIC, that is best: nearest relation, then the
+/// widest path, then the first. Indices into `pairs`; nothing when there is none.
+std::optional<std::size_t> best_of_gpu(const Topology& topology, const std::vector<Pair>& pairs,
+                                       std::string_view gpu);
+std::optional<std::size_t> best_of_nic(const Topology& topology, const std::vector<Pair>& pairs,
+                                       std::string_view nic);
+
+/// Why nvidia-smi and the PCI tree may differ about a pair; for people.
+std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,
+                               const PciTree& pci);
+
+/// True when every GPU and NIC hangs on a root bus without any bridge, as in a
+/// virtual machine.
+bool is_flat(const PciTree& tree);
+
+}  // namespace gdrperf::topo

@@ -1,0 +1,221 @@
+#include "gdrperf/topo/topology.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/topo/nvidia_smi.h"
+#include "gdrperf/topo/path.h"
+#include "gdrperf/topo/readers.h"
+
+namespace gdrperf::topo {
+namespace {
+
+std::optional<PciTree> read_tree(const TopologyFiles& files) {
+  std::optional<PciTree> tree;
+  const auto take = [&](const std::string& file, PciTree (*read)(const std::string&)) {
+    if (file.empty()) return;
+    if (tree) {
+      throw usage_error("give one of --hwloc, --sysfs, --lspci and --nccl-xml: each is a machine");
+    }
+    tree = read(file);
+  };
+  take(files.hwloc, read_hwloc_file);
+  take(files.sysfs, read_sysfs);
+  take(files.lspci, read_lspci_file);
+  take(files.nccl_xml, read_nccl_file);
+  return tree;
+}
+
+void ask_nvidia_smi(Topology& topology) {
+  try {
+    if (const auto text = run_nvidia_smi()) {
+      topology.matrix = parse_nvidia_smi(*text, "nvidia-smi topo -m");
+      topology.source = "nvidia-smi";
+    }
+  } catch (const Error& error) {
+    topology.warnings.push_back(
+        fmt::format("nvidia-smi does not tell the relation between GPUs and NICs: {}; give a "
+                    "capture with --nvidia-smi FILE",
+                    error.what()));
+  }
+}
+
+void ask_pci(Topology& topology) {
+  try {
+    topology.tree = live_tree();
+    const bool useful = !topology.tree->gpus.empty() || !topology.tree->nics.empty();
+    if (topology.source == "none" && useful) topology.source = "pci";
+  } catch (const Error& error) {
+    topology.warnings.push_back(fmt::format("the PCI tree cannot be read: {}", error.what()));
+  }
+}
+
+std::optional<RelationRange> tree_relation(const Topology& topology, std::string_view gpu,
+                                           std::string_view nic) {
+  if (!topology.tree) return std::nullopt;
+  const TreeGpu* g = topology.tree->gpu(gpu);
+  const TreeNic* n = topology.tree->nic(nic);
+  if (g == nullptr || n == nullptr) return std::nullopt;
+  return relation_of(*topology.tree, g->function, n->function);
+}
+
+std::vector<Pair> pairs_of_matrix(const Topology& topology) {
+  const Matrix& matrix = *topology.matrix;
+  std::vector<Pair> pairs;
+  for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
+    for (std::size_t n = 0; n < matrix.nics.size(); ++n) {
+      Pair pair;
+      pair.gpu = matrix.gpus[g];
+      pair.nic = matrix.nics[n].name;
+      pair.nvidia_smi = matrix.gpu_nic[g][n];
+      pair.relation = relation_from_token(pair.nvidia_smi);
+      pair.tree = tree_relation(topology, pair.gpu, pair.nic);
+      if (pair.relation && pair.tree && !pair.tree->contains(*pair.relation)) {
+        pair.explanation = explain_difference(*pair.relation, *pair.tree, *topology.tree);
+      }
+      pairs.push_back(std::move(pair));
+    }
+  }
+  return pairs;
+}
+
+std::vector<Pair> pairs_of_tree(const PciTree& tree) {
+  std::vector<Pair> pairs;
+  for (const TreeGpu& gpu : tree.gpus) {
+    for (const TreeNic& nic : tree.nics) {
+      Pair pair;
+      pair.gpu = gpu.label;
+      pair.nic = nic.name;
+      pair.tree = relation_of(tree, gpu.function, nic.function);
+      pair.relation = pair.tree->farthest;
+      // NCCL calls PHB what may be NODE; its word is kept.
+      if (tree.source == TreeSource::kNcclXml) {
+        pair.relation = nccl_relation_of(tree, gpu.function, nic.function);
+      }
+      pairs.push_back(std::move(pair));
+    }
+  }
+  return pairs;
+}
+
+/// Smaller is better.
+struct Rank {
+  int relation = 0;
+  double minus_gbps = 0;
+  auto operator<=>(const Rank&) const = default;
+};
+
+Rank rank_of(const Topology& topology, const Pair& pair) {
+  Rank rank{pair.relation ? static_cast<int>(*pair.relation) : 99, 0};
+  const TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
+  const TreeNic* nic = topology.tree ? topology.tree->nic(pair.nic) : nullptr;
+  if (gpu == nullptr || nic == nullptr) return rank;
+  const PciPath path = path_between(*topology.tree, gpu->function, nic->function);
+  if (const PathHop* least = narrowest_hop(path)) rank.minus_gbps = -usable_link_gbps(*least);
+  return rank;
+}
+
+std::optional<std::size_t> best_with(const Topology& topology, const std::vector<Pair>& pairs,
+                                     std::string Pair::*name, std::string_view wanted) {
+  std::optional<std::size_t> best;
+  Rank least;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (pairs[i].*name != wanted) continue;
+    const Rank rank = rank_of(topology, pairs[i]);
+    if (best && !(rank < least)) continue;
+    best = i;
+    least = rank;
+  }
+  return best;
+}
+
+bool has_grace(const PciTree& tree) {
+  return std::any_of(tree.gpus.begin(), tree.gpus.end(), [&](const TreeGpu& gpu) {
+    const std::string& model = tree.functions[gpu.function].model;
+    return model.find("GH200") != std::string::npos || model.find("GB200") != std::string::npos ||
+           model.find("GB10") != std::string::npos || model.find("GB300") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+Topology load_topology(const TopologyFiles& files) {
+  Topology topology;
+  if (files.any()) {
+    topology.tree = read_tree(files);
+    if (topology.tree) topology.source = to_string(topology.tree->source);
+    if (!files.nvidia_smi.empty()) {
+      topology.matrix = read_nvidia_smi_file(files.nvidia_smi);
+      topology.source = "file";
+    }
+    return topology;
+  }
+  ask_nvidia_smi(topology);
+  ask_pci(topology);
+  return topology;
+}
+
+std::vector<Pair> pairs_of(const Topology& topology) {
+  if (topology.matrix) return pairs_of_matrix(topology);
+  if (topology.tree) return pairs_of_tree(*topology.tree);
+  return {};
+}
+
+std::optional<std::size_t> best_of_gpu(const Topology& topology, const std::vector<Pair>& pairs,
+                                       std::string_view gpu) {
+  return best_with(topology, pairs, &Pair::gpu, gpu);
+}
+
+std::optional<std::size_t> best_of_nic(const Topology& topology, const std::vector<Pair>& pairs,
+                                       std::string_view nic) {
+  return best_with(topology, pairs, &Pair::nic, nic);
+}
+
+bool is_flat(const PciTree& tree) {
+  const auto on_root = [&](std::size_t function) { return tree.functions[function].parent < 0; };
+  return std::all_of(tree.gpus.begin(), tree.gpus.end(),
+                     [&](const TreeGpu& gpu) { return on_root(gpu.function); }) &&
+         std::all_of(tree.nics.begin(), tree.nics.end(),
+                     [&](const TreeNic& nic) { return on_root(nic.function); });
+}
+
+std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,
+                               const PciTree& pci) {
+  const auto between = [&](Relation one, Relation other) {
+    return (nvidia_smi == one && tree.contains(other)) ||
+           (nvidia_smi == other && tree.contains(one));
+  };
+  std::string text =
+      fmt::format("nvidia-smi says {}, the PCI tree {}: ", to_string(nvidia_smi), to_string(tree));
+  if (has_grace(pci)) {
+    return text +
+           "on Grace the GPU is joined to its CPU by NVLink-C2C, and its PCIe function shows "
+           "another path than the one data take";
+  }
+  if (is_flat(pci)) {
+    return text +
+           "the bus is flat (no bridges), as a virtual machine shows it: the tree cannot tell how "
+           "the real cards hang together, so everything on one virtual root bus looks like PHB";
+  }
+  if (nvidia_smi == Relation::kNode && tree.contains(Relation::kSys)) {
+    return text +
+           "a container or VM whose CPU set leaves the other NUMA nodes out makes nvidia-smi "
+           "print NODE for what crosses sockets";
+  }
+  if (between(Relation::kNode, Relation::kSys)) {
+    return text +
+           "sub-NUMA modes (NPS on EPYC, SNC on Xeon) cut a socket into several nodes, and one of "
+           "the two counts those, the other sockets";
+  }
+  if (between(Relation::kPhb, Relation::kNode)) {
+    return text +
+           "EPYC and newer Xeon have several root complexes in a socket; one of the two takes them "
+           "for one host bridge (PHB), the other for several (NODE)";
+  }
+  return text + "a virtual machine's bus, switches the system hides, or captures of different "
+                "machines or moments can be the reason";
+}
+
+}  // namespace gdrperf::topo

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+namespace gdrperf::topo {
+
+/// Bounds of what a reader takes from a file: the largest machines known have
+/// tens of GPUs and some thousand PCI functions. Pairs are kept in tables.
+inline constexpr std::size_t kMostFunctions = 65536;
+inline constexpr std::size_t kMostGpus = 512;
+inline constexpr std::size_t kMostNics = 512;
+inline constexpr std::size_t kMostCaptureBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMostName = 256;
+
+}  // namespace gdrperf::topo
