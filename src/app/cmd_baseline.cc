@@ -13,7 +13,7 @@
 namespace gdrperf::app {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kBaselineFooter = R"(
 A baseline is a folder of result documents, each from one invocation of gdrperf;
 twenty are a good number. Every machine (hosts, NICs with firmware, driver, kernel)
 has its own folder below --dir.
@@ -66,7 +66,7 @@ CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
   };
   task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);
   task("noise", "Measure how much unchanged sessions differ, and record it", BaselineOptions::Task::kNoise);
-  command->footer(kFooter);
+  command->footer(kBaselineFooter);
   return command;
 }
 

@@ -24,9 +24,8 @@ namespace {
 using compare::CellResult;
 using compare::Comparison;
 using compare::Side;
-using compare::Verdict;
 
-constexpr const char* kFooter = R"(
+constexpr const char* kCompareFooter = R"(
 A cell is one test at one size on one path. It is a regression when sessions rank
 lower than the baseline's (one-sided Mann-Whitney, Benjamini-Hochberg over the cells)
 and the Hodges-Lehmann shift is beyond the threshold and the noise of the cell; with
@@ -98,7 +97,7 @@ void print(const Comparison& comparison, bool all, std::ostream& out) {
   Table table({"cell", "verdict", "baseline", "now", "change", "limit", "adjusted p", "sessions"});
   bool any = false;
   for (const CellResult& cell : comparison.cells) {
-    if (!all && cell.verdict == Verdict::kOk && cell.why.empty()) continue;
+    if (!all && cell.verdict == compare::Verdict::kOk && cell.why.empty()) continue;
     any = true;
     table.add(row(cell));
     if (!cell.why.empty()) table.add_line("    " + cell.why);
@@ -112,7 +111,7 @@ void print(const Comparison& comparison, bool all, std::ostream& out) {
 }
 
 void rerun(const CompareOptions& options, const Side& baseline, Comparison& comparison) {
-  if (options.rerun.empty() || comparison.count(Verdict::kRegression) == 0) return;
+  if (options.rerun.empty() || comparison.count(compare::Verdict::kRegression) == 0) return;
   Side again(options.settings.across);
   try {
     run_again(options.rerun, options.reruns, again);
@@ -174,7 +173,7 @@ CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
   command->add_option("--json", options.json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
   command->add_option("--markdown", options.markdown, "write a summary page to FILE (- for standard output)")
       ->type_name("FILE");
-  command->footer(kFooter);
+  command->footer(kCompareFooter);
   return command;
 }
 

@@ -18,7 +18,7 @@ struct ServeOptions {
   bool once = false;
 };
 
-constexpr const char* kFooter = R"(
+constexpr const char* kServeFooter = R"(
 Examples:
   gdrperf serve
   gdrperf serve -p 19000 --bind 10.0.0.1
@@ -55,7 +55,7 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->type_name("ADDR");
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
-  command->footer(kFooter);
+  command->footer(kServeFooter);
   command->final_callback([options, &action] {
     action = [options](const Argv&) {
       return serve(options->bind, options->port, options->once ? Serve::kOnce : Serve::kForever);

@@ -30,7 +30,7 @@ struct SweepOptions : ClientOptions {
   std::vector<std::string> buffers = {"host"};
 };
 
-constexpr const char* kFooter = R"(
+constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
 is that of the worst run.
 
@@ -217,7 +217,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
           "-a,--all", [] {}, "all sizes, which is the default")
       ->group("What to run");
   add_client_options(*command, *options);
-  command->footer(kFooter);
+  command->footer(kSweepFooter);
   command->final_callback([options, &action] {
     check_sweep(*options);
     action = [options](const Argv& argv) { return run_sweep(*options, argv); };

@@ -25,7 +25,7 @@ struct VerifyOptions : ClientOptions {
   std::vector<std::string> buffers;  ///< empty: all at hand
 };
 
-constexpr const char* kFooter = R"(
+constexpr const char* kVerifyFooter = R"(
 Every message carries a pattern of its own, from the seed, the direction, the
 queue, the slot and the lap; every byte that arrives is compared. With --local
 and a second device the classic proof is included: memory at one end holds one
@@ -196,7 +196,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   list("--buffers", "KINDS", "kinds of memory, each at either end (default: all at hand)",
        [options](const std::string& text) { options->buffers = split_list(text, "--buffers"); });
   add_client_options(*command, *options);
-  command->footer(kFooter);
+  command->footer(kVerifyFooter);
   command->final_callback([options, &action] {
     check_target(*options);
     if (options->host.empty() && !options->local) {

@@ -14,7 +14,7 @@
 namespace gdrperf::compare {
 namespace {
 
-using Json = nlohmann::json;
+using Tree = nlohmann::json;
 
 /// A result document is six deep; more is no result document.
 constexpr std::size_t kDeepest = 32;
@@ -53,7 +53,7 @@ class Scan {
   bool string(std::string& value) {
     return scalar({Scalar::Kind::kString, 0, value.substr(0, kLongestText)});
   }
-  bool binary(Json::binary_t&) { return true; }
+  bool binary(Tree::binary_t&) { return true; }
 
   bool start_object(std::size_t) { return enter(false); }
   bool start_array(std::size_t) { return enter(true); }
@@ -77,7 +77,7 @@ class Scan {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&, const Json::exception&) {
+  bool parse_error(std::size_t position, const std::string&, const Tree::exception&) {
     if (position > text_.size()) {
       throw usage_error(fmt::format("{}: ends in the middle, after {} bytes", path_, text_.size()),
                         "it was cut off: fetch or measure it again");
@@ -164,7 +164,7 @@ void scan_document(std::string_view text, const std::string& path, const ScanHan
     throw usage_error(path + ": empty", "the run that should have written it failed");
   }
   Scan scan(text, path, handler);
-  Json::sax_parse(text.begin(), text.end(), &scan);
+  Tree::sax_parse(text.begin(), text.end(), &scan);
 }
 
 }  // namespace gdrperf::compare

@@ -14,13 +14,9 @@
 namespace gdrperf::engine {
 namespace {
 
-constexpr double kBatchSeconds = 0.010;
-constexpr std::size_t kMinBatches = 30;
 /// The clock is read this often within a batch, so that one slow chunk does not
 /// stretch it.
 constexpr double kChunksPerBatch = 4;
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 double batch_seconds(const StopRule& stop) {
   if (!stop.duration) return kBatchSeconds;

@@ -16,7 +16,6 @@ namespace {
 using conn::Side;
 
 constexpr std::chrono::seconds kLapTimeout{60};
-constexpr std::chrono::hours kLongestRun{24 * 30};
 constexpr std::uint32_t kFromClient = 0;
 constexpr std::uint32_t kFromServer = 1;
 

@@ -16,14 +16,10 @@
 namespace gdrperf::engine {
 namespace {
 
-constexpr double kBatchSeconds = 0.010;
-constexpr std::size_t kMinBatches = 30;
 /// Rounds before counting: caches, branch predictors, page tables, the NIC's
 /// own caches.
 constexpr std::uint64_t kWarmupRounds = 1000;
 constexpr double kWarmupSeconds = 0.02;
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// The median of round trips is wanted within twice the precision asked for
 /// rates.

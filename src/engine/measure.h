@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,14 @@
 #include "streamer.h"
 
 namespace gdrperf::engine {
+
+/// A batch is long against the clock and short against the run.
+inline constexpr double kBatchSeconds = 0.010;
+inline constexpr std::size_t kMinBatches = 30;
+
+inline double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 /// What the initiating end saw of a bandwidth run; condense() makes figures of
 /// it, after the peer's share has come.

@@ -9,6 +9,9 @@
 
 namespace gdrperf::engine {
 
+/// A client that says nothing for so long while its connection is up is stuck.
+inline constexpr std::chrono::hours kLongestRun{24 * 30};
+
 /// The other end while a run is going on: what it says, and whether it is still
 /// there.
 class Peer {

@@ -19,8 +19,6 @@ using conn::Side;
 
 /// Round trips or messages between two looks at the peer, at full speed some ms.
 constexpr std::uint64_t kChunk = 16384;
-/// A client that says nothing for so long while its connection is up is stuck.
-constexpr std::chrono::hours kLongestRun{24 * 30};
 
 proto::Stop stop_of(const proto::Message& message) {
   if (const auto* stop = std::get_if<proto::Stop>(&message)) return *stop;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/version.h"
+#include "reason.h"
 
 namespace gdrperf::proto {
 namespace {
@@ -22,8 +23,6 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kHeaderBytes = 4;
 constexpr auto kSendTimeout = std::chrono::seconds(5);
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 // A point in time that kForever cannot overflow.
 class Deadline {

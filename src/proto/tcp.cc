@@ -18,6 +18,8 @@
 
 #include "gdrperf/proto/channel.h"
 
+#include "reason.h"
+
 namespace gdrperf::proto {
 namespace {
 
@@ -27,8 +29,6 @@ using std::chrono::steady_clock;
 
 constexpr auto kConnectTimeout = milliseconds(4000);
 constexpr auto kRetryPause = milliseconds(50);
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 struct AddressListDeleter {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }

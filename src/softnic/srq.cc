@@ -10,14 +10,14 @@
 namespace gdrperf::softnic {
 namespace {
 
-unsigned shift_for(std::uint32_t entries) {
+unsigned ring_shift_for(std::uint32_t entries) {
   return static_cast<unsigned>(std::bit_width(entries > 1 ? entries - 1 : 0));
 }
 
 }  // namespace
 
 RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge) : process(owner) {
-  const unsigned shift = shift_for(max_wr);
+  const unsigned shift = ring_shift_for(max_wr);
   offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
   if (offset == 0) throw VerbsFailure{ENOMEM};
   ring = process.segment().at<RecvRing>(offset);

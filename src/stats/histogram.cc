@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "undefined.h"
+
 namespace gdrperf::stats {
 namespace {
 
@@ -65,7 +67,6 @@ HistogramSummary Histogram::summary(double scale) const noexcept {
   HistogramSummary result;
   result.samples = count();
   if (empty()) {
-    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     result.min = result.p50 = result.p90 = result.p99 = result.p999 = result.p9999 = result.max =
         result.mean = kNan;
     return result;

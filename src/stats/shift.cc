@@ -6,10 +6,10 @@
 #include <numbers>
 #include <vector>
 
+#include "undefined.h"
+
 namespace gdrperf::stats {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double median_in_place(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -13,7 +13,7 @@ namespace {
 /// `batches` with everything beyond 3 robust standard deviations of the later
 /// half moved to that distance. The spread is taken as at least 0.1 % of the
 /// median: less is no warm-up worth cutting.
-std::vector<double> pull_in_outliers(std::span<const double> batches) {
+std::vector<double> tame_late_outliers(std::span<const double> batches) {
   const std::span<const double> later = batches.subspan(batches.size() / 2);
   const double centre = median(later);
   std::vector<double> distances;
@@ -40,7 +40,7 @@ std::vector<double> group_means(const std::vector<double>& values, std::size_t g
 std::size_t warmup_cut(std::span<const double> batches) {
   if (batches.size() < 4) return 0;
   const std::size_t group = std::clamp<std::size_t>(batches.size() / 20, 1, 5);
-  const std::vector<double> means = group_means(pull_in_outliers(batches), group);
+  const std::vector<double> means = group_means(tame_late_outliers(batches), group);
   // From the end to the front, so that each candidate costs one step (Welford).
   const std::size_t largest_cut = batches.size() / 2 / group;
   double running_mean = 0;

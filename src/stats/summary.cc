@@ -6,10 +6,11 @@
 #include <numeric>
 #include <vector>
 
+#include "undefined.h"
+
 namespace gdrperf::stats {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint64_t kLargestExact = 10'000;
 
 double median_of_sorted(const std::vector<double>& sorted) {

@@ -1,3 +1,4 @@
+#include "../failure_of.h"
 #include "gdrperf/proto/channel.h"
 
 #include <fcntl.h>
@@ -37,17 +38,6 @@ struct Wire {
   std::optional<Channel> channel;
   UniqueFd raw;
 };
-
-template <typename F>
-Error failure_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ExitCode::kOk, "");
-}
 
 TEST(Channel, CarriesMessagesBothWaysInOrder) {
   auto [client, server] = local_channel_pair();

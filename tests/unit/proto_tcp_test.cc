@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../failure_of.h"
 #include "gdrperf/proto/channel.h"
 
 namespace gdrperf::proto {
@@ -16,17 +17,6 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-template <typename F>
-Error failure_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ExitCode::kOk, "");
-}
 
 Channel accept_one(Listener& listener) {
   pollfd entry{listener.fd(), POLLIN, 0};
