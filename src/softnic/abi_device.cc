@@ -190,7 +190,15 @@ int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
 
 int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* attr,
                                 std::uint8_t mac[ETHERNET_LL_SIZE], std::uint16_t* vlan) {
-  if (is_soft(context)) return EOPNOTSUPP;
+  if (is_soft(context)) {
+    if (attr->is_global == 0 || attr->port_num != kPort) return EINVAL;
+    std::uint8_t found[ETHERNET_LL_SIZE];
+    const int error = hardware_address_of(attr->grh.dgid, found);
+    if (error != 0) return error;
+    std::memcpy(mac, found, sizeof found);
+    if (vlan != nullptr) *vlan = 0xffff;  // none
+    return 0;
+  }
   SOFTNIC_FORWARD_ERROR(ibv_resolve_eth_l2_from_gid, context, attr, mac, vlan);
 }
 

@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mw.h"
 #include "qp.h"
 
 /// The ibv_wr_* interface: requests are built in the slots where they would
@@ -72,6 +73,17 @@ void send(ibv_qp_ex* base) noexcept { remote(base, IBV_WR_SEND, 0, 0, 0); }
 void send_imm(ibv_qp_ex* base, __be32 imm) noexcept {
   remote(base, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
 }
+void send_inv(ibv_qp_ex* base, std::uint32_t rkey) noexcept {
+  remote(base, IBV_WR_SEND_WITH_INV, 0, 0, rkey);
+}
+void local_inv(ibv_qp_ex* base, std::uint32_t rkey) noexcept {
+  remote(base, IBV_WR_LOCAL_INV, 0, 0, rkey);
+}
+void build_bind(ibv_qp_ex* base, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
+  SendSlot* slot = begin(base, IBV_WR_BIND_MW);
+  if (slot == nullptr) return;
+  if (const int error = fill_bind(slot->op, mw, rkey, *info, 0); error != 0) Qp::of(base).build_error_ = error;
+}
 void compare_swap(ibv_qp_ex* base, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
                   std::uint64_t swap) noexcept {
   SendSlot* slot = begin(base, IBV_WR_ATOMIC_CMP_AND_SWP);
@@ -137,6 +149,9 @@ void Qp::install_builders() {
   wr_rdma_read = &rdma_read;
   wr_send = &gdrperf::softnic::send;
   wr_send_imm = &send_imm;
+  wr_send_inv = &send_inv;
+  wr_local_inv = &local_inv;
+  wr_bind_mw = &build_bind;
   wr_atomic_cmp_swp = &compare_swap;
   wr_atomic_fetch_add = &fetch_add;
   wr_set_sge = &set_sge;

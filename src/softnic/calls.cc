@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "gdrperf/base/error.h"
 #include "mr.h"
+#include "mw.h"
 #include "qp.h"
 #include "srq.h"
 
@@ -44,7 +45,8 @@ bool dead(ibv_context* context) { return !Context::of(context).alive(); }
 constexpr std::uint64_t kSendOps =
     IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
     IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+    IBV_QP_EX_WITH_SEND_WITH_INV;
 
 void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   if (const int error = device.config.fault("create_qp"); error != 0) throw VerbsFailure{error};
@@ -105,7 +107,22 @@ ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iov
 }
 
 int destroy_mr(ibv_mr* mr) {
-  if (!dead(mr->context)) deregister_memory(static_cast<Mr*>(mr));
+  return dead(mr->context) ? 0 : deregister_memory(static_cast<Mr*>(mr));
+}
+
+ibv_mw* make_mw(ibv_pd* pd, ibv_mw_type type) {
+  return guarded([&]() -> ibv_mw* {
+    living(pd->context);
+    return allocate_window(*static_cast<Pd*>(pd), type);
+  });
+}
+
+int bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind& bind) {
+  return dead(mw->context) ? EINVAL : bind_window(qp, Mw::of(mw), bind);
+}
+
+int destroy_mw(ibv_mw* mw) {
+  if (!dead(mw->context)) free_window(&Mw::of(mw));
   return 0;
 }
 

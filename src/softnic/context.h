@@ -13,6 +13,7 @@
 namespace gdrperf::softnic {
 
 struct Cq;
+struct Mw;
 
 /// An open device. Its `ops` are what ibv_post_send and its kin go through.
 struct Context : verbs_context {
@@ -55,6 +56,9 @@ bool is_command_descriptor(int fd);
 struct Pd : ibv_pd {
   std::uint32_t number;
   std::atomic<int> users{0};
+  /// Held while a window is bound, and while a region becomes invalid.
+  std::mutex windows_mutex;
+  std::vector<Mw*> windows;
 };
 
 /// A completion channel: its descriptor is an eventfd that counts events not

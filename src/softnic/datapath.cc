@@ -25,11 +25,14 @@ constexpr unsigned kRnrForever = 7;
 
 constexpr std::uint8_t kWcOpcode[] = {
     IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_SEND,      IBV_WC_SEND,
-    IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD,
+    IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD, IBV_WC_LOCAL_INV,
+    IBV_WC_BIND_MW,    IBV_WC_SEND,
 };
 constexpr std::uint8_t kOpcodes = sizeof kWcOpcode;
 
-constexpr bool is_read_like(std::uint8_t opcode) { return opcode >= IBV_WR_RDMA_READ; }
+constexpr bool is_read_like(std::uint8_t opcode) {
+  return opcode >= IBV_WR_RDMA_READ && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 }  // namespace
 

@@ -102,12 +102,15 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
   attr.page_size_cap = 0xfffff000;
   attr.max_qp = static_cast<int>(kMaxQps - 1);
   attr.max_qp_wr = static_cast<int>(kMaxQpWr);
-  attr.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  attr.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                          IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                          IBV_DEVICE_MEM_MGT_EXTENSIONS;
   attr.max_sge = static_cast<int>(kMaxSge);
   attr.max_sge_rd = static_cast<int>(kMaxSge);
   attr.max_cq = static_cast<int>(kMaxCqs - 1);
   attr.max_cqe = static_cast<int>(kMaxCqe);
   attr.max_mr = static_cast<int>(kMaxMrs - 1);
+  attr.max_mw = static_cast<int>(kMaxMrs - 1);
   attr.max_pd = 1 << 20;
   attr.max_qp_rd_atom = kMaxRdAtomic;
   attr.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * (kMaxQps - 1));
@@ -148,6 +151,33 @@ void describe_port(const Device& device, ibv_port_attr& attr) {
   attr.active_speed = kSpeedHdr;
   attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+}
+
+double port_gigabits(const Device& device) {
+  ibv_port_attr attr;
+  describe_port(device, attr);
+  // Gb/s of a lane, by the code's bit.
+  constexpr double kLane[] = {2.5, 5, 10, 10, 14, 25, 50, 100};
+  unsigned bit = 0;
+  while (bit < 7 && attr.active_speed >> bit > 1) ++bit;
+  return 4 * kLane[bit];
+}
+
+int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
+  for (const auto& device : devices()) {
+    for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
+      const ibv_gid own = device->gid(entry);
+      if (!device->config.has_gids || std::memcmp(&own, &gid, sizeof own) != 0) continue;
+      std::memcpy(mac, device->mac.data(), sizeof mac);
+      return 0;
+    }
+  }
+  // Link-local: made of the address.
+  if (gid.raw[0] != 0xfe || gid.raw[1] != 0x80 || gid.raw[11] != 0xff || gid.raw[12] != 0xfe) return ENOENT;
+  const std::uint8_t from[6] = {static_cast<std::uint8_t>(gid.raw[8] ^ 0x02), gid.raw[9], gid.raw[10],
+                                gid.raw[13], gid.raw[14], gid.raw[15]};
+  std::memcpy(mac, from, sizeof mac);
+  return 0;
 }
 
 int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) {

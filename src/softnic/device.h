@@ -50,6 +50,11 @@ void describe_device(const Device& device, ibv_device_attr& attr);
 /// Writes at most `size` bytes of the extended attributes.
 void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size);
 void describe_port(const Device& device, ibv_port_attr& attr);
+/// The port's speed as describe_port codes it, all lanes together.
+double port_gigabits(const Device& device);
+/// Where a frame to this GID goes: ENOENT when it is none that a device of
+/// ours could have.
+int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]);
 /// ENODATA for an empty entry, EINVAL past the table.
 int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out);
 

@@ -6,16 +6,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mw.h"
+
 /// Executing one request: everything that happens between initiator and
 /// target, on the initiator's thread.
 namespace gdrperf::softnic {
-namespace {
 
 struct Pieces {
   Piece items[kMaxSge];
   unsigned count = 0;
   std::uint64_t total = 0;
 };
+
+namespace {
 
 /// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
 bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned access,
@@ -34,6 +37,14 @@ bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned acc
     pieces.total += sge.length;
   }
   return true;
+}
+
+/// What the peer lets this QP reach under `key`: a region, or a window.
+const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
+                            std::uint64_t address, std::uint64_t length) noexcept {
+  const MrShared* region = find_region(*target.segment, key, target.pd, access, address, length);
+  if (region != nullptr) [[likely]] return region;
+  return find_window(*target.segment, key, target.pd, target.qp->qpn, access, address, length);
 }
 
 ibv_wc_status copy_failure(int error) noexcept {
@@ -149,6 +160,7 @@ bool Qp::refresh_target() noexcept {
 }
 
 Outcome Qp::execute(const SendOp& op) noexcept {
+  if (op.opcode == IBV_WR_LOCAL_INV || op.opcode == IBV_WR_BIND_MW) [[unlikely]] return change_window(op);
   if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
@@ -164,6 +176,7 @@ inline Outcome Qp::run(const SendOp& op) noexcept {
       return write(op);
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
       return send(op);
     case IBV_WR_RDMA_READ:
       return read(op);
@@ -181,8 +194,7 @@ inline Outcome Qp::write(const SendOp& op) noexcept {
   }
   const MrShared* region = nullptr;
   if (pieces.total > 0) {
-    region = find_region(*target_.segment, op.rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
-                         op.remote_addr, pieces.total);
+    region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_WRITE, op.remote_addr, pieces.total);
     if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   }
   const bool with_imm = op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -222,8 +234,7 @@ Outcome Qp::read(const SendOp& op) noexcept {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   }
   if (pieces.total > 0) {
-    const MrShared* region = find_region(*target_.segment, op.rkey, target_.pd,
-                                         IBV_ACCESS_REMOTE_READ, op.remote_addr, pieces.total);
+    const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_READ, op.remote_addr, pieces.total);
     if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     const ibv_wc_status status = get(target_, *region, op.remote_addr, pieces);
     if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
@@ -237,6 +248,7 @@ Outcome Qp::send(const SendOp& op) noexcept {
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   RecvCell* receive = target_.recv_ring->take(target_.recv_tag);
   if (receive == nullptr) return {Outcome::Kind::kNoReceive};
+  if (op.opcode == IBV_WR_SEND_WITH_INV) [[unlikely]] return send_with_invalidate(op, pieces, receive);
 
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
   Completion completion;
@@ -253,9 +265,36 @@ Outcome Qp::send(const SendOp& op) noexcept {
     return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
                                                 : outcome;
   }
+  return refuse_send(completion.status, copy_error);
+}
+
+/// A SEND that also withdraws a window of the receiver: before its completion
+/// is seen, so that whoever sees it knows that the window is closed.
+Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept {
+  Completion completion;
+  completion.opcode = IBV_WC_RECV;
+  completion.flags = IBV_WC_WITH_INV;
+  completion.imm = op.imm;
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  completion.byte_len = bytes;
+  MrShared* window = find_withdrawable(*target_.segment, op.imm, target_.pd, target_.qp->qpn);
+  ibv_wc_status copy_error = IBV_WC_SUCCESS;
+  completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
+                                        : scatter(target_, *target_.qp, *receive, pieces, copy_error);
+  // Nobody else may use it: it belongs to the QP that this one acts on.
+  if (completion.status == IBV_WC_SUCCESS) window->key.store(0);
+  const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+  if (window == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  if (completion.status == IBV_WC_SUCCESS) {
+    return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes} : outcome;
+  }
+  return refuse_send(completion.status, copy_error);
+}
+
+/// The receive has failed; what the sender is told.
+Outcome Qp::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept {
   if (copy_error != IBV_WC_SUCCESS) return refuse(copy_error, IBV_EVENT_QP_FATAL);
-  return refuse(completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR,
-                IBV_EVENT_QP_FATAL);
+  return refuse(received == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
 }
 
 Outcome Qp::atomic(const SendOp& op) noexcept {
@@ -269,8 +308,7 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
       (op.remote_addr & 7) != 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   }
-  const MrShared* region = find_region(*target_.segment, op.rkey, target_.pd,
-                                       IBV_ACCESS_REMOTE_ATOMIC, op.remote_addr, 8);
+  const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_ATOMIC, op.remote_addr, 8);
   if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   const std::uint64_t address = region->addr + (op.remote_addr - region->iova);
   if ((address & 7) != 0) return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);

@@ -78,14 +78,18 @@ struct alignas(64) MrShared {
   std::atomic<std::uint32_t> key;  ///< lkey and rkey; 0 while not valid
   std::uint32_t pd;
   std::uint32_t access;
-  std::uint32_t reserved;
+  /// Windows of type 2: the QP they belong to. 0: any of the domain.
+  std::uint32_t qpn;
   std::uint64_t iova;
   std::uint64_t length;
   std::uint64_t addr;
   /// Addresses whose pages lie in the process' window (empty: none).
   std::uint64_t moved_begin;
   std::uint64_t moved_end;
+  std::uint32_t window_pd;  ///< windows: their domain; `pd` is kWindowDomain
+  std::uint32_t region;     ///< windows: index of what they are bound to
 };
+static_assert(sizeof(MrShared) == 64);
 
 struct SegmentHeader {
   std::atomic<std::uint64_t> magic;  ///< written last

@@ -8,11 +8,11 @@
 
 #include "failure.h"
 #include "maps.h"
+#include "mw.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-constexpr unsigned kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
@@ -83,6 +83,14 @@ PageRange move_pages(const Context& context, void* address, std::size_t length) 
   return context.process.mover().acquire(reinterpret_cast<std::uint64_t>(address), length);
 }
 
+/// False: windows are bound to the region.
+bool withdraw_keys(Pd& pd, const Mr& mr) {
+  const std::lock_guard guard(pd.windows_mutex);
+  if (has_windows(pd, mr.index)) return false;
+  Context::of(mr.context).process.segment().mrs[mr.index].key.store(0);
+  return true;
+}
+
 std::uint64_t base_of(std::uint64_t iova, unsigned access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
@@ -111,19 +119,21 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   return mr.release();
 }
 
-void deregister_memory(Mr* mr) {
+int deregister_memory(Mr* mr) {
   Process& process = Context::of(mr->context).process;
   Pd& pd = *static_cast<Pd*>(mr->pd);
-  process.segment().mrs[mr->index].key.store(0);
+  if (!withdraw_keys(pd, *mr)) return EBUSY;
   process.settle(pd.number);
   process.mover().release(mr->moved);
   process.mr_indices.give_back(mr->index);
   --pd.users;
   delete mr;
+  return 0;
 }
 
 int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access) {
   if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || flags == 0) return EINVAL;
+  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr.context)) return EINVAL;
   Process& process = Context::of(mr.context).process;
   MrShared& shared = process.segment().mrs[mr.index];
   Pd& old_pd = *static_cast<Pd*>(mr.pd);
@@ -142,7 +152,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
                               new_access);
   if (error == 0) error = populate(new_address, new_length, (new_access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) return error;
-  shared.key.store(0);
+  if (!withdraw_keys(old_pd, mr)) return EBUSY;
   process.settle(old_pd.number);
   process.mover().release(mr.moved);
   mr.moved = move_pages(Context::of(mr.context), new_address, new_length);

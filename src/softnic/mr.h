@@ -21,8 +21,9 @@ struct Mr : ibv_mr {
 /// wrong arguments, EFAULT for memory that is not there (or not writable, when
 /// writing is asked for), ENOMEM for a full table.
 Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iova, unsigned access);
-/// Invalidates the keys, then waits until nobody uses them.
-void deregister_memory(Mr* mr);
+/// Invalidates the keys, then waits until nobody uses them. 0, or EBUSY while
+/// windows are bound to the region.
+int deregister_memory(Mr* mr);
 /// 0, or an errno (nothing changed then).
 int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access);
 

@@ -76,6 +76,7 @@ int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
       op.swap = request->wr.atomic.swap;
     }
     error = request->num_sge < 0 ? EINVAL : check_op(op);
+    if (op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD && error == 0) [[unlikely]] error = take_window_request(*request, op);
     if (error == 0 && sq_full()) error = ENOMEM;
     if (error != 0) break;
     submit(op);

@@ -33,6 +33,8 @@ struct SendOp {
   std::uint64_t swap;
 };
 
+struct Pieces;
+
 /// A request that waits, with its own copy of the SGEs or the inline data.
 struct SendSlot {
   SendOp op;
@@ -123,6 +125,7 @@ struct Qp : ibv_qp_ex {
   void submit(SendOp& op) noexcept;
   void submit_built(SendOp& op) noexcept;
   int check_op(const SendOp& op) const noexcept;
+  int take_window_request(const ibv_send_wr& request, SendOp& op) noexcept;
   Outcome execute(const SendOp& op) noexcept;
   void complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept;
   void fail(const SendOp& op, ibv_wc_status status) noexcept;
@@ -156,10 +159,15 @@ struct Qp : ibv_qp_ex {
   Outcome write(const SendOp& op) noexcept;
   Outcome read(const SendOp& op) noexcept;
   Outcome send(const SendOp& op) noexcept;
+  Outcome send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept;
+  Outcome refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept;
   Outcome atomic(const SendOp& op) noexcept;
   Outcome deliver(RecvCell* receive, const Completion& completion, bool solicited) noexcept;
   Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
   void notify_peer_cq() noexcept;
+  Outcome change_window(const SendOp& op) noexcept;
+  bool withdraw_window(const SendOp& op) noexcept;
+  bool make_window(const SendOp& op) noexcept;
   void start_waiting(Outcome::Kind reason) noexcept;
   bool out_of_patience(Outcome::Kind reason) noexcept;
   void flush_waiting() noexcept;

@@ -37,6 +37,12 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) {
   return Srq::of(srq).queue.post(request, bad);
 }
 
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) { return make_mw(pd, type); }
+
+int bind_mw_op(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) { return bind_mw(qp, mw, *bind); }
+
+int dealloc_mw(ibv_mw* mw) { return destroy_mw(mw); }
+
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr, std::size_t size) {
   if (port != kPort) return EINVAL;
   ibv_port_attr full;
@@ -74,6 +80,9 @@ void fill_verbs_ops(Context& context) {
   ops.post_send = context.null_mode() ? &post_send_null : &post_send;
   ops.post_recv = &post_recv;
   ops.post_srq_recv = &post_srq_recv;
+  ops.alloc_mw = &alloc_mw;
+  ops.bind_mw = &bind_mw_op;
+  ops.dealloc_mw = &dealloc_mw;
   context.query_port = &query_port;
   context.query_device_ex = &query_device_ex;
   context.query_rt_values = &query_rt_values;

@@ -12,12 +12,6 @@
 namespace softnic_test {
 namespace {
 
-ibv_wc_status status_of(ibv_cq* cq) {
-  const auto done = next_completion(cq);
-  EXPECT_TRUE(done) << "no completion";
-  return done ? done->status : IBV_WC_GENERAL_ERR;
-}
-
 /// The state, once it is this one (up to five seconds).
 ibv_qp_state settled_state(End& end, ibv_qp_state expected) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);

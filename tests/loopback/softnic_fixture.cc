@@ -207,6 +207,12 @@ std::optional<ibv_wc> next_completion(ibv_cq* cq) {
   return std::nullopt;
 }
 
+ibv_wc_status status_of(ibv_cq* cq) {
+  const auto done = next_completion(cq);
+  EXPECT_TRUE(done) << "no completion";
+  return done ? done->status : IBV_WC_GENERAL_ERR;
+}
+
 bool stays_empty(ibv_cq* cq) {
   const auto limit = Clock::now() + std::chrono::milliseconds(20);
   ibv_wc completion{};

@@ -130,6 +130,8 @@ struct Pair {
 
 /// The next completion, within five seconds; none after that.
 std::optional<ibv_wc> next_completion(ibv_cq* cq);
+/// Its status; without one a failed expectation.
+ibv_wc_status status_of(ibv_cq* cq);
 /// No completion comes for 20 ms.
 bool stays_empty(ibv_cq* cq);
 

@@ -1,0 +1,438 @@
+// Calls beside the data path: what they do, and with what errno they refuse.
+
+#include <dlfcn.h>
+#include <infiniband/ib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "softnic_fixture.h"
+
+namespace softnic_test {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+TEST(SoftnicVerbs, CompletionsAreStamped) {
+  Pair pair;
+  End& client = pair.client;
+  ibv_device_attr_ex device{};
+  ASSERT_EQ(ibv_query_device_ex(client.context.get(), nullptr, &device), 0);
+  EXPECT_EQ(device.hca_core_clock, 1'000'000u);  // kHz: nanoseconds
+  EXPECT_NE(device.completion_timestamp_mask, 0u);
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = 16;
+  attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+  ibv_cq_ex* cq = ibv_create_cq_ex(client.context.get(), &attr);
+  ASSERT_NE(cq, nullptr);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = 1;
+  init.cap = {8, 8, 1, 1, 0};
+  client.qp.reset(ibv_create_qp(client.pd.get(), &init));
+  ASSERT_EQ(client.to_init(), 0);
+  ASSERT_EQ(client.connect(client.address()), 0);
+
+  ibv_values_ex before{};
+  before.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+  ASSERT_EQ(ibv_query_rt_values_ex(client.context.get(), &before), 0);
+  const std::uint64_t wall_before = clock_ns(CLOCK_REALTIME);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(client.post(IBV_WR_RDMA_WRITE, client.address(), 0, 64), 0);
+  ibv_values_ex after = before;
+  ASSERT_EQ(ibv_query_rt_values_ex(client.context.get(), &after), 0);
+  ibv_poll_cq_attr poll{};
+  ASSERT_EQ(ibv_start_poll(cq, &poll), 0);
+  const std::uint64_t first = ibv_wc_read_completion_ts(cq);
+  EXPECT_GE(first, static_cast<std::uint64_t>(before.raw_clock.tv_nsec));
+  EXPECT_GE(ibv_wc_read_completion_wallclock_ns(cq) + 50'000'000, wall_before);
+  EXPECT_EQ(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
+  EXPECT_EQ(ibv_wc_read_byte_len(cq), 64u);
+  EXPECT_EQ(ibv_wc_read_qp_num(cq), client.qp->qp_num);
+  ASSERT_EQ(ibv_next_poll(cq), 0);
+  EXPECT_GE(ibv_wc_read_completion_ts(cq), first);
+  EXPECT_LE(ibv_wc_read_completion_ts(cq), static_cast<std::uint64_t>(after.raw_clock.tv_nsec));
+  EXPECT_EQ(ibv_next_poll(cq), ENOENT);
+  ibv_end_poll(cq);
+  client.qp.reset();
+  EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/// A QP with every builder that the device has.
+Owned<ibv_qp> make_building_qp(End& end) {
+  ibv_qp_init_attr_ex attr{};
+  attr.send_cq = end.send_cq.get();
+  attr.recv_cq = end.recv_cq.get();
+  attr.qp_type = IBV_QPT_RC;
+  attr.cap = {16, 16, 3, 3, 64};
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  attr.pd = end.pd.get();
+  attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                        IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+                        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                        IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+  return Owned<ibv_qp>(ibv_create_qp_ex(end.context.get(), &attr));
+}
+
+TEST(SoftnicVerbs, EveryBuilderDoesWhatItSays) {
+  EndOptions open;
+  open.buffer_access = kAllAccess | IBV_ACCESS_MW_BIND;
+  End client(open);
+  End server(open);
+  client.qp = make_building_qp(client);
+  ASSERT_NE(client.qp, nullptr);
+  ASSERT_EQ(client.to_init(), 0);
+  ASSERT_EQ(server.connect(client.address()), 0);
+  ASSERT_EQ(client.connect(server.address()), 0);
+  client.memory->fill(8);
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(server.post_recv(65536 + i * 4096, 4096, 10 + i), 0);
+  // Words far from what the pattern covers.
+  auto* word = reinterpret_cast<std::uint64_t*>(server.memory->data() + 32768);
+  *word = 5;
+  ibv_mw* mw = ibv_alloc_mw(client.pd.get(), IBV_MW_TYPE_2);
+  const std::uint32_t key = ibv_inc_rkey(mw->rkey);
+  ibv_mw* theirs = ibv_alloc_mw(server.pd.get(), IBV_MW_TYPE_2);
+  const std::uint32_t their_key = ibv_inc_rkey(theirs->rkey);
+  ibv_send_wr bind{};
+  bind.opcode = IBV_WR_BIND_MW;
+  bind.bind_mw.mw = theirs;
+  bind.bind_mw.rkey = their_key;
+  bind.bind_mw.bind_info = {server.memory->mr(), server.memory->address(), 4096, IBV_ACCESS_REMOTE_READ};
+  ASSERT_EQ(server.post(bind), 0);
+  ASSERT_EQ(status_of(server.send_cq.get()), IBV_WC_SUCCESS);
+
+  ibv_qp_ex* qp = ibv_qp_to_qp_ex(client.qp.get());
+  const std::uint32_t lkey = client.memory->mr()->lkey;
+  const std::uint32_t rkey = server.memory->mr()->rkey;
+  const std::uint64_t there = server.memory->address();
+  std::vector<ibv_wc_opcode> expected;
+  const auto next = [&](ibv_wc_opcode opcode) {
+    qp->wr_id = expected.size();
+    qp->wr_flags = IBV_SEND_SIGNALED;
+    expected.push_back(opcode);
+  };
+  const auto sge = [&](std::uint64_t offset, std::uint32_t length) {
+    ibv_wr_set_sge(qp, lkey, client.memory->address(offset), length);
+  };
+  ibv_wr_start(qp);
+  next(IBV_WC_RDMA_WRITE);
+  ibv_wr_rdma_write(qp, rkey, there);
+  const ibv_sge three[3] = {client.memory->sge(0, 100), client.memory->sge(100, 200), client.memory->sge(300, 700)};
+  ibv_wr_set_sge_list(qp, 3, three);
+  next(IBV_WC_RDMA_WRITE);
+  ibv_wr_rdma_write_imm(qp, rkey, there + 1000, 0x11223344);
+  sge(1000, 1000);
+  next(IBV_WC_SEND);
+  ibv_wr_send_imm(qp, 0x55667788);
+  sge(0, 4096);
+  next(IBV_WC_SEND);
+  ibv_wr_send_inv(qp, their_key);
+  char text[] = "two parts";
+  const ibv_data_buf parts[2] = {{text, 4}, {text + 4, 6}};
+  ibv_wr_set_inline_data_list(qp, 2, parts);
+  next(IBV_WC_RDMA_READ);
+  ibv_wr_rdma_read(qp, rkey, there + 32768);
+  sge(32768, 8);
+  next(IBV_WC_FETCH_ADD);
+  ibv_wr_atomic_fetch_add(qp, rkey, there + 32768, 3);
+  sge(32776, 8);
+  next(IBV_WC_COMP_SWAP);
+  ibv_wr_atomic_cmp_swp(qp, rkey, there + 32768, 8, 21);
+  sge(32784, 8);
+  next(IBV_WC_BIND_MW);
+  const ibv_mw_bind_info info{client.memory->mr(), client.memory->address(), 64, IBV_ACCESS_REMOTE_READ};
+  ibv_wr_bind_mw(qp, mw, key, &info);
+  next(IBV_WC_LOCAL_INV);
+  ibv_wr_local_inv(qp, key);
+  ASSERT_EQ(ibv_wr_complete(qp), 0);
+
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto done = next_completion(client.send_cq.get());
+    ASSERT_TRUE(done) << i;
+    EXPECT_EQ(done->status, IBV_WC_SUCCESS) << i;
+    EXPECT_EQ(done->wr_id, i);
+    EXPECT_EQ(done->opcode, expected[i]) << i;
+  }
+  EXPECT_TRUE(server.memory->holds(8, 0, 2000));
+  auto received = next_completion(server.recv_cq.get());
+  EXPECT_EQ(received->opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+  EXPECT_EQ(received->imm_data, 0x11223344u);
+  received = next_completion(server.recv_cq.get());
+  EXPECT_EQ(received->imm_data, 0x55667788u);
+  EXPECT_EQ(received->byte_len, 4096u);
+  received = next_completion(server.recv_cq.get());
+  EXPECT_EQ(received->invalidated_rkey, their_key);
+  EXPECT_STREQ(reinterpret_cast<char*>(server.memory->data()) + 65536 + 8192, "two parts");
+  const auto* words = reinterpret_cast<std::uint64_t*>(client.memory->data() + 32768);
+  EXPECT_EQ(words[0], 5u);
+  EXPECT_EQ(words[1], 5u);
+  EXPECT_EQ(words[2], 8u);
+  EXPECT_EQ(*word, 21u);
+
+  ibv_wr_start(qp);
+  next(IBV_WC_RDMA_WRITE);
+  ibv_wr_rdma_write(qp, rkey, there);
+  sge(0, 8);
+  ibv_wr_abort(qp);
+  EXPECT_TRUE(stays_empty(client.send_cq.get()));
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dealloc_mw(theirs), 0);
+}
+
+TEST(SoftnicVerbs, RegionsMayHaveAddressesOfTheirOwn) {
+  Pair pair;
+  Memory memory(nullptr, 16384);
+  constexpr std::uint64_t kIova = 0x7000000;
+  Owned<ibv_mr> mr(ibv_reg_mr_iova(pair.server.pd.get(), memory.data(), memory.size(), kIova, kAllAccess));
+  ASSERT_NE(mr, nullptr);
+  pair.client.memory->fill(2);
+  Address target;
+  target.buffer = kIova;
+  target.rkey = mr->rkey;
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, target, 100, 8000), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  EXPECT_TRUE(memory.holds(2, 100, 8000));
+  // The offset in the page has to be the same.
+  EXPECT_EQ(ibv_reg_mr_iova(pair.server.pd.get(), memory.data(), 4096, kIova + 8, kAllAccess), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  Owned<ibv_mr> second(ibv_reg_mr_iova2(pair.server.pd.get(), memory.data(), 4096, 0, kAllAccess));
+  EXPECT_NE(second, nullptr);
+}
+
+TEST(SoftnicVerbs, ReregisteringChangesWhatItIsTold) {
+  Pair pair;
+  End& server = pair.server;
+  ibv_mr* mr = server.memory->mr();
+  const Address target = server.address();
+  ASSERT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), 0);
+  EXPECT_EQ(mr->rkey, target.rkey);  // peers go on
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, target, 0, 64), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  Memory fresh(nullptr, 8192);
+  ASSERT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, fresh.data(), fresh.size(), 0), 0);
+  EXPECT_NE(mr->rkey, target.rkey);
+  EXPECT_EQ(mr->addr, fresh.data());
+  pair.client.memory->fill(9);
+  Address moved;
+  moved.buffer = fresh.address();
+  moved.rkey = mr->rkey;
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, moved, 0, 8192), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  EXPECT_TRUE(fresh.holds(9, 0, 8192));
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_READ, moved, 0, 64), 0);  // the right was taken away
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_REM_ACCESS_ERR);
+  for (const int flags : {0, 8, int{IBV_REREG_MR_CHANGE_PD}}) {
+    EXPECT_EQ(ibv_rereg_mr(mr, flags, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_INPUT);
+  }
+  server.memory->deregister();  // before `fresh` goes
+}
+
+TEST(SoftnicVerbs, AddressHandlesAndHardwareAddresses) {
+  End end;
+  ibv_ah_attr attr{};
+  attr.is_global = 1;
+  attr.port_num = 1;
+  attr.grh.sgid_index = kGidIndex;
+  attr.grh.dgid = end.address().gid;
+  ibv_ah* ah = ibv_create_ah(end.pd.get(), &attr);
+  ASSERT_NE(ah, nullptr);
+  EXPECT_EQ(ibv_destroy_ah(ah), 0);
+  std::uint8_t mac[ETHERNET_LL_SIZE] = {};
+  std::uint16_t vlan = 0;
+  ASSERT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, &vlan), 0);
+  const std::uint8_t first[] = {0x02, 0x53, 0x4e, 0, 0, 0};
+  EXPECT_EQ(std::memcmp(mac, first, sizeof first), 0);
+  EXPECT_EQ(vlan, 0xffff);
+  ASSERT_EQ(ibv_query_gid(end.context.get(), 1, 0, &attr.grh.dgid), 0);
+  attr.grh.dgid.raw[15] = 7;  // a neighbour's link-local address
+  ASSERT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, nullptr), 0);
+  EXPECT_EQ(mac[5], 7);
+  attr.grh.dgid.raw[0] = 0x20;
+  EXPECT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, nullptr), ENOENT);
+  attr.is_global = 0;
+  EXPECT_EQ(ibv_create_ah(end.pd.get(), &attr), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST(SoftnicVerbs, WhatIsNotThereIsRefused) {
+  End end;
+  const auto refused = [](const void* made) {
+    EXPECT_EQ(made, nullptr);
+    EXPECT_EQ(errno, EOPNOTSUPP);
+    errno = 0;
+  };
+  ibv_context* context = end.context.get();
+  ibv_pd* pd = end.pd.get();
+  const int copy = ::dup(context->cmd_fd);
+  ASSERT_GE(copy, 0);
+  refused(ibv_import_device(copy));
+  ::close(copy);
+  refused(ibv_import_pd(context, pd->handle));
+  refused(ibv_import_mr(pd, end.memory->mr()->handle));
+  refused(ibv_import_dm(context, 1));
+  refused(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
+  ibv_wc wc{};
+  ibv_ah_attr attr{};
+  refused(ibv_create_ah_from_wc(pd, &wc, nullptr, 1));
+  EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, nullptr, &attr), -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  ibv_gid gid{};
+  EXPECT_EQ(ibv_attach_mcast(end.qp.get(), &gid, 0), EOPNOTSUPP);
+  EXPECT_EQ(ibv_detach_mcast(end.qp.get(), &gid, 0), EOPNOTSUPP);
+  ibv_ece ece{};
+  EXPECT_EQ(ibv_query_ece(end.qp.get(), &ece), EOPNOTSUPP);
+  errno = 0;
+  refused(ibv_reg_mr(pd, nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE));
+  ibv_alloc_dm_attr dm{};
+  dm.length = 64;
+  refused(ibv_alloc_dm(context, &dm));
+  ibv_td_init_attr td{};
+  refused(ibv_alloc_td(context, &td));
+  ibv_xrcd_init_attr xrcd{};
+  xrcd.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  errno = 0;
+  EXPECT_EQ(ibv_open_xrcd(context, &xrcd), nullptr);
+  ibv_modify_cq_attr moderation{};
+  EXPECT_EQ(ibv_modify_cq(end.send_cq.get(), &moderation), EOPNOTSUPP);
+  ibv_srq_init_attr srq_attr{};
+  srq_attr.attr = {8, 1, 0};
+  Owned<ibv_srq> srq(ibv_create_srq(pd, &srq_attr));
+  ibv_srq_attr larger{16, 1, 0};
+  EXPECT_EQ(ibv_modify_srq(srq.get(), &larger, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+  EXPECT_EQ(ibv_alloc_mw(pd, static_cast<ibv_mw_type>(3)), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+/// In libraries later than these headers, so looked up by name.
+TEST(SoftnicVerbs, NewerFunctionsAreThere) {
+  End end;
+  struct Request {
+    std::size_t length;
+    int access;
+    std::uint64_t comp_mask;
+    std::uint64_t iova;
+    void* addr;
+    int fd;
+    std::uint64_t fd_offset;
+    void* dmah;
+    void* buffer;
+  } request{4096, kAllAccess, 2, 0, end.memory->data(), -1, 0, nullptr, nullptr};
+  const auto reg = reinterpret_cast<ibv_mr* (*)(ibv_pd*, Request*)>(::dlsym(RTLD_DEFAULT, "ibv_reg_mr_ex"));
+  ASSERT_NE(reg, nullptr);
+  Owned<ibv_mr> mr(reg(end.pd.get(), &request));
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, end.memory->data());
+  request.comp_mask = 4;  // a dma-buf
+  EXPECT_EQ(reg(end.pd.get(), &request), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  const auto speed = reinterpret_cast<int (*)(ibv_context*, std::uint32_t, std::uint64_t*)>(
+      ::dlsym(RTLD_DEFAULT, "ibv_query_port_speed"));
+  ASSERT_NE(speed, nullptr);
+  std::uint64_t units = 0;
+  ASSERT_EQ(speed(end.context.get(), 1, &units), 0);
+  EXPECT_EQ(units, 2000u);  // 200 Gb/s
+  EXPECT_EQ(speed(end.context.get(), 2, &units), EINVAL);
+  const auto dmah = reinterpret_cast<void* (*)(ibv_context*, void*)>(::dlsym(RTLD_DEFAULT, "ibv_alloc_dmah"));
+  ASSERT_NE(dmah, nullptr);
+  EXPECT_EQ(dmah(end.context.get(), nullptr), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+TEST(SoftnicVerbs, LimitsAreThoseThatHold) {
+  End end;
+  ibv_device_attr attr{};
+  ASSERT_EQ(ibv_query_device(end.context.get(), &attr), 0);
+  ibv_qp_init_attr init{};
+  init.send_cq = end.send_cq.get();
+  init.recv_cq = end.recv_cq.get();
+  init.qp_type = IBV_QPT_RC;
+  const auto depth = static_cast<std::uint32_t>(attr.max_qp_wr);
+  const auto sges = static_cast<std::uint32_t>(attr.max_sge);
+  init.cap = {depth, depth, sges, sges, 0};
+  Owned<ibv_qp> largest(ibv_create_qp(end.pd.get(), &init));
+  EXPECT_NE(largest, nullptr);
+  for (const int which : {0, 1, 2, 3}) {
+    init.cap = {1, 1, 1, 1, 0};
+    if (which == 0) init.cap.max_send_wr = depth + 1;
+    if (which == 1) init.cap.max_recv_wr = depth + 1;
+    if (which == 2) init.cap.max_send_sge = sges + 1;
+    if (which == 3) init.cap.max_recv_sge = sges + 1;
+    EXPECT_EQ(ibv_create_qp(end.pd.get(), &init), nullptr) << which;
+    EXPECT_EQ(errno, EINVAL);
+  }
+  Owned<ibv_cq> cq(ibv_create_cq(end.context.get(), attr.max_cqe, nullptr, nullptr, 0));
+  EXPECT_NE(cq, nullptr);
+  EXPECT_EQ(ibv_create_cq(end.context.get(), attr.max_cqe + 1, nullptr, nullptr, 0), nullptr);
+  ibv_srq_init_attr srq_attr{};
+  srq_attr.attr = {static_cast<std::uint32_t>(attr.max_srq_wr), static_cast<std::uint32_t>(attr.max_srq_sge), 0};
+  Owned<ibv_srq> srq(ibv_create_srq(end.pd.get(), &srq_attr));
+  EXPECT_NE(srq, nullptr);
+  ++srq_attr.attr.max_wr;
+  EXPECT_EQ(ibv_create_srq(end.pd.get(), &srq_attr), nullptr);
+  // What is not there is not claimed either.
+  constexpr unsigned kNotThere = IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SRQ_RESIZE |
+                                 IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_MANAGED_FLOW_STEERING |
+                                 IBV_DEVICE_MEM_WINDOW_TYPE_2A;
+  EXPECT_EQ(attr.device_cap_flags & kNotThere, 0u);
+  EXPECT_EQ(attr.max_mcast_grp, 0);
+  EXPECT_EQ(attr.max_raw_ethy_qp, 0);
+  ibv_device_attr_ex full{};
+  ASSERT_EQ(ibv_query_device_ex(end.context.get(), nullptr, &full), 0);
+  EXPECT_EQ(full.odp_caps.general_caps, 0u);
+  EXPECT_EQ(full.max_dm_size, 0u);
+  EXPECT_EQ(full.tm_caps.max_num_tags, 0u);
+  EXPECT_EQ(full.raw_packet_caps, 0u);
+  EXPECT_EQ(full.rss_caps.supported_qpts, 0u);
+  EXPECT_EQ(full.cq_mod_caps.max_cq_count, 0);
+}
+
+TEST(SoftnicErrors, WhatASenderCannotSend) {
+  {
+    Pair pair;
+    // An atomic's result is 8 bytes.
+    ibv_sge sge = pair.client.memory->sge(0, 16);
+    ibv_send_wr wr = pair.client.request(IBV_WR_ATOMIC_FETCH_AND_ADD, {}, sge);
+    wr.wr.atomic.remote_addr = pair.server.memory->address();
+    wr.wr.atomic.rkey = pair.server.memory->mr()->rkey;
+    ASSERT_EQ(pair.client.post(wr), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_LOC_LEN_ERR);
+    EXPECT_EQ(pair.server.state(), IBV_QPS_RTS);
+  }
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+    // No read may be under way at all.
+    EndOptions none;
+    none.rd_atomic = 0;
+    Pair pair(none);
+    ibv_sge sge = pair.client.memory->sge(0, 8);
+    ASSERT_EQ(pair.client.post(pair.client.request(opcode, pair.server.address(), sge)), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_LOC_QP_OP_ERR);
+  }
+  {
+    // The responder has no room for reads.
+    EndOptions none;
+    none.rd_atomic = 0;
+    Pair pair({}, none);
+    ASSERT_EQ(pair.client.post(IBV_WR_RDMA_READ, pair.server.address(), 0, 8), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_REM_INV_REQ_ERR);
+  }
+  {
+    Pair pair;
+    // Not aligned to 8 bytes.
+    ibv_sge sge = pair.client.memory->sge(0, 8);
+    ibv_send_wr wr = pair.client.request(IBV_WR_ATOMIC_CMP_AND_SWP, {}, sge);
+    wr.wr.atomic.remote_addr = pair.server.memory->address() + 4;
+    wr.wr.atomic.rkey = pair.server.memory->mr()->rkey;
+    ASSERT_EQ(pair.client.post(wr), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_REM_INV_REQ_ERR);
+  }
+}
+
+}  // namespace
+}  // namespace softnic_test
