@@ -317,7 +317,7 @@ TEST(SoftnicErrors, WrongRequestsAreRefusedAtOnce) {
   wr.num_sge = 5;
   EXPECT_EQ(client.post(wr), EINVAL);
   wr.num_sge = 1;
-  wr.opcode = IBV_WR_LOCAL_INV;
+  wr.opcode = IBV_WR_TSO;
   EXPECT_EQ(client.post(wr), EINVAL);
   wr.opcode = IBV_WR_RDMA_WRITE;
   sges[0].length = 65;
