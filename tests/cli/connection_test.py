@@ -148,8 +148,8 @@ class Strangers(CliTest):
     @unittest.skipIf(softnic_works(), "no software device")
     def test_during_a_run(self):
         with Server() as server:
-            with Background(*client(server.port, "--softnic", "-D", "1500ms", "-s", "64")) as run_on:
-                run_on.wait_busy()
+            with Background(*client(server.port, "--softnic", "-D", "3s", "-s", "64")) as run_on:
+                run_on.wait_busy(0.1)
                 self.scan(server.port)
                 self.assertEqual(run_on.wait(), 0, run_on.err)
 
