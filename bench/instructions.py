@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
 """Instructions per message outside the device, counted by callgrind.
 
-usage: bench/instructions.py [--peer]
+usage: bench/instructions.py [--no-peer] [--only OPERATION]
 
-gdrperf runs on the software device's null mode, which completes everything at
-once; two message counts are differenced, so that set-up cancels, and what the
-device's library itself executes is left out. The count does not depend on what
-else the machine does. --peer counts Debian's `ib_write_bw -N` the same way.
+Two message counts are differenced, so that set-up cancels, and what the device's
+library executes is left out. The count does not depend on what else the machine
+does. Each row is counted for gdrperf and, with the same settings and in the same
+run, for Debian's perftest.
+
+Write and read run on the software device's null mode, which completes everything
+at once. A send needs somebody who receives: there the device moves the data, and
+the memcpy() that it calls is left out as well; the receiving end is a process of
+its own, at full speed and with so many receives posted that the sender, which
+valgrind slows down, never has to wait.
+
+Exit status 1 when gdrperf needs more than the limit.
 """
 import argparse
 import pathlib
@@ -18,23 +26,19 @@ import tempfile
 import peers
 
 NULL = "soft0:mode=null"
+MOVES = "soft0"
 FEW, MANY = 20_000, 120_000
 
-CASES = [
-    # (name, arguments, limit)
-    ("write_bw 64 B, cq_mod 64", ["write_bw", "-s", "64", "-Q", "64"], 60),
-    ("write_bw 64 B, defaults", ["write_bw", "-s", "64"], None),
-    ("write_bw 64 B, post_list 32", ["write_bw", "-s", "64", "-Q", "64", "-l", "32"], None),
-    ("read_bw 64 B, cq_mod 64", ["read_bw", "-s", "64", "-Q", "64"], None),
-]
-PEERS = [
-    ("ib_write_bw -N 64 B, cq_mod 64", ["-N", "-s", "64", "-Q", "64"]),
-    ("ib_write_bw -N 64 B, defaults", ["-N", "-s", "64"]),
-]
+# (operation, flags of both tools, configuration, limit of instructions per message)
+DEEP = {"write": [], "read": [], "send": ["-r", "16384"]}
+CASES = [(operation, flags, MOVES if operation == "send" else NULL, limit)
+         for flags, limit in ((["-Q", "64"], 45), (["-Q", "64", "-l", "32"], 20), ([], None))
+         for operation in ("write", "read", "send")]
 
 
 def outside_device(path):
-    """Instructions of one callgrind output not spent in the device's library."""
+    """Instructions of one callgrind output not spent in the device's library, nor
+    in copying, which only the device does in the loop."""
     text = subprocess.run(["callgrind_annotate", "--auto=no", "--threshold=100", "--inclusive=no", str(path)],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     total = 0
@@ -42,7 +46,7 @@ def outside_device(path):
         match = re.match(r"\s*([\d,]+) \([^)]*\)\s+(\S.*)$", line)
         if not match or "PROGRAM TOTALS" in line:
             continue
-        if "softnic" not in match.group(2):
+        if not re.search(r"softnic|:__mem(cpy|move)_", match.group(2)):
             total += int(match.group(1).replace(",", ""))
     if total == 0:
         sys.exit(f"{path}: callgrind_annotate printed no functions:\n{text[:2000]}")
@@ -57,30 +61,38 @@ def count(run):
         return outside_device(path)
 
 
-def ours(arguments):
-    few, many = (count(lambda prefix: peers.gdrperf_record([*arguments, "-n", str(n)], NULL, prefix))
-                 for n in (FEW, MANY))
+def per_message(run):
+    few, many = (count(lambda prefix: run(["-n", str(n)], prefix)) for n in (FEW, MANY))
     return (many - few) / (MANY - FEW)
 
 
-def theirs(arguments):
-    few, many = (count(lambda prefix: peers.perftest_rate("ib_write_bw", [*arguments, "-n", str(n)], NULL, prefix))
-                 for n in (FEW, MANY))
-    return (many - few) / (MANY - FEW)
+def ours(operation, flags, softnic, end):
+    return per_message(lambda number, prefix: peers.gdrperf_record(
+        [f"{operation}_bw", "-s", "64", *DEEP[operation], *flags, *number], softnic, prefix, end))
+
+
+def theirs(operation, flags, softnic):
+    return per_message(lambda number, prefix: peers.perftest_rate(
+        f"ib_{operation}_bw", ["-N", "-s", "64", *DEEP[operation], *flags, *number], softnic, prefix))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", action="store_true", help="count ib_write_bw beside it")
+    parser.add_argument("--no-peer", action="store_true", help="count gdrperf alone")
+    parser.add_argument("--only", choices=DEEP, help="one operation")
     options = parser.parse_args()
-    print(f"{'instructions per message outside the device':<45} {'count':>7} {'limit':>6}")
+    print("instructions per message outside the device, 64 B")
+    print(f"{'test':<10} {'settings':<16} {'gdrperf':>8} {'limit':>6} {'perftest -N':>12}")
     failed = False
-    for name, arguments, limit in CASES:
-        figure = ours(arguments)
+    for operation, flags, softnic, limit in CASES:
+        if options.only not in (None, operation):
+            continue
+        with peers.gdrperf_server(softnic) as end:
+            figure = ours(operation, flags, softnic, end)
         failed |= limit is not None and figure > limit
-        print(f"{name:<45} {figure:7.1f} {limit or '':>6}", flush=True)
-    for name, arguments in PEERS if options.peer else []:
-        print(f"{name:<45} {theirs(arguments):7.1f}", flush=True)
+        other = "" if options.no_peer else f"{theirs(operation, flags, softnic):.1f}"
+        print(f"{operation + '_bw':<10} {' '.join(flags) or 'defaults':<16} {figure:8.1f} {limit or '':>6} {other:>12}",
+              flush=True)
     return 1 if failed else 0
 
 

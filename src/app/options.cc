@@ -155,12 +155,28 @@ void add_network(CLI::App& command, ClientOptions& options) {
   group.text("--bind", "ADDR", options.bind, "address to listen on, without HOST (default: all)");
 }
 
+std::string format_names() {
+  std::string names;
+  for (const report::Format format : report::all_formats()) {
+    names += (names.empty() ? "" : ", ") + std::string(report::to_string(format));
+  }
+  return names;
+}
+
 void add_output(CLI::App& command, OutputOptions& output) {
   Group group(command, "Output");
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",
              [&output] { output.rate_unit = report::RateUnit::kGigabits; });
   group.text("--json", "FILE", output.json, "write the JSON document ('-': standard output)");
   group.text("--csv", "FILE", output.csv, "write one line per run ('-': standard output)");
+  group.value("--format", "NAME",
+              fmt::format("print the results for another tool: {} (the table goes to standard error)", format_names()),
+              [&output](const std::string& text, const std::string& flag) {
+                output.format = report::parse_format(text);
+                if (!output.format) {
+                  throw usage_error(fmt::format("{} '{}': there are {}", flag, text, format_names()));
+                }
+              });
   group.text("--nvidia-smi", "FILE", output.nvidia_smi,
              "take the topology from saved output of 'nvidia-smi topo -m' (default: run it)");
 }

@@ -62,13 +62,19 @@ OutputOptions checked(OutputOptions options) {
   if (options.json == kStdout && options.csv == kStdout) {
     throw usage_error("--json - and --csv -: standard output can carry one of them");
   }
+  if (options.format && (options.json == kStdout || options.csv == kStdout)) {
+    throw usage_error(fmt::format("--format {} and {} -: standard output can carry one of them",
+                                  report::to_string(*options.format), options.json == kStdout ? "--json" : "--csv"),
+                      "give a file to --json or --csv");
+  }
   check_writable(options.json, "--json");
   check_writable(options.csv, "--csv");
   return options;
 }
 
 int table_fd(const OutputOptions& options) {
-  return options.json == kStdout || options.csv == kStdout ? STDERR_FILENO : STDOUT_FILENO;
+  const bool taken = options.json == kStdout || options.csv == kStdout || options.format;
+  return taken ? STDERR_FILENO : STDOUT_FILENO;
 }
 
 report::Topology describe(const topo::Topology& found) {
@@ -130,9 +136,9 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
     : options_(checked(std::move(options))),
       table_(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr,
              {options_.rate_unit, report::colour_for(table_fd(options_))}),
-      document_(report::this_tool(std::move(argv)),
-                report::rfc3339_utc(std::chrono::system_clock::now())),
-      csv_(report::csv_header()) {
+      document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
+      csv_(report::csv_header()),
+      started_(report::rfc3339_utc(std::chrono::system_clock::now())) {
   const topo::Topology topology = topo::load_topology({.nvidia_smi = options_.nvidia_smi, .hwloc = "", .sysfs = "", .lspci = "", .nccl_xml = ""});
   document_.set_client(report::collect_environment());
   document_.set_topology(describe(topology));
@@ -144,6 +150,7 @@ void Output::add(const report::RunRecord& record) {
   table_.add(record);
   (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr).flush();
   csv_ += report::csv_line(record);
+  if (options_.format) kept_.push_back(record);
   if (!options_.json.empty() && !is_stream(options_.json)) {
     write_output(options_.json, document_.to_json());
   }
@@ -154,6 +161,11 @@ void Output::finish() {
   table_.finish();
   if (!options_.json.empty()) write_output(options_.json, document_.to_json());
   if (!options_.csv.empty()) write_output(options_.csv, csv_);
+  if (options_.format) {
+    const report::Environment here = report::collect_environment();
+    write_output(kStdout, report::render(*options_.format, kept_,
+                                         {started_, here.hostname, "gdrperf", here.tool_version, here.cpus_online}));
+  }
 }
 
 }  // namespace gdrperf::app

@@ -48,6 +48,7 @@ std::string find_library(const fs::path& program) {
   const fs::path folder = program.parent_path();
   const std::vector<fs::path> places = {
       folder / "../softnic" / kLibrary,              // build tree: src/app, src/softnic
+      folder / "../src/softnic" / kLibrary,          // build tree: bench
       folder / GDRPERF_BINDIR_TO_LIBDIR / kLibrary,  // installed, wherever the tree was moved to
       fs::path(GDRPERF_LIBDIR) / kLibrary,
   };

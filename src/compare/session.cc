@@ -164,7 +164,8 @@ class Reader {
       std::string device = text_of(fields, fmt::format("{}.device", side));
       const std::string port = text_of(fields, fmt::format("{}.port", side));
       if (port != "1" && port != kUnknown) device += "." + port;
-      return fmt::format("{}:{}", text_of(fields, fmt::format("{}.buffer", side)), device);
+      const std::string buffer = text_of(fields, fmt::format("{}.buffer", side));
+      return fmt::format("{}:{}", buffer.starts_with("cuda:") ? "GPU" + buffer.substr(5) : buffer, device);
     };
     const std::string client = end("client");
     const std::string server = end("server");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace gdrperf::report {
 
 std::string_view to_string(StopReason reason) {
@@ -13,6 +15,25 @@ std::string_view to_string(StopReason reason) {
     case StopReason::kCap: return "cap";
   }
   return "cap";
+}
+
+std::string run_name(const RunRecord& record) {
+  const TestSpec& spec = record.spec;
+  const auto end = [](const EndRecord& each) {
+    const bool gpu = each.buffer.starts_with("cuda:");
+    std::string name = gpu ? "GPU" + each.buffer.substr(5) : each.buffer;
+    name += ":" + each.device;
+    return each.port == 1 ? name : fmt::format("{}.{}", name, each.port);
+  };
+  const std::string client = end(record.client);
+  const std::string server = end(record.server);
+  std::string name = fmt::format("{}/{}/{}/{}", to_string(spec.test), record.relation,
+                                 client == server ? client : client + ">" + server, spec.size_bytes);
+  if (spec.direction == Direction::kBidirectional) name += "/bidirectional";
+  if (spec.qps != 1) name += fmt::format("/qps:{}", spec.qps);
+  if (spec.wait == Wait::kEvent) name += "/event";
+  if (spec.rate_per_s != 0) name += fmt::format("/rate:{:g}", spec.rate_per_s);
+  return name;
 }
 
 std::uint64_t samples_beyond(double percent, std::uint64_t samples) {

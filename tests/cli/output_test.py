@@ -54,6 +54,44 @@ class Documents(CliTest):
         self.assertEqual(sorted(os.listdir(folder)), ["r.csv", "r.json"])
         self.assertEqual(stat.S_IMODE(os.stat(f"{folder}/r.json").st_mode) & 0o444, 0o444)
 
+    def test_formats_for_other_tools(self):
+        two = ["--local", "--softnic", "-n", "50", "--ops", "write_bw,read_lat", "--sizes", "64,4K", "-d", "soft0"]
+        names = [f"{test}/HOST/host:soft0/{size}" for test in ("write_bw", "read_lat") for size in (64, 4096)]
+        for name in ("google-benchmark", "csv", "prometheus", "bmf", "custom-bigger-is-better",
+                     "custom-smaller-is-better", "jsonl"):
+            result = run("sweep", *two, "--format", name)
+            self.expect_ok(result)
+            self.assertIn("4 KiB", result.err, name)
+            if name == "google-benchmark":
+                self.assertEqual([one["name"] for one in json.loads(result.out)["benchmarks"]], names)
+                self.compare_py(result.out)
+            elif name == "jsonl":
+                self.assertEqual([json.loads(line)["name"] for line in result.out.splitlines()], names)
+            elif name == "bmf":
+                self.assertEqual(list(json.loads(result.out)), names)
+            elif name.startswith("custom"):
+                half = names[:2] if "bigger" in name else names[2:]
+                self.assertEqual([one["name"] for one in json.loads(result.out)], half)
+            elif name == "csv":
+                self.assertEqual(len(list(csv.DictReader(io.StringIO(result.out)))), 4)
+            else:
+                self.assertEqual(result.out.count("gdrperf_bandwidth_bytes_per_second{"), 2)
+        self.expect_error(run("sweep", *two, "--format", "xml"), 2, "--format 'xml'", "bmf")
+        self.expect_error(run("sweep", *two, "--format", "csv", "--json", "-"), 2, "--format", "--json")
+
+    def compare_py(self, text):
+        """Google Benchmark's own tool reads it, where it is installed."""
+        tool = "/usr/share/benchmark/compare.py"
+        if subprocess.run(["/usr/bin/python3", "-c", "import scipy"], capture_output=True).returncode or \
+                not os.path.exists(tool):
+            return
+        path = f"{self.scratch()}/one.json"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run(["/usr/bin/python3", tool, "benchmarks", path, path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("write_bw/HOST/host:soft0/4096", done.stdout)
+
     def test_json_on_stdout_moves_the_table(self):
         result = run("read_lat", *LOCAL, "--json", "-")
         self.expect_ok(result)

@@ -9,6 +9,7 @@ golden files anew instead of comparing.
 import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,31 @@ GOLDEN = {
     "table_gbits.txt": "report_table_gbits.txt",
     "table_colour.txt": "report_table_colour.txt",
     "runs.csv": "report_runs.csv",
+    "format.google-benchmark": "format_google_benchmark.json",
+    "format.csv": "format_csv.csv",
+    "format.prometheus": "format_prometheus.txt",
+    "format.bmf": "format_bmf.json",
+    "format.custom-bigger-is-better": "format_bigger.json",
+    "format.custom-smaller-is-better": "format_smaller.json",
+    "format.jsonl": "format_jsonl.jsonl",
 }
+
+# The distribution's Python, which has the packages that prove our text readable.
+SYSTEM_PYTHON = "/usr/bin/python3"
+PARSE_PROMETHEUS = """
+import sys
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+except ImportError:
+    print("python3-prometheus-client is not installed")
+    sys.exit(77)
+families = list(text_string_to_metric_families(open(sys.argv[1]).read()))
+samples = [(s.name, tuple(sorted(s.labels.items()))) for family in families for s in family.samples]
+assert len(samples) > 40, samples
+assert len(set(samples)) == len(samples), "a series twice"
+for family in families:
+    assert family.documentation and family.type in ("gauge", "summary"), family
+"""
 
 # Objects whose keys are data; their values follow one schema.
 MAPS = {("relations",), ("topology", "pairs")}
@@ -134,6 +159,32 @@ def check_golden(produced, golden):
     return failures
 
 
+def check_formats(produced):
+    """Each format once through a reader that is not ours."""
+    failures = 0
+    path = os.path.join(produced, "format.prometheus")
+    parser = subprocess.run([SYSTEM_PYTHON, "-c", PARSE_PROMETHEUS, path], capture_output=True, text=True)
+    if parser.returncode == 77:
+        print(parser.stdout.strip() + ": its parser was not asked")
+    elif parser.returncode:
+        failures += 1
+        print("FAIL prometheus: " + parser.stderr)
+    promtool = shutil.which("promtool")
+    if promtool:
+        with open(path, "rb") as file:
+            lint = subprocess.run([promtool, "check", "metrics"], stdin=file, capture_output=True, text=True)
+        if lint.returncode:
+            failures += 1
+            print(f"FAIL promtool check metrics: {lint.stdout}{lint.stderr}")
+    for name in ("google-benchmark", "bmf", "custom-bigger-is-better", "custom-smaller-is-better"):
+        with open(os.path.join(produced, "format." + name), encoding="utf-8") as file:
+            json.load(file, parse_constant=reject_constant)
+    with open(os.path.join(produced, "format.jsonl"), encoding="utf-8") as file:
+        for line in file:
+            json.loads(line, parse_constant=reject_constant)
+    return failures
+
+
 def reject_constant(text):
     raise ValueError(f"{text} is no JSON")
 
@@ -148,6 +199,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, folder], check=True)
         failures += check_golden(folder, golden)
+        failures += check_formats(folder)
         documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
         for name in documents:
             path = os.path.join(folder, name)

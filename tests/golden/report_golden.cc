@@ -3,9 +3,11 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/csv.h"
+#include "gdrperf/report/formats.h"
 #include "report_samples.h"
 
 namespace {
@@ -22,6 +24,18 @@ void write_table(const std::string& path, ConsoleOptions options) {
   table.finish();
 }
 
+void write_formats(const std::string& folder) {
+  std::vector<RunRecord> runs = samples::sweep();
+  runs.push_back(samples::soft_roce_run());
+  runs.push_back(samples::gpu_run());
+  runs.push_back(samples::bandwidth_run(gdrperf::Operation::kSend, 1000, 3.6));  // once more
+  runs.push_back(samples::nan_run());
+  const FormatContext context{"2025-01-31T12:00:00Z", "left", "gdrperf", "0.1.0", 2};
+  for (const Format format : all_formats()) {
+    std::ofstream(folder + "format." + std::string(to_string(format))) << render(format, runs, context);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,6 +48,7 @@ int main(int argc, char** argv) {
   write_table(folder + "table.txt", {});
   write_table(folder + "table_gbits.txt", {RateUnit::kGigabits, Colour::kOff});
   write_table(folder + "table_colour.txt", {RateUnit::kGigabytes, Colour::kOn});
+  write_formats(folder);
   std::ofstream csv(folder + "runs.csv");
   csv << csv_header();
   for (const RunRecord& record : samples::sweep()) csv << csv_line(record);

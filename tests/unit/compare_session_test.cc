@@ -43,7 +43,7 @@ TEST(Session, CellsWithTheirNamesAndFigures) {
   EXPECT_EQ(session.tool, "0.1.0 (abc)");
   ASSERT_EQ(session.cells.size(), 2u);
   const CellValue& latency = session.cells[0];
-  EXPECT_EQ(latency.key.name, "read_lat/PIX/cuda:0:mlx5_0/8");
+  EXPECT_EQ(latency.key.name, "read_lat/PIX/GPU0:mlx5_0/8");
   EXPECT_EQ(latency.value, 2100);
   EXPECT_EQ(latency.key.better, Better::kLower);
   EXPECT_EQ(condition(latency.key, "gpu"), "H");

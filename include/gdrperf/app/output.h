@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/document.h"
+#include "gdrperf/report/formats.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::app {
@@ -15,11 +17,12 @@ struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
   std::string csv;         ///< the same
   std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
+  std::optional<report::Format> format;  ///< all runs in it on standard output at the end
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
 };
 
 /// What leaves a command: the table people read, on standard output or, when
-/// that carries JSON or CSV, on standard error; the files, whole again after
+/// that carries JSON, CSV or another format, on standard error; the files, whole again after
 /// each run. Used by one thread.
 class Output {
  public:
@@ -42,6 +45,8 @@ class Output {
   report::ConsoleTable table_;
   report::Document document_;
   std::string csv_;
+  std::string started_;
+  std::vector<report::RunRecord> kept_;  ///< for options_.format
 };
 
 /// Puts `content` at `path`: by temporary file and rename, or, where `path` is

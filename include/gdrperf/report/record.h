@@ -85,6 +85,11 @@ struct RunRecord {
   std::vector<std::string> warnings;
 };
 
+/// "write_bw/PIX/GPU0:mlx5_0/65536": test, relation, memory and NIC of the client's
+/// end ("client>server" where the ends differ), bytes; "/bidirectional", "/qps:N",
+/// "/event", "/rate:N" where so. The name of a run in every other tool's format.
+std::string run_name(const RunRecord& record);
+
 /// How many of `samples` lie beyond the nearest-rank percentile: what a figure
 /// for it rests on (p99.9 of 1000 samples: 1).
 std::uint64_t samples_beyond(double percent, std::uint64_t samples);

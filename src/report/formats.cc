@@ -1,0 +1,196 @@
+#include "gdrperf/report/formats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "gdrperf/base/units.h"
+#include "gdrperf/report/csv.h"
+#include "json_text.h"
+#include "prometheus.h"
+#include "record_json.h"
+
+namespace gdrperf::report {
+namespace {
+
+std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// The one figure that a run is about.
+struct Figure {
+  double value = 0;  ///< Gb/s, or ns of the median
+  double low = 0;    ///< 95 % interval; NaN where there is none
+  double high = 0;
+};
+
+Figure figure_of(const Measurement& measured) {
+  if (const auto& bandwidth = measured.bandwidth) {
+    return {gigabits_from_gigabytes(bandwidth->median_gbytes), gigabits_from_gigabytes(bandwidth->ci95_low_gbytes),
+            gigabits_from_gigabytes(bandwidth->ci95_high_gbytes)};
+  }
+  const Latency& latency = *measured.latency;
+  return {latency.p50_ns, latency.ci95_p50_low_ns, latency.ci95_p50_high_ns};
+}
+
+/// ns per message (bandwidth) or the median latency.
+double time_ns(const RunRecord& record) {
+  const auto& bandwidth = record.measured.bandwidth;
+  return bandwidth ? 1e3 / bandwidth->msg_rate_mpps : record.measured.latency->p50_ns;
+}
+
+void add_counters(Json& entry, const RunRecord& record) {
+  const auto add = [&](const char* name, double value) {
+    if (std::isfinite(value)) entry[name] = number(value);
+  };
+  if (const auto& bandwidth = record.measured.bandwidth) {
+    add("bytes_per_second", bandwidth->median_gbytes * 1e9);
+    add("items_per_second", bandwidth->msg_rate_mpps * 1e6);
+    add("min_bytes_per_second", bandwidth->min_gbytes * 1e9);
+    add("max_bytes_per_second", bandwidth->max_gbytes * 1e9);
+  }
+  if (const auto& latency = record.measured.latency) {
+    add("min_ns", latency->min_ns);
+    add("p99_ns", latency->p99_ns);
+    add("p999_ns", latency->p999_ns);
+    add("max_ns", latency->max_ns);
+  }
+  entry["unstable"] = record.measured.unstable ? 1 : 0;
+}
+
+/// Runs of one name are repetitions of one benchmark.
+std::string google_benchmark(std::span<const RunRecord> runs, const FormatContext& context) {
+  std::map<std::string, int> repetitions;
+  std::map<std::string, int> families;
+  for (const RunRecord& record : runs) {
+    if (std::isfinite(time_ns(record))) ++repetitions[run_name(record)];
+  }
+  std::map<std::string, int> seen;
+  Json benchmarks = Json::array();
+  for (const RunRecord& record : runs) {
+    const double time = time_ns(record);
+    if (!std::isfinite(time)) continue;
+    const std::string name = run_name(record);
+    const int family = families.try_emplace(name, static_cast<int>(families.size())).first->second;
+    Json entry = {{"name", name},
+                  {"family_index", family},
+                  {"per_family_instance_index", 0},
+                  {"run_name", name},
+                  {"run_type", "iteration"},
+                  {"repetitions", repetitions[name]},
+                  {"repetition_index", seen[name]++},
+                  {"threads", 1},
+                  {"iterations", record.measured.iterations},
+                  {"real_time", number(time)},
+                  {"cpu_time", number(time)},
+                  {"time_unit", "ns"}};
+    add_counters(entry, record);
+    benchmarks.push_back(std::move(entry));
+  }
+  const Json document = {{"context",
+                          {{"date", context.started},
+                           {"host_name", context.hostname},
+                           {"executable", context.executable},
+                           {"num_cpus", context.cpus},
+                           {"mhz_per_cpu", 0},
+                           {"cpu_scaling_enabled", false},
+                           {"caches", Json::array()},
+                           {"load_avg", Json::array()},
+                           {"library_build_type", "release"},
+                           {"gdrperf_version", context.version}}},
+                         {"benchmarks", std::move(benchmarks)}};
+  return pretty(document, 0) + "\n";
+}
+
+std::string bencher(std::span<const RunRecord> runs) {
+  Json document = Json::object();
+  for (const RunRecord& record : runs) {
+    const Figure figure = figure_of(record.measured);
+    if (!std::isfinite(figure.value)) continue;
+    Json metric = {{"value", number(figure.value)}};
+    if (std::isfinite(figure.low) && std::isfinite(figure.high)) {
+      metric["lower_value"] = number(figure.low);
+      metric["upper_value"] = number(figure.high);
+    }
+    document[run_name(record)][record.measured.bandwidth ? "bandwidth_gbps" : "latency"] = std::move(metric);
+  }
+  return pretty(document, 0) + "\n";
+}
+
+std::string custom(std::span<const RunRecord> runs, Metric metric) {
+  Json list = Json::array();
+  for (const RunRecord& record : runs) {
+    if (record.spec.test.metric != metric) continue;
+    const Figure figure = figure_of(record.measured);
+    if (!std::isfinite(figure.value)) continue;
+    Json entry = {{"name", run_name(record)},
+                  {"unit", metric == Metric::kBandwidth ? "Gb/s" : "ns"},
+                  {"value", number(figure.value)}};
+    const double half = std::max(figure.high - figure.value, figure.value - figure.low);
+    if (std::isfinite(half)) entry["range"] = "± " + number(half).dump();
+    entry["extra"] = record.device_kind + (record.measured.unstable ? ", unstable" : "");
+    list.push_back(std::move(entry));
+  }
+  return pretty(list, 0) + "\n";
+}
+
+std::string lines(std::span<const RunRecord> runs, const FormatContext& context) {
+  std::string text;
+  for (const RunRecord& record : runs) {
+    Json line = {{"started", context.started}, {"host", text_or_null(context.hostname)},
+                 {"relation", record.relation}, {"name", run_name(record)}};
+    line.update(record_json(record));
+    text += one_line(line) + "\n";
+  }
+  return text;
+}
+
+std::string csv(std::span<const RunRecord> runs) {
+  std::string text = csv_header();
+  for (const RunRecord& record : runs) text += csv_line(record);
+  return text;
+}
+
+}  // namespace
+
+std::string_view to_string(Format format) {
+  switch (format) {
+    case Format::kGoogleBenchmark: return "google-benchmark";
+    case Format::kCsv: return "csv";
+    case Format::kPrometheus: return "prometheus";
+    case Format::kBmf: return "bmf";
+    case Format::kCustomBiggerIsBetter: return "custom-bigger-is-better";
+    case Format::kCustomSmallerIsBetter: return "custom-smaller-is-better";
+    case Format::kJsonl: break;
+  }
+  return "jsonl";
+}
+
+std::optional<Format> parse_format(std::string_view name) {
+  for (const Format format : all_formats()) {
+    if (to_string(format) == name) return format;
+  }
+  return std::nullopt;
+}
+
+const std::vector<Format>& all_formats() {
+  static const std::vector<Format> formats = {
+      Format::kGoogleBenchmark,      Format::kCsv,
+      Format::kPrometheus,           Format::kBmf,
+      Format::kCustomBiggerIsBetter, Format::kCustomSmallerIsBetter,
+      Format::kJsonl};
+  return formats;
+}
+
+std::string render(Format format, std::span<const RunRecord> runs, const FormatContext& context) {
+  switch (format) {
+    case Format::kGoogleBenchmark: return google_benchmark(runs, context);
+    case Format::kCsv: return csv(runs);
+    case Format::kPrometheus: return prometheus(runs);
+    case Format::kBmf: return bencher(runs);
+    case Format::kCustomBiggerIsBetter: return custom(runs, Metric::kBandwidth);
+    case Format::kCustomSmallerIsBetter: return custom(runs, Metric::kLatency);
+    case Format::kJsonl: break;
+  }
+  return lines(runs, context);
+}
+
+}  // namespace gdrperf::report

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::report {
+
+/// Text exposition format 0.0.4, in base units (bytes, seconds). Of runs with the
+/// same labels the last counts.
+std::string prometheus(std::span<const RunRecord> runs);
+
+}  // namespace gdrperf::report
