@@ -121,6 +121,23 @@ std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view 
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::llround(parsed->value * scale)));
 }
 
+double parse_rate(std::string_view text, std::string_view flag) {
+  double value = 0;
+  const auto number = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(number.ptr - text.data()));
+  double scale = 0;
+  if (unit == "GB/s") scale = 1e9;
+  else if (unit == "MB/s") scale = 1e6;
+  else if (unit == "Gb/s") scale = 1e9 / 8;
+  else if (unit == "Mb/s") scale = 1e6 / 8;
+  if (number.ec != std::errc() || scale == 0 || !(value > 0) || value * scale > 1e15) {
+    throw usage_error(fmt::format(
+        "{} '{}': not a rate; give GB/s or MB/s (bytes, powers of 1000), Gb/s or Mb/s (bits), like 12.5GB/s",
+        flag, text));
+  }
+  return value * scale;
+}
+
 std::vector<std::uint64_t> parse_size_list(std::string_view text, std::string_view flag) {
   std::vector<std::uint64_t> sizes;
   for (const std::string_view item : split(text, ',')) {

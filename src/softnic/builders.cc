@@ -39,12 +39,26 @@ void start(ibv_qp_ex* base) noexcept {
   qp.build_error_ = qp.state() < IBV_QPS_RTS ? EINVAL : 0;
 }
 
-int complete(ibv_qp_ex* base) noexcept {
-  Qp& qp = Qp::of(base);
+/// All or none. The lock stays taken.
+int submit_built(Qp& qp) noexcept {
   const std::uint32_t first = qp.posted_ + 1;
   int error = qp.build_error_;
   for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) error = qp.check_op(qp.slot(first + i).op);
   for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) qp.submit_built(qp.slot(first + i).op);
+  return error;
+}
+
+int complete(ibv_qp_ex* base) noexcept {
+  Qp& qp = Qp::of(base);
+  const int error = submit_built(qp);
+  qp.sq_lock.unlock();
+  return error;
+}
+
+int complete_modelled(ibv_qp_ex* base) noexcept {
+  Qp& qp = Qp::of(base);
+  const int error = submit_built(qp);
+  if (error == 0 && qp.built_ > 0) qp.hold_until_arrival();
   qp.sq_lock.unlock();
   return error;
 }
@@ -142,7 +156,7 @@ void set_inline_data(ibv_qp_ex* base, void* address, std::size_t length) noexcep
 
 void Qp::install_builders() {
   wr_start = &start;
-  wr_complete = &gdrperf::softnic::complete;
+  wr_complete = owner.modelled() ? &complete_modelled : &gdrperf::softnic::complete;
   wr_abort = &abort;
   wr_rdma_write = &rdma_write;
   wr_rdma_write_imm = &rdma_write_imm;

@@ -1,6 +1,8 @@
 #include "config.h"
 
+#include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -79,8 +81,11 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
   } else if (key == "fail") {
     device.faults.push_back(parse_fault(option, value));
-  } else {
-    throw config_error(option, "the options are mode=, port=, gid=, move= and fail=");
+  } else if (key == "fault") {
+    device.message_faults.push_back(parse_fault_rule(value));
+  } else if (!apply_link_option(device.link, key, value)) {
+    throw config_error(option, "the options are mode=, port=, gid=, move=, fail=, fault=, rate=, latency=, ack=, "
+                               "mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }
 
@@ -99,6 +104,28 @@ DeviceConfig parse_device(std::string_view text) {
   return device;
 }
 
+std::string_view trimmed(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  const std::size_t first = line.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// The file's lines as one list; empty ones and comments are left out.
+std::string file_as_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw config_error("@" + path, fmt::format("cannot read the file: {}", std::strerror(errno)));
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    std::string_view rest = trimmed(line);
+    while (!rest.empty() && rest.back() == ';') rest.remove_suffix(1);
+    if (rest.empty()) continue;
+    if (!text.empty()) text += ';';
+    text += rest;
+  }
+  return text;
+}
+
 }  // namespace
 
 int DeviceConfig::fault(std::string_view call) const {
@@ -109,6 +136,11 @@ int DeviceConfig::fault(std::string_view call) const {
 }
 
 std::vector<DeviceConfig> parse_config(std::string_view text) {
+  std::string from_file;
+  if (text.starts_with('@')) {
+    from_file = file_as_text(std::string(text.substr(1)));
+    text = from_file;
+  }
   if (text.empty()) text = "soft0;soft1";
   std::vector<DeviceConfig> devices;
   for (const std::string_view part : split(text, ';')) {

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model_config.h"
+
 namespace gdrperf::softnic {
 
 /// What a device does with work requests.
@@ -28,7 +30,11 @@ struct DeviceConfig {
   bool port_up = true;
   bool has_gids = true;
   std::vector<CallFault> faults;
+  LinkConfig link;
+  std::vector<FaultRule> message_faults;
 
+  /// Messages go through the link model (or its faults).
+  bool modelled() const { return link.given || !message_faults.empty(); }
   /// The errno that `call` shall fail with, 0 for none.
   int fault(std::string_view call) const;
 };
@@ -37,10 +43,13 @@ struct DeviceConfig {
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
 ///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
-///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME  fault=KIND[:KEY=VALUE]...
+///             and those of the link (model_config.h)
 ///
-/// An empty text means "soft0;soft1". Throws usage_error naming SOFTNIC, the
-/// part that is wrong and what is accepted.
+/// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the
+/// file, where a line end separates devices as well and # begins a comment.
+/// Throws usage_error naming SOFTNIC, the part that is wrong and what is
+/// accepted.
 std::vector<DeviceConfig> parse_config(std::string_view text);
 
 }  // namespace gdrperf::softnic

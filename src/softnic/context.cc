@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -57,7 +58,16 @@ Context::Context(Device& opened) : verbs_context{}, device(opened), process(Proc
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     header.gids[device.index][entry] = device.gid(entry);
   }
+  if (modelled()) join_port();
   process.add(this);
+}
+
+/// The device's messages go through its model from now on.
+void Context::join_port() {
+  device.port = &process.ports().get(device.config.name);
+  publish_speed(device.config.link, Clock::get(), device.port->speed);
+  auto& name = process.segment().header.modelled[device.index];
+  std::strncpy(name, device.config.name.c_str(), sizeof name - 1);
 }
 
 Context::~Context() {

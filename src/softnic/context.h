@@ -27,6 +27,7 @@ struct Context : verbs_context {
     return *static_cast<Context*>(
         reinterpret_cast<verbs_context*>(bytes - offsetof(verbs_context, context)));
   }
+  bool modelled() const { return device.model.load() != nullptr; }
   bool null_mode() const { return device.config.mode == DeviceMode::kNull; }
   /// Of this process, not of one it was forked from.
   bool alive() const { return Process::is_current(&process); }
@@ -40,9 +41,10 @@ struct Context : verbs_context {
 
   Device& device;
   Process& process;
+  std::atomic<int> qps{0};
 
  private:
-  void fill_ops();
+  void join_port();
   std::mutex mutex_;
   std::deque<ibv_async_event> events_;
 };

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,12 @@ namespace gdrperf::softnic {
 namespace {
 
 constexpr int kTickMs = 1;
+/// When the program polls for what is under way.
+constexpr int kBusyTickMs = 10;
+constexpr int kIdleTicks = 100;
+/// How long before something is due the thread wakes up and stays awake.
+constexpr double kSoonNs = 60e3;
+constexpr double kWatchNs = 1e6;
 
 void add_to(int epoll, int fd, std::uint32_t events) {
   epoll_event entry{};
@@ -31,13 +38,16 @@ void add_to(int epoll, int fd, std::uint32_t events) {
 Control::Control(Process& process)
     : process_(process),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!epoll_) throw call_error("epoll_create1", errno, "softnic");
   if (!wake_) throw call_error("eventfd", errno, "softnic");
+  if (!timer_) throw call_error("timerfd_create", errno, "softnic");
 }
 
 void Control::start(int listener) {
   add_to(epoll_.get(), wake_.get(), EPOLLIN);
+  add_to(epoll_.get(), timer_.get(), EPOLLIN);
   add_to(epoll_.get(), listener, EPOLLIN);
   // The program's signals are for the program's threads.
   sigset_t all;
@@ -70,6 +80,8 @@ void Control::start(int listener) {
 
 void Control::watch(Peer& peer) { add_to(epoll_.get(), peer.socket(), EPOLLRDHUP); }
 
+void Control::watch_fd(int fd) { add_to(epoll_.get(), fd, EPOLLIN | EPOLLRDHUP); }
+
 void Control::unwatch(Peer& peer) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket(), nullptr);
 }
@@ -95,22 +107,29 @@ void Control::srq_limit(std::uint32_t index) {
   wake();
 }
 
-void Control::want_ticks() noexcept {
+void Control::start_ticks() noexcept {
   if (!ticking_.exchange(true)) wake();
+}
+
+void Control::look() noexcept {
+  ticking_.store(true);
+  wake();
 }
 
 void Control::run(int listener) {
   while (true) {
     epoll_event events[16];
-    const int timeout = ticking_.load() ? kTickMs : -1;
+    const int timeout = ticking_.load() ? tick_ms_ : -1;
     const int count = ::epoll_wait(epoll_.get(), events, 16, timeout);
     if (count < 0 && errno != EINTR) return;
     bool hang_up = false;
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
-      if (fd == wake_.get()) {
+      if (fd == wake_.get() || fd == timer_.get()) {
         std::uint64_t wakes;
         [[maybe_unused]] const auto got = ::read(fd, &wakes, sizeof wakes);
+      } else if (process_.ports().handle(fd)) {
+        events[i].data.fd = -1;
       } else if (fd == listener) {
         accept_peer(listener);
       } else {
@@ -122,7 +141,7 @@ void Control::run(int listener) {
     }
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
-      if (fd == wake_.get() || fd == listener) continue;
+      if (fd < 0 || fd == wake_.get() || fd == timer_.get() || fd == listener) continue;
       bool incoming;
       {
         const std::lock_guard guard(mutex_);
@@ -224,14 +243,49 @@ void Control::handle_failures() {
 void Control::tick() {
   ticking_.store(false);
   bool waiting = false;
-  process_.for_each_qp([&](Qp& qp) { waiting |= qp.progress() == Progress::kStillWaits; });
-  if (waiting) ticking_.store(true);
+  bool listed = false;
+  Instant next_due = 0;
+  Instant limit = 0;
+  do {
+    waiting = listed = false;
+    next_due = ~Instant{0};
+    process_.for_each_qp([&](Qp& qp) {
+      const Progress progress = qp.tick(next_due);
+      waiting |= progress == Progress::kStillWaits;
+      listed |= progress == Progress::kListed;
+    });
+  } while (next_due != ~Instant{0} && soon(next_due, limit));
+  idle_ticks_ = waiting ? 0 : idle_ticks_ + 1;
+  // A program in a ping-pong has nothing under way half of the time.
+  if (waiting || (listed && idle_ticks_ < kIdleTicks)) ticking_.store(true);
+  tick_ms_ = next_due == ~Instant{0} && listed ? kBusyTickMs : kTickMs;
+  if (next_due != ~Instant{0}) sleep_until(next_due);
+}
+
+/// What is due in a moment is waited for; who sleeps for it cannot.
+bool Control::soon(Instant due, Instant& limit) noexcept {
+  const Clock& clock = Clock::get();
+  const Instant now = instant_now(clock);
+  if (limit == 0) limit = now + from_ns(clock, kWatchNs);
+  return now < limit && due < now + from_ns(clock, kSoonNs);
+}
+
+void Control::sleep_until(Instant next_due) noexcept {
+  const Clock& clock = Clock::get();
+  const Instant now = instant_now(clock);
+  const Instant early = from_ns(clock, kSoonNs);
+  const std::uint64_t wait_ns = next_due > now + early ? to_ns(clock, next_due - now - early) : 1;
+  if (wait_ns > kTickMs * 1'000'000ull) return;
+  itimerspec when{};
+  when.it_value.tv_nsec = static_cast<long>(wait_ns);
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
 void Control::abandon() {
   for (const int connection : connections_) ::close(connection);
   epoll_.reset();
   wake_.reset();
+  timer_.reset();
 }
 
 }  // namespace gdrperf::softnic

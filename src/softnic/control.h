@@ -33,7 +33,13 @@ class Control {
   /// The SRQ of this QP fell below its limit.
   void srq_limit(std::uint32_t index);
   /// Some QP has send requests that wait: tick until none has.
-  void want_ticks() noexcept;
+  void want_ticks() noexcept {
+    if (!ticking_.load(std::memory_order_relaxed)) start_ticks();
+  }
+  /// Somebody goes to sleep while requests are under way: tick now.
+  void look() noexcept;
+  /// Reports what becomes readable to Ports::handle.
+  void watch_fd(int fd);
 
   /// In a forked child: closes what was inherited.
   void abandon();
@@ -52,14 +58,20 @@ class Control {
   void drop(int connection);
   void peers_changed();
   void handle_failures();
+  void start_ticks() noexcept;
   void tick();
+  bool soon(std::uint64_t due, std::uint64_t& limit) noexcept;
+  void sleep_until(std::uint64_t next_due) noexcept;
   void wake() noexcept;
   void forget_connection(int connection);
 
   Process& process_;
   UniqueFd epoll_;
   UniqueFd wake_;
+  UniqueFd timer_;  ///< wakes the thread before the next tick
   std::atomic<bool> ticking_{false};
+  int idle_ticks_ = 0;
+  int tick_ms_ = 1;
   std::mutex mutex_;
   std::vector<int> connections_;
   std::vector<Failure> failures_;

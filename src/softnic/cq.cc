@@ -163,6 +163,8 @@ void Cq::arm(bool solicited_only) noexcept {
   while (armed != kArmedNext && !shared->armed.compare_exchange_weak(armed, wanted)) {
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  // What is under way on a link comes when it is due, though nobody polls.
+  if (waiting_.load(std::memory_order_relaxed) != 0) process_.control().look();
 }
 
 int Cq::resize(std::uint32_t entries) {

@@ -80,7 +80,7 @@ void Qp::submit(SendOp& op) noexcept {
     ++waiting_;
     return;
   }
-  const Outcome outcome = null_mode_ ? Outcome{} : execute(op);
+  const Outcome outcome = mode_ == Mode::kNull ? Outcome{} : execute(op);
   if (outcome.kind == Outcome::Kind::kDone) [[likely]] {
     complete(op, IBV_WC_SUCCESS, outcome.bytes);
   } else if (outcome.kind == Outcome::Kind::kFailed) {
@@ -133,6 +133,7 @@ void Qp::flush_waiting() noexcept {
     --waiting_;
     complete(op, IBV_WC_WR_FLUSH_ERR, 0);
   }
+  if (flight_ != nullptr) flight_->clear(posted_);
 }
 
 void Qp::set_state(ibv_qp_state next) noexcept {
@@ -166,6 +167,12 @@ bool Qp::out_of_patience(Outcome::Kind reason) noexcept {
 
 Progress Qp::progress() noexcept {
   if (!sq_lock.try_lock()) return Progress::kStillWaits;
+  const Progress result = flight_ != nullptr ? poll_flight() : move_waiting();
+  sq_lock.unlock();
+  return result;
+}
+
+Progress Qp::move_waiting() noexcept {
   while (waiting_ > 0 && state() == IBV_QPS_RTS) {
     const SendOp& op = slot(posted_ - waiting_ + 1).op;
     const Outcome outcome = execute(op);
@@ -184,9 +191,7 @@ Progress Qp::progress() noexcept {
       break;
     }
   }
-  const Progress result = waiting_ > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
-  sq_lock.unlock();
-  return result;
+  return waiting_ > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
 }
 
 int Qp::post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {

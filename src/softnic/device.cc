@@ -16,8 +16,29 @@ namespace {
 constexpr std::uint32_t kNoVendor = 0xffffff;
 constexpr std::uint8_t kWidth4x = 2;
 constexpr std::uint8_t kSpeedHdr = 64;
+constexpr std::uint8_t kSpeedNdr = 128;
 constexpr std::uint8_t kPhysDisabled = 3;
 constexpr std::uint8_t kPhysLinkUp = 5;
+
+/// Four lanes of the slowest kind that is not slower than the link.
+std::uint8_t speed_of(double rate) {
+  struct Speed {
+    double gigabits;
+    std::uint8_t code;
+  };
+  constexpr Speed kSpeeds[] = {{10, 1}, {20, 2}, {40, 4}, {56, 16}, {100, 32}, {200, kSpeedHdr}};
+  if (rate <= 0) return kSpeedHdr;
+  for (const Speed& speed : kSpeeds) {
+    if (rate * 8e-9 <= speed.gigabits * 1.0001) return speed.code;
+  }
+  return kSpeedNdr;
+}
+
+ibv_mtu mtu_of(std::uint32_t bytes) {
+  int code = IBV_MTU_256;
+  while (code < IBV_MTU_4096 && (128u << code) < bytes) ++code;
+  return static_cast<ibv_mtu>(code);
+}
 
 void copy_text(char* to, std::size_t capacity, const std::string& text) {
   std::snprintf(to, capacity, "%s", text.c_str());
@@ -49,6 +70,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index)
   // No such folders: there is no kernel device. Readers find nothing there.
   copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
   copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
+  if (config.modelled()) model = new DeviceModel(config.link, config.message_faults, Clock::get());
   // Locally administered: 02, "SN", and the device's number.
   mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
          static_cast<std::uint8_t>(index & 0xff)};
@@ -94,7 +116,8 @@ Device* soft_device(const ibv_device* device) {
 
 void describe_device(const Device& device, ibv_device_attr& attr) {
   attr = {};
-  std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s", GDRPERF_VERSION);
+  std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s%s", GDRPERF_VERSION,
+                device.config.modelled() ? " simulated" : "");
   attr.node_guid = device.guid();
   attr.sys_image_guid = device.guid();
   attr.vendor_id = kNoVendor;
@@ -141,14 +164,14 @@ void describe_port(const Device& device, ibv_port_attr& attr) {
   const bool up = device.config.port_up;
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
-  attr.active_mtu = IBV_MTU_4096;
+  attr.active_mtu = mtu_of(device.config.link.mtu);
   attr.gid_tbl_len = static_cast<int>(kGidsPerPort);
   attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   attr.max_msg_sz = kMaxMessageBytes;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
   attr.active_width = kWidth4x;
-  attr.active_speed = kSpeedHdr;
+  attr.active_speed = speed_of(device.config.link.rate);
   attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
 }

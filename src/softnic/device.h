@@ -3,12 +3,14 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "config.h"
+#include "faults.h"
 #include "layout.h"
 
 namespace gdrperf::softnic {
@@ -24,6 +26,11 @@ struct Device : ibv_device {
   DeviceConfig config;
   std::uint16_t index;
   std::array<std::uint8_t, 6> mac;
+  /// Link and faults; null on a device that never had any. Replaced as a whole,
+  /// never freed.
+  std::atomic<DeviceModel*> model{nullptr};
+  /// With a model: the port, shared with other processes (Context's business).
+  PortShared* port = nullptr;
 
   __be64 guid() const;
   /// Entry of the GID table; all zero when the device was given none.

@@ -1,4 +1,4 @@
-#include "execute_inline.h"
+#include "pieces.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -12,98 +12,24 @@
 /// target, on the initiator's thread.
 namespace gdrperf::softnic {
 
-struct Pieces {
-  Piece items[kMaxSge];
-  unsigned count = 0;
-  std::uint64_t total = 0;
-};
-
 namespace {
 
-/// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
-bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned access,
-            Pieces& pieces) noexcept {
-  const bool keys_matter = (op.flags & IBV_SEND_INLINE) == 0;
-  for (unsigned i = 0; i < op.num_sge; ++i) {
-    const ibv_sge& sge = op.sges[i];
-    if (sge.length == 0) continue;
-    std::uint64_t address = sge.addr;
-    if (keys_matter) {
-      const MrShared* region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
-      if (region == nullptr) return false;
-      address = region->addr + (sge.addr - region->iova);
-    }
-    pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length};
-    pieces.total += sge.length;
-  }
-  return true;
-}
-
-/// What the peer lets this QP reach under `key`: a region, or a window.
-const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
-                            std::uint64_t address, std::uint64_t length) noexcept {
-  const MrShared* region = find_region(*target.segment, key, target.pd, access, address, length);
-  if (region != nullptr) [[likely]] return region;
-  return find_window(*target.segment, key, target.pd, target.qp->qpn, access, address, length);
-}
-
-ibv_wc_status copy_failure(int error) noexcept {
-  return error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
-}
-
-ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
-                  const Pieces& from) noexcept {
-  const std::uint64_t address = region.addr + (iova - region.iova);
-  std::uint8_t* direct = reach(target, region, address, from.total);
-  if (direct != nullptr) {
-    copy_pieces_to(direct, from.items, from.count);
-    return IBV_WC_SUCCESS;
-  }
-  const int error = copy_to_process(target.pid, address, from.items, from.count, from.total);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
-}
-
-ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
-                  const Pieces& to) noexcept {
-  const std::uint64_t address = region.addr + (iova - region.iova);
-  const std::uint8_t* direct = reach(target, region, address, to.total);
-  if (direct != nullptr) {
-    copy_pieces_from(direct, to.items, to.count);
-    return IBV_WC_SUCCESS;
-  }
-  const int error = copy_from_process(target.pid, address, to.items, to.count, to.total);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
-}
-
-/// Cuts the first `length` bytes off `from` into `part`.
-void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexcept {
-  unsigned used = 0;
-  while (length > 0) {
-    Piece& piece = from.items[used];
-    const std::uint64_t take = piece.length < length ? piece.length : length;
-    part.items[part.count++] = {piece.address, take};
-    part.total += take;
-    piece.address += take;
-    piece.length -= take;
-    length -= take;
-    if (piece.length == 0) ++used;
-  }
-  for (unsigned i = used; i < from.count; ++i) from.items[i - used] = from.items[i];
-  from.count -= used;
-  from.total -= part.total;
-}
-
-/// Spreads a message over the SGEs of a receive. SUCCESS, or what the
-/// receiver's completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is
-/// `copy_error` (left alone otherwise).
+/// Spreads a message of `total` bytes over the SGEs of a receive, of which the
+/// first one has the first `skip` already. SUCCESS, or what the receiver's
+/// completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is `copy_error`
+/// (left alone otherwise).
 ibv_wc_status scatter(const Target& target, const QpShared& receiver, const RecvCell& receive,
-                      Pieces& message, ibv_wc_status& copy_error) noexcept {
+                      Pieces& message, ibv_wc_status& copy_error, std::uint64_t total,
+                      std::uint64_t skip) noexcept {
   std::uint64_t room = 0;
   for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
-  if (room < message.total) return IBV_WC_LOC_LEN_ERR;
+  if (room < total) return IBV_WC_LOC_LEN_ERR;
   for (std::uint32_t i = 0; message.total > 0; ++i) {
-    const ibv_sge& sge = receive.sges[i];
+    ibv_sge sge = receive.sges[i];
     if (sge.length == 0) continue;
+    sge.addr += skip;
+    sge.length -= static_cast<std::uint32_t>(skip);
+    skip = 0;
     const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
     const MrShared* region = find_region(*target.segment, sge.lkey, receiver.recv_pd,
                                          IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
@@ -164,28 +90,39 @@ Outcome Qp::execute(const SendOp& op) noexcept {
   if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
-  const Outcome outcome = run(op);
+  const Outcome outcome = run<false>(op, {});
   leave();
   return outcome;
 }
 
-inline Outcome Qp::run(const SendOp& op) noexcept {
+Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
+  if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
+  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (!enter()) return {Outcome::Kind::kUnreachable};
+  const Outcome outcome = run<true>(op, part);
+  leave();
+  return outcome;
+}
+
+template <bool kPart>
+inline Outcome Qp::run(const SendOp& op, const Part& part) noexcept {
   switch (op.opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return write(op);
+      return write<kPart>(op, part);
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
     case IBV_WR_SEND_WITH_INV:
-      return send(op);
+      return send<kPart>(op, part);
     case IBV_WR_RDMA_READ:
-      return read(op);
+      return read<kPart>(op, part);
     default:
       return atomic(op);
   }
 }
 
-inline Outcome Qp::write(const SendOp& op) noexcept {
+template <bool kPart>
+inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
   if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
@@ -203,14 +140,15 @@ inline Outcome Qp::write(const SendOp& op) noexcept {
     receive = target_.recv_ring->take(target_.recv_tag);
     if (receive == nullptr) return {Outcome::Kind::kNoReceive};
   }
-  if (region != nullptr) {
-    const ibv_wc_status status = put(target_, *region, op.remote_addr, pieces);
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  if constexpr (kPart) part.apply(pieces);
+  if (region != nullptr && pieces.total > 0) {
+    const ibv_wc_status status = put(target_, *region, op.remote_addr + (kPart ? part.skip : 0), pieces);
     if (status != IBV_WC_SUCCESS) {
       if (receive != nullptr) RecvRing::release(*receive);
       return refuse(status, IBV_EVENT_QP_FATAL);
     }
   }
-  const auto bytes = static_cast<std::uint32_t>(pieces.total);
   if (with_imm) {
     Completion completion;
     completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -223,7 +161,8 @@ inline Outcome Qp::write(const SendOp& op) noexcept {
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
 }
 
-Outcome Qp::read(const SendOp& op) noexcept {
+template <bool kPart>
+Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
   if (!gather(process.segment(), shared->pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
     return Outcome::failed(IBV_WC_LOC_PROT_ERR);
@@ -233,16 +172,19 @@ Outcome Qp::read(const SendOp& op) noexcept {
   if ((target_.access & IBV_ACCESS_REMOTE_READ) == 0 || target_.max_rd_atomic == 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
   if (pieces.total > 0) {
     const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_READ, op.remote_addr, pieces.total);
     if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-    const ibv_wc_status status = get(target_, *region, op.remote_addr, pieces);
+    if constexpr (kPart) part.apply(pieces);
+    const ibv_wc_status status = get(target_, *region, op.remote_addr + (kPart ? part.skip : 0), pieces);
     if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
   }
-  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, static_cast<std::uint32_t>(pieces.total)};
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
 }
 
-Outcome Qp::send(const SendOp& op) noexcept {
+template <bool kPart>
+Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
   if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
@@ -259,7 +201,12 @@ Outcome Qp::send(const SendOp& op) noexcept {
     completion.imm = op.imm;
   }
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
-  completion.status = scatter(target_, *target_.qp, *receive, pieces, copy_error);
+  std::uint64_t skip = 0;
+  if constexpr (kPart) {
+    if (part.skip > 0 && part.peeked == receive) skip = part.skip;
+    Part{skip, part.keep, nullptr}.apply(pieces);
+  }
+  completion.status = scatter(target_, *target_.qp, *receive, pieces, copy_error, bytes, skip);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
   if (completion.status == IBV_WC_SUCCESS) {
     return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
@@ -398,6 +345,44 @@ Outcome Qp::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
     process.control().qp_failed(qpn_index(target_.qp->qpn), event);
   }
   return Outcome::failed(local_status);
+}
+
+/// Moves `length` bytes more of a message that has not arrived yet. False: that
+/// is not to be had, for a reason that its arrival will find.
+bool Qp::move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
+  if (target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || !enter()) return false;
+  const bool moved = move_part_inside(op, stamp, length);
+  leave();
+  return moved;
+}
+
+bool Qp::move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
+  const bool read = op.opcode == IBV_WR_RDMA_READ;
+  const bool send = op.opcode == IBV_WR_SEND || op.opcode == IBV_WR_SEND_WITH_IMM;
+  Pieces pieces;
+  if (!gather(process.segment(), shared->pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
+  const unsigned right = read ? IBV_ACCESS_REMOTE_READ : send ? 0 : IBV_ACCESS_REMOTE_WRITE;
+  const MrShared* region = nullptr;
+  std::uint64_t to = op.remote_addr;
+  if (send) {
+    // The same receive as for the piece before, or none.
+    const RecvCell* receive = target_.uses_srq ? nullptr : target_.recv_ring->peek(flight_->copied_sends);
+    if (receive == nullptr || (stamp.copied > 0 && receive != stamp.peeked) || receive->num_sge == 0 ||
+        receive->sges[0].length < pieces.total) {
+      return false;
+    }
+    stamp.peeked = receive;
+    to = receive->sges[0].addr;
+    region = find_region(*target_.segment, receive->sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
+                         pieces.total);
+  } else if ((target_.access & right) == right) {
+    region = find_region(*target_.segment, op.rkey, target_.pd, right, to, pieces.total);
+  }
+  if (region == nullptr) return false;
+  Part{stamp.copied, stamp.copied + length, nullptr}.apply(pieces);
+  const ibv_wc_status status = read ? get(target_, *region, to + stamp.copied, pieces)
+                                    : put(target_, *region, to + stamp.copied, pieces);
+  return status == IBV_WC_SUCCESS;
 }
 
 }  // namespace gdrperf::softnic

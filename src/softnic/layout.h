@@ -58,6 +58,8 @@ struct alignas(64) QpShared {
   /// Odd while the peer executes an operation on this QP: the owner changes
   /// the epoch, then waits for this to move on, before it frees anything.
   alignas(64) std::atomic<std::uint64_t> turns;
+  /// Link model: when the latest message of the peer was due (an Instant).
+  std::atomic<std::uint64_t> arrival_due;
 };
 
 struct alignas(64) CqShared {
@@ -102,6 +104,8 @@ struct SegmentHeader {
   /// page at address a lies at offset a modulo this.
   std::uint64_t window_bytes;
   union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
+  /// Of devices that have a link model; empty for the others.
+  char modelled[kMaxDevicesShared][32];
   /// One atomic operation at a time on memory that cannot be mapped.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
 };

@@ -43,8 +43,37 @@ inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::u
 
 void Qp::submit_built(SendOp& op) noexcept {
   const bool plain = op.opcode == IBV_WR_RDMA_WRITE && op.num_sge == 1 && (op.flags & IBV_SEND_INLINE) == 0;
-  if (plain && !null_mode_ && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
-  submit(op);
+  if (plain && mode_ == Mode::kPlain && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
+  submit_checked(op);
+}
+
+void Qp::submit_checked(SendOp& op) noexcept {
+  if (mode_ == Mode::kModelled) {
+    submit_modelled(op);
+  } else {
+    submit(op);
+  }
+}
+
+inline SendOp SendOp::from(const ibv_send_wr& request) noexcept {
+  SendOp op;
+  op.wr_id = request.wr_id;
+  op.remote_addr = request.wr.rdma.remote_addr;
+  op.sges = request.sg_list;
+  op.rkey = request.wr.rdma.rkey;
+  op.imm = request.imm_data;
+  op.num_sge = static_cast<std::uint16_t>(request.num_sge);
+  op.opcode = static_cast<std::uint8_t>(request.opcode);
+  op.flags = static_cast<std::uint8_t>(request.send_flags);
+  op.compare_add = 0;
+  op.swap = 0;
+  if (op.opcode > IBV_WR_RDMA_READ) [[unlikely]] {
+    op.remote_addr = request.wr.atomic.remote_addr;
+    op.rkey = request.wr.atomic.rkey;
+    op.compare_add = request.wr.atomic.compare_add;
+    op.swap = request.wr.atomic.swap;
+  }
+  return op;
 }
 
 int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
@@ -58,29 +87,30 @@ int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
                    request->wr_id, request->send_flags)) [[likely]] {
       continue;
     }
-    SendOp op;
-    op.wr_id = request->wr_id;
-    op.remote_addr = request->wr.rdma.remote_addr;
-    op.sges = request->sg_list;
-    op.rkey = request->wr.rdma.rkey;
-    op.imm = request->imm_data;
-    op.num_sge = static_cast<std::uint16_t>(request->num_sge);
-    op.opcode = static_cast<std::uint8_t>(request->opcode);
-    op.flags = static_cast<std::uint8_t>(request->send_flags);
-    op.compare_add = 0;
-    op.swap = 0;
-    if (op.opcode > IBV_WR_RDMA_READ) [[unlikely]] {
-      op.remote_addr = request->wr.atomic.remote_addr;
-      op.rkey = request->wr.atomic.rkey;
-      op.compare_add = request->wr.atomic.compare_add;
-      op.swap = request->wr.atomic.swap;
-    }
+    SendOp op = SendOp::from(*request);
     error = request->num_sge < 0 ? EINVAL : check_op(op);
     if (op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD && error == 0) [[unlikely]] error = take_window_request(*request, op);
     if (error == 0 && sq_full()) error = ENOMEM;
     if (error != 0) break;
     submit(op);
   }
+  sq_lock.unlock();
+  if (error != 0) *bad = request;
+  return error;
+}
+
+/// Link model and faults: no short way.
+int Qp::post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
+  sq_lock.lock();
+  int error = state() < IBV_QPS_RTS ? EINVAL : 0;
+  for (; error == 0 && request != nullptr; request = request->next) {
+    SendOp op = SendOp::from(*request);
+    error = request->num_sge < 0 ? EINVAL : check_op(op);
+    if (error == 0 && sq_full()) error = ENOMEM;
+    if (error != 0) break;
+    submit_checked(op);
+  }
+  if (flight_ != nullptr) hold_until_arrival();
   sq_lock.unlock();
   if (error != 0) *bad = request;
   return error;

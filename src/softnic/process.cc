@@ -233,6 +233,7 @@ void Process::abandon() {
   for (Context* context : contexts_) context->cut_off();
   for (const auto& peer : peers_) ::close(peer->socket());
   control_.abandon();
+  ports_.abandon();
   listener_.reset();
   mover_.close_window();
   ::close(memory_.release_fd());

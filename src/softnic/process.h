@@ -12,6 +12,7 @@
 #include "layout.h"
 #include "move.h"
 #include "peer.h"
+#include "ports.h"
 #include "segment.h"
 
 namespace gdrperf::softnic {
@@ -52,6 +53,7 @@ class Process {
   SegmentMemory& memory() noexcept { return memory_; }
   Control& control() noexcept { return control_; }
   PageMover& mover() noexcept { return mover_; }
+  Ports& ports() noexcept { return ports_; }
   /// Whether this process' executors may leave the fence to the owner.
   bool barrier_registered() const noexcept { return barrier_registered_; }
 
@@ -114,6 +116,7 @@ class Process {
   std::uint32_t block_ = 0;
   bool barrier_registered_ = false;
   Control control_;
+  Ports ports_{control_};
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;

@@ -24,7 +24,7 @@ const std::atomic<bool> g_never_dead{false};
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd),
       index(process.qp_indices.take()), shared(nullptr), cap_(attr.cap),
-      signal_all_(attr.sq_sig_all != 0), null_mode_(owner.null_mode()),
+      signal_all_(attr.sq_sig_all != 0), mode_(owner.null_mode() ? Mode::kNull : Mode::kPlain),
       srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
       send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {
   if (index == 0) throw VerbsFailure{ENOMEM};
@@ -85,6 +85,8 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   process.sq_released[index].store(0);
   set_state(IBV_QPS_RESET);
 
+  if (mode_ == Mode::kPlain && owner.modelled()) start_flight();
+  ++owner.qps;
   ++owner_pd.users;
   ++send_queue_->users;
   ++recv_queue_cq_->users;
@@ -94,7 +96,8 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
 
 Qp::~Qp() {
   process.withdraw(index);
-  send_queue_->remove_waiting(this);
+  --owner.qps;
+  leave_queues();
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
   send_queue_->purge(shared->qpn);
@@ -257,6 +260,7 @@ void Qp::connect() {
     target.turn = turn + (turn & 1);
   }
   target_ = target;
+  if (flight_ != nullptr) find_peer_port();
 }
 
 void Qp::disconnect() {
@@ -266,18 +270,28 @@ void Qp::disconnect() {
   shared->dest_process = 0;
 }
 
+/// No poll looks at this QP from now on.
+void Qp::leave_queues() {
+  send_queue_->remove_waiting(this);
+  if (flight_ == nullptr) return;
+  recv_queue_cq_->remove_waiting(this);
+  flight_->listed = false;
+}
+
 void Qp::reset() {
   sq_lock.lock();
   set_state(IBV_QPS_RESET);
   waiting_ = 0;
+  if (flight_ != nullptr) flight_->clear(posted_);
   sq_lock.unlock();
   settle_turn();
-  send_queue_->remove_waiting(this);
+  leave_queues();
   send_queue_->purge(shared->qpn);
   recv_queue_cq_->purge(shared->qpn);
   if (recv_queue_ != nullptr) recv_queue_->clear();
   sq_lock.lock();
   posted_ = 0;
+  if (flight_ != nullptr) flight_->clear(0);
   process.sq_released[index].store(0);
   disconnect();
   sq_lock.unlock();

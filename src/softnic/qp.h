@@ -10,6 +10,7 @@
 #include "completion.h"
 #include "context.h"
 #include "cq.h"
+#include "flight.h"
 #include "layout.h"
 #include "peer.h"
 #include "spin.h"
@@ -31,6 +32,9 @@ struct SendOp {
   std::uint8_t flags;   ///< ibv_send_flags
   std::uint64_t compare_add;
   std::uint64_t swap;
+
+  /// The fields that the application gave; sq_count stays open.
+  static SendOp from(const ibv_send_wr& request) noexcept;
 };
 
 struct Pieces;
@@ -41,7 +45,10 @@ struct SendSlot {
   ibv_sge sges[1];
 };
 
-enum class Progress { kNothingWaits, kStillWaits };
+/// kListed: nothing waits, but the QP stays in its CQs' lists (link model).
+enum class Progress { kNothingWaits, kListed, kStillWaits };
+
+struct Part;
 
 /// How executing a request ended.
 struct Outcome {
@@ -108,7 +115,16 @@ struct Qp : ibv_qp_ex {
   int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  int post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   Progress progress() noexcept;
+  /// Control thread: moves on what nobody polls for; lowers `next_due` to when
+  /// this QP has something due, as far as that is for the thread to care about.
+  Progress tick(Instant& next_due) noexcept;
+  /// The link model and its faults apply from now on.
+  void follow_model();
+  /// Where the program may do nothing but look at memory until the next
+  /// message comes.
+  void hold_until_arrival() noexcept;
 
   ibv_qp_state state() const noexcept {
     return epoch_state(shared->epoch.load(std::memory_order_relaxed));
@@ -124,6 +140,8 @@ struct Qp : ibv_qp_ex {
   // --- data path internals, used by datapath.cc, execute.cc and builders.cc
   void submit(SendOp& op) noexcept;
   void submit_built(SendOp& op) noexcept;
+  void submit_checked(SendOp& op) noexcept;
+  void submit_modelled(SendOp& op) noexcept;
   int check_op(const SendOp& op) const noexcept;
   int take_window_request(const ibv_send_wr& request, SendOp& op) noexcept;
   Outcome execute(const SendOp& op) noexcept;
@@ -142,7 +160,8 @@ struct Qp : ibv_qp_ex {
   std::uint32_t waiting_ = 0;  ///< of these, the last so many wait in slots
   ibv_qp_cap cap_{};
   bool signal_all_ = false;
-  bool null_mode_ = false;
+  enum class Mode : std::uint8_t { kPlain, kNull, kModelled };
+  Mode mode_ = Mode::kPlain;
   Target target_;
 
   // builders.cc: requests between wr_start and wr_complete
@@ -150,15 +169,19 @@ struct Qp : ibv_qp_ex {
   int build_error_ = 0;
 
  private:
-  Outcome run(const SendOp& op) noexcept;
+  template <bool kPart>
+  Outcome run(const SendOp& op, const Part& part) noexcept;
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
                   unsigned flags) noexcept;
   bool refresh_target() noexcept;
   bool enter() noexcept;
   void leave() noexcept;
-  Outcome write(const SendOp& op) noexcept;
-  Outcome read(const SendOp& op) noexcept;
-  Outcome send(const SendOp& op) noexcept;
+  template <bool kPart>
+  Outcome write(const SendOp& op, const Part& part) noexcept;
+  template <bool kPart>
+  Outcome read(const SendOp& op, const Part& part) noexcept;
+  template <bool kPart>
+  Outcome send(const SendOp& op, const Part& part) noexcept;
   Outcome send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept;
   Outcome refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept;
   Outcome atomic(const SendOp& op) noexcept;
@@ -174,6 +197,30 @@ struct Qp : ibv_qp_ex {
   void enter_error_state() noexcept;
   void flush_receives() noexcept;
   void overrun() noexcept;
+
+  // --- link model (modelled.cc), faults (faulty.cc)
+  Stamp& stamp(std::uint32_t count) noexcept;
+  void start_flight();
+  void find_peer_port();
+  void leave_queues();
+  Instant ready_time(const LinkModel& link) noexcept;
+  void send_ready() noexcept;
+  void dispatch(Stamp& stamp, bool read_like) noexcept;
+  Instant due() noexcept;
+  void move_flight() noexcept;
+  bool arrive(Stamp& stamp, const SendOp& op) noexcept;
+  void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
+  bool gives_up(Outcome::Kind reason) noexcept;
+  void finish(std::uint32_t count, Instant entered) noexcept;
+  void copy_ahead() noexcept;
+  bool move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept;
+  bool move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept;
+  std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept;
+  Outcome execute_part(const SendOp& op, const Part& part) noexcept;
+  Outcome execute_changed(const Stamp& stamp, const SendOp& op) noexcept;
+  Outcome execute_stamped(const Stamp& stamp, const SendOp& op) noexcept;
+  Progress move_waiting() noexcept;
+  Progress poll_flight() noexcept;
 
   void set_state(ibv_qp_state state) noexcept;
   void connect();
@@ -198,6 +245,8 @@ struct Qp : ibv_qp_ex {
   Outcome::Kind wait_reason_ = Outcome::Kind::kDone;
   std::uint64_t wait_until_ns_ = 0;
   unsigned rnr_left_ = 0;
+
+  std::unique_ptr<Flight> flight_;  ///< once the device was given a model
 
   std::mutex control_mutex_;
   std::mutex repair_mutex_;

@@ -157,6 +157,14 @@ struct RecvRing {
       if (seq != ready) ++pos;
     }
   }
+  /// The receive that will be taken after `ahead` others, when only one
+  /// consumer takes from this ring; null when it is not posted yet.
+  const RecvCell* peek(std::uint32_t ahead) noexcept {
+    std::uint64_t pos = head.load(std::memory_order_relaxed);
+    while ((cell(pos).seq.load(std::memory_order_acquire) & kLapMask) > free_seq(pos) + 1) ++pos;
+    RecvCell& candidate = cell(pos + ahead);
+    return candidate.seq.load(std::memory_order_acquire) == free_seq(pos + ahead) + 1 ? &candidate : nullptr;
+  }
   static void release(RecvCell& taken) noexcept {
     const std::uint64_t ready = taken.seq.load(std::memory_order_relaxed) & kLapMask;
     taken.seq.store(ready + 1, std::memory_order_release);

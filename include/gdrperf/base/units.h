@@ -16,6 +16,10 @@ std::uint64_t parse_size(std::string_view text, std::string_view flag);
 /// Parses a time: "2s", "500ms", "10us", "3m"; a bare number is seconds.
 std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view flag);
 
+/// Parses a rate into bytes per second: "12.5GB/s", "950MB/s" (powers of 1000)
+/// or "100Gb/s", "40Mb/s" (bits). The case of the B decides.
+double parse_rate(std::string_view text, std::string_view flag);
+
 /// Parses a list of sizes: items separated by commas, each one a size or a
 /// range "FROM:TO:xFACTOR" (geometric) or "FROM:TO:+STEP" (arithmetic), TO
 /// included when met or, for the geometric one, always. Sorted, unique.

@@ -1,0 +1,35 @@
+#include "counters.h"
+
+#include <fmt/format.h>
+
+namespace gdrperf::softnic {
+namespace {
+
+std::string bucket_name(const char* prefix, unsigned bucket) {
+  if (bucket + 1 == LateHistogram::kBuckets) return fmt::format("{}_late_more", prefix);
+  const std::uint64_t bound_ns = 1ull << (LateHistogram::kFirstBits + bucket);
+  if (bound_ns < 1024) return fmt::format("{}_late_le_{}ns", prefix, bound_ns);
+  if (bound_ns < 1024 * 1024) return fmt::format("{}_late_le_{}us", prefix, bound_ns / 1024);
+  return fmt::format("{}_late_le_{}ms", prefix, bound_ns / (1024 * 1024));
+}
+
+void append(std::vector<CounterValue>& values, const char* prefix, const LateHistogram& histogram) {
+  for (unsigned bucket = 0; bucket < LateHistogram::kBuckets; ++bucket) {
+    values.push_back({bucket_name(prefix, bucket), histogram.buckets[bucket].load()});
+  }
+  values.push_back({fmt::format("{}_late_ns", prefix), histogram.sum_ns.load()});
+}
+
+}  // namespace
+
+std::vector<CounterValue> counter_values(const PortCounters& counters) {
+  std::vector<CounterValue> values = {{"messages", counters.messages.load()},
+                                      {"copy_behind", counters.copy_behind.load()},
+                                      {"reaction_ns", counters.reaction_ns.load()},
+                                      {"faults_injected", counters.faults_injected.load()}};
+  append(values, "arrival", counters.arrival);
+  append(values, "completion", counters.completion);
+  return values;
+}
+
+}  // namespace gdrperf::softnic

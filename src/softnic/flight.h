@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "faults.h"
+#include "link.h"
+#include "ring.h"
+
+/// Requests of a QP whose device has a link model or faults: they lie in the
+/// QP's slots until they are due, each with a stamp.
+namespace gdrperf::softnic {
+
+struct Stamp {
+  Instant ready;    ///< when it counts as posted
+  Instant arrival;  ///< at the target; READ and atomics: of the request
+  Instant done;     ///< completion; READ and atomics: known once arrived
+  std::uint64_t total;   ///< bytes
+  std::uint64_t copied;  ///< bytes in front that were moved ahead of time
+  Fault fault;
+  const RecvCell* peeked;  ///< SEND: where they were moved to
+  ibv_wc_status status;
+  bool copy_stopped;  ///< nothing is moved ahead
+  bool late;          ///< had to wait for a receive: its due time says nothing
+};
+
+struct Flight {
+  std::unique_ptr<Stamp[]> stamps;
+  PortShared* port = nullptr;
+  PortShared* peer_port = nullptr;  ///< null: the peer's device has no model
+  // Counts like Qp::posted_: completed <= arrived <= sent <= posted.
+  std::uint32_t sent = 0;
+  std::uint32_t arrived = 0;
+  std::uint32_t copying = 0;        ///< up to this one all is moved that can be
+  std::uint32_t copied_sends = 0;   ///< of these, not yet arrived and consuming a receive
+  std::uint32_t reads = 0;          ///< READ and atomics under way
+  std::uint32_t mtu = 4096;
+  Instant gate = 0;                 ///< when the last READ completed
+  Instant last_ready = 0;
+  Instant last_arrival = 0;
+  Instant last_done = 0;
+  Instant polled = 0;               ///< when the program moved things on
+  bool listed = false;              ///< with its CQs
+  bool broken = false;              ///< a request failed: what follows stays
+
+  void clear(std::uint32_t posted) noexcept {
+    sent = arrived = copying = posted;
+    copied_sends = reads = 0;
+    broken = false;
+  }
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,356 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "execute_inline.h"
+#include "flight.h"
+
+/// Posting and moving on where the device has a link model or faults. A
+/// request is posted, sent (the port is reserved for it), arrives (executed),
+/// and is done (completed), each at its due time; polls move that on.
+namespace gdrperf::softnic {
+namespace {
+
+/// The last bytes of a message, which only its arrival makes visible.
+constexpr std::uint64_t kEdge = 64;
+/// Messages up to this size are moved as a whole when they arrive.
+constexpr std::uint64_t kWhole = 512;
+constexpr std::uint64_t kMinPiece = 4096;
+constexpr std::uint64_t kMaxPiece = 64 * 1024;
+/// How fast copying is taken to be when a piece has to be done by some time.
+constexpr std::uint64_t kCopyBytesPerNs = 6;
+/// How long a post waits for its message to arrive.
+constexpr double kHoldNs = 5e6;
+constexpr double kHoldMarginNs = 1e6;
+/// A QP that was polled within this time is not the control thread's business.
+constexpr double kPolledNs = 2e6;
+
+const Clock& the_clock() noexcept {
+  static const Clock& clock = Clock::get();
+  return clock;
+}
+Instant now() noexcept { return instant_now(the_clock()); }
+
+constexpr bool is_read_like(std::uint8_t opcode) { return opcode >= IBV_WR_RDMA_READ; }
+constexpr bool takes_receive(std::uint8_t opcode) {
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+constexpr bool is_send(std::uint8_t opcode) {
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+}
+constexpr std::uint8_t fault_op(std::uint8_t opcode) {
+  if (opcode == IBV_WR_RDMA_READ) return kFaultRead;
+  if (is_read_like(opcode)) return kFaultAtomic;
+  return is_send(opcode) ? kFaultSend : kFaultWrite;
+}
+
+/// Faults that change what arrives: nothing of these is moved ahead.
+constexpr bool changes_data(FaultKind kind) {
+  return kind != FaultKind::kNone && kind != FaultKind::kDelay && kind != FaultKind::kStall &&
+         kind != FaultKind::kRnr;
+}
+
+/// Counts of requests wrap around.
+constexpr bool before(std::uint32_t one, std::uint32_t other) {
+  return static_cast<std::int32_t>(one - other) < 0;
+}
+
+std::uint64_t total_bytes(const SendOp& op) noexcept {
+  std::uint64_t total = 0;
+  for (unsigned i = 0; i < op.num_sge; ++i) total += op.sges[i].length;
+  return total;
+}
+
+}  // namespace
+
+Stamp& Qp::stamp(std::uint32_t count) noexcept { return flight_->stamps[count & slot_mask_]; }
+
+/// Under sq_lock. From now on requests lie in slots until they are due.
+void Qp::start_flight() {
+  auto flight = std::make_unique<Flight>();
+  flight->stamps.reset(new Stamp[std::size_t{slot_mask_} + 1]());
+  flight->port = owner.device.port;
+  flight->clear(posted_ - waiting_);
+  flight_ = std::move(flight);
+  mode_ = Mode::kModelled;
+}
+
+/// At RTR: READs are answered by the peer's port.
+void Qp::find_peer_port() {
+  Flight& f = *flight_;
+  f.clear(posted_);
+  f.peer_port = nullptr;
+  if (target_.segment == nullptr) return;
+  const auto& name = target_.segment->header.modelled[target_.qp->device % kMaxDevicesShared];
+  if (name[0] != '\0') f.peer_port = &process.ports().get(std::string(name, ::strnlen(name, sizeof name)));
+}
+
+/// A program that answers within `react` of what it was told, a completion or
+/// a write that arrived, is taken to have answered when that was due.
+Instant Qp::ready_time(const LinkModel& link) noexcept {
+  Flight& f = *flight_;
+  const Instant time = now();
+  Instant event = shared->arrival_due.load(std::memory_order_relaxed);
+  const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
+  if (released != 0) event = std::max(event, stamp(released).done);
+  if (event > time || time - event >= link.react) return time;
+  f.port->counters.reaction_ns.fetch_add(to_ns(the_clock(), time - event), std::memory_order_relaxed);
+  return event;
+}
+
+void Qp::submit_modelled(SendOp& op) noexcept {
+  Flight& f = *flight_;
+  op.sq_count = ++posted_;
+  if (state() != IBV_QPS_RTS && state() != IBV_QPS_SQD) [[unlikely]] {
+    f.clear(posted_);
+    complete(op, IBV_WC_WR_FLUSH_ERR, 0);
+    return;
+  }
+  DeviceModel& model = *owner.device.model.load(std::memory_order_acquire);
+  const Instant ready = ready_time(model.link);
+  store(op);
+  ++waiting_;
+  Stamp& s = stamp(posted_);
+  s = Stamp{};
+  s.ready = ready;
+  s.total = total_bytes(op);
+  s.fault = model.faults.pick(fault_op(op.opcode));
+  s.copy_stopped = s.total <= kWhole || changes_data(s.fault.kind);
+  f.port->counters.messages.fetch_add(1, std::memory_order_relaxed);
+  if (s.fault.kind != FaultKind::kNone) {
+    f.port->counters.faults_injected.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (state() == IBV_QPS_RTS) send_ready();
+  if (!f.listed) {
+    f.listed = true;
+    send_queue_->add_waiting(this);
+    recv_queue_cq_->add_waiting(this);
+  }
+  process.control().want_ticks();
+}
+
+/// A program that answers a write with a write often looks at memory alone
+/// until the next one comes: nobody but this post would make its message
+/// arrive in time. Only for a context with one QP, and nothing else under way.
+void Qp::hold_until_arrival() noexcept {
+  Flight& f = *flight_;
+  const bool answers = shared->arrival_due.load(std::memory_order_relaxed) > f.last_ready;
+  f.last_ready = stamp(posted_).ready;
+  if (!answers || owner.qps.load(std::memory_order_relaxed) != 1) return;
+  if (waiting_ == 0 || f.sent != posted_ || f.arrived + 1 != posted_ ||
+      slot(posted_).op.opcode != IBV_WR_RDMA_WRITE) {
+    return;
+  }
+  const Instant arrival = stamp(posted_).arrival;
+  const Instant time = now();
+  if (arrival > time && arrival - time > from_ns(the_clock(), kHoldNs)) return;
+  const Instant limit = std::max(arrival, time) + from_ns(the_clock(), kHoldMarginNs);
+  while (f.arrived != posted_ && waiting_ != 0 && now() < limit) move_flight();
+}
+
+/// Reserves the port for what may leave.
+void Qp::send_ready() noexcept {
+  Flight& f = *flight_;
+  while (f.sent != posted_ && !f.broken) {
+    const SendOp& op = slot(f.sent + 1).op;
+    const bool read_like = is_read_like(op.opcode);
+    if ((op.flags & IBV_SEND_FENCE) != 0 && f.reads > 0) return;
+    if (read_like && f.reads >= std::max<std::uint32_t>(attr_.max_rd_atomic, 1)) return;
+    dispatch(stamp(++f.sent), read_like);
+  }
+}
+
+void Qp::dispatch(Stamp& s, bool read_like) noexcept {
+  Flight& f = *flight_;
+  const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
+  f.mtu = std::min(128u << attr_.path_mtu, link.mtu);
+  const Instant ready = std::max(s.ready, f.gate);
+  if (s.fault.kind == FaultKind::kStall) f.port->stall(ready, s.fault.time);
+  Instant arrival = f.port->reserve(ready, f.port->speed.occupancy(read_like ? 0 : s.total, f.mtu)) + link.latency;
+  if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
+  s.arrival = f.last_arrival = std::max(arrival, f.last_arrival);
+  if (read_like) {
+    ++f.reads;
+  } else {
+    s.done = s.arrival + link.latency + link.ack;
+  }
+}
+
+Progress Qp::poll_flight() noexcept {
+  Flight& f = *flight_;
+  if (state() == IBV_QPS_RTS) move_flight();
+  f.polled = now();
+  return waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
+}
+
+Progress Qp::tick(Instant& next_due) noexcept {
+  if (!sq_lock.try_lock()) return Progress::kStillWaits;
+  if (flight_ == nullptr) {
+    const Progress result = move_waiting();
+    sq_lock.unlock();
+    return result;
+  }
+  Flight& f = *flight_;
+  const bool sleeps = send_queue_->shared->armed.load(std::memory_order_relaxed) != 0 ||
+                      recv_queue_cq_->shared->armed.load(std::memory_order_relaxed) != 0;
+  if (state() == IBV_QPS_RTS && (sleeps || now() - f.polled > from_ns(the_clock(), kPolledNs))) {
+    move_flight();
+    next_due = std::min(next_due, due());
+  }
+  const Progress result = waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
+  sq_lock.unlock();
+  return result;
+}
+
+/// When something is to happen next; ~0 when nothing is under way.
+Instant Qp::due() noexcept {
+  const Flight& f = *flight_;
+  Instant next = ~Instant{0};
+  if (f.arrived != f.sent) next = stamp(f.arrived + 1).arrival;
+  const std::uint32_t completed = posted_ - waiting_;
+  if (completed != f.arrived) next = std::min(next, stamp(completed + 1).done);
+  return next;
+}
+
+void Qp::move_flight() noexcept {
+  Flight& f = *flight_;
+  send_ready();
+  const Instant entered = now();
+  while (state() == IBV_QPS_RTS && f.arrived != f.sent && !f.broken) {
+    Stamp& s = stamp(f.arrived + 1);
+    if (s.arrival > now() || !arrive(s, slot(f.arrived + 1).op)) break;
+    ++f.arrived;
+  }
+  while (state() == IBV_QPS_RTS && posted_ - waiting_ != f.arrived) {
+    const std::uint32_t count = posted_ - waiting_ + 1;
+    if (std::max(stamp(count).done, f.last_done) > now()) break;
+    finish(count, entered);
+  }
+  if (state() == IBV_QPS_RTS) copy_ahead();
+}
+
+/// The request is at the target. False: it has to wait there.
+bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
+  Flight& f = *flight_;
+  const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
+  if (op.opcode == IBV_WR_RDMA_READ) {
+    answer(s, s.total, link);
+    return true;
+  }
+  const std::uint32_t count = f.arrived + 1;
+  if (!before(f.copying, count) && takes_receive(op.opcode)) --f.copied_sends;
+  if (f.copying + 1 == count) f.copying = count;
+  if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
+    f.port->counters.copy_behind.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (target_.qp != nullptr) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
+  const Outcome outcome = execute_stamped(s, op);
+  if (outcome.kind == Outcome::Kind::kNoReceive || outcome.kind == Outcome::Kind::kUnreachable) {
+    if (!gives_up(outcome.kind)) {
+      s.late = true;
+      return false;
+    }
+    s.status = outcome.kind == Outcome::Kind::kNoReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
+  } else if (outcome.kind == Outcome::Kind::kFailed) {
+    s.status = outcome.status;
+  }
+  wait_reason_ = Outcome::Kind::kDone;
+  f.broken = s.status != IBV_WC_SUCCESS;
+  if (is_read_like(op.opcode) && s.status == IBV_WC_SUCCESS) {
+    answer(s, s.total, link);
+  } else if (s.late || is_read_like(op.opcode)) {
+    s.done = now() + link.latency + link.ack;
+  }
+  if (!s.late) {
+    const Instant time = now();
+    f.port->counters.arrival.record(to_ns(the_clock(), time - std::min(time, s.arrival)));
+  }
+  return true;
+}
+
+/// The peer's port sends the answer to a READ or atomic.
+void Qp::answer(Stamp& s, std::uint64_t bytes, const LinkModel& link) noexcept {
+  Flight& f = *flight_;
+  PortShared* port = f.peer_port;
+  s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, port->speed.occupancy(bytes, f.mtu))
+                                           : s.arrival + f.port->speed.occupancy(bytes, f.mtu));
+}
+
+/// Waiting for a receive, or for the peer to answer at all: true when it has
+/// been long enough.
+bool Qp::gives_up(Outcome::Kind reason) noexcept {
+  if (reason == Outcome::Kind::kNoReceive && attr_.rnr_retry == 0) return true;
+  return out_of_patience(reason);
+}
+
+/// The request's completion is due. A READ's data comes with it.
+void Qp::finish(std::uint32_t count, Instant entered) noexcept {
+  Flight& f = *flight_;
+  Stamp& s = stamp(count);
+  const SendOp& op = slot(count).op;
+  if (before(f.copying, count)) f.copying = count;
+  s.done = f.last_done = std::max(s.done, f.last_done);
+  if (op.opcode == IBV_WR_RDMA_READ) {
+    const Outcome outcome = execute_stamped(s, op);
+    if (outcome.kind != Outcome::Kind::kDone) {
+      s.status = outcome.kind == Outcome::Kind::kFailed ? outcome.status : IBV_WC_RETRY_EXC_ERR;
+    }
+  }
+  if (is_read_like(op.opcode)) {
+    --f.reads;
+    f.gate = s.done;
+  }
+  --waiting_;
+  if (s.status != IBV_WC_SUCCESS) {
+    fail(op, s.status);
+    return;
+  }
+  complete(op, IBV_WC_SUCCESS, static_cast<std::uint32_t>(s.total));
+  const Instant time = now();
+  const Instant due = std::max(s.done, entered);
+  f.port->counters.completion.record(to_ns(the_clock(), time - std::min(time, due)));
+  if (f.sent != posted_) send_ready();
+}
+
+/// Moves a piece of the oldest message that is not yet where it belongs, if
+/// there is the time for it.
+void Qp::copy_ahead() noexcept {
+  Flight& f = *flight_;
+  const bool edges_only = owner.device.model.load(std::memory_order_acquire)->link.edges_only;
+  while (f.copying != f.sent) {
+    const std::uint32_t count = f.copying + 1;
+    const SendOp& op = slot(count).op;
+    Stamp& s = stamp(count);
+    const bool read = op.opcode == IBV_WR_RDMA_READ;
+    const bool arrived = !before(f.arrived, count);
+    if (read && !arrived) return;
+    if (!read && arrived) {
+      f.copying = count;
+      continue;
+    }
+    const std::uint64_t bulk = s.total - std::min(s.total, kEdge);
+    if (edges_only && !s.copy_stopped && s.copied < bulk && s.copied >= kEdge) s.copied = bulk;
+    if (s.copy_stopped || s.copied >= bulk) {
+      if (takes_receive(op.opcode)) ++f.copied_sends;
+      ++f.copying;
+      continue;
+    }
+    const Instant next = due();
+    const Instant time = now();
+    if (next <= time) return;
+    const std::uint64_t budget = to_ns(the_clock(), next - time) * kCopyBytesPerNs;
+    const bool own = count == f.arrived + 1 || read;
+    if (budget < kMinPiece && !own) return;
+    std::uint64_t piece = std::clamp(budget, kMinPiece, kMaxPiece);
+    if (edges_only) piece = kEdge;
+    piece = std::min(piece, bulk - s.copied);
+    if (move_part(op, s, piece)) {
+      s.copied += piece;
+    } else {
+      s.copy_stopped = true;
+    }
+    return;
+  }
+}
+
+}  // namespace gdrperf::softnic

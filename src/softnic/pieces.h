@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cerrno>
+
+#include "execute_inline.h"
+
+/// A message as runs of local memory, and how it gets across.
+namespace gdrperf::softnic {
+
+struct Pieces {
+  Piece items[kMaxSge];
+  unsigned count = 0;
+  std::uint64_t total = 0;
+};
+
+/// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
+inline bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned access,
+            Pieces& pieces) noexcept {
+  const bool keys_matter = (op.flags & IBV_SEND_INLINE) == 0;
+  for (unsigned i = 0; i < op.num_sge; ++i) {
+    const ibv_sge& sge = op.sges[i];
+    if (sge.length == 0) continue;
+    std::uint64_t address = sge.addr;
+    if (keys_matter) {
+      const MrShared* region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
+      if (region == nullptr) return false;
+      address = region->addr + (sge.addr - region->iova);
+    }
+    pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length};
+    pieces.total += sge.length;
+  }
+  return true;
+}
+
+/// What the peer lets this QP reach under `key`: a region, or a window.
+inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
+                            std::uint64_t address, std::uint64_t length) noexcept {
+  const MrShared* region = find_region(*target.segment, key, target.pd, access, address, length);
+  if (region != nullptr) [[likely]] return region;
+  return find_window(*target.segment, key, target.pd, target.qp->qpn, access, address, length);
+}
+
+inline ibv_wc_status copy_failure(int error) noexcept {
+  return error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
+}
+
+inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
+                  const Pieces& from) noexcept {
+  const std::uint64_t address = region.addr + (iova - region.iova);
+  std::uint8_t* direct = reach(target, region, address, from.total);
+  if (direct != nullptr) {
+    copy_pieces_to(direct, from.items, from.count);
+    return IBV_WC_SUCCESS;
+  }
+  const int error = copy_to_process(target.pid, address, from.items, from.count, from.total);
+  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+}
+
+inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
+                  const Pieces& to) noexcept {
+  const std::uint64_t address = region.addr + (iova - region.iova);
+  const std::uint8_t* direct = reach(target, region, address, to.total);
+  if (direct != nullptr) {
+    copy_pieces_from(direct, to.items, to.count);
+    return IBV_WC_SUCCESS;
+  }
+  const int error = copy_from_process(target.pid, address, to.items, to.count, to.total);
+  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+}
+
+/// Cuts the first `length` bytes off `from` into `part`.
+inline void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexcept {
+  unsigned used = 0;
+  while (length > 0) {
+    Piece& piece = from.items[used];
+    const std::uint64_t take = piece.length < length ? piece.length : length;
+    part.items[part.count++] = {piece.address, take};
+    part.total += take;
+    piece.address += take;
+    piece.length -= take;
+    length -= take;
+    if (piece.length == 0) ++used;
+  }
+  for (unsigned i = used; i < from.count; ++i) from.items[i - used] = from.items[i];
+  from.count -= used;
+  from.total -= part.total;
+}
+
+/// What of a message is left to be moved when it arrives, where the link model
+/// or a fault has a say in it.
+struct Part {
+  std::uint64_t skip = 0;      ///< bytes in front that are there already
+  std::uint64_t keep = ~0ull;  ///< what stands behind these bytes never arrives
+  const RecvCell* peeked = nullptr;  ///< the receive that has the skipped bytes
+
+  void apply(Pieces& pieces) const noexcept {
+    Pieces cut;
+    if (keep < pieces.total) {
+      split_front(pieces, keep, cut);
+      pieces = cut;
+    }
+    Pieces gone;
+    split_front(pieces, skip < pieces.total ? skip : pieces.total, gone);
+  }
+};
+
+}  // namespace gdrperf::softnic
