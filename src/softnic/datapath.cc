@@ -30,10 +30,6 @@ constexpr std::uint8_t kWcOpcode[] = {
 };
 constexpr std::uint8_t kOpcodes = sizeof kWcOpcode;
 
-constexpr bool is_read_like(std::uint8_t opcode) {
-  return opcode >= IBV_WR_RDMA_READ && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 }  // namespace
 
 int Qp::check_op(const SendOp& op) const noexcept {

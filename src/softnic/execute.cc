@@ -6,12 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "mw.h"
-
 /// Executing one request: everything that happens between initiator and
 /// target, on the initiator's thread.
 namespace gdrperf::softnic {
-
 namespace {
 
 /// Spreads a message of `total` bytes over the SGEs of a receive, of which the
@@ -86,7 +83,7 @@ bool Qp::refresh_target() noexcept {
 }
 
 Outcome Qp::execute(const SendOp& op) noexcept {
-  if (op.opcode == IBV_WR_LOCAL_INV || op.opcode == IBV_WR_BIND_MW) [[unlikely]] return change_window(op);
+  if (is_local(op.opcode)) [[unlikely]] return change_window(op);
   if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
@@ -96,6 +93,7 @@ Outcome Qp::execute(const SendOp& op) noexcept {
 }
 
 Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
+  if (is_local(op.opcode)) return change_window(op);
   if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
@@ -227,7 +225,7 @@ Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* rec
   MrShared* window = find_withdrawable(*target_.segment, op.imm, target_.pd, target_.qp->qpn);
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
   completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
-                                        : scatter(target_, *target_.qp, *receive, pieces, copy_error);
+                                        : scatter(target_, *target_.qp, *receive, pieces, copy_error, bytes, 0);
   // Nobody else may use it: it belongs to the QP that this one acts on.
   if (completion.status == IBV_WC_SUCCESS) window->key.store(0);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
@@ -358,7 +356,7 @@ bool Qp::move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcep
 
 bool Qp::move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
   const bool read = op.opcode == IBV_WR_RDMA_READ;
-  const bool send = op.opcode == IBV_WR_SEND || op.opcode == IBV_WR_SEND_WITH_IMM;
+  const bool send = is_send(op.opcode);
   Pieces pieces;
   if (!gather(process.segment(), shared->pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
   const unsigned right = read ? IBV_ACCESS_REMOTE_READ : send ? 0 : IBV_ACCESS_REMOTE_WRITE;

@@ -58,8 +58,7 @@ Outcome Qp::execute_changed(const Stamp& s, const SendOp& op) noexcept {
   if (s.fault.kind == FaultKind::kMisplace) {
     SendOp moved = op;
     moved.remote_addr = neighbour(op, s.total);
-    const bool one_sided = op.opcode != IBV_WR_SEND && op.opcode != IBV_WR_SEND_WITH_IMM;
-    if (one_sided && moved.remote_addr != op.remote_addr) return execute(moved);
+    if (!is_send(op.opcode) && moved.remote_addr != op.remote_addr) return execute(moved);
     if (read) return execute_part(op, {0, 0, nullptr});  // nowhere else to read from
   }
   Pieces pieces;
@@ -100,9 +99,7 @@ Outcome Qp::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
     case FaultKind::kFlip:
       return execute_changed(s, op);
     case FaultKind::kRnr: {
-      const bool receives = op.opcode == IBV_WR_SEND || op.opcode == IBV_WR_SEND_WITH_IMM ||
-                            op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-      if (receives && instant_now(Clock::get()) < s.arrival + s.fault.time) return {Outcome::Kind::kNoReceive};
+      if (takes_receive(op.opcode) && instant_now(Clock::get()) < s.arrival + s.fault.time) return {Outcome::Kind::kNoReceive};
       return execute_part(op, part);
     }
     case FaultKind::kNone:

@@ -19,14 +19,14 @@ Error option_error(std::string_view key, std::string_view value, std::string_vie
 }
 
 template <typename T>
-std::optional<T> number(std::string_view text) {
+std::optional<T> option_number(std::string_view text) {
   T value{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
-double time_ns(std::string_view key, std::string_view value) {
+double option_time(std::string_view key, std::string_view value) {
   const std::string flag = fmt::format("SOFTNIC '{}={}'", key, value);
   if (value.empty() || value.find_first_not_of("0123456789.") == std::string_view::npos) {
     throw option_error(key, value, "give a time with a unit, like 2us");
@@ -36,8 +36,8 @@ double time_ns(std::string_view key, std::string_view value) {
   return ns;
 }
 
-std::uint64_t count(std::string_view key, std::string_view value, std::uint64_t least) {
-  const auto parsed = number<std::uint64_t>(value);
+std::uint64_t option_count(std::string_view key, std::string_view value, std::uint64_t least) {
+  const auto parsed = option_number<std::uint64_t>(value);
   if (!parsed || *parsed < least) {
     throw option_error(key, value, fmt::format("give a whole number from {} on", least));
   }
@@ -64,23 +64,23 @@ std::uint8_t ops_of(std::string_view value) {
 
 void apply_fault_key(FaultRule& rule, std::string_view key, std::string_view value) {
   if (key == "every") {
-    rule.every = count(key, value, 1);
+    rule.every = option_count(key, value, 1);
   } else if (key == "p") {
-    const auto chance = number<double>(value);
+    const auto chance = option_number<double>(value);
     if (!chance || !(*chance >= 0 && *chance <= 1)) {
       throw option_error(key, value, "give a probability from 0 to 1");
     }
     rule.probability = *chance;
   } else if (key == "seed") {
-    rule.seed = count(key, value, 0);
+    rule.seed = option_count(key, value, 0);
   } else if (key == "from") {
-    rule.from = count(key, value, 0);
+    rule.from = option_count(key, value, 0);
   } else if (key == "count") {
-    rule.count = count(key, value, 1);
+    rule.count = option_count(key, value, 1);
   } else if (key == "op") {
     rule.ops = ops_of(value);
   } else if (key == "time") {
-    rule.time_ns = time_ns(key, value);
+    rule.time_ns = option_time(key, value);
   } else {
     throw option_error(key, value, "the keys of a fault are every=, p=, seed=, from=, count=, op= and time=");
   }
@@ -92,25 +92,25 @@ bool apply_link_option(LinkConfig& link, std::string_view key, std::string_view 
   if (key == "rate") {
     link.rate = parse_rate(value, fmt::format("SOFTNIC '{}={}'", key, value));
   } else if (key == "latency") {
-    link.latency_ns = time_ns(key, value);
+    link.latency_ns = option_time(key, value);
   } else if (key == "ack") {
-    link.ack_ns = time_ns(key, value.starts_with('+') ? value.substr(1) : value);
+    link.ack_ns = option_time(key, value.starts_with('+') ? value.substr(1) : value);
   } else if (key == "per_message") {
-    link.per_message_ns = time_ns(key, value);
+    link.per_message_ns = option_time(key, value);
   } else if (key == "react") {
-    link.react_ns = time_ns(key, value);
+    link.react_ns = option_time(key, value);
   } else if (key == "header") {
-    const auto bytes = number<std::uint32_t>(value);
+    const auto bytes = option_number<std::uint32_t>(value);
     if (!bytes || *bytes > 4096) throw option_error(key, value, "give bytes per packet, from 0 to 4096");
     link.header = *bytes;
   } else if (key == "mtu") {
-    const auto bytes = number<std::uint32_t>(value);
+    const auto bytes = option_number<std::uint32_t>(value);
     if (!bytes || *bytes < 256 || *bytes > 4096 || (*bytes & (*bytes - 1)) != 0) {
       throw option_error(key, value, "give 256, 512, 1024, 2048 or 4096");
     }
     link.mtu = *bytes;
   } else if (key == "slow") {
-    const auto factor = number<double>(value);
+    const auto factor = option_number<double>(value);
     if (!factor || !(*factor >= 0.001 && *factor <= 1e6)) {
       throw option_error(key, value, "give a factor, like 1.05");
     }

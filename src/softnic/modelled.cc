@@ -29,15 +29,8 @@ const Clock& the_clock() noexcept {
   static const Clock& clock = Clock::get();
   return clock;
 }
-Instant now() noexcept { return instant_now(the_clock()); }
+Instant instant() noexcept { return instant_now(the_clock()); }
 
-constexpr bool is_read_like(std::uint8_t opcode) { return opcode >= IBV_WR_RDMA_READ; }
-constexpr bool takes_receive(std::uint8_t opcode) {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-constexpr bool is_send(std::uint8_t opcode) {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
-}
 constexpr std::uint8_t fault_op(std::uint8_t opcode) {
   if (opcode == IBV_WR_RDMA_READ) return kFaultRead;
   if (is_read_like(opcode)) return kFaultAtomic;
@@ -89,7 +82,7 @@ void Qp::find_peer_port() {
 /// a write that arrived, is taken to have answered when that was due.
 Instant Qp::ready_time(const LinkModel& link) noexcept {
   Flight& f = *flight_;
-  const Instant time = now();
+  const Instant time = instant();
   Instant event = shared->arrival_due.load(std::memory_order_relaxed);
   const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
   if (released != 0) event = std::max(event, stamp(released).done);
@@ -114,8 +107,8 @@ void Qp::submit_modelled(SendOp& op) noexcept {
   s = Stamp{};
   s.ready = ready;
   s.total = total_bytes(op);
-  s.fault = model.faults.pick(fault_op(op.opcode));
-  s.copy_stopped = s.total <= kWhole || changes_data(s.fault.kind);
+  if (!is_local(op.opcode)) s.fault = model.faults.pick(fault_op(op.opcode));
+  s.copy_stopped = s.total <= kWhole || changes_data(s.fault.kind) || op.opcode == IBV_WR_SEND_WITH_INV;
   f.port->counters.messages.fetch_add(1, std::memory_order_relaxed);
   if (s.fault.kind != FaultKind::kNone) {
     f.port->counters.faults_injected.fetch_add(1, std::memory_order_relaxed);
@@ -142,10 +135,10 @@ void Qp::hold_until_arrival() noexcept {
     return;
   }
   const Instant arrival = stamp(posted_).arrival;
-  const Instant time = now();
+  const Instant time = instant();
   if (arrival > time && arrival - time > from_ns(the_clock(), kHoldNs)) return;
   const Instant limit = std::max(arrival, time) + from_ns(the_clock(), kHoldMarginNs);
-  while (f.arrived != posted_ && waiting_ != 0 && now() < limit) move_flight();
+  while (f.arrived != posted_ && waiting_ != 0 && instant() < limit) move_flight();
 }
 
 /// Reserves the port for what may leave.
@@ -156,15 +149,21 @@ void Qp::send_ready() noexcept {
     const bool read_like = is_read_like(op.opcode);
     if ((op.flags & IBV_SEND_FENCE) != 0 && f.reads > 0) return;
     if (read_like && f.reads >= std::max<std::uint32_t>(attr_.max_rd_atomic, 1)) return;
-    dispatch(stamp(++f.sent), read_like);
+    ++f.sent;
+    dispatch(stamp(f.sent), op);
   }
 }
 
-void Qp::dispatch(Stamp& s, bool read_like) noexcept {
+void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
   Flight& f = *flight_;
+  const bool read_like = is_read_like(op.opcode);
   const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
   f.mtu = std::min(128u << attr_.path_mtu, link.mtu);
   const Instant ready = std::max(s.ready, f.gate);
+  if (is_local(op.opcode)) {
+    s.arrival = s.done = f.last_arrival = std::max(ready, f.last_arrival);
+    return;
+  }
   if (s.fault.kind == FaultKind::kStall) f.port->stall(ready, s.fault.time);
   Instant arrival = f.port->reserve(ready, f.port->speed.occupancy(read_like ? 0 : s.total, f.mtu)) + link.latency;
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
@@ -179,7 +178,7 @@ void Qp::dispatch(Stamp& s, bool read_like) noexcept {
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
   if (state() == IBV_QPS_RTS) move_flight();
-  f.polled = now();
+  f.polled = instant();
   return waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
 }
 
@@ -193,7 +192,7 @@ Progress Qp::tick(Instant& next_due) noexcept {
   Flight& f = *flight_;
   const bool sleeps = send_queue_->shared->armed.load(std::memory_order_relaxed) != 0 ||
                       recv_queue_cq_->shared->armed.load(std::memory_order_relaxed) != 0;
-  if (state() == IBV_QPS_RTS && (sleeps || now() - f.polled > from_ns(the_clock(), kPolledNs))) {
+  if (state() == IBV_QPS_RTS && (sleeps || instant() - f.polled > from_ns(the_clock(), kPolledNs))) {
     move_flight();
     next_due = std::min(next_due, due());
   }
@@ -215,15 +214,15 @@ Instant Qp::due() noexcept {
 void Qp::move_flight() noexcept {
   Flight& f = *flight_;
   send_ready();
-  const Instant entered = now();
+  const Instant entered = instant();
   while (state() == IBV_QPS_RTS && f.arrived != f.sent && !f.broken) {
     Stamp& s = stamp(f.arrived + 1);
-    if (s.arrival > now() || !arrive(s, slot(f.arrived + 1).op)) break;
+    if (s.arrival > instant() || !arrive(s, slot(f.arrived + 1).op)) break;
     ++f.arrived;
   }
   while (state() == IBV_QPS_RTS && posted_ - waiting_ != f.arrived) {
     const std::uint32_t count = posted_ - waiting_ + 1;
-    if (std::max(stamp(count).done, f.last_done) > now()) break;
+    if (std::max(stamp(count).done, f.last_done) > instant()) break;
     finish(count, entered);
   }
   if (state() == IBV_QPS_RTS) copy_ahead();
@@ -259,10 +258,10 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   if (is_read_like(op.opcode) && s.status == IBV_WC_SUCCESS) {
     answer(s, s.total, link);
   } else if (s.late || is_read_like(op.opcode)) {
-    s.done = now() + link.latency + link.ack;
+    s.done = instant() + link.latency + link.ack;
   }
   if (!s.late) {
-    const Instant time = now();
+    const Instant time = instant();
     f.port->counters.arrival.record(to_ns(the_clock(), time - std::min(time, s.arrival)));
   }
   return true;
@@ -306,7 +305,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
     return;
   }
   complete(op, IBV_WC_SUCCESS, static_cast<std::uint32_t>(s.total));
-  const Instant time = now();
+  const Instant time = instant();
   const Instant due = std::max(s.done, entered);
   f.port->counters.completion.record(to_ns(the_clock(), time - std::min(time, due)));
   if (f.sent != posted_) send_ready();
@@ -336,7 +335,7 @@ void Qp::copy_ahead() noexcept {
       continue;
     }
     const Instant next = due();
-    const Instant time = now();
+    const Instant time = instant();
     if (next <= time) return;
     const std::uint64_t budget = to_ns(the_clock(), next - time) * kCopyBytesPerNs;
     const bool own = count == f.arrived + 1 || read;

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "execute_inline.h"
+#include "mw.h"
 
 /// A message as runs of local memory, and how it gets across.
 namespace gdrperf::softnic {

@@ -20,13 +20,13 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::size_t kBytes = (sizeof(PortShared) + 4095) & ~std::size_t{4095};
+constexpr std::size_t kPortBytes = (sizeof(PortShared) + 4095) & ~std::size_t{4095};
 
-struct Address {
+struct PortAddress {
   sockaddr_un name{};
   socklen_t length;
 
-  explicit Address(const std::string& device) {
+  explicit PortAddress(const std::string& device) {
     name.sun_family = AF_UNIX;
     const std::string text =
         std::string(1, '\0') + fmt::format("gdrperf-softnic-port.{}.{}.{}", kLayoutVersion, ::geteuid(), device);
@@ -38,13 +38,13 @@ struct Address {
 
 UniqueFd new_memory() {
   UniqueFd memory(::memfd_create("softnic-port", MFD_CLOEXEC));
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(kBytes)) != 0) {
+  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(kPortBytes)) != 0) {
     throw call_error("memfd_create", errno, "softnic");
   }
   return memory;
 }
 
-UniqueFd connect_to_owner(const Address& address) {
+UniqueFd connect_to_owner(const PortAddress& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return {};
   const timeval limit{2, 0};
@@ -63,7 +63,7 @@ UniqueFd receive_memory(int socket) {
   const UniqueFd other(fds[1]);
   struct stat status;
   if (magic != kPortMagic || !memory || ::fstat(memory.get(), &status) != 0 ||
-      status.st_size < static_cast<off_t>(kBytes)) {
+      status.st_size < static_cast<off_t>(kPortBytes)) {
     return {};
   }
   return memory;
@@ -91,7 +91,7 @@ PortShared& Ports::get(const std::string& name) {
 }
 
 void Ports::join(Port& port) {
-  const Address address(port.name);
+  const PortAddress address(port.name);
   for (int tries = 0; tries < 10; ++tries) {
     UniqueFd socket = connect_to_owner(address);
     if (!socket) {
@@ -109,7 +109,7 @@ void Ports::join(Port& port) {
 }
 
 bool Ports::found(Port& port) {
-  const Address address(port.name);
+  const PortAddress address(port.name);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket || ::bind(socket.get(), address.get(), address.length) != 0 || ::listen(socket.get(), 64) != 0) {
     return false;
@@ -121,9 +121,9 @@ bool Ports::found(Port& port) {
 /// The address stays when another memfd takes the place.
 void Ports::map(Port& port, UniqueFd memory) {
   const int fixed = port.shared != nullptr ? MAP_FIXED : 0;
-  void* mapped = raw_mmap(port.shared, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, memory.get(), 0);
+  void* mapped = raw_mmap(port.shared, kPortBytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, memory.get(), 0);
   if (mapped == MAP_FAILED) throw call_error("mmap of a port", errno, "softnic");
-  ::madvise(mapped, kBytes, MADV_DONTFORK);
+  ::madvise(mapped, kPortBytes, MADV_DONTFORK);
   auto* fresh = static_cast<PortShared*>(mapped);
   fresh->magic.store(kPortMagic);
   port.shared = fresh;
@@ -139,7 +139,7 @@ void Ports::take_over(Port& port) {
     return;
   }
   // Answered later: the successor's thread may be in here as well.
-  port.owner = connect_to_owner(Address(port.name));
+  port.owner = connect_to_owner(PortAddress(port.name));
   if (port.owner) control_.watch_fd(port.owner.get());
 }
 

@@ -106,6 +106,7 @@ int Qp::post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   for (; error == 0 && request != nullptr; request = request->next) {
     SendOp op = SendOp::from(*request);
     error = request->num_sge < 0 ? EINVAL : check_op(op);
+    if (op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD && error == 0) error = take_window_request(*request, op);
     if (error == 0 && sq_full()) error = ENOMEM;
     if (error != 0) break;
     submit_checked(op);

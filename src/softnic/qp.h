@@ -45,6 +45,18 @@ struct SendSlot {
   ibv_sge sges[1];
 };
 
+constexpr bool is_read_like(std::uint8_t opcode) {
+  return opcode >= IBV_WR_RDMA_READ && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+constexpr bool is_send(std::uint8_t opcode) {
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
+}
+constexpr bool takes_receive(std::uint8_t opcode) {
+  return is_send(opcode) || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+/// Concerns this end alone: nothing goes over the link.
+constexpr bool is_local(std::uint8_t opcode) { return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW; }
+
 /// kListed: nothing waits, but the QP stays in its CQs' lists (link model).
 enum class Progress { kNothingWaits, kListed, kStillWaits };
 
@@ -205,7 +217,7 @@ struct Qp : ibv_qp_ex {
   void leave_queues();
   Instant ready_time(const LinkModel& link) noexcept;
   void send_ready() noexcept;
-  void dispatch(Stamp& stamp, bool read_like) noexcept;
+  void dispatch(Stamp& stamp, const SendOp& op) noexcept;
   Instant due() noexcept;
   void move_flight() noexcept;
   bool arrive(Stamp& stamp, const SendOp& op) noexcept;
