@@ -12,10 +12,14 @@
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/mem/buffer.h"
 #include "gdrperf/report/progress.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
+#include "machine.h"
+#include "pairs.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -28,6 +32,16 @@ struct SweepOptions : ClientOptions {
   std::vector<std::uint64_t> sizes = all_sizes();
   std::vector<std::string> devices;  ///< empty: all with an active port
   std::vector<std::string> buffers = {"host"};
+  bool buffers_given = false;
+  std::string pairs;       ///< of GPU and NIC; empty: devices and buffers
+  std::string machine;     ///< a recorded machine to simulate
+  std::string link_model;  ///< for it
+};
+
+/// One run, and the pair of GPU and NIC it stands for, if any.
+struct PlannedRun {
+  TestSpec spec;
+  std::optional<topo::Pair> pair;
 };
 
 constexpr const char* kSweepFooter = R"(
@@ -37,6 +51,8 @@ is that of the worst run.
 Examples:
   gdrperf sweep --local --softnic --json results/latest.json
   gdrperf sweep node2 --ops write_bw,read_bw --sizes 64K:8M:x2 --devices mlx5_0,mlx5_1
+  gdrperf sweep node2 --pairs best          each GPU with its nearest NIC
+  gdrperf sweep --machine machine.xml       a machine one does not have, simulated
   gdrperf sweep node2 -D 500ms --csv sweep.csv)";
 
 // The devices to sweep over; with what is left out and why.
@@ -86,8 +102,8 @@ TestSpec adapted(TestSpec spec) {
   return spec;
 }
 
-std::vector<TestSpec> plan(const SweepOptions& options, const std::vector<std::string>& devices) {
-  std::vector<TestSpec> specs;
+std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std::string>& devices) {
+  std::vector<PlannedRun> runs;
   for (const std::string& device : devices) {
     for (const std::string& buffer : options.buffers) {
       for (const Test test : options.tests) {
@@ -95,29 +111,75 @@ std::vector<TestSpec> plan(const SweepOptions& options, const std::vector<std::s
           SweepOptions each = options;
           each.spec.client.device = device;
           each.spec.client.buffer = buffer;
-          specs.push_back(adapted(spec_for(each, test, size)));
-          validate(specs.back());
+          runs.push_back({adapted(spec_for(each, test, size)), std::nullopt});
+          validate(runs.back().spec);
         }
       }
     }
   }
-  return specs;
+  return runs;
 }
 
-std::string run_name(const TestSpec& spec) {
-  return fmt::format("{} {} {}", to_string(spec.test), format_size(spec.size_bytes),
-                     spec.client.device);
+// Where there is no such GPU memory, no pair can be measured.
+std::string buffer_of(const topo::Pair& pair) {
+  const std::string kind = "cuda:" + pair.gpu.substr(3);
+  const std::vector<std::string> known = mem::buffers_at_hand();
+  if (std::find(known.begin(), known.end(), kind) == known.end()) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("--pairs: there is no memory of {} ({}) to be had here; there are {}",
+                            pair.gpu, kind, fmt::join(known, ", ")),
+                "--machine FILE simulates the pairs of a recorded machine");
+  }
+  return kind;
+}
+
+// By test, so that the relations of a test stand together; nearest first.
+std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
+                                   const std::vector<topo::Pair>& pairs) {
+  std::vector<PlannedRun> runs;
+  for (const Test test : options.tests) {
+    for (const topo::Pair& pair : pairs) {
+      SweepOptions each = options;
+      if (options.machine.empty()) {
+        each.spec.client.device = pair.nic;
+        each.spec.client.buffer = buffer_of(pair);
+      } else {
+        each.spec.client.device = client_device(*pair.relation);
+        each.spec.server.device = server_device(*pair.relation);
+      }
+      for (const std::uint64_t size : options.sizes) {
+        runs.push_back({adapted(spec_for(each, test, size)), pair});
+        validate(runs.back().spec);
+      }
+    }
+  }
+  return runs;
+}
+
+std::string run_name(const PlannedRun& run) {
+  return fmt::format("{} {} {}", to_string(run.spec.test), format_size(run.spec.size_bytes),
+                     run.pair ? run.pair->key() : run.spec.client.device);
+}
+
+// What the run stands for: its pair and, simulated, the machine's own names.
+void name_pair(report::RunRecord& record, const topo::Pair& pair, bool simulated) {
+  record.path.pair = pair.key();
+  record.relation = to_string(*pair.relation);
+  if (!simulated) return;
+  record.client.device = record.server.device = pair.nic;
+  record.client.buffer = fmt::format("{} simulated in host memory", pair.gpu);
+  record.server.buffer = "host";
 }
 
 // Goes through the plan; what was said stays unsaid on the terminal, all goes into the document.
 class Sweep {
  public:
-  Sweep(Client& client, Output& output, std::size_t total)
-      : client_(client), output_(output), progress_(stderr, total), total_(total) {}
+  Sweep(Client& client, Output& output, const SweepOptions& options, std::size_t total)
+      : client_(client), output_(output), options_(options), progress_(stderr, total), total_(total) {}
 
-  int run(const std::vector<TestSpec>& specs) {
-    for (const TestSpec& spec : specs) {
-      progress_.update(done_, run_name(spec));
+  int run(const std::vector<PlannedRun>& runs) {
+    for (const PlannedRun& run : runs) {
+      progress_.update(done_, run_name(run));
       try {
         client_.open();
       } catch (const Error& error) {
@@ -125,7 +187,7 @@ class Sweep {
         break;
       }
       if (client_.server_environment()) output_.set_server(*client_.server_environment());
-      measure(spec);
+      measure(run);
       ++done_;
     }
     progress_.clear();
@@ -136,12 +198,13 @@ class Sweep {
   }
 
  private:
-  void measure(const TestSpec& spec) {
+  void measure(const PlannedRun& run) {
     std::optional<report::RunRecord> record;
     try {
-      record = client_.run(spec);
+      record = client_.run(run.spec);
+      if (run.pair) name_pair(*record, *run.pair, !options_.machine.empty());
     } catch (const Error& error) {
-      note(error, run_name(spec));
+      note(error, run_name(run));
       ++failed_;
     }
     progress_.clear();
@@ -166,6 +229,7 @@ class Sweep {
 
   Client& client_;
   Output& output_;
+  const SweepOptions& options_;
   report::Progress progress_;
   std::size_t total_;
   std::size_t done_ = 0;
@@ -174,18 +238,61 @@ class Sweep {
   std::set<std::string> told_;  ///< errors and hints
 };
 
-int run_sweep(const SweepOptions& options, const Argv& argv) {
+// The software device with a link for each relation of the plan; from here on
+// this is a process that has it.
+void enter_machine(const SweepOptions& options, const std::vector<topo::Pair>& pairs,
+                   const Argv& argv) {
+  std::set<topo::Relation> relations;
+  for (const topo::Pair& pair : pairs) relations.insert(*pair.relation);
+  const LinkModel model =
+      options.link_model.empty() ? default_link_model() : read_link_model(options.link_model);
+  // Verifying looks at every byte.
+  const Copy copy = options.spec.verify_seed ? Copy::kAll : Copy::kEdges;
+  Argv own = argv;
+  std::vector<char*> pointers;
+  for (std::string& word : own) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  enter_softnic_with(pointers.data(), softnic_devices(model, relations, copy));
+}
+
+// Pairs where they are asked for, simulated, or where GPU memory can be had.
+std::string pairs_wanted(const SweepOptions& options) {
+  if (!options.pairs.empty()) return options.pairs;
+  return options.machine.empty() ? std::string() : "all";
+}
+
+int run_sweep(SweepOptions options, const Argv& argv) {
+  if (!options.machine.empty()) {
+    options.output.machine = recognise_machine(options.machine);
+    const topo::Topology machine = topo::load_topology(options.output.machine);
+    enter_machine(options, choose_pairs(machine, pairs_wanted(options)), argv);
+  }
   Output output(options.output, argv);
-  const std::vector<TestSpec> specs = plan(options, choose_devices(options, output));
+  const std::string pairs = pairs_wanted(options);
+  const std::vector<PlannedRun> runs =
+      pairs.empty() ? plan(options, choose_devices(options, output))
+                    : plan_pairs(options, choose_pairs(output.topology(), pairs));
+  const bool local = options.local || !options.machine.empty();
   const auto client =
-      options.local ? make_local_client() : make_remote_client(options.host, options.port, say);
+      local ? make_local_client() : make_remote_client(options.host, options.port, say);
   client->open();
-  return Sweep(*client, output, specs.size()).run(specs);
+  return Sweep(*client, output, options, runs.size()).run(runs);
 }
 
 void check_sweep(const SweepOptions& options) {
   check_target(options);
-  if (options.host.empty() && !options.local) {
+  if (!options.machine.empty() && !options.host.empty()) {
+    throw usage_error(fmt::format("HOST '{}' and --machine exclude each other", options.host),
+                      "--machine simulates both ends here");
+  }
+  if (options.machine.empty() && !options.link_model.empty()) {
+    throw usage_error("--link-model: only --machine simulates links", "give --machine FILE as well");
+  }
+  const bool pairs = !options.pairs.empty() || !options.machine.empty();
+  if (pairs && (!options.devices.empty() || !options.spec.client.device.empty() || options.buffers_given)) {
+    throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");
+  }
+  if (options.host.empty() && !options.local && options.machine.empty()) {
     throw usage_error("sweep: give HOST, or --local for both ends on this machine",
                       "on the other machine run 'gdrperf serve', which serves all of a sweep");
   }
@@ -211,7 +318,19 @@ void add_sweep_command(CLI::App& app, Action& action) {
   list("--devices", "NAMES", "this end's devices (default: all with an active port)",
        [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
   list("--buffers", "KINDS", "this end's kinds of memory: host (default: host)",
-       [options](const std::string& text) { options->buffers = split_list(text, "--buffers"); });
+       [options](const std::string& text) {
+         options->buffers = split_list(text, "--buffers");
+         options->buffers_given = true;
+       });
+  list("--pairs", "PAIRS",
+       "pairs of GPU and NIC: all, best, relations (PIX,SYS), pairs (GPU0:mlx5_1)",
+       [options](const std::string& text) { options->pairs = text; });
+  list("--machine", "FILE",
+       "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
+       [options](const std::string& text) { options->machine = text; });
+  list("--link-model", "FILE",
+       "its links, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
+       [options](const std::string& text) { options->link_model = text; });
   command
       ->add_flag_callback(
           "-a,--all", [] {}, "all sizes, which is the default")

@@ -15,9 +15,8 @@
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/report/csv.h"
-#include "gdrperf/topo/nvidia_proc.h"
 #include "gdrperf/topo/topology.h"
-#include "gdrperf/verbs/inventory.h"
+#include "placement.h"
 
 namespace gdrperf::app {
 namespace {
@@ -77,32 +76,14 @@ int table_fd(const OutputOptions& options) {
   return taken ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-report::Topology describe(const topo::Topology& found) {
-  report::Topology topology;
-  topology.source = found.source;
-  for (const verbs::DeviceInfo& device : verbs::list_devices()) {
-    report::TopologyNic nic{device.name, device.pci_address, "", {}};
-    if (!device.ports.empty()) nic.netdev = device.ports.front().port.netdev;
-    if (device.numa_node >= 0) nic.numa_node = device.numa_node;
-    nic.firmware = device.firmware;
-    nic.driver = device.driver;
-    topology.nics.push_back(std::move(nic));
+std::unique_ptr<Placement> place(const OutputOptions& options) {
+  if (options.machine.any()) {
+    return std::make_unique<Placement>(topo::load_topology(options.machine),
+                                       Placement::Machine::kRecorded);
   }
-  if (!found.matrix) return topology;
-  const std::vector<topo::NvidiaGpu> known = topo::nvidia_gpus();
-  for (const std::string& gpu : found.matrix->gpus) {
-    topology.gpus.push_back({gpu, "", "", {}});
-    // A saved matrix may be another machine's; as many GPUs here is all that can be asked.
-    if (known.size() != found.matrix->gpus.size()) continue;
-    topology.gpus.back().model = known[topology.gpus.size() - 1].model;
-    topology.gpus.back().pci_address = known[topology.gpus.size() - 1].pci_address;
-  }
-  for (const auto& [pair, relation] : topo::pair_relations(*found.matrix)) {
-    report::TopologyPair described;
-    described.relation = described.nvidia_smi = topo::to_string(relation);
-    topology.pairs[pair] = std::move(described);
-  }
-  return topology;
+  topo::TopologyFiles files;
+  files.nvidia_smi = options.nvidia_smi;
+  return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
 }
 
 void write_all(int fd, std::string_view content, const std::string& path) {
@@ -138,16 +119,23 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
              {options_.rate_unit, report::colour_for(table_fd(options_))}),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
-      started_(report::rfc3339_utc(std::chrono::system_clock::now())) {
-  const topo::Topology topology = topo::load_topology({.nvidia_smi = options_.nvidia_smi, .hwloc = "", .sysfs = "", .lspci = "", .nccl_xml = ""});
+      started_(report::rfc3339_utc(std::chrono::system_clock::now())),
+      placement_(place(options_)) {
   document_.set_client(report::collect_environment());
-  document_.set_topology(describe(topology));
-  for (const std::string& warning : topology.warnings) document_.add_warning(warning);
+  document_.set_topology(placement_->describe());
+  if (options_.machine.any()) document_.set_simulated();
+  for (const std::string& warning : topology().warnings) document_.add_warning(warning);
 }
 
-void Output::add(const report::RunRecord& record) {
+Output::~Output() = default;
+
+const topo::Topology& Output::topology() const { return placement_->topology(); }
+
+void Output::add(report::RunRecord record) {
+  placement_->annotate(record);
   document_.add(record);
   table_.add(record);
+  comparison_.add(record);
   (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr).flush();
   csv_ += report::csv_line(record);
   if (options_.format) kept_.push_back(record);
@@ -159,6 +147,7 @@ void Output::add(const report::RunRecord& record) {
 
 void Output::finish() {
   table_.finish();
+  comparison_.print(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr, options_.rate_unit);
   if (!options_.json.empty()) write_output(options_.json, document_.to_json());
   if (!options_.csv.empty()) write_output(options_.csv, csv_);
   if (options_.format) {

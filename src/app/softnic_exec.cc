@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libgdrperf_softnic.so";
 constexpr const char* kGuard = "GDRPERF_SOFTNIC";
+constexpr const char* kMachineGuard = "GDRPERF_MACHINE";
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kAddressSanitizer = true;
@@ -65,6 +66,26 @@ std::string find_library(const fs::path& program) {
               "build or install all of gdrperf ('ninja -C BUILD')");
 }
 
+/// Executes this program again with the library in front. `guard` says that it
+/// was done before: the process keeps its number through execv, its children
+/// have others.
+[[noreturn]] void execute_again(char** argv, const fs::path& program, const char* guard) {
+  const std::string own_pid = std::to_string(::getpid());
+  if (environment(guard) == own_pid) {
+    throw Error(ExitCode::kEnvironment, "--softnic: LD_PRELOAD does not stay set for this program",
+                "programs with set-user-ID or file capabilities cannot preload");
+  }
+  set_environment("LD_PRELOAD", preload_with(find_library(program), environment("LD_PRELOAD")));
+  set_environment(guard, own_pid);
+  if (kAddressSanitizer) {
+    const std::string options = environment("ASAN_OPTIONS");
+    set_environment("ASAN_OPTIONS",
+                    options + (options.empty() ? "" : ":") + "verify_asan_link_order=0");
+  }
+  ::execv(program.c_str(), argv);
+  throw call_error("execv " + program.string(), errno);
+}
+
 }  // namespace
 
 std::string preload_with(const std::string& library, const std::string& preload) {
@@ -89,28 +110,25 @@ std::string softnic_library() {
   }
 }
 
+void enter_softnic_with(char** argv, const std::string& devices) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) throw call_error("readlink /proc/self/exe", error.value());
+  if (preload_with(find_library(program), environment("LD_PRELOAD")) == environment("LD_PRELOAD") &&
+      environment("SOFTNIC") == devices) {
+    return;
+  }
+  set_environment("SOFTNIC", devices);
+  execute_again(argv, program, kMachineGuard);
+}
+
 void enter_softnic(char** argv) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) throw call_error("readlink /proc/self/exe", error.value());
   const std::string before = environment("LD_PRELOAD");
-  const std::string after = preload_with(find_library(program), before);
-  if (after == before) return;
-  // The process keeps its number through execv; its children have others.
-  const std::string own_pid = std::to_string(::getpid());
-  if (environment(kGuard) == own_pid) {
-    throw Error(ExitCode::kEnvironment, "--softnic: LD_PRELOAD does not stay set for this program",
-                "programs with set-user-ID or file capabilities cannot preload");
-  }
-  set_environment("LD_PRELOAD", after);
-  set_environment(kGuard, own_pid);
-  if (kAddressSanitizer) {
-    const std::string options = environment("ASAN_OPTIONS");
-    set_environment("ASAN_OPTIONS",
-                    options + (options.empty() ? "" : ":") + "verify_asan_link_order=0");
-  }
-  ::execv(program.c_str(), argv);
-  throw call_error("execv " + program.string(), errno);
+  if (preload_with(find_library(program), before) == before) return;
+  execute_again(argv, program, kGuard);
 }
 
 }  // namespace gdrperf::app

@@ -87,10 +87,18 @@ std::string settings_text(const RunRecord& record) {
   return text;
 }
 
+/// "PIX GPU0/mlx5_0", "HOST (remote node)".
+std::string relation_text(const RunRecord& record) {
+  const RunPath& path = record.path;
+  if (!path.pair.empty()) return record.relation + " " + path.pair;
+  if (!path.host_node.empty()) return fmt::format("{} ({} node)", record.relation, path.host_node);
+  return record.relation;
+}
+
 /// Everything rows of one table have in common.
 std::string heading_text(const RunRecord& record) {
   std::string text = fmt::format("{}  {}: client {}, server {}\n", to_string(record.spec.test),
-                                 record.relation, end_text(record.client), end_text(record.server));
+                                 relation_text(record), end_text(record.client), end_text(record.server));
   text += "  " + path_text(record) + "\n  " + settings_text(record) + "\n";
   const std::string kind = kind_text(record.device_kind);
   if (!kind.empty()) text += "  " + kind + "\n";
@@ -128,12 +136,21 @@ std::string ConsoleTable::styled(const char* code, const std::string& text) cons
 void ConsoleTable::print_heading(const RunRecord& record, const std::string& heading) {
   const std::size_t first_line = heading.find('\n');
   out_ << styled(kBold, heading.substr(0, first_line)) << heading.substr(first_line) << '\n';
+  with_ceiling_ = record.path.ceiling_gbps > 0 && record.measured.bandwidth.has_value();
+  if (with_ceiling_) {
+    const double scale = options_.rate_unit == RateUnit::kGigabits ? 1 : 1 / gigabits_from_gigabytes(1);
+    out_ << fmt::format("  Ceiling at {}: {} {}, {}\n", format_size(record.spec.size_bytes),
+                        four_digits(record.path.ceiling_gbps * scale),
+                        options_.rate_unit == RateUnit::kGigabits ? "Gb/s" : "GB/s",
+                        record.path.limited_by);
+  }
   if (record.spec.test.metric == Metric::kBandwidth) {
     const char* unit = options_.rate_unit == RateUnit::kGigabits ? "Gb/s" : "GB/s";
     const auto rate = [&](const char* name) { return fmt::format("{} {}", name, unit); };
     out_ << styled(
         kDim, fmt::format("{:>10}{:>13}{:>9}{:>13}{:>8} {:>11}{:>11}{:>11}", "size", "iterations",
-                          "tx/cq", rate("median"), "+-95 %", rate("min"), rate("max"), "Mpps"));
+                          "tx/cq", rate("median"), "+-95 %", rate("min"), rate("max"), "Mpps") +
+                 (with_ceiling_ ? fmt::format("{:>11}", "of ceiling") : ""));
   } else {
     out_ << styled(kDim, fmt::format("{:>10}{:>12}{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
                                      "size", "samples", "min us", "p50 us", "p90 us", "p99 us",
@@ -193,6 +210,10 @@ void ConsoleTable::add(const RunRecord& record) {
   }
   std::string row;
   if (record.measured.bandwidth) row = bandwidth_row(record);
+  if (with_ceiling_) {
+    const std::optional<double> share = efficiency(record);
+    row += fmt::format("{:>11}", share ? fmt::format("{:.1f} %", 100 * *share) : "-");
+  }
   if (record.measured.latency) row = latency_row(record);
   if (record.measured.unstable) {
     notes_.unstable = true;

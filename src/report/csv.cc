@@ -53,6 +53,8 @@ void add_settings(Row& row, const RunRecord& record) {
   row.text("op", to_string(spec.test));
   row.integer("size_bytes", spec.size_bytes);
   row.text("device_kind", record.device_kind);
+  row.text("pair", record.path.pair);
+  row.text("host_node", record.path.host_node);
   row.text("client_device", record.client.device);
   row.text("client_buffer", record.client.buffer);
   row.text("server_device", record.server.device);
@@ -69,6 +71,9 @@ void add_settings(Row& row, const RunRecord& record) {
   row.integer("inline_bytes", spec.inline_bytes);
   row.integer("footprint_bytes", spec.footprint_bytes);
   row.integer("mtu_bytes", spec.mtu_bytes);
+  const double ceiling = record.path.ceiling_gbps;
+  row.real("ceiling_gbps", ceiling > 0 ? ceiling : std::numeric_limits<double>::quiet_NaN());
+  row.real("efficiency", efficiency(record).value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
 void add_bandwidth(Row& row, const Bandwidth& bandwidth) {

@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/version.h"
+#include "gdrperf/report/relations.h"
 #include "environment_json.h"
 #include "json_text.h"
 #include "record_json.h"
@@ -20,9 +21,6 @@ namespace {
 /// Runs stand at this column: document, relations, relation, test, run.
 constexpr int kRunIndent = 8;
 
-/// Nearest first, as people read `nvidia-smi topo -m`; host memory last.
-constexpr const char* kRelations[] = {"PIX", "PXB", "PHB", "NODE", "SYS", "HOST"};
-
 Json topology_json(const Topology& topology) {
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json gpus = Json::array();
@@ -30,7 +28,8 @@ Json topology_json(const Topology& topology) {
     gpus.push_back({{"name", gpu.name},
                     {"model", text_or_null(gpu.model)},
                     {"pci_address", text_or_null(gpu.pci_address)},
-                    {"numa_node", or_null(gpu.numa_node)}});
+                    {"numa_node", or_null(gpu.numa_node)},
+                    {"uuid", text_or_null(gpu.uuid)}});
   }
   Json nics = Json::array();
   for (const TopologyNic& nic : topology.nics) {
@@ -39,13 +38,19 @@ Json topology_json(const Topology& topology) {
                     {"netdev", text_or_null(nic.netdev)},
                     {"numa_node", or_null(nic.numa_node)},
                     {"firmware", text_or_null(nic.firmware)},
-                    {"driver", text_or_null(nic.driver)}});
+                    {"driver", text_or_null(nic.driver)},
+                    {"guid", text_or_null(nic.guid)}});
   }
   Json pairs = Json::object();
   for (const auto& [name, pair] : topology.pairs) {
     Json hops = Json::array();
     for (const TopologyHop& hop : pair.hops) {
-      hops.push_back({{"bdf", hop.bdf}, {"gen", or_null(hop.gen)}, {"width", or_null(hop.width)}});
+      hops.push_back({{"bdf", hop.bdf},
+                      {"gen", or_null(hop.gen)},
+                      {"width", or_null(hop.width)},
+                      {"gen_max", or_null(hop.gen_max)},
+                      {"width_max", or_null(hop.width_max)},
+                      {"max_payload_bytes", or_null(hop.max_payload_bytes)}});
     }
     pairs[name] = {
         {"relation", pair.relation},
@@ -54,7 +59,9 @@ Json topology_json(const Topology& topology) {
         {"common_ancestor", text_or_null(pair.common_ancestor)},
         {"hops", std::move(hops)},
         {"acs_redirect", or_null(pair.acs_redirect)},
-        {"ceiling_gbps", pair.ceiling_gbps ? number(*pair.ceiling_gbps) : Json(nullptr)}};
+        {"ceiling_gbps", pair.ceiling_gbps ? number(*pair.ceiling_gbps) : Json(nullptr)},
+        {"limited_by", text_or_null(pair.limited_by)},
+        {"difference", text_or_null(pair.difference)}};
   }
   return {{"source", topology.source},
           {"gpus", std::move(gpus)},
@@ -88,9 +95,10 @@ std::string rfc3339_utc(std::chrono::system_clock::time_point time) {
 
 void Document::add(const RunRecord& record) {
   const auto known = [&](const char* relation) { return record.relation == relation; };
-  if (std::none_of(std::begin(kRelations), std::end(kRelations), known)) {
+  if (std::none_of(std::begin(kRelationOrder), std::end(kRelationOrder), known)) {
     throw usage_error("no such relation: '" + record.relation + "'");
   }
+  if (record.device_kind == "simulated") simulated_ = true;
   relations_[record.relation][to_string(record.spec.test)].push_back(
       pretty(record_json(record), kRunIndent));
   ++runs_;
@@ -104,6 +112,7 @@ std::string Document::to_json() const {
       {"schema", kSchemaName},
       {"tool", {{"version", tool_.version}, {"git", tool_.git}, {"argv", tool_.argv}}},
       {"started", started_},
+      {"simulated", simulated_},
       {"hosts", {{"client", host(client_)}, {"server", host(server_)}}},
       {"topology", topology_json(topology_)}};
   std::string out = "{";
@@ -112,7 +121,7 @@ std::string Document::to_json() const {
   }
   out += "\n  \"relations\": {";
   const char* relation_separator = "";
-  for (const char* relation : kRelations) {
+  for (const char* relation : kRelationOrder) {
     const auto found = relations_.find(relation);
     if (found == relations_.end()) continue;
     out += std::string(relation_separator) + "\n    \"" + relation + "\": {";

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::report {
 
@@ -34,6 +35,10 @@ std::string run_name(const RunRecord& record) {
   if (spec.wait == Wait::kEvent) name += "/event";
   if (spec.rate_per_s != 0) name += fmt::format("/rate:{:g}", spec.rate_per_s);
   return name;
+std::optional<double> efficiency(const RunRecord& record) {
+  if (!record.measured.bandwidth || record.path.ceiling_gbps <= 0) return std::nullopt;
+  return gigabits_from_gigabytes(record.measured.bandwidth->median_gbytes) /
+         record.path.ceiling_gbps;
 }
 
 std::uint64_t samples_beyond(double percent, std::uint64_t samples) {

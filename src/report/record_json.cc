@@ -111,8 +111,13 @@ Json record_json(const RunRecord& record) {
   json["bw"] = bandwidth ? bandwidth_json(*bandwidth) : Json(nullptr);
   json["msg_rate_mpps"] = bandwidth ? number(bandwidth->msg_rate_mpps) : Json(nullptr);
   json["latency"] = measured.latency ? latency_json(*measured.latency) : Json(nullptr);
-  // Filled once paths have computed ceilings.
-  for (const char* key : {"ceiling_gbps", "limited_by", "efficiency"}) json[key] = nullptr;
+  const RunPath& path = record.path;
+  json["pair"] = text_or_null(path.pair);
+  json["host_node"] = text_or_null(path.host_node);
+  json["ceiling_gbps"] = path.ceiling_gbps > 0 ? number(path.ceiling_gbps) : Json(nullptr);
+  json["limited_by"] = text_or_null(path.limited_by);
+  const std::optional<double> share = efficiency(record);
+  json["efficiency"] = share ? number(*share) : Json(nullptr);
   // A run whose data was wrong has no record.
   json["verified"] = spec.verify_seed ? Json(true) : Json(nullptr);
   json["warnings"] = warnings_json(record);

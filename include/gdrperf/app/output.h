@@ -10,14 +10,19 @@
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/formats.h"
 #include "gdrperf/report/record.h"
+#include "gdrperf/report/relations.h"
+#include "gdrperf/topo/topology.h"
 
 namespace gdrperf::app {
+
+class Placement;
 
 struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
   std::string csv;         ///< the same
   std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
   std::optional<report::Format> format;  ///< all runs in it on standard output at the end
+  topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
 };
 
@@ -29,11 +34,16 @@ class Output {
   /// Reads the topology. Throws Error(kUsage) when the options cannot be,
   /// Error(kEnvironment) when a file could not be written later.
   Output(OutputOptions options, std::vector<std::string> argv);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  const topo::Topology& topology() const;
 
   void set_server(const report::Environment& environment) { document_.set_server(environment); }
-  /// Adds one run everywhere. Throws Error(kEnvironment) naming the file that
+  /// Adds one run everywhere, with its relation and ceiling. Throws Error(kEnvironment) naming the file that
   /// cannot be written and why.
-  void add(const report::RunRecord& record);
+  void add(report::RunRecord record);
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }
   std::size_t runs() const { return document_.runs(); }
@@ -47,6 +57,8 @@ class Output {
   std::string csv_;
   std::string started_;
   std::vector<report::RunRecord> kept_;  ///< for options_.format
+  std::unique_ptr<Placement> placement_;
+  report::RelationComparison comparison_;
 };
 
 /// Puts `content` at `path`: by temporary file and rename, or, where `path` is

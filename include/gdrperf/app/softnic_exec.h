@@ -11,6 +11,10 @@ namespace gdrperf::app {
 /// the places looked at) or did not come up.
 void enter_softnic(char** argv);
 
+/// The same with `devices` as the value of SOFTNIC (docs/softnic.md), whatever
+/// that was before.
+void enter_softnic_with(char** argv, const std::string& devices);
+
 /// Path of the software device's library, "" when it is in none of the places
 /// where a build or an installation puts it.
 std::string softnic_library();

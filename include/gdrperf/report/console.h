@@ -52,6 +52,7 @@ class ConsoleTable {
   std::ostream& out_;
   ConsoleOptions options_;
   std::string heading_;  ///< of the open table; "" before the first
+  bool with_ceiling_ = false;
   Notes notes_;
 };
 

@@ -46,6 +46,8 @@ class Document {
   /// usage_error when the relation is none of the six.
   void add(const RunRecord& record);
   void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
+  /// Marks the document as of a simulated machine. One simulated run does, too.
+  void set_simulated() { simulated_ = true; }
   std::size_t runs() const { return runs_; }
 
   /// The document, with a newline at its end.
@@ -64,6 +66,7 @@ class Document {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> relations_;
   std::vector<std::string> warnings_;
   std::size_t runs_ = 0;
+  bool simulated_ = false;
 };
 
 }  // namespace gdrperf::report

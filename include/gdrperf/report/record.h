@@ -73,6 +73,15 @@ struct EndRecord {
   std::string driver = {};    ///< kernel driver of the NIC; "" where there is none
 };
 
+/// Where a run's memory sits to its NIC, and what the path between can carry.
+struct RunPath {
+  std::string pair;         ///< "GPU0/mlx5_0"; "" with host memory
+  std::string host_node;    ///< host memory: "local" or "remote" to the NIC's node; "" unknown
+  double ceiling_gbps = 0;  ///< 1e9 bit/s of payload; 0: unknown
+  std::string limited_by;   ///< the part of the path that sets the ceiling
+  double link_gbps = 0;     ///< rate of the NIC's port; 0: unknown
+};
+
 /// One run, complete. `relation` is PIX, PXB, PHB, NODE, SYS or HOST. `spec`
 /// has every default resolved (cq_mod, inline, MTU, footprint).
 struct RunRecord {
@@ -83,12 +92,16 @@ struct RunRecord {
   std::string relation = "HOST";
   Measurement measured;
   std::vector<std::string> warnings;
+  RunPath path = {};
 };
 
 /// "write_bw/PIX/GPU0:mlx5_0/65536": test, relation, memory and NIC of the client's
 /// end ("client>server" where the ends differ), bytes; "/bidirectional", "/qps:N",
 /// "/event", "/rate:N" where so. The name of a run in every other tool's format.
 std::string run_name(const RunRecord& record);
+
+/// Median bandwidth over the ceiling; nothing without either.
+std::optional<double> efficiency(const RunRecord& record);
 
 /// How many of `samples` lie beyond the nearest-rank percentile: what a figure
 /// for it rests on (p99.9 of 1000 samples: 1).

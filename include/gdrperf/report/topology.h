@@ -14,6 +14,7 @@ struct TopologyGpu {
   std::string model;
   std::string pci_address;
   std::optional<int> numa_node;
+  std::string uuid = {};
 };
 
 struct TopologyNic {
@@ -23,6 +24,7 @@ struct TopologyNic {
   std::optional<int> numa_node;
   std::string firmware = {};
   std::string driver = {};  ///< of the kernel
+  std::string guid = {};    ///< of the node, as ibv_devinfo prints it
 };
 
 /// One PCIe link of a path, from the GPU to the NIC.
@@ -30,6 +32,9 @@ struct TopologyHop {
   std::string bdf;  ///< of the link's lower end
   std::optional<int> gen;
   std::optional<int> width;
+  std::optional<int> gen_max = {};  ///< what both ends of the link can
+  std::optional<int> width_max = {};
+  std::optional<int> max_payload_bytes = {};
 };
 
 struct TopologyPair {
@@ -39,11 +44,14 @@ struct TopologyPair {
   std::string common_ancestor;  ///< its address
   std::vector<TopologyHop> hops;
   std::optional<bool> acs_redirect;    ///< some bridge sends peer traffic up to the root
-  std::optional<double> ceiling_gbps;  ///< Gb/s of payload the path can carry
+  std::optional<double> ceiling_gbps;  ///< Gb/s of payload the PCIe path can carry
+  std::string limited_by = {};
+  std::string difference = {};  ///< why nvidia-smi and the tree do not agree
 };
 
 struct Topology {
-  std::string source = "none";  ///< "nvidia-smi", "file", "pci" or "none"
+  std::string source = "none";  ///< "nvidia-smi", "pci" or "none"; of a recorded one
+                                ///< "file" (a matrix), "hwloc", "sysfs", "lspci", "nccl-xml"
   std::vector<TopologyGpu> gpus;
   std::vector<TopologyNic> nics;
   std::map<std::string, TopologyPair> pairs;  ///< key "GPU0/mlx5_0"

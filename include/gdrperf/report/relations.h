@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "gdrperf/report/console.h"
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::report {
+
+/// The relations in the order in which they are shown: nearest first, host last.
+inline constexpr std::array<const char*, 6> kRelationOrder = {"PIX",  "PXB", "PHB",
+                                                              "NODE", "SYS", "HOST"};
+
+/// Gathers runs and compares the relations between GPU and NIC: for each test
+/// and size the median over a relation's pairs, their spread, and the ratio to
+/// the best relation.
+class RelationComparison {
+ public:
+  void add(const RunRecord& record);
+  /// Nothing where no run was between a GPU and a NIC.
+  void print(std::ostream& out, RateUnit unit) const;
+
+ private:
+  using ByRelation = std::map<std::string, std::vector<double>>;  ///< GB/s, or ns
+  std::map<std::string, std::map<std::uint64_t, ByRelation>> tests_;  ///< by test, by size
+  std::vector<std::string> order_;                                    ///< of tests
+  bool any_pair_ = false;
+  bool simulated_ = false;
+};
+
+}  // namespace gdrperf::report

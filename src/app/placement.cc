@@ -1,0 +1,205 @@
+#include "placement.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/base/units.h"
+#include "gdrperf/topo/nvidia_proc.h"
+#include "gdrperf/topo/path.h"
+#include "gdrperf/verbs/inventory.h"
+
+namespace gdrperf::app {
+namespace {
+
+constexpr double kWellBelow = 0.9;
+/// From here on the ceiling is to be reached: below it other things cost.
+constexpr std::uint64_t kLargeMessage = 65536;
+
+/// "cuda:1", "cuda:1:dmabuf" -> "GPU1".
+std::string gpu_of(const std::string& buffer) {
+  constexpr std::string_view kStem = "cuda:";
+  if (!buffer.starts_with(kStem)) return {};
+  int number = -1;
+  std::from_chars(buffer.data() + kStem.size(), buffer.data() + buffer.size(), number);
+  return number < 0 ? std::string() : fmt::format("GPU{}", number);
+}
+
+topo::Transfer transfer_of(Operation operation) {
+  if (operation == Operation::kRead) return topo::Transfer::kRead;
+  return operation == Operation::kSend ? topo::Transfer::kSend : topo::Transfer::kWrite;
+}
+
+topo::Carrier carrier_of(const report::EndRecord& end) {
+  if (end.gid_type.find("RoCE") == std::string::npos) return topo::Carrier::kInfiniBand;
+  return end.gid_type.find("IPv6") != std::string::npos ? topo::Carrier::kRoceV2Ipv6
+                                                         : topo::Carrier::kRoceV2Ipv4;
+}
+
+std::optional<int> known(int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; }
+
+std::vector<report::TopologyHop> describe_hops(const topo::PciTree& tree,
+                                               const topo::PciPath& path) {
+  std::vector<report::TopologyHop> hops;
+  for (const topo::PathHop& hop : path.hops) {
+    hops.push_back({to_string(tree.functions[hop.function].address), known(generation(hop.now)),
+                    known(hop.now.width), known(generation(hop.max)), known(hop.max.width),
+                    known(hop.max_payload_bytes)});
+  }
+  return hops;
+}
+
+}  // namespace
+
+Placement::Placement(topo::Topology topology, Machine machine)
+    : topology_(std::move(topology)), machine_(machine) {
+  for (topo::Pair& pair : pairs_of(topology_)) {
+    if (pair.relation) pairs_.emplace(pair.key(), std::move(pair));
+  }
+  if (machine_ == Machine::kThis) {
+    take_own_nics();
+  } else {
+    take_recorded_nics();
+  }
+}
+
+void Placement::take_own_nics() {
+  for (const verbs::DeviceInfo& device : verbs::list_devices()) {
+    Nic nic{{device.name, device.pci_address, "", {}}, 0};
+    if (!device.ports.empty()) {
+      const verbs::PortInfo& port = device.ports.front().port;
+      nic.described.netdev = port.netdev;
+      if (device.kind == verbs::DeviceKind::kHardware) nic.rate_gbps = port.rate_gbps;
+    }
+    if (device.numa_node >= 0) nic.described.numa_node = device.numa_node;
+    nic.described.firmware = device.firmware;
+    nic.described.driver = device.driver;
+    nic.described.guid = device.node_guid;
+    nics_.push_back(std::move(nic));
+  }
+}
+
+void Placement::take_recorded_nics() {
+  if (!topology_.tree) {
+    for (const topo::Nic& nic : topology_.matrix->nics) nics_.push_back({{nic.name, "", "", {}}, 0});
+    return;
+  }
+  for (const topo::TreeNic& nic : topology_.tree->nics) {
+    const topo::PciFunction& function = topology_.tree->functions[nic.function];
+    Nic known_nic{{nic.name, to_string(function.address), nic.netdev, {}}, nic.rate_gbps};
+    if (function.numa.size() == 1) known_nic.described.numa_node = function.numa.front();
+    known_nic.described.guid = nic.guid;
+    nics_.push_back(std::move(known_nic));
+  }
+}
+
+report::Topology Placement::describe() const {
+  report::Topology described;
+  described.source = topology_.source;
+  for (const Nic& nic : nics_) described.nics.push_back(nic.described);
+  std::vector<std::string> labels;
+  if (topology_.matrix) labels = topology_.matrix->gpus;
+  if (!topology_.matrix && topology_.tree) {
+    for (const topo::TreeGpu& gpu : topology_.tree->gpus) labels.push_back(gpu.label);
+  }
+  const std::vector<topo::NvidiaGpu> here = topo::nvidia_gpus();
+  for (std::size_t g = 0; g < labels.size(); ++g) {
+    report::TopologyGpu gpu{labels[g], "", "", {}, ""};
+    // A saved matrix may be another machine's; as many GPUs here is all that can be asked.
+    if (machine_ == Machine::kThis && here.size() == labels.size()) {
+      gpu.model = here[g].model;
+      gpu.pci_address = here[g].pci_address;
+    }
+    if (const topo::TreeGpu* known_gpu = topology_.tree ? topology_.tree->gpu(labels[g]) : nullptr) {
+      const topo::PciFunction& function = topology_.tree->functions[known_gpu->function];
+      gpu.pci_address = to_string(function.address);
+      if (gpu.model.empty()) gpu.model = function.model;
+      if (function.numa.size() == 1) gpu.numa_node = function.numa.front();
+      gpu.uuid = known_gpu->uuid;
+    }
+    described.gpus.push_back(std::move(gpu));
+  }
+  for (const auto& [key, pair] : pairs_) {
+    report::TopologyPair entry;
+    entry.relation = to_string(*pair.relation);
+    entry.nvidia_smi = pair.nvidia_smi;
+    if (pair.tree) entry.pci = to_string(*pair.tree);
+    entry.difference = pair.explanation;
+    if (const auto path = path_of(pair)) {
+      entry.common_ancestor = path->common_ancestor;
+      entry.hops = describe_hops(*topology_.tree, *path);
+      entry.acs_redirect = path->acs_redirect;
+      if (const auto ceiling = topo::path_ceiling(*topology_.tree, *path)) {
+        entry.ceiling_gbps = ceiling->gbps;
+        entry.limited_by = ceiling->limited_by;
+      }
+    }
+    described.pairs[key] = std::move(entry);
+  }
+  return described;
+}
+
+std::optional<topo::PciPath> Placement::path_of(const topo::Pair& pair) const {
+  const topo::TreeGpu* gpu = topology_.tree ? topology_.tree->gpu(pair.gpu) : nullptr;
+  const topo::TreeNic* nic = topology_.tree ? topology_.tree->nic(pair.nic) : nullptr;
+  if (gpu == nullptr || nic == nullptr) return std::nullopt;
+  return topo::path_between(*topology_.tree, gpu->function, nic->function);
+}
+
+void Placement::place_host_memory(report::RunRecord& record) const {
+  for (const Nic& nic : nics_) {
+    if (nic.described.name != record.client.device || !nic.described.numa_node) continue;
+    if (record.client.numa < 0) continue;
+    record.path.host_node = record.client.numa == *nic.described.numa_node ? "local" : "remote";
+  }
+}
+
+void Placement::add_ceiling(report::RunRecord& record, const topo::Pair* pair) const {
+  std::optional<topo::Ceiling> ceiling;
+  if (const auto path = pair ? path_of(*pair) : std::nullopt) {
+    ceiling = topo::path_ceiling(*topology_.tree, *path);
+  }
+  for (const Nic& nic : nics_) {
+    if (nic.described.name != record.client.device) continue;
+    record.path.link_gbps = nic.rate_gbps;
+    const topo::PortLimit port{nic.rate_gbps, record.spec.mtu_bytes, carrier_of(record.client)};
+    ceiling = topo::lesser(ceiling,
+                           topo::port_ceiling(nic.described.name, port,
+                                              transfer_of(record.spec.test.operation),
+                                              record.spec.size_bytes));
+  }
+  if (!ceiling || record.spec.test.metric != Metric::kBandwidth) return;
+  const bool both_ways = record.spec.direction == Direction::kBidirectional;
+  record.path.ceiling_gbps = ceiling->gbps * (both_ways ? 2 : 1);
+  record.path.limited_by = ceiling->limited_by + (both_ways ? ", both ways" : "");
+}
+
+void Placement::annotate(report::RunRecord& record) const {
+  std::string& key = record.path.pair;
+  if (key.empty()) {
+    if (const std::string gpu = gpu_of(record.client.buffer); !gpu.empty()) {
+      key = gpu + "/" + record.client.device;
+    }
+  }
+  const auto found = pairs_.find(key);
+  const topo::Pair* pair = found == pairs_.end() ? nullptr : &found->second;
+  if (pair != nullptr) record.relation = to_string(*pair->relation);
+  if (key.empty()) place_host_memory(record);
+  add_ceiling(record, pair);
+  const std::optional<double> share = efficiency(record);
+  if (!share || *share >= kWellBelow || record.spec.size_bytes < kLargeMessage) return;
+  std::vector<std::string> reasons;
+  if (const auto path = pair != nullptr ? path_of(*pair) : std::nullopt) {
+    reasons = topo::likely_reasons(*topology_.tree, *path);
+  }
+  const bool simulated = record.device_kind == "simulated";
+  record.warnings.push_back(fmt::format(
+      "less than {:.0f} % of the ceiling ({}){}{}", 100 * kWellBelow, record.path.limited_by,
+      reasons.empty() ? std::string("; the path shows no reason")
+                      : fmt::format("; likely: {}", fmt::join(reasons, "; ")),
+      simulated ? "" : "; see 'gdrperf doctor'"));
+}
+
+}  // namespace gdrperf::app

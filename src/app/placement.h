@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "gdrperf/report/record.h"
+#include "gdrperf/report/topology.h"
+#include "gdrperf/topo/ceiling.h"
+#include "gdrperf/topo/topology.h"
+
+namespace gdrperf::app {
+
+/// What is known about where GPUs and NICs are, put into documents and records.
+class Placement {
+ public:
+  /// Whose NICs runs use: those of this machine, or those of the topology.
+  enum class Machine { kThis, kRecorded };
+  Placement(topo::Topology topology, Machine machine);
+
+  const topo::Topology& topology() const { return topology_; }
+
+  /// The document's `topology`.
+  report::Topology describe() const;
+
+  /// Fills in `path`, `relation` and, where much below the ceiling, the likely
+  /// reasons. A record that names a pair keeps it; else GPU memory tells it.
+  void annotate(report::RunRecord& record) const;
+
+ private:
+  struct Nic {
+    report::TopologyNic described;
+    double rate_gbps = 0;  ///< of a real port; 0: none, or not known
+  };
+
+  void take_own_nics();
+  void take_recorded_nics();
+  void place_host_memory(report::RunRecord& record) const;
+  std::optional<topo::PciPath> path_of(const topo::Pair& pair) const;
+  void add_ceiling(report::RunRecord& record, const topo::Pair* pair) const;
+
+  topo::Topology topology_;
+  std::map<std::string, topo::Pair> pairs_;  ///< by key
+  std::vector<Nic> nics_;
+  Machine machine_;
+};
+
+}  // namespace gdrperf::app

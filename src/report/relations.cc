@@ -1,0 +1,76 @@
+#include "gdrperf/report/relations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::report {
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+std::string shown(double value) {
+  if (value == 0 || !std::isfinite(value)) return "-";
+  const int digits = 3 - static_cast<int>(std::floor(std::log10(std::abs(value))));
+  return fmt::format("{:.{}f}", value, std::clamp(digits, 0, 6));
+}
+
+bool is_latency(const std::string& test) { return test.ends_with("_lat"); }
+
+}  // namespace
+
+void RelationComparison::add(const RunRecord& record) {
+  const Measurement& measured = record.measured;
+  double value = 0;
+  if (measured.bandwidth) value = measured.bandwidth->median_gbytes;
+  if (measured.latency) value = measured.latency->p50_ns;
+  if (!(value > 0) || !std::isfinite(value)) return;
+  std::string test = to_string(record.spec.test);
+  if (record.spec.direction == Direction::kBidirectional) test += " both ways";
+  if (std::find(order_.begin(), order_.end(), test) == order_.end()) order_.push_back(test);
+  tests_[test][record.spec.size_bytes][record.relation].push_back(value);
+  any_pair_ = any_pair_ || !record.path.pair.empty();
+  simulated_ = simulated_ || record.device_kind == "simulated";
+}
+
+void RelationComparison::print(std::ostream& out, RateUnit unit) const {
+  if (!any_pair_) return;
+  out << "\nRelations compared: median over the pairs of each (lowest to highest pair), ratio to the "
+         "best\n";
+  if (simulated_) out << "  Figures of simulated links, not of hardware.\n";
+  for (const std::string& test : order_) {
+    const bool latency = is_latency(test);
+    const bool gigabits = unit == RateUnit::kGigabits;
+    const double scale = latency ? 1e-3 : gigabits ? gigabits_from_gigabytes(1) : 1;
+    out << fmt::format("{}, {}\n", test, latency ? "us (p50)" : gigabits ? "Gb/s" : "GB/s");
+    out << fmt::format("{:>10}  {:<8}{:>6}{:>11}{:>24}{:>9}\n", "size", "relation", "pairs",
+                       "median", "spread", "ratio");
+    for (const auto& [size, relations] : tests_.at(test)) {
+      double best = 0;
+      for (const auto& [relation, values] : relations) {
+        const double median = median_of(values);
+        if (best == 0 || (latency ? median < best : median > best)) best = median;
+      }
+      for (const char* relation : kRelationOrder) {
+        const auto found = relations.find(relation);
+        if (found == relations.end()) continue;
+        const auto [low, high] = std::minmax_element(found->second.begin(), found->second.end());
+        const double median = median_of(found->second);
+        out << fmt::format("{:>10}  {:<8}{:>6}{:>11}{:>24}{:>9.3f}\n", format_size(size), relation,
+                           found->second.size(), shown(median * scale),
+                           shown(*low * scale) + " to " + shown(*high * scale), median / best);
+      }
+    }
+  }
+  out.flush();
+}
+
+}  // namespace gdrperf::report
