@@ -11,6 +11,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/compare/by_relation.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/compare/session.h"
@@ -36,6 +37,7 @@ Exit code: 0 no regression, 1 regression, 4 inconclusive, 2 unreadable documents
 Examples:
   gdrperf compare results/baselines new1.json new2.json new3.json
   gdrperf compare results/baselines new/ --markdown - >> "$GITHUB_STEP_SUMMARY"
+  gdrperf compare --by relation before.json after.json
   gdrperf compare results/baselines new/ --rerun 'gdrperf sweep node2 --json {}')";
 
 constexpr const char* kAcross[] = {"host",     "cpu",       "kernel",       "gpu",       "kind",
@@ -169,6 +171,18 @@ CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
           },
           "how often CMD is run (default: 3)")
       ->type_name("N");
+  command
+      ->add_option_function<std::string>(
+          "--by",
+          [&options](const std::string& text) {
+            if (text != "relation") {
+              throw usage_error(fmt::format("--by '{:.40}': there is only relation", text));
+            }
+            options.by = text;
+          },
+          "relation: two layouts or machines side by side, relation by relation, and what pairs that "
+          "moved have gained")
+      ->type_name("WHAT");
   command->add_flag("-a,--all", options.all, "Show cells that are ok, too");
   command->add_option("--json", options.json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
   command->add_option("--markdown", options.markdown, "write a summary page to FILE (- for standard output)")
@@ -177,8 +191,24 @@ CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
   return command;
 }
 
+// Two layouts or two machines side by side: a report, not a gate.
+int compare_relations(const CompareOptions& options, std::ostream& out, std::ostream& err) {
+  if (options.recent.size() != 1) {
+    throw usage_error("--by relation compares one document with one other");
+  }
+  if (!options.markdown.empty() || !options.rerun.empty()) {
+    throw usage_error("--by relation: --markdown and --rerun belong to the gate; leave them out");
+  }
+  const auto before = compare::read_placement_figures(options.baseline);
+  const auto after = compare::read_placement_figures(options.recent.front());
+  (options.json == "-" ? err : out) << compare::placement_report(before, after);
+  if (!options.json.empty()) write_output(options.json, compare::placement_json(before, after));
+  return static_cast<int>(ExitCode::kOk);
+}
+
 int run_compare(const CompareOptions& options, std::ostream& out, std::ostream& err) {
   check(options);
+  if (options.by == "relation") return compare_relations(options, out, err);
   std::vector<std::string> warnings;
   const Side baseline = read_side({options.baseline}, options, nullptr, warnings);
   const Side candidates = read_side(options.recent, options, &baseline, warnings);

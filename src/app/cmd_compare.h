@@ -18,6 +18,7 @@ struct CompareOptions {
   std::string markdown;  ///< the same
   std::string rerun;     ///< a shell command with {} where the file's name goes; "" for none
   int reruns = 3;
+  std::string by;        ///< "relation": side by side instead of the gate
   bool all = false;      ///< show cells that are ok, too
 };
 

@@ -27,7 +27,7 @@ constexpr std::size_t kLongestText = 200;
 constexpr auto kRunFields = std::to_array<std::string_view>({
     "bw.median_gbps", "client.buffer", "client.device", "client.driver", "client.firmware",
     "client.gid_type", "client.port", "connection", "cq_mod", "device_kind", "direction",
-    "footprint_bytes", "inline_bytes", "latency.p50_ns", "mtu_bytes", "op", "post_list", "qps",
+    "footprint_bytes", "host_node", "inline_bytes", "latency.p50_ns", "mtu_bytes", "op", "pair", "post_list", "qps",
     "rate_per_s", "rx_depth", "server.buffer", "server.device", "server.driver", "server.firmware",
     "server.port", "service_level", "size_bytes", "traffic_class", "tx_depth", "wait"});
 static_assert(std::is_sorted(kRunFields.begin(), kRunFields.end()));

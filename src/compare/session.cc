@@ -175,6 +175,8 @@ class Reader {
     if (text_of(fields, "direction") == "bidirectional") name += "/bidirectional";
     if (const std::string qps = text_of(fields, "qps"); qps != "1") name += "/qps:" + qps;
     if (text_of(fields, "wait") == "event") name += "/event";
+    // Host memory is taken to be local unless the document says otherwise.
+    if (text_of(fields, "host_node") == "remote") name += "/remote";
     if (const std::string rate = text_of(fields, "rate_per_s"); rate != kUnknown) name += "/rate:" + rate;
     return name;
   }

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/units.h"
+#include "gdrperf/report/reference.h"
 
 namespace gdrperf::report {
 namespace {
@@ -199,6 +200,19 @@ void ConsoleTable::note_warnings(const RunRecord& record) {
   std::for_each(record.warnings.begin(), record.warnings.end(), note);
 }
 
+void ConsoleTable::note_best(const RunRecord& record) {
+  constexpr std::uint64_t kLargeMessage = 65536;
+  if (record.path.pair.empty() || !record.measured.bandwidth ||
+      record.spec.size_bytes < kLargeMessage ||
+      record.spec.direction == Direction::kBidirectional) {
+    return;
+  }
+  const double gbytes = record.measured.bandwidth->median_gbytes;
+  if (gbytes <= notes_.best_gbytes) return;
+  notes_.best_gbytes = gbytes;
+  notes_.standing = standing(record.relation, record.path.link_gbps, gbytes);
+}
+
 void ConsoleTable::add(const RunRecord& record) {
   const std::string heading = heading_text(record);
   if (heading != heading_) {
@@ -220,6 +234,7 @@ void ConsoleTable::add(const RunRecord& record) {
     row += fmt::format(" {}", kUnstable);
   }
   note_warnings(record);
+  note_best(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
 }
 
@@ -250,6 +265,7 @@ void ConsoleTable::finish() {
     if (sizes.size() > kNamed) where += fmt::format(" and {} more", sizes.size() - kNamed);
     out_ << styled(kYellow, fmt::format("  warning ({}): {}", where, warning)) << '\n';
   }
+  if (!notes_.standing.empty()) out_ << styled(kDim, "  " + notes_.standing) << '\n';
   out_.flush();
   notes_ = {};
   heading_.clear();

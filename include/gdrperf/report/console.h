@@ -41,12 +41,15 @@ class ConsoleTable {
     bool few_samples = false;
     std::map<std::string, std::vector<std::string>> warnings;  ///< text -> sizes
     std::vector<std::string> warning_order;
+    double best_gbytes = 0;  ///< of a large message between GPU and NIC
+    std::string standing;    ///< of that among published figures
   };
 
   void print_heading(const RunRecord& record, const std::string& heading);
   std::string bandwidth_row(const RunRecord& record);
   std::string latency_row(const RunRecord& record);
   void note_warnings(const RunRecord& record);
+  void note_best(const RunRecord& record);
   std::string styled(const char* code, const std::string& text) const;
 
   std::ostream& out_;

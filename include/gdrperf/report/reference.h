@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdrperf::report {
+
+/// One published figure (results/reference/gpudirect-rdma.json).
+struct PublishedFigure {
+  std::string machine;
+  std::string gpu;
+  std::string nic;
+  double link_gbps = 0;                ///< 0: not stated
+  std::vector<std::string> relations;  ///< what the source says; several: one of them
+  std::string op;
+  double gbytes = 0;            ///< GB/s; 0: a latency
+  bool gpudirect_rdma = false;  ///< one NIC on GPU memory: what gdrperf measures
+  std::string source;
+};
+
+/// All of them; parsed once. Thread-safe.
+const std::vector<PublishedFigure>& published_figures();
+
+/// Where a bandwidth stands among those published for its relation and link
+/// rate, as a sentence: "Published for SYS at 100 Gb/s: ...". Where the rate is
+/// not known (0) or has none, all rates count, and it says so. "" where nothing
+/// is published for the relation.
+std::string standing(std::string_view relation, double link_gbps, double gbytes);
+
+}  // namespace gdrperf::report
