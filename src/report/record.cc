@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::report {
@@ -34,7 +35,12 @@ std::string run_name(const RunRecord& record) {
   if (spec.qps != 1) name += fmt::format("/qps:{}", spec.qps);
   if (spec.wait == Wait::kEvent) name += "/event";
   if (spec.rate_per_s != 0) name += fmt::format("/rate:{:g}", spec.rate_per_s);
+  if (record.path.host_node == "remote") name += "/remote";
+  // The one thing that every format keeps.
+  if (record.device_kind == "simulated") name += "/simulated";
   return name;
+}
+
 std::optional<double> efficiency(const RunRecord& record) {
   if (!record.measured.bandwidth || record.path.ceiling_gbps <= 0) return std::nullopt;
   return gigabits_from_gigabytes(record.measured.bandwidth->median_gbytes) /

@@ -97,7 +97,7 @@ struct RunRecord {
 
 /// "write_bw/PIX/GPU0:mlx5_0/65536": test, relation, memory and NIC of the client's
 /// end ("client>server" where the ends differ), bytes; "/bidirectional", "/qps:N",
-/// "/event", "/rate:N" where so. The name of a run in every other tool's format.
+/// "/event", "/rate:N", "/remote" (node), "/simulated" where so. The name of a run in every other tool's format.
 std::string run_name(const RunRecord& record);
 
 /// Median bandwidth over the ceiling; nothing without either.

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Placement from end to end: recorded machines shown, refused, simulated and compared."""
+
+import json
+import os
+import unittest
+
+from support import CliTest, main, run, softnic_works
+
+GPU = '<object type="PCIDev" pci_busid="{}" pci_type="0302 [10de:2330] [10de:0000] a1" pci_link_speed="63.0">' \
+      '<object type="OSDev" name="cuda{}" osdev_type="5"><info name="NVIDIAUUID" value="GPU-{}"/></object></object>'
+NIC = '<object type="PCIDev" pci_busid="{}" pci_type="0200 [15b3:1021] [15b3:0000] 00" pci_link_speed="31.5">' \
+      '<object type="OSDev" name="mlx5_0" osdev_type="3"><info name="NodeGUID" value="1:2:3:4"/></object></object>'
+
+
+def bridge(address, inner):
+    return f'<object type="Bridge" bridge_type="1-1" bridge_pci="0000:[00-ff]" pci_busid="{address}" ' \
+           f'pci_type="0604 [8086:352a] [0000:0000] 00" pci_link_speed="63.0">{inner}</object>'
+
+
+def machine(near, other_port, other_socket):
+    """A server of two sockets: GPUs (number, UUID) beside the NIC on its switch, on another
+    port of its root complex, and on the other socket."""
+    switch = bridge("0000:01:00.0", bridge("0000:02:00.0", NIC.format("0000:03:00.0")) +
+                    bridge("0000:02:01.0", "".join(GPU.format("0000:04:00.0", *gpu) for gpu in near)))
+    first = bridge("0000:00:01.0", switch) + bridge(
+        "0000:00:02.0", "".join(GPU.format("0000:09:00.0", *gpu) for gpu in other_port))
+    second = bridge("0000:80:01.0", "".join(GPU.format("0000:81:00.0", *gpu) for gpu in other_socket))
+    socket = '<object type="Package" nodeset="0x0000000{}"><object type="Bridge" bridge_type="0-1" ' \
+             'bridge_pci="0000:[{}]">{}</object></object>'
+    return '<?xml version="1.0"?><topology version="2.0"><object type="Machine" nodeset="0x00000003">' + \
+        socket.format(1, "00-1f", first) + socket.format(2, "80-9f", second) + "</object></topology>"
+
+
+MODEL = {"PIX": 2.0, "PHB": 1.5, "SYS": 0.5}  # GB/s: what any machine can keep up with
+
+
+class Placement(CliTest):
+    def write(self, name, content):
+        path = os.path.join(self.scratch(), name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+        return path
+
+    def three_relations(self):
+        return self.write("machine.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
+
+    def model(self):
+        lines = [f"{relation} rate={rate}GB/s,latency=5us  # GB/s" for relation, rate in MODEL.items()]
+        return self.write("links.txt", "\n".join(["# a slow machine", *lines]))
+
+    def simulate(self, path, *options):
+        document = self.scratch() + "/r.json"
+        result = run("sweep", "--machine", path, "--link-model", self.model(), "--ops", "write_bw", "--json",
+                     document, *options)
+        self.expect_ok(result)
+        with open(document, encoding="utf-8") as file:
+            content = json.load(file)
+        self.check_document(content)
+        return result, content, document
+
+
+class Topo(Placement):
+    def test_a_recorded_machine_is_shown(self):
+        result = run("topo", "--hwloc", self.three_relations())
+        self.expect_ok(result)
+        for text in ("PIX", "PHB", "SYS", "best NIC", "0000:01:00.0"):
+            self.assertIn(text, result.out)
+        told = run("topo", "--hwloc", self.three_relations(), "--explain", "GPU0", "mlx5_0")
+        self.expect_ok(told)
+        self.assertIn("the lowest bridge they share is 0000:01:00.0", told.out)
+        self.expect_error(run("topo", "--hwloc", self.three_relations(), "--explain", "GPU7", "mlx5_0"), 2,
+                          "GPU7")
+
+    def test_hostile_files_are_one_message(self):
+        folder = self.scratch()
+        long_line = os.path.join(folder, "long.txt")
+        with open(long_line, "wb") as file:
+            for _ in range(100):
+                file.write(b"a" * (1 << 20))
+        binary = os.path.join(folder, "binary")
+        with open(binary, "wb") as file:
+            file.write(bytes(range(256)) * 64)
+        columns = self.write("columns.txt", "\tGPU0" + "\tmlx5_0" * 1_000_000 + "\nGPU0\t X \n")
+        for flag in ("--nvidia-smi", "--hwloc", "--lspci", "--nccl-xml"):
+            for path in (long_line, binary, columns, "/dev/null"):
+                result = run("topo", flag, path, "--json")
+                self.expect_error(result, 2, f"{path}:1", within=20)
+                self.assertLess(len(result.err), 800)
+        self.expect_error(run("topo", "--sysfs", folder), 2, "no sysfs")
+        self.expect_error(run("topo", "--hwloc", binary, "--lspci", binary), 2)
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Sweep(Placement):
+    def test_the_report_gives_back_the_rates_put_in(self):
+        path = self.three_relations()
+        for attempt in range(5):  # a busy machine can be slower than any model
+            result, document, _ = self.simulate(path, "--sizes", "256K,1M", "-D", "300ms")
+            self.assertEqual(list(document["relations"]), list(MODEL))
+            off = []
+            for relation, rate in MODEL.items():
+                runs = document["relations"][relation]["write_bw"]
+                self.assertEqual([one["size_bytes"] for one in runs], [262144, 1048576])
+                off += [f"{relation} {one['bw']['median_gbps']} Gb/s, not {rate * 8}" for one in runs
+                        if abs(one["bw"]["median_gbps"] / (rate * 8) - 1) > 0.02]
+            if not off:
+                break
+        self.assertEqual(off, [])
+        self.assertIn("Relations compared", result.out)
+        self.assertIn("Published for SYS", result.out)
+
+    def test_no_reporter_drops_that_it_is_simulated(self):
+        path = self.three_relations()
+        result, document, _ = self.simulate(path, "--sizes", "64K", "-n", "50", "--csv",
+                                            self.scratch() + "/r.csv")
+        self.assertTrue(document["simulated"])
+        for one in self.runs_of(document):
+            self.assertEqual(one["device_kind"], "simulated")
+            self.assertIn("simulated", one["client"]["buffer"])
+            self.assertIn(one["pair"], document["topology"]["pairs"])
+            self.assertGreater(one["ceiling_gbps"], 0)
+        self.assertIn("not of hardware", result.out)
+        for form in ("google-benchmark", "csv", "prometheus", "bmf", "custom-bigger-is-better", "jsonl"):
+            told = run("sweep", "--machine", path, "--ops", "write_bw", "--sizes", "64K", "-n", "50",
+                       "--format", form)
+            self.expect_ok(told)
+            self.assertIn("simulated", told.out, form)
+
+    def test_pairs_are_chosen(self):
+        _, document, _ = self.simulate(self.three_relations(), "--sizes", "64K", "-n", "50", "--pairs",
+                                       "SYS,GPU0:mlx5_0")
+        self.assertEqual([one["pair"] for one in self.runs_of(document)], ["GPU0/mlx5_0", "GPU2/mlx5_0"])
+        path = self.three_relations()
+        self.expect_error(run("sweep", "--machine", path, "--pairs", "NODE"), 2, "--pairs", "PIX, PHB, SYS")
+        self.expect_error(run("sweep", "--machine", path, "--pairs", "GPU9:mlx5_0"), 2, "--pairs")
+        self.expect_error(run("sweep", "--machine", path, "node2"), 2, "--machine")
+        self.expect_error(run("sweep", "--local", "--link-model", path), 2, "--link-model")
+        wrong = self.write("wrong.txt", "PIX rate=2GB/s\nPUX rate=1GB/s\n")
+        self.expect_error(run("sweep", "--machine", path, "--link-model", wrong), 2, f"{wrong}:2", "PUX")
+
+    def test_a_card_moved_to_another_slot_is_found(self):
+        before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
+        # The card on the other socket and the one beside the NIC have changed places.
+        after = self.write("after.xml", machine([(0, "c")], [(1, "b")], [(2, "a")]))
+        _, _, first = self.simulate(before, "--sizes", "1M", "-D", "200ms")
+        _, _, second = self.simulate(after, "--sizes", "1M", "-D", "200ms")
+        result = run("compare", "--by", "relation", first, second, "--json", self.scratch() + "/c.json")
+        self.expect_ok(result)
+        self.assertIn("GPU2/mlx5_0 (now GPU0/mlx5_0) moved from SYS to PIX", result.out)
+        self.assertIn("GPU0/mlx5_0 (now GPU2/mlx5_0) moved from PIX to SYS", result.out)
+        self.assertNotIn("GPU1/mlx5_0", result.out)
+        self.expect_error(run("compare", "--by", "slot", first, second), 2, "--by")
+
+
+if __name__ == "__main__":
+    main()
