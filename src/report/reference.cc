@@ -21,7 +21,8 @@ Value or_default(const nlohmann::json& figure, const char* key) {
 
 std::vector<PublishedFigure> parse() {
   std::vector<PublishedFigure> figures;
-  for (const auto& each : nlohmann::json::parse(kText).at("figures")) {
+  const nlohmann::json document = nlohmann::json::parse(kText);
+  for (const auto& each : document.at("figures")) {
     PublishedFigure figure;
     figure.machine = or_default<std::string>(each, "machine");
     figure.gpu = or_default<std::string>(each, "gpu");
