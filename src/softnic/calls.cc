@@ -59,9 +59,14 @@ void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attr.send_ops_flags & ~kSendOps) != 0) {
     throw VerbsFailure{EOPNOTSUPP};
   }
+  // Objects of one context go together.
+  const ibv_context* context = attr.pd->context;
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr || attr.send_cq->context != context ||
+      attr.recv_cq->context != context || (attr.srq != nullptr && attr.srq->context != context)) {
+    throw VerbsFailure{EINVAL};
+  }
   const ibv_qp_cap& cap = attr.cap;
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr || cap.max_send_wr > kMaxQpWr ||
-      cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
+  if (cap.max_send_wr > kMaxQpWr || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
     throw VerbsFailure{EINVAL};
   }
   if (attr.srq == nullptr && (cap.max_recv_wr > kMaxQpWr || cap.max_recv_sge > kMaxSge)) {

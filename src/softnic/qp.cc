@@ -175,11 +175,15 @@ void Qp::settle_failure(std::uint32_t event) {
     report.event_type = static_cast<ibv_event_type>(event);
     owner.raise(report);
   }
-  if (srq_ != nullptr) {
-    report.element.qp = &qp_base;
-    report.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
-    owner.raise(report);
-  }
+  report_last_receive();
+}
+
+void Qp::report_last_receive() {
+  if (srq_ == nullptr) return;
+  ibv_async_event report{};
+  report.element.qp = &qp_base;
+  report.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+  owner.raise(report);
 }
 
 void Qp::report_srq_limit() {

@@ -120,6 +120,7 @@ struct Qp : ibv_qp_ex {
   /// Control thread: flush after the state became ERR, and report.
   void settle_failure(std::uint32_t event);
   void report_srq_limit();
+  void report_last_receive();
   /// Control thread: some peer hung up.
   void check_peer();
 

@@ -139,6 +139,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     sq_lock.unlock();
     settle_turn();
     flush_receives();
+    if (from != IBV_QPS_ERR) report_last_receive();
   } else {
     sq_lock.lock();
     store_attributes(attr, mask);

@@ -102,7 +102,9 @@ struct RecvCell {
 };
 
 /// One producer at a time (the owner, under its lock); consumers are the peer
-/// of the QP, or the peers of all QPs of an SRQ.
+/// of the QP, or the peers of all QPs of an SRQ. Those may be done in another
+/// order than that in which they took: the producer leaves out cells that
+/// somebody still holds, and consumers pass over these holes.
 struct RecvRing {
   std::uint32_t shift;
   std::uint32_t mask;
@@ -130,14 +132,18 @@ struct RecvRing {
 
   /// Producer: false when the ring is full.
   bool post(std::uint64_t wr_id, const ibv_sge* sges, int num_sge) noexcept {
-    const std::uint64_t pos = tail.load(std::memory_order_relaxed);
+    std::uint64_t pos = tail.load(std::memory_order_relaxed);
+    std::uint64_t seq = cell(pos).seq.load(std::memory_order_acquire);
+    for (std::uint32_t held = 0; (seq & ~kLapMask) != 0 && held < mask; ++held) [[unlikely]] {
+      seq = cell(++pos).seq.load(std::memory_order_acquire);
+    }
+    // Ready, or held: full. Free since this lap or one before.
+    if ((seq & (~kLapMask | 1)) != 0) return false;
     RecvCell& next = cell(pos);
-    const std::uint64_t free = free_seq(pos);
-    if (next.seq.load(std::memory_order_acquire) != free) return false;
     next.wr_id = wr_id;
     next.num_sge = static_cast<std::uint32_t>(num_sge);
     for (int i = 0; i < num_sge; ++i) next.sges[i] = sges[i];
-    next.seq.store(free + 1, std::memory_order_release);
+    next.seq.store(free_seq(pos) + 1, std::memory_order_release);
     tail.store(pos + 1, std::memory_order_release);
     return true;
   }
@@ -153,7 +159,13 @@ struct RecvRing {
         head.store(pos + 1, std::memory_order_relaxed);
         return &candidate;
       }
-      if ((seq & kLapMask) < ready) return nullptr;
+      if ((seq & kLapMask) < ready) {
+        // A hole, if something was posted behind it.
+        if (pos >= tail.load(std::memory_order_acquire)) return nullptr;
+        seq = candidate.seq.load(std::memory_order_acquire);
+        if ((seq & kLapMask) < ready) ++pos;
+        continue;
+      }
       if (seq != ready) ++pos;
     }
   }
