@@ -1,0 +1,188 @@
+#include "fuzz_world.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace softnic_fuzz {
+namespace {
+
+constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                           IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+void require(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "softnic_fuzz: %s\n", what);
+  std::abort();
+}
+
+ibv_context* open_named(const char* name) {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  ibv_context* context = nullptr;
+  for (int i = 0; i < count; ++i) {
+    if (std::strcmp(ibv_get_device_name(list[i]), name) == 0) context = ibv_open_device(list[i]);
+  }
+  ibv_free_device_list(list);
+  require(context != nullptr, "no software device");
+  return context;
+}
+
+}  // namespace
+
+World::World(Board& board, int side) : board_(board), side_(side), ends_(kSlots) {
+  for (const char* name : {"soft0", "soft1", "stay0"}) {
+    contexts_.push_back(open_named(name));
+    pds_.push_back(ibv_alloc_pd(contexts_.back()));
+    require(pds_.back() != nullptr, "ibv_alloc_pd failed");
+  }
+  channel_ = ibv_create_comp_channel(contexts_[0]);
+  for (ibv_context* context : contexts_) ::fcntl(context->async_fd, F_SETFL, O_NONBLOCK);
+  ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK);
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    constexpr std::size_t kAll = kRegionBytes + 2 * kPageBytes;
+    void* base = ::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(base != MAP_FAILED, "mmap failed");
+    std::memset(base, kGuard, kAll);
+    regions_.push_back({static_cast<std::uint8_t*>(base)});
+  }
+}
+
+World::~World() {
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) unmake(slot);
+  require(ibv_destroy_comp_channel(channel_) == 0, "ibv_destroy_comp_channel failed");
+  for (ibv_pd* pd : pds_) require(ibv_dealloc_pd(pd) == 0, "ibv_dealloc_pd failed at the end");
+  for (ibv_context* context : contexts_) require(ibv_close_device(context) == 0, "ibv_close_device failed");
+}
+
+bool World::guards_whole() const {
+  for (const Region& region : regions_) {
+    for (std::size_t i = 0; i < kPageBytes; ++i) {
+      if (region.base[i] != kGuard || region.data()[kRegionBytes + i] != kGuard) return false;
+    }
+  }
+  return true;
+}
+
+std::uint32_t World::peer_slot(std::uint32_t slot) const {
+  return slot < kSlots * 2 / 3 ? slot : slot ^ 1;
+}
+
+const Entry& World::peer(std::uint32_t slot) const {
+  return board_.entries[slot < kSlots * 2 / 3 ? 1 - side_ : side_][peer_slot(slot)];
+}
+
+void World::step(Random& random) {
+  board_.calls.fetch_add(1, std::memory_order_relaxed);
+  random.wild = random.one_in(8);
+  if (random.one_in(1000)) {
+    const std::unique_lock alone(mutex_);
+    change(random);
+  } else {
+    const std::shared_lock together(mutex_);
+    use(random);
+  }
+}
+
+void World::change(Random& random) {
+  const std::uint32_t slot = random.below(kSlots);
+  if (ends_[slot].qp == nullptr) {
+    make(slot, random);
+  } else if (random.one_in(3)) {
+    unmake_in_wrong_order(slot, random);
+  } else if (random.one_in(2)) {
+    unmake(slot);
+  }
+}
+
+void World::make(std::uint32_t slot, Random& random) {
+  End& end = ends_[slot];
+  end.device = static_cast<int>(random() % contexts_.size());
+  ibv_context* context = contexts_[static_cast<std::size_t>(end.device)];
+  end.pd = pds_[static_cast<std::size_t>(end.device)];
+  ibv_comp_channel* channel = end.device == 0 && random.one_in(2) ? channel_ : nullptr;
+  end.extended_cq = random.one_in(3);
+  if (end.extended_cq) {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 1 + random() % 100;
+    attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+    attr.channel = channel;
+    end.send_cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(context, &attr));
+  } else {
+    end.send_cq = ibv_create_cq(context, static_cast<int>(1 + random() % 100), nullptr, channel, 0);
+  }
+  // Not with the extended one: it is read between start and end.
+  end.recv_cq = end.extended_cq || random.one_in(2)
+                    ? ibv_create_cq(context, static_cast<int>(1 + random() % 100), nullptr, channel, 0)
+                    : end.send_cq;
+  require(end.send_cq != nullptr && end.recv_cq != nullptr, "ibv_create_cq failed");
+  if (random.one_in(3)) {
+    ibv_srq_init_attr attr{};
+    attr.attr = {1 + random.below(40), 1 + random.below(3),
+                 random.below(4)};
+    end.srq = ibv_create_srq(end.pd, &attr);
+    require(end.srq != nullptr, "ibv_create_srq failed");
+  }
+  const int access = random.one_in(10) ? IBV_ACCESS_LOCAL_WRITE : kAllAccess;
+  end.mr = ibv_reg_mr_iova2(end.pd, regions_[slot].data(), kRegionBytes,
+                            reinterpret_cast<std::uint64_t>(regions_[slot].data()), static_cast<unsigned>(access));
+  require(end.mr != nullptr, "ibv_reg_mr failed");
+  ibv_qp_init_attr_ex attr{};
+  attr.send_cq = end.send_cq;
+  attr.recv_cq = end.recv_cq;
+  attr.srq = end.srq;
+  attr.qp_type = IBV_QPT_RC;
+  attr.sq_sig_all = random.one_in(2) ? 1 : 0;
+  attr.cap = {1 + random.below(60), 1 + random.below(60), 4, 4, 64};
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+  attr.pd = end.pd;
+  if (random.one_in(2)) {
+    attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND;
+  }
+  end.qp = ibv_create_qp_ex(context, &attr);
+  require(end.qp != nullptr, "ibv_create_qp_ex failed");
+  if (random.one_in(2)) end.mw = ibv_alloc_mw(end.pd, random.one_in(2) ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+  Entry& entry = board_.entries[side_][slot];
+  entry.device = static_cast<std::uint32_t>(end.device);
+  entry.gid_index = 2;
+  entry.address = reinterpret_cast<std::uint64_t>(end.mr->addr);
+  entry.rkey = end.mr->rkey;
+  entry.window = end.mw != nullptr ? end.mw->rkey : 0;
+  entry.qpn = end.qp->qp_num;
+  if (!random.one_in(8)) connect(end, slot, random);
+}
+
+void World::unmake(std::uint32_t slot) {
+  End& end = ends_[slot];
+  if (end.qp == nullptr) return;
+  require(ibv_destroy_qp(end.qp) == 0, "ibv_destroy_qp failed");
+  if (end.mw != nullptr) require(ibv_dealloc_mw(end.mw) == 0, "ibv_dealloc_mw failed");
+  require(ibv_dereg_mr(end.mr) == 0, "ibv_dereg_mr failed");
+  if (end.srq != nullptr) require(ibv_destroy_srq(end.srq) == 0, "ibv_destroy_srq failed");
+  require(ibv_destroy_cq(end.send_cq) == 0, "ibv_destroy_cq failed");
+  if (end.recv_cq != end.send_cq) require(ibv_destroy_cq(end.recv_cq) == 0, "ibv_destroy_cq failed");
+  end = {};
+}
+
+/// What is in use is not destroyed, and goes on to work.
+void World::unmake_in_wrong_order(std::uint32_t slot, Random& random) {
+  End& end = ends_[slot];
+  require(ibv_dealloc_pd(end.pd) != 0, "a PD in use was destroyed");
+  require(ibv_destroy_cq(end.send_cq) != 0, "a CQ in use was destroyed");
+  if (end.srq != nullptr) require(ibv_destroy_srq(end.srq) != 0, "an SRQ in use was destroyed");
+  // A region goes while peers use it.
+  if (end.mw == nullptr) {
+    require(ibv_dereg_mr(end.mr) == 0, "ibv_dereg_mr failed");
+    end.mr = ibv_reg_mr_iova2(end.pd, regions_[slot].data(), kRegionBytes,
+                              reinterpret_cast<std::uint64_t>(regions_[slot].data()), kAllAccess);
+    require(end.mr != nullptr, "ibv_reg_mr failed");
+    if (!random.one_in(3)) board_.entries[side_][slot].rkey = end.mr->rkey;
+  }
+}
+
+}  // namespace softnic_fuzz
