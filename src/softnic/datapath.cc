@@ -61,9 +61,12 @@ void Qp::overrun() noexcept {
 }
 
 void Qp::submit(SendOp& op) noexcept {
+  const ibv_qp_state now = state();
+  // The peer may have put this QP into the error state: first what was there first.
+  if (now == IBV_QPS_ERR) [[unlikely]] flush_waiting();
   op.sq_count = ++posted_;
-  if (state() != IBV_QPS_RTS) [[unlikely]] {
-    if (state() == IBV_QPS_SQD) {
+  if (now != IBV_QPS_RTS) [[unlikely]] {
+    if (now == IBV_QPS_SQD) {
       store(op);
       ++waiting_;
     } else {

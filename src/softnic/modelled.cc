@@ -93,8 +93,11 @@ Instant Qp::ready_time(const LinkModel& link) noexcept {
 
 void Qp::submit_modelled(SendOp& op) noexcept {
   Flight& f = *flight_;
+  const bool live = state() == IBV_QPS_RTS || state() == IBV_QPS_SQD;
+  // The peer may have put this QP into the error state: first what was there first.
+  if (!live) [[unlikely]] flush_waiting();
   op.sq_count = ++posted_;
-  if (state() != IBV_QPS_RTS && state() != IBV_QPS_SQD) [[unlikely]] {
+  if (!live) [[unlikely]] {
     f.clear(posted_);
     complete(op, IBV_WC_WR_FLUSH_ERR, 0);
     return;

@@ -64,6 +64,7 @@ void free_window(Mw* mw) {
 int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
   Process& process = Context::of(mw.context).process;
   MrShared& shared = shared_of(mw);
+  const std::lock_guard guard(mw.binding);
   // The old binding ends here and not in the queue, where nobody can wait for
   // those that use it.
   const std::uint32_t old = shared.key.exchange(0);

@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <mutex>
 
 #include "context.h"
 #include "layout.h"
@@ -18,6 +19,7 @@ struct Target;
 /// `pd` no region has: so it is no lkey, and looking up regions costs no more.
 struct Mw : ibv_mw {
   std::uint32_t index;
+  std::mutex binding;  ///< held by ibv_bind_mw, which changes rkey
   static Mw& of(ibv_mw* mw) { return *static_cast<Mw*>(mw); }
 };
 

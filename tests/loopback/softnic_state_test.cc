@@ -101,6 +101,36 @@ TEST(SoftnicState, ErrorFlushesBothQueuesInOrder) {
   EXPECT_EQ(late->wr_id, 20u);
 }
 
+TEST(SoftnicState, WhatIsPostedAfterAnErrorIsFlushedLast) {
+  for (int round = 0; round < 50; ++round) {
+    Pair pair;
+    // Waits for a receive; then the peer's request puts this end into the error state.
+    ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8, 1), 0);
+    Address wrong = pair.client.address();
+    wrong.rkey += 1;
+    ASSERT_EQ(pair.server.post(IBV_WR_RDMA_WRITE, wrong, 0, 8), 0);
+    for (std::uint64_t i = 2; i < 8; ++i) ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 8, i), 0);
+    for (std::uint64_t i = 1; i < 8; ++i) {
+      const auto done = next_completion(pair.client.send_cq.get());
+      ASSERT_TRUE(done);
+      EXPECT_EQ(done->status, IBV_WC_WR_FLUSH_ERR);
+      ASSERT_EQ(done->wr_id, i);
+    }
+  }
+}
+
+TEST(SoftnicState, TheLastReceiveOfASharedQueueIsReported) {
+  EndOptions there;
+  there.srq = true;
+  Pair pair({}, there);
+  ASSERT_EQ(pair.server.to(IBV_QPS_ERR), 0);
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(pair.server.context.get(), &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+  EXPECT_EQ(event.element.qp, pair.server.qp.get());
+  ibv_ack_async_event(&event);
+}
+
 TEST(SoftnicState, ResetForgetsEverything) {
   Pair pair;
   ASSERT_EQ(pair.client.post_recv(0, 8, 1), 0);

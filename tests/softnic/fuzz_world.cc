@@ -79,7 +79,7 @@ const Entry& World::peer(std::uint32_t slot) const {
 void World::step(Random& random) {
   board_.calls.fetch_add(1, std::memory_order_relaxed);
   random.wild = random.one_in(8);
-  if (random.one_in(1000)) {
+  if (random.one_in(400)) {
     const std::unique_lock alone(mutex_);
     change(random);
   } else {
@@ -92,6 +92,8 @@ void World::change(Random& random) {
   const std::uint32_t slot = random.below(kSlots);
   if (ends_[slot].qp == nullptr) {
     make(slot, random);
+  } else if (random.one_in(2)) {
+    window(ends_[slot], slot, random);  // changes the window's key, which others read
   } else if (random.one_in(3)) {
     unmake_in_wrong_order(slot, random);
   } else if (random.one_in(2)) {
