@@ -21,9 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostRuns = 50'000;
-
-std::string text_of(const Fields& fields, std::string_view name) {
+std::string plain_text_of(const Fields& fields, std::string_view name) {
   const auto found = fields.find(name);
   if (found == fields.end() || found->second.kind == Scalar::Kind::kNull) return {};
   return found->second.text;
@@ -37,9 +35,9 @@ double number_of(const Fields& fields, std::string_view name) {
 
 bool is_latency(const Work& work) { return work.first.find("_lat") != std::string::npos; }
 
-class Reader {
+class FiguresReader {
  public:
-  explicit Reader(const std::string& path) { figures_.path = path; }
+  explicit FiguresReader(const std::string& path) { figures_.path = path; }
 
   PlacementFigures read(std::string_view text) {
     const ScanHandler handler{
@@ -67,20 +65,20 @@ class Reader {
   }
 
   void take_card(std::string_view list, const Fields& item) {
-    const std::string id = text_of(item, list == "gpus" ? "uuid" : "guid");
-    if (!id.empty()) (list == "gpus" ? gpus_ : nics_)[text_of(item, "name")] = id;
+    const std::string id = plain_text_of(item, list == "gpus" ? "uuid" : "guid");
+    if (!id.empty()) (list == "gpus" ? gpus_ : nics_)[plain_text_of(item, "name")] = id;
   }
 
   void add(const std::string& relation, const Fields& run) {
-    const bool latency = text_of(run, "op").ends_with("_lat");
+    const bool latency = plain_text_of(run, "op").ends_with("_lat");
     const double value = number_of(run, latency ? "latency.p50_ns" : "bw.median_gbps");
     const double size = number_of(run, "size_bytes");
     if (value <= 0 || size < 1 || size > 1e15) return;
-    std::string test = text_of(run, "op");
-    if (text_of(run, "direction") == "bidirectional") test += " both ways";
+    std::string test = plain_text_of(run, "op");
+    if (plain_text_of(run, "direction") == "bidirectional") test += " both ways";
     const Work work{test, static_cast<std::uint64_t>(size)};
     figures_.relations[work][relation].push_back(value);
-    const std::string label = text_of(run, "pair");
+    const std::string label = plain_text_of(run, "pair");
     const std::size_t slash = label.find('/');
     if (slash == std::string::npos) return;
     const auto gpu = gpus_.find(label.substr(0, slash));
@@ -114,13 +112,13 @@ class Reader {
   std::vector<std::pair<std::string, Fields>> runs_;
 };
 
-struct Change {
+struct BeforeAfter {
   std::optional<double> before;
   std::optional<double> after;
 };
 
 /// Positive: better.
-double gain_of(const Work& work, const Change& change) {
+double gain_of(const Work& work, const BeforeAfter& change) {
   const double ratio = *change.after / *change.before;
   return is_latency(work) ? 1 / ratio - 1 : ratio - 1;
 }
@@ -130,7 +128,7 @@ std::string shown(const Work& work, const std::optional<double>& value) {
   return is_latency(work) ? fmt::format("{:.3f} us", *value / 1e3) : fmt::format("{:.2f} Gb/s", *value);
 }
 
-std::string change_text(const Work& work, const Change& change) {
+std::string change_text(const Work& work, const BeforeAfter& change) {
   if (!change.before || !change.after) return change.after ? "only after" : "only before";
   return fmt::format("{:+.1f} %", 100 * gain_of(work, change));
 }
@@ -142,7 +140,7 @@ std::optional<double> median_in(const std::map<std::string, std::vector<double>>
   return stats::median(found->second);
 }
 
-using Table = std::map<Work, std::vector<std::pair<std::string, Change>>>;
+using Table = std::map<Work, std::vector<std::pair<std::string, BeforeAfter>>>;
 
 Table by_relation(const PlacementFigures& before, const PlacementFigures& after) {
   std::set<Work> works;
@@ -156,7 +154,7 @@ Table by_relation(const PlacementFigures& before, const PlacementFigures& after)
   Table table;
   for (const Work& work : works) {
     for (const char* relation : report::kRelationOrder) {
-      const Change change{median_in(of(before, work), relation), median_in(of(after, work), relation)};
+      const BeforeAfter change{median_in(of(before, work), relation), median_in(of(after, work), relation)};
       if (change.before || change.after) table[work].emplace_back(relation, change);
     }
   }
@@ -167,7 +165,7 @@ Table by_relation(const PlacementFigures& before, const PlacementFigures& after)
 struct Move {
   const CardPair* before;
   const CardPair* after;
-  std::vector<std::pair<Work, Change>> figures;
+  std::vector<std::pair<Work, BeforeAfter>> figures;
 };
 
 std::vector<Move> moves(const PlacementFigures& before, const PlacementFigures& after) {
@@ -194,7 +192,7 @@ std::string label_of(const Move& move) {
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json change_json(const Work& work, const Change& change) {
+Json change_json(const Work& work, const BeforeAfter& change) {
   Json json = {{"test", work.first},
                {"size_bytes", work.second},
                {"unit", is_latency(work) ? "ns" : "Gb/s"},
@@ -207,7 +205,7 @@ Json change_json(const Work& work, const Change& change) {
 }  // namespace
 
 PlacementFigures parse_placement_figures(std::string_view text, const std::string& path) {
-  return Reader(path).read(text);
+  return FiguresReader(path).read(text);
 }
 
 PlacementFigures read_placement_figures(const std::string& path) {

@@ -8,6 +8,9 @@
 
 namespace gdrperf::compare {
 
+/// Runs in one document: far above any sweep, what a hostile one can make us keep.
+inline constexpr std::size_t kMostRuns = 50'000;
+
 /// A JSON value that is no object and no array.
 struct Scalar {
   enum class Kind { kNull, kBool, kNumber, kString };

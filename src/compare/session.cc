@@ -21,8 +21,6 @@ namespace gdrperf::compare {
 namespace {
 
 constexpr const char* kUnknown = "-";
-/// Far above any sweep; what a hostile document can make us keep.
-constexpr std::size_t kMostRuns = 50'000;
 
 std::string text_of(const Fields& fields, std::string_view name) {
   const auto found = fields.find(name);

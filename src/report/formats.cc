@@ -13,8 +13,6 @@
 namespace gdrperf::report {
 namespace {
 
-std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 /// The one figure that a run is about.
 struct Figure {
   double value = 0;  ///< Gb/s, or ns of the median

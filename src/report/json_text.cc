@@ -7,10 +7,6 @@
 namespace gdrperf::report {
 namespace {
 
-std::string one_line(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void append_array(std::string& out, const Json& array, int indent) {
   const bool plain = std::none_of(array.begin(), array.end(),
                                   [](const Json& item) { return item.is_structured(); });
@@ -45,6 +41,10 @@ void append_object(std::string& out, const Json& object, int indent) {
 }
 
 }  // namespace
+
+std::string one_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;

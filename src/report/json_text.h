@@ -15,6 +15,9 @@ Json number(double value);
 /// null for "".
 Json text_or_null(const std::string& text);
 
+/// Without blanks or line ends. Invalid UTF-8 becomes U+FFFD.
+std::string one_line(const Json& value);
+
 /// Two blanks per level, the first line not indented; arrays of plain values
 /// stay on one line, so that a series of batches does not fill the screen.
 /// Invalid UTF-8 becomes U+FFFD.

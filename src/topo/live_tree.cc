@@ -11,12 +11,12 @@ namespace {
 struct Destroy {
   void operator()(hwloc_topology_t topology) const { ::hwloc_topology_destroy(topology); }
 };
-using Topology = std::unique_ptr<hwloc_topology, Destroy>;
+using HwlocTopology = std::unique_ptr<hwloc_topology, Destroy>;
 
-Topology load() {
+HwlocTopology load() {
   hwloc_topology_t raw = nullptr;
   if (::hwloc_topology_init(&raw) != 0) throw call_error("hwloc_topology_init", errno);
-  Topology topology(raw);
+  HwlocTopology topology(raw);
   ::hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   // A container's CPU set must not make all nodes but one disappear.
   ::hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -31,7 +31,7 @@ Topology load() {
 }  // namespace
 
 PciTree live_tree() {
-  const Topology topology = load();
+  const HwlocTopology topology = load();
   char* text = nullptr;
   int length = 0;
   if (::hwloc_topology_export_xmlbuffer(topology.get(), &text, &length, 0) != 0) {

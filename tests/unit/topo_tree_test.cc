@@ -230,7 +230,7 @@ TEST(TopologyTest, DifferencesAreExplained) {
                            {},
                            {},
                            {}};
-  const std::vector<Pair> pairs = pairs_of(topology);
+  const std::vector<topo::Pair> pairs = pairs_of(topology);
   ASSERT_EQ(pairs.size(), 4u);
   EXPECT_EQ(pairs[0].explanation, "");
   EXPECT_EQ(pairs[1].relation, Relation::kNode) << "nvidia-smi has the first word";
