@@ -62,7 +62,9 @@ void add_ends(CLI::App& command, ClientOptions& options) {
   own.integer("-x,--gid-index", client.gid_index, 0, 65535,
               "GID index (default: RoCE v2 over IPv4 first, link-local last)");
   own.text("--buffer", "KIND", client.buffer, "memory: host (default: host)");
-  own.integer("--cpu", client.cpu, 0, 65535, "CPU to run on (default: not pinned)");
+  own.integer("--cpu", client.cpu, 0, 65535, "CPU to run on (default: any of --numa)");
+  own.integer("--numa", client.numa, 0, 4095,
+              "NUMA node of thread and host buffers (default: the NIC's)");
   Group peer(command, "The server's end");
   peer.text("--peer-dev", "DEVICE", server.device,
             "RDMA device (default: the first with an active port; with --local that of -d)");
@@ -70,7 +72,9 @@ void add_ends(CLI::App& command, ClientOptions& options) {
                "its port (default: the first active one)");
   peer.integer("--peer-gid-index", server.gid_index, 0, 65535, "GID index (default: as for -x)");
   peer.text("--peer-buffer", "KIND", server.buffer, "memory: host (default: host)");
-  peer.integer("--peer-cpu", server.cpu, 0, 65535, "CPU to run on (default: not pinned)");
+  peer.integer("--peer-cpu", server.cpu, 0, 65535, "CPU to run on (default: any of --peer-numa)");
+  peer.integer("--peer-numa", server.numa, 0, 4095,
+               "NUMA node of thread and host buffers (default: the NIC's)");
 }
 
 void add_stop(CLI::App& command, StopRule& stop) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
 
 namespace gdrperf {
 
@@ -34,6 +36,43 @@ void pin_this_thread(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(cpu), &set);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) throw call_error("sched_setaffinity", errno);
+}
+
+std::vector<int> parse_cpu_list(std::string_view text) {
+  constexpr int kMostCpus = 65536;
+  std::vector<int> cpus;
+  while (!text.empty()) {
+    int first = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), first);
+    if (error != std::errc() || first < 0) break;
+    text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+    int last = first;
+    if (text.starts_with('-')) {
+      text.remove_prefix(1);
+      const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), last);
+      if (wrong != std::errc()) break;
+      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    }
+    for (int cpu = first; cpu <= last && cpu < kMostCpus; ++cpu) cpus.push_back(cpu);
+    if (!text.starts_with(',')) break;
+    text.remove_prefix(1);
+  }
+  return cpus;
+}
+
+std::vector<int> cpus_of_numa_node(int node) {
+  if (node < 0) return {};
+  return parse_cpu_list(
+      read_line_or_empty(fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
+}
+
+void bind_this_thread(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
+  }
   if (::sched_setaffinity(0, sizeof set, &set) != 0) throw call_error("sched_setaffinity", errno);
 }
 

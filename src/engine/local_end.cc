@@ -60,7 +60,9 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
 
 LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
                    int mtu_bytes)
-    : side_(side), spec_(spec), device_(std::move(device)) {
+    : side_(side), spec_(spec), device_(std::move(device)),
+      affinity_(side == conn::Side::kClient ? spec.client : spec.server,
+                verbs::numa_node(device_.context), side) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)

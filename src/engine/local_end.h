@@ -12,6 +12,7 @@
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/resources.h"
+#include "affinity.h"
 #include "plan.h"
 
 namespace gdrperf::engine {
@@ -85,6 +86,7 @@ class LocalEnd {
   conn::Side side_;
   TestSpec spec_;
   OpenDevice device_;
+  AffinityScope affinity_;  // in front of the buffer: it lies where it is touched first
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
   std::unique_ptr<mem::Buffer> buffer_;

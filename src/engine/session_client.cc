@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "affinity.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
@@ -112,7 +111,6 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
 report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given) {
   const TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
-  const AffinityScope affinity(spec.client.cpu, "--cpu");
   OpenDevice device = open_device(spec.client);
   channel.send(proto::RunRequest{
       spec, verbs::offered_families(device.gids, spec.client.gid_index), device.port.active_mtu_bytes});

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "affinity.h"
 #include "batches.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/resolve.h"
@@ -133,9 +132,7 @@ Prepared prepare(const proto::RunRequest& request) {
 void serve_run(proto::Channel& channel, const proto::RunRequest& request, const std::atomic<bool>& cancelled) {
   Peer peer(channel, &cancelled);
   Prepared prepared;
-  std::optional<AffinityScope> affinity;
   try {
-    affinity.emplace(request.spec.server.cpu, "--peer-cpu");
     prepared = prepare(request);
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});

@@ -36,7 +36,7 @@ void require_name(const char* flag, const std::string& name) {
 }
 
 struct EndFlags {
-  const char *device, *port, *gid_index, *buffer, *cpu;
+  const char *device, *port, *gid_index, *buffer, *cpu, *numa;
 };
 
 void validate_end(const EndSpec& end, const EndFlags& flags) {
@@ -47,6 +47,7 @@ void validate_end(const EndSpec& end, const EndFlags& flags) {
   if (end.buffer.empty())
     throw usage_error(fmt::format("{}: give a kind of buffer, like host", flags.buffer));
   require_range(flags.cpu, end.cpu, -1, 65535);
+  require_range(flags.numa, end.numa, -1, 4095);
 }
 
 void validate_stop(const StopRule& stop) {
@@ -148,9 +149,10 @@ void validate(const TestSpec& spec) {
   if (spec.size_bytes < 1 || spec.size_bytes > kMaxMessageBytes) {
     throw usage_error(fmt::format("-s {}: a message has from 1 byte to 2 GiB", spec.size_bytes));
   }
-  validate_end(spec.client, {"-d", "-i", "-x", "--buffer", "--cpu"});
+  validate_end(spec.client, {"-d", "-i", "-x", "--buffer", "--cpu", "--numa"});
   validate_end(spec.server,
-               {"--peer-dev", "--peer-port", "--peer-gid-index", "--peer-buffer", "--peer-cpu"});
+               {"--peer-dev", "--peer-port", "--peer-gid-index", "--peer-buffer", "--peer-cpu",
+                "--peer-numa"});
   validate_queues(spec);
   static constexpr int kMtus[] = {0, 256, 512, 1024, 2048, 4096};
   if (std::find(std::begin(kMtus), std::end(kMtus), spec.mtu_bytes) == std::end(kMtus)) {

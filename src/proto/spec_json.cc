@@ -38,7 +38,8 @@ json end_to_json(const EndSpec& end) {
           {"port", end.port},
           {"gid_index", end.gid_index},
           {"buffer", end.buffer},
-          {"cpu", end.cpu}};
+          {"cpu", end.cpu},
+          {"numa", end.numa}};
 }
 
 EndSpec end_from_json(const JsonReader& reader) {
@@ -48,6 +49,8 @@ EndSpec end_from_json(const JsonReader& reader) {
   end.gid_index = reader.integer<int>("gid_index");
   end.buffer = reader.text("buffer");
   end.cpu = reader.integer<int>("cpu");
+  // An end of before there was a choice does not say.
+  if (reader.has("numa")) end.numa = reader.integer<int>("numa");
   return end;
 }
 

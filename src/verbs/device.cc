@@ -246,4 +246,9 @@ int mtu_bytes(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << static_cast<int>(mtu) : 0;
 }
 
+int numa_node(const Context& context) {
+  const std::string address = pci_address_of(context.name());
+  return address.empty() ? -1 : numa_node_of_pci(address);
+}
+
 }  // namespace gdrperf::verbs

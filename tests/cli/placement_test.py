@@ -139,6 +139,20 @@ class Sweep(Placement):
         wrong = self.write("wrong.txt", "PIX rate=2GB/s\nPUX rate=1GB/s\n")
         self.expect_error(run("sweep", "--machine", path, "--link-model", wrong), 2, f"{wrong}:2", "PUX")
 
+    def test_it_runs_where_it_is_told_to(self):
+        path = self.scratch() + "/r.json"
+        self.expect_error(run("write_bw", "--local", "--softnic", "-n", "10", "--numa", "4000"), 2, "--numa 4000")
+        if not os.path.isdir("/sys/devices/system/node/node0"):
+            self.skipTest("this kernel tells no NUMA nodes")
+        result = run("write_bw", "--local", "--softnic", "-n", "10", "--numa", "0", "--peer-numa", "0", "--json", path)
+        if "no CPU of that NUMA node" in result.err:
+            self.skipTest("taskset leaves no CPU of node 0")
+        self.expect_ok(result)
+        with open(path, encoding="utf-8") as file:
+            one = self.runs_of(json.load(file))[0]
+        self.assertEqual((one["client"]["numa"], one["server"]["numa"]), (0, 0))
+        self.assertIsNone(one["host_node"], "the software device is on no node")
+
     def test_a_card_moved_to_another_slot_is_found(self):
         before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
         # The card on the other socket and the one beside the NIC have changed places.

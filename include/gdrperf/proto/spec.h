@@ -40,7 +40,8 @@ struct EndSpec {
   int port = 0;                  ///< 1-based; 0: first active
   int gid_index = -1;            ///< -1: chosen by itself
   std::string buffer = "host";   ///< memory kind
-  int cpu = -1;                  ///< CPU to pin the benchmark thread to; -1: not pinned
+  int cpu = -1;                  ///< CPU to pin the benchmark thread to; -1: any of `numa`
+  int numa = -1;                 ///< NUMA node of thread and host buffers; -1: the NIC's
   bool operator==(const EndSpec&) const = default;
 };
 

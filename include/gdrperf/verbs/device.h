@@ -73,6 +73,9 @@ class Context {
   ibv_device_attr_ex attr_{};
 };
 
+/// NUMA node of the device; -1: not known, or on no bus.
+int numa_node(const Context& context);
+
 /// State of one port.
 struct PortInfo {
   int number = 0;
