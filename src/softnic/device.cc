@@ -62,7 +62,7 @@ std::vector<std::unique_ptr<Device>> make_devices() {
 }  // namespace
 
 Device::Device(DeviceConfig device_config, std::uint16_t device_index)
-    : ibv_device{}, config(std::move(device_config)), index(device_index) {
+    : ibv_device{}, config(std::move(device_config)), index(device_index), port_up(config.port_up) {
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;
   copy_text(name, sizeof name, config.name);
@@ -161,7 +161,7 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
 
 void describe_port(const Device& device, ibv_port_attr& attr) {
   attr = {};
-  const bool up = device.config.port_up;
+  const bool up = device.port_up.load();
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
   attr.active_mtu = mtu_of(device.config.link.mtu);

@@ -29,6 +29,7 @@ struct Device : ibv_device {
   /// Link and faults; null on a device that never had any. Replaced as a whole,
   /// never freed.
   std::atomic<DeviceModel*> model{nullptr};
+  std::atomic<bool> port_up;
   /// With a model: the port, shared with other processes (Context's business).
   PortShared* port = nullptr;
 

@@ -39,6 +39,7 @@ struct Flight {
   Instant last_ready = 0;
   Instant last_arrival = 0;
   Instant last_done = 0;
+  Instant time = 0;                 ///< the last reading of the clock
   Instant polled = 0;               ///< when the program moved things on
   bool listed = false;              ///< with its CQs
   bool broken = false;              ///< a request failed: what follows stays

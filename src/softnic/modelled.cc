@@ -181,7 +181,7 @@ void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
   if (state() == IBV_QPS_RTS) move_flight();
-  f.polled = instant();
+  f.polled = f.time;
   return waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
 }
 
@@ -214,18 +214,26 @@ Instant Qp::due() noexcept {
   return next;
 }
 
+/// Reads the clock, which takes as long as much of the rest, only when the last
+/// reading does not settle it.
+bool Qp::is_due(Instant moment) noexcept {
+  if (moment <= flight_->time) return true;
+  flight_->time = instant();
+  return moment <= flight_->time;
+}
+
 void Qp::move_flight() noexcept {
   Flight& f = *flight_;
   send_ready();
-  const Instant entered = instant();
+  const Instant entered = f.time = instant();
   while (state() == IBV_QPS_RTS && f.arrived != f.sent && !f.broken) {
     Stamp& s = stamp(f.arrived + 1);
-    if (s.arrival > instant() || !arrive(s, slot(f.arrived + 1).op)) break;
+    if (!is_due(s.arrival) || !arrive(s, slot(f.arrived + 1).op)) break;
     ++f.arrived;
   }
   while (state() == IBV_QPS_RTS && posted_ - waiting_ != f.arrived) {
     const std::uint32_t count = posted_ - waiting_ + 1;
-    if (std::max(stamp(count).done, f.last_done) > instant()) break;
+    if (!is_due(std::max(stamp(count).done, f.last_done))) break;
     finish(count, entered);
   }
   if (state() == IBV_QPS_RTS) copy_ahead();
@@ -240,7 +248,7 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
     return true;
   }
   const std::uint32_t count = f.arrived + 1;
-  if (!before(f.copying, count) && takes_receive(op.opcode)) --f.copied_sends;
+  if (!s.late && !before(f.copying, count) && takes_receive(op.opcode)) --f.copied_sends;
   if (f.copying + 1 == count) f.copying = count;
   if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
     f.port->counters.copy_behind.fetch_add(1, std::memory_order_relaxed);
@@ -264,8 +272,8 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
     s.done = instant() + link.latency + link.ack;
   }
   if (!s.late) {
-    const Instant time = instant();
-    f.port->counters.arrival.record(to_ns(the_clock(), time - std::min(time, s.arrival)));
+    f.time = instant();
+    f.port->counters.arrival.record(to_ns(the_clock(), f.time - s.arrival));
   }
   return true;
 }
@@ -308,9 +316,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
     return;
   }
   complete(op, IBV_WC_SUCCESS, static_cast<std::uint32_t>(s.total));
-  const Instant time = instant();
-  const Instant due = std::max(s.done, entered);
-  f.port->counters.completion.record(to_ns(the_clock(), time - std::min(time, due)));
+  f.port->counters.completion.record(to_ns(the_clock(), f.time - std::min(f.time, std::max(s.done, entered))));
   if (f.sent != posted_) send_ready();
 }
 
@@ -338,9 +344,8 @@ void Qp::copy_ahead() noexcept {
       continue;
     }
     const Instant next = due();
-    const Instant time = instant();
-    if (next <= time) return;
-    const std::uint64_t budget = to_ns(the_clock(), next - time) * kCopyBytesPerNs;
+    if (next <= f.time) return;
+    const std::uint64_t budget = to_ns(the_clock(), next - f.time) * kCopyBytesPerNs;
     const bool own = count == f.arrived + 1 || read;
     if (budget < kMinPiece && !own) return;
     std::uint64_t piece = std::clamp(budget, kMinPiece, kMaxPiece);

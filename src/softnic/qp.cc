@@ -80,7 +80,7 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   shared->recv_cq = recv_queue_cq_->index;
   shared->device = owner.device.index;
   shared->recv_ring = srq_ != nullptr ? srq_->queue.offset : recv_queue_->offset;
-  shared->port_up = owner.device.config.port_up ? 1 : 0;
+  shared->port_up = owner.device.port_up.load() ? 1 : 0;
   shared->uses_srq = srq_ != nullptr ? 1 : 0;
   process.sq_released[index].store(0);
   set_state(IBV_QPS_RESET);

@@ -220,6 +220,7 @@ struct Qp : ibv_qp_ex {
   void send_ready() noexcept;
   void dispatch(Stamp& stamp, const SendOp& op) noexcept;
   Instant due() noexcept;
+  bool is_due(Instant moment) noexcept;
   void move_flight() noexcept;
   bool arrive(Stamp& stamp, const SendOp& op) noexcept;
   void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
