@@ -8,11 +8,12 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "layout.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::size_t kMaxDevices = 16;
+constexpr std::size_t kMaxDevices = kMaxDevicesShared;
 constexpr std::size_t kMaxNameLength = 31;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -21,7 +21,7 @@ inline constexpr unsigned kQpIndexBits = 12;
 inline constexpr std::uint32_t kMaxQps = 1u << kQpIndexBits;
 inline constexpr std::uint32_t kMaxCqs = 4096;
 inline constexpr std::uint32_t kMaxMrs = 1u << 16;
-inline constexpr std::uint32_t kMaxDevicesShared = 16;
+inline constexpr std::uint32_t kMaxDevicesShared = 32;
 inline constexpr std::uint32_t kGidsPerPort = 3;
 /// Sparse: only touched pages cost memory.
 inline constexpr std::uint64_t kSegmentBytes = 8ull << 30;

@@ -43,6 +43,12 @@ constexpr bool changes_data(FaultKind kind) {
          kind != FaultKind::kRnr;
 }
 
+/// What a large READ reads is moved between its arrival and its completion;
+/// smaller ones and atomics are executed, in order, when they arrive.
+bool is_large_read(const Stamp& s, const SendOp& op) noexcept {
+  return op.opcode == IBV_WR_RDMA_READ && s.total > kWhole;
+}
+
 /// Counts of requests wrap around.
 constexpr bool before(std::uint32_t one, std::uint32_t other) {
   return static_cast<std::int32_t>(one - other) < 0;
@@ -243,7 +249,8 @@ void Qp::move_flight() noexcept {
 bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   Flight& f = *flight_;
   const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
-  if (op.opcode == IBV_WR_RDMA_READ) {
+  const bool read_like = is_read_like(op.opcode);
+  if (is_large_read(s, op)) {
     answer(s, s.total, link);
     return true;
   }
@@ -253,7 +260,7 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
     f.port->counters.copy_behind.fetch_add(1, std::memory_order_relaxed);
   }
-  if (target_.qp != nullptr) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
+  if (target_.qp != nullptr && !read_like) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
   const Outcome outcome = execute_stamped(s, op);
   if (outcome.kind == Outcome::Kind::kNoReceive || outcome.kind == Outcome::Kind::kUnreachable) {
     if (!gives_up(outcome.kind)) {
@@ -266,12 +273,12 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   }
   wait_reason_ = Outcome::Kind::kDone;
   f.broken = s.status != IBV_WC_SUCCESS;
-  if (is_read_like(op.opcode) && s.status == IBV_WC_SUCCESS) {
+  if (read_like && s.status == IBV_WC_SUCCESS) {
     answer(s, s.total, link);
-  } else if (s.late || is_read_like(op.opcode)) {
+  } else if (s.late || read_like) {
     s.done = instant() + link.latency + link.ack;
   }
-  if (!s.late) {
+  if (!s.late && !read_like) {
     f.time = instant();
     f.port->counters.arrival.record(to_ns(the_clock(), f.time - s.arrival));
   }
@@ -300,7 +307,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
   const SendOp& op = slot(count).op;
   if (before(f.copying, count)) f.copying = count;
   s.done = f.last_done = std::max(s.done, f.last_done);
-  if (op.opcode == IBV_WR_RDMA_READ) {
+  if (is_large_read(s, op)) {
     const Outcome outcome = execute_stamped(s, op);
     if (outcome.kind != Outcome::Kind::kDone) {
       s.status = outcome.kind == Outcome::Kind::kFailed ? outcome.status : IBV_WC_RETRY_EXC_ERR;
@@ -329,7 +336,7 @@ void Qp::copy_ahead() noexcept {
     const std::uint32_t count = f.copying + 1;
     const SendOp& op = slot(count).op;
     Stamp& s = stamp(count);
-    const bool read = op.opcode == IBV_WR_RDMA_READ;
+    const bool read = is_large_read(s, op);
     const bool arrived = !before(f.arrived, count);
     if (read && !arrived) return;
     if (!read && arrived) {
