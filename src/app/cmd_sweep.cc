@@ -120,21 +120,28 @@ std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std:
   return runs;
 }
 
-// Where there is no such GPU memory, no pair can be measured.
-std::string buffer_of(const topo::Pair& pair) {
-  const std::string kind = "cuda:" + pair.gpu.substr(3);
-  const std::vector<std::string> known = mem::buffers_at_hand();
-  if (std::find(known.begin(), known.end(), kind) == known.end()) {
+bool gpu_memory_at_hand() {
+  const std::vector<std::string> kinds = mem::buffers_at_hand();
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [](const std::string& kind) { return kind.starts_with("cuda:"); });
+}
+
+// By address where the tree knows it: CUDA may count GPUs in another order.
+std::string buffer_of(const topo::Pair& pair, const topo::Topology& topology) {
+  if (!gpu_memory_at_hand()) {
     throw Error(ExitCode::kEnvironment,
-                fmt::format("--pairs: there is no memory of {} ({}) to be had here; there are {}",
-                            pair.gpu, kind, fmt::join(known, ", ")),
+                fmt::format("--pairs: no GPU memory is to be had here; there are {}",
+                            fmt::join(mem::buffers_at_hand(), ", ")),
                 "--machine FILE simulates the pairs of a recorded machine");
   }
-  return kind;
+  const topo::TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
+  if (gpu == nullptr) return "cuda:" + pair.gpu.substr(3);
+  return "cuda:" + to_string(topology.tree->functions[gpu->function].address);
 }
 
 // By test, so that the relations of a test stand together; nearest first.
 std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
+                                   const topo::Topology& topology,
                                    const std::vector<topo::Pair>& pairs) {
   std::vector<PlannedRun> runs;
   for (const Test test : options.tests) {
@@ -142,7 +149,7 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
       SweepOptions each = options;
       if (options.machine.empty()) {
         each.spec.client.device = pair.nic;
-        each.spec.client.buffer = buffer_of(pair);
+        each.spec.client.buffer = buffer_of(pair, topology);
       } else {
         each.spec.client.device = client_device(*pair.relation);
         each.spec.server.device = server_device(*pair.relation);
@@ -255,23 +262,35 @@ void enter_machine(const SweepOptions& options, const std::vector<topo::Pair>& p
   enter_softnic_with(pointers.data(), softnic_devices(model, relations, copy));
 }
 
-// Pairs where they are asked for, simulated, or where GPU memory can be had.
-std::string pairs_wanted(const SweepOptions& options) {
+// All pairs, where nothing else is asked for and there are some: those of a
+// simulated machine, or of GPU memory and NICs of this one.
+std::string pairs_wanted(const SweepOptions& options, const topo::Topology& topology) {
   if (!options.pairs.empty()) return options.pairs;
-  return options.machine.empty() ? std::string() : "all";
+  if (!options.machine.empty()) return "all";
+  const bool chosen = options.buffers_given || !options.devices.empty() || !options.spec.client.device.empty() ||
+                      options.spec.client.buffer != "host";
+  const bool some = !chosen && !pairs_of(topology).empty() && gpu_memory_at_hand();
+  return some ? "all" : std::string();
+}
+
+std::vector<PlannedRun> plan_all(const SweepOptions& options, Output& output) {
+  const std::string pairs = pairs_wanted(options, output.topology());
+  std::vector<PlannedRun> runs;
+  if (!pairs.empty()) runs = plan_pairs(options, output.topology(), choose_pairs(output.topology(), pairs));
+  if (!options.pairs.empty() || !options.machine.empty()) return runs;
+  std::vector<PlannedRun> others = plan(options, choose_devices(options, output));
+  runs.insert(runs.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  return runs;
 }
 
 int run_sweep(SweepOptions options, const Argv& argv) {
   if (!options.machine.empty()) {
     options.output.machine = recognise_machine(options.machine);
     const topo::Topology machine = topo::load_topology(options.output.machine);
-    enter_machine(options, choose_pairs(machine, pairs_wanted(options)), argv);
+    enter_machine(options, choose_pairs(machine, pairs_wanted(options, machine)), argv);
   }
   Output output(options.output, argv);
-  const std::string pairs = pairs_wanted(options);
-  const std::vector<PlannedRun> runs =
-      pairs.empty() ? plan(options, choose_devices(options, output))
-                    : plan_pairs(options, choose_pairs(output.topology(), pairs));
+  const std::vector<PlannedRun> runs = plan_all(options, output);
   const bool local = options.local || !options.machine.empty();
   const auto client =
       local ? make_local_client() : make_remote_client(options.host, options.port, say);

@@ -18,13 +18,23 @@ constexpr double kWellBelow = 0.9;
 /// From here on the ceiling is to be reached: below it other things cost.
 constexpr std::uint64_t kLargeMessage = 65536;
 
-/// "cuda:1", "cuda:1:dmabuf" -> "GPU1".
-std::string gpu_of(const std::string& buffer) {
-  constexpr std::string_view kStem = "cuda:";
-  if (!buffer.starts_with(kStem)) return {};
+/// The GPU a kind of memory is on, as topology calls it: "cuda:1" is GPU1; a PCI
+/// address or a UUID in place of the number is looked up in the tree.
+std::string gpu_of(const std::string& buffer, const topo::Topology& topology) {
+  const std::size_t colon = buffer.find(':');
+  if (colon == std::string::npos) return {};
+  const std::string_view which = std::string_view(buffer).substr(colon + 1);
   int number = -1;
-  std::from_chars(buffer.data() + kStem.size(), buffer.data() + buffer.size(), number);
-  return number < 0 ? std::string() : fmt::format("GPU{}", number);
+  const auto [rest, error] = std::from_chars(which.data(), which.data() + which.size(), number);
+  if (error == std::errc() && rest == which.data() + which.size()) return fmt::format("GPU{}", number);
+  if (!topology.tree) return {};
+  const auto address = topo::parse_pci_address(which);
+  for (const topo::TreeGpu& gpu : topology.tree->gpus) {
+    const bool same = address ? topology.tree->functions[gpu.function].address == *address
+                              : !gpu.uuid.empty() && gpu.uuid == which;
+    if (same) return gpu.label;
+  }
+  return {};
 }
 
 topo::Transfer transfer_of(Operation operation) {
@@ -178,15 +188,21 @@ void Placement::add_ceiling(report::RunRecord& record, const topo::Pair* pair) c
 
 void Placement::annotate(report::RunRecord& record) const {
   std::string& key = record.path.pair;
-  if (key.empty()) {
-    if (const std::string gpu = gpu_of(record.client.buffer); !gpu.empty()) {
-      key = gpu + "/" + record.client.device;
-    }
-  }
+  const std::string gpu = gpu_of(record.client.buffer, topology_);
+  if (key.empty() && !gpu.empty()) key = gpu + "/" + record.client.device;
   const auto found = pairs_.find(key);
   const topo::Pair* pair = found == pairs_.end() ? nullptr : &found->second;
+  if (pair == nullptr && !key.empty()) {
+    if (record.device_kind == "hardware") {
+      record.warnings.push_back(fmt::format(
+          "the relation of {} is not known, so this stands under {}; give a capture with "
+          "--nvidia-smi FILE",
+          key, record.relation));
+    }
+    key.clear();
+  }
   if (pair != nullptr) record.relation = to_string(*pair->relation);
-  if (key.empty()) place_host_memory(record);
+  if (gpu.empty() && key.empty()) place_host_memory(record);
   add_ceiling(record, pair);
   const std::optional<double> share = efficiency(record);
   if (!share || *share >= kWellBelow || record.spec.size_bytes < kLargeMessage) return;

@@ -3,6 +3,7 @@
 
 import json
 import os
+import tarfile
 import unittest
 
 from support import CliTest, main, run, softnic_works
@@ -89,6 +90,44 @@ class Topo(Placement):
                 self.assertLess(len(result.err), 800)
         self.expect_error(run("topo", "--sysfs", folder), 2, "no sysfs")
         self.expect_error(run("topo", "--hwloc", binary, "--lspci", binary), 2)
+
+
+DUMPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/fixtures/topology/hwloc")
+
+
+@unittest.skipUnless(os.path.isdir(DUMPS), "no recorded copies of /sys at " + DUMPS)
+class SysfsDumps(Placement):
+    def topo(self, name):
+        """What the tool says of a dump; unpacked as far as it is about PCI."""
+        folder = self.scratch()
+        wanted = ("/sys/bus/pci", "/sys/devices/pci", "/sys/devices/system/node", "/proc/driver")
+        with tarfile.open(os.path.join(DUMPS, name)) as dump:
+            members = [each for each in dump if any(part in "/" + each.name for part in wanted)]
+            dump.extractall(folder, members)
+        result = run("topo", "--sysfs", os.path.join(folder, os.listdir(folder)[0]), "--json")
+        self.expect_ok(result)
+        return json.loads(result.out)
+
+    def test_the_nic_and_no_management_vga(self):
+        machine = self.topo("sysfs-32em64t-mlx4-mic.tar.bz2")
+        self.assertEqual(machine["gpus"], [])
+        self.assertEqual([(nic["name"], nic["busid"], nic["numa"], nic["bridges"]) for nic in machine["nics"]],
+                         [("mlx4_0", "0000:82:00.0", [1], ["0000:80:02.2"])])
+
+    def test_a_root_complex_of_several_nodes(self):
+        machine = self.topo("sysfs-40intel64-qib-unusual-numa.tar.bz2")
+        self.assertEqual(([nic["name"] for nic in machine["nics"]], machine["gpus"]), (["qib0"], []))
+
+    def test_functions_without_parents(self):
+        machine = self.topo("sysfs-ac922-6gpu-flat-bus-only.tar.bz2")
+        self.assertEqual(len(machine["gpus"]), 6)
+        self.assertEqual(machine["gpu_gpu"]["GPU0"], {"GPU1": "PIX..NODE", "GPU2": "NODE", "GPU3": "SYS",
+                                                      "GPU4": "SYS", "GPU5": "SYS"})
+        self.assertIn("plain folders", machine["notes"][0])
+
+    def test_a_domain_of_five_digits(self):
+        machine = self.topo("sysfs-vm-32bit-pci-domain.tar.bz2")
+        self.assertEqual((machine["gpus"], machine["nics"]), ([], []))
 
 
 @unittest.skipIf(softnic_works(), "no software device")
