@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/topo/ceiling.h"
+#include "gdrperf/topo/path.h"
+
 namespace gdrperf::app {
 namespace {
 
@@ -187,6 +190,73 @@ Json any_tree_json(const PciTree& tree) {
   return document;
 }
 
+template <typename Value>
+Json known(Value value, bool is_known) {
+  return is_known ? Json(value) : Json(nullptr);
+}
+
+Json link_json(const topo::PcieLink& link) {
+  if (!link.known()) return nullptr;
+  return {{"gen", generation(link)}, {"width", link.width}, {"gt_per_s", link.speed_gts}};
+}
+
+Json hop_json(const PciTree& tree, const topo::PathHop& hop) {
+  const PciFunction& function = tree.functions[hop.function];
+  const double gbps = topo::hop_payload_gbps(hop);
+  return {{"bdf", to_string(function.address)},
+          {"now", link_json(hop.now)},
+          {"max", link_json(hop.max)},
+          {"max_payload_bytes", known(hop.max_payload_bytes, hop.max_payload_bytes > 0)},
+          {"max_read_request_bytes", known(hop.max_read_request_bytes, hop.max_read_request_bytes > 0)},
+          {"iommu_group", known(function.iommu_group, function.iommu_group >= 0)},
+          {"iommu_type", known(function.iommu_type, !function.iommu_type.empty())},
+          {"numa", function.numa},
+          {"payload_gbps", known(gbps, gbps > 0)}};
+}
+
+Json path_json(const PciTree& tree, const topo::Pair& pair) {
+  const topo::PciPath path =
+      topo::path_between(tree, tree.gpu(pair.gpu)->function, tree.nic(pair.nic)->function);
+  Json hops = Json::array();
+  for (const topo::PathHop& hop : path.hops) hops.push_back(hop_json(tree, hop));
+  Json redirecting = Json::array();
+  for (const std::size_t bridge : path.acs_redirecting) {
+    redirecting.push_back(to_string(tree.functions[bridge].address));
+  }
+  const auto ceiling = topo::path_ceiling(tree, path);
+  return {{"relation", pair.relation ? Json(to_string(*pair.relation)) : Json(nullptr)},
+          {"pci", to_string(path.relation)},
+          {"common_ancestor", known(path.common_ancestor, !path.common_ancestor.empty())},
+          {"hops", std::move(hops)},
+          {"acs_redirect", known(path.acs_redirect.value_or(false), path.acs_redirect.has_value())},
+          {"acs_redirecting", std::move(redirecting)},
+          {"acs_unknown", known(path.acs_unknown, !path.acs_redirect && !path.acs_unknown.empty())},
+          {"ceiling_gbps", ceiling ? Json(ceiling->gbps) : Json(nullptr)},
+          {"limited_by", ceiling ? Json(ceiling->limited_by) : Json(nullptr)}};
+}
+
+// What every pair's path is, and the best partner of each GPU and NIC.
+void add_paths(Json& document, const topo::Topology& topology,
+               const std::vector<topo::Pair>& pairs) {
+  // Far above any machine; what a hostile file can make us write.
+  constexpr std::size_t kMostPaths = 4096;
+  Json paths = Json::object();
+  Json best_nic = Json::object();
+  Json best_gpu = Json::object();
+  for (const topo::Pair& pair : pairs) {
+    if (pair.tree && paths.size() < kMostPaths) paths[pair.key()] = path_json(*topology.tree, pair);
+    if (!best_nic.contains(pair.gpu)) {
+      best_nic[pair.gpu] = pairs[*best_of_gpu(topology, pairs, pair.gpu)].nic;
+    }
+    if (!best_gpu.contains(pair.nic)) {
+      best_gpu[pair.nic] = pairs[*best_of_nic(topology, pairs, pair.nic)].gpu;
+    }
+  }
+  document["paths"] = std::move(paths);
+  document["best_nic"] = std::move(best_nic);
+  document["best_gpu"] = std::move(best_gpu);
+}
+
 Json differences_json(const std::vector<topo::Pair>& pairs) {
   Json list = Json::array();
   for (const topo::Pair& pair : pairs) {
@@ -213,6 +283,7 @@ Json topology_json(const topo::Topology& topology) {
   } else if (topology.tree) {
     document = any_tree_json(*topology.tree);
   }
+  add_paths(document, topology, pairs_of(topology));
   document["source"] = topology.source;
   if (!topology.warnings.empty()) document["warnings"] = topology.warnings;
   return document;

@@ -148,6 +148,7 @@ class HwlocHandler : public XmlHandler {
     if (kind.starts_with("0-")) {
       const std::string_view name = attributes.get_or_empty("bridge_pci");
       if (name.empty() || name.size() > kMostName) throw error("a host bridge without its buses");
+      if (tree_.roots.size() == kMostRoots) throw error("too many host bridges");
       tree_.roots.push_back({std::string(name), {}});
       level.root = static_cast<int>(tree_.roots.size()) - 1;
       level.bridge = -1;
@@ -199,7 +200,7 @@ class HwlocHandler : public XmlHandler {
     level.os_device = name;
     const auto function = static_cast<std::size_t>(level.function);
     auto& devices = tree_.functions[function].os_devices;
-    if (devices.size() == kMostNics) throw error("too many devices of one PCI function");
+    if (devices.size() == kMostOsDevices) throw error("too many devices of one PCI function");
     devices.emplace_back(name);
     const OsDevice type = os_device_type(attributes.get_or_empty("osdev_type"), name);
     if (type == OsDevice::kNetwork) netdevs_.emplace(function, name);

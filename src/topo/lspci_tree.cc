@@ -130,7 +130,7 @@ class LspciParser {
     }
     bus.number = static_cast<std::uint8_t>(hex(name.substr(0, name.find('-')), 2));
     if (bus.is_root_level) {
-      if (tree_.roots.size() == kMostGpus) throw error("too many root buses");
+      if (tree_.roots.size() == kMostRoots) throw error("too many root buses");
       tree_.roots.push_back({std::string(whole), {}});
       bus.root = static_cast<int>(tree_.roots.size()) - 1;
       bus.is_root_level = false;

@@ -79,7 +79,7 @@ class NcclHandler : public XmlHandler {
   void start_cpu(const XmlAttributes& attributes, Level& level) {
     if (level.root >= 0) throw error("a <cpu> within a <cpu>");
     level.numa = attributes.get_or_empty("numaid").substr(0, kMostName);
-    if (tree_.roots.size() == kMostGpus) throw error("too many <cpu>");
+    if (tree_.roots.size() == kMostRoots) throw error("too many <cpu>");
     PciRoot root{fmt::format("NUMA {}", level.numa), {}};
     for (const char* name : {"numaid", "affinity", "arch", "vendor"}) {
       if (const auto value = attributes.get(name)) {

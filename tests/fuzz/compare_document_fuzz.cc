@@ -6,6 +6,7 @@
 #include "../unit/compare_samples.h"
 #include "fuzz.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/compare/by_relation.h"
 #include "gdrperf/compare/session.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,6 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const CellValue& cell : session.cells) {
       if (!std::isfinite(cell.value) || cell.value <= 0 || cell.key.name.empty()) std::abort();
     }
+    const PlacementFigures figures =
+        parse_placement_figures({reinterpret_cast<const char*>(data), size}, "x.json");
+    if (placement_report(figures, figures).empty()) std::abort();
   } catch (const gdrperf::Error& error) {
     if (error.what()[0] == '\0') std::abort();
   }
