@@ -5,9 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/compare/noise.h"
+#include "gdrperf/compare/render.h"
 #include "gdrperf/compare/store.h"
+#include "gdrperf/compare/trend.h"
+#include "gdrperf/stats/change_points.h"
 #include "table.h"
 
 namespace gdrperf::app {
@@ -22,6 +26,7 @@ Examples:
   for i in $(seq 20); do gdrperf sweep node2 --json base$i.json; done
   gdrperf baseline add base*.json
   gdrperf baseline noise base*.json
+  gdrperf baseline trend results/baselines
   gdrperf compare results/baselines new*.json)";
 
 int add(const BaselineOptions& options, std::ostream& out) {
@@ -52,6 +57,36 @@ int noise(const BaselineOptions& options, std::ostream& out) {
   return static_cast<int>(ExitCode::kOk);
 }
 
+int trend(const BaselineOptions& options, std::ostream& out) {
+  constexpr double kAlpha = 0.01;
+  std::vector<compare::Session> sessions;
+  for (const std::string& path : compare::documents_at(options.results)) sessions.push_back(compare::read_session(path));
+  const std::size_t documents = sessions.size();
+  const compare::Trends trends = compare::find_trends(std::move(sessions), options.threshold, kAlpha);
+  Table table({"cell", "since", "before", "after", "change", "sessions", "p"});
+  for (const compare::CellTrend& cell : trends.changed) {
+    for (const compare::TrendChange& each : cell.changes) {
+      table.add({cell.cell, each.since, compare::format_value(each.before, cell.better),
+                 compare::format_value(each.after, cell.better), compare::format_change(each.change),
+                 fmt::format("{} + {}", each.sessions_before, each.sessions_after), fmt::format("{:.1g}", each.p)});
+      for (const compare::Change& condition : each.conditions) {
+        table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, condition.before, condition.now));
+      }
+    }
+  }
+  if (!trends.changed.empty()) {
+    table.print(out);
+    out << '\n';
+  }
+  if (trends.too_short > 0) {
+    out << fmt::format("note: {} cells have fewer than {} sessions, too few to see a change\n", trends.too_short,
+                       stats::kFewestForChange);
+  }
+  out << fmt::format("{} cells in {} documents: {} changed their level\n", trends.cells, documents,
+                     trends.changed.size());
+  return static_cast<int>(ExitCode::kOk);
+}
+
 }  // namespace
 
 CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
@@ -66,12 +101,24 @@ CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
   };
   task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);
   task("noise", "Measure how much unchanged sessions differ, and record it", BaselineOptions::Task::kNoise);
+  task("trend", "Show where the level of a cell changed over time (advice, no verdict)", BaselineOptions::Task::kTrend);
+  command->get_subcommand("trend")
+      ->add_option_function<std::string>(
+          "--threshold",
+          [&options](const std::string& text) { options.threshold = parse_percent(text, "--threshold"); },
+          "smallest change to show (default: 2%)")
+      ->type_name("PERCENT");
   command->footer(kBaselineFooter);
   return command;
 }
 
 int run_baseline(const BaselineOptions& options, std::ostream& out) {
-  return options.task == BaselineOptions::Task::kAdd ? add(options, out) : noise(options, out);
+  switch (options.task) {
+    case BaselineOptions::Task::kAdd: return add(options, out);
+    case BaselineOptions::Task::kTrend: return trend(options, out);
+    case BaselineOptions::Task::kNoise: break;
+  }
+  return noise(options, out);
 }
 
 }  // namespace gdrperf::app

@@ -9,17 +9,18 @@
 namespace gdrperf::app {
 
 struct BaselineOptions {
-  enum class Task { kAdd, kNoise };
+  enum class Task { kAdd, kNoise, kTrend };
   Task task = Task::kAdd;
   std::vector<std::string> results;  ///< documents or folders
   std::string store = "results/baselines";
+  double threshold = 0.02;           ///< trend: smaller changes are left out
 };
 
-/// Registers `gdrperf baseline add` and `gdrperf baseline noise`; parsing fills
-/// `options`.
+/// Registers `gdrperf baseline add`, `noise` and `trend`; parsing fills `options`.
 CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options);
 
-/// Stores documents, or measures and records their A/A noise. Throws Error.
+/// Stores documents, measures and records their A/A noise, or prints where their
+/// history changed. Throws Error.
 int run_baseline(const BaselineOptions& options, std::ostream& out);
 
 }  // namespace gdrperf::app

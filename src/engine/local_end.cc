@@ -71,8 +71,11 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   const Layout layout = layout_of(spec_);
   const std::uint64_t area = layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
   pd_ = verbs::make_pd(connector_->context());
+  // Whole pages: what a device maps or moves is pages, and the rest of a page is nobody else's.
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t bytes = area * (initiates() && is_target() ? 2 : 1);
   buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
-                             area * (initiates() && is_target() ? 2 : 1));
+                             (bytes + kPage - 1) / kPage * kPage);
   mr_ = buffer_->register_with(pd_.get(), (initiates() ? op.initiator_access : 0) |
                                               (is_target() ? op.target_access : 0));
   if (initiates()) initiator_area_ = buffer_->data();
