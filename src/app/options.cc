@@ -112,7 +112,7 @@ void add_queues(CLI::App& command, TestSpec& spec) {
   group.integer("-r,--rx-depth", spec.rx_depth, 1, 65536,
                 "receives posted per QP (default: 512; send)");
   group.integer("-Q,--cq-mod", spec.cq_mod, 1, 65536,
-                "signal every N-th message (default: an eighth of -t up to 8 KiB, 1 above)");
+                "signal every N-th message (default: a quarter of -t up to 8 KiB, 1 above)");
   group.integer("-l,--post_list,--post-list", spec.post_list, 1, 65536,
                 "messages per ibv_post_send (default: 1; bandwidth)");
   group.integer("-I,--inline_size,--inline-size", spec.inline_bytes, 0, 65536,

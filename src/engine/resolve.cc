@@ -29,7 +29,7 @@ TestSpec resolve(TestSpec spec) {
     spec.tx_depth = static_cast<int>(std::clamp<std::uint64_t>(in_flight, 8, 128));
     spec.tx_depth = std::max(spec.tx_depth / spec.post_list, 1) * spec.post_list;
   }
-  if (spec.cq_mod == 0) spec.cq_mod = spec.size_bytes <= 8192 ? std::clamp(spec.tx_depth / 8, 1, 64) : 1;
+  if (spec.cq_mod == 0) spec.cq_mod = spec.size_bytes <= 8192 ? std::clamp(spec.tx_depth / 4, 1, 64) : 1;
   spec.cq_mod = static_cast<int>(round_up(static_cast<std::uint64_t>(std::min(spec.cq_mod, spec.tx_depth)),
                                           static_cast<std::uint64_t>(spec.post_list)));
   if (spec.cq_mod > spec.tx_depth) spec.cq_mod -= spec.post_list;

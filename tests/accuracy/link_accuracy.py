@@ -36,6 +36,7 @@ Result = collections.namedtuple("Result", "truth value error within kept late")
 
 BANDWIDTH_TARGET = 0.005
 LATENCY_TARGET, LATENCY_TARGET_NS = 0.01, 50.0
+CPUS = sorted(os.sched_getaffinity(0))[:2]  # one for each end: both programs spin while they wait
 READS_UNDER_WAY = 16  # per QP, what the device allows
 
 
@@ -141,7 +142,7 @@ def free_port():
 
 
 def gdrperf_value(device, point, seconds):
-    command = [device.gdrperf, point.test, "127.0.0.1", "-p", device.port, "-d", "soft0", "--peer-dev", "soft1",
+    command = [device.gdrperf, point.test, "--cpu", str(CPUS[0]), "--peer-cpu", str(CPUS[-1]), "127.0.0.1", "-p", device.port, "-d", "soft0", "--peer-dev", "soft1",
                "-s", str(point.size), "-D", f"{seconds * 1000:.0f}ms", "--json", "-"]
     if point.test.endswith("_bw"):
         command += ["-t", str(point.depth), "-Q", "1"]
@@ -160,13 +161,13 @@ def perftest_value(device, point, seconds):
     command = ["ib_" + point.test, "-p", port, "-F", "-s", str(point.size), "-n", str(number)]
     if point.test.endswith("_bw"):
         command += ["-t", str(point.depth), "-Q", "1"]
-    server = subprocess.Popen([*command, "-d", "soft1"], env=device.env, stdout=subprocess.DEVNULL,
+    server = subprocess.Popen(["taskset", "-c", str(CPUS[-1]), *command, "-d", "soft1"], env=device.env, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 20
         while True:
-            client = subprocess.run([*command, "-d", "soft0", "127.0.0.1"], env=device.env, capture_output=True,
-                                    text=True, timeout=60)
+            client = subprocess.run(["taskset", "-c", str(CPUS[0]), *command, "-d", "soft0", "127.0.0.1"],
+                                    env=device.env, capture_output=True, text=True, timeout=60)
             if "Couldn't connect" not in client.stdout + client.stderr or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
@@ -259,7 +260,7 @@ What gdrperf, and Debian's perftest beside it, report on a link whose rate and l
     tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/accuracy.md
 
 on {now} ({platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}; {seconds:g} s per point, each tool by itself, one
-after the other). The link is the software device's model ([softnic.md](softnic.md)): the truth is computed, not measured.
+after the other, each end on a CPU of its own). The link is the software device's model ([softnic.md](softnic.md)): the truth is computed, not measured.
 
 With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L (half a round
 trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message (`-Q 1`).

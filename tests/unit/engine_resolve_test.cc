@@ -37,7 +37,7 @@ TEST(Resolve, KeepsThePipeFullByDefault) {
   TestSpec spec;
   spec.size_bytes = 64;
   EXPECT_EQ(resolve(spec).tx_depth, 128);
-  EXPECT_EQ(resolve(spec).cq_mod, 16);
+  EXPECT_EQ(resolve(spec).cq_mod, 32);
   spec.size_bytes = 8u << 20;
   EXPECT_EQ(resolve(spec).tx_depth, 8);
   EXPECT_EQ(resolve(spec).cq_mod, 1);

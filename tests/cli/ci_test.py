@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""The example gate for CIs, end to end: a baseline, the same link, a slower link."""
+
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+from support import BINARY, CliTest, environment, main, softnic_works
+
+GATE = pathlib.Path(__file__).resolve().parents[2] / "scripts/ci-example/gate.sh"
+# So slow that 64 messages are under way for 40 ms: a machine that is busy with other
+# tests loses the CPU for less.
+LINK = "rate=50MB/s,latency=2ms"
+SWEEP = "--ops write_bw,send_bw,write_lat --sizes 32K -t 64 -D 100ms"
+DROPPED = {f"{op}_bw/HOST/host:soft0>host:soft1/32768" for op in ("write", "send")}
+# Sessions of an unchanged link differ by more: the machine cannot keep the link's time.
+TOO_NOISY_PERCENT = 0.7
+
+
+def softnic(extra=""):
+    return ";".join(f"{device}:{LINK}{extra}" for device in ("soft0", "soft1"))
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Gate(CliTest):
+    def gate(self, folder, *arguments, **settings):
+        env = environment({"GDRPERF": BINARY, "OUT": f"{folder}/out", "SUMMARY": f"{folder}/page.md",
+                           "TARGET": "--local --softnic -d soft0 --peer-dev soft1", "SWEEP": SWEEP, **settings})
+        return subprocess.run([GATE, *arguments], env=env, capture_output=True, text=True, timeout=240)
+
+    def test_same_link_passes_and_a_slower_one_fails(self):
+        folder = self.scratch()
+        baseline = f"{folder}/baseline"
+        recorded = self.gate(folder, "record", baseline, SOFTNIC=softnic())
+        self.assertEqual(recorded.returncode, 0, recorded.stderr)
+        (noise,) = pathlib.Path(baseline).glob("*/noise.json")
+        spreads = [cell["spread_percent"] for cell in json.loads(noise.read_text())["cells"] if "_bw/" in cell["cell"]]
+        self.assertEqual(len(spreads), 2)
+        if max(spreads) > TOO_NOISY_PERCENT:
+            self.skipTest(f"this machine is too busy: sessions of an unchanged link differ by {max(spreads):.1f} %")
+
+        same = self.gate(folder, "check", baseline, SOFTNIC=softnic())
+        self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+
+        slower = self.gate(folder, "check", baseline, SOFTNIC=softnic(",slow=1.0526"))
+        self.assertEqual(slower.returncode, 1, slower.stdout + slower.stderr)
+        with open(f"{folder}/out/comparison.json", encoding="utf-8") as file:
+            cells = json.load(file)["cells"]
+        worse = {cell["cell"]: cell["change_percent"] for cell in cells if cell["verdict"] == "regression"}
+        self.assertLessEqual(DROPPED, set(worse))
+        for name in DROPPED:
+            self.assertAlmostEqual(worse[name], -5, delta=2, msg=name)
+        # 0.66 ms of 2.66 ms are the link's rate: too little of a change to matter.
+        self.assertNotIn("write_lat/HOST/host:soft0>host:soft1/32768", worse)
+        page = pathlib.Path(f"{folder}/page.md").read_text()
+        for name in DROPPED:
+            self.assertIn(f"`{name}` | regression", page)
+
+    def test_its_own_words(self):
+        folder = self.scratch()
+        self.assertEqual(self.gate(folder, "measure").returncode, 2)
+        self.assertIn("gate.sh check FOLDER", self.gate(folder, "--help").stdout)
+        wrong = self.gate(folder, "check", f"{folder}/none", TARGET="--local --softnic -d soft7")
+        self.assertEqual(wrong.returncode, 3, wrong.stderr)
+        self.assertIn("soft7", wrong.stderr)
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main()
