@@ -49,7 +49,7 @@ constexpr std::uint64_t kSendOps =
     IBV_QP_EX_WITH_SEND_WITH_INV;
 
 void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
-  if (const int error = device.config.fault("create_qp"); error != 0) throw VerbsFailure{error};
+  if (const int error = device.call_fault("create_qp"); error != 0) throw VerbsFailure{error};
   constexpr std::uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((attr.comp_mask & ~kKnown) != 0 || attr.qp_type != IBV_QPT_RC) throw VerbsFailure{EOPNOTSUPP};

@@ -58,16 +58,16 @@ Context::Context(Device& opened) : verbs_context{}, device(opened), process(Proc
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     header.gids[device.index][entry] = device.gid(entry);
   }
-  if (modelled()) join_port();
+  std::strncpy(header.device_names[device.index], device.config.name.c_str(), sizeof header.device_names[0] - 1);
+  if (modelled()) follow_model();
   process.add(this);
 }
 
-/// The device's messages go through its model from now on.
-void Context::join_port() {
+void Context::follow_model() {
   device.port = &process.ports().get(device.config.name);
-  publish_speed(device.config.link, Clock::get(), device.port->speed);
-  auto& name = process.segment().header.modelled[device.index];
-  std::strncpy(name, device.config.name.c_str(), sizeof name - 1);
+  publish_speed(device.link(), Clock::get(), device.port->speed);
+  process.segment().header.modelled[device.index].store(1);
+  fill_verbs_ops(*this);
 }
 
 Context::~Context() {

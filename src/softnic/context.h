@@ -34,6 +34,8 @@ struct Context : verbs_context {
   /// In a forked child: data path calls fail from now on.
   void cut_off();
 
+  /// The device was given a model, or another one (control thread).
+  void follow_model();
   void raise(const ibv_async_event& event);
   int next_event(ibv_async_event& event);
   /// Drops queued events of an object that is being destroyed.
@@ -44,7 +46,6 @@ struct Context : verbs_context {
   std::atomic<int> qps{0};
 
  private:
-  void join_port();
   std::mutex mutex_;
   std::deque<ibv_async_event> events_;
 };

@@ -49,6 +49,7 @@ void Control::start(int listener) {
   add_to(epoll_.get(), wake_.get(), EPOLLIN);
   add_to(epoll_.get(), timer_.get(), EPOLLIN);
   add_to(epoll_.get(), listener, EPOLLIN);
+  if (const int config = config_.watch(); config >= 0) add_to(epoll_.get(), config, EPOLLIN);
   // The program's signals are for the program's threads.
   sigset_t all;
   sigset_t before;
@@ -128,6 +129,9 @@ void Control::run(int listener) {
       if (fd == wake_.get() || fd == timer_.get()) {
         std::uint64_t wakes;
         [[maybe_unused]] const auto got = ::read(fd, &wakes, sizeof wakes);
+      } else if (fd == config_.fd()) {
+        config_.follow(process_);
+        events[i].data.fd = -1;
       } else if (process_.ports().handle(fd)) {
         events[i].data.fd = -1;
       } else if (fd == listener) {
@@ -286,6 +290,7 @@ void Control::abandon() {
   epoll_.reset();
   wake_.reset();
   timer_.reset();
+  config_.abandon();
 }
 
 }  // namespace gdrperf::softnic

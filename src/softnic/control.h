@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/base/unique_fd.h"
+#include "live.h"
 #include "peer.h"
 
 namespace gdrperf::softnic {
@@ -68,6 +69,7 @@ class Control {
   Process& process_;
   UniqueFd epoll_;
   UniqueFd wake_;
+  LiveConfig config_;
   UniqueFd timer_;  ///< wakes the thread before the next tick
   std::atomic<bool> ticking_{false};
   int idle_ticks_ = 0;

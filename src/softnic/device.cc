@@ -76,6 +76,25 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index)
          static_cast<std::uint8_t>(index & 0xff)};
 }
 
+void Device::change(const DeviceConfig& fresh) {
+  const std::lock_guard guard(mutex_);
+  config.link = fresh.link;
+  config.message_faults = fresh.message_faults;
+  config.faults = fresh.faults;
+}
+
+int Device::call_fault(std::string_view call) const {
+  const std::lock_guard guard(mutex_);
+  return config.fault(call);
+}
+
+LinkConfig Device::link() const {
+  const std::lock_guard guard(mutex_);
+  return config.link;
+}
+
+bool Device::simulated() const { return model.load() != nullptr; }
+
 __be64 Device::guid() const {
   const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe,
                                  mac[3], mac[4], mac[5]};
@@ -117,7 +136,7 @@ Device* soft_device(const ibv_device* device) {
 void describe_device(const Device& device, ibv_device_attr& attr) {
   attr = {};
   std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s%s", GDRPERF_VERSION,
-                device.config.modelled() ? " simulated" : "");
+                device.simulated() ? " simulated" : "");
   attr.node_guid = device.guid();
   attr.sys_image_guid = device.guid();
   attr.vendor_id = kNoVendor;
@@ -164,14 +183,14 @@ void describe_port(const Device& device, ibv_port_attr& attr) {
   const bool up = device.port_up.load();
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
-  attr.active_mtu = mtu_of(device.config.link.mtu);
+  attr.active_mtu = mtu_of(device.link().mtu);
   attr.gid_tbl_len = static_cast<int>(kGidsPerPort);
   attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   attr.max_msg_sz = kMaxMessageBytes;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
   attr.active_width = kWidth4x;
-  attr.active_speed = speed_of(device.config.link.rate);
+  attr.active_speed = speed_of(device.link().rate);
   attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
 }

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "config.h"
@@ -30,12 +32,22 @@ struct Device : ibv_device {
   /// never freed.
   std::atomic<DeviceModel*> model{nullptr};
   std::atomic<bool> port_up;
+  /// What a changed file says of the link and of faults (LiveConfig).
+  void change(const DeviceConfig& fresh);
+  /// The errno that this control call shall fail with, 0 for none.
+  int call_fault(std::string_view call) const;
+  LinkConfig link() const;
+  /// Has, or had once, a link model or faults.
+  bool simulated() const;
   /// With a model: the port, shared with other processes (Context's business).
   PortShared* port = nullptr;
 
   __be64 guid() const;
   /// Entry of the GID table; all zero when the device was given none.
   ibv_gid gid(std::uint32_t entry) const;
+
+ private:
+  mutable std::mutex mutex_;  ///< of what change() changes in `config`
 };
 
 /// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC

@@ -104,8 +104,8 @@ struct SegmentHeader {
   /// page at address a lies at offset a modulo this.
   std::uint64_t window_bytes;
   union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
-  /// Of devices that have a link model; empty for the others.
-  char modelled[kMaxDevicesShared][32];
+  char device_names[kMaxDevicesShared][32];
+  std::atomic<std::uint8_t> modelled[kMaxDevicesShared];  ///< the device has a link model
   /// One atomic operation at a time on memory that cannot be mapped.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
 };

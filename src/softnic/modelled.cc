@@ -74,14 +74,41 @@ void Qp::start_flight() {
   mode_ = Mode::kModelled;
 }
 
+void Qp::follow_model() {
+  sq_lock.lock();
+  if (mode_ == Mode::kPlain) {
+    start_flight();
+    for (std::uint32_t count = posted_ - waiting_ + 1; count != posted_ + 1; ++count) {
+      stamp(count).total = total_bytes(slot(count).op);
+      stamp(count).copy_stopped = true;
+    }
+    if (wr_complete != nullptr) install_builders();
+  }
+  flight_->port = owner.device.port;
+  if (flight_->peer_port == nullptr) look_up_peer_port();
+  sq_lock.unlock();
+}
+
 /// At RTR: READs are answered by the peer's port.
 void Qp::find_peer_port() {
   Flight& f = *flight_;
   f.clear(posted_);
   f.peer_port = nullptr;
+  look_up_peer_port();
+}
+
+void Qp::look_up_peer_port() {
+  Flight& f = *flight_;
   if (target_.segment == nullptr) return;
-  const auto& name = target_.segment->header.modelled[target_.qp->device % kMaxDevicesShared];
-  if (name[0] != '\0') f.peer_port = &process.ports().get(std::string(name, ::strnlen(name, sizeof name)));
+  const SegmentHeader& header = target_.segment->header;
+  const std::size_t number = target_.qp->device % kMaxDevicesShared;
+  const auto& text = header.device_names[number];
+  const std::string name(text, ::strnlen(text, sizeof text));
+  // A file that both ends follow has reached this one, perhaps, and not yet
+  // the other.
+  bool modelled = header.modelled[number].load() != 0;
+  for (const auto& device : devices()) modelled |= device->config.name == name && device->simulated();
+  if (modelled && !name.empty()) f.peer_port = &process.ports().get(name);
 }
 
 /// A program that answers within `react` of what it was told, a completion or

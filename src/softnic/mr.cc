@@ -99,7 +99,7 @@ std::uint64_t base_of(std::uint64_t iova, unsigned access) {
 
 Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iova, unsigned access) {
   Context& context = Context::of(pd.context);
-  int error = context.device.config.fault("reg_mr");
+  int error = context.device.call_fault("reg_mr");
   if (error == 0) error = check_arguments(address, length, iova, access);
   if (error == 0) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) throw VerbsFailure{error};

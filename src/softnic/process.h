@@ -62,6 +62,11 @@ class Process {
   std::shared_ptr<Peer> peer(std::uint32_t block);
   void forget(Peer* peer);
 
+  template <typename F>
+  void for_each_context(F&& f) {
+    const std::lock_guard guard(mutex_);
+    for (Context* context : contexts_) f(*context);
+  }
   void add(Context* context);
   void remove(Context* context);
   /// Numbers a channel; its descriptor is what peers get under that number.

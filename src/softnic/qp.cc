@@ -274,6 +274,15 @@ void Qp::disconnect() {
   shared->dest_process = 0;
 }
 
+void Qp::set_port(bool up) {
+  sq_lock.lock();
+  shared->port_up = up ? 1 : 0;
+  // Both ends look again: at the epoch's owner, and at this end's own port.
+  set_state(state());
+  target_.epoch = ~0ull;
+  sq_lock.unlock();
+}
+
 /// No poll looks at this QP from now on.
 void Qp::leave_queues() {
   send_queue_->remove_waiting(this);

@@ -135,6 +135,8 @@ struct Qp : ibv_qp_ex {
   Progress tick(Instant& next_due) noexcept;
   /// The link model and its faults apply from now on.
   void follow_model();
+  /// The device's port went up or down.
+  void set_port(bool up);
   /// Where the program may do nothing but look at memory until the next
   /// message comes.
   void hold_until_arrival() noexcept;
@@ -215,6 +217,7 @@ struct Qp : ibv_qp_ex {
   Stamp& stamp(std::uint32_t count) noexcept;
   void start_flight();
   void find_peer_port();
+  void look_up_peer_port();
   void leave_queues();
   Instant ready_time(const LinkModel& link) noexcept;
   void send_ready() noexcept;

@@ -105,7 +105,7 @@ int check_values(const ibv_qp_attr& attr, int mask) {
 }  // namespace
 
 int Qp::modify(const ibv_qp_attr& attr, int mask) {
-  if (const int error = owner.device.config.fault("modify_qp"); error != 0) return error;
+  if (const int error = owner.device.call_fault("modify_qp"); error != 0) return error;
   // Reaching the peer's process takes that process' control thread, and may
   // take time: not under the lock that ours may want.
   std::shared_ptr<Peer> peer;

@@ -176,6 +176,8 @@ struct Output {
   std::string out;
   std::string err;
 };
+/// The program's part of a test of SOFTNIC=@FILE (softnic_link_test.cc).
+bool follows_file(const std::string& path);
 Output run_again(const std::string& devices, const std::string& argument);
 
 }  // namespace softnic_test

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "softnic_fixture.h"
+
 namespace {
 
 /// One device for each setting, so that all tests run in one process.
@@ -46,6 +48,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (argc == 2 && std::strcmp(argv[1], "--list-devices") == 0) return list_devices();
+  if (argc == 2 && std::strncmp(argv[1], "--live=", 7) == 0) {
+    std::printf("live %s\n", softnic_test::follows_file(argv[1] + 7) ? "ok" : "failed");
+    return 0;
+  }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
