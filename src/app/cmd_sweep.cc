@@ -336,7 +336,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
        [options](const std::string& text) { options->sizes = parse_size_list(text, "--sizes"); });
   list("--devices", "NAMES", "this end's devices (default: all with an active port)",
        [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  list("--buffers", "KINDS", "this end's kinds of memory: host (default: host)",
+  list("--buffers", "KINDS", "this end's kinds of memory, as for --buffer; cuda:all: every GPU (default: host)",
        [options](const std::string& text) {
          options->buffers = split_list(text, "--buffers");
          options->buffers_given = true;

@@ -13,6 +13,9 @@ namespace gdrperf::app {
 namespace {
 
 constexpr std::uint64_t kDefaultSeed = 1;
+constexpr const char* kBufferHelp =
+    "memory: host, hugepage, cuda:N, cuda-vmm:N, cuda-host or staged:N; N is a GPU's index, PCI address or UUID "
+    "(default: host)";
 
 // Declares options of one group; each line of the tables below is one option.
 class Group {
@@ -61,7 +64,7 @@ void add_ends(CLI::App& command, ClientOptions& options) {
   own.integer("-i,--ib-port", client.port, 1, 255, "its port (default: the first active one)");
   own.integer("-x,--gid-index", client.gid_index, 0, 65535,
               "GID index (default: RoCE v2 over IPv4 first, link-local last)");
-  own.text("--buffer", "KIND", client.buffer, "memory: host (default: host)");
+  own.text("--buffer", "KIND", client.buffer, kBufferHelp);
   own.integer("--cpu", client.cpu, 0, 65535, "CPU to run on (default: any of --numa)");
   own.integer("--numa", client.numa, 0, 4095,
               "NUMA node of thread and host buffers (default: the NIC's)");
@@ -71,10 +74,27 @@ void add_ends(CLI::App& command, ClientOptions& options) {
   peer.integer("--peer-port,--peer-ib-port", server.port, 1, 255,
                "its port (default: the first active one)");
   peer.integer("--peer-gid-index", server.gid_index, 0, 65535, "GID index (default: as for -x)");
-  peer.text("--peer-buffer", "KIND", server.buffer, "memory: host (default: host)");
+  peer.text("--peer-buffer", "KIND", server.buffer, "memory, as for --buffer (default: host)");
   peer.integer("--peer-cpu", server.cpu, 0, 65535, "CPU to run on (default: any of --peer-numa)");
   peer.integer("--peer-numa", server.numa, 0, 4095,
                "NUMA node of thread and host buffers (default: the NIC's)");
+}
+
+void add_gpus(CLI::App& command, TestSpec& spec) {
+  Group group(command, "GPU memory");
+  group.value("--register", "HOW", "how the NIC is given it: dmabuf or peermem (default: dmabuf where that works)",
+              [&spec](const std::string& text, const std::string& flag) {
+                if (text == "dmabuf") spec.registration = Registration::kDmabuf;
+                else if (text == "peermem") spec.registration = Registration::kPeermem;
+                else throw usage_error(fmt::format("{} '{}': give dmabuf or peermem", flag, text));
+              });
+  const auto buffer = [&spec](const std::string& text, const std::string& flag) {
+    if (text.empty()) throw usage_error(fmt::format("{}: needs a GPU", flag));
+    spec.client.buffer = "cuda:" + text;
+  };
+  group.value("--use_cuda", "N", "as --buffer cuda:N", buffer);
+  group.value("--use_cuda_bus_id", "ADDRESS", "as --buffer cuda:ADDRESS", buffer);
+  group.flag("--use_cuda_dmabuf", "as --register dmabuf", [&spec] { spec.registration = Registration::kDmabuf; });
 }
 
 void add_stop(CLI::App& command, StopRule& stop) {
@@ -232,6 +252,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
       ->group("Where to");
   add_softnic_flag(command);
   add_ends(command, options);
+  add_gpus(command, options.spec);
   add_queues(command, options.spec);
   add_stop(command, options.spec.stop);
   add_network(command, options);

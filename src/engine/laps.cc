@@ -39,7 +39,7 @@ LapShape lap_shape(const TestSpec& resolved) {
   LapShape shape;
   if (resolved.test.metric == Metric::kLatency) return shape;
   shape.slots = layout_of(resolved).slots;
-  if (traits_of(resolved.test.operation).consumes_receives) {
+  if (traits_of(resolved).consumes_receives) {
     shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
   }
   const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
@@ -77,7 +77,7 @@ Laps::Laps(Side side, LocalEnd& end, Streamer& streamer, const TestSpec& spec, P
 /// The slot in which the `message`-th of this lap arrives. Sends arrive where
 /// the receives point that were posted in a ring; all else at its own place.
 std::uint64_t Laps::landing(std::uint64_t message) const {
-  if (!traits_of(spec_.test.operation).consumes_receives) return message;
+  if (!traits_of(spec_).consumes_receives) return message;
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 
@@ -151,7 +151,7 @@ void Laps::receive_up_to(std::uint64_t total) {
 double Laps::go(std::optional<proto::Message>& early) {
   const double start = now_ns();
   if (latency_) {
-    const bool passive = side_ == Side::kServer && traits_of(spec_.test.operation).round_end == RoundEnd::kOwnCompletion;
+    const bool passive = side_ == Side::kServer && traits_of(spec_).round_end == RoundEnd::kOwnCompletion;
     if (!passive) early = streamer_.bounce_until(streamer_.rounds() + 1);
     if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
   } else if (side_ == Side::kClient || duplex_) {

@@ -158,7 +158,7 @@ report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpe
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
-  measured.latency = condense(steady, clock, traits_of(spec.test.operation).halved);
+  measured.latency = condense(steady, clock, traits_of(spec).halved);
   if (measured.stop == report::StopReason::kCap) {
     mark_unstable(measured, steady.medians, "p50 ", median_precision(spec.stop), seconds(spec.stop.cap));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -67,7 +68,7 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
                    : conn::make_exchange_connector(device_.context);
-  const OpTraits& op = traits_of(spec_.test.operation);
+  const OpTraits& op = traits_of(spec_);
   const Layout layout = layout_of(spec_);
   const std::uint64_t area = layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
   pd_ = verbs::make_pd(connector_->context());
@@ -75,7 +76,9 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t bytes = area * (initiates() && is_target() ? 2 : 1);
   buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
-                             (bytes + kPage - 1) / kPage * kPage);
+                             (bytes + kPage - 1) / kPage * kPage, spec_.registration);
+  // Small messages that mlx5 hands over within their completion never reach GPU memory.
+  if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
   mr_ = buffer_->register_with(pd_.get(), (initiates() ? op.initiator_access : 0) |
                                               (is_target() ? op.target_access : 0));
   if (initiates()) initiator_area_ = buffer_->data();
@@ -88,14 +91,14 @@ bool LocalEnd::initiates() const {
   if (side_ == conn::Side::kClient) return true;
   if (spec_.direction == Direction::kBidirectional) return true;
   return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_.test.operation).round_end != RoundEnd::kOwnCompletion;
+         traits_of(spec_).round_end != RoundEnd::kOwnCompletion;
 }
 
 bool LocalEnd::is_target() const {
   if (side_ == conn::Side::kServer) return true;
   if (spec_.direction == Direction::kBidirectional) return true;
   return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_.test.operation).round_end != RoundEnd::kOwnCompletion;
+         traits_of(spec_).round_end != RoundEnd::kOwnCompletion;
 }
 
 std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
@@ -113,11 +116,11 @@ std::optional<std::uint64_t> LocalEnd::sink_offset() const {
 
 bool LocalEnd::waits_on_memory() const {
   return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_.test.operation).round_end == RoundEnd::kMemory;
+         traits_of(spec_).round_end == RoundEnd::kMemory;
 }
 
 void LocalEnd::make_queues() {
-  const OpTraits& op = traits_of(spec_.test.operation);
+  const OpTraits& op = traits_of(spec_);
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const bool receives = is_target() && op.consumes_receives;
@@ -147,7 +150,9 @@ void LocalEnd::make_queues() {
 
 /// What was asked for; by itself, the most that a QP here takes, latency only.
 int LocalEnd::choose_inline() {
-  if (!traits_of(spec_.test.operation).can_inline || !initiates()) return 0;
+  if (!traits_of(spec_).can_inline || !initiates()) return 0;
+  // The CPU that posts would have to read it.
+  if (!buffer_->cpu_reachable()) return 0;
   if (spec_.inline_bytes >= 0) return spec_.inline_bytes;
   if (spec_.test.metric == Metric::kBandwidth) return 0;
   verbs::QpCapacity capacity;
@@ -172,6 +177,9 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.gid_family = verbs::family_name(gid.gid);
   endpoint_.gid_why = gid.why;
   endpoint_.buffer = buffer_->kind();
+  endpoint_.registration = buffer_->registration();
+  if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
+  if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
   if (target_area_) {
@@ -184,7 +192,7 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
 
 void LocalEnd::connect(const proto::Endpoint& remote) {
   const std::uint64_t needed = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
-  if (initiates() && traits_of(spec_.test.operation).has_remote_address && remote.length < needed) {
+  if (initiates() && traits_of(spec_).has_remote_address && remote.length < needed) {
     throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
                                  format_size(needed)));
   }

@@ -41,7 +41,7 @@ ReceiveShape receive_shape(const TestSpec& resolved) {
 Plan::Plan(const PlanInput& input) {
   const Layout layout = layout_of(input.spec);
   if (input.initiator_area) build_sends(input, layout);
-  if (input.target_area && traits_of(input.spec.test.operation).consumes_receives) {
+  if (input.target_area && traits_of(input.spec).consumes_receives) {
     build_receives(input, layout);
   }
   if (input.spec.test.metric == Metric::kLatency && input.initiator_area) build_pingpong(input);
@@ -49,7 +49,7 @@ Plan::Plan(const PlanInput& input) {
 
 void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   const TestSpec& spec = input.spec;
-  const OpTraits& op = traits_of(spec.test.operation);
+  const OpTraits& op = traits_of(spec);
   const bool latency = spec.test.metric == Metric::kLatency;
   // Latency: one request unsignalled, the same once more signalled.
   const std::size_t length = latency ? 2 : ring_length(spec, layout);
@@ -127,7 +127,7 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
 
 void Plan::build_pingpong(const PlanInput& input) {
   const TestSpec& spec = input.spec;
-  const OpTraits& op = traits_of(spec.test.operation);
+  const OpTraits& op = traits_of(spec);
   pingpong.qp = input.qps.front();
   pingpong.request = &send_requests_[0];
   pingpong.signalled = &send_requests_[1];

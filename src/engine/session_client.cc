@@ -44,7 +44,7 @@ proto::Done await_done(Streamer& streamer, Plan& plan, Peer& peer) {
 }
 
 void check_all_arrived(const TestSpec& spec, const std::vector<std::uint64_t>& sent, const proto::Done& done) {
-  if (!traits_of(spec.test.operation).consumes_receives || spec.direction == Direction::kBidirectional) return;
+  if (!traits_of(spec).consumes_receives || spec.direction == Direction::kBidirectional) return;
   std::uint64_t total = 0;
   for (const std::uint64_t messages : sent) total += messages;
   if (done.messages != total) {
@@ -105,6 +105,9 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
   record.client = end_record(client);
   record.server = end_record(server);
   record.device_kind = less_real(client.kind, server.kind);
+  if (ends_by_immediate(spec)) {
+    record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
+  }
   return record;
 }
 

@@ -22,6 +22,9 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   record.gid_type = endpoint.gid_family;
   record.gid_why = endpoint.gid_why;
   record.buffer = endpoint.buffer;
+  record.registration = endpoint.registration;
+  record.checker = endpoint.checker;
+  record.gpu = endpoint.gpu;
   record.cpu = endpoint.cpu;
   record.numa = endpoint.numa;
   return record;

@@ -89,7 +89,7 @@ proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& s
 
 proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   Streamer streamer(Side::kServer, end, spec, peer);
-  const OpTraits& op = traits_of(spec.test.operation);
+  const OpTraits& op = traits_of(spec);
   if (spec.verify_seed) {
     Laps(Side::kServer, end, streamer, spec, peer).serve();
     return {};

@@ -41,7 +41,7 @@ Kernels::Function choose_pingpong(RoundEnd round_end) {
 
 template <class Completion>
 Kernels choose(const TestSpec& spec, conn::Side side) {
-  const OpTraits& op = traits_of(spec.test.operation);
+  const OpTraits& op = traits_of(spec);
   const bool duplex = spec.direction == Direction::kBidirectional && op.consumes_receives;
   Kernels chosen;
   chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;

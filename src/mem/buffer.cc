@@ -1,63 +1,57 @@
 #include "gdrperf/mem/buffer.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include <fmt/format.h>
-
-#include "gdrperf/base/error.h"
-#include "gdrperf/base/units.h"
+#include "cuda_memory.h"
+#include "gdrperf/mem/kind.h"
+#include "host_buffer.h"
 
 namespace gdrperf::mem {
-namespace {
 
-class HostBuffer final : public Buffer {
- public:
-  explicit HostBuffer(std::size_t bytes) : size_(bytes) {
-    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
-      throw call_error(fmt::format("mmap({} of host memory)", format_size(bytes)), errno, {},
-                       "use a smaller size (-s), fewer QPs (-q) or a smaller --footprint");
-    }
-    data_ = static_cast<std::byte*>(at);
-    // First touch: the pages come from this thread's NUMA node.
-    std::memset(data_, 0, bytes);
-  }
-  ~HostBuffer() override { ::munmap(data_, size_); }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-
-  std::byte* data() override { return data_; }
-  std::size_t size() const override { return size_; }
-  const std::string& kind() const override {
-    static const std::string kKind = "host";
-    return kKind;
-  }
-  bool cpu_reachable() const override { return true; }
-  verbs::Mr register_with(ibv_pd* pd, int access) override {
-    return verbs::register_memory(pd, data_, size_, access);
-  }
-  void fill(const PatternRun& run) override { fill_pattern(data_, run); }
-  CheckResult check(const PatternRun& run) override { return check_pattern(data_, run); }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t size_;
-};
-
-}  // namespace
-
-void check_kind(const std::string& kind, const char* flag) {
-  if (kind != "host") throw usage_error(fmt::format("{} '{}': this build knows: host", flag, kind));
+void check_kind(const std::string& text, const char* flag) {
+  const Kind kind = parse_kind(text, flag);
+  if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag);
 }
 
-std::vector<std::string> buffers_at_hand() { return {"host"}; }
+std::vector<std::string> buffers_at_hand() {
+  std::vector<std::string> kinds = {"host"};
+  if (hugepages_at_hand()) kinds.push_back("hugepage");
+  const int gpus = cuda::gpu_count();
+  for (int i = 0; i < gpus; ++i) kinds.push_back("cuda:" + std::to_string(i));
+  if (gpus > 0) kinds.insert(kinds.end(), {"cuda-vmm:0", "cuda-host", "staged:0"});
+  return kinds;
+}
 
-std::unique_ptr<Buffer> make_buffer(const std::string& kind, std::size_t bytes) {
-  check_kind(kind, "--buffer");
-  return std::make_unique<HostBuffer>(bytes);
+std::vector<std::string> expand_kinds(const std::vector<std::string>& kinds, const char* flag) {
+  std::vector<std::string> result;
+  for (const std::string& kind : kinds) {
+    if (kind == "all") {
+      const std::vector<std::string> all = buffers_at_hand();
+      result.insert(result.end(), all.begin(), all.end());
+    } else if (kind.ends_with(":all")) {
+      const std::string place = kind.substr(0, kind.size() - 4);
+      check_kind(place, flag);
+      for (int i = 0; i < cuda::gpu_count(); ++i) result.push_back(place + ":" + std::to_string(i));
+    } else {
+      check_kind(kind, flag);
+      result.push_back(kind);
+    }
+  }
+  return result;
+}
+
+std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, Registration registration) {
+  const Kind kind = parse_kind(text, "--buffer");
+  switch (kind.place) {
+    case Place::kHost: return make_host_buffer(bytes);
+    case Place::kHugepage: return make_hugepage_buffer(bytes);
+    default: return cuda::make(kind, bytes, registration);
+  }
+}
+
+std::unique_ptr<Buffer> make_bounce_buffer(const std::string& text, std::size_t bytes) {
+  Kind kind = parse_kind(text, "--buffer");
+  if (!on_gpu(kind)) return make_host_buffer(bytes);
+  kind.place = Place::kCudaHost;
+  return cuda::make(kind, bytes, Registration::kAuto);
 }
 
 }  // namespace gdrperf::mem

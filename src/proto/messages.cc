@@ -92,8 +92,30 @@ std::vector<QpAddress> qps_from_json(const JsonReader& in) {
   return qps;
 }
 
+json gpu_to_json(const GpuInfo& gpu) {
+  return {{"index", gpu.index},
+          {"name", gpu.name},
+          {"uuid", gpu.uuid},
+          {"pci_address", gpu.pci_address},
+          {"bar1_bytes", gpu.bar1_bytes},
+          {"driver", gpu.driver},
+          {"kernel_module", gpu.kernel_module}};
+}
+
+GpuInfo gpu_from_json(const JsonReader& in) {
+  GpuInfo gpu;
+  gpu.index = in.integer<int>("index", 0, 65535);
+  gpu.name = in.text("name");
+  gpu.uuid = in.text("uuid");
+  gpu.pci_address = in.text("pci_address");
+  gpu.bar1_bytes = in.integer<std::uint64_t>("bar1_bytes");
+  gpu.driver = in.text("driver");
+  gpu.kernel_module = in.text("kernel_module");
+  return gpu;
+}
+
 json endpoint_to_json(const Endpoint& e) {
-  return {{"device", e.device},
+  json value = {{"device", e.device},
           {"kind", e.kind},
           {"firmware", e.firmware},
           {"driver", e.driver},
@@ -115,6 +137,10 @@ json endpoint_to_json(const Endpoint& e) {
           {"cm_port", e.cm_port},
           {"cm_address", e.cm_address},
           {"qps", qps_to_json(e.qps)}};
+  if (!e.registration.empty()) value["registration"] = e.registration;
+  if (!e.checker.empty()) value["checker"] = e.checker;
+  if (e.gpu) value["gpu"] = gpu_to_json(*e.gpu);
+  return value;
 }
 
 Endpoint endpoint_from_json(const JsonReader& in) {
@@ -136,6 +162,9 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.gid_family = in.text("gid_family");
   e.gid_why = in.text("gid_why");
   e.buffer = in.text("buffer");
+  e.registration = in.text_or_empty("registration");
+  e.checker = in.text_or_empty("checker");
+  if (in.has("gpu")) e.gpu = gpu_from_json(in.object("gpu"));
   e.cpu = in.integer<int>("cpu", -1);
   e.numa = in.integer<int>("numa", -1);
   e.address = in.integer<std::uint64_t>("address");

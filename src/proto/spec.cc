@@ -129,6 +129,8 @@ std::string_view to_string(Connector connector) {
   return connector == Connector::kRdmaCm ? "rdma_cm" : "exchange";
 }
 
+std::string_view to_string(Path path) { return path == Path::kStaged ? "staged" : "direct"; }
+
 std::optional<Test> parse_test(std::string_view name) {
   for (const Test test : all_tests()) {
     if (to_string(test) == name) return test;
@@ -173,6 +175,10 @@ void validate(const TestSpec& spec) {
   } else if (spec.rate_per_s != 0) {
     throw usage_error(fmt::format("--rate {:g}: {} posts as fast as messages complete; only latency tests have a rate",
                                   spec.rate_per_s, to_string(spec.test)));
+  }
+  constexpr std::uint64_t kMaxChunkBytes = 1u << 30;
+  if (spec.chunk_bytes > kMaxChunkBytes || (spec.chunk_bytes != 0 && spec.chunk_bytes < 4096)) {
+    throw usage_error(fmt::format("--chunk {}: must be from 4 KiB to 1 GiB", spec.chunk_bytes));
   }
   validate_stop(spec.stop);
 }

@@ -18,6 +18,11 @@ constexpr Names<Wait> kWaits = {{{Wait::kPoll, "poll"}, {Wait::kEvent, "event"}}
 constexpr Names<Connector> kConnectors = {
     {{Connector::kExchange, "exchange"}, {Connector::kRdmaCm, "rdma_cm"}}};
 
+// Absent from the JSON: auto.
+constexpr Names<Registration> kRegistrations = {
+    {{Registration::kDmabuf, "dmabuf"}, {Registration::kPeermem, "peermem"}}};
+constexpr Names<Path> kPaths = {{{Path::kDirect, "direct"}, {Path::kStaged, "staged"}}};
+
 template <typename E>
 const char* name_of(const Names<E>& names, E value) {
   return value == names[1].first ? names[1].second : names[0].second;
@@ -94,6 +99,12 @@ json spec_to_json(const TestSpec& spec) {
           {"wait", name_of(kWaits, spec.wait)},
           {"connector", name_of(kConnectors, spec.connector)},
           {"stop", stop_to_json(spec.stop)}};
+  if (spec.registration != Registration::kAuto) {
+    value["registration"] = name_of(kRegistrations, spec.registration);
+  }
+  if (spec.path != Path::kDirect) value["path"] = name_of(kPaths, spec.path);
+  if (spec.chunk_bytes != 0) value["chunk_bytes"] = spec.chunk_bytes;
+  if (spec.consume) value["consume"] = 1;
   if (spec.verify_seed) value["verify_seed"] = *spec.verify_seed;
   return value;
 }
@@ -121,6 +132,10 @@ TestSpec spec_from_json(const JsonReader& reader) {
   spec.direction = named(kDirections, reader, "direction");
   spec.wait = named(kWaits, reader, "wait");
   spec.connector = named(kConnectors, reader, "connector");
+  if (reader.has("registration")) spec.registration = named(kRegistrations, reader, "registration");
+  if (reader.has("path")) spec.path = named(kPaths, reader, "path");
+  if (reader.has("chunk_bytes")) spec.chunk_bytes = reader.integer<std::uint64_t>("chunk_bytes");
+  spec.consume = reader.has("consume") && reader.integer<int>("consume", 0, 1) == 1;
   if (reader.has("verify_seed")) spec.verify_seed = reader.integer<std::uint64_t>("verify_seed");
   spec.stop = stop_from_json(reader.object("stop"));
   return spec;

@@ -16,8 +16,18 @@ Json interval(const Json& low, const Json& high) {
   return low.is_null() || high.is_null() ? Json(nullptr) : Json::array({low, high});
 }
 
+Json gpu_json(const GpuInfo& gpu) {
+  return {{"index", gpu.index},
+          {"name", text_or_null(gpu.name)},
+          {"uuid", text_or_null(gpu.uuid)},
+          {"pci_address", text_or_null(gpu.pci_address)},
+          {"bar1_bytes", gpu.bar1_bytes == 0 ? Json(nullptr) : Json(gpu.bar1_bytes)},
+          {"driver", text_or_null(gpu.driver)},
+          {"kernel_module", text_or_null(gpu.kernel_module)}};
+}
+
 Json end_json(const EndRecord& end) {
-  return {{"device", end.device},
+  Json json = {{"device", end.device},
           {"kind", end.kind},
           {"firmware", text_or_null(end.firmware)},
           {"driver", text_or_null(end.driver)},
@@ -29,6 +39,9 @@ Json end_json(const EndRecord& end) {
           {"buffer", end.buffer},
           {"cpu", natural_or_null(end.cpu)},
           {"numa", natural_or_null(end.numa)}};
+  if (!end.registration.empty()) json["registration"] = end.registration;
+  if (end.gpu) json["gpu"] = gpu_json(*end.gpu);
+  return json;
 }
 
 Json bandwidth_json(const Bandwidth& bandwidth) {
@@ -120,6 +133,13 @@ Json record_json(const RunRecord& record) {
   json["efficiency"] = share ? number(*share) : Json(nullptr);
   // A run whose data was wrong has no record.
   json["verified"] = spec.verify_seed ? Json(true) : Json(nullptr);
+  // What only runs have whose data was compared, or lay in a GPU.
+  if (spec.verify_seed) json["checked_by"] = Json::array({record.client.checker, record.server.checker});
+  if (record.client.gpu || record.server.gpu) {
+    json["path"] = to_string(spec.path);
+    json["consume"] = spec.consume;
+  }
+  if (measured.chunk_bytes != 0) json["chunk_bytes"] = measured.chunk_bytes;
   json["warnings"] = warnings_json(record);
   return json;
 }

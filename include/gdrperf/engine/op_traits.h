@@ -24,5 +24,11 @@ struct OpTraits {
 };
 
 const OpTraits& traits_of(Operation operation);
+/// What this run does: as its operation, but write_lat with an end in GPU
+/// memory, whose last byte no CPU can poll, ends a round by write with
+/// immediate.
+const OpTraits& traits_of(const TestSpec& spec);
+/// Whether that is so.
+bool ends_by_immediate(const TestSpec& spec);
 
 }  // namespace gdrperf::engine

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::proto {
@@ -62,6 +64,9 @@ struct Endpoint {
   std::string gid_family;
   std::string gid_why;
   std::string buffer;
+  std::string registration;    ///< host | dmabuf | peermem; empty: not known
+  std::string checker;         ///< of --verify: cpu | gpu | copy
+  std::optional<GpuInfo> gpu;  ///< where the buffer is
   int cpu = -1;
   int numa = -1;
   std::uint64_t address = 0;  ///< of the region the peer may reach

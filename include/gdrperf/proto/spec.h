@@ -19,6 +19,13 @@ enum class Wait { kPoll, kEvent };
 /// How QPs reach RTS: addresses exchanged over the control channel, or rdma_cm.
 enum class Connector { kExchange, kRdmaCm };
 
+/// How a NIC is given GPU memory: dma-buf where that works and peer memory
+/// else, or one of them.
+enum class Registration { kAuto, kDmabuf, kPeermem };
+/// How data gets between GPU memory and the NIC: at once (GPUDirect RDMA), or
+/// by way of pinned host memory.
+enum class Path { kDirect, kStaged };
+
 /// One of the six tests: "write_bw", "read_lat", ...
 struct Test {
   Operation operation = Operation::kWrite;
@@ -29,6 +36,7 @@ struct Test {
 std::string to_string(Test test);
 std::string_view to_string(Operation operation);
 std::string_view to_string(Connector connector);
+std::string_view to_string(Path path);
 /// nullopt when `name` is none of the six.
 std::optional<Test> parse_test(std::string_view name);
 /// All six, write, send, read; bandwidth before latency.
@@ -78,6 +86,10 @@ struct TestSpec {
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
+  Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
+  Path path = Path::kDirect;            ///< for ends in GPU memory
+  std::uint64_t chunk_bytes = 0;        ///< staged: bytes per copy; 0: the best of several, tried before the run
+  bool consume = false;                 ///< the receiving GPU computes on what arrived and copies the result back
   std::optional<std::uint64_t> verify_seed;  ///< every message carries a pattern and is checked
   StopRule stop;
   bool operator==(const TestSpec&) const = default;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::report {
@@ -54,6 +55,7 @@ struct Measurement {
   std::string unstable_reason = {};  ///< steps | drift | bimodal | periodic | scatter; "" when stable
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
+  std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
   std::vector<std::string> warnings;
 };
 
@@ -67,6 +69,9 @@ struct EndRecord {
   std::string gid_type;  ///< "RoCE v2/IPv4", ...
   std::string gid_why;
   std::string buffer;
+  std::string registration;    ///< host | dmabuf | peermem | ""
+  std::string checker;         ///< cpu | gpu | copy | "" (nothing was verified)
+  std::optional<GpuInfo> gpu;
   int cpu = -1;
   int numa = -1;
   std::string firmware = {};  ///< of the NIC; "" where it says none

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gdrperf::mem {
+
+enum class Place {
+  kHost,      ///< "host": plain pages
+  kHugepage,  ///< "hugepage": 2 MiB pages
+  kCuda,      ///< "cuda:N": cudaMalloc
+  kCudaVmm,   ///< "cuda-vmm:N": cuMemCreate, GPUDirect RDMA allowed
+  kCudaHost,  ///< "cuda-host": pinned host memory that GPUs see
+  kStaged,    ///< "staged:N": GPU memory reached through pinned host memory
+};
+
+/// A kind of memory as it is written: a place, and for GPUs which one: an
+/// index, a PCI address or a UUID.
+struct Kind {
+  Place place = Place::kHost;
+  std::string gpu;
+};
+
+/// Throws usage_error, naming `flag`, for a text that names no kind.
+Kind parse_kind(std::string_view text, const char* flag);
+
+/// Data lies in GPU memory (cuda, cuda-vmm, staged): the CPU cannot look at it.
+bool on_gpu(const Kind& kind);
+
+}  // namespace gdrperf::mem

@@ -1,0 +1,178 @@
+#include "cuda_device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "cuda_memory.h"
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::mem::cuda {
+namespace {
+
+std::string on_device(int device) { return device < 0 ? std::string() : fmt::format(" (GPU {})", device); }
+
+std::string hint_of(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "use a smaller size (-s), fewer QPs (-q) or a smaller --footprint, or see with nvidia-smi who has the "
+             "memory";
+    case cudaErrorInsufficientDriver:
+      return "the NVIDIA driver is missing or older than this gdrperf's CUDA: install or update it; 'gdrperf doctor' "
+             "looks closer";
+    case cudaErrorNoDevice:
+      return "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; use --buffer host";
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorSystemNotReady:
+      return "the GPU is busy, in exclusive mode, or its fabric manager is not up: see nvidia-smi";
+    default: return {};
+  }
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
+
+/// "17:00.0" and "00000000:17:00.0" as "0000:17:00.0".
+std::string full_pci_address(std::string_view text) {
+  std::string address = lower(text);
+  if (std::count(address.begin(), address.end(), ':') == 1) address = "0000:" + address;
+  const std::size_t domain = address.find(':');
+  if (domain != std::string::npos && domain > 4) address = address.substr(domain - 4);
+  return address;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+/// BAR1, through which NICs reach the memory, is the second region.
+std::uint64_t bar1_bytes(const std::string& pci_address) {
+  std::ifstream regions("/sys/bus/pci/devices/" + pci_address + "/resource");
+  std::string line;
+  for (int i = 0; std::getline(regions, line); ++i) {
+    std::uint64_t begin = 0, end = 0;
+    if (i != 1 || std::sscanf(line.c_str(), "%lx %lx", &begin, &end) != 2 || end <= begin) continue;
+    return end - begin + 1;
+  }
+  return 0;
+}
+
+void read_driver(GpuInfo& gpu) {
+  std::ifstream version("/proc/driver/nvidia/version");
+  std::string line;
+  if (!std::getline(version, line)) return;
+  gpu.kernel_module = line.find("Open Kernel Module") != std::string::npos ? "open" : "proprietary";
+  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
+  std::size_t at = 0;
+  while ((at = line.find_first_of("0123456789", at)) != std::string::npos) {
+    const std::string word = line.substr(at, line.find_first_not_of("0123456789.", at) - at);
+    if ((at == 0 || line[at - 1] == ' ') && std::count(word.begin(), word.end(), '.') >= 1) {
+      gpu.driver = word;
+      return;
+    }
+    at += word.size();
+  }
+}
+
+cudaDeviceProp properties_of(int device) {
+  cudaDeviceProp properties{};
+  ok(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties", device);
+  return properties;
+}
+
+std::string pci_address_of(int device) {
+  char address[32] = {};
+  ok(cudaDeviceGetPCIBusId(address, sizeof address, device), "cudaDeviceGetPCIBusId", device);
+  return full_pci_address(address);
+}
+
+int count_or_throw(std::string_view what) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return count;
+  cudaGetLastError();
+  const cudaError_t told = error == cudaSuccess ? cudaErrorNoDevice : error;
+  throw Error(ExitCode::kEnvironment, fmt::format("{}: {}", what, cudaGetErrorString(told)), hint_of(told));
+}
+
+}  // namespace
+
+void ok(cudaError_t error, std::string_view call, int device) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("{}: {}: {}{}", call, cudaGetErrorName(error), cudaGetErrorString(error), on_device(device)),
+              hint_of(error));
+}
+
+void ok(CUresult result, std::string_view call, int device) {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  static const auto get_name =
+      reinterpret_cast<CUresult (*)(CUresult, const char**)>(driver_function("cuGetErrorName", 6000));
+  get_name(result, &name);
+  throw Error(ExitCode::kEnvironment, fmt::format("{}: {}{}", call, name != nullptr ? name : "error", on_device(device)),
+              result == CUDA_ERROR_OUT_OF_MEMORY ? hint_of(cudaErrorMemoryAllocation) : std::string());
+}
+
+void use_device(int device) { ok(cudaSetDevice(device), "cudaSetDevice", device); }
+
+void* driver_function(const char* name, int version) {
+  void* function = nullptr;
+#if CUDART_VERSION >= 12050
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, static_cast<unsigned>(version),
+                                                             cudaEnableDefault, nullptr);
+#else
+  static_cast<void>(version);
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
+#endif
+  if (error == cudaSuccess && function != nullptr) return function;
+  cudaGetLastError();
+  throw Error(ExitCode::kEnvironment, fmt::format("the NVIDIA driver has no {}", name), "update the driver");
+}
+
+int gpu_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();
+  return 0;
+}
+
+int find_device(std::string_view text, std::string_view flag) {
+  const int count = count_or_throw(flag);
+  std::string there;
+  const std::string wanted = lower(text);
+  for (int device = 0; device < count; ++device) {
+    const std::string address = pci_address_of(device);
+    const std::string uuid = uuid_text(properties_of(device).uuid);
+    if (wanted == std::to_string(device) || full_pci_address(wanted) == address || wanted == lower(uuid)) return device;
+    there += fmt::format("{}{} ({}, {})", there.empty() ? "" : "; ", device, address, uuid);
+  }
+  throw usage_error(fmt::format("{}: there is no GPU '{}' here", flag, text), "there are " + there);
+}
+
+GpuInfo describe(int device) {
+  GpuInfo gpu;
+  gpu.index = device;
+  const cudaDeviceProp properties = properties_of(device);
+  gpu.name = properties.name;
+  gpu.uuid = uuid_text(properties.uuid);
+  gpu.pci_address = pci_address_of(device);
+  gpu.bar1_bytes = bar1_bytes(gpu.pci_address);
+  read_driver(gpu);
+  return gpu;
+}
+
+}  // namespace gdrperf::mem::cuda

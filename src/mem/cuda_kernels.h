@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+/// What runs on the GPU; all queued on `stream` of the current device.
+namespace gdrperf::mem::cuda {
+
+/// Messages in GPU memory, as a PatternRun names them.
+struct KernelRun {
+  std::uint8_t* at = nullptr;  ///< of the first message; 16-byte aligned, as `stride` is
+  std::uint64_t stride = 0;
+  std::uint64_t count = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t start = 0;       ///< first word of the first message
+  std::uint64_t slot_step = 0;   ///< from a message's first word to the next one's
+  std::uint64_t word_step = 0;
+};
+
+/// What a check found; on the device, zeroed but for `first`.
+struct KernelVerdict {
+  unsigned long long wrong_messages;
+  /// message * 2^40 + offset of the first wrong 8-byte word; ~0: none.
+  unsigned long long first;
+};
+
+/// False: this build has no kernels (no nvcc); nothing below may be called.
+bool kernels_built();
+cudaError_t launch_fill(const KernelRun& run, cudaStream_t stream);
+/// `flags`: run.count words, zeroed.
+cudaError_t launch_check(const KernelRun& run, KernelVerdict* verdict, unsigned* flags, cudaStream_t stream);
+/// result[i] = data[i] + scalar * result[i] over `count` floats.
+cudaError_t launch_triad(float* result, const float* data, std::size_t count, float scalar, cudaStream_t stream);
+
+}  // namespace gdrperf::mem::cuda

@@ -1,0 +1,74 @@
+#include "host_buffer.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::mem {
+namespace {
+
+constexpr std::size_t kHugepage = 2u << 20;
+
+class MappedBuffer final : public CpuBuffer {
+ public:
+  MappedBuffer(const char* kind, std::size_t bytes, std::size_t granularity, int flags, const char* hint)
+      : CpuBuffer(kind, bytes), mapped_((bytes + granularity - 1) / granularity * granularity) {
+    void* at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (at == MAP_FAILED) {
+      throw call_error(fmt::format("mmap({} of {} memory)", format_size(bytes), kind), errno, {}, hint);
+    }
+    data_ = static_cast<std::byte*>(at);
+    // First touch: the pages come from this thread's NUMA node.
+    std::memset(data_, 0, mapped_);
+  }
+  ~MappedBuffer() override { ::munmap(data_, mapped_); }
+  MappedBuffer(const MappedBuffer&) = delete;
+  MappedBuffer& operator=(const MappedBuffer&) = delete;
+
+ private:
+  std::size_t mapped_;
+};
+
+}  // namespace
+
+verbs::Mr CpuBuffer::register_with(ibv_pd* pd, int access) {
+  verbs::Mr mr = verbs::register_memory(pd, data_, size(), access);
+  registration_ = "host";
+  return mr;
+}
+
+const std::string& CpuBuffer::checker() const {
+  static const std::string kCpu = "cpu";
+  return kCpu;
+}
+
+std::unique_ptr<Buffer> make_host_buffer(std::size_t bytes) {
+  return std::make_unique<MappedBuffer>("host", bytes, 1, 0,
+                                        "use a smaller size (-s), fewer QPs (-q) or a smaller --footprint");
+}
+
+std::unique_ptr<Buffer> make_hugepage_buffer(std::size_t bytes) {
+  return std::make_unique<MappedBuffer>(
+      "hugepage", bytes, kHugepage, MAP_HUGETLB,
+      "huge pages have to be set aside first, as root: sysctl vm.nr_hugepages=512");
+}
+
+bool hugepages_at_hand() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  std::uint64_t value = 0;
+  while (meminfo >> name >> value) {
+    if (name == "HugePages_Free:") return value >= 256;
+    meminfo.ignore(64, '\n');
+  }
+  return false;
+}
+
+}  // namespace gdrperf::mem
