@@ -50,7 +50,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uin
 
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                           int fd, int access) {
-  if (is_soft(pd->context)) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
+  if (is_soft(pd->context)) {
+    return make_dmabuf_mr(pd, offset, length, iova, fd, static_cast<unsigned>(access));
+  }
   SOFTNIC_FORWARD_POINTER(ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
 }
 

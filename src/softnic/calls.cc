@@ -111,6 +111,14 @@ ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iov
   });
 }
 
+ibv_mr* make_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
+                       unsigned access) {
+  return guarded([&]() -> ibv_mr* {
+    living(pd->context);
+    return register_dmabuf(*static_cast<Pd*>(pd), offset, length, iova, fd, access);
+  });
+}
+
 int destroy_mr(ibv_mr* mr) {
   return dead(mr->context) ? 0 : deregister_memory(static_cast<Mr*>(mr));
 }

@@ -14,6 +14,8 @@ int close_device(ibv_context* context);
 ibv_pd* make_pd(ibv_context* context);
 int destroy_pd(ibv_pd* pd);
 ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access);
+ibv_mr* make_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
+                       unsigned access);
 int destroy_mr(ibv_mr* mr);
 int change_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access);
 ibv_mw* make_mw(ibv_pd* pd, ibv_mw_type type);

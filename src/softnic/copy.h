@@ -10,10 +10,13 @@
 /// How bytes get from one process' memory to another's.
 namespace gdrperf::softnic {
 
+struct MrShared;
+
 /// A run of bytes in this process' address space.
 struct Piece {
   std::uint8_t* address;
   std::uint64_t length;
+  const MrShared* region = nullptr;  ///< it is in; null: plain host memory
 };
 
 /// Copies so that whoever polls the last byte of `to` finds everything before

@@ -283,16 +283,17 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
     while (!word.compare_exchange_weak(before, apply(before))) {
     }
   } else {
-    Piece piece{reinterpret_cast<std::uint8_t*>(&before), 8};
-    int error = copy_from_process(target_.pid, address, &piece, 1, 8);
+    Pieces word;
+    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&before), 8};
+    word.total = 8;
+    status = get(target_, *region, op.remote_addr, word);
     std::uint64_t after = apply(before);
-    piece.address = reinterpret_cast<std::uint8_t*>(&after);
-    if (error == 0) error = copy_to_process(target_.pid, address, &piece, 1, 8);
-    if (error != 0) status = copy_failure(error);
+    word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
+    if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
   }
   if (!mapped) turnstile.store(0);
   if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
-  copy_pieces_from(reinterpret_cast<const std::uint8_t*>(&before), result.items, result.count);
+  if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
 }
 

@@ -8,9 +8,10 @@
 namespace gdrperf::softnic {
 
 /// Where this process sees [address, address + length) of the target; null
-/// when only the kernel can get there.
+/// when only the kernel can get there, or only a GPU's driver.
 inline std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
                     std::uint64_t length) noexcept {
+  if (in_gpu(region)) [[unlikely]] return nullptr;
   if (target.peer == nullptr) return reinterpret_cast<std::uint8_t*>(address);
   if (target.window == nullptr || address < region.moved_begin ||
       address + length > region.moved_end) {

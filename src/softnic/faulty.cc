@@ -12,7 +12,13 @@ void flip_bit(const Pieces& pieces, std::uint64_t random) noexcept {
   for (unsigned i = 0; i < pieces.count; ++i) {
     const Piece& piece = pieces.items[i];
     if (bit < piece.length * 8) {
-      piece.address[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit & 7));
+      Pieces byte;
+      byte.items[byte.count++] = {piece.address + bit / 8, 1, piece.region};
+      byte.total = 1;
+      std::uint8_t value = 0;
+      if (!copy_out(&value, byte)) return;
+      value ^= static_cast<std::uint8_t>(1u << (bit & 7));
+      copy_in(&value, byte);
       return;
     }
     bit -= piece.length * 8;
@@ -22,7 +28,7 @@ void flip_bit(const Pieces& pieces, std::uint64_t random) noexcept {
 /// The message's data in a buffer of its own, for what changes it on its way.
 std::unique_ptr<std::uint8_t[]> copy_of(const Pieces& pieces) {
   std::unique_ptr<std::uint8_t[]> data(new std::uint8_t[pieces.total]);
-  copy_pieces_to(data.get(), pieces.items, pieces.count);
+  copy_out(data.get(), pieces);
   return data;
 }
 

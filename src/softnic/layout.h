@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -76,6 +76,9 @@ struct alignas(64) CqShared {
 inline constexpr std::uint32_t kArmedNext = 1;
 inline constexpr std::uint32_t kArmedSolicited = 2;
 
+/// In MrShared::access: memory of a GPU, see Segment::gpu_regions.
+inline constexpr std::uint32_t kGpuMemory = 1u << 31;
+
 struct alignas(64) MrShared {
   std::atomic<std::uint32_t> key;  ///< lkey and rkey; 0 while not valid
   std::uint32_t pd;
@@ -92,6 +95,17 @@ struct alignas(64) MrShared {
   std::uint32_t region;     ///< windows: index of what they are bound to
 };
 static_assert(sizeof(MrShared) == 64);
+
+inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
+
+/// How another process gets at a region in GPU memory: by CUDA's handle of the
+/// allocation it is in.
+struct GpuRegion {
+  std::uint64_t base;  ///< where the allocation begins, in the owner's addresses
+  std::uint8_t uuid[16];
+  std::uint8_t handle[64];
+  std::uint32_t exported;  ///< 0: this memory has no handle
+};
 
 struct SegmentHeader {
   std::atomic<std::uint64_t> magic;  ///< written last
@@ -115,6 +129,7 @@ struct Segment {
   alignas(4096) QpShared qps[kMaxQps];
   alignas(4096) CqShared cqs[kMaxCqs];
   alignas(4096) MrShared mrs[kMaxMrs];
+  alignas(4096) GpuRegion gpu_regions[kMaxMrs];
 
   template <typename T>
   T* at(std::uint64_t offset) noexcept {

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
+#include <string>
 
 #include "failure.h"
+#include "gpu_memory.h"
 #include "maps.h"
 #include "mw.h"
 
@@ -91,6 +94,30 @@ bool withdraw_keys(Pd& pd, const Mr& mr) {
   return true;
 }
 
+/// Makes the region's memory reachable for others.
+void place(Mr& mr, bool gpu_memory) {
+  Context& context = Context::of(mr.context);
+  if (gpu_memory) {
+    gpu::publish(context.process.segment().gpu_regions[mr.index], mr.addr);
+  } else {
+    mr.moved = move_pages(context, mr.addr, mr.length);
+  }
+}
+
+/// Undoes that.
+void displace(Mr& mr) {
+  Process& process = Context::of(mr.context).process;
+  process.mover().release(mr.moved);
+  mr.moved = {};
+  gpu::forget(process.segment().mrs[mr.index]);
+}
+
+bool is_dmabuf(int fd) {
+  char link[64] = {};
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  return ::readlink(path.c_str(), link, sizeof link - 1) > 0 && std::strstr(link, "dmabuf") != nullptr;
+}
+
 std::uint64_t base_of(std::uint64_t iova, unsigned access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
@@ -101,7 +128,8 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   Context& context = Context::of(pd.context);
   int error = context.device.call_fault("reg_mr");
   if (error == 0) error = check_arguments(address, length, iova, access);
-  if (error == 0) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  const bool gpu_memory = error == 0 && gpu::recognises(address, length);
+  if (error == 0 && !gpu_memory) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) throw VerbsFailure{error};
   Process& process = context.process;
   auto mr = std::make_unique<Mr>();
@@ -113,10 +141,22 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   mr->length = length;
   mr->handle = mr->index;
   mr->lkey = mr->rkey = mr->index << 8 | process.next_key.fetch_add(1);
-  mr->moved = move_pages(context, address, length);
+  place(*mr, gpu_memory);
   ++pd.users;
-  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(iova, access), access);
+  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(iova, access),
+          gpu_memory ? access | kGpuMemory : access);
   return mr.release();
+}
+
+Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, unsigned access) {
+  auto* const address = reinterpret_cast<void*>(iova);
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  if (end < 0 || !is_dmabuf(fd)) throw VerbsFailure{EBADF};
+  if (offset + length < length || offset + length > static_cast<std::uint64_t>(end)) throw VerbsFailure{EINVAL};
+  // A dma-buf cannot be mapped here; what is behind it is known by its address
+  // in this process, which all who register GPU memory give as iova.
+  if (!gpu::recognises(address, length)) throw VerbsFailure{EOPNOTSUPP};
+  return register_memory(pd, address, length, iova, access);
 }
 
 int deregister_memory(Mr* mr) {
@@ -124,7 +164,7 @@ int deregister_memory(Mr* mr) {
   Pd& pd = *static_cast<Pd*>(mr->pd);
   if (!withdraw_keys(pd, *mr)) return EBUSY;
   process.settle(pd.number);
-  process.mover().release(mr->moved);
+  displace(*mr);
   process.mr_indices.give_back(mr->index);
   --pd.users;
   delete mr;
@@ -141,7 +181,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   void* new_address = mr.addr;
   std::size_t new_length = mr.length;
   std::uint64_t iova = shared.iova;
-  unsigned new_access = shared.access;
+  unsigned new_access = shared.access & ~kGpuMemory;
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     new_address = address;
     new_length = length;
@@ -150,23 +190,24 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) new_access = access;
   int error = check_arguments(new_address, new_length, reinterpret_cast<std::uint64_t>(new_address),
                               new_access);
-  if (error == 0) error = populate(new_address, new_length, (new_access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  const bool gpu_memory = error == 0 && gpu::recognises(new_address, new_length);
+  if (error == 0 && !gpu_memory) error = populate(new_address, new_length, (new_access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) return error;
   if (!withdraw_keys(old_pd, mr)) return EBUSY;
   process.settle(old_pd.number);
-  process.mover().release(mr.moved);
-  mr.moved = move_pages(Context::of(mr.context), new_address, new_length);
+  displace(mr);
   --old_pd.users;
   ++new_pd.users;
   mr.pd = &new_pd;
   mr.addr = new_address;
   mr.length = new_length;
+  place(mr, gpu_memory);
   // Other rights or another domain leave the keys as they are; to other memory
   // those that peers still hold must not lead.
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
   }
-  publish(shared, mr, new_pd.number, base_of(iova, new_access), new_access);
+  publish(shared, mr, new_pd.number, base_of(iova, new_access), gpu_memory ? new_access | kGpuMemory : new_access);
   return 0;
 }
 

@@ -21,6 +21,9 @@ struct Mr : ibv_mr {
 /// wrong arguments, EFAULT for memory that is not there (or not writable, when
 /// writing is asked for), ENOMEM for a full table.
 Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iova, unsigned access);
+/// The same of GPU memory behind a dma-buf, which `iova` has to be the address
+/// of. EBADF: no dma-buf; EOPNOTSUPP: nothing that this device can reach.
+Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, unsigned access);
 /// Invalidates the keys, then waits until nobody uses them. 0, or EBUSY while
 /// windows are bound to the region.
 int deregister_memory(Mr* mr);

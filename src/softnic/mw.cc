@@ -181,7 +181,7 @@ bool Qp::make_window(const SendOp& op) noexcept {
   unsigned needed = IBV_ACCESS_MW_BIND;
   if ((access & kRemoteWriters) != 0) needed |= IBV_ACCESS_LOCAL_WRITE;
   const MrShared* region = find_region(own, lkey, shared->pd, needed, op.remote_addr, length);
-  if (region == nullptr) return false;
+  if (region == nullptr || in_gpu(*region)) return false;
   window.access = access;
   window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? shared->qpn : 0;
   window.region = lkey >> 8;

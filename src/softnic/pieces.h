@@ -22,12 +22,13 @@ inline bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsig
     const ibv_sge& sge = op.sges[i];
     if (sge.length == 0) continue;
     std::uint64_t address = sge.addr;
+    const MrShared* region = nullptr;
     if (keys_matter) {
-      const MrShared* region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
+      region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
       if (region == nullptr) return false;
       address = region->addr + (sge.addr - region->iova);
     }
-    pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length};
+    pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length, region};
     pieces.total += sge.length;
   }
   return true;
@@ -45,9 +46,26 @@ inline ibv_wc_status copy_failure(int error) noexcept {
   return error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
 }
 
+inline bool in_gpu(const Pieces& pieces) noexcept {
+  for (unsigned i = 0; i < pieces.count; ++i) {
+    if (pieces.items[i].region != nullptr && in_gpu(*pieces.items[i].region)) return true;
+  }
+  return false;
+}
+
+/// put() and get() where a GPU has part in it, and copies between a message and
+/// memory of this process, which may (gpu_path.cc).
+ibv_wc_status put_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
+                           const Pieces& from) noexcept;
+ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
+                           const Pieces& to) noexcept;
+bool copy_out(void* to, const Pieces& message) noexcept;
+bool copy_in(const void* from, const Pieces& message) noexcept;
+
 inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
                   const Pieces& from) noexcept {
   const std::uint64_t address = region.addr + (iova - region.iova);
+  if (in_gpu(region) || in_gpu(from)) [[unlikely]] return put_with_gpu(target, region, address, from);
   std::uint8_t* direct = reach(target, region, address, from.total);
   if (direct != nullptr) {
     copy_pieces_to(direct, from.items, from.count);
@@ -60,6 +78,7 @@ inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint
 inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
                   const Pieces& to) noexcept {
   const std::uint64_t address = region.addr + (iova - region.iova);
+  if (in_gpu(region) || in_gpu(to)) [[unlikely]] return get_with_gpu(target, region, address, to);
   const std::uint8_t* direct = reach(target, region, address, to.total);
   if (direct != nullptr) {
     copy_pieces_from(direct, to.items, to.count);
@@ -75,7 +94,7 @@ inline void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexce
   while (length > 0) {
     Piece& piece = from.items[used];
     const std::uint64_t take = piece.length < length ? piece.length : length;
-    part.items[part.count++] = {piece.address, take};
+    part.items[part.count++] = {piece.address, take, piece.region};
     part.total += take;
     piece.address += take;
     piece.length -= take;

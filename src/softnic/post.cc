@@ -16,7 +16,7 @@ inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::u
     return false;
   }
   const MrShared* from = find_region(process.segment(), sge.lkey, shared->pd, 0, sge.addr, sge.length);
-  if (from == nullptr || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
+  if (from == nullptr || in_gpu(*from) || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
   const MrShared* to = find_region(*target_.segment, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
                                    remote_addr, sge.length);
   std::uint8_t* direct = nullptr;

@@ -1,0 +1,315 @@
+#include "gpu_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "gpu_driver.h"
+
+namespace gdrperf::softnic::gpu {
+namespace {
+
+constexpr int kMaxDevices = 64;
+constexpr std::size_t kBounceBytes = 4u << 20;
+
+/// The device whose memory `address` is in; -1: none.
+Device device_of(const void* address) noexcept {
+  const Driver* d = driver();
+  if (d == nullptr) return -1;
+  const auto pointer = reinterpret_cast<Address>(address);
+  unsigned type = 0;
+  if (d->pointer_attribute(&type, kMemoryType, pointer) != kSuccess || type != kMemoryTypeDevice) return -1;
+  unsigned managed = 0;
+  if (d->pointer_attribute(&managed, kIsManaged, pointer) == kSuccess && managed != 0) return -1;
+  int device = -1;
+  return d->pointer_attribute(&device, kDeviceOrdinal, pointer) == kSuccess && device < kMaxDevices ? device : -1;
+}
+
+/// The primary contexts, retained for good, and what is known of the devices.
+class Devices {
+ public:
+  ContextHandle context(Device device) {
+    const std::lock_guard guard(mutex_);
+    ContextHandle& kept = contexts_[static_cast<std::size_t>(device)];
+    if (kept == nullptr && driver()->retain_primary(&kept, device) != kSuccess) kept = nullptr;
+    return kept;
+  }
+  /// The current context is that of `from`.
+  void enable_peer(Device from, Device to) {
+    const std::lock_guard guard(mutex_);
+    if (!peers_.emplace(from, to).second) return;
+    ContextHandle other = contexts_[static_cast<std::size_t>(to)];
+    if (other == nullptr && driver()->retain_primary(&other, to) != kSuccess) return;
+    contexts_[static_cast<std::size_t>(to)] = other;
+    // Where this is refused, the driver goes through host memory by itself.
+    driver()->enable_peer(other, 0);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<ContextHandle, kMaxDevices> contexts_{};
+  std::set<std::pair<Device, Device>> peers_;
+};
+
+Devices& devices() {
+  static auto* const all = new Devices;
+  return *all;
+}
+
+/// Makes a device's primary context current for a while.
+class Scope {
+ public:
+  explicit Scope(Device device) noexcept {
+    const ContextHandle wanted = devices().context(device);
+    if (wanted == nullptr) return;
+    ContextHandle current = nullptr;
+    good_ = driver()->get_current(&current) == kSuccess;
+    if (!good_ || current == wanted) return;
+    good_ = pushed_ = driver()->push_current(wanted) == kSuccess;
+  }
+  ~Scope() {
+    ContextHandle popped = nullptr;
+    if (pushed_) driver()->pop_current(&popped);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  bool good() const noexcept { return good_; }
+
+ private:
+  bool good_ = false;
+  bool pushed_ = false;
+};
+
+/// This thread's stream on the current context, which is `device`'s.
+Stream stream_of(Device device) noexcept {
+  thread_local std::array<Stream, kMaxDevices> streams{};
+  Stream& stream = streams[static_cast<std::size_t>(device)];
+  if (stream == nullptr && driver()->stream_create(&stream, kNonBlocking) != kSuccess) stream = nullptr;
+  return stream;
+}
+
+/// Host memory of regions that took part in copies is pinned, as a NIC would
+/// have it, when it is first used.
+class Pinned {
+ public:
+  void pin(const MrShared& region) {
+    if (in_gpu(region)) return;
+    const std::lock_guard guard(mutex_);
+    if (!known_.emplace(&region, false).second) return;
+    // Refused where the program has pinned it itself: just as well.
+    known_[&region] = driver()->host_register(reinterpret_cast<void*>(region.addr), region.length, kPortable) == kSuccess;
+  }
+  void forget(const MrShared& region) {
+    const std::lock_guard guard(mutex_);
+    const auto found = known_.find(&region);
+    if (found == known_.end()) return;
+    if (found->second) driver()->host_unregister(reinterpret_cast<void*>(region.addr));
+    known_.erase(found);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const MrShared*, bool> known_;
+};
+
+Pinned& pinned() {
+  static auto* const all = new Pinned;
+  return *all;
+}
+
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
+/// The device that drives a copy: the one that the data comes from, if it is
+/// in a GPU. -1: no GPU takes part.
+Device driving(const Copy& copy, Device& other) noexcept {
+  const Device from = device_of(copy.from);
+  const Device to = device_of(copy.to);
+  other = from >= 0 && to >= 0 && from != to ? to : -1;
+  return from >= 0 ? from : to;
+}
+
+bool start(const Copy& copy, Device device, Device other) noexcept {
+  if (other >= 0) devices().enable_peer(device, other);
+  const Stream stream = stream_of(device);
+  return stream != nullptr &&
+         driver()->copy_async(reinterpret_cast<Address>(copy.to), reinterpret_cast<Address>(copy.from), copy.bytes,
+                              stream) == kSuccess;
+}
+
+/// One copy, ended.
+int copy_now(const Copy& copy) noexcept {
+  Device other = -1;
+  const Device device = driving(copy, other);
+  if (device < 0) {
+    std::memcpy(copy.to, copy.from, copy.bytes);
+    return 0;
+  }
+  const Scope scope(device);
+  if (!scope.good() || !start(copy, device, other)) return EIO;
+  return driver()->stream_synchronize(stream_of(device)) == kSuccess ? 0 : EIO;
+}
+
+void pin_all(const MrShared* region, const Piece* pieces, unsigned count) noexcept {
+  if (region != nullptr) pinned().pin(*region);
+  for (unsigned i = 0; i < count; ++i) {
+    if (pieces[i].region != nullptr) pinned().pin(*pieces[i].region);
+  }
+}
+
+/// Pinned memory of this thread for copies between a GPU and memory that only
+/// the kernel reaches.
+std::uint8_t* bounce() noexcept {
+  thread_local void* memory = nullptr;
+  if (memory == nullptr && driver()->host_alloc(&memory, kBounceBytes, kPortable) != kSuccess) memory = nullptr;
+  return static_cast<std::uint8_t*>(memory);
+}
+
+/// Opened IPC handles, by process and region. An entry whose handle changes
+/// belongs to memory that is gone.
+class Opened {
+ public:
+  void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) {
+    const std::lock_guard guard(mutex_);
+    Entry& entry = entries_[{process, shared.base}];
+    if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) {
+      const Scope scope(entry.device);
+      driver()->ipc_close(entry.at);
+      entry = {};
+    }
+    if (entry.at == 0 && !map(entry, shared)) return nullptr;
+    return reinterpret_cast<void*>(entry.at + (address - shared.base));
+  }
+
+ private:
+  struct Entry {
+    Address at = 0;
+    IpcHandle handle{};
+    Device device = -1;
+  };
+
+  static Device find(const GpuRegion& shared) {
+    int count = 0;
+    driver()->device_count(&count);
+    for (Device device = 0; device < std::min(count, kMaxDevices); ++device) {
+      Uuid uuid{};
+      if (driver()->device_uuid(&uuid, device) == kSuccess && std::memcmp(&uuid, shared.uuid, sizeof uuid) == 0) {
+        return device;
+      }
+    }
+    return -1;
+  }
+  static bool map(Entry& entry, const GpuRegion& shared) {
+    entry.device = find(shared);
+    if (entry.device < 0) return false;
+    const Scope scope(entry.device);
+    std::memcpy(&entry.handle, shared.handle, sizeof entry.handle);
+    return scope.good() && driver()->ipc_open(&entry.at, entry.handle, kLazyPeerAccess) == kSuccess;
+  }
+
+  std::mutex mutex_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Entry> entries_;
+};
+
+}  // namespace
+
+bool recognises(const void* address, std::size_t length) noexcept {
+  if (device_of(address) < 0) return false;
+  const auto pointer = reinterpret_cast<Address>(address);
+  Address begin = 0;
+  std::size_t bytes = 0;
+  return driver()->pointer_attribute(&begin, kRangeStart, pointer) == kSuccess &&
+         driver()->pointer_attribute(&bytes, kRangeSize, pointer) == kSuccess && pointer + length <= begin + bytes;
+}
+
+void publish(GpuRegion& shared, const void* address) noexcept {
+  shared = {};
+  const Driver* d = driver();
+  const auto pointer = reinterpret_cast<Address>(address);
+  const Device device = device_of(address);
+  const Scope scope(device);
+  IpcHandle handle{};
+  Uuid uuid{};
+  Address begin = 0;
+  if (!scope.good() || d->pointer_attribute(&begin, kRangeStart, pointer) != kSuccess ||
+      d->device_uuid(&uuid, device) != kSuccess || d->ipc_get(&handle, pointer) != kSuccess) {
+    return;
+  }
+  shared.base = begin;
+  std::memcpy(shared.uuid, &uuid, sizeof uuid);
+  std::memcpy(shared.handle, &handle, sizeof handle);
+  shared.exported = 1;
+}
+
+void forget(const MrShared& region) noexcept {
+  if (driver() != nullptr) pinned().forget(region);
+}
+
+void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) noexcept {
+  static auto* const opened = new Opened;
+  if (driver() == nullptr || shared.exported == 0) return nullptr;
+  return opened->open(process, shared, address);
+}
+
+int copy_to(void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept {
+  if (driver() == nullptr) return EIO;
+  pin_all(region, pieces, count);
+  auto* to = static_cast<std::uint8_t*>(memory);
+  for (unsigned i = 0; i < count; ++i) {
+    if (const int error = copy_now({to, pieces[i].address, pieces[i].length}); error != 0) return error;
+    to += pieces[i].length;
+  }
+  return 0;
+}
+
+int copy_from(const void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept {
+  if (driver() == nullptr) return EIO;
+  pin_all(region, pieces, count);
+  const auto* from = static_cast<const std::uint8_t*>(memory);
+  for (unsigned i = 0; i < count; ++i) {
+    if (const int error = copy_now({pieces[i].address, from, pieces[i].length}); error != 0) return error;
+    from += pieces[i].length;
+  }
+  return 0;
+}
+
+int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned count) noexcept {
+  std::uint8_t* const memory = driver() == nullptr ? nullptr : bounce();
+  if (memory == nullptr) return EIO;
+  for (unsigned i = 0; i < count; ++i) {
+    for (std::uint64_t done = 0; done < pieces[i].length;) {
+      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes)};
+      int error = copy_now({memory, pieces[i].address + done, part.length});
+      if (error == 0) error = softnic::copy_to_process(pid, to, &part, 1, part.length);
+      if (error != 0) return error;
+      done += part.length;
+      to += part.length;
+    }
+  }
+  return 0;
+}
+
+int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned count) noexcept {
+  std::uint8_t* const memory = driver() == nullptr ? nullptr : bounce();
+  if (memory == nullptr) return EIO;
+  for (unsigned i = 0; i < count; ++i) {
+    for (std::uint64_t done = 0; done < pieces[i].length;) {
+      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes)};
+      int error = softnic::copy_from_process(pid, from, &part, 1, part.length);
+      if (error == 0) error = copy_now({pieces[i].address + done, memory, part.length});
+      if (error != 0) return error;
+      done += part.length;
+      from += part.length;
+    }
+  }
+  return 0;
+}
+
+}  // namespace gdrperf::softnic::gpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "copy.h"
+#include "layout.h"
+
+/// Memory of GPUs as memory of regions. libcuda is never loaded here: where the
+/// program has loaded it, its memory is recognised, and the driver copies. All
+/// copies have ended when these functions return.
+namespace gdrperf::softnic::gpu {
+
+/// [address, address + length) is memory of one GPU of this process.
+bool recognises(const void* address, std::size_t length) noexcept;
+
+/// Writes down what another process needs to reach the region: an IPC handle.
+/// Memory that has none (cuMemCreate) is reached from this process alone.
+void publish(GpuRegion& shared, const void* address) noexcept;
+/// The region is gone: undoes what reach() or copy() did to it.
+void forget(const MrShared& region) noexcept;
+
+/// Where this process sees `address` of a peer's GPU region; null: it cannot.
+void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) noexcept;
+
+/// Copies, in order, to and from one run of memory that this process sees; any
+/// of it may be in a GPU. `region`: the one `memory` belongs to where that is
+/// host memory of this process, or null. 0, or an errno.
+int copy_to(void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept;
+int copy_from(const void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept;
+
+/// The same where only the kernel reaches the other process' host memory.
+int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned count) noexcept;
+int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned count) noexcept;
+
+}  // namespace gdrperf::softnic::gpu
