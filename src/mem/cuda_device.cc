@@ -57,16 +57,19 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// BAR1, through which NICs reach the memory, is the second region.
+/// BAR1, through which NICs reach the memory, is by far the largest region;
+/// which number it has differs from one generation to the next.
 std::uint64_t bar1_bytes(const std::string& pci_address) {
   std::ifstream regions("/sys/bus/pci/devices/" + pci_address + "/resource");
+  std::uint64_t largest = 0;
   std::string line;
-  for (int i = 0; std::getline(regions, line); ++i) {
-    std::uint64_t begin = 0, end = 0;
-    if (i != 1 || std::sscanf(line.c_str(), "%lx %lx", &begin, &end) != 2 || end <= begin) continue;
-    return end - begin + 1;
+  for (int i = 0; i < 6 && std::getline(regions, line); ++i) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx %lx", &begin, &end) == 2 && end > begin) {
+      largest = std::max<std::uint64_t>(largest, end - begin + 1);
+    }
   }
-  return 0;
+  return largest;
 }
 
 void read_driver(GpuInfo& gpu) {

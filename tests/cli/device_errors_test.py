@@ -49,7 +49,7 @@ class OwnEnd(CliTest):
         self.local(2, "-x 77", options=["-x", "77"])
 
     def test_registration_refused(self):
-        result = self.local(3, "ibv_reg_mr", "Cannot allocate memory", "memlock",
+        result = self.local(3, "ibv_reg_mr", "Cannot allocate memory", "locked memory",
                             options=["-d", "soft0", "--peer-dev", "soft1"], env=NO_MR)
         self.assertNotIn("server (local): ", result.err)
 
@@ -89,7 +89,7 @@ class ServersEnd(CliTest):
     def test_registration_refused(self):
         for test in ("write_bw", "send_lat", "read_bw"):
             with self.subTest(test):
-                self.refused(NO_MR, 3, "ibv_reg_mr", "Cannot allocate memory", "memlock",
+                self.refused(NO_MR, 3, "ibv_reg_mr", "Cannot allocate memory", "locked memory",
                              options=["--peer-dev", "soft0"], test=test)
 
     def test_a_buffer_kind_that_is_not_there(self):

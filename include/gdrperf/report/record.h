@@ -69,12 +69,12 @@ struct EndRecord {
   std::string gid_type;  ///< "RoCE v2/IPv4", ...
   std::string gid_why;
   std::string buffer;
-  std::string registration;    ///< host | dmabuf | peermem | ""
-  std::string checker;         ///< cpu | gpu | copy | "" (nothing was verified)
-  std::optional<GpuInfo> gpu;
   int cpu = -1;
   int numa = -1;
-  std::string firmware = {};  ///< of the NIC; "" where it says none
+  std::string firmware = {  std::string registration = {};    ///< host | dmabuf | peermem | ""
+  std::string checker = {};         ///< cpu | gpu | copy | "" (nothing was verified)
+  std::optional<GpuInfo> gpu = {};
+};  ///< of the NIC; "" where it says none
   std::string driver = {};    ///< kernel driver of the NIC; "" where there is none
 };
 
