@@ -71,11 +71,11 @@ struct EndRecord {
   std::string buffer;
   int cpu = -1;
   int numa = -1;
-  std::string firmware = {  std::string registration = {};    ///< host | dmabuf | peermem | ""
-  std::string checker = {};         ///< cpu | gpu | copy | "" (nothing was verified)
-  std::optional<GpuInfo> gpu = {};
-};  ///< of the NIC; "" where it says none
+  std::string firmware = {};  ///< of the NIC; "" where it says none
   std::string driver = {};    ///< kernel driver of the NIC; "" where there is none
+  std::string registration = {};  ///< host | dmabuf | peermem | ""
+  std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
+  std::optional<GpuInfo> gpu = {};
 };
 
 /// Where a run's memory sits to its NIC, and what the path between can carry.
