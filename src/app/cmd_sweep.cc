@@ -18,6 +18,7 @@
 #include "gdrperf/report/progress.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
+#include "paths.h"
 #include "machine.h"
 #include "pairs.h"
 #include "terminal.h"
@@ -33,6 +34,7 @@ struct SweepOptions : ClientOptions {
   std::vector<std::string> devices;  ///< empty: all with an active port
   std::vector<std::string> buffers = {"host"};
   bool buffers_given = false;
+  std::vector<std::string> peer_buffers;  ///< empty: that of --peer-buffer
   std::string pairs;       ///< of GPU and NIC; empty: devices and buffers
   std::string machine;     ///< a recorded machine to simulate
   std::string link_model;  ///< for it
@@ -102,17 +104,35 @@ TestSpec adapted(TestSpec spec) {
   return spec;
 }
 
+std::vector<std::pair<std::string, std::string>> buffer_pairs(const SweepOptions& options) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& buffer : options.buffers) {
+    if (options.peer_buffers.empty()) pairs.emplace_back(buffer, options.spec.server.buffer);
+    for (const std::string& peer : options.peer_buffers) pairs.emplace_back(buffer, peer);
+  }
+  return pairs;
+}
+
+void add_runs(std::vector<PlannedRun>& runs, const SweepOptions& options, Test test, std::uint64_t size,
+              const std::optional<topo::Pair>& pair) {
+  for (const Path path : ways(options.spec, test, options.paths)) {
+    runs.push_back({adapted(spec_for(options, test, size)), pair});
+    runs.back().spec.path = path;
+    validate(runs.back().spec);
+  }
+}
+
 std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std::string>& devices) {
   std::vector<PlannedRun> runs;
   for (const std::string& device : devices) {
-    for (const std::string& buffer : options.buffers) {
+    for (const auto& [buffer, peer_buffer] : buffer_pairs(options)) {
       for (const Test test : options.tests) {
         for (const std::uint64_t size : options.sizes) {
           SweepOptions each = options;
           each.spec.client.device = device;
           each.spec.client.buffer = buffer;
-          runs.push_back({adapted(spec_for(each, test, size)), std::nullopt});
-          validate(runs.back().spec);
+          each.spec.server.buffer = peer_buffer;
+          add_runs(runs, each, test, size, std::nullopt);
         }
       }
     }
@@ -154,10 +174,7 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
         each.spec.client.device = client_device(*pair.relation);
         each.spec.server.device = server_device(*pair.relation);
       }
-      for (const std::uint64_t size : options.sizes) {
-        runs.push_back({adapted(spec_for(each, test, size)), pair});
-        validate(runs.back().spec);
-      }
+      for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
     }
   }
   return runs;
@@ -290,6 +307,9 @@ int run_sweep(SweepOptions options, const Argv& argv) {
     enter_machine(options, choose_pairs(machine, pairs_wanted(options, machine)), argv);
   }
   Output output(options.output, argv);
+  options.buffers = mem::expand_kinds(options.buffers, "--buffers");
+  // A server of ours has this machine's GPUs.
+  if (options.local) options.peer_buffers = mem::expand_kinds(options.peer_buffers, "--peer-buffers");
   const std::vector<PlannedRun> runs = plan_all(options, output);
   const bool local = options.local || !options.machine.empty();
   const auto client =
@@ -350,6 +370,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   list("--link-model", "FILE",
        "its links, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
        [options](const std::string& text) { options->link_model = text; });
+  list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
+       [options](const std::string& text) { options->peer_buffers = split_list(text, "--peer-buffers"); });
   command
       ->add_flag_callback(
           "-a,--all", [] {}, "all sizes, which is the default")

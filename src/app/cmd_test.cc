@@ -79,8 +79,11 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
 int measure(const TestOptions& options, const Argv& argv) {
   std::vector<TestSpec> specs;
   for (const std::uint64_t size : sizes_of(options)) {
-    specs.push_back(spec_for(options, options.test, size));
-    validate(specs.back());
+    for (const Path path : options.paths) {
+      specs.push_back(spec_for(options, options.test, size));
+      specs.back().path = path;
+      validate(specs.back());
+    }
   }
   Output output(options.output, argv);
   const auto client =

@@ -80,7 +80,8 @@ void add_ends(CLI::App& command, ClientOptions& options) {
                "NUMA node of thread and host buffers (default: the NIC's)");
 }
 
-void add_gpus(CLI::App& command, TestSpec& spec) {
+void add_gpus(CLI::App& command, ClientOptions& options) {
+  TestSpec& spec = options.spec;
   Group group(command, "GPU memory");
   group.value("--register", "HOW", "how the NIC is given it: dmabuf or peermem (default: dmabuf where that works)",
               [&spec](const std::string& text, const std::string& flag) {
@@ -92,6 +93,18 @@ void add_gpus(CLI::App& command, TestSpec& spec) {
     if (text.empty()) throw usage_error(fmt::format("{}: needs a GPU", flag));
     spec.client.buffer = "cuda:" + text;
   };
+  group.value("--path", "WAY",
+              "direct (GPUDirect RDMA), staged (through pinned host memory), or both, compared (default: direct)",
+              [&options](const std::string& text, const std::string& flag) {
+                if (text == "direct") options.paths = {Path::kDirect};
+                else if (text == "staged") options.paths = {Path::kStaged};
+                else if (text == "both") options.paths = {Path::kDirect, Path::kStaged};
+                else throw usage_error(fmt::format("{} '{}': give direct, staged or both", flag, text));
+              });
+  group.value("--chunk", "SIZE", "staged: bytes per copy (default: the fastest of several, tried before the run)",
+              [&spec](const std::string& text, const std::string& flag) { spec.chunk_bytes = parse_size(text, flag); });
+  group.flag("--consume", "the receiving GPU computes on each message and copies the result back, within the time",
+             [&spec] { spec.consume = true; });
   group.value("--use_cuda", "N", "as --buffer cuda:N", buffer);
   group.value("--use_cuda_bus_id", "ADDRESS", "as --buffer cuda:ADDRESS", buffer);
   group.flag("--use_cuda_dmabuf", "as --register dmabuf", [&spec] { spec.registration = Registration::kDmabuf; });
@@ -252,7 +265,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
       ->group("Where to");
   add_softnic_flag(command);
   add_ends(command, options);
-  add_gpus(command, options.spec);
+  add_gpus(command, options);
   add_queues(command, options.spec);
   add_stop(command, options.spec.stop);
   add_network(command, options);

@@ -148,6 +148,7 @@ void Output::add(report::RunRecord record) {
 void Output::finish() {
   table_.finish();
   comparison_.print(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr, options_.rate_unit);
+  (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr) << report::to_text(document_.path_verdicts());
   if (!options_.json.empty()) write_output(options_.json, document_.to_json());
   if (!options_.csv.empty()) write_output(options_.csv, csv_);
   if (options_.format) {

@@ -66,7 +66,7 @@ double now_ns() {
   return clock.to_ns(clock.ticks());
 }
 
-BandwidthRun stream_bandwidth(Streamer& streamer, const TestSpec& spec) {
+BandwidthRun stream_bandwidth(Mover& streamer, const TestSpec& spec) {
   const Clock& clock = Clock::get();
   const auto depth = static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps);
   const auto advance = [&](std::uint64_t messages) {

@@ -39,7 +39,7 @@ LapShape lap_shape(const TestSpec& resolved) {
   LapShape shape;
   if (resolved.test.metric == Metric::kLatency) return shape;
   shape.slots = layout_of(resolved).slots;
-  if (traits_of(resolved).consumes_receives) {
+  if (traits_of(resolved).consumes_receives && !pipelined(resolved)) {
     shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
   }
   const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
@@ -47,7 +47,7 @@ LapShape lap_shape(const TestSpec& resolved) {
   return shape;
 }
 
-Laps::Laps(Side side, LocalEnd& end, Streamer& streamer, const TestSpec& spec, Peer& peer)
+Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer& peer)
     : side_(side),
       end_(end),
       streamer_(streamer),
@@ -77,7 +77,7 @@ Laps::Laps(Side side, LocalEnd& end, Streamer& streamer, const TestSpec& spec, P
 /// The slot in which the `message`-th of this lap arrives. Sends arrive where
 /// the receives point that were posted in a ring; all else at its own place.
 std::uint64_t Laps::landing(std::uint64_t message) const {
-  if (!traits_of(spec_).consumes_receives) return message;
+  if (!traits_of(spec_).consumes_receives || pipelined(spec_)) return message;
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 
@@ -138,7 +138,7 @@ void Laps::check() const {
       "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
 }
 
-std::uint64_t Laps::all_sent() const { return sum(end_.plan().posted_messages()); }
+std::uint64_t Laps::all_sent() const { return sum(streamer_.posted_messages()); }
 
 /// Takes receives until `total` in all.
 void Laps::receive_up_to(std::uint64_t total) {
@@ -168,9 +168,9 @@ Laps::Result Laps::run() {
   Result result;
   result.seconds = go(early);
   if (early) throw peer_error(fmt::format("the server sent '{}' too early", proto::type_name(*early)));
-  peer_.send(proto::LapDone{end_.plan().posted_messages()});
+  peer_.send(proto::LapDone{streamer_.posted_messages()});
   proto::Checked checked;
-  if (duplex_ && end_.plan().receives()) {
+  if (duplex_ && streamer_.receives()) {
     const auto message = streamer_.receive_until(~std::uint64_t{0});
     if (!message) throw peer_error("the lap ended without the server's word");
     checked = as<proto::Checked>(*message, "checked");
@@ -194,7 +194,7 @@ proto::Stop Laps::serve() {
     peer_.send(proto::Ready{});
     std::optional<proto::Message> message;
     const double seconds = go(message);
-    const bool receives = !latency_ && end_.plan().receives();
+    const bool receives = !latency_ && streamer_.receives();
     if (!message && receives) message = streamer_.receive_until(~std::uint64_t{0});
     if (!message) message = peer_.wait(kLapTimeout, "lap_done");
     const auto done = as<proto::LapDone>(*message, "lap_done");

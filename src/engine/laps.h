@@ -4,7 +4,7 @@
 
 #include "local_end.h"
 #include "peer.h"
-#include "streamer.h"
+#include "mover.h"
 
 namespace gdrperf::engine {
 
@@ -24,7 +24,7 @@ LapShape lap_shape(const TestSpec& resolved);
 class Laps {
  public:
   /// Writes into the sinks what no message carries. Before Ready.
-  Laps(conn::Side side, LocalEnd& end, Streamer& streamer, const TestSpec& spec, Peer& peer);
+  Laps(conn::Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer& peer);
 
   struct Result {
     std::uint64_t messages = 0;  ///< both ends'
@@ -49,7 +49,7 @@ class Laps {
 
   conn::Side side_;
   LocalEnd& end_;
-  Streamer& streamer_;
+  Mover& streamer_;
   const TestSpec& spec_;
   Peer& peer_;
   LapShape shape_;

@@ -27,7 +27,7 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 
 class Bouncer {
  public:
-  Bouncer(Streamer& streamer, Plan& plan, Laps* laps) : streamer_(streamer), plan_(plan), laps_(laps) {}
+  Bouncer(Mover& streamer, Plan& plan, Laps* laps) : streamer_(streamer), plan_(plan), laps_(laps) {}
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
@@ -62,7 +62,7 @@ class Bouncer {
 
  private:
   const Clock& clock_ = Clock::get();
-  Streamer& streamer_;
+  Mover& streamer_;
   Plan& plan_;
   Laps* laps_;
 };
@@ -123,7 +123,7 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
 
 }  // namespace
 
-report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec, Laps* laps) {
+report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps) {
   const Clock& clock = Clock::get();
   Bouncer bouncer(streamer, plan, laps);
   report::Measurement measured;

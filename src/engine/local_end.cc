@@ -79,12 +79,25 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
                              (bytes + kPage - 1) / kPage * kPage, spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
   if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
-  mr_ = buffer_->register_with(pd_.get(), (initiates() ? op.initiator_access : 0) |
-                                              (is_target() ? op.target_access : 0));
   if (initiates()) initiator_area_ = buffer_->data();
   if (is_target()) target_area_ = buffer_->data() + (initiates() ? area : 0);
+  register_memory((initiates() ? op.initiator_access : 0) | (is_target() ? op.target_access : 0));
   fill_endpoint(gid, mtu_bytes);
   make_queues();
+}
+
+void LocalEnd::register_memory(int access) {
+  if (pipelined(spec_)) access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (staged(spec_, side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * wire_shape(spec_).bytes());
+  mr_ = (bounce_ ? bounce_ : buffer_)->register_with(pd_.get(), access);
+}
+
+std::byte* LocalEnd::out_slot(std::uint64_t slot) const {
+  return bounce_ ? bounce_->data() + slot * wire_shape(spec_).slot_bytes : nullptr;
+}
+
+std::byte* LocalEnd::in_slot(std::uint64_t slot) const {
+  return bounce_ ? out_slot(slot) + wire_shape(spec_).bytes() : nullptr;
 }
 
 bool LocalEnd::initiates() const {
@@ -127,16 +140,21 @@ void LocalEnd::make_queues() {
   const ReceiveShape receive = receive_shape(spec_);
   send_cq_ = verbs::make_cq(context, spec_.qps * (spec_.tx_depth + 1), completion_channel_.get());
   recv_cq_ = verbs::make_cq(context, receives ? spec_.qps * (receive.depth + 1) : 1, completion_channel_.get());
+  const int wire_depth = pipelined(spec_) ? static_cast<int>(2 * wire_shape(spec_).slots) : 0;
+  if (wire_depth != 0) {
+    send_cq_ = verbs::make_cq(context, wire_depth + 1, nullptr);
+    recv_cq_ = verbs::make_cq(context, wire_depth + 1, nullptr);
+  }
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
     ibv_req_notify_cq(recv_cq_.get(), 0);
   }
   verbs::QpCapacity capacity;
-  capacity.send_wr = spec_.tx_depth;
-  capacity.recv_wr = receives ? receive.depth : 1;
+  capacity.send_wr = wire_depth != 0 ? wire_depth : spec_.tx_depth;
+  capacity.recv_wr = wire_depth != 0 ? wire_depth : receives ? receive.depth : 1;
   conn::QpSettings settings;
   settings.count = spec_.qps;
-  settings.access = is_target() ? op.qp_access : 0;
+  settings.access = wire_depth != 0 ? IBV_ACCESS_REMOTE_WRITE : is_target() ? op.qp_access : 0;
   settings.service_level = spec_.service_level;
   settings.traffic_class = spec_.traffic_class;
   settings.timeout = spec_.qp_timeout;
@@ -152,7 +170,7 @@ void LocalEnd::make_queues() {
 int LocalEnd::choose_inline() {
   if (!traits_of(spec_).can_inline || !initiates()) return 0;
   // The CPU that posts would have to read it.
-  if (!buffer_->cpu_reachable()) return 0;
+  if (!buffer_->cpu_reachable() || pipelined(spec_)) return 0;
   if (spec_.inline_bytes >= 0) return spec_.inline_bytes;
   if (spec_.test.metric == Metric::kBandwidth) return 0;
   verbs::QpCapacity capacity;
@@ -177,12 +195,16 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.gid_family = verbs::family_name(gid.gid);
   endpoint_.gid_why = gid.why;
   endpoint_.buffer = buffer_->kind();
-  endpoint_.registration = buffer_->registration();
+  endpoint_.registration = (bounce_ ? bounce_ : buffer_)->registration();
   if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
   if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
-  if (target_area_) {
+  if (bounce_ && is_target()) {
+    endpoint_.address = reinterpret_cast<std::uintptr_t>(in_slot(0));
+    endpoint_.length = wire_shape(spec_).bytes();
+    endpoint_.rkey = mr_->rkey;
+  } else if (target_area_) {
     endpoint_.address = reinterpret_cast<std::uintptr_t>(target_area_);
     endpoint_.length = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
     endpoint_.rkey = mr_->rkey;
@@ -192,11 +214,16 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
 
 void LocalEnd::connect(const proto::Endpoint& remote) {
   const std::uint64_t needed = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
-  if (initiates() && traits_of(spec_).has_remote_address && remote.length < needed) {
+  if (initiates() && !pipelined(spec_) && traits_of(spec_).has_remote_address && remote.length < needed) {
     throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
                                  format_size(needed)));
   }
   connector_->connect(endpoint_, remote);
+  remote_ = remote;
+  if (pipelined(spec_)) {
+    plan_ = std::make_unique<Plan>(PlanInput{spec_, {}, send_cq_.get(), recv_cq_.get(), nullptr, nullptr, mr_->lkey, 0, remote});
+    return;
+  }
   plan_ = std::make_unique<Plan>(PlanInput{spec_, connector_->qps(), send_cq_.get(), recv_cq_.get(),
                                            initiator_area_, target_area_, mr_->lkey, inline_bytes_, remote});
   plan_->post_receives();

@@ -14,6 +14,7 @@
 #include "gdrperf/verbs/resources.h"
 #include "affinity.h"
 #include "plan.h"
+#include "wire_shape.h"
 
 namespace gdrperf::engine {
 
@@ -56,6 +57,18 @@ class LocalEnd {
 
   Plan& plan() { return *plan_; }
   mem::Buffer& buffer() { return *buffer_; }
+  // What a Pipeline works on.
+  ibv_qp* qp() const { return connector_->qps().front(); }
+  ibv_cq* send_cq() const { return send_cq_.get(); }
+  ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  std::uint32_t lkey() const { return mr_->lkey; }
+  const proto::Endpoint& remote() const { return remote_; }
+  std::byte* initiator_area() const { return initiator_area_; }
+  std::byte* target_area() const { return target_area_; }
+  /// A staged end's slots in host memory, for what leaves and what arrives;
+  /// null at other ends.
+  std::byte* out_slot(std::uint64_t slot) const;
+  std::byte* in_slot(std::uint64_t slot) const;
   bool initiates() const;
   bool is_target() const;
   /// Where in the buffer the messages lie that leave this end, and those that
@@ -78,6 +91,7 @@ class LocalEnd {
     }
   };
 
+  void register_memory(int access);
   std::optional<std::uint64_t> offset_of(const std::byte* area) const;
   int choose_inline();
   void make_queues();
@@ -90,6 +104,7 @@ class LocalEnd {
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
   std::unique_ptr<mem::Buffer> buffer_;
+  std::unique_ptr<mem::Buffer> bounce_;  // staged ends: what is registered
   verbs::Mr mr_;
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
@@ -99,6 +114,7 @@ class LocalEnd {
   std::byte* initiator_area_ = nullptr;
   std::byte* target_area_ = nullptr;
   proto::Endpoint endpoint_;
+  proto::Endpoint remote_;
   std::unique_ptr<Plan> plan_;
 };
 

@@ -8,7 +8,7 @@
 #include "batches.h"
 #include "gdrperf/report/record.h"
 #include "laps.h"
-#include "streamer.h"
+#include "mover.h"
 
 namespace gdrperf::engine {
 
@@ -31,7 +31,7 @@ struct BandwidthRun {
 
 /// Streams until the stop rule is met; nothing is drained. 10 ms per batch
 /// where the run is long enough for 30 of them.
-BandwidthRun stream_bandwidth(Streamer& streamer, const TestSpec& spec);
+BandwidthRun stream_bandwidth(Mover& streamer, const TestSpec& spec);
 
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
@@ -49,7 +49,7 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
 
 /// Round trips until the stop rule is met; with `laps` (else null) every one is
 /// a verified lap.
-report::Measurement bounce_latency(Streamer& streamer, Plan& plan, const TestSpec& spec, Laps* laps);
+report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "wire_shape.h"
+
 namespace gdrperf::engine {
 namespace {
 
@@ -24,6 +26,11 @@ void shape_for_laps(TestSpec& spec) {
 }  // namespace
 
 TestSpec resolve(TestSpec spec) {
+  if (pipelined(spec)) {
+    // Its own rings and window take the place of these.
+    spec.cq_mod = 1;
+    spec.post_list = 1;
+  }
   if (spec.tx_depth == 0) {
     const std::uint64_t in_flight = kInFlightBytes / std::max<std::uint64_t>(spec.size_bytes, 1);
     spec.tx_depth = static_cast<int>(std::clamp<std::uint64_t>(in_flight, 8, 128));

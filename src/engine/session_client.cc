@@ -8,6 +8,7 @@
 #include "local_end.h"
 #include "measure.h"
 #include "peer.h"
+#include "pipeline.h"
 #include "session_common.h"
 
 namespace gdrperf::engine {
@@ -32,8 +33,8 @@ double clock_ahead_ns(Peer& peer) {
 }
 
 /// Receives whatever still comes until the server's Done.
-proto::Done await_done(Streamer& streamer, Plan& plan, Peer& peer) {
-  if (!plan.receives()) return peer.expect<proto::Done>(kReplyTimeout);
+proto::Done await_done(Mover& streamer, Peer& peer) {
+  if (!streamer.receives()) return peer.expect<proto::Done>(kReplyTimeout);
   const std::optional<proto::Message> message = streamer.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
@@ -58,7 +59,8 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>(kReplyTimeout);
-  Streamer streamer(Side::kClient, end, spec, peer);
+  const std::unique_ptr<Mover> mover = make_mover(Side::kClient, end, spec, peer);
+  Mover& streamer = *mover;
   std::optional<Laps> laps;
   if (spec.verify_seed) laps.emplace(Side::kClient, end, streamer, spec, peer);
   if (spec.test.metric == Metric::kLatency) {
@@ -69,18 +71,21 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   }
   if (laps) {
     const BandwidthRun run = lap_bandwidth(*laps, spec);
-    peer.send(proto::Stop{end.plan().posted_messages()});
+    peer.send(proto::Stop{streamer.posted_messages()});
     peer.expect<proto::Done>(kReplyTimeout);
     return condense(run, spec, nullptr);
   }
+  auto* const pipeline = dynamic_cast<Pipeline*>(&streamer);
+  if (pipeline != nullptr) pipeline->choose_chunk();
   const BandwidthRun run = stream_bandwidth(streamer, spec);
   streamer.drain();
-  const std::vector<std::uint64_t> sent = end.plan().posted_messages();
+  const std::vector<std::uint64_t> sent = streamer.posted_messages();
   peer.send(proto::Stop{sent});
-  proto::Done done = await_done(streamer, end.plan(), peer);
+  proto::Done done = await_done(streamer, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
+  if (pipeline != nullptr) measured.chunk_bytes = pipeline->chunk_bytes();
   for (std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
   return measured;
 }
@@ -114,6 +119,7 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
 report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given) {
   const TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
+  check_pipeline(spec);
   OpenDevice device = open_device(spec.client);
   channel.send(proto::RunRequest{
       spec, verbs::offered_families(device.gids, spec.client.gid_index), device.port.active_mtu_bytes});

@@ -1,6 +1,14 @@
 #include "session_common.h"
 
+#include "pipeline.h"
+#include "streamer.h"
+
 namespace gdrperf::engine {
+
+std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer) {
+  if (pipelined(spec)) return std::make_unique<Pipeline>(side, end, spec, peer);
+  return std::make_unique<Streamer>(side, end, spec, peer);
+}
 
 void tell_failure(proto::Channel& channel, const Error& error) noexcept {
   try {

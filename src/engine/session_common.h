@@ -1,10 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/report/record.h"
+#include "local_end.h"
+#include "mover.h"
+#include "peer.h"
 
 namespace gdrperf::engine {
 
@@ -12,6 +16,9 @@ namespace gdrperf::engine {
 inline constexpr std::chrono::seconds kSetupTimeout{60};
 /// A peer that is there answers at once.
 inline constexpr std::chrono::seconds kReplyTimeout{20};
+
+/// How this run's messages are moved.
+std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
 
 /// Tells the peer why this end gives up; silent where it is gone already.
 void tell_failure(proto::Channel& channel, const Error& error) noexcept;

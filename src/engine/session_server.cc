@@ -34,13 +34,13 @@ std::uint64_t total_of(const proto::Stop& stop) {
   return std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
 }
 
-void receive_all(Streamer& streamer, std::uint64_t total) {
+void receive_all(Mover& streamer, std::uint64_t total) {
   if (auto message = streamer.receive_until(total)) {
     throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
   }
 }
 
-proto::Done receive(Streamer& streamer, Peer& peer) {
+proto::Done receive(Mover& streamer, Peer& peer) {
   while (true) {
     std::optional<proto::Message> message = streamer.receive_until(streamer.received() + kChunk);
     if (!message) message = peer.poll_now_and_then();
@@ -50,7 +50,7 @@ proto::Done receive(Streamer& streamer, Peer& peer) {
   }
 }
 
-proto::Done bounce(Streamer& streamer, Peer& peer) {
+proto::Done bounce(Mover& streamer, Peer& peer) {
   while (true) {
     std::optional<proto::Message> message = streamer.bounce_until(streamer.rounds() + kChunk);
     if (!message) message = peer.poll_now_and_then();
@@ -62,7 +62,7 @@ proto::Done bounce(Streamer& streamer, Peer& peer) {
 
 /// The other half of a bidirectional run: sends until told to stop, noting how
 /// far it was at which time.
-proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& spec) {
+proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
   constexpr double kPointNs = 2e6;
   ByteSeries series;
   series.add(now_ns(), 0);
@@ -82,13 +82,14 @@ proto::Done stream(Streamer& streamer, Plan& plan, Peer& peer, const TestSpec& s
   const proto::Stop stop = stop_of(*message);
   series.add(now_ns(), streamer.sent() * spec.size_bytes);
   streamer.drain();
-  if (plan.receives()) receive_all(streamer, total_of(stop));
-  const std::vector<std::uint64_t> sent = plan.posted_messages();
+  if (streamer.receives()) receive_all(streamer, total_of(stop));
+  const std::vector<std::uint64_t> sent = streamer.posted_messages();
   return {std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}), series.take(), {}};
 }
 
 proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
-  Streamer streamer(Side::kServer, end, spec, peer);
+  const std::unique_ptr<Mover> mover = make_mover(Side::kServer, end, spec, peer);
+  Mover& streamer = *mover;
   const OpTraits& op = traits_of(spec);
   if (spec.verify_seed) {
     Laps(Side::kServer, end, streamer, spec, peer).serve();
@@ -97,8 +98,8 @@ proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   if (spec.test.metric == Metric::kLatency) {
     return op.round_end == RoundEnd::kOwnCompletion ? sit(peer) : bounce(streamer, peer);
   }
-  if (spec.direction == Direction::kBidirectional) return stream(streamer, end.plan(), peer, spec);
-  return op.consumes_receives ? receive(streamer, peer) : sit(peer);
+  if (spec.direction == Direction::kBidirectional) return stream(streamer, peer, spec);
+  return op.consumes_receives || pipelined(spec) ? receive(streamer, peer) : sit(peer);
 }
 
 void await_start(Peer& peer) {
@@ -120,6 +121,7 @@ Prepared prepare(const proto::RunRequest& request) {
   validate(request.spec);
   Prepared prepared{resolve(request.spec), nullptr};
   mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
+  check_pipeline(prepared.spec);
   OpenDevice device = open_device(prepared.spec.server);
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "local_end.h"
+#include "mover.h"
 #include "peer.h"
 
 namespace gdrperf::engine {
@@ -24,28 +25,24 @@ Kernels choose_kernels(const TestSpec& spec, conn::Side side, Spin spin);
 const char* work_name(Operation operation);
 
 /// Drives the kernels of one end, looking after the peer whenever they idle.
-class Streamer {
+class Streamer final : public Mover {
  public:
   Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
 
-  /// Each advances until `goal` (in all) is reached and returns nullopt, or
-  /// returns early with a message from the peer. Throws on failure, hang-up,
-  /// cancellation and stall.
-  std::optional<proto::Message> send_until(std::uint64_t goal) { return advance(kernels_.send, goal, sent()); }
-  std::optional<proto::Message> receive_until(std::uint64_t goal) { return advance(kernels_.recv, goal, received()); }
-  std::optional<proto::Message> bounce_until(std::uint64_t goal) { return advance(kernels_.pingpong, goal, rounds()); }
+  std::optional<proto::Message> send_until(std::uint64_t goal) override { return advance(kernels_.send, goal, sent()); }
+  std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }
+  std::optional<proto::Message> bounce_until(std::uint64_t goal) override { return advance(kernels_.pingpong, goal, rounds()); }
 
-  /// Sends exactly `messages` (a multiple of cq_mod) on every queue, the first
-  /// from the first slot, while nothing else is in flight, and waits until all
-  /// have completed; receives go on. Returns what the peer said meanwhile.
-  std::optional<proto::Message> send_lap(std::uint64_t messages);
+  std::optional<proto::Message> send_lap(std::uint64_t messages) override;
 
-  /// Stops posting and waits until nothing is in flight; receives go on.
-  void drain();
+  void drain() override;
 
-  const std::uint64_t& sent() const { return plan_.send.completed; }
-  const std::uint64_t& received() const { return plan_.recv.received; }
-  const std::uint64_t& rounds() const { return plan_.pingpong.rounds; }
+  const std::uint64_t& sent() const override { return plan_.send.completed; }
+  const std::uint64_t& received() const override { return plan_.recv.received; }
+  const std::uint64_t& rounds() const override { return plan_.pingpong.rounds; }
+
+  bool receives() const override { return plan_.receives(); }
+  std::vector<std::uint64_t> posted_messages() const override { return plan_.posted_messages(); }
 
  private:
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress);

@@ -9,6 +9,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/report/relations.h"
 #include "environment_json.h"
@@ -69,6 +70,33 @@ Json topology_json(const Topology& topology) {
           {"pairs", std::move(pairs)}};
 }
 
+Json paths_json(const std::vector<PathVerdict>& verdicts) {
+  Json list = Json::array();
+  for (const PathVerdict& verdict : verdicts) {
+    const bool latency = verdict.test.metric == Metric::kLatency;
+    const auto value = [&](double figure) {
+      return number(latency ? figure * 1e3 : gigabits_from_gigabytes(figure));
+    };
+    Json sizes = Json::array();
+    for (const auto& [size, point] : verdict.points) {
+      if (!point.both()) continue;
+      sizes.push_back({{"size_bytes", size},
+                       {latency ? "direct_p50_ns" : "direct_gbps", value(point.direct)},
+                       {latency ? "staged_p50_ns" : "staged_gbps", value(point.staged)},
+                       {"staged_over_direct", number(verdict.ratio(point))}});
+    }
+    const std::uint64_t crossover = verdict.crossover_bytes();
+    list.push_back({{"op", to_string(verdict.test)},
+                    {"client", verdict.client},
+                    {"server", verdict.server},
+                    {"relation", verdict.relation},
+                    {"better", verdict.words()},
+                    {"crossover_bytes", crossover == 0 ? Json(nullptr) : Json(crossover)},
+                    {"sizes", std::move(sizes)}});
+  }
+  return list;
+}
+
 void append_list(std::string& out, const std::vector<std::string>& runs) {
   const char* separator = "";
   for (const std::string& run : runs) {
@@ -101,6 +129,7 @@ void Document::add(const RunRecord& record) {
   if (record.device_kind == "simulated") simulated_ = true;
   relations_[record.relation][to_string(record.spec.test)].push_back(
       pretty(record_json(record), kRunIndent));
+  paths_.add(record);
   ++runs_;
 }
 
@@ -138,6 +167,9 @@ std::string Document::to_json() const {
     out += "\n    }";
   }
   out += relations_.empty() ? "},\n" : "\n  },\n";
+  if (const auto verdicts = path_verdicts(); !verdicts.empty()) {
+    out += "  \"paths\": " + pretty(paths_json(verdicts), 2) + ",\n";
+  }
   out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";
   return out;
 }

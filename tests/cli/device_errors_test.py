@@ -35,6 +35,9 @@ class OwnEnd(CliTest):
         result = self.local(2, "soft9", "soft0", options=["-d", "soft9"])
         self.assertNotIn("server (local): ", result.err)
 
+    def test_a_kind_of_memory_for_the_server_that_is_none(self):
+        self.local(2, "--peer-buffer", "tape", options=["--peer-buffer", "tape"])
+
     def test_port_down(self):
         self.local(3, "soft0", "port 1", "DOWN", options=["-d", "soft0"], env=DOWN)
         self.local(3, "DOWN", env=ALL_DOWN)
@@ -91,9 +94,6 @@ class ServersEnd(CliTest):
             with self.subTest(test):
                 self.refused(NO_MR, 3, "ibv_reg_mr", "Cannot allocate memory", "locked memory",
                              options=["--peer-dev", "soft0"], test=test)
-
-    def test_a_buffer_kind_that_is_not_there(self):
-        self.refused(None, 2, "tape", options=["--peer-buffer", "tape"])
 
     def test_the_clients_own_failure_leaves_the_server_serving(self):
         with Server() as server:

@@ -20,6 +20,7 @@ struct ClientOptions {
   int port = kDefaultPort;  ///< TCP
   std::string bind;         ///< address to listen on when serving one client
   TestSpec spec;            ///< but test and size, which differ from run to run
+  std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   OutputOptions output;
 };
 

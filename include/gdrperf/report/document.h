@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gdrperf/report/environment.h"
+#include "gdrperf/report/path_verdict.h"
 #include "gdrperf/report/record.h"
 #include "gdrperf/report/topology.h"
 
@@ -49,6 +50,8 @@ class Document {
   /// Marks the document as of a simulated machine. One simulated run does, too.
   void set_simulated() { simulated_ = true; }
   std::size_t runs() const { return runs_; }
+  /// Direct or staged, where both were run.
+  std::vector<PathVerdict> path_verdicts() const { return paths_.all(); }
 
   /// The document, with a newline at its end.
   std::string to_json() const;
@@ -64,6 +67,7 @@ class Document {
   std::optional<Environment> server_;
   Topology topology_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> relations_;
+  PathVerdicts paths_;
   std::vector<std::string> warnings_;
   std::size_t runs_ = 0;
   bool simulated_ = false;

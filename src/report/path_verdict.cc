@@ -1,0 +1,93 @@
+#include "gdrperf/report/path_verdict.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::report {
+namespace {
+
+std::string end_name(const EndRecord& end) { return end.device + " " + end.buffer; }
+
+bool latency(const PathVerdict& verdict) { return verdict.test.metric == Metric::kLatency; }
+
+}  // namespace
+
+double PathVerdict::ratio(const PathPoint& point) const {
+  return test.metric == Metric::kLatency ? point.direct / point.staged : point.staged / point.direct;
+}
+
+std::uint64_t PathVerdict::crossover_bytes() const {
+  std::uint64_t crossover = 0;
+  int last = 0;
+  for (const auto& [size, point] : points) {
+    if (!point.both()) continue;
+    const int better = ratio(point) > 1 ? 1 : -1;
+    if (last != 0 && better != last) {
+      if (crossover != 0) return 0;
+      crossover = size;
+    }
+    last = better;
+  }
+  return crossover;
+}
+
+std::string PathVerdict::words() const {
+  std::size_t staged = 0, all = 0;
+  for (const auto& [size, point] : points) {
+    if (!point.both()) continue;
+    ++all;
+    staged += ratio(point) > 1 ? 1 : 0;
+  }
+  if (all == 0) return {};
+  if (staged == 0) return "direct at every size";
+  if (staged == all) return "staged at every size";
+  const std::uint64_t crossover = crossover_bytes();
+  if (crossover == 0) return fmt::format("now one, now the other: staged at {} of {} sizes", staged, all);
+  const bool staged_first = ratio(points.begin()->second) > 1;
+  return fmt::format("{} below {}, {} from there on", staged_first ? "staged" : "direct", format_size(crossover),
+                     staged_first ? "direct" : "staged");
+}
+
+void PathVerdicts::add(const RunRecord& record) {
+  if ((!record.client.gpu && !record.server.gpu) || record.spec.consume) return;
+  PathVerdict fresh{record.spec.test, end_name(record.client), end_name(record.server), record.relation, {}};
+  const auto same = [&](const PathVerdict& one) {
+    return one.test == fresh.test && one.client == fresh.client && one.server == fresh.server;
+  };
+  auto found = std::find_if(verdicts_.begin(), verdicts_.end(), same);
+  if (found == verdicts_.end()) found = verdicts_.insert(verdicts_.end(), std::move(fresh));
+  PathPoint& point = found->points[record.spec.size_bytes];
+  double& value = record.spec.path == Path::kStaged ? point.staged : point.direct;
+  if (record.measured.bandwidth) value = record.measured.bandwidth->median_gbytes;
+  if (record.measured.latency) value = record.measured.latency->p50_ns / 1e3;
+}
+
+std::vector<PathVerdict> PathVerdicts::all() const {
+  std::vector<PathVerdict> result;
+  std::copy_if(verdicts_.begin(), verdicts_.end(), std::back_inserter(result), [](const PathVerdict& one) {
+    return std::any_of(one.points.begin(), one.points.end(), [](const auto& point) { return point.second.both(); });
+  });
+  return result;
+}
+
+std::string to_text(const std::vector<PathVerdict>& verdicts) {
+  std::string text;
+  for (const PathVerdict& verdict : verdicts) {
+    const char* unit = latency(verdict) ? "us" : "GB/s";
+    text += fmt::format("\n{} {} to {}: direct or staged\n{:>10}{:>14}{:>14}{:>9}\n", to_string(verdict.test),
+                        verdict.client, verdict.server, "size", fmt::format("direct {}", unit),
+                        fmt::format("staged {}", unit), "staged x");
+    for (const auto& [size, point] : verdict.points) {
+      if (!point.both()) continue;
+      text += fmt::format("{:>10}{:>14.4g}{:>14.4g}{:>9.2f}\n", format_size(size), point.direct, point.staged,
+                          verdict.ratio(point));
+    }
+    text += fmt::format("  better: {}\n", verdict.words());
+  }
+  return text;
+}
+
+}  // namespace gdrperf::report
