@@ -141,10 +141,14 @@ void Laps::check() const {
 std::uint64_t Laps::all_sent() const { return sum(streamer_.posted_messages()); }
 
 /// Takes receives until `total` in all.
-void Laps::receive_up_to(std::uint64_t total) {
+void Laps::receive_up_to(std::uint64_t total) try {
   if (auto message = streamer_.receive_until(total)) {
     throw peer_error(fmt::format("the peer sent '{}' before its messages were there", proto::type_name(*message)));
   }
+} catch (const Error& error) {
+  if (streamer_.received() >= total) throw;
+  throw peer_error(fmt::format("{} of {} messages sent had arrived in {}, the rest was lost ({})",
+                               streamer_.received(), total, iteration_name(iteration_), error.what()));
 }
 
 /// This end's share of the lap; its seconds.

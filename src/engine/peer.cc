@@ -19,7 +19,6 @@ constexpr milliseconds kPollInterval{5};
 constexpr milliseconds kSlice{100};
 /// How long a failed work request waits for the peer's explanation.
 constexpr milliseconds kExplanation{500};
-constexpr std::chrono::seconds kStall{10};
 
 }  // namespace
 
@@ -74,8 +73,8 @@ void StallWatch::check(std::uint64_t progress) {
   if (progress != progress_) {
     progress_ = progress;
     since_ = now;
-  } else if (now - since_ > kStall) {
-    throw peer_error(fmt::format("{}: nothing completed for {} s, though both ends are up", device_, kStall.count()),
+  } else if (now - since_ > limit_) {
+    throw peer_error(fmt::format("{}: nothing completed for {} s, though both ends are up", device_, limit_.count()),
                      "the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
                      "devices'), the path MTU (-m) and flow control");
   }

@@ -55,14 +55,18 @@ class Peer {
 };
 
 /// Watches for a run that no longer moves: throws when `progress` has not
-/// changed for 10 s.
+/// changed for `limit`.
 class StallWatch {
  public:
-  explicit StallWatch(const std::string& device) : device_(device) {}
+  static constexpr std::chrono::seconds kPatience{10};
+
+  explicit StallWatch(const std::string& device, std::chrono::seconds limit = kPatience)
+      : device_(device), limit_(limit) {}
   void check(std::uint64_t progress);
 
  private:
   const std::string& device_;
+  std::chrono::seconds limit_;
   std::uint64_t progress_ = ~std::uint64_t{0};
   std::chrono::steady_clock::time_point since_{};
 };

@@ -87,11 +87,13 @@ Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& p
       peer_(peer),
       kernels_(choose_kernels(spec, side, spin_of(end))),
       device_(end.device()),
-      what_(work_name(spec.test.operation)) {}
+      what_(work_name(spec.test.operation)),
+      // What --verify waits for in vain has been lost.
+      patience_(spec.verify_seed ? std::chrono::seconds(4) : StallWatch::kPatience) {}
 
 std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {
-  StallWatch stall(device_);
+  StallWatch stall(device_, patience_);
   Fault fault;
   while (true) {
     switch (kernel(plan_, events_, goal, fault)) {
@@ -105,7 +107,7 @@ std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::u
 }
 
 std::optional<proto::Message> Streamer::send_lap(std::uint64_t messages) {
-  StallWatch stall(device_);
+  StallWatch stall(device_, patience_);
   Fault fault;
   SendStream& send = plan_.send;
   std::vector<std::uint32_t> left(send.queue_count, static_cast<std::uint32_t>(messages / send.post_list));
@@ -138,7 +140,7 @@ std::optional<proto::Message> Streamer::send_lap(std::uint64_t messages) {
 }
 
 void Streamer::drain() {
-  StallWatch stall(device_);
+  StallWatch stall(device_, patience_);
   Fault fault;
   while (!plan_.idle()) {
     const std::uint32_t group = plan_.send.lists_per_signal;

@@ -53,6 +53,7 @@ class Streamer final : public Mover {
   Kernels kernels_;
   std::string device_;
   const char* what_;
+  std::chrono::seconds patience_;
 };
 
 }  // namespace gdrperf::engine

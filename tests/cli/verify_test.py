@@ -4,6 +4,7 @@
 import json
 import unittest
 
+import fault_matrix
 from support import CliTest, Server, main, run, softnic_works
 
 TESTS = ["write_bw", "write_lat", "send_bw", "send_lat", "read_bw", "read_lat"]
@@ -25,6 +26,12 @@ class Verify(CliTest):
                          "--sizes", "9")
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("2 passed", result.out)
+
+    def test_no_fault_is_missed(self):
+        wrong, tried = fault_matrix.missed(())
+        more, also = fault_matrix.missed((), tests=("write_bw",), sizes=(1, 64))
+        print(f"{tried + also} combinations of fault, test and size, {len(wrong + more)} missed", flush=True)
+        self.assertEqual(wrong + more, [])
 
     def test_needs_a_target(self):
         result = run("verify", "--softnic")

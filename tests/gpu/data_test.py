@@ -10,6 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+import fault_matrix  # noqa: E402
 from support import CliTest, Server, main, run, softnic_works  # noqa: E402
 
 
@@ -46,6 +47,19 @@ class Data(CliTest):
             self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "host,cuda:0,staged:0")
             if GPUS > 1:
                 self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "cuda:0,cuda:1")
+
+    def test_no_fault_is_missed(self):
+        wrong, tried = [], 0
+        for tests, ends in ((("write_bw", "send_bw"), ("--peer-buffer", "cuda:0")),
+                            (("read_bw",), ("--buffer", "cuda:0")),
+                            (("write_bw", "read_bw"), ("--buffer", "cuda:0", "--peer-buffer", "cuda:0")),
+                            (("write_bw",), ("--peer-buffer", "staged:0"))):
+            for sizes in ((4097,), (1, 64, 65536)) if tests[0] != "write_bw" or len(tests) == 2 else ((4097,),):
+                missed, count = fault_matrix.missed(ends, tests, sizes)
+                wrong += missed
+                tried += count
+        print(f"{tried} combinations of fault, test, memory and size, {len(wrong)} missed", flush=True)
+        self.assertEqual(wrong, [])
 
     def record(self, *options):
         path = self.scratch() + "/r.json"
