@@ -175,6 +175,7 @@ class Reader {
     if (text_of(fields, "wait") == "event") name += "/event";
     // Host memory is taken to be local unless the document says otherwise.
     if (text_of(fields, "host_node") == "remote") name += "/remote";
+    if (text_of(fields, "device_kind") == "simulated") name += "/simulated";
     if (const std::string rate = text_of(fields, "rate_per_s"); rate != kUnknown) name += "/rate:" + rate;
     return name;
   }

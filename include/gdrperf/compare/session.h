@@ -24,7 +24,7 @@ enum class Better { kHigher, kLower };
 /// One thing that is measured again and again: "write_bw/PIX/GPU0:mlx5_0/65536".
 struct CellKey {
   /// Test, relation, memory and NIC (client>server where the ends differ), bytes
-  /// per message; "/bidirectional", "/qps:N", "/event" and "/remote" (node) where so.
+  /// per message; "/bidirectional", "/qps:N", "/event", "/remote" (node) and "/simulated" where so.
   std::string name;
   /// Only cells under the same conditions are compared.
   std::vector<Condition> conditions;
