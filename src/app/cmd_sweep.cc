@@ -191,7 +191,7 @@ void name_pair(report::RunRecord& record, const topo::Pair& pair, bool simulated
   record.relation = to_string(*pair.relation);
   if (!simulated) return;
   record.client.device = record.server.device = pair.nic;
-  record.client.buffer = fmt::format("{} simulated in host memory", pair.gpu);
+  record.client.buffer = "simulated:" + pair.gpu;  // host memory in its place
   record.server.buffer = "host";
 }
 
