@@ -1,7 +1,6 @@
 #include "placement.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,21 +19,18 @@ constexpr std::uint64_t kLargeMessage = 65536;
 
 /// The GPU a kind of memory is on, as topology calls it: "cuda:1" is GPU1; a PCI
 /// address or a UUID in place of the number is looked up in the tree.
-std::string gpu_of(const std::string& buffer, const topo::Topology& topology) {
-  const std::size_t colon = buffer.find(':');
+std::string gpu_of(const report::EndRecord& end, const topo::Topology& topology) {
+  const std::size_t colon = end.buffer.find(':');
   if (colon == std::string::npos) return {};
-  const std::string_view which = std::string_view(buffer).substr(colon + 1);
-  int number = -1;
-  const auto [rest, error] = std::from_chars(which.data(), which.data() + which.size(), number);
-  if (error == std::errc() && rest == which.data() + which.size()) return fmt::format("GPU{}", number);
-  if (!topology.tree) return {};
-  const auto address = topo::parse_pci_address(which);
-  for (const topo::TreeGpu& gpu : topology.tree->gpus) {
-    const bool same = address ? topology.tree->functions[gpu.function].address == *address
-                              : !gpu.uuid.empty() && gpu.uuid == which;
-    if (same) return gpu.label;
+  const std::string_view which = std::string_view(end.buffer).substr(colon + 1);
+  // CUDA may count GPUs in another order than the tree does: an address comes first.
+  const auto address = topo::parse_pci_address(end.gpu ? end.gpu->pci_address : std::string(which));
+  for (std::size_t i = 0; topology.tree && i < topology.tree->gpus.size(); ++i) {
+    const topo::TreeGpu& gpu = topology.tree->gpus[i];
+    if (address && topology.tree->functions[gpu.function].address == *address) return gpu.label;
+    if (!gpu.uuid.empty() && gpu.uuid == which) return gpu.label;
   }
-  return {};
+  return "GPU" + std::string(which);
 }
 
 topo::Transfer transfer_of(Operation operation) {
@@ -188,7 +184,7 @@ void Placement::add_ceiling(report::RunRecord& record, const topo::Pair* pair) c
 
 void Placement::annotate(report::RunRecord& record) const {
   std::string& key = record.path.pair;
-  const std::string gpu = gpu_of(record.client.buffer, topology_);
+  const std::string gpu = gpu_of(record.client, topology_);
   if (key.empty() && !gpu.empty()) key = gpu + "/" + record.client.device;
   const auto found = pairs_.find(key);
   const topo::Pair* pair = found == pairs_.end() ? nullptr : &found->second;
