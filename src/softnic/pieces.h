@@ -62,6 +62,12 @@ ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::ui
 bool copy_out(void* to, const Pieces& message) noexcept;
 bool copy_in(const void* from, const Pieces& message) noexcept;
 
+/// False when the peer is gone: its process number, or what is in its memory,
+/// may be another program's.
+inline bool may_ask_kernel(const Target& target) noexcept {
+  return target.peer == nullptr || !target.peer->gone();
+}
+
 inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
                   const Pieces& from) noexcept {
   const std::uint64_t address = region.addr + (iova - region.iova);
@@ -71,6 +77,7 @@ inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint
     copy_pieces_to(direct, from.items, from.count);
     return IBV_WC_SUCCESS;
   }
+  if (!may_ask_kernel(target)) return IBV_WC_RETRY_EXC_ERR;
   const int error = copy_to_process(target.pid, address, from.items, from.count, from.total);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
 }
@@ -84,6 +91,7 @@ inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint
     copy_pieces_from(direct, to.items, to.count);
     return IBV_WC_SUCCESS;
   }
+  if (!may_ask_kernel(target)) return IBV_WC_RETRY_EXC_ERR;
   const int error = copy_from_process(target.pid, address, to.items, to.count, to.total);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
 }
