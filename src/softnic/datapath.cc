@@ -50,7 +50,7 @@ void Qp::complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) n
   completion.opcode = kWcOpcode[op.opcode];
   completion.byte_len = bytes;
   completion.qpn = shared->qpn;
-  completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn : 0;
+  completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
   completion.sq_count = op.sq_count;
   if (!send_queue_->push(claim_tag(index, Side::kSend), completion)) overrun();
 }

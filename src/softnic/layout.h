@@ -40,20 +40,21 @@ struct alignas(64) QpShared {
   /// comes with a new generation, so a peer that finds the epoch it has
   /// checked before needs no other check.
   std::atomic<std::uint64_t> epoch;
-  std::uint32_t qpn;
-  std::uint32_t dest_qpn;
-  std::uint64_t dest_process;  ///< SegmentHeader::process_id of the QP's peer
-  std::uint32_t pd;
-  std::uint32_t access;  ///< qp_access_flags
-  std::uint32_t recv_cq;  ///< index into Segment::cqs
-  std::uint16_t device;
-  std::uint8_t sgid_index;
-  std::uint8_t min_rnr_timer;
-  std::uint64_t recv_ring;  ///< offset of the RecvRing (own or the SRQ's)
-  std::uint32_t recv_pd;    ///< that of the SRQ where there is one
-  std::uint8_t max_dest_rd_atomic;
-  std::uint8_t port_up;
-  std::uint8_t uses_srq;
+  // Atomic, because peers read them while they change, and see by the epoch that they did.
+  std::atomic<std::uint32_t> qpn;
+  std::atomic<std::uint32_t> dest_qpn;
+  std::atomic<std::uint64_t> dest_process;  ///< SegmentHeader::process_id of the QP's peer
+  std::atomic<std::uint32_t> pd;
+  std::atomic<std::uint32_t> access;  ///< qp_access_flags
+  std::atomic<std::uint32_t> recv_cq;  ///< index into Segment::cqs
+  std::atomic<std::uint16_t> device;
+  std::atomic<std::uint8_t> sgid_index;
+  std::atomic<std::uint8_t> min_rnr_timer;
+  std::atomic<std::uint64_t> recv_ring;  ///< offset of the RecvRing (own or the SRQ's)
+  std::atomic<std::uint32_t> recv_pd;    ///< that of the SRQ where there is one
+  std::atomic<std::uint8_t> max_dest_rd_atomic;
+  std::atomic<std::uint8_t> port_up;
+  std::atomic<std::uint8_t> uses_srq;
 
   /// Odd while the peer executes an operation on this QP: the owner changes
   /// the epoch, then waits for this to move on, before it frees anything.

@@ -183,7 +183,7 @@ bool Qp::make_window(const SendOp& op) noexcept {
   const MrShared* region = find_region(own, lkey, shared->pd, needed, op.remote_addr, length);
   if (region == nullptr || in_gpu(*region)) return false;
   window.access = access;
-  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? shared->qpn : 0;
+  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? shared->qpn.load() : 0;
   window.region = lkey >> 8;
   window.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : op.remote_addr;
   window.addr = region->addr + (op.remote_addr - region->iova);
