@@ -27,7 +27,7 @@ import peers
 
 NULL = "soft0:mode=null"
 MOVES = "soft0"
-FEW, MANY = 20_000, 620_000
+FEW, MANY = 20_000, 220_000
 
 # (operation, flags of both tools, configuration, limit of instructions per message)
 DEEP = {"write": [], "read": [], "send": ["-r", "16384"]}

@@ -90,8 +90,8 @@ def main():
     text = HEAD.format(date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), cpus=os.cpu_count(),
                        machine=platform.machine(), kernel=platform.release(),
                        instructions=printed(instructions.main),
-                       null=printed(message_rate.main, "--rounds", "9", "--softnic", "soft0:mode=null"),
-                       normal=printed(message_rate.main, "--rounds", "5"),
+                       null=printed(message_rate.main, "--rounds", "5", "--softnic", "soft0:mode=null"),
+                       normal=printed(message_rate.main, "--rounds", "3"),
                        memory=printed(memory.main), google=google())
     pathlib.Path(path).write_text(text, encoding="utf-8")
 
