@@ -20,8 +20,9 @@ HwlocTopology load() {
   ::hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   // A container's CPU set must not make all nodes but one disappear.
   ::hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-  // They would wake up each GPU, which takes seconds, for what /proc tells.
-  for (const char* component : {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"}) {
+  // They would wake up each GPU, which takes seconds, for what /proc tells; and libpciaccess, below
+  // "pci", leaks the names it reads, where "linux" finds the same devices in /sys.
+  for (const char* component : {"pci", "cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"}) {
     ::hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
   if (::hwloc_topology_load(raw) != 0) throw call_error("hwloc_topology_load", errno);
