@@ -71,7 +71,8 @@ class VmmRegion final : public Region {
     ok(cudaFree(nullptr), "cudaFree", device);  // the primary context, if this is the first call
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     prop.allocFlags.gpuDirectRDMACapable = 1;
     std::size_t unit = 0;
