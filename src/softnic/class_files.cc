@@ -37,6 +37,11 @@ std::optional<ClassEntry> entry_of(Device& device, std::string_view rest) {
     return file(attr.fw_ver);
   }
   if (rest == "node_type") return file("1: CA");
+  if (!device.config.pci.empty() && rest == "device/uevent") return file("PCI_SLOT_NAME=" + device.config.pci);
+  if (device.config.numa >= 0 && rest == "device/numa_node") return file(fmt::format("{}", device.config.numa));
+  for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
+    if (rest == fmt::format("ports/1/gid_attrs/ndevs/{}", entry)) return file(device.config.netdev);
+  }
   if (rest == "ports") return folder({"1"});
   if (rest == "ports/1") return folder(counts ? std::vector<std::string>{"hw_counters", "link_layer", "state"}
                                               : std::vector<std::string>{"link_layer", "state"});

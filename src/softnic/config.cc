@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -67,6 +68,15 @@ CallFault parse_fault(std::string_view option, std::string_view value) {
   return {std::string(parts[0]), *error};
 }
 
+std::array<std::uint8_t, 6> parse_mac(std::string_view option, std::string_view value) {
+  std::array<std::uint8_t, 6> mac{};
+  char rest;
+  const int found = std::sscanf(std::string(value).c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1],
+                                &mac[2], &mac[3], &mac[4], &mac[5], &rest);
+  if (found != 6) throw config_error(option, "give six bytes in hexadecimal, like mac=02:00:00:00:00:01");
+  return mac;
+}
+
 void apply_option(DeviceConfig& device, std::string_view option) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
@@ -80,12 +90,29 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.has_gids = choose(option, value, "all", "none");
   } else if (key == "move") {
     device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
+  } else if (key == "netdev") {
+    if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
+    device.netdev = value;
+  } else if (key == "mac") {
+    device.mac = parse_mac(option, value);
+  } else if (key == "pci") {
+    unsigned domain, bus, slot, function;
+    char rest;
+    if (std::sscanf(std::string(value).c_str(), "%4x:%2x:%2x.%1u%c", &domain, &bus, &slot, &function, &rest) != 4) {
+      throw config_error(option, "give a PCI address, like pci=0000:3b:00.0");
+    }
+    device.pci = fmt::format("{:04x}:{:02x}:{:02x}.{}", domain, bus, slot, function);
+  } else if (key == "numa") {
+    char rest;
+    if (std::sscanf(std::string(value).c_str(), "%3d%c", &device.numa, &rest) != 1 || device.numa < 0) {
+      throw config_error(option, "give the number of a NUMA node, like numa=1");
+    }
   } else if (key == "fail") {
     device.faults.push_back(parse_fault(option, value));
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, move=, fail=, fault=, rate=, latency=, ack=, "
+    throw config_error(option, "the options are mode=, port=, gid=, move=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, latency=, ack=, "
                                "mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }

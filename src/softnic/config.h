@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +32,10 @@ struct DeviceConfig {
   MovePolicy move = MovePolicy::kAuto;
   bool port_up = true;
   bool has_gids = true;
+  std::string netdev = "lo";  ///< which has the addresses 127.0.0.n
+  std::optional<std::array<std::uint8_t, 6>> mac;
+  std::string pci;  ///< "0000:3b:00.0"; empty: on no bus
+  int numa = -1;
   std::vector<CallFault> faults;
   LinkConfig link;
   std::vector<FaultRule> message_faults;
@@ -44,6 +51,7 @@ struct DeviceConfig {
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
 ///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
 ///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME  fault=KIND[:KEY=VALUE]...
+///             netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)
 ///
 /// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the

@@ -74,6 +74,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index)
   // Locally administered: 02, "SN", and the device's number.
   mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
          static_cast<std::uint8_t>(index & 0xff)};
+  if (config.mac) mac = *config.mac;
 }
 
 void Device::change(const DeviceConfig& fresh) {
@@ -231,7 +232,7 @@ int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) 
   out.port_num = kPort;
   out.gid_type = kGidKinds[entry].type;
   // The addresses 127.0.0.n belong to the loopback interface.
-  out.ndev_ifindex = ::if_nametoindex("lo");
+  out.ndev_ifindex = ::if_nametoindex(device.config.netdev.c_str());
   return 0;
 }
 
