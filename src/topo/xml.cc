@@ -17,11 +17,11 @@ constexpr std::size_t kMostTag = std::size_t{1} << 20;
 /// What is handed over at once: the parser looks at a pending tag each time.
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
-struct Free {
+}  // namespace
+
+struct FreeXmlParser {
   void operator()(XML_Parser parser) const { ::XML_ParserFree(parser); }
 };
-
-}  // namespace
 
 std::optional<std::string_view> XmlAttributes::get(std::string_view name) const {
   for (const char** pair = pairs_; *pair != nullptr; pair += 2) {
@@ -113,7 +113,7 @@ class XmlParse {
     parse.guarded([&] { throw parse.error("defines an entity, which no topology does"); });
   }
 
-  std::unique_ptr<std::remove_pointer_t<XML_Parser>, Free> parser_;
+  std::unique_ptr<std::remove_pointer_t<XML_Parser>, FreeXmlParser> parser_;
   std::string name_;
   XmlHandler& handler_;
   std::exception_ptr failure_;

@@ -12,11 +12,6 @@
 
 #include "softnic_fixture.h"
 
-namespace softnic_test {
-/// Only the program with the tests of the link has it.
-__attribute__((weak)) bool follows_file(const std::string& path);
-}  // namespace softnic_test
-
 namespace {
 
 /// One device for each setting, so that all tests run in one process.
@@ -53,8 +48,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (argc == 2 && std::strcmp(argv[1], "--list-devices") == 0) return list_devices();
-  if (argc == 2 && std::strncmp(argv[1], "--live=", 7) == 0 && softnic_test::follows_file != nullptr) {
-    std::printf("live %s\n", softnic_test::follows_file(argv[1] + 7) ? "ok" : "failed");
+  if (argc == 2 && std::strncmp(argv[1], "--live=", 7) == 0 && softnic_test::live_part != nullptr) {
+    std::printf("live %s\n", softnic_test::live_part(argv[1] + 7) ? "ok" : "failed");
     return 0;
   }
   ::testing::InitGoogleTest(&argc, argv);
