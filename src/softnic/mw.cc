@@ -21,6 +21,17 @@ MrShared& shared_of(const Mw& mw) {
   return Context::of(mw.context).process.segment().mrs[mw.index];
 }
 
+/// The window of that key and domain. Its other members may be read only after
+/// the key has been found to be this one: who binds a window writes the key last.
+const MrShared* window_of(const Segment& segment, std::uint32_t key, std::uint32_t pd) noexcept {
+  const std::uint32_t index = key >> 8;
+  if (index >= kMaxMrs || key == 0) return nullptr;
+  const MrShared& window = segment.mrs[index];
+  const bool found = window.key.load(std::memory_order_acquire) == key && window.pd == kWindowDomain &&
+                     window.window_pd == pd;
+  return found ? &window : nullptr;
+}
+
 }  // namespace
 
 Mw* allocate_window(Pd& pd, ibv_mw_type type) {
@@ -113,21 +124,16 @@ int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info
 const MrShared* find_window(const Segment& segment, std::uint32_t key, std::uint32_t pd,
                             std::uint32_t qpn, unsigned access, std::uint64_t address,
                             std::uint64_t length) noexcept {
-  const std::uint32_t index = key >> 8;
-  if (index >= kMaxMrs || key == 0) return nullptr;
-  const MrShared& window = segment.mrs[index];
-  if (window.key.load(std::memory_order_acquire) != key || window.pd != kWindowDomain ||
-      window.window_pd != pd || (window.qpn != 0 && window.qpn != qpn)) {
-    return nullptr;
-  }
-  const std::uint64_t offset = address - window.iova;
-  const bool inside = offset <= window.length && length <= window.length - offset;
-  return inside && (window.access & access) == access ? &window : nullptr;
+  const MrShared* window = window_of(segment, key, pd);
+  if (window == nullptr || (window->qpn != 0 && window->qpn != qpn)) return nullptr;
+  const std::uint64_t offset = address - window->iova;
+  const bool inside = offset <= window->length && length <= window->length - offset;
+  return inside && (window->access & access) == access ? window : nullptr;
 }
 
 MrShared* find_withdrawable(Segment& segment, std::uint32_t key, std::uint32_t pd,
                             std::uint32_t qpn) noexcept {
-  const MrShared* window = find_window(segment, key, pd, qpn, 0, segment.mrs[(key >> 8) % kMaxMrs].iova, 0);
+  const MrShared* window = window_of(segment, key, pd);
   return window != nullptr && window->qpn == qpn ? &segment.mrs[key >> 8] : nullptr;
 }
 
