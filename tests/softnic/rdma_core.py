@@ -37,7 +37,6 @@ MISSING = (
     Missing(r"[Tt]ag [Mm]atching|tag_matching", "tag matching (tm_caps 0)"),
     Missing(r"huge pages", "huge pages (none on this machine)"),
     Missing(r"ODP|odp", "paging on demand (odp_caps 0)"),
-    Missing(r"[Mm]emory [Ww]indow|MW|_mw_|bind_mw", "memory windows (max_mw 0)"),
     Missing(r"[Dd]ma-?[Bb]uf|DMABUF|dmabuf|[Cc]uda", "dma-buf"),
     Missing(r"atomic_write|flush|FLUSH", "atomic write and flush (device_cap_flags_ex)"),
     Missing(r"Importing|imports", "import of objects (refused with EOPNOTSUPP)"),
