@@ -70,7 +70,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index)
   // No such folders: there is no kernel device. Readers find nothing there.
   copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
   copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
-  if (config.modelled()) model = new DeviceModel(config.link, config.message_faults, Clock::get());
+  if (config.modelled()) set_model();
   // Locally administered: 02, "SN", and the device's number.
   mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
          static_cast<std::uint8_t>(index & 0xff)};
@@ -82,6 +82,12 @@ void Device::change(const DeviceConfig& fresh) {
   config.link = fresh.link;
   config.message_faults = fresh.message_faults;
   config.faults = fresh.faults;
+}
+
+void Device::set_model() {
+  const std::lock_guard guard(mutex_);
+  models_.push_back(std::make_unique<DeviceModel>(config.link, config.message_faults, Clock::get()));
+  model.store(models_.back().get(), std::memory_order_release);
 }
 
 int Device::call_fault(std::string_view call) const {

@@ -28,12 +28,14 @@ struct Device : ibv_device {
   DeviceConfig config;
   std::uint16_t index;
   std::array<std::uint8_t, 6> mac;
-  /// Link and faults; null on a device that never had any. Replaced as a whole,
-  /// never freed.
+  /// Link and faults; null on a device that never had any. Replaced as a whole
+  /// by set_model(), and each lives on, because a data path may be in it.
   std::atomic<DeviceModel*> model{nullptr};
   std::atomic<bool> port_up;
   /// What a changed file says of the link and of faults (LiveConfig).
   void change(const DeviceConfig& fresh);
+  /// Puts the model that `config` now describes in the place of the one before.
+  void set_model();
   /// The errno that this control call shall fail with, 0 for none.
   int call_fault(std::string_view call) const;
   LinkConfig link() const;
@@ -47,7 +49,8 @@ struct Device : ibv_device {
   ibv_gid gid(std::uint32_t entry) const;
 
  private:
-  mutable std::mutex mutex_;  ///< of what change() changes in `config`
+  mutable std::mutex mutex_;  ///< of what change() changes in `config`, and of models_
+  std::vector<std::unique_ptr<DeviceModel>> models_;
 };
 
 /// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC

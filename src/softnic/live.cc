@@ -35,7 +35,7 @@ void change(Process& process, Device& device, const DeviceConfig& fresh) {
   if (fresh.modelled() || device.model.load() != nullptr) {
     // Asks another process, perhaps: not under a lock that this one's thread wants.
     process.ports().get(fresh.name);
-    device.model.store(new DeviceModel(fresh.link, fresh.message_faults, Clock::get()), std::memory_order_release);
+    device.set_model();
     process.for_each_context([&](Context& context) {
       if (&context.device == &device) context.follow_model();
     });
