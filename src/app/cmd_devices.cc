@@ -9,6 +9,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/verbs/inventory.h"
+#include "device_facts.h"
 #include "table.h"
 
 namespace gdrperf::app {
@@ -40,7 +41,18 @@ Json to_json(const PortDetails& details) {
           {"max_mtu_bytes", port.max_mtu_bytes},
           {"rate_gbps", port.rate_gbps > 0 ? Json(port.rate_gbps) : Json(nullptr)},
           {"lid", port.lid},
+          {"max_message_bytes", port.max_message_bytes},
           {"gids", std::move(gids)}};
+}
+
+Json claims_to_json(const DeviceInfo& device) {
+  Json limits = Json::object();
+  for (const verbs::DeviceLimit& limit : device.limits) limits[limit.name] = limit.value;
+  Json paths = Json::array();
+  for (const verbs::DataPath& path : device.data_paths) {
+    paths.push_back({{"way", path.way}, {"state", path.state}, {"note", path.note}});
+  }
+  return {{"limits", std::move(limits)}, {"atomics", device.atomics}, {"odp", device.odp}, {"data_path", std::move(paths)}};
 }
 
 Json to_json(const DeviceInfo& device) {
@@ -54,6 +66,7 @@ Json to_json(const DeviceInfo& device) {
                  {"numa_node", device.numa_node >= 0 ? Json(device.numa_node) : Json(nullptr)},
                  {"kind", verbs::to_string(device.kind)},
                  {"ports", std::move(ports)}};
+  if (device.error.empty()) result.update(claims_to_json(device));
   if (!device.error.empty()) result["error"] = device.error;
   return result;
 }
@@ -93,7 +106,8 @@ void print_table(const std::vector<DeviceInfo>& devices, std::ostream& out) {
 
 CLI::App* add_devices_command(CLI::App& app, DevicesOptions& options) {
   CLI::App* command = app.add_subcommand("devices", "List RDMA devices, their ports and GIDs");
-  command->add_flag("--json", options.json, "Print JSON");
+  command->add_flag("-v,--verbose", options.verbose, "Print what each device claims: limits, ports, how data travels");
+  command->add_flag("--json", options.json, "Print JSON (with all that -v shows)");
   return command;
 }
 
@@ -106,6 +120,8 @@ int run_devices(const DevicesOptions& options, std::ostream& out) {
     // Names come from drivers: whatever bytes they hold, the output is JSON.
     out << Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace)
         << '\n';
+  } else if (options.verbose) {
+    print_facts(devices, out);
   } else {
     print_table(devices, out);
   }

@@ -8,6 +8,7 @@ namespace gdrperf::app {
 
 struct DevicesOptions {
   bool json = false;
+  bool verbose = false;
 };
 
 /// Registers `gdrperf devices`; parsing fills `options`.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "context.h"
+#include "data_path.h"
 #include "device.h"
 
 namespace gdrperf::softnic {
@@ -30,12 +31,13 @@ std::vector<CounterValue> counters_of(Device& device) {
 /// `rest` is what follows the device's name, without slashes at its ends.
 std::optional<ClassEntry> entry_of(Device& device, std::string_view rest) {
   const bool counts = device.model.load() != nullptr;
-  if (rest.empty()) return folder({"fw_ver", "node_type", "ports"});
+  if (rest.empty()) return folder({"data_path", "fw_ver", "node_type", "ports"});
   if (rest == "fw_ver") {
     ibv_device_attr attr;
     describe_device(device, attr);
     return file(attr.fw_ver);
   }
+  if (rest == "data_path") return file(data_path_text(device));
   if (rest == "node_type") return file("1: CA");
   if (!device.config.pci.empty() && rest == "device/uevent") return file("PCI_SLOT_NAME=" + device.config.pci);
   if (device.config.numa >= 0 && rest == "device/numa_node") return file(fmt::format("{}", device.config.numa));

@@ -159,7 +159,12 @@ std::uint64_t PageMover::offset_of(std::uint64_t address) const noexcept {
   return address & (kWindowBytes - 1);
 }
 
-bool PageMover::movable_now() const { return fd_ && !cuda_loaded() && (WriteGuard::available() || alone()); }
+const char* PageMover::obstacle() const {
+  if (!fd_) return "no memory to share: memfd_create is refused, or the size of files is limited";
+  if (cuda_loaded()) return "libcuda is loaded, which may have pinned pages";
+  if (WriteGuard::available() || alone()) return nullptr;
+  return "the kernel refuses userfaultfd, and the process has other threads";
+}
 
 /// The first part of the range that still is the window's mapping.
 PageRange PageMover::next_own_part(PageRange range) const {
@@ -183,7 +188,7 @@ bool PageMover::collides(PageRange range) const noexcept {
 
 PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
   const PageRange range{(address + kPage - 1) & ~(kPage - 1), (address + length) & ~(kPage - 1)};
-  if (range.begin >= range.end || !movable_now()) return {};
+  if (range.begin >= range.end || obstacle() != nullptr) return {};
   // A guard on this thread's own stack would hold up this thread.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   if (here + kPage > range.begin && here < range.end + (1u << 20)) return {};

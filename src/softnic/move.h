@@ -40,6 +40,9 @@ class PageMover {
   PageRange acquire(std::uint64_t address, std::size_t length);
   void release(PageRange range);
 
+  /// Why pages cannot be moved now, in words; null: they can.
+  const char* obstacle() const;
+
   std::mutex& mutex() noexcept { return mutex_; }
   bool any_moved() const noexcept { return count_ > 0; }
   /// In a forked child, before anything else: a private copy of every moved
@@ -53,7 +56,6 @@ class PageMover {
   };
   static constexpr std::uint32_t kMaxIntervals = 4096;
 
-  bool movable_now() const;
   bool collides(PageRange range) const noexcept;
   bool cover(PageRange range);
   bool move_out(PageRange gap);

@@ -187,6 +187,7 @@ PortInfo query_port(const Context& context, int port) {
   info.rate_gbps = rate_gbps_from(attr.active_speed, attr.active_width);
   if (info.rate_gbps == 0) info.rate_gbps = rate_from_sysfs(context, port);
   info.lid = attr.lid;
+  info.max_message_bytes = attr.max_msg_sz;
   info.netdev = netdev_of(context, port);
   info.mac = mac_of(info.netdev);
   return info;

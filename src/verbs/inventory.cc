@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "device_list.h"
+#include "facts.h"
 #include "sysfs.h"
 
 namespace gdrperf::verbs {
@@ -24,6 +25,7 @@ void read_open_device(ibv_device* device, DeviceInfo& info) {
   info.driver = context.driver();
   info.firmware = context.firmware();
   info.kind = context.kind();
+  read_facts(context, info);
   for (int number = 1; number <= context.ports(); ++number) {
     info.ports.push_back({query_port(context, number), gid_table(context, number)});
   }

@@ -1,10 +1,11 @@
 // Devices, ports and GIDs as libibverbs shows them, on the software device with
-// SOFTNIC="soft0:port=down;soft1;soft2:gid=none".
+// SOFTNIC="soft0:port=down;soft1;soft2:gid=none,move=never".
 #include "gdrperf/verbs/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cmd_devices.h"
@@ -89,6 +90,39 @@ TEST_F(VerbsDevice, TheTableHasARowForEachPortAndItsGids) {
   EXPECT_THAT(out.str(), HasSubstr("GID 2   RoCE v2     127.0.0.2"));
   EXPECT_THAT(out.str(), HasSubstr("no GID"));
   EXPECT_THAT(out.str(), HasSubstr("  software\n"));
+}
+
+TEST_F(VerbsDevice, VerboseSaysWhatADeviceClaimsAndHowDataTravels) {
+  std::ostringstream out;
+  app::DevicesOptions options;
+  options.verbose = true;
+  EXPECT_EQ(app::run_devices(options, out), 0);
+  EXPECT_THAT(out.str(), HasSubstr("soft0\n  kind                        software\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  max_mr_size                 70368744177664 (64 TiB)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  atomics                     within the device\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  port 1                      DOWN\n"));
+  EXPECT_THAT(out.str(), HasSubstr("    GID                       none\n"));
+  EXPECT_THAT(out.str(), HasSubstr("    window                    not used: move=never\n"));
+}
+
+TEST_F(VerbsDevice, JsonHasTheSame) {
+  std::ostringstream out;
+  app::DevicesOptions options;
+  options.json = true;
+  EXPECT_EQ(app::run_devices(options, out), 0);
+  const auto devices = nlohmann::json::parse(out.str()).at("devices");
+  EXPECT_EQ(devices.at(1).at("limits").at("max_qp_rd_atom"), 16);
+  EXPECT_EQ(devices.at(1).at("atomics"), "within the device");
+  EXPECT_EQ(devices.at(1).at("odp"), nlohmann::json::array());
+  EXPECT_EQ(devices.at(1).at("ports").at(0).at("max_message_bytes"), 1 << 30);
+  EXPECT_EQ(devices.at(2).at("data_path").at(0),
+            (nlohmann::json{{"way", "window"}, {"state", "off"}, {"note", "move=never"}}));
+  // Whatever this machine allows, something comes first.
+  for (const auto& device : devices) {
+    int first = 0;
+    for (const auto& path : device.at("data_path")) first += path.at("state") == "first" ? 1 : 0;
+    EXPECT_EQ(first, 1) << device.dump();
+  }
 }
 
 }  // namespace

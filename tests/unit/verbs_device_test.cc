@@ -45,6 +45,21 @@ TEST(Port, Names) {
   EXPECT_STREQ(port.link_layer_name(), "Ethernet");
 }
 
+TEST(DataPath, LinesOfASoftwareDevice) {
+  const auto paths = parse_data_paths(
+      "window off move=never\n"
+      "kernel first memory that is not shared\n"
+      "agent fallback\n"
+      "\nnonsense\nkernel perhaps so\n");
+  ASSERT_EQ(paths.size(), 3u);
+  EXPECT_EQ(paths[0].way, "window");
+  EXPECT_EQ(paths[0].state, "off");
+  EXPECT_EQ(paths[0].note, "move=never");
+  EXPECT_EQ(paths[1].note, "memory that is not shared");
+  EXPECT_EQ(paths[2].note, "");
+  EXPECT_TRUE(parse_data_paths("").empty());
+}
+
 TEST(Context, NoDeviceAtAllNamesTheWaysOut) {
   if (!list_devices().empty()) GTEST_SKIP() << "this machine has an RDMA device";
   for (const char* name : {"", "mlx5_7"}) {

@@ -85,6 +85,7 @@ struct PortInfo {
   int max_mtu_bytes = 0;
   double rate_gbps = 0;  ///< signalling rate in 1e9 bit/s, width x speed; 0 when unknown
   std::uint16_t lid = 0;
+  std::uint32_t max_message_bytes = 0;
   std::string netdev;  ///< network interface ("eth0"), "" when there is none
   std::string mac;     ///< its address "aa:bb:cc:dd:ee:ff", "" when unknown
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gdrperf/verbs/device.h"
@@ -11,6 +13,19 @@ namespace gdrperf::verbs {
 struct PortDetails {
   PortInfo port;
   std::vector<Gid> gids;  ///< by index
+};
+
+/// A limit or capability by the name that ibv_query_device_ex(3) gives it.
+struct DeviceLimit {
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+/// One of the ways that a software device's data may take, in its own words.
+struct DataPath {
+  std::string way;    ///< "window", "kernel", "agent", "gpu"
+  std::string state;  ///< "first", "fallback" or "off"
+  std::string note;   ///< what travels that way, or why nothing does
 };
 
 /// One device of the inventory. When it could not be opened, `error` says why
@@ -24,8 +39,17 @@ struct DeviceInfo {
   int numa_node = -1;  ///< -1: unknown
   DeviceKind kind = DeviceKind::kHardware;
   std::vector<PortDetails> ports;
+  std::vector<DeviceLimit> limits;
+  std::string atomics;           ///< "none", "within the device" or "global"; "" when not open
+  std::vector<std::string> odp;  ///< what on-demand paging does on RC: "send", "write", ...
+  /// How data travels; empty for devices that do not say, as no NIC does.
+  std::vector<DataPath> data_paths;
   std::string error;
 };
+
+/// The lines of a software device's class file `data_path`, "WAY STATE WORDS";
+/// lines that are not of that form are left out.
+std::vector<DataPath> parse_data_paths(std::string_view text);
 
 /// Every RDMA device libibverbs shows, in its order; empty when there is none
 /// (no_device_error() is the message for that). A device that cannot be opened
