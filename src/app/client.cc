@@ -23,7 +23,7 @@ class RemoteClient : public Client {
   void open() override {
     if (channel_) return;
     proto::Channel channel = proto::connect_tcp(host_, port_, 3s);
-    proto::exchange_hello(channel, 4s);
+    proto::exchange_hello(channel, 3500ms);
     while (true) {
       const proto::Message message = channel.receive(proto::Channel::kForever);
       if (const auto* busy = std::get_if<proto::Busy>(&message)) {

@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kConnectTimeout = milliseconds(4000);
+constexpr auto kConnectTimeout = milliseconds(3500);
 constexpr auto kRetryPause = milliseconds(50);
 
 struct AddressListDeleter {

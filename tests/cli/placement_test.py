@@ -33,7 +33,9 @@ def machine(near, other_port, other_socket):
         socket.format(1, "00-1f", first) + socket.format(2, "80-9f", second) + "</object></topology>"
 
 
-MODEL = {"PIX": 2.0, "PHB": 1.5, "SYS": 0.5}  # GB/s: what any machine can keep up with
+# GB/s. So slow that messages for many milliseconds are under way: a machine that is busy
+# with other tests loses the CPU for less.
+MODEL = {"PIX": 0.2, "PHB": 0.15, "SYS": 0.05}
 
 
 class Placement(CliTest):
@@ -134,13 +136,13 @@ class SysfsDumps(Placement):
 class Sweep(Placement):
     def test_the_report_gives_back_the_rates_put_in(self):
         path = self.three_relations()
-        for attempt in range(5):  # a busy machine can be slower than any model
-            result, document, _ = self.simulate(path, "--sizes", "256K,1M", "-D", "300ms")
+        for attempt in range(3):  # a busy machine can be slower than any model
+            result, document, _ = self.simulate(path, "--sizes", "64K,256K", "-D", "600ms")
             self.assertEqual(list(document["relations"]), list(MODEL))
             off = []
             for relation, rate in MODEL.items():
                 runs = document["relations"][relation]["write_bw"]
-                self.assertEqual([one["size_bytes"] for one in runs], [262144, 1048576])
+                self.assertEqual([one["size_bytes"] for one in runs], [65536, 262144])
                 off += [f"{relation} {one['bw']['median_gbps']} Gb/s, not {rate * 8}" for one in runs
                         if abs(one["bw"]["median_gbps"] / (rate * 8) - 1) > 0.02]
             if not off:
@@ -196,8 +198,8 @@ class Sweep(Placement):
         before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
         # The card on the other socket and the one beside the NIC have changed places.
         after = self.write("after.xml", machine([(0, "c")], [(1, "b")], [(2, "a")]))
-        _, _, first = self.simulate(before, "--sizes", "1M", "-D", "200ms")
-        _, _, second = self.simulate(after, "--sizes", "1M", "-D", "200ms")
+        _, _, first = self.simulate(before, "--sizes", "256K", "-D", "200ms")
+        _, _, second = self.simulate(after, "--sizes", "256K", "-D", "200ms")
         result = run("compare", "--by", "relation", first, second, "--json", self.scratch() + "/c.json")
         self.expect_ok(result)
         self.assertIn("GPU2/mlx5_0 (now GPU0/mlx5_0) moved from SYS to PIX", result.out)
