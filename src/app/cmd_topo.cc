@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "placement.h"
 #include "topo_json.h"
 #include "topo_text.h"
 
@@ -60,7 +61,8 @@ CLI::App* add_topo_command(CLI::App& app, TopoOptions& options) {
 }
 
 int run_topo(const TopoOptions& options, std::ostream& out) {
-  const topo::Topology topology = topo::load_topology(options.files);
+  topo::Topology topology = topo::load_topology(options.files);
+  if (!options.files.any()) declare_nics(topology, verbs::list_devices());
   const bool empty_tree =
       !topology.tree || (topology.tree->gpus.empty() && topology.tree->nics.empty());
   if (!options.files.any() && !topology.matrix && empty_tree) {

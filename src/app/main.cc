@@ -98,7 +98,9 @@ int run(int argc, char** argv) {
   add_softnic_flag(*devices_command);
   devices_command->final_callback(
       [&] { action = [&devices](const Argv&) { return run_devices(devices, std::cout); }; });
-  add_topo_command(app, topo)->final_callback(
+  CLI::App* topo_command = add_topo_command(app, topo);
+  add_softnic_flag(*topo_command);
+  topo_command->final_callback(
       [&] { action = [&topo](const Argv&) { return run_topo(topo, std::cout); }; });
   CLI::App* doctor_command = add_doctor_command(app, doctor);
   add_softnic_flag(*doctor_command);

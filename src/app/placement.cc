@@ -59,20 +59,34 @@ std::vector<report::TopologyHop> describe_hops(const topo::PciTree& tree,
 
 }  // namespace
 
-Placement::Placement(topo::Topology topology, Machine machine)
-    : topology_(std::move(topology)), machine_(machine) {
-  for (topo::Pair& pair : pairs_of(topology_)) {
-    if (pair.relation) pairs_.emplace(pair.key(), std::move(pair));
-  }
-  if (machine_ == Machine::kThis) {
-    take_own_nics();
-  } else {
-    take_recorded_nics();
+void declare_nics(topo::Topology& topology, const std::vector<verbs::DeviceInfo>& devices) {
+  for (const verbs::DeviceInfo& device : devices) {
+    const auto address = topo::parse_pci_address(device.pci_address);
+    if (!address) continue;
+    topo::TreeNic nic;
+    nic.name = device.name;
+    nic.guid = device.node_guid;
+    if (!device.ports.empty()) nic.netdev = device.ports.front().port.netdev;
+    declare_nic(topology, std::move(nic), *address);
   }
 }
 
-void Placement::take_own_nics() {
-  for (const verbs::DeviceInfo& device : verbs::list_devices()) {
+Placement::Placement(topo::Topology topology, Machine machine)
+    : topology_(std::move(topology)), machine_(machine) {
+  if (machine_ == Machine::kThis) {
+    const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
+    declare_nics(topology_, devices);
+    take_own_nics(devices);
+  } else {
+    take_recorded_nics();
+  }
+  for (topo::Pair& pair : pairs_of(topology_)) {
+    if (pair.relation) pairs_.emplace(pair.key(), std::move(pair));
+  }
+}
+
+void Placement::take_own_nics(const std::vector<verbs::DeviceInfo>& devices) {
+  for (const verbs::DeviceInfo& device : devices) {
     Nic nic{{device.name, device.pci_address, "", {}}, 0};
     if (!device.ports.empty()) {
       const verbs::PortInfo& port = device.ports.front().port;
@@ -163,6 +177,8 @@ void Placement::place_host_memory(report::RunRecord& record) const {
 }
 
 void Placement::add_ceiling(report::RunRecord& record, const topo::Pair* pair) const {
+  // Its data do not take the path that its place stands for.
+  if (record.device_kind == "software") return;
   std::optional<topo::Ceiling> ceiling;
   if (const auto path = pair ? path_of(*pair) : std::nullopt) {
     ceiling = topo::path_ceiling(*topology_.tree, *path);

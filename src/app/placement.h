@@ -7,8 +7,13 @@
 #include "gdrperf/report/topology.h"
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/topology.h"
+#include "gdrperf/verbs/inventory.h"
 
 namespace gdrperf::app {
+
+/// Puts this machine's RDMA devices that the topology lacks, but that name a PCI
+/// function of its tree (software devices may), into it.
+void declare_nics(topo::Topology& topology, const std::vector<verbs::DeviceInfo>& devices);
 
 /// What is known about where GPUs and NICs are, put into documents and records.
 class Placement {
@@ -32,7 +37,7 @@ class Placement {
     double rate_gbps = 0;  ///< of a real port; 0: none, or not known
   };
 
-  void take_own_nics();
+  void take_own_nics(const std::vector<verbs::DeviceInfo>& devices);
   void take_recorded_nics();
   void place_host_memory(report::RunRecord& record) const;
   std::optional<topo::PciPath> path_of(const topo::Pair& pair) const;

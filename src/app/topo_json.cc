@@ -116,6 +116,7 @@ Json tree_json(const PciTree& tree) {
   document["nics"] = Json::array();
   for (const topo::TreeNic& nic : tree.nics) {
     Json json = {{"name", nic.name}};
+    if (nic.declared) json["declared"] = true;
     add_place(json, tree, nic.function);
     if (!nic.guid.empty()) json["guid"] = nic.guid;
     document["nics"].push_back(std::move(json));

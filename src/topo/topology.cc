@@ -8,6 +8,7 @@
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/topo/readers.h"
+#include "tree_limits.h"
 
 namespace gdrperf::topo {
 namespace {
@@ -61,6 +62,29 @@ std::optional<RelationRange> tree_relation(const Topology& topology, std::string
   return relation_of(*topology.tree, g->function, n->function);
 }
 
+Pair pair_of_tree(const PciTree& tree, const TreeGpu& gpu, const TreeNic& nic) {
+  Pair pair;
+  pair.gpu = gpu.label;
+  pair.nic = nic.name;
+  pair.tree = relation_of(tree, gpu.function, nic.function);
+  pair.relation = pair.tree->farthest;
+  // NCCL calls PHB what may be NODE; its word is kept.
+  if (tree.source == TreeSource::kNcclXml) {
+    pair.relation = nccl_relation_of(tree, gpu.function, nic.function);
+  }
+  return pair;
+}
+
+void add_pairs_of_declared(const Topology& topology, std::vector<Pair>& pairs) {
+  if (!topology.tree) return;
+  for (const std::string& label : topology.matrix->gpus) {
+    const TreeGpu* gpu = topology.tree->gpu(label);
+    for (const TreeNic& nic : topology.tree->nics) {
+      if (nic.declared && gpu != nullptr) pairs.push_back(pair_of_tree(*topology.tree, *gpu, nic));
+    }
+  }
+}
+
 std::vector<Pair> pairs_of_matrix(const Topology& topology) {
   const Matrix& matrix = *topology.matrix;
   std::vector<Pair> pairs;
@@ -78,24 +102,14 @@ std::vector<Pair> pairs_of_matrix(const Topology& topology) {
       pairs.push_back(std::move(pair));
     }
   }
+  add_pairs_of_declared(topology, pairs);
   return pairs;
 }
 
 std::vector<Pair> pairs_of_tree(const PciTree& tree) {
   std::vector<Pair> pairs;
   for (const TreeGpu& gpu : tree.gpus) {
-    for (const TreeNic& nic : tree.nics) {
-      Pair pair;
-      pair.gpu = gpu.label;
-      pair.nic = nic.name;
-      pair.tree = relation_of(tree, gpu.function, nic.function);
-      pair.relation = pair.tree->farthest;
-      // NCCL calls PHB what may be NODE; its word is kept.
-      if (tree.source == TreeSource::kNcclXml) {
-        pair.relation = nccl_relation_of(tree, gpu.function, nic.function);
-      }
-      pairs.push_back(std::move(pair));
-    }
+    for (const TreeNic& nic : tree.nics) pairs.push_back(pair_of_tree(tree, gpu, nic));
   }
   return pairs;
 }
@@ -155,6 +169,26 @@ Topology load_topology(const TopologyFiles& files) {
   ask_nvidia_smi(topology);
   ask_pci(topology);
   return topology;
+}
+
+bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address) {
+  if (!topology.tree || topology.tree->nic(nic.name) != nullptr) return false;
+  if (topology.matrix) {
+    for (const Nic& known : topology.matrix->nics) {
+      if (known.name == nic.name) return false;
+    }
+  }
+  std::vector<PciFunction>& functions = topology.tree->functions;
+  const auto found = std::find_if(functions.begin(), functions.end(), [&](const PciFunction& each) {
+    return each.address == address;
+  });
+  if (found == functions.end() || found->bridge || topology.tree->nics.size() == kMostNics) return false;
+  nic.function = static_cast<std::size_t>(found - functions.begin());
+  nic.declared = true;
+  found->os_devices.push_back(nic.name);
+  topology.tree->nics.push_back(std::move(nic));
+  if (topology.source == "none") topology.source = to_string(topology.tree->source);
+  return true;
 }
 
 std::vector<Pair> pairs_of(const Topology& topology) {

@@ -248,8 +248,7 @@ int mtu_bytes(ibv_mtu mtu) {
 }
 
 int numa_node(const Context& context) {
-  const std::string address = pci_address_of(context.name());
-  return address.empty() ? -1 : numa_node_of_pci(address);
+  return numa_node_of(context.name());
 }
 
 }  // namespace gdrperf::verbs

@@ -31,6 +31,15 @@ void read_open_device(ibv_device* device, DeviceInfo& info) {
   }
 }
 
+void place(DeviceInfo& info) {
+  // Old kernels let an rxe's `device` link point to the NIC below it, which
+  // is not what carries its data.
+  if (info.kind == DeviceKind::kRxe) return;
+  info.pci_address = pci_address_of(info.name);
+  if (info.pci_address.empty()) info.pci_address = declared_pci_address_of(info.name);
+  info.numa_node = numa_node_of(info.name);
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> list_devices() {
@@ -47,10 +56,7 @@ std::vector<DeviceInfo> list_devices() {
     } catch (const Error& error) {
       info.error = error.what();
     }
-    // Old kernels let an rxe's `device` link point to the NIC below it, which
-    // is not what carries its data.
-    if (info.kind == DeviceKind::kHardware) info.pci_address = pci_address_of(info.name);
-    info.numa_node = numa_node_of_pci(info.pci_address);
+    place(info);
     devices.push_back(std::move(info));
   }
   return devices;

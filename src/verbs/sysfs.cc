@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "gdrperf/base/file.h"
@@ -23,6 +24,13 @@ bool take(std::string_view& text, char wanted) {
   if (text.empty() || text.front() != wanted) return false;
   text.remove_prefix(1);
   return true;
+}
+
+int node_in(const std::string& file) {
+  const std::string text = read_line_or_empty(file);
+  int node = -1;
+  std::from_chars(text.data(), text.data() + text.size(), node);
+  return node;
 }
 
 }  // namespace
@@ -47,6 +55,18 @@ std::string pci_address_of(std::string_view device) {
   return {};
 }
 
+std::string declared_pci_address_of(std::string_view device) {
+  constexpr std::string_view kKey = "PCI_SLOT_NAME=";
+  std::ifstream in(class_folder(device) + "/device/uevent");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(kKey)) {
+      const std::string address = line.substr(kKey.size());
+      return is_pci_address(address) ? address : std::string();
+    }
+  }
+  return {};
+}
+
 std::string driver_of(std::string_view device) {
   std::error_code error;
   // rdma_rxe's own attribute (the interface it sits on). Asked for first: old
@@ -61,11 +81,14 @@ std::string driver_of(std::string_view device) {
 }
 
 int numa_node_of_pci(const std::string& pci_address) {
-  if (pci_address.empty()) return -1;
-  const std::string text = read_line_or_empty("/sys/bus/pci/devices/" + pci_address + "/numa_node");
-  int node = -1;
-  std::from_chars(text.data(), text.data() + text.size(), node);
-  return node;
+  return pci_address.empty() ? -1 : node_in("/sys/bus/pci/devices/" + pci_address + "/numa_node");
+}
+
+int numa_node_of(std::string_view device) {
+  const int node = node_in(class_folder(device) + "/device/numa_node");
+  if (node >= 0) return node;
+  const std::string address = pci_address_of(device);
+  return numa_node_of_pci(address.empty() ? declared_pci_address_of(device) : address);
 }
 
 std::string mac_of(const std::string& netdev) {

@@ -13,6 +13,14 @@ std::string class_folder(std::string_view device);
 /// an auxiliary bus below its PCI function); "" when there is none.
 std::string pci_address_of(std::string_view device);
 
+/// PCI address that `device/uevent` names (PCI_SLOT_NAME) where `device` is no
+/// link to a place on the bus: what a software device declares; "" when none.
+std::string declared_pci_address_of(std::string_view device);
+
+/// NUMA node of the device: what `device/numa_node` says, else that of its PCI
+/// function (declared ones too); -1 when unknown.
+int numa_node_of(std::string_view device);
+
 /// "0000:3b:00.0" and the like: domain (4 to 8 digits), bus, device, function.
 bool is_pci_address(std::string_view text);
 

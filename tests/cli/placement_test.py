@@ -132,6 +132,42 @@ class SysfsDumps(Placement):
         self.assertEqual((machine["gpus"], machine["nics"]), ([], []))
 
 
+def pci_function():
+    """A network or storage function of this machine: hwloc's trees hold such."""
+    folder = "/sys/bus/pci/devices"
+    for address in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        with open(f"{folder}/{address}/class", encoding="ascii") as file:
+            if file.read().startswith(("0x02", "0x01")):
+                return address
+    return None
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class DeclaredPlace(Placement):
+    def test_a_software_device_is_where_it_says(self):
+        address = pci_function() or "0000:3b:00.0"
+        env = {"SOFTNIC": f"soft0:pci={address},numa=0;soft1"}
+        result = run("devices", "--softnic", "--json", env=env)
+        self.expect_ok(result)
+        placed, other = json.loads(result.out)["devices"]
+        self.assertEqual((placed["pci_address"], placed["numa_node"], placed["kind"]), (address, 0, "software"))
+        self.assertEqual((other["pci_address"], other["numa_node"], other["kind"]), ("", None, "software"))
+        document = self.scratch() + "/r.json"
+        self.expect_ok(run("write_bw", "--local", "--softnic", "-n", "50", "--json", document, env=env))
+        with open(document, encoding="utf-8") as file:
+            content = json.load(file)
+        self.check_document(content)
+        placed, other = content["topology"]["nics"]
+        self.assertEqual((placed["pci_address"], placed["numa_node"]), (address, 0))
+        self.assertIsNone(other["pci_address"])
+        self.assertIsNone(self.runs_of(content)[0]["ceiling_gbps"], "no path of that bus carried the data")
+        if pci_function() is None:
+            self.skipTest("no PCI function here that a NIC could be at")
+        result = run("topo", "--softnic", "--json", env=env)
+        self.expect_ok(result)
+        self.assertIn(("soft0", address), [(nic["name"], nic["busid"]) for nic in json.loads(result.out)["nics"]])
+
+
 @unittest.skipIf(softnic_works(), "no software device")
 class Sweep(Placement):
     def test_the_report_gives_back_the_rates_put_in(self):

@@ -55,6 +55,30 @@ TEST(PciTreeTest, RelationsFollowTheBridges) {
   EXPECT_EQ(to_string(relation_of(tree, tree.nics[2].function, tree.nics[3].function)), "PIX");
 }
 
+TEST(PciTreeTest, ADeclaredNicTakesItsPlaceInTheTree) {
+  Topology topology;
+  topology.source = "nvidia-smi";
+  topology.tree = parse_lspci_tree(kServer, "f");
+  topology.matrix.emplace();
+  topology.matrix->gpus = {"GPU0", "GPU1"};
+  topology.matrix->nics = {{"NIC0", "mlx5_0"}};
+  topology.matrix->gpu_nic = {{"PIX"}, {"PXB"}};
+  TreeNic nic;
+  nic.name = "soft0";
+  EXPECT_FALSE(declare_nic(topology, nic, {0, 0x77, 0, 0})) << "no such function";
+  EXPECT_FALSE(declare_nic(topology, nic, {0, 0x01, 0, 0})) << "a bridge";
+  EXPECT_TRUE(declare_nic(topology, nic, {0, 0x04, 0, 0}));
+  EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "it is there";
+  nic.name = "mlx5_0";
+  EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "nvidia-smi knows it";
+  std::vector<std::string> words;
+  for (const Pair& pair : pairs_of(topology)) {
+    words.push_back(pair.key() + " " + std::string(to_string(*pair.relation)) + " " + pair.nvidia_smi);
+  }
+  EXPECT_THAT(words, testing::ElementsAre("GPU0/mlx5_0 PIX PIX", "GPU1/mlx5_0 PXB PXB", "GPU0/soft0 PIX ",
+                                          "GPU1/soft0 PXB "));
+}
+
 TEST(PciTreeTest, PathsNameTheLinks) {
   PciTree tree = parse_lspci_tree(kServer, "f");
   for (PciFunction& function : tree.functions) {

@@ -60,6 +60,7 @@ struct TreeNic {
   std::string netdev;
   double rate_gbps = 0;  ///< of its port; 0: not known
   bool by_class = false;
+  bool declared = false;  ///< its maker says where it is; the source does not show it
   /// Attributes of NCCL's <net>, as they stand there: port, gdr, speed.
   std::vector<std::pair<std::string, std::string>> attributes;
 };

@@ -40,6 +40,11 @@ struct Topology {
 /// give source "none" without one.
 Topology load_topology(const TopologyFiles& files = {});
 
+/// Puts a NIC that neither the tree nor the matrix has on the tree's function at
+/// `address`, where whoever made it says it is (a software device, say). False,
+/// and nothing done, when it is there already or there is no such function.
+bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address);
+
 /// One GPU and one NIC.
 struct Pair {
   std::string gpu;  ///< "GPU0"
@@ -51,7 +56,8 @@ struct Pair {
   std::string key() const { return gpu + "/" + nic; }
 };
 
-/// All pairs, GPU by GPU in the source's order. nvidia-smi has the first word;
+/// All pairs, GPU by GPU in the source's order; with a matrix, those of declared
+/// NICs, which it lacks, come last. nvidia-smi has the first word;
 /// where the tree leaves a range open its farthest relation counts.
 std::vector<Pair> pairs_of(const Topology& topology);
 

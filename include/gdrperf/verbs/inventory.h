@@ -33,7 +33,7 @@ struct DataPath {
 struct DeviceInfo {
   std::string name;
   std::string node_guid;    ///< as ibv_devinfo prints it: "0c42:a103:0065:1a2b"
-  std::string pci_address;  ///< "0000:3b:00.0", "" for a device that is on no bus
+  std::string pci_address;  ///< "0000:3b:00.0", "" for a device that is on no bus and declares none
   std::string driver;       ///< kernel driver, "" when there is none
   std::string firmware;
   int numa_node = -1;  ///< -1: unknown
