@@ -14,9 +14,19 @@ bool find(void* library, F& function, const char* name) {
   return function != nullptr;
 }
 
+bool load(void* library, VmmFunctions& v) {
+  return find(library, v.retain, "cuMemRetainAllocationHandle") && find(library, v.release, "cuMemRelease") &&
+         find(library, v.export_handle, "cuMemExportToShareableHandle") &&
+         find(library, v.import_handle, "cuMemImportFromShareableHandle") &&
+         find(library, v.reserve, "cuMemAddressReserve") && find(library, v.unreserve, "cuMemAddressFree") &&
+         find(library, v.map, "cuMemMap") && find(library, v.unmap, "cuMemUnmap") &&
+         find(library, v.set_access, "cuMemSetAccess");
+}
+
 bool load(Driver& d) {
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
+  d.vmm.complete = load(library, d.vmm);
   return find(library, d.pointer_attribute, "cuPointerGetAttribute") &&
          find(library, d.device_count, "cuDeviceGetCount") &&
          (find(library, d.device_uuid, "cuDeviceGetUuid_v2") || find(library, d.device_uuid, "cuDeviceGetUuid")) &&

@@ -35,7 +35,36 @@ enum PointerAttribute : int {
   kRangeSize = 12,
 };
 
+// Virtual memory: CUmemLocation, CUmemAccessDesc and what they hold.
+using VmmHandle = std::uint64_t;
+struct VmmLocation {
+  int type;
+  int id;
+};
+struct VmmAccess {
+  VmmLocation location;
+  int flags;
+};
+inline constexpr int kVmmDevice = 1;      // CU_MEM_LOCATION_TYPE_DEVICE
+inline constexpr int kVmmReadWrite = 3;   // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+inline constexpr int kVmmDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+/// Since CUDA 11; older drivers lack some.
+struct VmmFunctions {
+  bool complete = false;
+  Result (*retain)(VmmHandle* handle, void* address);
+  Result (*release)(VmmHandle handle);
+  Result (*export_handle)(void* handle, VmmHandle allocation, int type, unsigned long long flags);
+  Result (*import_handle)(VmmHandle* allocation, void* handle, int type);
+  Result (*reserve)(Address* at, std::size_t bytes, std::size_t alignment, Address wanted, unsigned long long flags);
+  Result (*unreserve)(Address at, std::size_t bytes);
+  Result (*map)(Address at, std::size_t bytes, std::size_t offset, VmmHandle handle, unsigned long long flags);
+  Result (*unmap)(Address at, std::size_t bytes);
+  Result (*set_access)(Address at, std::size_t bytes, const VmmAccess* accesses, std::size_t count);
+};
+
 struct Driver {
+  VmmFunctions vmm;
   Result (*pointer_attribute)(void* value, int attribute, Address pointer);
   Result (*device_count)(int* count);
   Result (*device_uuid)(Uuid* uuid, Device device);

@@ -1,7 +1,10 @@
 #include "gpu_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -9,6 +12,7 @@
 #include <set>
 
 #include "gpu_driver.h"
+#include "gpu_vmm.h"
 
 namespace gdrperf::softnic::gpu {
 namespace {
@@ -176,15 +180,11 @@ std::uint8_t* bounce() noexcept {
 /// belongs to memory that is gone.
 class Opened {
  public:
-  void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) {
+  void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) {
     const std::lock_guard guard(mutex_);
     Entry& entry = entries_[{process, shared.base}];
-    if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) {
-      const Scope scope(entry.device);
-      driver()->ipc_close(entry.at);
-      entry = {};
-    }
-    if (entry.at == 0 && !map(entry, shared)) return nullptr;
+    if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) close(entry);
+    if (entry.at == 0 && !map(entry, pid, shared)) return nullptr;
     return reinterpret_cast<void*>(entry.at + (address - shared.base));
   }
 
@@ -193,6 +193,7 @@ class Opened {
     Address at = 0;
     IpcHandle handle{};
     Device device = -1;
+    std::size_t mapped_bytes = 0;  ///< of a descriptor's memory; 0: an IPC handle's
   };
 
   static Device find(const GpuRegion& shared) {
@@ -206,12 +207,27 @@ class Opened {
     }
     return -1;
   }
-  static bool map(Entry& entry, const GpuRegion& shared) {
+  static bool map(Entry& entry, int pid, const GpuRegion& shared) {
     entry.device = find(shared);
     if (entry.device < 0) return false;
     const Scope scope(entry.device);
+    if (!scope.good()) return false;
     std::memcpy(&entry.handle, shared.handle, sizeof entry.handle);
-    return scope.good() && driver()->ipc_open(&entry.at, entry.handle, kLazyPeerAccess) == kSuccess;
+    if (shared.exported == GpuExport::kIpc) {
+      return driver()->ipc_open(&entry.at, entry.handle, kLazyPeerAccess) == kSuccess;
+    }
+    entry.mapped_bytes = shared.bytes;
+    entry.at = import_vmm(pid, shared.descriptor, shared.bytes, entry.device);
+    return entry.at != 0;
+  }
+  static void close(Entry& entry) {
+    const Scope scope(entry.device);
+    if (entry.mapped_bytes != 0) {
+      unmap_vmm(entry.at, entry.mapped_bytes);
+    } else {
+      driver()->ipc_close(entry.at);
+    }
+    entry = {};
   }
 
   std::mutex mutex_;
@@ -238,24 +254,36 @@ void publish(GpuRegion& shared, const void* address) noexcept {
   IpcHandle handle{};
   Uuid uuid{};
   Address begin = 0;
+  std::size_t bytes = 0;
   if (!scope.good() || d->pointer_attribute(&begin, kRangeStart, pointer) != kSuccess ||
-      d->device_uuid(&uuid, device) != kSuccess || d->ipc_get(&handle, pointer) != kSuccess) {
+      d->pointer_attribute(&bytes, kRangeSize, pointer) != kSuccess || d->device_uuid(&uuid, device) != kSuccess) {
     return;
   }
   shared.base = begin;
+  shared.bytes = bytes;
   std::memcpy(shared.uuid, &uuid, sizeof uuid);
+  if (d->ipc_get(&handle, pointer) == kSuccess) {
+    shared.exported = GpuExport::kIpc;
+  } else if ((shared.descriptor = export_vmm(begin)) >= 0) {
+    static std::atomic<std::uint64_t> exports{0};
+    const std::uint64_t number = ++exports;
+    std::memcpy(&handle, &number, sizeof number);
+    shared.exported = GpuExport::kDescriptor;
+  }
   std::memcpy(shared.handle, &handle, sizeof handle);
-  shared.exported = 1;
 }
 
-void forget(const MrShared& region) noexcept {
-  if (driver() != nullptr) pinned().forget(region);
+void forget(const MrShared& region, GpuRegion& shared) noexcept {
+  if (driver() == nullptr) return;
+  pinned().forget(region);
+  if (in_gpu(region) && shared.exported == GpuExport::kDescriptor) ::close(shared.descriptor);
+  shared.exported = GpuExport::kNone;
 }
 
-void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) noexcept {
+void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) noexcept {
   static auto* const opened = new Opened;
-  if (driver() == nullptr || shared.exported == 0) return nullptr;
-  return opened->open(process, shared, address);
+  if (driver() == nullptr || shared.exported == GpuExport::kNone) return nullptr;
+  return opened->open(process, pid, shared, address);
 }
 
 int copy_to(void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept {

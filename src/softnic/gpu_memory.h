@@ -14,14 +14,16 @@ namespace gdrperf::softnic::gpu {
 /// [address, address + length) is memory of one GPU of this process.
 bool recognises(const void* address, std::size_t length) noexcept;
 
-/// Writes down what another process needs to reach the region: an IPC handle.
-/// Memory that has none (cuMemCreate) is reached from this process alone.
+/// Writes down what another process needs to reach the region: an IPC handle,
+/// or, for memory of cuMemCreate, a descriptor. Where there is neither (it was
+/// not made to be exported) it is reached from this process alone.
 void publish(GpuRegion& shared, const void* address) noexcept;
-/// The region is gone: undoes what reach() or copy() did to it.
-void forget(const MrShared& region) noexcept;
+/// The region is gone: undoes publish(), and what copies did to it.
+void forget(const MrShared& region, GpuRegion& shared) noexcept;
 
-/// Where this process sees `address` of a peer's GPU region; null: it cannot.
-void* open(std::uint64_t process, const GpuRegion& shared, std::uint64_t address) noexcept;
+/// Where this process sees `address` of a GPU region of the peer whose process
+/// is `process`, with the number `pid` here; null: it cannot.
+void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) noexcept;
 
 /// Copies, in order, to and from one run of memory that this process sees; any
 /// of it may be in a GPU. `region`: the one `memory` belongs to where that is

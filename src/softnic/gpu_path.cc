@@ -10,7 +10,7 @@ void* seen_here(const Target& target, const MrShared& region, std::uint64_t addr
   if (target.peer == nullptr) return reinterpret_cast<void*>(address);
   if (!in_gpu(region)) return reach(target, region, address, length);
   const auto index = &region - target.segment->mrs;
-  return gpu::open(target.segment->header.process_id, target.segment->gpu_regions[index], address);
+  return gpu::open(target.segment->header.process_id, target.pid, target.segment->gpu_regions[index], address);
 }
 
 /// The region, where it is host memory of this process.

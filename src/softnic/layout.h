@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -99,13 +99,19 @@ static_assert(sizeof(MrShared) == 64);
 
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
 
-/// How another process gets at a region in GPU memory: by CUDA's handle of the
-/// allocation it is in.
+/// How another process gets at a region in GPU memory.
+enum class GpuExport : std::uint32_t {
+  kNone,        ///< not at all
+  kIpc,         ///< by CUDA's handle of the allocation it is in
+  kDescriptor,  ///< by a descriptor of that, which the owner holds open
+};
 struct GpuRegion {
-  std::uint64_t base;  ///< where the allocation begins, in the owner's addresses
+  std::uint64_t base;   ///< where the allocation begins, in the owner's addresses
+  std::uint64_t bytes;  ///< of it
   std::uint8_t uuid[16];
-  std::uint8_t handle[64];
-  std::uint32_t exported;  ///< 0: this memory has no handle
+  std::uint8_t handle[64];  ///< kDescriptor: a number that is never used again
+  GpuExport exported;
+  std::int32_t descriptor;
 };
 
 struct SegmentHeader {

@@ -109,7 +109,7 @@ void displace(Mr& mr) {
   Process& process = Context::of(mr.context).process;
   process.mover().release(mr.moved);
   mr.moved = {};
-  gpu::forget(process.segment().mrs[mr.index]);
+  gpu::forget(process.segment().mrs[mr.index], process.segment().gpu_regions[mr.index]);
 }
 
 bool is_dmabuf(int fd) {
