@@ -115,7 +115,7 @@ std::vector<std::pair<std::string, std::string>> buffer_pairs(const SweepOptions
 
 void add_runs(std::vector<PlannedRun>& runs, const SweepOptions& options, Test test, std::uint64_t size,
               const std::optional<topo::Pair>& pair) {
-  for (const Path path : ways(options.spec, test, options.paths)) {
+  for (const Path path : ways(options.spec, options.paths)) {
     runs.push_back({adapted(spec_for(options, test, size)), pair});
     runs.back().spec.path = path;
     validate(runs.back().spec);

@@ -6,8 +6,8 @@
 
 namespace gdrperf::app {
 
-/// The ways of `wanted` that this test between these ends has: staging takes
-/// GPU memory at one end, and a test in which both ends' CPUs take part.
-std::vector<Path> ways(const TestSpec& spec, Test test, const std::vector<Path>& wanted);
+/// The ways of `wanted` that there are between these ends: staging takes GPU
+/// memory at one of them.
+std::vector<Path> ways(const TestSpec& spec, const std::vector<Path>& wanted);
 
 }  // namespace gdrperf::app

@@ -151,12 +151,16 @@ void Laps::receive_up_to(std::uint64_t total) try {
                                streamer_.received(), total, iteration_name(iteration_), error.what()));
 }
 
+/// The client alone knows when a round ends.
+bool Laps::passive() const {
+  return side_ == Side::kServer && traits_of(spec_).round_end == RoundEnd::kOwnCompletion;
+}
+
 /// This end's share of the lap; its seconds.
 double Laps::go(std::optional<proto::Message>& early) {
   const double start = now_ns();
   if (latency_) {
-    const bool passive = side_ == Side::kServer && traits_of(spec_).round_end == RoundEnd::kOwnCompletion;
-    if (!passive) early = streamer_.bounce_until(streamer_.rounds() + 1);
+    if (!passive()) early = streamer_.bounce_until(streamer_.rounds() + 1);
     if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
   } else if (side_ == Side::kClient || duplex_) {
     early = streamer_.send_lap(shape_.messages);
@@ -198,7 +202,7 @@ proto::Stop Laps::serve() {
     peer_.send(proto::Ready{});
     std::optional<proto::Message> message;
     const double seconds = go(message);
-    const bool receives = !latency_ && streamer_.receives();
+    const bool receives = streamer_.receives() && (!latency_ || passive());
     if (!message && receives) message = streamer_.receive_until(~std::uint64_t{0});
     if (!message) message = peer_.wait(kLapTimeout, "lap_done");
     const auto done = as<proto::LapDone>(*message, "lap_done");

@@ -43,6 +43,7 @@ class Laps {
   void for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const;
   void fill() const;
   void check() const;
+  bool passive() const;
   double go(std::optional<proto::Message>& early);
   void receive_up_to(std::uint64_t total);
   std::uint64_t all_sent() const;

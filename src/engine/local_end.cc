@@ -87,9 +87,14 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
 }
 
 void LocalEnd::register_memory(int access) {
-  if (pipelined(spec_)) access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (pipelined(spec_)) access = IBV_ACCESS_LOCAL_WRITE | wire_access();
   if (staged(spec_, side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * wire_shape(spec_).bytes());
   mr_ = (bounce_ ? bounce_ : buffer_)->register_with(pd_.get(), access);
+}
+
+/// What a pipeline's peer may do to this end's wire memory.
+int LocalEnd::wire_access() const {
+  return spec_.test.operation == Operation::kRead ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
 std::byte* LocalEnd::out_slot(std::uint64_t slot) const {
@@ -154,7 +159,7 @@ void LocalEnd::make_queues() {
   capacity.recv_wr = wire_depth != 0 ? wire_depth : receives ? receive.depth : 1;
   conn::QpSettings settings;
   settings.count = spec_.qps;
-  settings.access = wire_depth != 0 ? IBV_ACCESS_REMOTE_WRITE : is_target() ? op.qp_access : 0;
+  settings.access = wire_depth != 0 ? wire_access() : is_target() ? op.qp_access : 0;
   settings.service_level = spec_.service_level;
   settings.traffic_class = spec_.traffic_class;
   settings.timeout = spec_.qp_timeout;
@@ -201,7 +206,7 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
   if (bounce_ && is_target()) {
-    endpoint_.address = reinterpret_cast<std::uintptr_t>(in_slot(0));
+    endpoint_.address = reinterpret_cast<std::uintptr_t>(spec_.test.operation == Operation::kRead ? out_slot(0) : in_slot(0));
     endpoint_.length = wire_shape(spec_).bytes();
     endpoint_.rkey = mr_->rkey;
   } else if (target_area_) {

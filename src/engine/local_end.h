@@ -92,6 +92,7 @@ class LocalEnd {
   };
 
   void register_memory(int access);
+  int wire_access() const;
   std::optional<std::uint64_t> offset_of(const std::byte* area) const;
   int choose_inline();
   void make_queues();

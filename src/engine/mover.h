@@ -9,7 +9,7 @@
 namespace gdrperf::engine {
 
 /// One end's way of moving messages: work requests posted straight from the
-/// plan (Streamer), or a pipeline of copies and work requests (Pipeline).
+/// plan (Streamer), or a pipeline of copies and work requests (ChunkMover).
 ///
 /// Each *_until advances until `goal` (in all) is reached and returns nullopt,
 /// or returns early with a message from the peer. Throws on failure, hang-up,

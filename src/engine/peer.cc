@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ std::optional<proto::Message> Peer::poll() {
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
     throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
   }
+  if (put_back_) return std::exchange(put_back_, std::nullopt);
   std::optional<proto::Message> message = channel_.try_receive();
   if (message) {
     failed_ = std::holds_alternative<proto::Failure>(*message) || std::holds_alternative<proto::Reject>(*message);

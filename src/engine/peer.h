@@ -23,6 +23,9 @@ class Peer {
   /// the cancellation of this end.
   std::optional<proto::Message> poll();
 
+  /// The next poll() returns it again.
+  void put_back(proto::Message message) { put_back_ = std::move(message); }
+
   /// poll(), but at most every 5 ms: cheap enough for every idle moment.
   std::optional<proto::Message> poll_now_and_then();
 
@@ -52,6 +55,7 @@ class Peer {
   const std::atomic<bool>* cancelled_;
   std::chrono::steady_clock::time_point next_poll_{};
   bool failed_ = false;
+  std::optional<proto::Message> put_back_;
 };
 
 /// Watches for a run that no longer moves: throws when `progress` has not

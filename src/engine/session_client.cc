@@ -5,10 +5,10 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "chunk_mover.h"
 #include "local_end.h"
 #include "measure.h"
 #include "peer.h"
-#include "pipeline.h"
 #include "session_common.h"
 
 namespace gdrperf::engine {
@@ -75,7 +75,7 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
     peer.expect<proto::Done>(kReplyTimeout);
     return condense(run, spec, nullptr);
   }
-  auto* const pipeline = dynamic_cast<Pipeline*>(&streamer);
+  auto* const pipeline = dynamic_cast<ChunkMover*>(&streamer);
   if (pipeline != nullptr) pipeline->choose_chunk();
   const BandwidthRun run = stream_bandwidth(streamer, spec);
   streamer.drain();

@@ -1,11 +1,14 @@
 #include "session_common.h"
 
 #include "pipeline.h"
+#include "pull_pipeline.h"
 #include "streamer.h"
 
 namespace gdrperf::engine {
 
 std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer) {
+  const bool reads = spec.test.operation == Operation::kRead;
+  if (pipelined(spec) && reads) return std::make_unique<PullPipeline>(side, end, spec, peer);
   if (pipelined(spec)) return std::make_unique<Pipeline>(side, end, spec, peer);
   return std::make_unique<Streamer>(side, end, spec, peer);
 }

@@ -96,10 +96,11 @@ proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
     return {};
   }
   if (spec.test.metric == Metric::kLatency) {
-    return op.round_end == RoundEnd::kOwnCompletion ? sit(peer) : bounce(streamer, peer);
+    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(streamer, peer);
+    return streamer.receives() ? receive(streamer, peer) : sit(peer);
   }
   if (spec.direction == Direction::kBidirectional) return stream(streamer, peer, spec);
-  return op.consumes_receives || pipelined(spec) ? receive(streamer, peer) : sit(peer);
+  return streamer.receives() ? receive(streamer, peer) : sit(peer);
 }
 
 void await_start(Peer& peer) {

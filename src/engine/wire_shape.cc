@@ -37,20 +37,25 @@ void check_pipeline(const TestSpec& spec) {
   if (!mem::on_gpu(kind_of(spec, conn::Side::kClient)) && !mem::on_gpu(kind_of(spec, conn::Side::kServer))) {
     throw usage_error(fmt::format("{}: neither end is in GPU memory", flag), "give --buffer or --peer-buffer cuda:N");
   }
-  if (spec.consume && !mem::on_gpu(kind_of(spec, conn::Side::kServer))) {
-    throw usage_error("--consume: the receiving end is not in GPU memory", "give --peer-buffer cuda:N");
+  const bool reads = spec.test.operation == Operation::kRead;
+  if (spec.consume && !mem::on_gpu(kind_of(spec, reads ? conn::Side::kClient : conn::Side::kServer))) {
+    throw usage_error("--consume: the receiving end is not in GPU memory",
+                      reads ? "give --buffer cuda:N" : "give --peer-buffer cuda:N");
   }
   if (spec.consume && spec.test.metric == Metric::kLatency) {
-    throw usage_error("--consume: a throughput, end to end; use write_bw or send_bw");
+    throw usage_error("--consume: a throughput, end to end; use write_bw, send_bw or read_bw");
   }
-  if (spec.test.operation != Operation::kWrite && spec.test.operation != Operation::kSend) {
-    throw usage_error(fmt::format("{}: {} asks nothing of the other end's CPU, which has to copy here", flag,
-                                  to_string(spec.test)),
-                      "use write or send tests");
+  if (spec.consume && spec.direction == Direction::kBidirectional) {
+    throw usage_error("-b: not with --consume, which is about one direction's data and what a GPU makes of it");
   }
-  if (spec.direction == Direction::kBidirectional) throw usage_error(fmt::format("-b: not with {}", flag));
-  if (spec.qps != 1) throw usage_error(fmt::format("-q {}: {} uses one QP", spec.qps, flag));
-  if (spec.wait == Wait::kEvent) throw usage_error(fmt::format("-e: not with {}, which has copies to wait for", flag));
+  if (spec.qps != 1) {
+    throw usage_error(fmt::format("-q {}: {} keeps one QP busy with chunks in order", spec.qps, flag),
+                      "leave -q out: what more QPs add on the wire is hidden behind the copies");
+  }
+  if (spec.wait == Wait::kEvent) {
+    throw usage_error(fmt::format("-e: {} has copies to wait for, which no completion channel tells of", flag),
+                      "leave -e out: it polls, as --path direct does by default");
+  }
 }
 
 WireShape wire_shape(const TestSpec& resolved) {

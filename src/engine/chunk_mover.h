@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gdrperf/engine/resolve.h"
+#include "local_end.h"
+#include "mover.h"
+#include "peer.h"
+
+namespace gdrperf::engine {
+
+/// What both directions of staging share: messages cut into chunks that go
+/// through stages, one QP, notes (sends without data) by which the ends tell
+/// each other how far they are. Driven by step() from one thread.
+class ChunkMover : public Mover {
+ public:
+  ChunkMover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+
+  const std::uint64_t& sent() const override { return sent_; }
+  const std::uint64_t& received() const override { return received_; }
+  const std::uint64_t& rounds() const override { return rounds_; }
+  std::vector<std::uint64_t> posted_messages() const override { return {cutter_.messages}; }
+
+  std::optional<proto::Message> send_until(std::uint64_t goal) override;
+  std::optional<proto::Message> receive_until(std::uint64_t goal) override;
+  std::optional<proto::Message> send_lap(std::uint64_t messages) override;
+  void drain() override;
+
+  /// Client, before a bandwidth run: tries chunk sizes and keeps the fastest.
+  void choose_chunk();
+  std::uint64_t chunk_bytes() const { return chunk_; }
+
+ protected:
+  struct Chunk {
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;  ///< in the area of its messages
+    bool last = false;         ///< of its message
+  };
+  /// Cuts messages, one after the other, into chunks.
+  struct Cutter {
+    Chunk next(std::uint64_t chunk_bytes, std::uint64_t message_bytes, const Layout& layout);
+    std::uint64_t begun = 0;  ///< bytes of the message in hand that are cut
+    std::uint64_t messages = 0;  ///< whose last chunk has been cut
+  };
+  static constexpr std::uint64_t kData = 0;  ///< wr_id
+  static constexpr std::uint64_t kNote = 1;
+
+  /// All that can be done now. False: there was nothing.
+  virtual bool step() = 0;
+  /// Changes whenever something moves.
+  virtual std::uint64_t progress() const = 0;
+  /// Nothing that this end sent or asked for is under way.
+  virtual bool idle() const = 0;
+  /// The peer knows how far this end is.
+  virtual bool all_told() const = 0;
+  virtual void reaped_send(const ibv_wc& wc) = 0;
+  /// Its receive has been posted again.
+  virtual void reaped_receive(const ibv_wc& wc) = 0;
+
+  bool reap(ibv_cq* cq);
+  void post(ibv_send_wr& request);
+  void post_note(std::uint32_t value);
+  void set_chunk_shift(unsigned shift);
+  /// Until done() or a word of the peer's.
+  template <typename Done>
+  std::optional<proto::Message> step_until(Done done);
+
+  conn::Side side_;
+  LocalEnd& end_;
+  const TestSpec& spec_;
+  Peer& peer_;
+  WireShape wire_;
+  Layout layout_;
+  std::string device_;
+  bool own_staged_;
+  bool peer_staged_;
+  std::uint64_t chunk_;
+  unsigned chunk_shift_ = 0;  ///< chunk_ is a slot's size shifted right by this
+
+  Cutter cutter_;            ///< of the messages that this end sends, or reads
+  std::uint64_t limit_ = 0;  ///< messages that it may start
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
+  std::uint64_t rounds_ = 0;
+
+ private:
+  void post_receive();
+};
+
+template <typename Done>
+std::optional<proto::Message> ChunkMover::step_until(Done done) {
+  constexpr std::uint32_t kIdleBeforeYield = 256;
+  StallWatch stall(device_);
+  std::uint32_t idle_steps = 0;
+  while (!done()) {
+    if (step()) {
+      idle_steps = 0;
+      continue;
+    }
+    if (++idle_steps % kIdleBeforeYield != 0) continue;
+    ::sched_yield();
+    if (auto message = peer_.poll_now_and_then()) {
+      // What the peer did before it spoke is there by now.
+      while (!done() && step()) {
+      }
+      if (!done()) return message;
+      peer_.put_back(std::move(*message));
+      return std::nullopt;
+    }
+    stall.check(progress());
+  }
+  return std::nullopt;
+}
+
+}  // namespace gdrperf::engine
