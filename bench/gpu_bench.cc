@@ -56,7 +56,7 @@ double copy_rate(void* to, const void* from, std::size_t bytes) {
 }
 
 double run(const std::string& from, const std::string& to, Path path, std::uint64_t size, bool consume = false,
-           std::uint64_t chunk = 0) {
+           std::uint64_t chunk = 0, Operation operation = Operation::kWrite) {
   auto [client, server] = proto::local_channel_pair();
   const std::atomic<bool> cancelled{false};
   std::thread serving([&, channel = std::move(server)]() mutable {
@@ -66,6 +66,7 @@ double run(const std::string& from, const std::string& to, Path path, std::uint6
     }
   });
   TestSpec spec;
+  spec.test.operation = operation;
   spec.size_bytes = size;
   spec.client.buffer = from;
   spec.server.buffer = to;
@@ -126,6 +127,8 @@ void measure_staged(const Copies& copies) {
        "the slowest stage", 0.9);
   line("staged, GPU to host, 64 MiB", run("cuda:0", "host", Path::kStaged, kBytes), slowest, "the slowest stage", 0.9);
   line("staged, host to GPU, 64 MiB", run("host", "cuda:0", Path::kStaged, kBytes), slowest, "the slowest stage", 0.9);
+  line("staged read, GPU to GPU, 64 MiB", run("cuda:0", "cuda:0", Path::kStaged, kBytes, false, 0, Operation::kRead),
+       slowest, "the slowest stage", 0.9);
   for (const std::uint64_t chunk : {256u << 10, 512u << 10, 1u << 20, 2u << 20, 4u << 20, 16u << 20}) {
     fmt::print("  in chunks of {:>5} KiB: {:.4g} GB/s\n", chunk >> 10,
                run("cuda:0", "cuda:0", Path::kStaged, kBytes, false, chunk));

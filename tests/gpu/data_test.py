@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import fault_matrix  # noqa: E402
+from placement_test import pci_function  # noqa: E402
 from support import CliTest, Server, main, run, softnic_works  # noqa: E402
 
 
@@ -44,9 +45,20 @@ class Data(CliTest):
 
     def test_between_two_processes(self):
         with Server() as server:
-            self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "host,cuda:0,staged:0")
+            self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "host,cuda:0,staged:0,cuda-vmm:0")
             if GPUS > 1:
-                self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "cuda:0,cuda:1")
+                self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "cuda:0,cuda:1,cuda-vmm:1")
+
+    def test_staged_both_ways_at_once(self):
+        ends = [("cuda:0", "cuda:0"), ("cuda:0", "host"), ("host", "cuda:0")]
+        if GPUS > 1:
+            ends.append(("cuda:0", "cuda:1"))
+        for test in ("write_bw", "send_bw", "read_bw"):
+            for client, server in ends:
+                options = (test, "--local", "--softnic", "-b", "--path", "staged", "--buffer", client, "--peer-buffer",
+                           server, "-n", "200")
+                self.expect_ok(run(*options, "-s", "4097,3000001", "--verify", timeout=120))
+                self.expect_ok(run(*options, "-s", "64K,8M", timeout=120))
 
     def test_no_fault_is_missed(self):
         wrong, tried = [], 0
@@ -56,7 +68,8 @@ class Data(CliTest):
                                   ("read_bw", at_client, (1, 4097, 65536)),
                                   ("write_bw", (*at_client, *at_server), (4097,)),
                                   ("read_bw", (*at_client, *at_server), (4097,)),
-                                  ("write_bw", ("--peer-buffer", "staged:0"), (4097,))):
+                                  ("write_bw", ("--peer-buffer", "staged:0"), (4097,)),
+                                  ("read_bw", ("--buffer", "staged:0"), (4097,))):
             missed, count = fault_matrix.missed(ends, (test,), sizes)
             wrong += missed
             tried += count
@@ -84,6 +97,32 @@ class Data(CliTest):
             self.assertEqual(self.record(*order)["client"]["registration"], "dmabuf")
         address = one["client"]["gpu"]["pci_address"]
         self.assertEqual(self.record("--use_cuda_bus_id", address)["client"]["gpu"]["index"], 0)
+
+    def test_a_placed_device_has_the_relation_of_its_place(self):
+        address = pci_function()
+        if address is None:
+            self.skipTest("no PCI function here that a NIC could be at")
+        env = {"SOFTNIC": f"soft0:pci={address}"}
+        shown = run("topo", "--softnic", "--json", env=env)
+        self.expect_ok(shown)
+        placed = json.loads(shown.out)["paths"]
+        self.assertEqual(sorted(placed), [f"GPU{i}/soft0" for i in range(GPUS)])
+        path = self.scratch() + "/r.json"
+        self.expect_ok(run("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64K", "-n", "100",
+                           "--buffers", "host,cuda:all", "--path", "both", "--json", path, env=env))
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.check_document(document)
+        self.assertEqual(document["topology"]["nics"][0]["pci_address"], address)
+        self.assertEqual({key: pair["relation"] for key, pair in document["topology"]["pairs"].items()},
+                         {key: pair["relation"] for key, pair in placed.items()})
+        found = set()
+        for relation, tests in document["relations"].items():
+            for one in (run for runs in tests.values() for run in runs):
+                expected = "HOST" if one["client"]["buffer"] == "host" else placed[one["pair"]]["relation"]
+                self.assertEqual(relation, expected)
+                found.add((str(one["pair"]), relation))
+        print(f"soft0 at {address}:", sorted(found), flush=True)
 
     def test_write_latency_ends_by_immediate(self):
         result = run("write_lat", "--local", "--softnic", "--buffer", "cuda:0", "-s", "8", "-n", "200")
