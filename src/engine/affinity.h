@@ -40,6 +40,8 @@ class AffinityScope {
                                     client ? "--numa" : "--peer-numa", end.numa));
     }
   }
+  /// CPUs that the thread might use before: those of the process.
+  int process_cpus() const { return CPU_COUNT(&before_); }
   ~AffinityScope() { ::sched_setaffinity(0, sizeof before_, &before_); }
   AffinityScope(const AffinityScope&) = delete;
   AffinityScope& operator=(const AffinityScope&) = delete;

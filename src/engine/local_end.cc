@@ -70,13 +70,15 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
                    : conn::make_exchange_connector(device_.context);
   const OpTraits& op = traits_of(spec_);
   const Layout layout = layout_of(spec_);
-  const std::uint64_t area = layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
   pd_ = verbs::make_pd(connector_->context());
-  // Whole pages: what a device maps or moves is pages, and the rest of a page is nobody else's.
+  // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
+  // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
+  // writes, each message would take this end's line away as well.
   constexpr std::uint64_t kPage = 4096;
-  const std::uint64_t bytes = area * (initiates() && is_target() ? 2 : 1);
+  const std::uint64_t area =
+      (layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps) + kPage - 1) / kPage * kPage;
   buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
-                             (bytes + kPage - 1) / kPage * kPage, spec_.registration);
+                             area * (initiates() && is_target() ? 2 : 1), spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
   if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
   if (initiates()) initiator_area_ = buffer_->data();

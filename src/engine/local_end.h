@@ -78,6 +78,8 @@ class LocalEnd {
   /// A round of a latency test ends with the last byte in memory, which holds
   /// the round's number.
   bool waits_on_memory() const;
+  /// CPUs this process may use, wherever this end is pinned.
+  int process_cpus() const { return affinity_.process_cpus(); }
   Events events() const { return {completion_channel_.get()}; }
   const std::string& device() const { return device_.context.name(); }
 
