@@ -24,7 +24,7 @@ ClassEntry folder(std::vector<std::string> names) { return {true, {}, std::move(
 ClassEntry file(std::string text) { return {false, std::move(text) + "\n", {}}; }
 
 std::vector<CounterValue> counters_of(Device& device) {
-  if (device.port == nullptr) device.port = &Process::get().ports().get(device.config.name);
+  if (device.port == nullptr) device.port = &Process::get().ports().get(device.port_name);
   return counter_values(device.port->counters);
 }
 

@@ -58,13 +58,13 @@ Context::Context(Device& opened) : verbs_context{}, device(opened), process(Proc
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     header.gids[device.index][entry] = device.gid(entry);
   }
-  std::strncpy(header.device_names[device.index], device.config.name.c_str(), sizeof header.device_names[0] - 1);
+  std::strncpy(header.port_names[device.index], device.port_name.c_str(), sizeof header.port_names[0] - 1);
   if (modelled()) follow_model();
   process.add(this);
 }
 
 void Context::follow_model() {
-  device.port = &process.ports().get(device.config.name);
+  device.port = &process.ports().get(device.port_name);
   publish_speed(device.link(), Clock::get(), device.port->speed);
   process.segment().header.modelled[device.index].store(1);
   fill_verbs_ops(*this);

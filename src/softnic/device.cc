@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::softnic {
@@ -44,13 +46,21 @@ void copy_text(char* to, std::size_t capacity, const std::string& text) {
   std::snprintf(to, capacity, "%s", text.c_str());
 }
 
+/// FNV-1a: the same in every process.
+std::uint64_t fingerprint(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : text) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
+  return hash;
+}
+
 std::vector<std::unique_ptr<Device>> make_devices() {
   std::vector<std::unique_ptr<Device>> made;
-  const char* text = std::getenv("SOFTNIC");
+  const char* given = std::getenv("SOFTNIC");
+  const std::string text = given != nullptr ? given : "";
   try {
     std::uint16_t index = 0;
-    for (DeviceConfig& config : parse_config(text != nullptr ? text : "")) {
-      made.push_back(std::make_unique<Device>(std::move(config), index++));
+    for (DeviceConfig& config : parse_config(text)) {
+      made.push_back(std::make_unique<Device>(std::move(config), index++, text));
     }
   } catch (const Error& error) {
     std::fprintf(stderr, "softnic: %s\n", error.what());
@@ -61,8 +71,12 @@ std::vector<std::unique_ptr<Device>> make_devices() {
 
 }  // namespace
 
-Device::Device(DeviceConfig device_config, std::uint16_t device_index)
-    : ibv_device{}, config(std::move(device_config)), index(device_index), port_up(config.port_up) {
+Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings)
+    : ibv_device{},
+      config(std::move(device_config)),
+      index(device_index),
+      port_name(fmt::format("{}.{:016x}", config.name, fingerprint(settings))),
+      port_up(config.port_up) {
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;
   copy_text(name, sizeof name, config.name);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,13 +21,15 @@ namespace gdrperf::softnic {
 /// A software device as ibv_get_device_list shows it. Lives as long as the
 /// process.
 struct Device : ibv_device {
-  Device(DeviceConfig device_config, std::uint16_t device_index);
+  Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings);
 
   /// Vendor libraries read what their own device struct holds behind
   /// ibv_device before they know that this one is not theirs.
   std::array<std::uint8_t, 1024> padding{};
   DeviceConfig config;
   std::uint16_t index;
+  /// With a model: what processes with the same settings find their port by.
+  std::string port_name;
   std::array<std::uint8_t, 6> mac;
   /// Link and faults; null on a device that never had any. Replaced as a whole
   /// by set_model(), and each lives on, because a data path may be in it.

@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -125,7 +125,7 @@ struct SegmentHeader {
   /// page at address a lies at offset a modulo this.
   std::uint64_t window_bytes;
   union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
-  char device_names[kMaxDevicesShared][32];
+  char port_names[kMaxDevicesShared][64];
   std::atomic<std::uint8_t> modelled[kMaxDevicesShared];  ///< the device has a link model
   /// One atomic operation at a time on memory that cannot be mapped.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;

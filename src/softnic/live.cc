@@ -34,7 +34,7 @@ void change(Process& process, Device& device, const DeviceConfig& fresh) {
   device.change(fresh);
   if (fresh.modelled() || device.model.load() != nullptr) {
     // Asks another process, perhaps: not under a lock that this one's thread wants.
-    process.ports().get(fresh.name);
+    process.ports().get(device.port_name);
     device.set_model();
     process.for_each_context([&](Context& context) {
       if (&context.device == &device) context.follow_model();

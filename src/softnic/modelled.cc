@@ -102,12 +102,12 @@ void Qp::look_up_peer_port() {
   if (target_.segment == nullptr) return;
   const SegmentHeader& header = target_.segment->header;
   const std::size_t number = target_.qp->device % kMaxDevicesShared;
-  const auto& text = header.device_names[number];
+  const auto& text = header.port_names[number];
   const std::string name(text, ::strnlen(text, sizeof text));
   // A file that both ends follow has reached this one, perhaps, and not yet
   // the other.
   bool modelled = header.modelled[number].load() != 0;
-  for (const auto& device : devices()) modelled |= device->config.name == name && device->simulated();
+  for (const auto& device : devices()) modelled |= device->port_name == name && device->simulated();
   if (modelled && !name.empty()) f.peer_port = &process.ports().get(name);
 }
 

@@ -13,14 +13,14 @@ namespace gdrperf::softnic {
 class Control;
 
 /// The modelled ports that this process uses: shared memory, one memfd per
-/// device name, with no file behind it. Whoever comes first owns the abstract
+/// device name and settings (SOFTNIC), with no file behind it. Whoever comes first owns the abstract
 /// socket of that name and hands the memfd out; when the owner dies one of the
 /// others takes the name over. Thread-safe.
 class Ports {
  public:
   explicit Ports(Control& control) : control_(control) {}
 
-  /// The port of the device called `name`, at an address that stays. Blocks up
+  /// The port that Device::port_name calls `name`, at an address that stays. Blocks up
   /// to two seconds; a port that nobody shares when its owner does not answer.
   PortShared& get(const std::string& name);
 

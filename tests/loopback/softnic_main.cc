@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "softnic_fixture.h"
@@ -32,6 +33,15 @@ int list_devices() {
   return 0;
 }
 
+/// What a process with these settings has counted on `device`.
+int show_messages(const std::string& device) {
+  std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/hw_counters/messages");
+  std::string count;
+  std::getline(file, count);
+  std::printf("%s\n", count.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -48,6 +58,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (argc == 2 && std::strcmp(argv[1], "--list-devices") == 0) return list_devices();
+  if (argc == 2 && std::strncmp(argv[1], "--messages=", 11) == 0) return show_messages(argv[1] + 11);
   if (argc == 2 && std::strncmp(argv[1], "--live=", 7) == 0 && softnic_test::live_part != nullptr) {
     std::printf("live %s\n", softnic_test::live_part(argv[1] + 7) ? "ok" : "failed");
     return 0;
