@@ -1,7 +1,7 @@
-// Every test x memory x NIC x size as a named Google Benchmark, over the engine
-// that `gdrperf` uses:
+// Every test x memory x size x pair of GPU and NIC (or NIC) as a named Google
+// Benchmark, over the engine and with the options of `gdrperf sweep`:
 //
-//   roce_bench [HOST | --local] [gdrperf's options] [--benchmark_...]
+//   roce_bench [HOST | --local | --machine FILE] [sweep's options] [--benchmark_...]
 //
 // One iteration is one run, from fresh memory, MRs and QPs to its median, so
 // repetitions are what `gdrperf compare` calls sessions. The time of an iteration
@@ -18,13 +18,11 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "gdrperf/app/client.h"
-#include "gdrperf/app/options.h"
+#include "gdrperf/app/output.h"
 #include "gdrperf/app/softnic_exec.h"
+#include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
-#include "gdrperf/report/document.h"
-#include "gdrperf/report/environment.h"
 #include "gdrperf/report/record.h"
 #include "gdrperf/verbs/inventory.h"
 
@@ -32,32 +30,22 @@ namespace {
 
 using namespace gdrperf;
 
-struct Options : app::ClientOptions {
-  Options() { spec.stop.cap = std::chrono::seconds(1); }
-  std::string document;
-  std::vector<std::uint64_t> sizes = parse_size_list("8,4K,64K,1M", "--sizes");
-  std::vector<std::string> devices;
-  std::vector<std::string> buffers = {"host"};
-};
-
 /// The runs of this process, in order: benchmarks put them in, the reporter takes
 /// them out.
 struct Session {
+  const app::SweepOptions& options;
+  app::Output output;
   std::unique_ptr<app::Client> client;
-  std::vector<report::RunRecord> records;
+  std::vector<report::RunRecord> records = {};
+  ExitCode worst = ExitCode::kOk;
 };
 
 /// Hands everything on to Google Benchmark's own reporter and writes the
 /// relation-keyed document, whole again after each benchmark.
 class DocumentReporter : public benchmark::BenchmarkReporter {
  public:
-  DocumentReporter(Session& session, std::string path, std::vector<std::string> argv)
-      : session_(session),
-        path_(std::move(path)),
-        inner_(benchmark::CreateDefaultDisplayReporter()),
-        document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())) {
-    document_.set_client(report::collect_environment());
-  }
+  explicit DocumentReporter(Session& session)
+      : session_(session), inner_(benchmark::CreateDefaultDisplayReporter()) {}
 
   bool ReportContext(const Context& context) override {
     inner_->SetOutputStream(&GetOutputStream());
@@ -66,18 +54,18 @@ class DocumentReporter : public benchmark::BenchmarkReporter {
   }
   void ReportRuns(const std::vector<Run>& runs) override {
     inner_->ReportRuns(runs);
-    if (session_.client->server_environment()) document_.set_server(*session_.client->server_environment());
-    for (const report::RunRecord& record : session_.records) document_.add(record);
+    if (session_.client->server_environment()) session_.output.set_server(*session_.client->server_environment());
+    for (const report::RunRecord& record : session_.records) session_.output.add(record);
     session_.records.clear();
-    if (!path_.empty()) document_.write(path_);
   }
-  void Finalize() override { inner_->Finalize(); }
+  void Finalize() override {
+    inner_->Finalize();
+    session_.output.finish();
+  }
 
  private:
   Session& session_;
-  std::string path_;
   std::unique_ptr<benchmark::BenchmarkReporter> inner_;
-  report::Document document_;
 };
 
 void set_counters(benchmark::State& state, const report::Measurement& measured) {
@@ -94,106 +82,110 @@ void set_counters(benchmark::State& state, const report::Measurement& measured) 
   state.counters["unstable"] = measured.unstable ? 1 : 0;
 }
 
-void run_once(benchmark::State& state, Session& session, const TestSpec& spec) {
+void run_once(benchmark::State& state, Session& session, const app::PlannedRun& run) {
   for (auto _ : state) {
     try {
       session.client->open();
-      const report::RunRecord record = session.client->run(spec);
+      report::RunRecord record = session.client->run(run.spec);
+      app::name_pair(record, run, session.options);
       const auto& bandwidth = record.measured.bandwidth;
       const double ns = bandwidth ? 1e3 / bandwidth->msg_rate_mpps : record.measured.latency->p50_ns;
       state.SetIterationTime(ns * 1e-9);
       set_counters(state, record.measured);
-      session.records.push_back(record);
+      session.records.push_back(std::move(record));
     } catch (const Error& error) {
-      state.SkipWithError(error.what());
+      session.worst = std::max(session.worst, error.code());
+      const std::string text = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
+      state.SkipWithError(text.c_str());
       break;
     }
   }
 }
 
+/// Kinds of devices here; one of a server that was not asked yet is taken to be alike.
+std::string kind_of(const std::vector<verbs::DeviceInfo>& devices, const std::string& name) {
+  for (const verbs::DeviceInfo& device : devices) {
+    if (device.name == name) return std::string(to_string(device.kind));
+  }
+  return {};
+}
+
 /// What the record will be called, as far as it is known before the run.
-std::string name_of(const TestSpec& spec) {
+std::string name_of(const Session& session, const app::PlannedRun& run,
+                    const std::vector<verbs::DeviceInfo>& devices) {
+  const auto end = [](const EndSpec& spec) {
+    report::EndRecord record;
+    record.device = spec.device;
+    record.buffer = spec.buffer;
+    record.port = spec.port == 0 ? 1 : spec.port;
+    record.numa = spec.numa;
+    return record;
+  };
   report::RunRecord record;
-  record.spec = spec;
-  record.client.device = spec.client.device;
-  record.client.buffer = spec.client.buffer;
-  record.client.port = spec.client.port == 0 ? 1 : spec.client.port;
-  record.server = record.client;
+  record.spec = run.spec;
+  record.client = end(run.spec.client);
+  record.server = end(run.spec.server);
+  if (record.server.device.empty()) record.server.device = record.client.device;
+  record.device_kind = kind_of(devices, record.client.device);
+  app::name_pair(record, run, session.options);
+  session.output.annotate(record);
   return report::run_name(record);
 }
 
-void register_all(const Options& options, Session& session) {
-  for (const std::string& device : options.devices) {
-    for (const std::string& buffer : options.buffers) {
-      for (const Test test : all_tests()) {
-        for (const std::uint64_t size : options.sizes) {
-          TestSpec spec = app::spec_for(options, test, size);
-          spec.client.device = device;
-          spec.client.buffer = buffer;
-          if (options.local) spec.server.device = device;
-          validate(spec);
-          benchmark::RegisterBenchmark(name_of(spec).c_str(),
-                                       [&session, spec](benchmark::State& state) { run_once(state, session, spec); })
-              ->UseManualTime()
-              ->Iterations(1)
-              ->Unit(benchmark::kNanosecond);
-        }
-      }
-    }
+void register_all(Session& session) {
+  const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
+  for (const app::PlannedRun& run : app::plan_sweep(session.options, session.output)) {
+    benchmark::RegisterBenchmark(name_of(session, run, devices).c_str(),
+                                 [&session, run](benchmark::State& state) { run_once(state, session, run); })
+        ->UseManualTime()
+        ->Unit(benchmark::kNanosecond);
   }
 }
 
-std::vector<std::string> active_devices() {
-  std::vector<std::string> names;
-  for (const verbs::DeviceInfo& device : verbs::list_devices()) {
-    if (std::any_of(device.ports.begin(), device.ports.end(), [](const auto& port) { return port.port.active(); })) {
-      names.push_back(device.name);
-    }
+/// Standard output is Google Benchmark's.
+void check_files(const app::OutputOptions& output) {
+  if (output.json == "-" || output.csv == "-" || output.format) {
+    throw usage_error("--json -, --csv - and --format: standard output is Google Benchmark's here",
+                      "give a file to --json or --csv; --benchmark_format and --benchmark_out choose the rest");
   }
-  if (names.empty()) throw verbs::no_device_error();
-  return names;
 }
 
 int run(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  std::vector<char*> theirs{argv[0]};
+  std::vector<std::string> theirs{words[0]};
   std::vector<char*> ours{argv[0]};
   for (int i = 1; i < argc; ++i) {
-    (std::string_view(argv[i]).starts_with("--benchmark_") ? theirs : ours).push_back(argv[i]);
+    if (words[i].starts_with("--benchmark_")) theirs.push_back(words[i]);
+    else ours.push_back(argv[i]);
   }
-  Options options;
+  // An iteration is a whole run, and one is enough.
+  theirs.push_back("--benchmark_min_time=0");
+  std::vector<char*> their_pointers;
+  for (std::string& word : theirs) their_pointers.push_back(word.data());
+
+  app::SweepOptions options;
+  options.sizes = parse_size_list("8,4K,64K,1M", "--sizes");
+  options.output.table = app::TableFor::kNobody;
   CLI::App cli("Tests of gdrperf as Google Benchmarks; options that begin with --benchmark_ are Google Benchmark's");
-  app::add_client_options(cli, options);
-  cli.add_option("--document", options.document, "write the relation-keyed JSON document")->type_name("FILE");
-  cli.add_option_function<std::string>(
-         "-s,--sizes,--size", [&](const std::string& text) { options.sizes = parse_size_list(text, "--sizes"); },
-         "a list (64,4K) or a range (2:8M:x2) (default: 8,4K,64K,1M)")
-      ->type_name("SIZES");
-  cli.add_option("--devices", options.devices, "this end's devices (default: all with an active port)")->delimiter(',');
-  cli.add_option("--buffers", options.buffers, "this end's kinds of memory (default: host)")->delimiter(',');
+  app::add_sweep_options(cli, options, "8,4K,64K,1M");
   try {
     cli.parse(static_cast<int>(ours.size()), ours.data());
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  app::check_target(options);
-  if (options.host.empty() && !options.local) throw usage_error("give HOST, or --local for both ends on this machine");
-  if (options.devices.empty() && !options.spec.client.device.empty()) options.devices = {options.spec.client.device};
-  if (options.devices.empty()) options.devices = active_devices();
+  app::check_sweep(options);
+  check_files(options.output);
+  app::enter_machine(options, words);
 
-  int their_count = static_cast<int>(theirs.size());
-  benchmark::Initialize(&their_count, theirs.data());
-  if (benchmark::ReportUnrecognizedArguments(their_count, theirs.data())) return static_cast<int>(ExitCode::kUsage);
-  Session session;
-  session.client = options.local
-                       ? app::make_local_client()
-                       : app::make_remote_client(options.host, options.port,
-                                                 [](const std::string& text) { std::cerr << text << '\n'; });
-  register_all(options, session);
-  DocumentReporter reporter(session, options.document, words);
+  int count = static_cast<int>(their_pointers.size());
+  benchmark::Initialize(&count, their_pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, their_pointers.data())) return static_cast<int>(ExitCode::kUsage);
+  Session session{options, app::Output(options.output, words), app::make_sweep_client(options)};
+  register_all(session);
+  DocumentReporter reporter(session);
   benchmark::RunSpecifiedBenchmarks(&reporter);
   session.client->close();
-  return 0;
+  return static_cast<int>(session.worst);
 }
 
 }  // namespace

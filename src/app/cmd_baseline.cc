@@ -82,8 +82,10 @@ int trend(const BaselineOptions& options, std::ostream& out) {
     out << fmt::format("note: {} cells have fewer than {} sessions, too few to see a change\n", trends.too_short,
                        stats::kFewestForChange);
   }
-  out << fmt::format("{} cells in {} documents: {} changed their level\n", trends.cells, documents,
-                     trends.changed.size());
+  out << fmt::format(
+      "{} cells in {} documents: {} changed their level\n"
+      "method: circular binary segmentation on ranks, permutation test at {} per cell, not adjusted for their number\n",
+      trends.cells, documents, trends.changed.size(), kAlpha);
   return static_cast<int>(ExitCode::kOk);
 }
 
@@ -101,7 +103,8 @@ CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
   };
   task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);
   task("noise", "Measure how much unchanged sessions differ, and record it", BaselineOptions::Task::kNoise);
-  task("trend", "Show where the level of a cell changed over time (advice, no verdict)", BaselineOptions::Task::kTrend);
+  task("trend", "Show where the level of a cell changed over time: change points by circular binary segmentation on ranks "
+       "(advice, no verdict)", BaselineOptions::Task::kTrend);
   command->get_subcommand("trend")
       ->add_option_function<std::string>(
           "--threshold",

@@ -1,50 +1,19 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "command.h"
-#include "gdrperf/app/client.h"
-#include "gdrperf/app/options.h"
+#include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
-#include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/units.h"
-#include "gdrperf/mem/buffer.h"
 #include "gdrperf/report/progress.h"
-#include "gdrperf/verbs/inventory.h"
-#include "lists.h"
-#include "paths.h"
-#include "machine.h"
-#include "pairs.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
-
-struct SweepOptions : ClientOptions {
-  // Hundreds of runs: on a noisy machine the cap decides how long that takes.
-  SweepOptions() { spec.stop.cap = std::chrono::seconds(1); }
-  std::vector<Test> tests = all_tests();
-  std::vector<std::uint64_t> sizes = all_sizes();
-  std::vector<std::string> devices;  ///< empty: all with an active port
-  std::vector<std::string> buffers = {"host"};
-  bool buffers_given = false;
-  std::vector<std::string> peer_buffers;  ///< empty: that of --peer-buffer
-  std::string pairs;       ///< of GPU and NIC; empty: devices and buffers
-  std::string machine;     ///< a recorded machine to simulate
-  std::string link_model;  ///< for it
-};
-
-/// One run, and the pair of GPU and NIC it stands for, if any.
-struct PlannedRun {
-  TestSpec spec;
-  std::optional<topo::Pair> pair;
-};
 
 constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
@@ -57,142 +26,9 @@ Examples:
   gdrperf sweep --machine machine.xml       a machine one does not have, simulated
   gdrperf sweep node2 -D 500ms --csv sweep.csv)";
 
-// The devices to sweep over; with what is left out and why.
-std::vector<std::string> choose_devices(const SweepOptions& options, Output& output) {
-  const std::vector<verbs::DeviceInfo> present = verbs::list_devices();
-  if (present.empty()) throw verbs::no_device_error();
-  std::vector<std::string> wanted = options.devices;
-  if (wanted.empty() && !options.spec.client.device.empty()) wanted = {options.spec.client.device};
-  std::vector<std::string> names;
-  for (const verbs::DeviceInfo& device : present) names.push_back(device.name);
-  for (const std::string& name : wanted) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw usage_error(fmt::format("--devices: there is no RDMA device '{}' here", name),
-                        fmt::format("there are {}", fmt::join(names, ", ")));
-    }
-  }
-  if (!wanted.empty()) return wanted;
-  for (const verbs::DeviceInfo& device : present) {
-    const bool active = std::any_of(device.ports.begin(), device.ports.end(),
-                                    [](const auto& port) { return port.port.active(); });
-    if (active) {
-      wanted.push_back(device.name);
-      continue;
-    }
-    const std::string warning =
-        fmt::format("{}: left out, {}", device.name,
-                    device.error.empty() ? "no port of it is active" : device.error);
-    output.add_warning(warning);
-    say("warning: " + warning);
-  }
-  // All down: the first run says so, with what to do about it.
-  return wanted.empty() ? names : wanted;
-}
-
-// What one test cannot have is left at its default; a single test would refuse.
-TestSpec adapted(TestSpec spec) {
-  const TestSpec defaults;
-  if (spec.test.metric == Metric::kLatency) {
-    spec.qps = defaults.qps;
-    spec.post_list = defaults.post_list;
-    spec.direction = defaults.direction;
-  } else {
-    spec.rate_per_s = defaults.rate_per_s;
-  }
-  if (spec.test.operation == Operation::kRead) spec.inline_bytes = defaults.inline_bytes;
-  if (spec.footprint_bytes < spec.size_bytes) spec.footprint_bytes = defaults.footprint_bytes;
-  return spec;
-}
-
-std::vector<std::pair<std::string, std::string>> buffer_pairs(const SweepOptions& options) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& buffer : options.buffers) {
-    if (options.peer_buffers.empty()) pairs.emplace_back(buffer, options.spec.server.buffer);
-    for (const std::string& peer : options.peer_buffers) pairs.emplace_back(buffer, peer);
-  }
-  return pairs;
-}
-
-void add_runs(std::vector<PlannedRun>& runs, const SweepOptions& options, Test test, std::uint64_t size,
-              const std::optional<topo::Pair>& pair) {
-  for (const Path path : ways(options.spec, options.paths)) {
-    runs.push_back({adapted(spec_for(options, test, size)), pair});
-    runs.back().spec.path = path;
-    validate(runs.back().spec);
-  }
-}
-
-std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std::string>& devices) {
-  std::vector<PlannedRun> runs;
-  for (const std::string& device : devices) {
-    for (const auto& [buffer, peer_buffer] : buffer_pairs(options)) {
-      for (const Test test : options.tests) {
-        for (const std::uint64_t size : options.sizes) {
-          SweepOptions each = options;
-          each.spec.client.device = device;
-          each.spec.client.buffer = buffer;
-          each.spec.server.buffer = peer_buffer;
-          add_runs(runs, each, test, size, std::nullopt);
-        }
-      }
-    }
-  }
-  return runs;
-}
-
-bool gpu_memory_at_hand() {
-  const std::vector<std::string> kinds = mem::buffers_at_hand();
-  return std::any_of(kinds.begin(), kinds.end(),
-                     [](const std::string& kind) { return kind.starts_with("cuda:"); });
-}
-
-// By address where the tree knows it: CUDA may count GPUs in another order.
-std::string buffer_of(const topo::Pair& pair, const topo::Topology& topology) {
-  if (!gpu_memory_at_hand()) {
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("--pairs: no GPU memory is to be had here; there are {}",
-                            fmt::join(mem::buffers_at_hand(), ", ")),
-                "--machine FILE simulates the pairs of a recorded machine");
-  }
-  const topo::TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
-  if (gpu == nullptr) return "cuda:" + pair.gpu.substr(3);
-  return "cuda:" + to_string(topology.tree->functions[gpu->function].address);
-}
-
-// By test, so that the relations of a test stand together; nearest first.
-std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
-                                   const topo::Topology& topology,
-                                   const std::vector<topo::Pair>& pairs) {
-  std::vector<PlannedRun> runs;
-  for (const Test test : options.tests) {
-    for (const topo::Pair& pair : pairs) {
-      SweepOptions each = options;
-      if (options.machine.empty()) {
-        each.spec.client.device = pair.nic;
-        each.spec.client.buffer = buffer_of(pair, topology);
-      } else {
-        each.spec.client.device = client_device(*pair.relation);
-        each.spec.server.device = server_device(*pair.relation);
-      }
-      for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
-    }
-  }
-  return runs;
-}
-
-std::string run_name(const PlannedRun& run) {
+std::string shown_name(const PlannedRun& run) {
   return fmt::format("{} {} {}", to_string(run.spec.test), format_size(run.spec.size_bytes),
                      run.pair ? run.pair->key() : run.spec.client.device);
-}
-
-// What the run stands for: its pair and, simulated, the machine's own names.
-void name_pair(report::RunRecord& record, const topo::Pair& pair, bool simulated) {
-  record.path.pair = pair.key();
-  record.relation = to_string(*pair.relation);
-  if (!simulated) return;
-  record.client.device = record.server.device = pair.nic;
-  record.client.buffer = "simulated:" + pair.gpu;  // host memory in its place
-  record.server.buffer = "host";
 }
 
 // Goes through the plan; what was said stays unsaid on the terminal, all goes into the document.
@@ -203,7 +39,7 @@ class Sweep {
 
   int run(const std::vector<PlannedRun>& runs) {
     for (const PlannedRun& run : runs) {
-      progress_.update(done_, run_name(run));
+      progress_.update(done_, shown_name(run));
       try {
         client_.open();
       } catch (const Error& error) {
@@ -226,9 +62,9 @@ class Sweep {
     std::optional<report::RunRecord> record;
     try {
       record = client_.run(run.spec);
-      if (run.pair) name_pair(*record, *run.pair, !options_.machine.empty());
+      name_pair(*record, run, options_);
     } catch (const Error& error) {
-      note(error, run_name(run));
+      note(error, shown_name(run));
       ++failed_;
     }
     progress_.clear();
@@ -262,82 +98,13 @@ class Sweep {
   std::set<std::string> told_;  ///< errors and hints
 };
 
-// The software device with a link for each relation of the plan; from here on
-// this is a process that has it.
-void enter_machine(const SweepOptions& options, const std::vector<topo::Pair>& pairs,
-                   const Argv& argv) {
-  std::set<topo::Relation> relations;
-  for (const topo::Pair& pair : pairs) relations.insert(*pair.relation);
-  const LinkModel model =
-      options.link_model.empty() ? default_link_model() : read_link_model(options.link_model);
-  // Verifying looks at every byte.
-  const Copy copy = options.spec.verify_seed ? Copy::kAll : Copy::kEdges;
-  Argv own = argv;
-  std::vector<char*> pointers;
-  for (std::string& word : own) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  enter_softnic_with(pointers.data(), softnic_devices(model, relations, copy));
-}
-
-// All pairs, where nothing else is asked for and there are some: those of a
-// simulated machine, or of GPU memory and NICs of this one.
-std::string pairs_wanted(const SweepOptions& options, const topo::Topology& topology) {
-  if (!options.pairs.empty()) return options.pairs;
-  if (!options.machine.empty()) return "all";
-  const bool chosen = options.buffers_given || !options.devices.empty() || !options.spec.client.device.empty() ||
-                      options.spec.client.buffer != "host";
-  const bool some = !chosen && !pairs_of(topology).empty() && gpu_memory_at_hand();
-  return some ? "all" : std::string();
-}
-
-std::vector<PlannedRun> plan_all(const SweepOptions& options, Output& output) {
-  const std::string pairs = pairs_wanted(options, output.topology());
-  std::vector<PlannedRun> runs;
-  if (!pairs.empty()) runs = plan_pairs(options, output.topology(), choose_pairs(output.topology(), pairs));
-  if (!options.pairs.empty() || !options.machine.empty()) return runs;
-  std::vector<PlannedRun> others = plan(options, choose_devices(options, output));
-  runs.insert(runs.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-  return runs;
-}
-
 int run_sweep(SweepOptions options, const Argv& argv) {
-  if (!options.machine.empty()) {
-    options.output.machine = recognise_machine(options.machine);
-    const topo::Topology machine = topo::load_topology(options.output.machine);
-    enter_machine(options, choose_pairs(machine, pairs_wanted(options, machine)), argv);
-  }
+  enter_machine(options, argv);
   Output output(options.output, argv);
-  options.buffers = mem::expand_kinds(options.buffers, "--buffers");
-  // A server of ours has this machine's GPUs.
-  if (options.local) options.peer_buffers = mem::expand_kinds(options.peer_buffers, "--peer-buffers");
-  const std::vector<PlannedRun> runs = plan_all(options, output);
-  const bool local = options.local || !options.machine.empty();
-  const auto client =
-      local ? make_local_client() : make_remote_client(options.host, options.port, say);
+  const std::vector<PlannedRun> runs = plan_sweep(options, output);
+  const auto client = make_sweep_client(options);
   client->open();
   return Sweep(*client, output, options, runs.size()).run(runs);
-}
-
-void check_sweep(const SweepOptions& options) {
-  check_target(options);
-  if (!options.machine.empty() && !options.host.empty()) {
-    throw usage_error(fmt::format("HOST '{}' and --machine exclude each other", options.host),
-                      "--machine simulates both ends here");
-  }
-  if (options.machine.empty() && !options.link_model.empty()) {
-    throw usage_error("--link-model: only --machine simulates links", "give --machine FILE as well");
-  }
-  const bool pairs = !options.pairs.empty() || !options.machine.empty();
-  if (pairs && (!options.devices.empty() || !options.spec.client.device.empty() || options.buffers_given)) {
-    throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");
-  }
-  if (options.host.empty() && !options.local && options.machine.empty()) {
-    throw usage_error("sweep: give HOST, or --local for both ends on this machine",
-                      "on the other machine run 'gdrperf serve', which serves all of a sweep");
-  }
-  if (!options.devices.empty() && !options.spec.client.device.empty()) {
-    throw usage_error("-d and --devices exclude each other");
-  }
 }
 
 }  // namespace
@@ -345,38 +112,8 @@ void check_sweep(const SweepOptions& options) {
 void add_sweep_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app.add_subcommand("sweep", "Run all tests over sizes, devices and buffers");
-  const auto list = [&](const char* names, const char* type, const char* help, auto take) {
-    command->add_option_function<std::string>(names, take, help)
-        ->type_name(type)
-        ->group("What to run");
-  };
-  list("--ops", "TESTS", "tests, like write_bw,read_lat (default: all six)",
-       [options](const std::string& text) { options->tests = parse_tests(text); });
-  list("-s,--sizes,--size", "SIZES", "a list (64,4K) or a range (2:8M:x2) (default: 2:8M:x2)",
-       [options](const std::string& text) { options->sizes = parse_size_list(text, "--sizes"); });
-  list("--devices", "NAMES", "this end's devices (default: all with an active port)",
-       [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  list("--buffers", "KINDS", "this end's kinds of memory, as for --buffer; cuda:all: every GPU (default: host)",
-       [options](const std::string& text) {
-         options->buffers = split_list(text, "--buffers");
-         options->buffers_given = true;
-       });
-  list("--pairs", "PAIRS",
-       "pairs of GPU and NIC: all, best, relations (PIX,SYS), pairs (GPU0:mlx5_1)",
-       [options](const std::string& text) { options->pairs = text; });
-  list("--machine", "FILE",
-       "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
-       [options](const std::string& text) { options->machine = text; });
-  list("--link-model", "FILE",
-       "its links, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
-       [options](const std::string& text) { options->link_model = text; });
-  list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
-       [options](const std::string& text) { options->peer_buffers = split_list(text, "--peer-buffers"); });
-  command
-      ->add_flag_callback(
-          "-a,--all", [] {}, "all sizes, which is the default")
-      ->group("What to run");
-  add_client_options(*command, *options);
+  add_sweep_options(*command, *options, "2:8M:x2");
+  command->add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
   command->footer(kSweepFooter);
   command->final_callback([options, &action] {
     check_sweep(*options);

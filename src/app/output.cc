@@ -76,6 +76,12 @@ int table_fd(const OutputOptions& options) {
   return taken ? STDERR_FILENO : STDOUT_FILENO;
 }
 
+std::ostream& table_stream(const OutputOptions& options) {
+  static std::ostream nobody(nullptr);
+  if (options.table == TableFor::kNobody) return nobody;
+  return table_fd(options) == STDOUT_FILENO ? std::cout : std::cerr;
+}
+
 std::unique_ptr<Placement> place(const OutputOptions& options) {
   if (options.machine.any()) {
     return std::make_unique<Placement>(topo::load_topology(options.machine),
@@ -115,8 +121,7 @@ void write_output(const std::string& path, const std::string& content) {
 
 Output::Output(OutputOptions options, std::vector<std::string> argv)
     : options_(checked(std::move(options))),
-      table_(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr,
-             {options_.rate_unit, report::colour_for(table_fd(options_))}),
+      table_(table_stream(options_), {options_.rate_unit, report::colour_for(table_fd(options_))}),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
@@ -131,12 +136,14 @@ Output::~Output() = default;
 
 const topo::Topology& Output::topology() const { return placement_->topology(); }
 
+void Output::annotate(report::RunRecord& record) const { placement_->annotate(record); }
+
 void Output::add(report::RunRecord record) {
-  placement_->annotate(record);
+  annotate(record);
   document_.add(record);
   table_.add(record);
   comparison_.add(record);
-  (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr).flush();
+  table_stream(options_).flush();
   csv_ += report::csv_line(record);
   if (options_.format) kept_.push_back(record);
   if (!options_.json.empty() && !is_stream(options_.json)) {
@@ -147,8 +154,8 @@ void Output::add(report::RunRecord record) {
 
 void Output::finish() {
   table_.finish();
-  comparison_.print(table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr, options_.rate_unit);
-  (table_fd(options_) == STDOUT_FILENO ? std::cout : std::cerr) << report::to_text(document_.path_verdicts());
+  comparison_.print(table_stream(options_), options_.rate_unit);
+  table_stream(options_) << report::to_text(document_.path_verdicts());
   if (!options_.json.empty()) write_output(options_.json, document_.to_json());
   if (!options_.csv.empty()) write_output(options_.csv, csv_);
   if (options_.format) {

@@ -9,7 +9,6 @@
 
 #include "document_scan.h"
 #include "gdrperf/base/error.h"
-#include "gdrperf/base/file.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/compare/session.h"
 #include "gdrperf/report/document.h"
@@ -43,12 +42,7 @@ class FiguresReader {
     const ScanHandler handler{
         [&](const std::string& path, const Scalar& value) { take(path, value); },
         [&](std::string_view list, const Fields& item) { take_card(list, item); },
-        [&](const std::string& relation, std::size_t, const Fields& run) {
-          if (runs_.size() == kMostRuns) {
-            throw usage_error(fmt::format("{}: more than {} runs", figures_.path, kMostRuns));
-          }
-          runs_.emplace_back(relation, run);
-        }};
+        [&](const std::string& relation, std::size_t, const Fields& run) { runs_.emplace_back(relation, run); }};
     scan_document(text, figures_.path, handler);
     if (schema_ != report::kSchemaName) {
       throw usage_error(figures_.path + ": no result document of this version's schema",
@@ -209,7 +203,7 @@ PlacementFigures parse_placement_figures(std::string_view text, const std::strin
 }
 
 PlacementFigures read_placement_figures(const std::string& path) {
-  return parse_placement_figures(read_file(path, kLargestDocument), path);
+  return parse_placement_figures(read_document(path, kLargestDocument), path);
 }
 
 std::string placement_report(const PlacementFigures& before, const PlacementFigures& after) {

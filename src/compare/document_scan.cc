@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
 
 namespace gdrperf::compare {
 namespace {
@@ -26,10 +28,11 @@ constexpr std::size_t kLongestText = 200;
 /// Fields of a run that name a cell, state a condition or are the figure.
 constexpr auto kRunFields = std::to_array<std::string_view>({
     "bw.median_gbps", "client.buffer", "client.device", "client.driver", "client.firmware",
-    "client.gid_type", "client.port", "connection", "cq_mod", "device_kind", "direction",
-    "footprint_bytes", "host_node", "inline_bytes", "latency.p50_ns", "mtu_bytes", "op", "pair", "post_list", "qps",
+    "client.gid_type", "client.port", "client.registration", "connection", "consume", "cq_mod", "device_kind", "direction",
+    "footprint_bytes", "host_node", "inline_bytes", "latency.p50_ns", "mtu_bytes", "op", "pair", "path", "post_list",
+    "qps",
     "rate_per_s", "rx_depth", "server.buffer", "server.device", "server.driver", "server.firmware",
-    "server.port", "service_level", "size_bytes", "traffic_class", "tx_depth", "wait"});
+    "server.port", "server.registration", "service_level", "size_bytes", "traffic_class", "tx_depth", "verified", "wait"});
 static_assert(std::is_sorted(kRunFields.begin(), kRunFields.end()));
 
 class Scan {
@@ -64,6 +67,10 @@ class Scan {
   bool end_object() {
     if (in_run()) {
       if (levels_.size() == kRunDepth) {
+        if (++runs_ > kMostRuns) {
+          throw usage_error(fmt::format("{}: more than {} runs", path_, kMostRuns),
+                            "give one file per invocation");
+        }
         handler_.run(levels_[1].key, levels_[3].items - 1, fields_);
       }
     } else if (in_inventory() && levels_.size() == 4) {
@@ -155,9 +162,26 @@ class Scan {
   std::vector<Level> levels_;
   Fields fields_;
   std::string name_;
+  std::size_t runs_ = 0;
 };
 
 }  // namespace
+
+std::string read_document(const std::string& path, std::size_t largest) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw usage_error(path + ": a folder, where a result document was expected");
+  }
+  if (std::filesystem::is_regular_file(path, error)) {
+    const auto bytes = std::filesystem::file_size(path, error);
+    if (!error && bytes > largest) {
+      throw usage_error(fmt::format("{}: {} MB; result documents above {} MB are not read", path,
+                                    bytes / 1'000'000, largest / 1'000'000),
+                        "a document of one sweep has a few MB: give one file per invocation");
+    }
+  }
+  return read_file(path, largest);
+}
 
 void scan_document(std::string_view text, const std::string& path, const ScanHandler& handler) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {

@@ -11,6 +11,10 @@ namespace gdrperf::compare {
 /// Runs in one document: far above any sweep, what a hostile one can make us keep.
 inline constexpr std::size_t kMostRuns = 50'000;
 
+/// The whole text of a result document ("-": standard input). Throws usage_error
+/// naming `path` when it is a folder, cannot be read or has more than `largest` bytes.
+std::string read_document(const std::string& path, std::size_t largest);
+
 /// A JSON value that is no object and no array.
 struct Scalar {
   enum class Kind { kNull, kBool, kNumber, kString };
@@ -33,7 +37,8 @@ struct ScanHandler {
 };
 
 /// Reads a result document without building it: a series of batches costs its
-/// reading, not memory. Throws usage_error naming `path` and the byte.
+/// reading, not memory. Throws usage_error naming `path` and the byte, or saying
+/// that there are more runs than kMostRuns.
 void scan_document(std::string_view text, const std::string& path, const ScanHandler& handler);
 
 }  // namespace gdrperf::compare

@@ -2,19 +2,17 @@
 
 #include <cctype>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "digest.h"
 #include "document_scan.h"
 #include "gdrperf/base/error.h"
-#include "gdrperf/base/file.h"
 #include "gdrperf/report/document.h"
+#include "gdrperf/report/record.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::compare {
@@ -51,10 +49,6 @@ class Reader {
         [&](const std::string& path, const Scalar& value) { take(path, value); },
         [&](std::string_view list, const Fields& item) { take_inventory(list, item); },
         [&](const std::string& relation, std::size_t index, const Fields& run) {
-          if (runs_.size() == kMostRuns) {
-            throw usage_error(fmt::format("{}: more than {} runs", session_.path, kMostRuns),
-                              "give one file per invocation");
-          }
           runs_.push_back({relation, index, run});
         }};
     scan_document(text, session_.path, handler);
@@ -157,27 +151,31 @@ class Reader {
   }
 
   std::string cell_name(const Run& run, const std::string& op) const {
-    const Fields& fields = run.fields;
-    const auto end = [&](const char* side) {
-      std::string device = text_of(fields, fmt::format("{}.device", side));
-      const std::string port = text_of(fields, fmt::format("{}.port", side));
-      if (port != "1" && port != kUnknown) device += "." + port;
-      const std::string buffer = text_of(fields, fmt::format("{}.buffer", side));
-      return fmt::format("{}:{}", buffer.starts_with("cuda:") ? "GPU" + buffer.substr(5) : buffer, device);
+    const auto known = [&](const std::string& field) {
+      const std::string text = text_of(run.fields, field);
+      return text == kUnknown ? std::string() : text;
     };
-    const std::string client = end("client");
-    const std::string server = end("server");
-    std::string name = fmt::format("{}/{}/{}/{}", op, run.relation,
-                                   client == server ? client : client + ">" + server,
-                                   required(run, "size_bytes", Scalar::Kind::kNumber));
-    if (text_of(fields, "direction") == "bidirectional") name += "/bidirectional";
-    if (const std::string qps = text_of(fields, "qps"); qps != "1") name += "/qps:" + qps;
-    if (text_of(fields, "wait") == "event") name += "/event";
-    // Host memory is taken to be local unless the document says otherwise.
-    if (text_of(fields, "host_node") == "remote") name += "/remote";
-    if (text_of(fields, "device_kind") == "simulated") name += "/simulated";
-    if (const std::string rate = text_of(fields, "rate_per_s"); rate != kUnknown) name += "/rate:" + rate;
-    return name;
+    const auto is = [&](const char* field, std::string_view word) { return text_of(run.fields, field) == word; };
+    const auto end = [&](const std::string& side) {
+      return report::NameParts::End{text_of(run.fields, side + ".buffer"), text_of(run.fields, side + ".device"),
+                                    known(side + ".port")};
+    };
+    report::NameParts parts;
+    parts.test = op;
+    parts.relation = run.relation;
+    parts.pair = known("pair");
+    parts.client = end("client");
+    parts.server = end("server");
+    parts.size_bytes = required(run, "size_bytes", Scalar::Kind::kNumber);
+    parts.qps = text_of(run.fields, "qps");
+    parts.rate_per_s = known("rate_per_s");
+    parts.bidirectional = is("direction", "bidirectional");
+    parts.event = is("wait", "event");
+    parts.staged = is("path", "staged");
+    parts.consume = is("consume", "true");
+    parts.remote_node = is("host_node", "remote");  // taken to be local unless the document says otherwise
+    parts.simulated = is("device_kind", "simulated");
+    return report::run_name(parts);
   }
 
   /// Of the NIC at one end: the run says it, or the list of NICs does.
@@ -215,7 +213,8 @@ class Reader {
         {"firmware", nic("firmware")},
         {"driver", nic("driver")},
         {"gid_type", text_of(run.fields, "client.gid_type")},
-        {"gpu_driver", both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_))}};
+        {"gpu_driver", both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_))},
+        {"registration", nic("registration")}};
     std::string nics = text_of(run.fields, "client.device") + "_" + list[4].value;
     if (list[5].value != kUnknown) nics += "_" + list[5].value;
     machine_.insert(std::move(nics));
@@ -223,7 +222,7 @@ class Reader {
       if (i != 4 && i != 7) machine_key_.insert(list[i].name + "=" + list[i].value);
     }
     for (const char* name : {"connection", "tx_depth", "rx_depth", "cq_mod", "post_list", "inline_bytes",
-                             "footprint_bytes", "mtu_bytes", "service_level", "traffic_class"}) {
+                             "footprint_bytes", "mtu_bytes", "service_level", "traffic_class", "verified"}) {
       list.push_back({name, text_of(run.fields, name)});
     }
     return list;
@@ -265,20 +264,7 @@ class Reader {
 Session parse_session(std::string_view text, const std::string& path) { return Reader(path).read(text); }
 
 Session read_session(const std::string& path, std::size_t largest) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw usage_error(path + ": a folder, where a result document was expected");
-  }
-  const auto too_large = [&](std::uintmax_t bytes) {
-    return usage_error(fmt::format("{}: {} MB; result documents above {} MB are not read", path,
-                                   bytes / 1'000'000, largest / 1'000'000),
-                       "a document of one sweep has a few MB: give one file per invocation");
-  };
-  if (std::filesystem::is_regular_file(path, error)) {
-    const auto bytes = std::filesystem::file_size(path, error);
-    if (!error && bytes > largest) throw too_large(bytes);
-  }
-  return parse_session(read_file(path, largest), path);
+  return parse_session(read_document(path, largest), path);
 }
 
 }  // namespace gdrperf::compare

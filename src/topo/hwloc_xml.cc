@@ -7,6 +7,7 @@
 
 #include "captured_text.h"
 #include "gdrperf/topo/readers.h"
+#include "read_parsed.h"
 #include "tree_limits.h"
 #include "xml.h"
 
@@ -265,8 +266,7 @@ PciTree parse_hwloc_xml(std::string_view text, std::string_view name) {
 }
 
 PciTree read_hwloc_file(const std::string& path) {
-  return parse_hwloc_xml(read_capture(path, kMostCaptureBytes),
-                         path == "-" ? "standard input" : path);
+  return read_parsed(parse_hwloc_xml, path, kMostCaptureBytes);
 }
 
 }  // namespace gdrperf::topo

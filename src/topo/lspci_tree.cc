@@ -7,6 +7,7 @@
 
 #include "captured_text.h"
 #include "gdrperf/topo/readers.h"
+#include "read_parsed.h"
 #include "tree_limits.h"
 
 namespace gdrperf::topo {
@@ -218,8 +219,7 @@ PciTree parse_lspci_tree(std::string_view text, std::string_view name) {
 }
 
 PciTree read_lspci_file(const std::string& path) {
-  return parse_lspci_tree(read_capture(path, kMostCaptureBytes),
-                          path == "-" ? "standard input" : path);
+  return read_parsed(parse_lspci_tree, path, kMostCaptureBytes);
 }
 
 }  // namespace gdrperf::topo

@@ -8,6 +8,7 @@
 
 #include "captured_text.h"
 #include "gdrperf/topo/readers.h"
+#include "read_parsed.h"
 #include "tree_limits.h"
 #include "xml.h"
 
@@ -205,8 +206,7 @@ PciTree parse_nccl_xml(std::string_view text, std::string_view name) {
 }
 
 PciTree read_nccl_file(const std::string& path) {
-  return parse_nccl_xml(read_capture(path, kMostCaptureBytes),
-                        path == "-" ? "standard input" : path);
+  return read_parsed(parse_nccl_xml, path, kMostCaptureBytes);
 }
 
 }  // namespace gdrperf::topo

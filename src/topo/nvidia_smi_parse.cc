@@ -14,6 +14,7 @@
 #include "matrix_row.h"
 #include "matrix_words.h"
 #include "nic_legend.h"
+#include "read_parsed.h"
 
 namespace gdrperf::topo {
 namespace {
@@ -249,7 +250,7 @@ Matrix parse_nvidia_smi(std::string_view raw, std::string_view name) {
 }
 
 Matrix read_nvidia_smi_file(const std::string& path) {
-  return parse_nvidia_smi(read_capture(path, kMaxFileBytes), path == "-" ? "standard input" : path);
+  return read_parsed(parse_nvidia_smi, path, kMaxFileBytes);
 }
 
 }  // namespace gdrperf::topo

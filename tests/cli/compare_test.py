@@ -220,6 +220,20 @@ class BadInput(Folder):
         os.truncate(large, 500_000_000)
         err = self.refused("compare", self.store, large)
         self.assertIn("500 MB", err)
+        self.assertIn("500 MB", self.refused("compare", "--by", "relation", large, large))
+
+    def test_staged_and_direct_are_two_cells(self):
+        def both_ways(number):
+            session = document(number, sizes=(64,))
+            (run,) = session["relations"]["HOST"]["write_bw"]
+            session["relations"]["HOST"]["write_bw"] = [dict(run, path=path) for path in ("direct", "staged")]
+            return session
+
+        files = [self.write(f"ways{i}.json", both_ways(i)) for i in range(2)]
+        result = support.run("compare", *files)
+        self.assertEqual(result.code, 4, result)
+        self.assertIn("write_bw/HOST/host:mlx5_0/64/staged", result.out)
+        self.assertIn("3 cells: 3 inconclusive", result.out)
 
     def test_a_large_document_takes_memory_in_proportion(self):
         with open(support.BINARY, "rb") as binary:

@@ -39,18 +39,33 @@ GOLDEN = {
 # The distribution's Python, which has the packages that prove our text readable.
 SYSTEM_PYTHON = "/usr/bin/python3"
 PARSE_PROMETHEUS = """
+import re
 import sys
 try:
     from prometheus_client.parser import text_string_to_metric_families
 except ImportError:
     print("python3-prometheus-client is not installed")
     sys.exit(77)
-families = list(text_string_to_metric_families(open(sys.argv[1]).read()))
+text = open(sys.argv[1]).read()
+families = list(text_string_to_metric_families(text))
 samples = [(s.name, tuple(sorted(s.labels.items()))) for family in families for s in family.samples]
 assert len(samples) > 40, samples
 assert len(set(samples)) == len(samples), "a series twice"
+# What `promtool check metrics` finds fault with, beyond what does not parse.
+lines = text.splitlines()
 for family in families:
+    name = family.name
     assert family.documentation and family.type in ("gauge", "summary"), family
+    for word in ("HELP", "TYPE"):
+        assert sum(line.startswith(f"# {word} {name} ") for line in lines) == 1, (word, name)
+    assert re.fullmatch("[a-z][a-z0-9_]*", name), f"{name}: colons are for rules, capitals for nobody"
+    for wrong in ("_total", "_sum", "_count", "_bucket", "_info", "_ns", "_us", "_ms", "_gbps", "_" + family.type):
+        assert not name.endswith(wrong), f"{name}: base units, and no type or kind, at the end of a name"
+    if family.type == "gauge" and name != "gdrperf_unstable":
+        assert name.endswith(("_seconds", "_per_second")), f"{name}: its unit is not in its name"
+    for sample in family.samples:
+        assert "le" not in sample.labels, sample
+        assert ("quantile" in sample.labels) == (family.type == "summary" and sample.name == name), sample
 """
 
 # Objects whose keys are data; their values follow one schema.

@@ -17,6 +17,9 @@ namespace gdrperf::app {
 
 class Placement;
 
+/// Whether the table for people is written; not where another program writes its own.
+enum class TableFor { kPeople, kNobody };
+
 struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
   std::string csv;         ///< the same
@@ -24,6 +27,7 @@ struct OutputOptions {
   std::optional<report::Format> format;  ///< all runs in it on standard output at the end
   topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
+  TableFor table = TableFor::kPeople;
 };
 
 /// What leaves a command: the table people read, on standard output or, when
@@ -44,6 +48,8 @@ class Output {
   /// Adds one run everywhere, with its relation and ceiling. Throws Error(kEnvironment) naming the file that
   /// cannot be written and why.
   void add(report::RunRecord record);
+  /// What add() does to a record first; of one not measured yet, as far as that is known then.
+  void annotate(report::RunRecord& record) const;
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }
   std::size_t runs() const { return document_.runs(); }

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "gdrperf/app/client.h"
+#include "gdrperf/app/options.h"
+#include "gdrperf/app/output.h"
+#include "gdrperf/proto/spec.h"
+#include "gdrperf/report/record.h"
+#include "gdrperf/topo/topology.h"
+
+namespace gdrperf::app {
+
+/// What is run over all of it, as it was typed: by `gdrperf sweep`, and by the
+/// Google Benchmark program.
+struct SweepOptions : ClientOptions {
+  // Hundreds of runs: on a noisy machine the cap decides how long that takes.
+  SweepOptions() { spec.stop.cap = std::chrono::seconds(1); }
+  std::vector<Test> tests = all_tests();
+  std::vector<std::uint64_t> sizes = all_sizes();
+  std::vector<std::string> devices;  ///< empty: all with an active port
+  std::vector<std::string> buffers = {"host"};
+  bool buffers_given = false;
+  std::vector<std::string> peer_buffers;  ///< empty: that of --peer-buffer
+  std::string pairs;                      ///< of GPU and NIC; empty: devices and buffers
+  std::string machine;                    ///< a recorded machine to simulate
+  std::string link_model;                 ///< for it
+};
+
+/// One run, and the pair of GPU and NIC it stands for, if any.
+struct PlannedRun {
+  TestSpec spec;
+  std::optional<topo::Pair> pair;
+};
+
+/// Adds all of `options` to a command; `sizes_help` says which sizes are the
+/// default. `options` must outlive the parsing.
+void add_sweep_options(CLI::App& command, SweepOptions& options, const std::string& sizes_help);
+
+/// Throws usage_error for options that exclude each other, or name no target.
+void check_sweep(const SweepOptions& options);
+
+/// A recorded machine is read, and this program executed again (as `argv`) with
+/// a software device that has a link for each of its relations; returns when
+/// that is so, and at once without one. To be called before any thread is
+/// started. Throws Error for what cannot be read or simulated.
+void enter_machine(SweepOptions& options, std::vector<std::string> argv);
+
+/// Every run of the sweep, in the order it is done. Devices that are left out
+/// are told to `output` and to the user. Throws Error when there is none.
+std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output);
+
+/// To both ends of the sweep, not opened yet.
+std::unique_ptr<Client> make_sweep_client(const SweepOptions& options);
+
+/// Names in a record the pair its run stands for and, simulated, the recorded
+/// machine's devices and memory.
+void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOptions& options);
+
+}  // namespace gdrperf::app
