@@ -148,6 +148,30 @@ bool start(const Copy& copy, Device device, Device other) noexcept {
                               stream) == kSuccess;
 }
 
+/// Pinned memory of this thread for copies between a GPU and memory that it does
+/// not reach.
+std::uint8_t* bounce() noexcept {
+  thread_local void* memory = nullptr;
+  if (memory == nullptr && driver()->host_alloc(&memory, kBounceBytes, kPortable) != kSuccess) memory = nullptr;
+  return static_cast<std::uint8_t*>(memory);
+}
+
+int copy_now(const Copy& copy) noexcept;
+
+/// From one GPU to another that its memory is closed to.
+int copy_by_host(const Copy& copy) noexcept {
+  std::uint8_t* const memory = bounce();
+  if (memory == nullptr) return EIO;
+  for (std::size_t done = 0; done < copy.bytes;) {
+    const std::size_t bytes = std::min(copy.bytes - done, kBounceBytes);
+    int error = copy_now({memory, static_cast<const std::uint8_t*>(copy.from) + done, bytes});
+    if (error == 0) error = copy_now({static_cast<std::uint8_t*>(copy.to) + done, memory, bytes});
+    if (error != 0) return error;
+    done += bytes;
+  }
+  return 0;
+}
+
 /// One copy, ended.
 int copy_now(const Copy& copy) noexcept {
   Device other = -1;
@@ -157,7 +181,9 @@ int copy_now(const Copy& copy) noexcept {
     return 0;
   }
   const Scope scope(device);
-  if (!scope.good() || !start(copy, device, other)) return EIO;
+  if (!scope.good()) return EIO;
+  // Memory of cuMemCreate is open to those GPUs only that its maker named.
+  if (!start(copy, device, other)) return other >= 0 ? copy_by_host(copy) : EIO;
   return driver()->stream_synchronize(stream_of(device)) == kSuccess ? 0 : EIO;
 }
 
@@ -166,14 +192,6 @@ void pin_all(const MrShared* region, const Piece* pieces, unsigned count) noexce
   for (unsigned i = 0; i < count; ++i) {
     if (pieces[i].region != nullptr) pinned().pin(*pieces[i].region);
   }
-}
-
-/// Pinned memory of this thread for copies between a GPU and memory that only
-/// the kernel reaches.
-std::uint8_t* bounce() noexcept {
-  thread_local void* memory = nullptr;
-  if (memory == nullptr && driver()->host_alloc(&memory, kBounceBytes, kPortable) != kSuccess) memory = nullptr;
-  return static_cast<std::uint8_t*>(memory);
 }
 
 /// Opened IPC handles, by process and region. An entry whose handle changes

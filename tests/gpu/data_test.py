@@ -49,6 +49,15 @@ class Data(CliTest):
             if GPUS > 1:
                 self.passes("127.0.0.1", "-p", str(server.port), "--buffers", "cuda:0,cuda:1,cuda-vmm:1")
 
+    @unittest.skipIf(GPUS < 2, "one GPU only")
+    def test_kinds_of_memory_of_two_gpus(self):
+        with Server() as server:
+            for target in (("--local",), ("127.0.0.1", "-p", str(server.port))):
+                for client, peer in (("cuda:0", "cuda-vmm:1"), ("cuda-vmm:0", "cuda:1"), ("cuda-vmm:0", "cuda-vmm:1")):
+                    for test in ("write_bw", "read_bw"):
+                        self.expect_ok(run(test, *target, "--softnic", "--buffer", client, "--peer-buffer", peer,
+                                           "-s", "1,4097,8388611", "-n", "50", "--verify", timeout=120))
+
     def test_staged_both_ways_at_once(self):
         ends = [("cuda:0", "cuda:0"), ("cuda:0", "host"), ("host", "cuda:0")]
         if GPUS > 1:
