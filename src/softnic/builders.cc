@@ -58,8 +58,7 @@ int complete(ibv_qp_ex* base) noexcept {
 int complete_modelled(ibv_qp_ex* base) noexcept {
   Qp& qp = Qp::of(base);
   const int error = submit_built(qp);
-  if (error == 0 && qp.built_ > 0) qp.hold_until_arrival();
-  qp.sq_lock.unlock();
+  qp.end_post();
   return error;
 }
 

@@ -22,9 +22,9 @@ constexpr int kTickMs = 1;
 /// When the program polls for what is under way.
 constexpr int kBusyTickMs = 10;
 constexpr int kIdleTicks = 100;
-/// How long before something is due the thread wakes up and stays awake.
-constexpr double kSoonNs = 60e3;
+/// So long at a time at most.
 constexpr double kWatchNs = 1e6;
+constexpr Instant kNever = ~Instant{0};
 
 void add_to(int epoll, int fd, std::uint32_t events) {
   epoll_event entry{};
@@ -248,25 +248,30 @@ void Control::tick() {
   ticking_.store(false);
   bool waiting = false;
   bool listed = false;
-  Instant next_due = 0;
+  bool stay = false;
+  Instant next_due = kNever;
   Instant limit = 0;
-  do {
+  while (true) {
+    // Who posts sets the timer where the thread may be past that QP already.
+    wakes_at_.store(stay ? 0 : kNever);
     waiting = listed = false;
-    next_due = ~Instant{0};
+    next_due = kNever;
     process_.for_each_qp([&](Qp& qp) {
       const Progress progress = qp.tick(next_due);
       waiting |= progress == Progress::kStillWaits;
       listed |= progress == Progress::kListed;
     });
-  } while (next_due != ~Instant{0} && soon(next_due, limit));
+    const bool due_soon = next_due != kNever && soon(next_due, limit);
+    if (!due_soon && !stay) break;
+    stay = due_soon;
+  }
   idle_ticks_ = waiting ? 0 : idle_ticks_ + 1;
   // A program in a ping-pong has nothing under way half of the time.
   if (waiting || (listed && idle_ticks_ < kIdleTicks)) ticking_.store(true);
-  tick_ms_ = next_due == ~Instant{0} && listed ? kBusyTickMs : kTickMs;
-  if (next_due != ~Instant{0}) sleep_until(next_due);
+  tick_ms_ = next_due == kNever && listed ? kBusyTickMs : kTickMs;
+  if (next_due != kNever) be_awake_for(next_due);
 }
 
-/// What is due in a moment is waited for; who sleeps for it cannot.
 bool Control::soon(Instant due, Instant& limit) noexcept {
   const Clock& clock = Clock::get();
   const Instant now = instant_now(clock);
@@ -274,14 +279,20 @@ bool Control::soon(Instant due, Instant& limit) noexcept {
   return now < limit && due < now + from_ns(clock, kSoonNs);
 }
 
-void Control::sleep_until(Instant next_due) noexcept {
+void Control::be_awake_for(Instant due) noexcept {
   const Clock& clock = Clock::get();
-  const Instant now = instant_now(clock);
   const Instant early = from_ns(clock, kSoonNs);
-  const std::uint64_t wait_ns = next_due > now + early ? to_ns(clock, next_due - now - early) : 1;
-  if (wait_ns > kTickMs * 1'000'000ull) return;
+  const Instant wake = due > early ? due - early : 1;
+  if (wakes_at_.load() <= wake) return;
+  const std::lock_guard guard(timer_mutex_);
+  if (wakes_at_.load() <= wake) return;
+  const Instant now = instant_now(clock);
+  const std::uint64_t wait_ns = wake > now ? std::max<std::uint64_t>(to_ns(clock, wake - now), 1) : 1;
   itimerspec when{};
-  when.it_value.tv_nsec = static_cast<long>(wait_ns);
+  when.it_value.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000u);
+  when.it_value.tv_nsec = static_cast<long>(wait_ns % 1'000'000'000u);
+  wakes_at_.store(wake);
+  ticking_.store(true);
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/base/unique_fd.h"
+#include "link.h"
 #include "live.h"
 #include "peer.h"
 
@@ -39,6 +40,12 @@ class Control {
   }
   /// Somebody goes to sleep while requests are under way: tick now.
   void look() noexcept;
+  /// Something is due that perhaps nobody polls for: be awake shortly before. No
+  /// system call where the thread is awake, or will be in time.
+  void be_awake_for(Instant due) noexcept;
+  /// How long before something is due the thread wakes up, to wait for it awake:
+  /// who sleeps for it is late.
+  static constexpr double kSoonNs = 60e3;
   /// Reports what becomes readable to Ports::handle.
   void watch_fd(int fd);
 
@@ -61,8 +68,7 @@ class Control {
   void handle_failures();
   void start_ticks() noexcept;
   void tick();
-  bool soon(std::uint64_t due, std::uint64_t& limit) noexcept;
-  void sleep_until(std::uint64_t next_due) noexcept;
+  bool soon(Instant due, Instant& limit) noexcept;
   void wake() noexcept;
   void forget_connection(int connection);
 
@@ -70,8 +76,12 @@ class Control {
   UniqueFd epoll_;
   UniqueFd wake_;
   LiveConfig config_;
-  UniqueFd timer_;  ///< wakes the thread before the next tick
+  UniqueFd timer_;  ///< wakes the thread when something is due
   std::atomic<bool> ticking_{false};
+  /// When the thread wakes up at the latest; 0 while it is awake and will look
+  /// at all QPs once more. Lowered under the mutex, with the timer.
+  std::atomic<Instant> wakes_at_{~Instant{0}};
+  std::mutex timer_mutex_;
   int idle_ticks_ = 0;
   int tick_ms_ = 1;
   std::mutex mutex_;

@@ -41,6 +41,11 @@ struct Flight {
   Instant last_done = 0;
   Instant time = 0;                 ///< the last reading of the clock
   Instant polled = 0;               ///< when the program moved things on
+  std::uint32_t polls = 0;          ///< by the program
+  std::uint32_t polls_before = 0;   ///< of these, before the last post
+  std::uint32_t watched = 0;        ///< posts after which it polled, since one that it left alone
+  std::uint32_t ignored = 0;        ///< posts that it left alone, since one after which it polled
+  bool attended = false;            ///< it polls for what it posts: not the thread's business
   bool listed = false;              ///< with its CQs
   bool broken = false;              ///< a request failed: what follows stays
 

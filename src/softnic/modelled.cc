@@ -22,8 +22,14 @@ constexpr std::uint64_t kCopyBytesPerNs = 6;
 /// How long a post waits for its message to arrive.
 constexpr double kHoldNs = 5e6;
 constexpr double kHoldMarginNs = 1e6;
-/// A QP that was polled within this time is not the control thread's business.
+/// A QP that was polled within this time is not the control thread's business,
+/// if its program is one that polls for what it posts.
 constexpr double kPolledNs = 2e6;
+/// It has shown that so many times.
+constexpr std::uint32_t kWatched = 64;
+/// One that left so many messages alone will do so again: the thread is awake
+/// when the next is due. Otherwise it wakes up then.
+constexpr std::uint32_t kIgnored = 4;
 
 const Clock& the_clock() noexcept {
   static const Clock& clock = Clock::get();
@@ -129,6 +135,7 @@ void Qp::submit_modelled(SendOp& op) noexcept {
   const bool live = state() == IBV_QPS_RTS || state() == IBV_QPS_SQD;
   // The peer may have put this QP into the error state: first what was there first.
   if (!live) [[unlikely]] flush_waiting();
+  watch_program();
   op.sq_count = ++posted_;
   if (!live) [[unlikely]] {
     f.clear(posted_);
@@ -177,6 +184,33 @@ void Qp::hold_until_arrival() noexcept {
   while (f.arrived != posted_ && waiting_ != 0 && instant() < limit) move_flight();
 }
 
+void Qp::end_post() noexcept {
+  Instant wake = ~Instant{0};
+  if (flight_ != nullptr && state() == IBV_QPS_RTS) {
+    hold_until_arrival();
+    if (!flight_->attended) wake = wake_for_thread(sleeps());
+  }
+  sq_lock.unlock();
+  if (wake != ~Instant{0}) process.control().be_awake_for(wake);
+}
+
+/// At a post: has the program polled after the one before, which has had the time
+/// to complete? Not whether it was quicker than the thread: a program that polls
+/// and is held up by others must not be taken for one that does not, or the
+/// thread holds it up as well.
+void Qp::watch_program() noexcept {
+  Flight& f = *flight_;
+  if (f.polls != f.polls_before) {
+    f.polls_before = f.polls;
+    f.ignored = 0;
+    if (++f.watched >= kWatched) f.attended = true;
+  } else if (f.arrived == posted_ && (posted_ == 0 || stamp(posted_).done < instant())) {
+    f.watched = 0;
+    ++f.ignored;
+    f.attended = false;
+  }
+}
+
 /// Reserves the port for what may leave.
 void Qp::send_ready() noexcept {
   Flight& f = *flight_;
@@ -213,6 +247,7 @@ void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
 
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
+  ++f.polls;
   if (state() == IBV_QPS_RTS) move_flight();
   f.polled = f.time;
   return waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
@@ -226,15 +261,47 @@ Progress Qp::tick(Instant& next_due) noexcept {
     return result;
   }
   Flight& f = *flight_;
-  const bool sleeps = send_queue_->shared->armed.load(std::memory_order_relaxed) != 0 ||
-                      recv_queue_cq_->shared->armed.load(std::memory_order_relaxed) != 0;
-  if (state() == IBV_QPS_RTS && (sleeps || instant() - f.polled > from_ns(the_clock(), kPolledNs))) {
-    move_flight();
-    next_due = std::min(next_due, due());
+  const bool asleep = sleeps();
+  const Instant now = instant();
+  const bool left_alone = now - f.polled > from_ns(the_clock(), kPolledNs);
+  if (state() == IBV_QPS_RTS && (asleep || left_alone || !f.attended)) {
+    if (asleep || left_alone || due_for_thread(false) <= now) move_flight();
+    next_due = std::min(next_due, wake_for_thread(asleep));
   }
   const Progress result = waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
   sq_lock.unlock();
   return result;
+}
+
+/// Somebody waits for an event of one of the CQs.
+bool Qp::sleeps() const noexcept {
+  return send_queue_->shared->armed.load(std::memory_order_relaxed) != 0 ||
+         recv_queue_cq_->shared->armed.load(std::memory_order_relaxed) != 0;
+}
+
+/// When the control thread is to see to something: what shows at the target or,
+/// of a READ, in memory; completions where somebody sleeps for them.
+Instant Qp::due_for_thread(bool asleep) noexcept {
+  const Flight& f = *flight_;
+  Instant next = ~Instant{0};
+  // One that waits for a receive is looked at with every tick.
+  if (f.arrived != f.sent && !stamp(f.arrived + 1).late) {
+    const Stamp& s = stamp(f.arrived + 1);
+    // Most of a large message is to be in place by then.
+    const Instant copying = from_ns(the_clock(), s.copy_stopped ? 0 : (s.total - s.copied) / kCopyBytesPerNs);
+    next = s.arrival - std::min(s.arrival, copying);
+  }
+  const std::uint32_t completed = posted_ - waiting_;
+  if (completed != f.arrived && (asleep || f.reads > 0)) next = std::min(next, stamp(completed + 1).done);
+  return next;
+}
+
+/// What the thread is told. It must not take the CPU, in order to wait, from a
+/// program that is about to poll.
+Instant Qp::wake_for_thread(bool asleep) noexcept {
+  const Instant due = due_for_thread(asleep);
+  if (due == ~Instant{0} || asleep || flight_->ignored >= kIgnored) return due;
+  return due + from_ns(the_clock(), Control::kSoonNs);
 }
 
 /// When something is to happen next; ~0 when nothing is under way.

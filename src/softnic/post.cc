@@ -111,8 +111,7 @@ int Qp::post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
     if (error != 0) break;
     submit_checked(op);
   }
-  if (flight_ != nullptr) hold_until_arrival();
-  sq_lock.unlock();
+  end_post();
   if (error != 0) *bad = request;
   return error;
 }

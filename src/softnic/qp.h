@@ -140,6 +140,8 @@ struct Qp : ibv_qp_ex {
   /// Where the program may do nothing but look at memory until the next
   /// message comes.
   void hold_until_arrival() noexcept;
+  /// Ends a post where there is a model; sq_lock is held, and then no more.
+  void end_post() noexcept;
 
   ibv_qp_state state() const noexcept {
     return epoch_state(shared->epoch.load(std::memory_order_relaxed));
@@ -223,6 +225,10 @@ struct Qp : ibv_qp_ex {
   void send_ready() noexcept;
   void dispatch(Stamp& stamp, const SendOp& op) noexcept;
   Instant due() noexcept;
+  Instant due_for_thread(bool asleep) noexcept;
+  Instant wake_for_thread(bool asleep) noexcept;
+  bool sleeps() const noexcept;
+  void watch_program() noexcept;
   bool is_due(Instant moment) noexcept;
   void move_flight() noexcept;
   bool arrive(Stamp& stamp, const SendOp& op) noexcept;
