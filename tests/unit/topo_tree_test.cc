@@ -72,7 +72,7 @@ TEST(PciTreeTest, ADeclaredNicTakesItsPlaceInTheTree) {
   nic.name = "mlx5_0";
   EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "nvidia-smi knows it";
   std::vector<std::string> words;
-  for (const Pair& pair : pairs_of(topology)) {
+  for (const topo::Pair& pair : pairs_of(topology)) {
     words.push_back(pair.key() + " " + std::string(to_string(*pair.relation)) + " " + pair.nvidia_smi);
   }
   EXPECT_THAT(words, testing::ElementsAre("GPU0/mlx5_0 PIX PIX", "GPU1/mlx5_0 PXB PXB", "GPU0/soft0 PIX ",
