@@ -46,6 +46,9 @@ class ChunkMover : public Mover {
   };
   static constexpr std::uint64_t kData = 0;  ///< wr_id
   static constexpr std::uint64_t kNote = 1;
+  /// Posted in one step: where posting moves the data itself (the software
+  /// device), the other stages and the peer get their turn in between.
+  static constexpr std::uint64_t kStepBytes = 256u << 10;
 
   /// All that can be done now. False: there was nothing.
   virtual bool step() = 0;

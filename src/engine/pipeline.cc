@@ -40,7 +40,11 @@ bool Pipeline::issue() {
 bool Pipeline::post_ready() {
   const std::uint64_t ready = out_ ? out_->reached() : issued_;
   const bool moved = posted_ < ready;
-  for (; posted_ < ready; ++posted_) post_chunk(issued_ring_[posted_ % wire_.slots]);
+  for (std::uint64_t bytes = 0; posted_ < ready && bytes < kStepBytes; ++posted_) {
+    const Chunk& chunk = issued_ring_[posted_ % wire_.slots];
+    post_chunk(chunk);
+    bytes += chunk.bytes;
+  }
   return moved;
 }
 

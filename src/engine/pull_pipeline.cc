@@ -42,7 +42,11 @@ bool PullPipeline::tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& 
 
 bool PullPipeline::post_reads() {
   const bool moved = posted_ < ready_;
-  for (; posted_ < ready_; ++posted_) post_read(ring_[posted_ % wire_.slots]);
+  for (std::uint64_t bytes = 0; posted_ < ready_ && bytes < kStepBytes; ++posted_) {
+    const Chunk& chunk = ring_[posted_ % wire_.slots];
+    post_read(chunk);
+    bytes += chunk.bytes;
+  }
   return moved;
 }
 
