@@ -34,7 +34,7 @@ SendSlot* current(ibv_qp_ex* base) noexcept {
 
 void start(ibv_qp_ex* base) noexcept {
   Qp& qp = Qp::of(base);
-  qp.sq_lock.lock();
+  qp.sq_lock.lock_favoured();
   qp.built_ = 0;
   qp.build_error_ = qp.state() < IBV_QPS_RTS ? EINVAL : 0;
 }

@@ -50,7 +50,8 @@ CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexce
 
 Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* event_channel)
     : ibv_cq_ex{}, owner(context), index(context.process.cq_indices.take()), shared(nullptr),
-      events(static_cast<Channel*>(event_channel)), process_(context.process) {
+      events(static_cast<Channel*>(event_channel)), lock(context.process.barrier_registered()),
+      process_(context.process) {
   if (index == 0) throw VerbsFailure{ENOMEM};
   ring_ = make_ring(process_, shift_for(entries), ring_offset_);
   if (ring_ == nullptr) {
@@ -129,7 +130,7 @@ CqCell* Cq::next_cell() noexcept {
 
 int Cq::poll(int count, ibv_wc* completions) noexcept {
   if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] move_waiting();
-  lock.lock();
+  lock.lock_favoured();
   int taken = 0;
   while (taken < count) {
     CqCell* cell = next_cell();
@@ -295,7 +296,7 @@ int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   Cq& self = *static_cast<Cq*>(cq);
   if (attr->comp_mask != 0) return EINVAL;
   if (self.waiting_.load(std::memory_order_relaxed) != 0) self.move_waiting();
-  self.lock.lock();
+  self.lock.lock_favoured();
   CqCell* cell = self.next_cell();
   if (cell == nullptr) {
     const bool share = self.share_cpu();

@@ -51,7 +51,7 @@ struct Cq : ibv_cq_ex {
   Channel* events;
   std::uint64_t events_fetched = 0;  ///< under the channel's lock
   std::atomic<int> users{0};
-  Spin lock;
+  FavouringSpin lock;
 
  private:
   CqRing& ring() noexcept { return *ring_; }

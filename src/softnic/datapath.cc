@@ -67,16 +67,14 @@ void Qp::submit(SendOp& op) noexcept {
   op.sq_count = ++posted_;
   if (now != IBV_QPS_RTS) [[unlikely]] {
     if (now == IBV_QPS_SQD) {
-      store(op);
-      ++waiting_;
+      wait_in_slot(op);
     } else {
       complete(op, IBV_WC_WR_FLUSH_ERR, 0);
     }
     return;
   }
   if (waiting_ != 0) [[unlikely]] {
-    store(op);
-    ++waiting_;
+    wait_in_slot(op);
     return;
   }
   const Outcome outcome = mode_ == Mode::kNull ? Outcome{} : execute(op);
@@ -87,11 +85,17 @@ void Qp::submit(SendOp& op) noexcept {
   } else if (outcome.kind == Outcome::Kind::kNoReceive && attr_.rnr_retry == 0) {
     fail(op, IBV_WC_RNR_RETRY_EXC_ERR);
   } else {
-    store(op);
-    ++waiting_;
+    wait_in_slot(op);
     start_waiting(outcome.kind);
     send_queue_->add_waiting(this);
   }
+}
+
+void Qp::wait_in_slot(const SendOp& op) noexcept {
+  store(op);
+  ++waiting_;
+  // Polls and the control thread move it on.
+  sq_lock.share();
 }
 
 void Qp::store(const SendOp& op) noexcept {
@@ -165,7 +169,7 @@ bool Qp::out_of_patience(Outcome::Kind reason) noexcept {
 }
 
 Progress Qp::progress() noexcept {
-  if (!sq_lock.try_lock()) return Progress::kStillWaits;
+  if (!sq_lock.try_lock()) return sq_lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? poll_flight() : move_waiting();
   sq_lock.unlock();
   return result;

@@ -72,6 +72,7 @@ Stamp& Qp::stamp(std::uint32_t count) noexcept { return flight_->stamps[count & 
 
 /// Under sq_lock. From now on requests lie in slots until they are due.
 void Qp::start_flight() {
+  sq_lock.share();
   auto flight = std::make_unique<Flight>();
   flight->stamps.reset(new Stamp[std::size_t{slot_mask_} + 1]());
   flight->port = owner.device.port;
@@ -254,7 +255,7 @@ Progress Qp::poll_flight() noexcept {
 }
 
 Progress Qp::tick(Instant& next_due) noexcept {
-  if (!sq_lock.try_lock()) return Progress::kStillWaits;
+  if (!sq_lock.try_lock()) return sq_lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   if (flight_ == nullptr) {
     const Progress result = move_waiting();
     sq_lock.unlock();

@@ -1,13 +1,11 @@
 #include "process.h"
 
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -24,8 +22,6 @@ namespace {
 
 std::mutex g_create_mutex;
 std::atomic<Process*> g_current{nullptr};
-
-long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); }
 
 }  // namespace
 
@@ -69,7 +65,7 @@ Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
     throw call_error("getrandom", errno, "softnic");
   }
-  barrier_registered_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  barrier_registered_ = register_for_heavy_barriers();
   // Where Yama restricts ptrace, a peer of this user may copy from and to
   // registered memory only with this consent.
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -172,8 +168,11 @@ void Process::withdraw(std::uint32_t index) {
 }
 
 void Process::heavy_barrier() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (barrier_registered_) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+  if (barrier_registered_) {
+    softnic::heavy_barrier();
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
 }
 
 void Process::settle(std::uint32_t pd) {

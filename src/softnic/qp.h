@@ -168,12 +168,18 @@ struct Qp : ibv_qp_ex {
     return *reinterpret_cast<SendSlot*>(slots_.get() + (count & slot_mask_) * slot_stride_);
   }
   void store(const SendOp& op) noexcept;
-  bool sq_full() const noexcept {
-    return posted_ - process.sq_released[index].load(std::memory_order_relaxed) >= cap_.max_send_wr;
+  /// store() for one that others may have to move on; under sq_lock.
+  void wait_in_slot(const SendOp& op) noexcept;
+  bool sq_full() noexcept {
+    // Mostly what was found the last time settles it.
+    if (static_cast<std::int32_t>(post_limit_ - posted_) > 0) [[likely]] return false;
+    post_limit_ = process.sq_released[index].load(std::memory_order_relaxed) + cap_.max_send_wr;
+    return static_cast<std::int32_t>(post_limit_ - posted_) <= 0;
   }
 
-  Spin sq_lock;
+  FavouringSpin sq_lock;
   std::uint32_t posted_ = 0;   ///< send requests ever posted (modulo 2^32)
+  std::uint32_t post_limit_ = 0;  ///< what posted_ may grow to for all that is known
   std::uint32_t waiting_ = 0;  ///< of these, the last so many wait in slots
   ibv_qp_cap cap_{};
   bool signal_all_ = false;
@@ -190,6 +196,7 @@ struct Qp : ibv_qp_ex {
   Outcome run(const SendOp& op, const Part& part) noexcept;
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
                   unsigned flags) noexcept;
+  void complete_null(const ibv_send_wr& request) noexcept;
   bool refresh_target() noexcept;
   bool enter() noexcept;
   void leave() noexcept;

@@ -16,7 +16,8 @@ unsigned ring_shift_for(std::uint32_t entries) {
 
 }  // namespace
 
-RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge) : process(owner) {
+RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge)
+    : process(owner), lock(owner.barrier_registered()) {
   const unsigned shift = ring_shift_for(max_wr);
   offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
   if (offset == 0) throw VerbsFailure{ENOMEM};
@@ -32,7 +33,7 @@ RecvQueue::~RecvQueue() {
 }
 
 int RecvQueue::post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
-  lock.lock();
+  lock.lock_favoured();
   int error = 0;
   for (; request != nullptr; request = request->next) {
     if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > ring->max_sge) {

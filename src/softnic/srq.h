@@ -27,7 +27,7 @@ struct RecvQueue {
   Process& process;
   std::uint64_t offset = 0;
   RecvRing* ring = nullptr;
-  Spin lock;
+  FavouringSpin lock;
 };
 
 struct Srq : ibv_srq {
