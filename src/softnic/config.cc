@@ -90,6 +90,8 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.has_gids = choose(option, value, "all", "none");
   } else if (key == "move") {
     device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
+  } else if (key == "kernel") {
+    device.kernel = choose(option, value, "auto", "never") ? KernelPolicy::kAuto : KernelPolicy::kNever;
   } else if (key == "netdev") {
     if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
     device.netdev = value;
@@ -112,8 +114,8 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, move=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, latency=, ack=, "
-                               "mtu=, header=, per_message=, slow=, react= and copy=");
+    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+                               "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }
 

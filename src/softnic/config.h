@@ -20,6 +20,9 @@ enum class DeviceMode {
 /// Whether registered pages may be moved onto shared memory.
 enum class MovePolicy { kAuto, kNever };
 
+/// Whether the kernel may be asked to copy to and from another process.
+enum class KernelPolicy { kAuto, kNever };
+
 /// A control call that is made to fail with a chosen errno.
 struct CallFault {
   std::string call;  ///< "reg_mr", "create_qp" or "modify_qp"
@@ -30,6 +33,7 @@ struct DeviceConfig {
   std::string name;
   DeviceMode mode = DeviceMode::kFull;
   MovePolicy move = MovePolicy::kAuto;
+  KernelPolicy kernel = KernelPolicy::kAuto;
   bool port_up = true;
   bool has_gids = true;
   std::string netdev = "lo";  ///< which has the addresses 127.0.0.n
@@ -50,8 +54,8 @@ struct DeviceConfig {
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
 ///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
-///             fail=reg_mr|create_qp|modify_qp:ERRNO_NAME  fault=KIND[:KEY=VALUE]...
-///             netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
+///             kernel=auto|never  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)
 ///
 /// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the

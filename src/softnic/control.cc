@@ -1,7 +1,5 @@
 #include "control.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,6 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "process.h"
 #include "qp.h"
+#include "thread.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -50,33 +49,8 @@ void Control::start(int listener) {
   add_to(epoll_.get(), timer_.get(), EPOLLIN);
   add_to(epoll_.get(), listener, EPOLLIN);
   if (const int config = config_.watch(); config >= 0) add_to(epoll_.get(), config, EPOLLIN);
-  // The program's signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  struct Start {
-    Control* control;
-    int listener;
-  };
-  auto* start = new Start{this, listener};
-  const int rc = ::pthread_create(
-      &thread, nullptr,
-      [](void* argument) -> void* {
-        const Start given = *static_cast<Start*>(argument);
-        delete static_cast<Start*>(argument);
-        given.control->run(given.listener);
-        return nullptr;
-      },
-      start);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (rc != 0) {
-    delete start;
-    throw call_error("pthread_create", rc, "softnic");
-  }
-  ::pthread_setname_np(thread, "softnic");
-  ::pthread_detach(thread);
+  const int error = start_thread("softnic", [this, listener] { run(listener); });
+  if (error != 0) throw call_error("pthread_create", error, "softnic");
 }
 
 void Control::watch(Peer& peer) { add_to(epoll_.get(), peer.socket(), EPOLLRDHUP); }
@@ -175,10 +149,14 @@ void Control::accept_peer(int listener) {
   add_to(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP);
 }
 
-void Control::drop(int connection) {
+void Control::forget_connection(int connection) {
   const std::lock_guard guard(mutex_);
   connections_.erase(std::remove(connections_.begin(), connections_.end(), connection),
                      connections_.end());
+}
+
+void Control::drop(int connection) {
+  forget_connection(connection);
   ::close(connection);
 }
 
@@ -190,6 +168,8 @@ void Control::serve(int connection) {
     if (errno != EAGAIN) drop(connection);
     return;
   }
+  UniqueFd given(fds[0]);
+  const UniqueFd unexpected(fds[1]);
   WireReply reply;
   reply.process_id = process_.id();
   switch (request.kind) {
@@ -218,6 +198,11 @@ void Control::serve(int connection) {
       break;
     case WireKind::kSrqLimit:
       srq_limit(qpn_index(request.number));
+      break;
+    case WireKind::kAgent:
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection, nullptr);
+      forget_connection(connection);
+      process_.agents().serve(UniqueFd(connection), std::move(given));
       break;
   }
 }

@@ -52,4 +52,13 @@ int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned
   return copy_between(&::process_vm_readv, pid, from, pieces, count, total, false);
 }
 
+int kernel_refusal(int pid) noexcept {
+  if (pid <= 0) return EPERM;
+  std::uint64_t word = 0;
+  const iovec local{&word, sizeof word};
+  const iovec nowhere{nullptr, sizeof word};
+  if (::process_vm_readv(pid, &local, 1, &nowhere, 1, 0) >= 0) return 0;
+  return is_refusal(errno) ? errno : 0;
+}
+
 }  // namespace gdrperf::softnic

@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,5 +74,10 @@ int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned cou
                     std::uint64_t total) noexcept;
 int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned count,
                       std::uint64_t total) noexcept;
+/// 0 where the kernel copies between this process and `pid`, as far as it can be
+/// known without memory to copy; or why it refuses.
+int kernel_refusal(int pid) noexcept;
+/// Of an error of the above: the kernel refuses, whatever the memory.
+inline bool is_refusal(int error) noexcept { return error == EPERM || error == ENOSYS || error == ESRCH; }
 
 }  // namespace gdrperf::softnic

@@ -15,14 +15,6 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// What this process is refused even with itself; with a peer more may be.
-int kernel_refusal() {
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
-  const Piece piece{reinterpret_cast<std::uint8_t*>(&to), sizeof to};
-  return copy_from_process(::getpid(), reinterpret_cast<std::uint64_t>(&from), &piece, 1, sizeof from);
-}
-
 class Ways {
  public:
   void add(const char* way, const std::string& words) {
@@ -54,9 +46,12 @@ void add_window(const Device& device, Ways& ways) {
   }
 }
 
-void add_kernel(Ways& ways) {
-  const int refusal = kernel_refusal();
-  if (refusal != 0) {
+void add_kernel(const Device& device, Ways& ways) {
+  // What is refused even with oneself; with a peer more may be.
+  const int refusal = kernel_refusal(::getpid());
+  if (device.config.kernel == KernelPolicy::kNever) {
+    ways.add_off("kernel", "kernel=never");
+  } else if (refusal != 0) {
     ways.add_off("kernel", fmt::format("process_vm_readv: {}", std::strerror(refusal)));
   } else {
     ways.add("kernel", "memory that is not shared, by process_vm_writev and process_vm_readv");
@@ -72,7 +67,8 @@ std::string data_path_text(const Device& device) {
     return ways.text();
   }
   add_window(device, ways);
-  add_kernel(ways);
+  add_kernel(device, ways);
+  ways.add("agent", "what the kernel may not copy either: a thread of the target does");
   if (gpu::driver() != nullptr) ways.add("gpu", "memory of GPUs: CUDA's driver copies");
   return ways.text();
 }

@@ -23,18 +23,16 @@ const MrShared* own_region(const Target& target, const MrShared& region) noexcep
 ibv_wc_status put_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
                            const Pieces& from) noexcept {
   void* seen = seen_here(target, region, address, from.total);
-  if (seen == nullptr && in_gpu(region)) return IBV_WC_REM_OP_ERR;
-  const int error = seen != nullptr ? gpu::copy_to(seen, own_region(target, region), from.items, from.count)
-                                    : gpu::copy_to_process(target.pid, address, from.items, from.count);
+  if (seen == nullptr) return put_afar(target, region, address, from);
+  const int error = gpu::copy_to(seen, own_region(target, region), from.items, from.count);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
 }
 
 ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
                            const Pieces& to) noexcept {
   const void* seen = seen_here(target, region, address, to.total);
-  if (seen == nullptr && in_gpu(region)) return IBV_WC_REM_OP_ERR;
-  const int error = seen != nullptr ? gpu::copy_from(seen, own_region(target, region), to.items, to.count)
-                                    : gpu::copy_from_process(target.pid, address, to.items, to.count);
+  if (seen == nullptr) return get_afar(target, region, address, to);
+  const int error = gpu::copy_from(seen, own_region(target, region), to.items, to.count);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "copy.h"
 #include "segment.h"
 
 namespace gdrperf::softnic {
@@ -18,6 +19,17 @@ void set_timeouts(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
+
+void* map_shared(int fd, std::uint64_t bytes) {
+  void* mapped =
+      raw_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  ::madvise(mapped, bytes, MADV_DONTFORK);
+  ::madvise(mapped, bytes, MADV_DONTDUMP);
+  return mapped;
+}
+
+}  // namespace
 
 UniqueFd connect_to(std::uint32_t block) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -31,17 +43,6 @@ UniqueFd connect_to(std::uint32_t block) {
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return {};
   return socket;
 }
-
-void* map_shared(int fd, std::uint64_t bytes) {
-  void* mapped =
-      raw_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  ::madvise(mapped, bytes, MADV_DONTFORK);
-  ::madvise(mapped, bytes, MADV_DONTDUMP);
-  return mapped;
-}
-
-}  // namespace
 
 std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_process_id) {
   std::shared_ptr<Peer> peer(new Peer());
@@ -93,6 +94,24 @@ bool Peer::gone() noexcept {
     mark_dead();
   }
   return dead();
+}
+
+void Peer::find_way(bool may_ask) {
+  if (may_ask && !kernel_refuses()) {
+    if (kernel_refusal(pid_) == 0) return;
+    kernel_refuses_.store(true, std::memory_order_relaxed);
+  }
+  const std::lock_guard guard(agent_mutex_);
+  if (agent() != nullptr && !agent()->broken()) return;
+  auto link = AgentLink::connect(block_, own_process_id_, segment_->header.process_id);
+  if (!link) return;
+  agent_.store(link.get(), std::memory_order_release);
+  agents_.push_back(std::move(link));
+}
+
+void Peer::abandon() {
+  ::close(socket());
+  for (const auto& agent : agents_) agent->abandon();
 }
 
 void Peer::fetch_channel(std::uint32_t number) {

@@ -5,12 +5,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
+#include "agent_link.h"
 #include "gdrperf/base/unique_fd.h"
 #include "layout.h"
 #include "wire.h"
 
 namespace gdrperf::softnic {
+
+/// A connection to the process that owns `block`; none when there is no such.
+UniqueFd connect_to(std::uint32_t block);
 
 /// Another process on this host, reached through its socket: its segment and
 /// its window mapped here. Thread-safe. Once `dead` it stays dead; a process
@@ -38,6 +43,17 @@ class Peer {
   /// Looks at the socket: true when the process is gone.
   bool gone() noexcept;
 
+  /// Finds out whether the kernel copies to and from the peer (`may_ask`: it may
+  /// be asked), and gets the peer's agent where it does not. May block for two
+  /// seconds, and needs the peer's control thread: under no lock.
+  void find_way(bool may_ask);
+  /// The peer's agent; null where there is none.
+  AgentLink* agent() noexcept { return agent_.load(std::memory_order_acquire); }
+  /// The kernel said that it does not copy.
+  bool kernel_refuses() const noexcept { return kernel_refuses_.load(std::memory_order_relaxed); }
+  /// In a forked child: closes what was inherited.
+  void abandon();
+
   /// Asks for a completion channel's eventfd, once. Blocks up to two seconds.
   void fetch_channel(std::uint32_t number);
   /// Raises an event on the peer's channel.
@@ -56,6 +72,10 @@ class Peer {
   std::uint64_t window_bytes_ = 0;
   int pid_ = 0;
   std::atomic<bool> dead_{false};
+  std::atomic<bool> kernel_refuses_{false};
+  std::atomic<AgentLink*> agent_{nullptr};
+  std::vector<std::unique_ptr<AgentLink>> agents_;  ///< all there were: one may be in use
+  std::mutex agent_mutex_;
   std::mutex request_mutex_;
   std::mutex channel_mutex_;
   std::map<std::uint32_t, UniqueFd> channels_;

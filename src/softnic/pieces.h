@@ -62,11 +62,10 @@ ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::ui
 bool copy_out(void* to, const Pieces& message) noexcept;
 bool copy_in(const void* from, const Pieces& message) noexcept;
 
-/// False when the peer is gone: its process number, or what is in its memory,
-/// may be another program's.
-inline bool may_ask_kernel(const Target& target) noexcept {
-  return target.peer == nullptr || !target.peer->gone();
-}
+/// put() and get() where this process does not see the peer's memory: the kernel
+/// copies, or the peer's agent (afar.cc).
+ibv_wc_status put_afar(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept;
+ibv_wc_status get_afar(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept;
 
 inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
                   const Pieces& from) noexcept {
@@ -77,9 +76,7 @@ inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint
     copy_pieces_to(direct, from.items, from.count);
     return IBV_WC_SUCCESS;
   }
-  if (!may_ask_kernel(target)) return IBV_WC_RETRY_EXC_ERR;
-  const int error = copy_to_process(target.pid, address, from.items, from.count, from.total);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+  return put_afar(target, region, address, from);
 }
 
 inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
@@ -91,9 +88,7 @@ inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint
     copy_pieces_from(direct, to.items, to.count);
     return IBV_WC_SUCCESS;
   }
-  if (!may_ask_kernel(target)) return IBV_WC_RETRY_EXC_ERR;
-  const int error = copy_from_process(target.pid, address, to.items, to.count, to.total);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+  return get_afar(target, region, address, to);
 }
 
 /// Cuts the first `length` bytes off `from` into `part`.

@@ -180,6 +180,7 @@ void Process::settle(std::uint32_t pd) {
   for_each_qp([&](Qp& qp) {
     if (qp.shared->pd == pd || qp.shared->recv_pd == pd) qp.settle_turn();
   });
+  agents_.settle();
 }
 
 void Process::before_fork() {
@@ -188,6 +189,7 @@ void Process::before_fork() {
   if (process == nullptr) return;
   process->mutex_.lock();
   process->control_.connections_mutex().lock();
+  process->agents_.mutex().lock();
   process->mover_.mutex().lock();
   // Moved pages are not inherited: a child that shared them would write into
   // its parent's memory. It copies them while the parent waits.
@@ -209,6 +211,7 @@ void Process::after_fork_parent() {
       ends[0] = ends[1] = -1;
     }
     process->mover_.mutex().unlock();
+    process->agents_.mutex().unlock();
     process->control_.connections_mutex().unlock();
     process->mutex_.unlock();
   }
@@ -230,7 +233,8 @@ void Process::after_fork_child() {
 
 void Process::abandon() {
   for (Context* context : contexts_) context->cut_off();
-  for (const auto& peer : peers_) ::close(peer->socket());
+  for (const auto& peer : peers_) peer->abandon();
+  agents_.abandon();
   control_.abandon();
   ports_.abandon();
   listener_.reset();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "agent.h"
 #include "control.h"
 #include "gdrperf/base/unique_fd.h"
 #include "layout.h"
@@ -54,6 +55,7 @@ class Process {
   Control& control() noexcept { return control_; }
   PageMover& mover() noexcept { return mover_; }
   Ports& ports() noexcept { return ports_; }
+  Agents& agents() noexcept { return agents_; }
   /// Whether this process' executors may leave the fence to the owner.
   bool barrier_registered() const noexcept { return barrier_registered_; }
 
@@ -122,6 +124,7 @@ class Process {
   bool barrier_registered_ = false;
   Control control_;
   Ports ports_{control_};
+  Agents agents_{memory_.segment(), id_};
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;

@@ -251,6 +251,7 @@ void Qp::connect() {
     target.window = peer_->window();
     target.window_mask = peer_->window_mask();
     target.pid = peer_->pid();
+    target.ask_kernel = owner.device.config.kernel == KernelPolicy::kAuto;
     target.light_barrier =
         process.barrier_registered() && peer_->segment().header.owner_barrier != 0;
     shared->dest_process = peer_->segment().header.process_id;

@@ -88,6 +88,7 @@ struct Target {
   std::uint64_t window_mask = 0;
   int pid = 0;
   bool light_barrier = false;
+  bool ask_kernel = true;  ///< it may copy between the processes
   std::uint64_t turn = 0;
 
   std::uint64_t epoch = ~0ull;  ///< none that a QP ever has

@@ -117,6 +117,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
       const QpShared& other = peer->segment().qps[qpn_index(attr.dest_qp_num)];
       const CqShared& queue = peer->segment().cqs[other.recv_cq % kMaxCqs];
       if (queue.has_channel.load() != 0) peer->fetch_channel(queue.channel);
+      peer->find_way(owner.device.config.kernel == KernelPolicy::kAuto);
     }
   }
 

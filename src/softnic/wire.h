@@ -16,6 +16,7 @@ enum class WireKind : std::uint32_t {
   kRaise,        ///< raise an event on a channel; no answer
   kQpError,      ///< a QP of the receiver was put into the error state; no answer
   kSrqLimit,     ///< the SRQ of a QP fell below its limit; no answer
+  kAgent,        ///< with the sender's memfd: this connection is an agent's from now on (agent.h)
 };
 
 struct WireRequest {
@@ -32,6 +33,21 @@ struct WireReply {
   std::int32_t error = 0;  ///< errno; 0 is fine
   std::uint32_t fd_count = 0;
 };
+
+/// What an agent's connection carries: one request, one CopyReply, and so on.
+struct CopyRequest {
+  std::uint64_t address = 0;  ///< in the receiver's memory
+  std::uint64_t length = 0;   ///< at most kAgentBytes; the data lies at the memfd's beginning
+  std::uint32_t region = 0;   ///< index of the region or window that has it all
+  std::uint32_t key = 0;      ///< its key
+  std::uint32_t fetch = 0;    ///< 0: from the memfd to the address, 1: the other way
+  std::uint32_t reserved = 0;
+};
+struct CopyReply {
+  std::int32_t error = 0;  ///< errno; 0 is fine
+  std::uint32_t reserved = 0;
+};
+inline constexpr std::uint64_t kAgentBytes = 1u << 20;
 
 /// The abstract name (with the leading NUL) of a process' socket.
 std::string socket_name(std::uint32_t block);

@@ -15,6 +15,11 @@ namespace softnic_test {
 
 using Clock = std::chrono::steady_clock;
 
+std::string default_device() {
+  const char* name = std::getenv("SOFTNIC_TEST_DEVICE");
+  return name != nullptr ? name : "soft0";
+}
+
 Owned<ibv_context> open_device(const std::string& name) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);

@@ -70,8 +70,12 @@ struct Address {
   std::uint32_t rkey = 0;
 };
 
+/// What SOFTNIC_TEST_DEVICE says, or soft0: tests that run once for each way of
+/// the data.
+std::string default_device();
+
 struct EndOptions {
-  std::string device = "soft0";
+  std::string device = default_device();
   int access = kAllAccess;
   std::uint32_t max_wr = 64;
   std::uint32_t max_sge = 4;

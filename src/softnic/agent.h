@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "gdrperf/base/unique_fd.h"
+#include "layout.h"
+#include "wire.h"
+
+/// The way for memory that is neither shared nor within the kernel's reach (a
+/// container without the right, another PID namespace): the owner copies.
+namespace gdrperf::softnic {
+
+/// Threads of this process that copy for peers which asked for it, one for each,
+/// asleep in recv. Never made where nobody asks. Thread-safe.
+class Agents {
+ public:
+  Agents(Segment& segment, const std::uint64_t& process_id) : segment_(segment), process_id_(process_id) {}
+
+  /// Answers on `socket`, and serves it until the peer hangs up. `bounce` is
+  /// the peer's memfd, through which the data goes.
+  void serve(UniqueFd socket, UniqueFd bounce);
+  /// After a key was withdrawn: waits until nothing is copied by it any more.
+  void settle() noexcept;
+
+  /// Held across fork.
+  std::mutex& mutex() noexcept { return mutex_; }
+  /// In a forked child: closes what was inherited.
+  void abandon();
+
+ private:
+  struct Connection {
+    int socket;
+    int bounce;
+  };
+  void run(Connection connection);
+  int copy(const CopyRequest& request, int bounce) noexcept;
+
+  Segment& segment_;
+  const std::uint64_t& process_id_;
+  std::shared_mutex copying_;  ///< shared: by a copy
+  std::mutex mutex_;
+  std::vector<Connection> connections_;
+};
+
+}  // namespace gdrperf::softnic
