@@ -7,16 +7,18 @@ import pathlib
 import subprocess
 import unittest
 
-from support import BINARY, CliTest, environment, main, softnic_works
+from support import BINARY, CliTest, environment, main, run, softnic_works
 
-GATE = pathlib.Path(__file__).resolve().parents[2] / "scripts/ci-example/gate.sh"
-# So slow that 64 messages are under way for 40 ms: a machine that is busy with other
-# tests loses the CPU for less.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GATE = ROOT / "scripts/ci-example/gate.sh"
+COMMITTED = ROOT / "results/baselines"
+# So slow that a queue of messages is under way for 80 ms, and 16 reads for 10 ms: a
+# machine that is busy with other tests takes the CPU away for less.
 LINK = "rate=50MB/s,latency=2ms"
-SWEEP = "--ops write_bw,send_bw,write_lat --sizes 32K -t 64 -D 100ms"
-DROPPED = {f"{op}_bw/HOST/host:soft0>host:soft1/32768/simulated" for op in ("write", "send")}
+SWEEP = "--ops write_bw,read_bw,write_lat --sizes 32K -D 200ms"
+DROPPED = {f"{op}_bw/HOST/host:soft0>host:soft1/32768/simulated" for op in ("write", "read")}
 LINK_GBPS, SLOWER_GBPS = 0.4, 0.38
-# Sessions are further from what the link carries: the machine cannot keep the link's time.
+# More than one session is further from what the link carries: the machine cannot keep the link's time.
 TOO_NOISY_PERCENT = 0.7
 
 
@@ -32,17 +34,21 @@ class Gate(CliTest):
         return subprocess.run([GATE, *arguments], env=env, capture_output=True, text=True, timeout=240)
 
     def wants_calm(self, folder, truth_gbps):
-        medians = [one["bw"]["median_gbps"] for path in pathlib.Path(folder).glob("*.json")
-                   for one in self.runs_of(json.loads(path.read_text())) if one["bw"]]
-        self.assertTrue(medians)
-        off = max(abs(median / truth_gbps - 1) for median in medians) * 100
-        if off > TOO_NOISY_PERCENT:
-            self.skipTest(f"this machine is too busy: a link of {truth_gbps} Gb/s is off by {off:.1f} %")
+        off = {}
+        for path in pathlib.Path(folder).glob("*.json"):
+            for one in self.runs_of(json.loads(path.read_text())):
+                if one["bw"]:
+                    percent = abs(one["bw"]["median_gbps"] / truth_gbps - 1) * 100
+                    off.setdefault(one["op"], []).append(percent)
+        self.assertEqual(len(off), len(DROPPED))
+        second = max(sorted(each)[-2] for each in off.values())
+        if second > TOO_NOISY_PERCENT:
+            self.skipTest(f"this machine is too busy: a link of {truth_gbps} Gb/s is off by {second:.1f} %")
 
     def test_same_link_passes_and_a_slower_one_fails(self):
         folder = self.scratch()
         baseline = f"{folder}/baseline"
-        recorded = self.gate(folder, "record", baseline, SOFTNIC=softnic())
+        recorded = self.gate(folder, "record", baseline, SOFTNIC=softnic(), SESSIONS="8")
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
         self.wants_calm(f"{folder}/out/baseline", LINK_GBPS)
 
@@ -64,6 +70,50 @@ class Gate(CliTest):
         page = pathlib.Path(f"{folder}/page.md").read_text()
         for name in DROPPED:
             self.assertIn(f"`{name}` | regression", page)
+
+    def candidates(self, folder, change):
+        """Sessions like those of the committed baseline, each run changed, as files."""
+        (store,) = COMMITTED.iterdir()
+        files = []
+        for number, path in enumerate(sorted(store.glob("[0-9a-f]*.json"))[:4]):
+            session = json.loads(path.read_text())
+            session["started"] = f"2030-01-01T00:00:0{number}Z"
+            session["hosts"]["client"].update(hostname="runner", kernel="Linux 9.0", cpu_model="another")
+            session["hosts"]["server"] = None
+            for run in self.runs_of(session):
+                change(run)
+            files.append(f"{folder}/{number}.json")
+            pathlib.Path(files[-1]).write_text(json.dumps(session))
+        return files
+
+    def compare(self, files, *options):
+        result = run("compare", COMMITTED, *files, "--across", "host,cpu,kernel", *options)
+        return result
+
+    def test_the_committed_baseline_holds_on_another_machine(self):
+        folder = self.scratch()
+        self.expect_ok(self.compare(self.candidates(folder, lambda run: None)))
+
+        def slower(run):
+            if run["op"] == "write_bw":
+                run["bw"]["median_gbps"] *= 0.9
+
+        page = f"{folder}/page.md"
+        worse = self.compare(self.candidates(folder, slower), "--markdown", page)
+        self.assertEqual(worse.code, 1, str(worse))
+        self.assertIn("3 ok", worse.out)
+        for size in (16384, 32768, 65536):
+            self.assertIn(f"`write_bw/HOST/host:soft0>host:soft1/{size}/simulated` | regression",
+                          pathlib.Path(page).read_text())
+
+    def test_what_the_gate_measures_is_in_the_committed_baseline(self):
+        folder = self.scratch()
+        checked = self.gate(folder, "check", str(COMMITTED), SESSIONS="1", TARGET="", SWEEP="")
+        self.assertIn(checked.returncode, (0, 1, 4), checked.stdout + checked.stderr)
+        with open(f"{folder}/out/comparison.json", encoding="utf-8") as file:
+            cells = json.load(file)["cells"]
+        self.assertEqual(len(cells), 6)
+        self.assertEqual([cell["cell"] for cell in cells if cell["verdict"] in ("new", "gone")], [], checked.stdout)
 
     def test_its_own_words(self):
         folder = self.scratch()
