@@ -68,9 +68,10 @@ def copies(rounds):
                 f"{statistics.median(rates):.1f} GB/s, ratios {min(ratios):.2f} to {max(ratios):.2f}")
 
 
-def inside_device(softnic, count):
-    """Instructions that callgrind counts in the library during `count` writes.
-    Both ends in one process: valgrind has no room for another's memory."""
+def inside_device(softnic, count, functions=None):
+    """Instructions that callgrind counts in the library during `count` writes,
+    in all of it or in `functions`. Both ends in one process: valgrind has no
+    room for another's memory."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "callgrind.out"
         prefix = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={path}"]
@@ -78,7 +79,20 @@ def inside_device(softnic, count):
         text = subprocess.run(["callgrind_annotate", "--auto=no", "--threshold=100", str(path)],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
     return sum(int(match.group(1).replace(",", ""))
-               for match in re.finditer(r"^\s*([\d,]+) \([^)]*\)\s+.*libgdrperf_softnic", text, re.M))
+               for match in re.finditer(r"^\s*([\d,]+) \([^)]*\)\s+\S*?:(.*?) \[.*libgdrperf_softnic", text, re.M)
+               if functions is None or match.group(2) in functions)
+
+
+def functions_of_model():
+    """What the link model and the faults consist of, as callgrind names it."""
+    objects = peers.build_dir() / "src/softnic/libgdrperf_softnic.so.p"
+    names = set()
+    for name in ("modelled", "faulty", "faults", "link", "ports", "counters"):
+        text = subprocess.run(["nm", "-C", "--defined-only", objects / f"{name}.cc.o"], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        # Not what headers define for everybody (W).
+        names.update(match.group(1) for match in re.finditer(r"^\w+ [Tt] (.*)$", text, re.M))
+    return names
 
 
 def instructions(_):
@@ -91,6 +105,10 @@ def instructions(_):
         count = (inside_device(softnic, many) - inside_device(softnic, few)) / (many - few)
         row("8 B write, cq_mod 100: in the device", f"{count:.1f}", "instr/msg", f"<= {limit}" if limit else "",
             count <= limit if limit else None, note)
+    functions = functions_of_model()
+    count = (inside_device(PLAIN, many, functions) - inside_device(PLAIN, few, functions)) / (many - few)
+    row("the same, in model and faults when off", f"{count:.1f}", "instr/msg", "0", count == 0,
+        "and no comparison of the fast path is theirs alone")
 
 
 def message_rate(rounds):

@@ -60,12 +60,31 @@ void Qp::overrun() noexcept {
   process.control().qp_failed(index, IBV_EVENT_CQ_ERR);
 }
 
-void Qp::submit(SendOp& op) noexcept {
+/// For those that cannot simply be executed: a link model, mode null, or others
+/// in front that wait.
+void Qp::submit_gated(SendOp& op) noexcept {
+  if (gate_.mode == Mode::kModelled) {
+    submit_modelled(op);
+    return;
+  }
   const ibv_qp_state now = state();
   // The peer may have put this QP into the error state: first what was there first.
-  if (now == IBV_QPS_ERR) [[unlikely]] flush_waiting();
+  if (now == IBV_QPS_ERR) flush_waiting();
   op.sq_count = ++posted_;
-  if (now != IBV_QPS_RTS) [[unlikely]] {
+  if (now == IBV_QPS_SQD || (now == IBV_QPS_RTS && gate_.waiting != 0)) {
+    wait_in_slot(op);
+  } else {
+    complete(op, now == IBV_QPS_RTS ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, 0);
+  }
+}
+
+void Qp::submit(SendOp& op) noexcept {
+  if (gated()) [[unlikely]] {
+    submit_gated(op);
+    return;
+  }
+  op.sq_count = ++posted_;
+  if (const ibv_qp_state now = state(); now != IBV_QPS_RTS) [[unlikely]] {
     if (now == IBV_QPS_SQD) {
       wait_in_slot(op);
     } else {
@@ -73,11 +92,7 @@ void Qp::submit(SendOp& op) noexcept {
     }
     return;
   }
-  if (waiting_ != 0) [[unlikely]] {
-    wait_in_slot(op);
-    return;
-  }
-  const Outcome outcome = mode_ == Mode::kNull ? Outcome{} : execute(op);
+  const Outcome outcome = execute(op);
   if (outcome.kind == Outcome::Kind::kDone) [[likely]] {
     complete(op, IBV_WC_SUCCESS, outcome.bytes);
   } else if (outcome.kind == Outcome::Kind::kFailed) {
@@ -93,7 +108,7 @@ void Qp::submit(SendOp& op) noexcept {
 
 void Qp::wait_in_slot(const SendOp& op) noexcept {
   store(op);
-  ++waiting_;
+  ++gate_.waiting;
   // Polls and the control thread move it on.
   sq_lock.share();
 }
@@ -131,9 +146,9 @@ void Qp::enter_error_state() noexcept {
 }
 
 void Qp::flush_waiting() noexcept {
-  while (waiting_ > 0) {
-    const SendOp& op = slot(posted_ - waiting_ + 1).op;
-    --waiting_;
+  while (gate_.waiting > 0) {
+    const SendOp& op = slot(posted_ - gate_.waiting + 1).op;
+    --gate_.waiting;
     complete(op, IBV_WC_WR_FLUSH_ERR, 0);
   }
   if (flight_ != nullptr) flight_->clear(posted_);
@@ -176,25 +191,25 @@ Progress Qp::progress() noexcept {
 }
 
 Progress Qp::move_waiting() noexcept {
-  while (waiting_ > 0 && state() == IBV_QPS_RTS) {
-    const SendOp& op = slot(posted_ - waiting_ + 1).op;
+  while (gate_.waiting > 0 && state() == IBV_QPS_RTS) {
+    const SendOp& op = slot(posted_ - gate_.waiting + 1).op;
     const Outcome outcome = execute(op);
     if (outcome.kind == Outcome::Kind::kDone) {
       wait_reason_ = Outcome::Kind::kDone;
-      --waiting_;
+      --gate_.waiting;
       complete(op, IBV_WC_SUCCESS, outcome.bytes);
     } else if (outcome.kind == Outcome::Kind::kFailed) {
-      --waiting_;
+      --gate_.waiting;
       fail(op, outcome.status);
     } else if (out_of_patience(outcome.kind)) {
-      --waiting_;
+      --gate_.waiting;
       fail(op, outcome.kind == Outcome::Kind::kNoReceive ? IBV_WC_RNR_RETRY_EXC_ERR
                                                          : IBV_WC_RETRY_EXC_ERR);
     } else {
       break;
     }
   }
-  return waiting_ > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
+  return gate_.waiting > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
 }
 
 int Qp::post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {

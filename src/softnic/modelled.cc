@@ -76,16 +76,16 @@ void Qp::start_flight() {
   auto flight = std::make_unique<Flight>();
   flight->stamps.reset(new Stamp[std::size_t{slot_mask_} + 1]());
   flight->port = owner.device.port;
-  flight->clear(posted_ - waiting_);
+  flight->clear(posted_ - gate_.waiting);
   flight_ = std::move(flight);
-  mode_ = Mode::kModelled;
+  gate_.mode = Mode::kModelled;
 }
 
 void Qp::follow_model() {
   sq_lock.lock();
-  if (mode_ == Mode::kPlain) {
+  if (gate_.mode == Mode::kPlain) {
     start_flight();
-    for (std::uint32_t count = posted_ - waiting_ + 1; count != posted_ + 1; ++count) {
+    for (std::uint32_t count = posted_ - gate_.waiting + 1; count != posted_ + 1; ++count) {
       stamp(count).total = total_bytes(slot(count).op);
       stamp(count).copy_stopped = true;
     }
@@ -146,7 +146,7 @@ void Qp::submit_modelled(SendOp& op) noexcept {
   DeviceModel& model = *owner.device.model.load(std::memory_order_acquire);
   const Instant ready = ready_time(model.link);
   store(op);
-  ++waiting_;
+  ++gate_.waiting;
   Stamp& s = stamp(posted_);
   s = Stamp{};
   s.ready = ready;
@@ -174,7 +174,7 @@ void Qp::hold_until_arrival() noexcept {
   const bool answers = shared->arrival_due.load(std::memory_order_relaxed) > f.last_ready;
   f.last_ready = stamp(posted_).ready;
   if (!answers || owner.qps.load(std::memory_order_relaxed) != 1) return;
-  if (waiting_ == 0 || f.sent != posted_ || f.arrived + 1 != posted_ ||
+  if (gate_.waiting == 0 || f.sent != posted_ || f.arrived + 1 != posted_ ||
       slot(posted_).op.opcode != IBV_WR_RDMA_WRITE) {
     return;
   }
@@ -182,7 +182,7 @@ void Qp::hold_until_arrival() noexcept {
   const Instant time = instant();
   if (arrival > time && arrival - time > from_ns(the_clock(), kHoldNs)) return;
   const Instant limit = std::max(arrival, time) + from_ns(the_clock(), kHoldMarginNs);
-  while (f.arrived != posted_ && waiting_ != 0 && instant() < limit) move_flight();
+  while (f.arrived != posted_ && gate_.waiting != 0 && instant() < limit) move_flight();
 }
 
 void Qp::end_post() noexcept {
@@ -251,7 +251,7 @@ Progress Qp::poll_flight() noexcept {
   ++f.polls;
   if (state() == IBV_QPS_RTS) move_flight();
   f.polled = f.time;
-  return waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
+  return gate_.waiting > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
 }
 
 Progress Qp::tick(Instant& next_due) noexcept {
@@ -269,7 +269,7 @@ Progress Qp::tick(Instant& next_due) noexcept {
     if (asleep || left_alone || due_for_thread(false) <= now) move_flight();
     next_due = std::min(next_due, wake_for_thread(asleep));
   }
-  const Progress result = waiting_ > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
+  const Progress result = gate_.waiting > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
   sq_lock.unlock();
   return result;
 }
@@ -292,7 +292,7 @@ Instant Qp::due_for_thread(bool asleep) noexcept {
     const Instant copying = from_ns(the_clock(), s.copy_stopped ? 0 : (s.total - s.copied) / kCopyBytesPerNs);
     next = s.arrival - std::min(s.arrival, copying);
   }
-  const std::uint32_t completed = posted_ - waiting_;
+  const std::uint32_t completed = posted_ - gate_.waiting;
   if (completed != f.arrived && (asleep || f.reads > 0)) next = std::min(next, stamp(completed + 1).done);
   return next;
 }
@@ -310,7 +310,7 @@ Instant Qp::due() noexcept {
   const Flight& f = *flight_;
   Instant next = ~Instant{0};
   if (f.arrived != f.sent) next = stamp(f.arrived + 1).arrival;
-  const std::uint32_t completed = posted_ - waiting_;
+  const std::uint32_t completed = posted_ - gate_.waiting;
   if (completed != f.arrived) next = std::min(next, stamp(completed + 1).done);
   return next;
 }
@@ -332,8 +332,8 @@ void Qp::move_flight() noexcept {
     if (!is_due(s.arrival) || !arrive(s, slot(f.arrived + 1).op)) break;
     ++f.arrived;
   }
-  while (state() == IBV_QPS_RTS && posted_ - waiting_ != f.arrived) {
-    const std::uint32_t count = posted_ - waiting_ + 1;
+  while (state() == IBV_QPS_RTS && posted_ - gate_.waiting != f.arrived) {
+    const std::uint32_t count = posted_ - gate_.waiting + 1;
     if (!is_due(std::max(stamp(count).done, f.last_done))) break;
     finish(count, entered);
   }
@@ -412,7 +412,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
     --f.reads;
     f.gate = s.done;
   }
-  --waiting_;
+  --gate_.waiting;
   if (s.status != IBV_WC_SUCCESS) {
     fail(op, s.status);
     return;

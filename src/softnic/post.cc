@@ -11,7 +11,7 @@ namespace gdrperf::softnic {
 /// finds out what the matter is.
 inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey,
                            std::uint64_t wr_id, unsigned flags) noexcept {
-  if (waiting_ != 0 || state() != IBV_QPS_RTS || target_.segment == nullptr ||
+  if (gated() || state() != IBV_QPS_RTS || target_.segment == nullptr ||
       target_.dead->load(std::memory_order_relaxed)) {
     return false;
   }
@@ -43,16 +43,8 @@ inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::u
 
 void Qp::submit_built(SendOp& op) noexcept {
   const bool plain = op.opcode == IBV_WR_RDMA_WRITE && op.num_sge == 1 && (op.flags & IBV_SEND_INLINE) == 0;
-  if (plain && mode_ == Mode::kPlain && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
-  submit_checked(op);
-}
-
-void Qp::submit_checked(SendOp& op) noexcept {
-  if (mode_ == Mode::kModelled) {
-    submit_modelled(op);
-  } else {
-    submit(op);
-  }
+  if (plain && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
+  submit(op);
 }
 
 inline SendOp SendOp::from(const ibv_send_wr& request) noexcept {
@@ -109,7 +101,7 @@ int Qp::post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
     if (op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD && error == 0) error = take_window_request(*request, op);
     if (error == 0 && sq_full()) error = ENOMEM;
     if (error != 0) break;
-    submit_checked(op);
+    submit(op);
   }
   end_post();
   if (error != 0) *bad = request;

@@ -23,8 +23,8 @@ const std::atomic<bool> g_never_dead{false};
 
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd),
-      index(process.qp_indices.take()), shared(nullptr), sq_lock(process.barrier_registered()), cap_(attr.cap),
-      signal_all_(attr.sq_sig_all != 0), mode_(owner.null_mode() ? Mode::kNull : Mode::kPlain),
+      index(process.qp_indices.take()), shared(nullptr), sq_lock(process.barrier_registered()),
+      gate_{0, owner.null_mode() ? Mode::kNull : Mode::kPlain}, cap_(attr.cap), signal_all_(attr.sq_sig_all != 0),
       srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
       send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {
   if (index == 0) throw VerbsFailure{ENOMEM};
@@ -85,7 +85,7 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   process.sq_released[index].store(0);
   set_state(IBV_QPS_RESET);
 
-  if (mode_ == Mode::kPlain && owner.modelled()) start_flight();
+  if (gate_.mode == Mode::kPlain && owner.modelled()) start_flight();
   ++owner.qps;
   ++owner_pd.users;
   ++send_queue_->users;
@@ -295,7 +295,7 @@ void Qp::leave_queues() {
 void Qp::reset() {
   sq_lock.lock();
   set_state(IBV_QPS_RESET);
-  waiting_ = 0;
+  gate_.waiting = 0;
   if (flight_ != nullptr) flight_->clear(posted_);
   sq_lock.unlock();
   settle_turn();

@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -158,7 +159,7 @@ struct Qp : ibv_qp_ex {
   // --- data path internals, used by datapath.cc, execute.cc and builders.cc
   void submit(SendOp& op) noexcept;
   void submit_built(SendOp& op) noexcept;
-  void submit_checked(SendOp& op) noexcept;
+  void submit_gated(SendOp& op) noexcept;
   void submit_modelled(SendOp& op) noexcept;
   int check_op(const SendOp& op) const noexcept;
   int take_window_request(const ibv_send_wr& request, SendOp& op) noexcept;
@@ -181,11 +182,17 @@ struct Qp : ibv_qp_ex {
   FavouringSpin sq_lock;
   std::uint32_t posted_ = 0;   ///< send requests ever posted (modulo 2^32)
   std::uint32_t post_limit_ = 0;  ///< what posted_ may grow to for all that is known
-  std::uint32_t waiting_ = 0;  ///< of these, the last so many wait in slots
+  enum class Mode : std::uint32_t { kPlain, kNull, kModelled };
+  /// What keeps a request from being executed at once. Together, so that one
+  /// comparison finds that nothing does.
+  struct Gate {
+    std::uint32_t waiting = 0;  ///< of what was posted the last so many requests wait in slots
+    Mode mode = Mode::kPlain;
+  };
+  Gate gate_;
+  bool gated() const noexcept { return std::bit_cast<std::uint64_t>(gate_) != 0; }
   ibv_qp_cap cap_{};
   bool signal_all_ = false;
-  enum class Mode : std::uint8_t { kPlain, kNull, kModelled };
-  Mode mode_ = Mode::kPlain;
   Target target_;
 
   // builders.cc: requests between wr_start and wr_complete

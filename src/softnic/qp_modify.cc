@@ -153,7 +153,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     while (epoch_state(epoch) == from &&
            !shared->epoch.compare_exchange_weak(epoch, next_epoch(epoch, to))) {
     }
-    const bool waits = waiting_ > 0;
+    const bool waits = gate_.waiting > 0;
     sq_lock.unlock();
     if (waits && to == IBV_QPS_RTS) send_queue_->add_waiting(this);
   }
