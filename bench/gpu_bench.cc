@@ -120,7 +120,9 @@ void measure_checks(const Copies& copies) {
 }
 
 void measure_staged(const Copies& copies) {
-  const double wire = run("host", "host", Path::kDirect, kBytes);
+  // On a shared machine it wanders: the highest of three.
+  double wire = 0;
+  for (int i = 0; i < 3; ++i) wire = std::max(wire, run("host", "host", Path::kDirect, kBytes));
   fmt::print("software device, host to host, 64 MiB: {:.4g} GB/s\n", wire);
   const double slowest = std::min({copies.to_host, copies.to_gpu, wire});
   line("staged, GPU to GPU's host and back, 64 MiB", run("cuda:0", "cuda:0", Path::kStaged, kBytes), slowest,
