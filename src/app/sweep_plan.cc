@@ -68,11 +68,14 @@ TestSpec adapted(TestSpec spec) {
   return spec;
 }
 
+std::vector<std::string> peer_buffers_of(const SweepOptions& options) {
+  return options.peer_buffers.empty() ? std::vector{options.spec.server.buffer} : options.peer_buffers;
+}
+
 std::vector<std::pair<std::string, std::string>> buffer_pairs(const SweepOptions& options) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& buffer : options.buffers) {
-    if (options.peer_buffers.empty()) pairs.emplace_back(buffer, options.spec.server.buffer);
-    for (const std::string& peer : options.peer_buffers) pairs.emplace_back(buffer, peer);
+    for (const std::string& peer : peer_buffers_of(options)) pairs.emplace_back(buffer, peer);
   }
   return pairs;
 }
@@ -138,7 +141,10 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
         each.spec.client.device = client_device(*pair.relation);
         each.spec.server.device = server_device(*pair.relation);
       }
-      for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
+      for (const std::string& peer : peer_buffers_of(options)) {
+        each.spec.server.buffer = peer;
+        for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
+      }
     }
   }
   return runs;

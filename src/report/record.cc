@@ -31,7 +31,7 @@ std::string memory_name(const NameParts& parts, const std::string& buffer) {
   return known ? parts.pair.substr(0, parts.pair.find('/')) : "GPU" + buffer.substr(kGpu.size());
 }
 
-std::string end_name(const NameParts& parts, const NameParts::End& end) {
+std::string name_of_end(const NameParts& parts, const NameParts::End& end) {
   std::string name = memory_name(parts, end.buffer) + ":" + end.device;
   if (!end.port.empty() && end.port != "1") name += "." + end.port;
   return name;
@@ -63,8 +63,8 @@ NameParts parts_of(const RunRecord& record) {
 }  // namespace
 
 std::string run_name(const NameParts& parts) {
-  const std::string client = end_name(parts, parts.client);
-  const std::string server = end_name(parts, parts.server);
+  const std::string client = name_of_end(parts, parts.client);
+  const std::string server = name_of_end(parts, parts.server);
   std::string name = fmt::format("{}/{}/{}/{}", parts.test, parts.relation,
                                  client == server ? client : client + ">" + server, parts.size_bytes);
   if (parts.bidirectional) name += "/bidirectional";
