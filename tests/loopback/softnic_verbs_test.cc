@@ -234,33 +234,6 @@ TEST(SoftnicVerbs, ReregisteringChangesWhatItIsTold) {
   server.memory->deregister();  // before `fresh` goes
 }
 
-TEST(SoftnicVerbs, AddressHandlesAndHardwareAddresses) {
-  End end;
-  ibv_ah_attr attr{};
-  attr.is_global = 1;
-  attr.port_num = 1;
-  attr.grh.sgid_index = kGidIndex;
-  attr.grh.dgid = end.address().gid;
-  ibv_ah* ah = ibv_create_ah(end.pd.get(), &attr);
-  ASSERT_NE(ah, nullptr);
-  EXPECT_EQ(ibv_destroy_ah(ah), 0);
-  std::uint8_t mac[ETHERNET_LL_SIZE] = {};
-  std::uint16_t vlan = 0;
-  ASSERT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, &vlan), 0);
-  const std::uint8_t first[] = {0x02, 0x53, 0x4e, 0, 0, 0};
-  EXPECT_EQ(std::memcmp(mac, first, sizeof first), 0);
-  EXPECT_EQ(vlan, 0xffff);
-  ASSERT_EQ(ibv_query_gid(end.context.get(), 1, 0, &attr.grh.dgid), 0);
-  attr.grh.dgid.raw[15] = 7;  // a neighbour's link-local address
-  ASSERT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, nullptr), 0);
-  EXPECT_EQ(mac[5], 7);
-  attr.grh.dgid.raw[0] = 0x20;
-  EXPECT_EQ(ibv_resolve_eth_l2_from_gid(end.context.get(), &attr, mac, nullptr), ENOENT);
-  attr.is_global = 0;
-  EXPECT_EQ(ibv_create_ah(end.pd.get(), &attr), nullptr);
-  EXPECT_EQ(errno, EINVAL);
-}
-
 TEST(SoftnicVerbs, WhatIsNotThereIsRefused) {
   End end;
   const auto refused = [](const void* made) {
@@ -344,54 +317,6 @@ TEST(SoftnicVerbs, NewerFunctionsAreThere) {
   ASSERT_NE(dmah, nullptr);
   EXPECT_EQ(dmah(end.context.get(), nullptr), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
-}
-
-TEST(SoftnicVerbs, LimitsAreThoseThatHold) {
-  End end;
-  ibv_device_attr attr{};
-  ASSERT_EQ(ibv_query_device(end.context.get(), &attr), 0);
-  ibv_qp_init_attr init{};
-  init.send_cq = end.send_cq.get();
-  init.recv_cq = end.recv_cq.get();
-  init.qp_type = IBV_QPT_RC;
-  const auto depth = static_cast<std::uint32_t>(attr.max_qp_wr);
-  const auto sges = static_cast<std::uint32_t>(attr.max_sge);
-  init.cap = {depth, depth, sges, sges, 0};
-  Owned<ibv_qp> largest(ibv_create_qp(end.pd.get(), &init));
-  EXPECT_NE(largest, nullptr);
-  for (const int which : {0, 1, 2, 3}) {
-    init.cap = {1, 1, 1, 1, 0};
-    if (which == 0) init.cap.max_send_wr = depth + 1;
-    if (which == 1) init.cap.max_recv_wr = depth + 1;
-    if (which == 2) init.cap.max_send_sge = sges + 1;
-    if (which == 3) init.cap.max_recv_sge = sges + 1;
-    EXPECT_EQ(ibv_create_qp(end.pd.get(), &init), nullptr) << which;
-    EXPECT_EQ(errno, EINVAL);
-  }
-  Owned<ibv_cq> cq(ibv_create_cq(end.context.get(), attr.max_cqe, nullptr, nullptr, 0));
-  EXPECT_NE(cq, nullptr);
-  EXPECT_EQ(ibv_create_cq(end.context.get(), attr.max_cqe + 1, nullptr, nullptr, 0), nullptr);
-  ibv_srq_init_attr srq_attr{};
-  srq_attr.attr = {static_cast<std::uint32_t>(attr.max_srq_wr), static_cast<std::uint32_t>(attr.max_srq_sge), 0};
-  Owned<ibv_srq> srq(ibv_create_srq(end.pd.get(), &srq_attr));
-  EXPECT_NE(srq, nullptr);
-  ++srq_attr.attr.max_wr;
-  EXPECT_EQ(ibv_create_srq(end.pd.get(), &srq_attr), nullptr);
-  // What is not there is not claimed either.
-  constexpr unsigned kNotThere = IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SRQ_RESIZE |
-                                 IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_MANAGED_FLOW_STEERING |
-                                 IBV_DEVICE_MEM_WINDOW_TYPE_2A;
-  EXPECT_EQ(attr.device_cap_flags & kNotThere, 0u);
-  EXPECT_EQ(attr.max_mcast_grp, 0);
-  EXPECT_EQ(attr.max_raw_ethy_qp, 0);
-  ibv_device_attr_ex full{};
-  ASSERT_EQ(ibv_query_device_ex(end.context.get(), nullptr, &full), 0);
-  EXPECT_EQ(full.odp_caps.general_caps, 0u);
-  EXPECT_EQ(full.max_dm_size, 0u);
-  EXPECT_EQ(full.tm_caps.max_num_tags, 0u);
-  EXPECT_EQ(full.raw_packet_caps, 0u);
-  EXPECT_EQ(full.rss_caps.supported_qpts, 0u);
-  EXPECT_EQ(full.cq_mod_caps.max_cq_count, 0);
 }
 
 TEST(SoftnicErrors, WhatASenderCannotSend) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../temporary_folder.h"
 #include "compare_samples.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
@@ -18,12 +19,6 @@ using testing::HasSubstr;
 
 class Store : public testing::Test {
  protected:
-  Store() {
-    root_ = testing::TempDir() + "/gdrperf-store-XXXXXX";
-    if (!::mkdtemp(root_.data())) ADD_FAILURE();
-  }
-  ~Store() override { fs::remove_all(root_); }
-
   std::string write(const std::string& name, const std::string& text) const {
     write_file_atomic(root_ + "/" + name, text);
     return root_ + "/" + name;
@@ -37,7 +32,8 @@ class Store : public testing::Test {
   }
   std::string store() const { return root_ + "/baselines"; }
 
-  std::string root_;
+  TemporaryFolder folder_;
+  const std::string& root_ = folder_.path();
 };
 
 TEST_F(Store, DocumentsByMachineEachOnce) {

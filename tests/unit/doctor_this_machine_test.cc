@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/doctor/machine.h"
 #include "gdrperf/base/run_program.h"
@@ -22,14 +23,8 @@ using testing::IsEmpty;
 
 class ThisMachine : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/doctor-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
+  TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
   std::unique_ptr<Machine> machine_ = this_machine();
 };
 

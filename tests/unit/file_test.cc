@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf {
@@ -12,12 +13,8 @@ namespace {
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() {
-    char name[] = "/tmp/gdrperf-file-test-XXXXXX";
-    folder_ = ::mkdtemp(name);
-  }
-  ~FileTest() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(FileTest, WritesReplacesAndLeavesNothingElse) {

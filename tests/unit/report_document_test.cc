@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/unique_fd.h"
@@ -60,15 +61,14 @@ TEST(Document, RefusesARelationThatDoesNotExist) {
 }
 
 TEST(Document, ReplacesTheFileAndSaysWhyItCannot) {
-  char folder[] = "/tmp/gdrperf-document-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/out.json";
+  const TemporaryFolder folder;
+  const std::string path = folder.path("out.json");
   Document out = document();
   out.write(path);
   out.add(bandwidth_record());
   out.write(path);
   EXPECT_EQ(read_file(path, 1 << 20), out.to_json());
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(folder.path());
   try {
     out.write(path);
     FAIL();

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/version.h"
@@ -19,20 +20,15 @@ namespace {
 /// A folder that stands in for / and goes away with the test.
 class Root {
  public:
-  Root() {
-    char name[] = "/tmp/gdrperf-root-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Root() { std::filesystem::remove_all(path_); }
   void write(const std::string& path, const std::string& content) const {
-    const std::filesystem::path file = path_ + path;
+    const std::filesystem::path file = folder_.path() + path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << content;
   }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
 };
 
 TEST(Environment, ReadsTheMachineBelowItsRoot) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/topo/nvidia_smi.h"
 
@@ -123,22 +124,16 @@ TEST(NvidiaSmiText, A512DeviceMatrixIsRead) {
 /// A folder that stands alone on the PATH, with or without an `nvidia-smi`.
 class NvidiaSmi : public testing::Test {
  protected:
-  NvidiaSmi() : path_(std::getenv("PATH")) {
-    char name[] = "/tmp/gdrperf-topo-test-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    ::setenv("PATH", folder_.c_str(), 1);
-  }
-  ~NvidiaSmi() override {
-    ::setenv("PATH", path_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  NvidiaSmi() : path_(std::getenv("PATH")) { ::setenv("PATH", folder_.c_str(), 1); }
+  ~NvidiaSmi() override { ::setenv("PATH", path_.c_str(), 1); }
   void install(const std::string& script) {
     const std::filesystem::path program = folder_ / "nvidia-smi";
     std::ofstream(program) << "#!/bin/sh\nPATH=/usr/bin:/bin\n" << script;
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
   std::string path_;
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(NvidiaSmi, WhereThereIsNoneNothingIsWrong) {

@@ -8,22 +8,20 @@
 
 #include <gtest/gtest.h>
 
+#include "../temporary_folder.h"
+
 namespace gdrperf::topo {
 namespace {
 
 class NvidiaProc : public testing::Test {
  protected:
-  NvidiaProc() {
-    char name[] = "/tmp/gdrperf-root-XXXXXX";
-    root_ = ::mkdtemp(name);
-  }
-  ~NvidiaProc() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& content) const {
     const std::filesystem::path file = root_ + "/proc/driver/nvidia/" + path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << content;
   }
-  std::string root_;
+  TemporaryFolder folder_;
+  const std::string& root_ = folder_.path();
 };
 
 TEST_F(NvidiaProc, NothingWithoutTheDriver) {

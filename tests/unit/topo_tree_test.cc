@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../temporary_folder.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/path.h"
@@ -197,15 +198,6 @@ TEST(ReadersTest, PciConfigIsDecoded) {
 
 class SysfsTest : public ::testing::Test {
  protected:
-  SysfsTest() {
-    std::string name = (fs::temp_directory_path() / "gdrperf-topo.XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) root_ = name;
-  }
-  ~SysfsTest() override {
-    std::error_code error;
-    fs::remove_all(root_, error);
-  }
-
   void device(const std::string& path, const std::string& name, const std::string& class_code,
               const std::string& vendor) {
     const fs::path folder = root_ / "sys/devices" / path / name;
@@ -220,7 +212,8 @@ class SysfsTest : public ::testing::Test {
     fs::create_symlink("../../../devices/" + path + "/" + name, devices / name);
   }
 
-  fs::path root_;
+  TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(SysfsTest, TreeOfLinks) {
