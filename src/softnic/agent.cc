@@ -94,11 +94,10 @@ int Agents::copy(const CopyRequest& request, int bounce) noexcept {
   if (request.region >= kMaxMrs || request.key == 0 || request.length > kAgentBytes) return EINVAL;
   const std::shared_lock guard(copying_);
   const MrShared& region = segment_.mrs[request.region];
+  // The key first: it is written last.
+  if (region.key.load(std::memory_order_acquire) != request.key) return EFAULT;
   const std::uint64_t offset = request.address - region.addr;
-  if (region.key.load(std::memory_order_acquire) != request.key || offset > region.length ||
-      request.length > region.length - offset) {
-    return EFAULT;
-  }
+  if (offset > region.length || request.length > region.length - offset) return EFAULT;
   if (in_gpu(region)) return copy_gpu_memory(request, bounce);
   return request.fetch != 0 ? move_bytes(SYS_pwrite64, bounce, request.address, request.length, 0)
                             : store_bytes(bounce, request.address, request.length);
