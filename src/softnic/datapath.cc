@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "copy.h"
 #include "qp.h"
 
 /// Posting, completing, waiting and flushing.
@@ -126,7 +127,8 @@ void Qp::store(const SendOp& op) noexcept {
   std::uint32_t length = 0;
   for (unsigned i = 0; i < op.num_sge; ++i) {
     if (op.sges[i].length == 0) continue;
-    std::memcpy(data + length, reinterpret_cast<const void*>(op.sges[i].addr), op.sges[i].length);
+    const Piece piece{data + length, op.sges[i].length};
+    copy_pieces_from(reinterpret_cast<const std::uint8_t*>(op.sges[i].addr), &piece, 1);
     length += op.sges[i].length;
   }
   stored.op.num_sge = 1;
