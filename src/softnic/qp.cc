@@ -31,7 +31,8 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   shared = &process.segment().qps[index];
   try {
     if (srq_ == nullptr) {
-      recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge);
+      recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge,
+                                                RecvQueue::Takers::kOne);
       cap_.max_recv_wr = recv_queue_->ring->mask + 1;
     } else {
       cap_.max_recv_wr = 0;

@@ -130,6 +130,16 @@ struct RecvRing {
     return *reinterpret_cast<RecvCell*>(base + (pos & mask) * stride);
   }
 
+  /// Producer: fewer than `most` receives are posted and not taken.
+  bool has_room(std::uint32_t most) noexcept {
+    const std::uint64_t end = tail.load(std::memory_order_relaxed);
+    std::uint64_t pos = head.load(std::memory_order_relaxed);
+    if (end - pos < most) [[likely]] return true;
+    // There may be holes among them, and `head` may be behind.
+    std::uint32_t posted = 0;
+    for (; pos != end; ++pos) posted += cell(pos).seq.load(std::memory_order_relaxed) == free_seq(pos) + 1 ? 1 : 0;
+    return posted < most;
+  }
   /// Producer: false when the ring is full.
   bool post(std::uint64_t wr_id, const ibv_sge* sges, int num_sge) noexcept {
     std::uint64_t pos = tail.load(std::memory_order_relaxed);

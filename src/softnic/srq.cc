@@ -16,9 +16,9 @@ unsigned ring_shift_for(std::uint32_t entries) {
 
 }  // namespace
 
-RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge)
-    : process(owner), lock(owner.barrier_registered()) {
-  const unsigned shift = ring_shift_for(max_wr);
+RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge, Takers takers)
+    : process(owner), max_posted(1u << ring_shift_for(max_wr)), lock(owner.barrier_registered()) {
+  const unsigned shift = ring_shift_for(max_wr) + (takers == Takers::kMany ? 1 : 0);
   offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
   if (offset == 0) throw VerbsFailure{ENOMEM};
   ring = process.segment().at<RecvRing>(offset);
@@ -38,7 +38,8 @@ int RecvQueue::post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
   for (; request != nullptr; request = request->next) {
     if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > ring->max_sge) {
       error = EINVAL;
-    } else if (!ring->post(request->wr_id, request->sg_list, request->num_sge)) {
+    } else if ((ring->mask >= max_posted && !ring->has_room(max_posted)) ||
+               !ring->post(request->wr_id, request->sg_list, request->num_sge)) {
       error = ENOMEM;
     }
     if (error != 0) {
@@ -59,12 +60,13 @@ void RecvQueue::clear() {
 }
 
 Srq::Srq(Pd& owner, const ibv_srq_init_attr& attr)
-    : ibv_srq{}, queue(Context::of(owner.context).process, attr.attr.max_wr, attr.attr.max_sge),
+    : ibv_srq{}, queue(Context::of(owner.context).process, attr.attr.max_wr, attr.attr.max_sge,
+                       RecvQueue::Takers::kMany),
       attributes(attr.attr) {
   context = owner.context;
   pd = &owner;
   srq_context = attr.srq_context;
-  attributes.max_wr = queue.ring->mask + 1;
+  attributes.max_wr = queue.max_posted;
   queue.ring->limit.store(attr.attr.srq_limit);
   ++owner.users;
   ::pthread_mutex_init(&mutex, nullptr);

@@ -13,8 +13,11 @@ namespace gdrperf::softnic {
 /// A ring of receives in the segment and the lock of those who post to it.
 /// Used by a QP for its own receives and by an SRQ.
 struct RecvQueue {
+  /// kMany: the peers of many QPs take from it. One that is slow leaves a hole,
+  /// which serves again only in the next lap: the ring has cells to spare then.
+  enum class Takers { kOne, kMany };
   /// Throws VerbsFailure(ENOMEM).
-  RecvQueue(Process& process, std::uint32_t max_wr, std::uint32_t max_sge);
+  RecvQueue(Process& process, std::uint32_t max_wr, std::uint32_t max_sge, Takers takers);
   ~RecvQueue();
   RecvQueue(const RecvQueue&) = delete;
   RecvQueue& operator=(const RecvQueue&) = delete;
@@ -27,6 +30,7 @@ struct RecvQueue {
   Process& process;
   std::uint64_t offset = 0;
   RecvRing* ring = nullptr;
+  std::uint32_t max_posted = 0;  ///< receives at a time
   FavouringSpin lock;
 };
 
