@@ -35,7 +35,8 @@ perftest with the same settings. Targets: 45 at post_list 1, 20 at 32.
 
 `bench/message_rate.py`: both programs in turn, medians and ratios. First on `mode=null`, the device that completes at
 once, so that the programs' own cost is as large a share as it can be, by the clock and in CPU time (which other
-programs on the machine do not touch); then on the device that moves the data.
+programs on the machine do not touch); then on the device that moves the data. The target is twice perftest's rate on
+`mode=null`.
 
 ```
 {null}
