@@ -47,8 +47,8 @@ def points(every):
     """Rates in bytes/s, latencies in ns."""
     if not every:
         rate, latency = 5e7, 2e6
-        return [Point("write_bw", rate, latency, 65536, 16), Point("write_bw", rate, latency, 4096, 1),
-                Point("read_bw", rate, latency, 65536, 16), Point("send_bw", rate, latency, 65536, 16),
+        return [Point("write_bw", rate, latency, 16384, 64), Point("write_bw", rate, latency, 4096, 1),
+                Point("read_bw", rate, latency, 65536, 16), Point("send_bw", rate, latency, 16384, 64),
                 Point("write_lat", rate, latency, 64, 1), Point("read_lat", rate, latency, 4096, 1)]
     result = []
     for rate in (1.25e9, 5e9):
