@@ -223,7 +223,10 @@ int Cq::resize(std::uint32_t entries) {
   // Late producers may still look at the old ring: it is given back only when
   // none of them can.
   process_.heavy_barrier();
-  process_.for_each_qp([](Qp& qp) { qp.settle_turn(); });
+  process_.for_each_qp([](Qp& qp) {
+    qp.settle_turn();
+    qp.settle_flush();
+  });
   process_.memory().free(old_offset, CqRing::bytes(old.shift));
   return 0;
 }

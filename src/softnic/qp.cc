@@ -179,6 +179,14 @@ void Qp::settle_failure(std::uint32_t event) {
   report_last_receive();
 }
 
+void Qp::settle_flush() {
+  if (recv_queue_ != nullptr) {
+    recv_queue_->lock.lock();
+    recv_queue_->lock.unlock();
+  }
+  const std::lock_guard guard(repair_mutex_);
+}
+
 void Qp::report_last_receive() {
   if (srq_ == nullptr) return;
   ibv_async_event report{};

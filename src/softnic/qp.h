@@ -119,6 +119,8 @@ struct Qp : ibv_qp_ex {
   /// Waits until the peer has left what it was doing on this QP; repairs what
   /// a dead one left. Gives up after five seconds with a stopped peer: false.
   bool settle_turn();
+  /// Waits until no thread of this process is flushing receives of this QP.
+  void settle_flush();
   /// Control thread: flush after the state became ERR, and report.
   void settle_failure(std::uint32_t event);
   void report_srq_limit();

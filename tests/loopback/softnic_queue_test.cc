@@ -92,6 +92,35 @@ TEST(SoftnicQueue, ThreadsMayShareAQp) {
   EXPECT_TRUE(stays_empty(pair.client.send_cq.get()));
 }
 
+TEST(SoftnicQueue, ReceivesAreFlushedWhileTheQueueIsReplaced) {
+  Pair pair;
+  End& end = pair.server;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(end.qp.get(), &attr, IBV_QP_STATE), 0);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> posted{0};
+  std::atomic<std::uint64_t> polled{0};
+  std::thread poster([&] {
+    while (!stop.load()) {
+      if (posted - polled < 12 && end.post_recv(0, 8) == 0) ++posted;
+    }
+  });
+  // Rings of one size in bytes: each takes the place of the one before the last.
+  for (int i = 0; i < 20000 && !HasFailure(); ++i) {
+    ibv_wc completions[16];
+    int taken;
+    while ((taken = ibv_poll_cq(end.recv_cq.get(), 16, completions)) > 0) polled += static_cast<unsigned>(taken);
+    EXPECT_EQ(taken, 0) << "overrun";
+    ibv_resize_cq(end.recv_cq.get(), i % 2 == 0 ? 20 : 16);
+  }
+  stop.store(true);
+  poster.join();
+  ibv_wc completion;
+  while (ibv_poll_cq(end.recv_cq.get(), 1, &completion) == 1) ++polled;
+  EXPECT_EQ(polled.load(), posted.load());
+}
+
 TEST(SoftnicQueue, BuiltRequestsDoTheSame) {
   End client;
   End server;
