@@ -50,7 +50,7 @@ CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexce
 
 Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* event_channel)
     : ibv_cq_ex{}, owner(context), index(context.process.cq_indices.take()), shared(nullptr),
-      events(static_cast<Channel*>(event_channel)), lock(kFavourNobody),
+      events(static_cast<Channel*>(event_channel)), lock(context.process.barrier_registered()),
       process_(context.process) {
   if (index == 0) throw VerbsFailure{ENOMEM};
   ring_ = make_ring(process_, shift_for(entries), ring_offset_);

@@ -23,7 +23,7 @@ const std::atomic<bool> g_never_dead{false};
 
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd),
-      index(process.qp_indices.take()), shared(nullptr), sq_lock(kFavourNobody),
+      index(process.qp_indices.take()), shared(nullptr), sq_lock(process.barrier_registered()),
       gate_{0, owner.null_mode() ? Mode::kNull : Mode::kPlain}, cap_(attr.cap), signal_all_(attr.sq_sig_all != 0),
       srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
       send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {

@@ -109,8 +109,4 @@ class FavouringSpin {
   std::atomic<bool> held_{false};
 };
 
-/// Nobody is favoured for now: a queue that is resized while its QPs fail hung the fuzzer once in
-/// some hundred runs, and locks that were Spin never did.
-inline constexpr bool kFavourNobody = false;
-
 }  // namespace gdrperf::softnic

@@ -17,7 +17,7 @@ unsigned ring_shift_for(std::uint32_t entries) {
 }  // namespace
 
 RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge, Takers takers)
-    : process(owner), max_posted(1u << ring_shift_for(max_wr)), lock(kFavourNobody) {
+    : process(owner), max_posted(1u << ring_shift_for(max_wr)), lock(owner.barrier_registered()) {
   const unsigned shift = ring_shift_for(max_wr) + (takers == Takers::kMany ? 1 : 0);
   offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
   if (offset == 0) throw VerbsFailure{ENOMEM};

@@ -98,13 +98,13 @@ int main(int argc, char** argv) {
     const std::string options = std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");
     ::setenv("LD_PRELOAD", SOFTNIC_LIBRARY, 1);
     ::setenv("ASAN_OPTIONS", options.c_str(), 1);
-    ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never", 1);
+    ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never;agent0:move=never,kernel=never", 1);
     ::execv("/proc/self/exe", argv);
     std::perror("execv");
     return 1;
   }
 #else
-  ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never", 1);
+  ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never;agent0:move=never,kernel=never", 1);
 #endif
   return softnic_fuzz::fuzz(argc, argv);
 }

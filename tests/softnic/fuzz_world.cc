@@ -35,7 +35,7 @@ ibv_context* open_named(const char* name) {
 }  // namespace
 
 World::World(Board& board, int side) : board_(board), side_(side), ends_(kSlots) {
-  for (const char* name : {"soft0", "soft1", "stay0"}) {
+  for (const char* name : {"soft0", "soft1", "stay0", "agent0"}) {
     contexts_.push_back(open_named(name));
     pds_.push_back(ibv_alloc_pd(contexts_.back()));
     require(pds_.back() != nullptr, "ibv_alloc_pd failed");
