@@ -29,13 +29,64 @@ std::uint64_t wall_clock_ns(std::uint64_t stamp_ns) {
   return now - (monotonic_ns() - stamp_ns);
 }
 
-CqRing* make_ring(Process& process, unsigned shift, std::uint64_t& offset) {
-  offset = process.memory().allocate(CqRing::bytes(shift));
-  if (offset == 0) return nullptr;
+struct PlacedRing {
+  CqRing* ring = nullptr;
+  std::uint64_t offset = 0;
+};
+
+/// Without a ring when there is no memory.
+PlacedRing make_ring(Process& process, unsigned shift) {
+  const std::uint64_t offset = process.memory().allocate(CqRing::bytes(shift));
+  if (offset == 0) return {};
   auto* ring = process.segment().at<CqRing>(offset);
   ring->shift = shift;
   ring->mask = (1u << shift) - 1;
-  return ring;
+  return {ring, offset};
+}
+
+void free_ring(Process& process, PlacedRing placed) {
+  if (placed.ring != nullptr) process.memory().free(placed.offset, CqRing::bytes(placed.ring->shift));
+}
+
+constexpr std::uint64_t kClosing = claim_tag(0, Side::kSend);
+
+/// Producers that come late find the ring full and closed, and wait for the
+/// new one; those inside publish soon (or somebody repairs what they leave).
+/// Returns how many completions are in it, now for good.
+std::uint64_t close_ring(CqRing& ring, std::uint64_t head) {
+  ring.closed.store(1, std::memory_order_seq_cst);
+  while (ring.claim(kClosing) != nullptr) {
+  }
+  std::uint64_t completions = 0;
+  for (std::uint64_t pos = head; pos <= head + ring.mask; ++pos) {
+    CqCell& cell = ring.cell(pos);
+    while (!ring.ready(pos) && cell.seq.load() != (ring.free_seq(pos) | kClosing)) ::sched_yield();
+    if (ring.ready(pos) && cell.dead == 0) ++completions;
+  }
+  return completions;
+}
+
+/// From a closed ring to one that is empty and large enough.
+void move_completions(CqRing& from, std::uint64_t head, CqRing& to) {
+  std::uint64_t moved = 0;
+  for (std::uint64_t pos = head; pos <= head + from.mask; ++pos) {
+    const CqCell& cell = from.cell(pos);
+    if (!from.ready(pos) || cell.dead != 0) continue;
+    CqCell& copy = to.cell(moved);
+    copy.wr_id = cell.wr_id;
+    copy.status = cell.status;
+    copy.opcode = cell.opcode;
+    copy.flags = cell.flags;
+    copy.byte_len = cell.byte_len;
+    copy.imm = cell.imm;
+    copy.qpn = cell.qpn;
+    copy.src_qpn = cell.src_qpn;
+    copy.sq_count = cell.sq_count;
+    copy.stamp_ns = cell.stamp_ns;
+    copy.seq.store(1, std::memory_order_release);
+    ++moved;
+  }
+  to.tail.store(moved);
 }
 
 }  // namespace
@@ -53,11 +104,13 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
       events(static_cast<Channel*>(event_channel)), lock(context.process.barrier_registered()),
       process_(context.process) {
   if (index == 0) throw VerbsFailure{ENOMEM};
-  ring_ = make_ring(process_, shift_for(entries), ring_offset_);
-  if (ring_ == nullptr) {
+  const PlacedRing placed = make_ring(process_, shift_for(entries));
+  if (placed.ring == nullptr) {
     process_.cq_indices.give_back(index);
     throw VerbsFailure{ENOMEM};
   }
+  ring_ = placed.ring;
+  ring_offset_ = placed.offset;
   this->context = &owner.context;
   this->channel = event_channel;
   cq_context = user;
@@ -80,7 +133,7 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
 Cq::~Cq() {
   if (events != nullptr) events->remove(this);
   await_acknowledged();
-  process_.memory().free(ring_offset_, CqRing::bytes(ring_->shift));
+  free_ring(process_, {ring_, ring_offset_});
   process_.cq_indices.give_back(index);
   ::pthread_mutex_destroy(&this->mutex);
   ::pthread_cond_destroy(&this->cond);
@@ -169,57 +222,41 @@ void Cq::arm(bool solicited_only) noexcept {
 }
 
 int Cq::resize(std::uint32_t entries) {
-  lock.lock();
+  if (entries == 0 || entries > kMaxCqe) return EINVAL;
   const unsigned shift = shift_for(entries);
-  std::uint32_t outstanding = 0;
-  for (std::uint64_t pos = head_.load(); outstanding <= ring_->mask && ring_->ready(pos); ++pos) {
+  lock.lock();
+  CqRing& old = *ring_;
+  std::uint64_t outstanding = 0;
+  for (std::uint64_t pos = head_.load(); outstanding <= old.mask && old.ready(pos); ++pos) {
     ++outstanding;
   }
-  if (entries == 0 || entries > kMaxCqe || outstanding > (1u << shift)) {
+  if (shift == old.shift || outstanding > (1u << shift)) {
     lock.unlock();
-    return EINVAL;
+    return shift == old.shift ? 0 : EINVAL;
   }
-  std::uint64_t offset = 0;
-  CqRing* fresh = shift == ring_->shift ? nullptr : make_ring(process_, shift, offset);
-  if (fresh == nullptr) {
+  PlacedRing fresh = make_ring(process_, shift);
+  // More may come until the old ring is closed than a smaller one holds: then
+  // the queue stays as large as it is, in a ring that is not closed.
+  PlacedRing spare = shift < old.shift ? make_ring(process_, old.shift) : PlacedRing{};
+  if (fresh.ring == nullptr || (shift < old.shift && spare.ring == nullptr)) {
+    free_ring(process_, fresh);
     lock.unlock();
-    return shift == ring_->shift ? 0 : ENOMEM;
+    return ENOMEM;
   }
-  // Producers that come late find the old ring full and closed, and wait for
-  // the new one; those inside publish soon.
-  CqRing& old = *ring_;
-  const std::uint64_t closing = claim_tag(0, Side::kSend);
-  old.closed.store(1, std::memory_order_seq_cst);
-  while (old.claim(closing) != nullptr) {
+  const bool fits = close_ring(old, head_.load()) <= (1u << shift);
+  if (!fits) std::swap(fresh, spare);
+  move_completions(old, head_.load(), *fresh.ring);
+  const PlacedRing left{ring_, ring_offset_};
+  {
+    const std::lock_guard guard(ring_mutex_);
+    ring_ = fresh.ring;
+    ring_offset_ = fresh.offset;
   }
-  const std::uint64_t head = head_.load();
-  std::uint64_t kept = 0;
-  for (std::uint64_t pos = head; pos <= head + old.mask; ++pos) {
-    CqCell& cell = old.cell(pos);
-    while (!old.ready(pos) && cell.seq.load() != (old.free_seq(pos) | closing)) ::sched_yield();
-    if (!old.ready(pos) || cell.dead != 0) continue;
-    CqCell& copy = fresh->cell(kept);
-    copy.wr_id = cell.wr_id;
-    copy.status = cell.status;
-    copy.opcode = cell.opcode;
-    copy.flags = cell.flags;
-    copy.byte_len = cell.byte_len;
-    copy.imm = cell.imm;
-    copy.qpn = cell.qpn;
-    copy.src_qpn = cell.src_qpn;
-    copy.sq_count = cell.sq_count;
-    copy.stamp_ns = cell.stamp_ns;
-    copy.seq.store(1, std::memory_order_release);
-    ++kept;
-  }
-  fresh->tail.store(kept);
-  const std::uint64_t old_offset = ring_offset_;
-  ring_ = fresh;
-  ring_offset_ = offset;
   head_.store(0);
-  cqe = static_cast<int>(fresh->mask + 1);
-  shared->ring.store(offset, std::memory_order_seq_cst);
+  cqe = static_cast<int>(ring_->mask + 1);
+  shared->ring.store(ring_offset_, std::memory_order_seq_cst);
   lock.unlock();
+  free_ring(process_, spare);
   // Late producers may still look at the old ring: it is given back only when
   // none of them can.
   process_.heavy_barrier();
@@ -227,8 +264,8 @@ int Cq::resize(std::uint32_t entries) {
     qp.settle_turn();
     qp.settle_flush();
   });
-  process_.memory().free(old_offset, CqRing::bytes(old.shift));
-  return 0;
+  free_ring(process_, left);
+  return fits ? 0 : EINVAL;
 }
 
 void Cq::purge(std::uint32_t qpn) {
@@ -253,15 +290,17 @@ void Cq::raise_if_armed(bool urgent) noexcept {
 }
 
 void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
-  lock.lock();
-  const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
-  for (std::uint32_t i = 0; i <= ring_->mask; ++i) {
-    CqCell& cell = ring_->cells[i];
-    if ((cell.seq.load() & ~kLapMask) != tag) continue;
-    if (claimed == Claimed::kDiscard) cell.dead = 1;
-    CqRing::publish(cell);
+  {
+    // Not the lock: a resize that holds it waits for these very cells.
+    const std::lock_guard guard(ring_mutex_);
+    const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
+    for (std::uint32_t i = 0; i <= ring_->mask; ++i) {
+      CqCell& cell = ring_->cells[i];
+      if ((cell.seq.load() & ~kLapMask) != tag) continue;
+      if (claimed == Claimed::kDiscard) cell.dead = 1;
+      CqRing::publish(cell);
+    }
   }
-  lock.unlock();
   raise_if_armed(true);
 }
 

@@ -26,7 +26,7 @@ struct Cq : ibv_cq_ex {
   /// Takes up to `count` completions; -1 once the queue has overrun and is empty.
   int poll(int count, ibv_wc* completions) noexcept;
   void arm(bool solicited_only) noexcept;
-  /// 0, or ENOMEM or EINVAL.
+  /// 0, or ENOMEM, or EINVAL (no size, or more completions in it than that).
   int resize(std::uint32_t entries);
   /// Marks the completions of a QP that is going away.
   void purge(std::uint32_t qpn);
@@ -68,8 +68,9 @@ struct Cq : ibv_cq_ex {
   static CqCell& current(ibv_cq_ex* cq);
 
   Process& process_;
-  CqRing* ring_;
+  CqRing* ring_;  ///< changes under the lock and ring_mutex_
   std::uint64_t ring_offset_;
+  std::mutex ring_mutex_;
   std::atomic<std::uint64_t> head_{0};
   std::uint32_t idle_polls_ = 0;  ///< under the lock
   bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read

@@ -121,6 +121,35 @@ TEST(SoftnicQueue, ReceivesAreFlushedWhileTheQueueIsReplaced) {
   EXPECT_EQ(polled.load(), posted.load());
 }
 
+TEST(SoftnicQueue, NoCompletionIsLostWhenTheQueueTurnsOutTooFullToShrink) {
+  constexpr unsigned kPosted = 24;
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
+    EndOptions options;
+    options.max_wr = 64;
+    End end(options);
+    ASSERT_EQ(end.to_init(), 0);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(ibv_modify_qp(end.qp.get(), &attr, IBV_QP_STATE), 0);
+    std::atomic<unsigned> posted{0};
+    std::thread poster([&] {
+      while (posted < kPosted && end.post_recv(0, 8, posted) == 0) ++posted;
+    });
+    while (posted < static_cast<unsigned>(round) % 16) {
+    }
+    const int answer = ibv_resize_cq(end.recv_cq.get(), 16);
+    poster.join();
+    ASSERT_EQ(posted.load(), kPosted);
+    EXPECT_TRUE(answer == 0 || answer == EINVAL);
+    EXPECT_EQ(end.recv_cq->cqe < static_cast<int>(kPosted), answer == 0);
+    ibv_wc completions[kPosted + 1];
+    const int taken = ibv_poll_cq(end.recv_cq.get(), kPosted + 1, completions);
+    // In the smaller queue there is no place for all of them.
+    EXPECT_EQ(taken, answer == 0 ? 16 : static_cast<int>(kPosted));
+    for (int i = 0; i < taken; ++i) EXPECT_EQ(completions[i].wr_id, static_cast<unsigned>(i));
+  }
+}
+
 TEST(SoftnicQueue, BuiltRequestsDoTheSame) {
   End client;
   End server;

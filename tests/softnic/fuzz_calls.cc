@@ -251,8 +251,7 @@ void World::ask(End& end, Random& random) {
       break;
     }
     case 5:
-      // Not to another size while other threads are at work: it may hang (docs/softnic.md, Limits).
-      ibv_resize_cq(end.recv_cq, 0);
+      if (random.wrong(3)) ibv_resize_cq(end.recv_cq, static_cast<int>(random.any(200) & 0xffffff));
       break;
     default: {
       ibv_device_attr device{};
