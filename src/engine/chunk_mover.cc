@@ -33,7 +33,9 @@ ChunkMover::ChunkMover(Side side, LocalEnd& end, const TestSpec& spec, Peer& pee
       device_(end.device()),
       own_staged_(staged(spec, side)),
       peer_staged_(staged(spec, other(side))),
-      chunk_(wire_.slot_bytes) {
+      chunk_(wire_.slot_bytes),
+      ring_(wire_.slots),
+      last_ring_(wire_.slots) {
   while ((own_staged_ || peer_staged_) && chunk_ > kDefaultChunk) set_chunk_shift(chunk_shift_ + 1);
   // Data and notes both take a receive without memory.
   for (std::uint64_t i = 0; i < 2 * wire_.slots; ++i) post_receive();
@@ -79,6 +81,33 @@ void ChunkMover::post_note(std::uint32_t value) {
   request.opcode = IBV_WR_SEND_WITH_IMM;
   request.send_flags = IBV_SEND_SIGNALED;
   request.imm_data = htonl(value);
+  post(request);
+  ++notes_in_flight_;
+}
+
+bool ChunkMover::post_chunks(std::uint64_t ready) {
+  const bool moved = posted_ < ready;
+  for (std::uint64_t bytes = 0; posted_ < ready && bytes < kStepBytes; ++posted_) {
+    const std::uint64_t slot = posted_ % wire_.slots;
+    post_chunk(ring_[slot], slot);
+    bytes += ring_[slot].bytes;
+  }
+  return moved;
+}
+
+void ChunkMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here) {
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(here);
+  piece.length = static_cast<std::uint32_t>(chunk.bytes);
+  piece.lkey = end_.lkey();
+  ibv_send_wr request{};
+  request.wr_id = kData;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = opcode;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = end_.remote().address + (peer_staged_ ? slot * wire_.slot_bytes : chunk.offset);
+  request.wr.rdma.rkey = end_.remote().rkey;
   post(request);
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gdrperf/engine/resolve.h"
+#include "gdrperf/mem/copier.h"
 #include "local_end.h"
 #include "mover.h"
 #include "peer.h"
@@ -50,6 +52,8 @@ class ChunkMover : public Mover {
   /// device), the other stages and the peer get their turn in between.
   static constexpr std::uint64_t kStepBytes = 256u << 10;
 
+  /// A chunk's place on the wire, or where it is to be.
+  virtual void post_chunk(const Chunk& chunk, std::uint64_t slot) = 0;
   /// All that can be done now. False: there was nothing.
   virtual bool step() = 0;
   /// Changes whenever something moves.
@@ -63,7 +67,10 @@ class ChunkMover : public Mover {
   virtual void reaped_receive(const ibv_wc& wc) = 0;
 
   bool reap(ibv_cq* cq);
-  void post(ibv_send_wr& request);
+  /// Posts chunks while fewer than `ready` are. False: there was nothing.
+  bool post_chunks(std::uint64_t ready);
+  /// Moves a chunk between `here` and where the peer has it on the wire.
+  void post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here);
   void post_note(std::uint32_t value);
   void set_chunk_shift(unsigned shift);
   /// Until done() or a word of the peer's.
@@ -88,7 +95,17 @@ class ChunkMover : public Mover {
   std::uint64_t received_ = 0;
   std::uint64_t rounds_ = 0;
 
+  std::unique_ptr<mem::Copier> out_;  ///< null: nothing to copy out of this end's memory
+  std::unique_ptr<mem::Copier> in_;   ///< null: nor into it
+  // Chunks that this end sends, or reads, and the counts of them.
+  std::vector<Chunk> ring_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t completed_ = 0;  ///< reaped from the send CQ
+  std::vector<bool> last_ring_;  ///< of the peer's chunks: the last of its message?
+  std::uint64_t notes_in_flight_ = 0;
+
  private:
+  void post(ibv_send_wr& request);
   void post_receive();
 };
 

@@ -11,7 +11,7 @@ namespace gdrperf::engine {
 using conn::Side;
 
 Pipeline::Pipeline(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
-    : ChunkMover(side, end, spec, peer), issued_ring_(wire_.slots), last_ring_(wire_.slots) {
+    : ChunkMover(side, end, spec, peer) {
   if (own_staged_ && end.initiates()) out_ = end.buffer().make_copier();
   // --consume: a direct receiver has work for its GPU as well.
   if (end.is_target() && (own_staged_ || spec.consume)) in_ = end.buffer().make_copier();
@@ -25,7 +25,7 @@ bool Pipeline::receives() const {
 bool Pipeline::issue() {
   bool moved = false;
   while (cutter_.messages < limit_ && issued_ - credited_ < wire_.slots && issued_ - completed_ < wire_.slots) {
-    Chunk& chunk = issued_ring_[issued_ % wire_.slots];
+    Chunk& chunk = ring_[issued_ % wire_.slots];
     chunk = cutter_.next(chunk_, spec_.size_bytes, layout_);
     if (out_) {
       out_->to_host(end_.out_slot(issued_ % wire_.slots), end_.initiator_area() + chunk.offset, chunk.bytes);
@@ -37,33 +37,9 @@ bool Pipeline::issue() {
   return moved;
 }
 
-bool Pipeline::post_ready() {
-  const std::uint64_t ready = out_ ? out_->reached() : issued_;
-  const bool moved = posted_ < ready;
-  for (std::uint64_t bytes = 0; posted_ < ready && bytes < kStepBytes; ++posted_) {
-    const Chunk& chunk = issued_ring_[posted_ % wire_.slots];
-    post_chunk(chunk);
-    bytes += chunk.bytes;
-  }
-  return moved;
-}
-
-void Pipeline::post_chunk(const Chunk& chunk) {
-  const std::uint64_t slot = posted_ % wire_.slots;
-  ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(out_ ? end_.out_slot(slot) : end_.initiator_area() + chunk.offset);
-  piece.length = static_cast<std::uint32_t>(chunk.bytes);
-  piece.lkey = end_.lkey();
-  ibv_send_wr request{};
-  request.wr_id = kData;
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr =
-      end_.remote().address + (peer_staged_ ? slot * wire_.slot_bytes : chunk.offset);
-  request.wr.rdma.rkey = end_.remote().rkey;
-  post(request);
+void Pipeline::post_chunk(const Chunk& chunk, std::uint64_t slot) {
+  std::byte* const here = out_ ? end_.out_slot(slot) : end_.initiator_area() + chunk.offset;
+  post_data(IBV_WR_RDMA_WRITE_WITH_IMM, chunk, slot, here);
 }
 
 void Pipeline::reaped_send(const ibv_wc& wc) {
@@ -79,7 +55,7 @@ void Pipeline::reaped_receive(const ibv_wc& wc) {
   // The number of chunks landed, modulo 2^32.
   const std::uint32_t fresh = ntohl(wc.imm_data) - static_cast<std::uint32_t>(credited_);
   for (const std::uint64_t end = credited_ + fresh; credited_ < end; ++credited_) {
-    if (issued_ring_[credited_ % wire_.slots].last) ++sent_;
+    if (ring_[credited_ % wire_.slots].last) ++sent_;
   }
 }
 
@@ -109,7 +85,6 @@ bool Pipeline::land() {
   }
   if (told_ == landed_ || notes_in_flight_ == wire_.slots) return false;
   post_note(static_cast<std::uint32_t>(landed_));
-  ++notes_in_flight_;
   told_ = landed_;
   return true;
 }
@@ -118,7 +93,7 @@ bool Pipeline::step() {
   bool moved = reap(end_.recv_cq());
   moved |= reap(end_.send_cq());
   moved |= issue();
-  moved |= post_ready();
+  moved |= post_chunks(out_ ? out_->reached() : issued_);
   moved |= land();
   return moved;
 }

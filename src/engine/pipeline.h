@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "chunk_mover.h"
-#include "gdrperf/mem/copier.h"
 
 namespace gdrperf::engine {
 
@@ -28,32 +25,23 @@ class Pipeline final : public ChunkMover {
   std::uint64_t progress() const override { return credited_ + landed_; }
   bool idle() const override { return completed_ == posted_; }
   bool all_told() const override { return told_ == landed_; }
+  void post_chunk(const Chunk& chunk, std::uint64_t slot) override;
   void reaped_send(const ibv_wc& wc) override;
   void reaped_receive(const ibv_wc& wc) override;
   bool issue();
-  bool post_ready();
-  void post_chunk(const Chunk& chunk);
   void arrived(std::uint64_t bytes);
   bool land();
 
-  std::unique_ptr<mem::Copier> out_;  ///< null: this end's data is on the wire as it lies
-  std::unique_ptr<mem::Copier> in_;
-
   // Sender; counts of chunks.
-  std::vector<Chunk> issued_ring_;
   std::uint64_t issued_ = 0;
-  std::uint64_t posted_ = 0;
-  std::uint64_t completed_ = 0;  ///< reaped from the send CQ
   std::uint64_t credited_ = 0;
 
   // Receiver.
-  std::vector<bool> last_ring_;
   std::uint64_t arrive_message_ = 0;
   std::uint64_t arrive_offset_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t landed_ = 0;
   std::uint64_t told_ = 0;
-  std::uint64_t notes_in_flight_ = 0;
 };
 
 }  // namespace gdrperf::engine

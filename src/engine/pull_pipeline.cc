@@ -11,7 +11,7 @@ namespace gdrperf::engine {
 using conn::Side;
 
 PullPipeline::PullPipeline(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
-    : ChunkMover(side, end, spec, peer), ring_(wire_.slots), last_ring_(wire_.slots) {
+    : ChunkMover(side, end, spec, peer) {
   if (own_staged_ && end.is_target()) out_ = end.buffer().make_copier();
   // --consume: a direct reader has work for its GPU as well.
   if (end.initiates() && (own_staged_ || spec.consume)) in_ = end.buffer().make_copier();
@@ -35,37 +35,13 @@ bool PullPipeline::tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& 
   if (told == count || notes_in_flight_ >= wire_.slots / 2) return false;
   const std::uint32_t shift = kind == Note::kOffer ? 0 : chunk_shift_ << Note::kShiftAt;
   post_note(kind | shift | (static_cast<std::uint32_t>(count) & Note::kCount));
-  ++notes_in_flight_;
   told = count;
   return true;
 }
 
-bool PullPipeline::post_reads() {
-  const bool moved = posted_ < ready_;
-  for (std::uint64_t bytes = 0; posted_ < ready_ && bytes < kStepBytes; ++posted_) {
-    const Chunk& chunk = ring_[posted_ % wire_.slots];
-    post_read(chunk);
-    bytes += chunk.bytes;
-  }
-  return moved;
-}
-
-void PullPipeline::post_read(const Chunk& chunk) {
-  const std::uint64_t slot = posted_ % wire_.slots;
-  std::byte* const to = own_staged_ ? end_.in_slot(slot) : end_.initiator_area() + chunk.offset;
-  ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(to);
-  piece.length = static_cast<std::uint32_t>(chunk.bytes);
-  piece.lkey = end_.lkey();
-  ibv_send_wr request{};
-  request.wr_id = kData;
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_READ;
-  request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr = end_.remote().address + (peer_staged_ ? slot * wire_.slot_bytes : chunk.offset);
-  request.wr.rdma.rkey = end_.remote().rkey;
-  post(request);
+void PullPipeline::post_chunk(const Chunk& chunk, std::uint64_t slot) {
+  std::byte* const here = own_staged_ ? end_.in_slot(slot) : end_.initiator_area() + chunk.offset;
+  post_data(IBV_WR_RDMA_READ, chunk, slot, here);
 }
 
 void PullPipeline::reaped_send(const ibv_wc& wc) {
@@ -133,7 +109,7 @@ bool PullPipeline::step() {
   moved |= reap(end_.send_cq());
   moved |= plan();
   if (peer_staged_) moved |= tell(0, planned_, asked_);
-  moved |= post_reads();
+  moved |= post_chunks(ready_);
   moved |= land();
   moved |= produce();
   moved |= offer();

@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "chunk_mover.h"
-#include "gdrperf/mem/copier.h"
 
 namespace gdrperf::engine {
 
@@ -37,38 +34,28 @@ class PullPipeline final : public ChunkMover {
   std::uint64_t progress() const override { return landed_ + offered_; }
   bool idle() const override { return landed_ == planned_; }
   bool all_told() const override { return offered_ == issued_; }
+  void post_chunk(const Chunk& chunk, std::uint64_t slot) override;
   void reaped_send(const ibv_wc& wc) override;
   void reaped_receive(const ibv_wc& wc) override;
   bool tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& told);
   bool plan();
-  bool post_reads();
-  void post_read(const Chunk& chunk);
   void arrived(const Chunk& chunk);
   bool land();
   bool produce();
   bool offer();
 
-  std::unique_ptr<mem::Copier> out_;  ///< null: nothing to copy for the peer
-  std::unique_ptr<mem::Copier> in_;
-
   // The end that reads; counts of chunks.
-  std::vector<Chunk> ring_;
   std::uint64_t planned_ = 0;    ///< that are to be read
   std::uint64_t asked_ = 0;      ///< as the peer was told
   std::uint64_t ready_ = 0;      ///< that the peer has offered
-  std::uint64_t posted_ = 0;
-  std::uint64_t completed_ = 0;  ///< reaped from the send CQ
   std::uint64_t landed_ = 0;
 
   // The end that has the data.
   Cutter source_;
-  std::vector<bool> last_ring_;
   unsigned source_shift_ = 0;
   std::uint64_t wanted_ = 0;
   std::uint64_t issued_ = 0;
   std::uint64_t offered_ = 0;
-
-  std::uint64_t notes_in_flight_ = 0;
 };
 
 }  // namespace gdrperf::engine

@@ -78,39 +78,32 @@ int AgentLink::ask(const CopyRequest& request) noexcept {
   return ESRCH;
 }
 
-int AgentLink::copy_to(const Segment& segment, const MrShared& region, std::uint64_t address,
-                       const Pieces& from) noexcept {
-  CopyRequest request = request_for(segment, region, address);
-  Pieces rest = from;
+int AgentLink::copy(CopyRequest request, const Pieces& pieces) noexcept {
+  Pieces rest = pieces;
   const std::lock_guard guard(mutex_);
   while (rest.total > 0) {
     Pieces part;
     split_front(rest, std::min(rest.total, kAgentBytes), part);
     if (!socket_) return ESRCH;
-    if (!copy_out(bounce_, part)) return EIO;
+    if (request.fetch == 0 && !copy_out(bounce_, part)) return EIO;
     request.length = part.total;
     if (const int error = ask(request); error != 0) return error;
+    if (request.fetch != 0 && !copy_in(bounce_, part)) return EIO;
     request.address += part.total;
   }
   return 0;
+}
+
+int AgentLink::copy_to(const Segment& segment, const MrShared& region, std::uint64_t address,
+                       const Pieces& from) noexcept {
+  return copy(request_for(segment, region, address), from);
 }
 
 int AgentLink::copy_from(const Segment& segment, const MrShared& region, std::uint64_t address,
                          const Pieces& to) noexcept {
   CopyRequest request = request_for(segment, region, address);
   request.fetch = 1;
-  Pieces rest = to;
-  const std::lock_guard guard(mutex_);
-  while (rest.total > 0) {
-    Pieces part;
-    split_front(rest, std::min(rest.total, kAgentBytes), part);
-    if (!socket_) return ESRCH;
-    request.length = part.total;
-    if (const int error = ask(request); error != 0) return error;
-    if (!copy_in(bounce_, part)) return EIO;
-    request.address += part.total;
-  }
-  return 0;
+  return copy(request, to);
 }
 
 }  // namespace gdrperf::softnic

@@ -36,6 +36,7 @@ class AgentLink {
  private:
   AgentLink() = default;
   int ask(const CopyRequest& request) noexcept;
+  int copy(CopyRequest request, const Pieces& pieces) noexcept;
 
   std::mutex mutex_;
   UniqueFd socket_;

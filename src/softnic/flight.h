@@ -11,6 +11,17 @@
 /// QP's slots until they are due, each with a stamp.
 namespace gdrperf::softnic {
 
+/// Messages up to this size are moved as a whole when they arrive.
+inline constexpr std::uint64_t kWhole = 512;
+/// How fast copying is taken to be when a piece has to be done by some time.
+inline constexpr std::uint64_t kCopyBytesPerNs = 6;
+
+inline const Clock& the_clock() noexcept {
+  static const Clock& clock = Clock::get();
+  return clock;
+}
+inline Instant instant() noexcept { return instant_now(the_clock()); }
+
 struct Stamp {
   Instant ready;    ///< when it counts as posted
   Instant arrival;  ///< at the target; READ and atomics: of the request

@@ -5,20 +5,11 @@
 #include "execute_inline.h"
 #include "flight.h"
 
-/// Posting and moving on where the device has a link model or faults. A
-/// request is posted, sent (the port is reserved for it), arrives (executed),
-/// and is done (completed), each at its due time; polls move that on.
+/// Posting where the device has a link model or faults, and who moves on what is
+/// under way: the program's polls or, where it does not poll, the control thread.
 namespace gdrperf::softnic {
 namespace {
 
-/// The last bytes of a message, which only its arrival makes visible.
-constexpr std::uint64_t kEdge = 64;
-/// Messages up to this size are moved as a whole when they arrive.
-constexpr std::uint64_t kWhole = 512;
-constexpr std::uint64_t kMinPiece = 4096;
-constexpr std::uint64_t kMaxPiece = 64 * 1024;
-/// How fast copying is taken to be when a piece has to be done by some time.
-constexpr std::uint64_t kCopyBytesPerNs = 6;
 /// How long a post waits for its message to arrive.
 constexpr double kHoldNs = 5e6;
 constexpr double kHoldMarginNs = 1e6;
@@ -30,12 +21,6 @@ constexpr std::uint32_t kWatched = 64;
 /// One that left so many messages alone will do so again: the thread is awake
 /// when the next is due. Otherwise it wakes up then.
 constexpr std::uint32_t kIgnored = 4;
-
-const Clock& the_clock() noexcept {
-  static const Clock& clock = Clock::get();
-  return clock;
-}
-Instant instant() noexcept { return instant_now(the_clock()); }
 
 constexpr std::uint8_t fault_op(std::uint8_t opcode) {
   if (opcode == IBV_WR_RDMA_READ) return kFaultRead;
@@ -49,17 +34,6 @@ constexpr bool changes_data(FaultKind kind) {
          kind != FaultKind::kRnr;
 }
 
-/// What a large READ reads is moved between its arrival and its completion;
-/// smaller ones and atomics are executed, in order, when they arrive.
-bool is_large_read(const Stamp& s, const SendOp& op) noexcept {
-  return op.opcode == IBV_WR_RDMA_READ && s.total > kWhole;
-}
-
-/// Counts of requests wrap around.
-constexpr bool before(std::uint32_t one, std::uint32_t other) {
-  return static_cast<std::int32_t>(one - other) < 0;
-}
-
 std::uint64_t total_bytes(const SendOp& op) noexcept {
   std::uint64_t total = 0;
   for (unsigned i = 0; i < op.num_sge; ++i) total += op.sges[i].length;
@@ -67,8 +41,6 @@ std::uint64_t total_bytes(const SendOp& op) noexcept {
 }
 
 }  // namespace
-
-Stamp& Qp::stamp(std::uint32_t count) noexcept { return flight_->stamps[count & slot_mask_]; }
 
 /// Under sq_lock. From now on requests lie in slots until they are due.
 void Qp::start_flight() {
@@ -212,40 +184,6 @@ void Qp::watch_program() noexcept {
   }
 }
 
-/// Reserves the port for what may leave.
-void Qp::send_ready() noexcept {
-  Flight& f = *flight_;
-  while (f.sent != posted_ && !f.broken) {
-    const SendOp& op = slot(f.sent + 1).op;
-    const bool read_like = is_read_like(op.opcode);
-    if ((op.flags & IBV_SEND_FENCE) != 0 && f.reads > 0) return;
-    if (read_like && f.reads >= std::max<std::uint32_t>(attr_.max_rd_atomic, 1)) return;
-    ++f.sent;
-    dispatch(stamp(f.sent), op);
-  }
-}
-
-void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
-  Flight& f = *flight_;
-  const bool read_like = is_read_like(op.opcode);
-  const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
-  f.mtu = std::min(128u << attr_.path_mtu, link.mtu);
-  const Instant ready = std::max(s.ready, f.gate);
-  if (is_local(op.opcode)) {
-    s.arrival = s.done = f.last_arrival = std::max(ready, f.last_arrival);
-    return;
-  }
-  if (s.fault.kind == FaultKind::kStall) f.port->stall(ready, s.fault.time);
-  Instant arrival = f.port->reserve(ready, f.port->speed.occupancy(read_like ? 0 : s.total, f.mtu)) + link.latency;
-  if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
-  s.arrival = f.last_arrival = std::max(arrival, f.last_arrival);
-  if (read_like) {
-    ++f.reads;
-  } else {
-    s.done = s.arrival + link.latency + link.ack;
-  }
-}
-
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
   ++f.polls;
@@ -303,163 +241,6 @@ Instant Qp::wake_for_thread(bool asleep) noexcept {
   const Instant due = due_for_thread(asleep);
   if (due == ~Instant{0} || asleep || flight_->ignored >= kIgnored) return due;
   return due + from_ns(the_clock(), Control::kSoonNs);
-}
-
-/// When something is to happen next; ~0 when nothing is under way.
-Instant Qp::due() noexcept {
-  const Flight& f = *flight_;
-  Instant next = ~Instant{0};
-  if (f.arrived != f.sent) next = stamp(f.arrived + 1).arrival;
-  const std::uint32_t completed = posted_ - gate_.waiting;
-  if (completed != f.arrived) next = std::min(next, stamp(completed + 1).done);
-  return next;
-}
-
-/// Reads the clock, which takes as long as much of the rest, only when the last
-/// reading does not settle it.
-bool Qp::is_due(Instant moment) noexcept {
-  if (moment <= flight_->time) return true;
-  flight_->time = instant();
-  return moment <= flight_->time;
-}
-
-void Qp::move_flight() noexcept {
-  Flight& f = *flight_;
-  send_ready();
-  const Instant entered = f.time = instant();
-  while (state() == IBV_QPS_RTS && f.arrived != f.sent && !f.broken) {
-    Stamp& s = stamp(f.arrived + 1);
-    if (!is_due(s.arrival) || !arrive(s, slot(f.arrived + 1).op)) break;
-    ++f.arrived;
-  }
-  while (state() == IBV_QPS_RTS && posted_ - gate_.waiting != f.arrived) {
-    const std::uint32_t count = posted_ - gate_.waiting + 1;
-    if (!is_due(std::max(stamp(count).done, f.last_done))) break;
-    finish(count, entered);
-  }
-  if (state() == IBV_QPS_RTS) copy_ahead();
-}
-
-/// The request is at the target. False: it has to wait there.
-bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
-  Flight& f = *flight_;
-  const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
-  const bool read_like = is_read_like(op.opcode);
-  if (is_large_read(s, op)) {
-    answer(s, s.total, link);
-    return true;
-  }
-  const std::uint32_t count = f.arrived + 1;
-  if (!s.late && !before(f.copying, count) && takes_receive(op.opcode)) --f.copied_sends;
-  if (f.copying + 1 == count) f.copying = count;
-  if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
-    f.port->counters.copy_behind.fetch_add(1, std::memory_order_relaxed);
-  }
-  if (target_.qp != nullptr && !read_like) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
-  const Outcome outcome = execute_stamped(s, op);
-  if (outcome.kind == Outcome::Kind::kNoReceive || outcome.kind == Outcome::Kind::kUnreachable) {
-    if (!gives_up(outcome.kind)) {
-      s.late = true;
-      return false;
-    }
-    s.status = outcome.kind == Outcome::Kind::kNoReceive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR;
-  } else if (outcome.kind == Outcome::Kind::kFailed) {
-    s.status = outcome.status;
-  }
-  wait_reason_ = Outcome::Kind::kDone;
-  f.broken = s.status != IBV_WC_SUCCESS;
-  if (read_like && s.status == IBV_WC_SUCCESS) {
-    answer(s, s.total, link);
-  } else if (s.late || read_like) {
-    s.done = instant() + link.latency + link.ack;
-  }
-  if (!s.late && !read_like) {
-    f.time = instant();
-    f.port->counters.arrival.record(to_ns(the_clock(), f.time - s.arrival));
-  }
-  return true;
-}
-
-/// The peer's port sends the answer to a READ or atomic.
-void Qp::answer(Stamp& s, std::uint64_t bytes, const LinkModel& link) noexcept {
-  Flight& f = *flight_;
-  PortShared* port = f.peer_port;
-  s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, port->speed.occupancy(bytes, f.mtu))
-                                           : s.arrival + f.port->speed.occupancy(bytes, f.mtu));
-}
-
-/// Waiting for a receive, or for the peer to answer at all: true when it has
-/// been long enough.
-bool Qp::gives_up(Outcome::Kind reason) noexcept {
-  if (reason == Outcome::Kind::kNoReceive && attr_.rnr_retry == 0) return true;
-  return out_of_patience(reason);
-}
-
-/// The request's completion is due. A READ's data comes with it.
-void Qp::finish(std::uint32_t count, Instant entered) noexcept {
-  Flight& f = *flight_;
-  Stamp& s = stamp(count);
-  const SendOp& op = slot(count).op;
-  if (before(f.copying, count)) f.copying = count;
-  s.done = f.last_done = std::max(s.done, f.last_done);
-  if (is_large_read(s, op)) {
-    const Outcome outcome = execute_stamped(s, op);
-    if (outcome.kind != Outcome::Kind::kDone) {
-      s.status = outcome.kind == Outcome::Kind::kFailed ? outcome.status : IBV_WC_RETRY_EXC_ERR;
-    }
-  }
-  if (is_read_like(op.opcode)) {
-    --f.reads;
-    f.gate = s.done;
-  }
-  --gate_.waiting;
-  if (s.status != IBV_WC_SUCCESS) {
-    fail(op, s.status);
-    return;
-  }
-  complete(op, IBV_WC_SUCCESS, static_cast<std::uint32_t>(s.total));
-  f.port->counters.completion.record(to_ns(the_clock(), f.time - std::min(f.time, std::max(s.done, entered))));
-  if (f.sent != posted_) send_ready();
-}
-
-/// Moves a piece of the oldest message that is not yet where it belongs, if
-/// there is the time for it.
-void Qp::copy_ahead() noexcept {
-  Flight& f = *flight_;
-  const bool edges_only = owner.device.model.load(std::memory_order_acquire)->link.edges_only;
-  while (f.copying != f.sent) {
-    const std::uint32_t count = f.copying + 1;
-    const SendOp& op = slot(count).op;
-    Stamp& s = stamp(count);
-    const bool read = is_large_read(s, op);
-    const bool arrived = !before(f.arrived, count);
-    if (read && !arrived) return;
-    if (!read && arrived) {
-      f.copying = count;
-      continue;
-    }
-    const std::uint64_t bulk = s.total - std::min(s.total, kEdge);
-    if (edges_only && !s.copy_stopped && s.copied < bulk && s.copied >= kEdge) s.copied = bulk;
-    if (s.copy_stopped || s.copied >= bulk) {
-      if (takes_receive(op.opcode)) ++f.copied_sends;
-      ++f.copying;
-      continue;
-    }
-    const Instant next = due();
-    if (next <= f.time) return;
-    const std::uint64_t budget = to_ns(the_clock(), next - f.time) * kCopyBytesPerNs;
-    const bool own = count == f.arrived + 1 || read;
-    if (budget < kMinPiece && !own) return;
-    std::uint64_t piece = std::clamp(budget, kMinPiece, kMaxPiece);
-    if (edges_only) piece = kEdge;
-    piece = std::min(piece, bulk - s.copied);
-    if (move_part(op, s, piece)) {
-      s.copied += piece;
-    } else {
-      s.copy_stopped = true;
-    }
-    return;
-  }
 }
 
 }  // namespace gdrperf::softnic

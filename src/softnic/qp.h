@@ -232,8 +232,8 @@ struct Qp : ibv_qp_ex {
   void flush_receives() noexcept;
   void overrun() noexcept;
 
-  // --- link model (modelled.cc), faults (faulty.cc)
-  Stamp& stamp(std::uint32_t count) noexcept;
+  // --- link model (modelled.cc, flight.cc), faults (faulty.cc)
+  Stamp& stamp(std::uint32_t count) noexcept { return flight_->stamps[count & slot_mask_]; }
   void start_flight();
   void find_peer_port();
   void look_up_peer_port();

@@ -29,20 +29,9 @@ EndOptions by_agent() {
 std::function<void(int)> there(std::function<void(int, End&, const Address&)> body) {
   return [body = std::move(body)](int socket) {
     End end(by_agent());
-    tell(socket, end.address());
-    const auto peer = hear<Address>(socket);
-    ASSERT_EQ(end.connect(peer), 0);
-    tell(socket, 1);
+    const Address peer = meet_parent(end, socket);
     body(socket, end, peer);
   };
-}
-
-Address meet_there(End& end, SecondProcess& other) {
-  const auto peer = hear<Address>(other.socket());
-  tell(other.socket(), end.address());
-  EXPECT_EQ(end.connect(peer), 0);
-  EXPECT_EQ(hear<int>(other.socket()), 1);
-  return peer;
 }
 
 std::string data_path(const std::string& device) {
@@ -68,7 +57,7 @@ TEST(SoftnicAgent, WritesAndReadsOfEverySize) {
     }
   }));
   End end(by_agent());
-  const Address peer = meet_there(end, other);
+  const Address peer = meet(end, other);
   hear<int>(other.socket());
   for (const std::uint32_t length : {1u, 8u, 9u, 4096u, kLarge}) {
     end.memory->fill(1);
@@ -107,7 +96,7 @@ TEST(SoftnicAgent, SendsWaitForReceivesAndWakeASleeper) {
   });
   End end(by_agent());
   end.memory->fill(4);
-  const Address peer = meet_there(end, other);
+  const Address peer = meet(end, other);
   ASSERT_EQ(end.post(IBV_WR_SEND, peer, 0, kLarge), 0);
   EXPECT_TRUE(stays_empty(end.send_cq.get()));
   tell(other.socket(), 1);
@@ -144,7 +133,7 @@ TEST(SoftnicAgent, AtomicsOfTwoProcessesAddUp) {
     tell(socket, 1);
     add_up(end, peer, kAdds);
   });
-  meet_there(here[0], first);
+  meet(here[0], first);
   // One domain for both: the second end registers the first one's memory.
   Memory& words = *here[0].memory;
   Owned<ibv_mr> again(register_memory(here[1].pd.get(), words.data(), 4096, kAllAccess));
@@ -177,7 +166,7 @@ TEST(SoftnicAgent, BothWaysAtOnce) {
     hear<int>(socket);
   }));
   End end(by_agent());
-  const Address peer = meet_there(end, other);
+  const Address peer = meet(end, other);
   write_much(end, peer);
   EXPECT_EQ(hear<int>(other.socket()), 1);
   tell(other.socket(), 1);
@@ -191,7 +180,7 @@ TEST(SoftnicAgent, MemoryThatIsNotThereIsAnError) {
     hear<int>(socket);
   }));
   End end(by_agent());
-  const Address peer = meet_there(end, other);
+  const Address peer = meet(end, other);
   hear<int>(other.socket());
   ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 8192), 0);
   EXPECT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
@@ -204,7 +193,7 @@ TEST(SoftnicAgent, MemoryThatIsNotThereIsAnError) {
 TEST(SoftnicAgent, AKilledPeerIsNoticed) {
   SecondProcess other(there([](int socket, End&, const Address&) { hear<int>(socket); }));
   End end(by_agent());
-  const Address peer = meet_there(end, other);
+  const Address peer = meet(end, other);
   ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
   EXPECT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
   other.kill();
@@ -224,7 +213,7 @@ TEST(SoftnicAgent, AKilledInitiatorLeavesTheTargetUsable) {
         next_completion(far.send_cq.get());
       }
     }));
-    meet_there(end, other);
+    meet(end, other);
     hear<int>(other.socket());
     other.kill();
     other.wait();

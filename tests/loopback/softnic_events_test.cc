@@ -112,9 +112,7 @@ TEST(SoftnicEvents, TwoProcessesWakeEachOther) {
     End end(with_events());
     ASSERT_EQ(end.post_recv(0, 64), 0);
     ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
-    tell(socket, end.address());
-    ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
-    tell(socket, 1);
+    meet_parent(end, socket);
     for (std::uint64_t i = 0; i < kRounds; ++i) {
       take_turn(end, i);
       if (::testing::Test::HasFatalFailure()) return;

@@ -264,6 +264,22 @@ int SecondProcess::wait() {
   return status;
 }
 
+Address meet(End& end, SecondProcess& other) {
+  const auto peer = hear<Address>(other.socket());
+  tell(other.socket(), end.address());
+  EXPECT_EQ(end.connect(peer), 0);
+  EXPECT_EQ(hear<int>(other.socket()), 1);
+  return peer;
+}
+
+Address meet_parent(End& end, int socket) {
+  tell(socket, end.address());
+  const auto peer = hear<Address>(socket);
+  EXPECT_EQ(end.connect(peer), 0);
+  tell(socket, 1);
+  return peer;
+}
+
 void send_bytes(int socket, const void* bytes, std::size_t size) {
   ASSERT_EQ(::send(socket, bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
 }

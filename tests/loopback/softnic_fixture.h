@@ -174,6 +174,11 @@ T hear(int socket) {
   return value;
 }
 
+/// Connects `end` and one of the second process, which is connected as well when
+/// this returns there and here. Each returns the other's address.
+Address meet(End& end, SecondProcess& other);
+Address meet_parent(End& end, int socket);
+
 /// Runs this program again with `arguments` and SOFTNIC set to `devices`;
 /// returns its standard output and standard error.
 struct Output {

@@ -23,18 +23,8 @@ using Clock = std::chrono::steady_clock;
 void be_there(int socket, int receives) {
   End end;
   for (int i = 0; i < receives; ++i) ASSERT_EQ(end.post_recv(0, 64), 0);
-  tell(socket, end.address());
-  ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
-  tell(socket, 1);
+  meet_parent(end, socket);
   hear<int>(socket);
-}
-
-Address meet(End& end, SecondProcess& other) {
-  const auto peer = hear<Address>(other.socket());
-  tell(other.socket(), end.address());
-  EXPECT_EQ(end.connect(peer), 0);
-  EXPECT_EQ(hear<int>(other.socket()), 1);
-  return peer;
 }
 
 TEST(SoftnicProcess, AKilledPeerIsNoticedByTheNextRequest) {
@@ -109,9 +99,7 @@ TEST(SoftnicProcess, ASenderKilledAtAnyMomentLeavesTheReceiverWhole) {
   for (int round = 0; round < 20; ++round) {
     SecondProcess other([](int socket) {
       End end;
-      tell(socket, end.address());
-      ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
-      tell(socket, 1);
+      meet_parent(end, socket);
       while (true) {
         end.post(IBV_WR_SEND, {}, 0, 65536);
         next_completion(end.send_cq.get());

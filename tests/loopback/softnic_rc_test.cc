@@ -70,9 +70,7 @@ struct Question {
 
 void answer_questions(int socket, const EndOptions& options) {
   End end(options);
-  tell(socket, end.address());
-  ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
-  tell(socket, 1);
+  meet_parent(end, socket);
   while (true) {
     const auto question = hear<Question>(socket);
     if (question.seed == 0) return;
@@ -83,10 +81,7 @@ void answer_questions(int socket, const EndOptions& options) {
 void exercise_across(const EndOptions& there) {
   SecondProcess other([&](int socket) { answer_questions(socket, there); });
   End end;
-  const auto peer = hear<Address>(other.socket());
-  tell(other.socket(), end.address());
-  ASSERT_EQ(end.connect(peer), 0);
-  ASSERT_EQ(hear<int>(other.socket()), 1);
+  const Address peer = meet(end, other);
   exercise(end, peer, [&](std::uint8_t seed, std::size_t from, std::size_t length) {
     tell(other.socket(), Question{seed, from, length});
     return hear<int>(other.socket()) == 1;
@@ -270,10 +265,7 @@ TEST(SoftnicRc, ManyMessagesArriveInOrder) {
     tell(socket, 1);
   });
   End end;
-  const auto peer = hear<Address>(other.socket());
-  tell(other.socket(), end.address());
-  ASSERT_EQ(end.connect(peer), 0);
-  ASSERT_EQ(hear<int>(other.socket()), 1);
+  const Address peer = meet(end, other);
   // Half the slots in flight: on a busy machine each wait may cost a time slice.
   std::uint32_t completed = 0;
   for (std::uint32_t i = 0; i < kMessages; ++i) {

@@ -75,14 +75,18 @@ class Sweep(unittest.TestCase):
                 for i in range(ROUNDS)]
 
     def beside_perftest(self, what, unit, theirs, ours):
-        """Prints both; scripts/test shows such lines. Nothing is judged: an emulated machine may stand still for seconds."""
+        """Prints both; scripts/test shows such lines. Soft-RoCE in emulation is far too noisy for more than a sanity bound,
+        and for none where the machine stood still in some of the rounds."""
         print()  # unittest's own line is not ended yet
         for name, figures in (("perftest", theirs), ("gdrperf", ours)):
             listed = ", ".join(f"{it:.4g}" for it in figures)
             print(f"figure: {what}: {name:9} {median(figures):8.4g} {unit}  ({listed})")
         ratio = median(ours) / median(theirs)
         print(f"figure: {what}: ratio     {ratio:8.3f} (gdrperf / perftest)")
-        self.assertGreater(ratio, 0, what)
+        for name, figures in (("perftest", theirs), ("gdrperf", ours)):
+            if max(figures) > 5 * min(figures):
+                self.skipTest(f"the rounds of {name} are too far apart to judge {what}: the emulated machine was held up")
+        self.assertTrue(0.2 < ratio < 5, f"{what}: {ratio}")
 
     def need_perftest(self):
         if self.results["perftest_there"].status != 0:
