@@ -87,7 +87,7 @@ def functions_of_model():
     """What the link model and the faults consist of, as callgrind names it."""
     objects = peers.build_dir() / "src/softnic/libgdrperf_softnic.so.p"
     names = set()
-    for name in ("modelled", "faulty", "faults", "link", "ports", "counters"):
+    for name in ("modelled", "flight", "faulty", "faults", "link", "ports", "counters"):
         text = subprocess.run(["nm", "-C", "--defined-only", objects / f"{name}.cc.o"], stdout=subprocess.PIPE,
                               text=True, check=True).stdout
         # Not what headers define for everybody (W).

@@ -26,6 +26,7 @@ std::vector<CounterValue> counter_values(const PortCounters& counters) {
   std::vector<CounterValue> values = {{"messages", counters.messages.load()},
                                       {"copy_behind", counters.copy_behind.load()},
                                       {"reaction_ns", counters.reaction_ns.load()},
+                                      {"reactions_late", counters.reactions_late.load()},
                                       {"faults_injected", counters.faults_injected.load()}};
   append(values, "arrival", counters.arrival);
   append(values, "completion", counters.completion);

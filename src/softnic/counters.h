@@ -30,6 +30,7 @@ struct PortCounters {
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> copy_behind;
   std::atomic<std::uint64_t> reaction_ns;
+  std::atomic<std::uint64_t> reactions_late;
   std::atomic<std::uint64_t> faults_injected;
   LateHistogram arrival;
   LateHistogram completion;

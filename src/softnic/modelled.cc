@@ -98,8 +98,13 @@ Instant Qp::ready_time(const LinkModel& link) noexcept {
   Instant event = shared->arrival_due.load(std::memory_order_relaxed);
   const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
   if (released != 0) event = std::max(event, stamp(released).done);
-  if (event > time || time - event >= link.react) return time;
-  f.port->counters.reaction_ns.fetch_add(to_ns(the_clock(), time - event), std::memory_order_relaxed);
+  if (event > time) return time;
+  PortCounters& counters = f.port->counters;
+  if (time - event >= link.react) {
+    counters.reactions_late.fetch_add(1, std::memory_order_relaxed);
+    return time;
+  }
+  counters.reaction_ns.fetch_add(to_ns(the_clock(), time - event), std::memory_order_relaxed);
   return event;
 }
 
