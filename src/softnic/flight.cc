@@ -20,11 +20,6 @@ bool is_large_read(const Stamp& s, const SendOp& op) noexcept {
   return op.opcode == IBV_WR_RDMA_READ && s.total > kWhole;
 }
 
-/// Counts of requests wrap around.
-constexpr bool before(std::uint32_t one, std::uint32_t other) {
-  return static_cast<std::int32_t>(one - other) < 0;
-}
-
 }  // namespace
 
 /// Reserves the port for what may leave.

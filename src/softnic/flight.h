@@ -22,6 +22,11 @@ inline const Clock& the_clock() noexcept {
 }
 inline Instant instant() noexcept { return instant_now(the_clock()); }
 
+/// Counts of requests wrap around.
+constexpr bool before(std::uint32_t one, std::uint32_t other) {
+  return static_cast<std::int32_t>(one - other) < 0;
+}
+
 struct Stamp {
   Instant ready;    ///< when it counts as posted
   Instant arrival;  ///< at the target; READ and atomics: of the request
@@ -31,6 +36,7 @@ struct Stamp {
   Fault fault;
   const RecvCell* peeked;  ///< SEND: where they were moved to
   ibv_wc_status status;
+  bool told;          ///< the program is told of its completion
   bool copy_stopped;  ///< nothing is moved ahead
   bool late;          ///< had to wait for a receive: its due time says nothing
 };
@@ -45,6 +51,8 @@ struct Flight {
   std::uint32_t copying = 0;        ///< up to this one all is moved that can be
   std::uint32_t copied_sends = 0;   ///< of these, not yet arrived and consuming a receive
   std::uint32_t reads = 0;          ///< READ and atomics under way
+  std::uint32_t polled_before = 0;  ///< completions that the program had taken before its last poll
+  std::uint32_t answered = 0;       ///< of those that it took then, by posts since
   std::uint32_t mtu = 4096;
   Instant gate = 0;                 ///< when the last READ completed
   Instant last_ready = 0;
@@ -61,7 +69,7 @@ struct Flight {
   bool broken = false;              ///< a request failed: what follows stays
 
   void clear(std::uint32_t posted) noexcept {
-    sent = arrived = copying = posted;
+    sent = arrived = copying = polled_before = answered = posted;
     copied_sends = reads = 0;
     broken = false;
   }

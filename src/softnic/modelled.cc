@@ -90,15 +90,30 @@ void Qp::look_up_peer_port() {
   if (modelled && !name.empty()) f.peer_port = &process.ports().get(name);
 }
 
+/// When the completion was due that a post answers. A program that was held up
+/// finds several in one poll: the posts that follow answer one after the other.
+Instant Qp::completion_answered() noexcept {
+  Flight& f = *flight_;
+  const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
+  if (released == 0) return 0;
+  if (before(f.answered, f.polled_before)) f.answered = f.polled_before;
+  if (before(f.answered, released)) {
+    do {
+      ++f.answered;
+    } while (f.answered != released && !stamp(f.answered).told);
+  } else {
+    f.answered = released;
+  }
+  return stamp(f.answered).done;
+}
+
 /// A program that answers within `react` of what it was told, a completion or
 /// a write that arrived, is taken to have answered when that was due.
 Instant Qp::ready_time(const LinkModel& link) noexcept {
   Flight& f = *flight_;
   const Instant time = instant();
-  Instant event = shared->arrival_due.load(std::memory_order_relaxed);
-  const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
-  if (released != 0) event = std::max(event, stamp(released).done);
-  if (event > time) return time;
+  const Instant event = std::max(shared->arrival_due.load(std::memory_order_relaxed), completion_answered());
+  if (event == 0 || event > time) return time;
   PortCounters& counters = f.port->counters;
   if (time - event >= link.react) {
     counters.reactions_late.fetch_add(1, std::memory_order_relaxed);
@@ -128,6 +143,7 @@ void Qp::submit_modelled(SendOp& op) noexcept {
   s = Stamp{};
   s.ready = ready;
   s.total = total_bytes(op);
+  s.told = signal_all_ || (op.flags & IBV_SEND_SIGNALED) != 0;
   if (!is_local(op.opcode)) s.fault = model.faults.pick(fault_op(op.opcode));
   s.copy_stopped = s.total <= kWhole || changes_data(s.fault.kind) || op.opcode == IBV_WR_SEND_WITH_INV;
   f.port->counters.messages.fetch_add(1, std::memory_order_relaxed);
@@ -192,6 +208,7 @@ void Qp::watch_program() noexcept {
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
   ++f.polls;
+  f.polled_before = process.sq_released[index].load(std::memory_order_relaxed);
   if (state() == IBV_QPS_RTS) move_flight();
   f.polled = f.time;
   return gate_.waiting > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;

@@ -84,6 +84,7 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   shared->port_up = owner.device.port_up.load() ? 1 : 0;
   shared->uses_srq = srq_ != nullptr ? 1 : 0;
   process.sq_released[index].store(0);
+  shared->arrival_due.store(0);
   set_state(IBV_QPS_RESET);
 
   if (gate_.mode == Mode::kPlain && owner.modelled()) start_flight();
@@ -317,6 +318,7 @@ void Qp::reset() {
   post_limit_ = 0;
   if (flight_ != nullptr) flight_->clear(0);
   process.sq_released[index].store(0);
+  shared->arrival_due.store(0);
   disconnect();
   sq_lock.unlock();
   attr_ = {};

@@ -238,6 +238,7 @@ struct Qp : ibv_qp_ex {
   void find_peer_port();
   void look_up_peer_port();
   void leave_queues();
+  Instant completion_answered() noexcept;
   Instant ready_time(const LinkModel& link) noexcept;
   void send_ready() noexcept;
   void dispatch(Stamp& stamp, const SendOp& op) noexcept;

@@ -177,6 +177,38 @@ TEST(SoftnicLink, ErrorsComeInOrderAsWell) {
   }
 }
 
+TEST(SoftnicLink, AProgramThatWasHeldUpAnswersOneCompletionAfterTheOther) {
+  // 50 kB take 5 ms; reactions of up to 60 s do not count.
+  Pair pair(on("calm0"), on("calm0"));
+  const auto post_four = [&] {
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 50'000), 0);
+    }
+  };
+  post_four();
+  const auto posted = steady_clock::now();
+  ::usleep(40'000);
+  ibv_wc completions[8];
+  ASSERT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 8, completions), 4);
+  const std::uint64_t before = counter("calm0", "reaction_ns");
+  const double held_up_ms = elapsed_ms(posted);
+  post_four();
+  // They answer completions that were due 5, 10, 15 and 20 ms after the first was posted.
+  EXPECT_GE(static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6, 4 * held_up_ms - 50);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+}
+
+TEST(SoftnicLink, CountsProgramsThatAreSlow) {
+  Pair pair(on("link0"), on("link1"));
+  const std::uint64_t before = counter("link0", "reactions_late");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+    ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+    ::usleep(1000);
+  }
+  EXPECT_EQ(counter("link0", "reactions_late") - before, 2u) << "the first answers nothing";
+}
+
 TEST(SoftnicLink, CountsWhatItDoes) {
   Pair pair(on("link0"), on("link1"));
   const std::uint64_t before = counter("link0", "messages");
@@ -195,7 +227,7 @@ TEST(SoftnicLink, CountsWhatItDoes) {
     if (name.rfind("arrival_late_", 0) == 0 && name != "arrival_late_ns") arrivals += counter("link0", name);
   }
   EXPECT_EQ(::closedir(folder), 0);
-  EXPECT_EQ(names, 2 + 4 + 2 * 18u);
+  EXPECT_EQ(names, 2 + 5 + 2 * 18u);
   EXPECT_GE(arrivals, 10u);
   EXPECT_EQ(run_again("link0:rate=2GB/s", "--messages=link0").out, "0\n") << "other settings, another port";
   EXPECT_EQ(counter("soft0", "messages"), ~0ull) << "a device without a model has no counters";
