@@ -28,8 +28,8 @@ void Qp::send_ready() noexcept {
   while (f.sent != posted_ && !f.broken) {
     const SendOp& op = slot(f.sent + 1).op;
     const bool read_like = is_read_like(op.opcode);
-    if ((op.flags & IBV_SEND_FENCE) != 0 && f.reads > 0) return;
-    if (read_like && f.reads >= std::max<std::uint32_t>(attr_.max_rd_atomic, 1)) return;
+    if ((op.flags & IBV_SEND_FENCE) != 0 && f.reads() > 0) return;
+    if (read_like && f.reads() >= most_reads()) return;
     ++f.sent;
     dispatch(stamp(f.sent), op);
   }
@@ -40,7 +40,13 @@ void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
   const bool read_like = is_read_like(op.opcode);
   const LinkModel& link = owner.device.model.load(std::memory_order_acquire)->link;
   f.mtu = std::min(128u << attr_.path_mtu, link.mtu);
-  const Instant ready = std::max(s.ready, f.gate);
+  Instant ready = s.ready;
+  const bool fenced = (op.flags & IBV_SEND_FENCE) != 0;
+  // It waited for the completion of the READ that made room, or of all of them.
+  const std::uint32_t awaited = fenced ? 1 : most_reads();
+  if ((read_like || fenced) && f.reads_sent >= awaited) {
+    ready = std::max(ready, f.read_done[(f.reads_sent - awaited) % kMaxRdAtomic]);
+  }
   if (is_local(op.opcode)) {
     s.arrival = s.done = f.last_arrival = std::max(ready, f.last_arrival);
     return;
@@ -50,7 +56,7 @@ void Qp::dispatch(Stamp& s, const SendOp& op) noexcept {
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   s.arrival = f.last_arrival = std::max(arrival, f.last_arrival);
   if (read_like) {
-    ++f.reads;
+    ++f.reads_sent;
   } else {
     s.done = s.arrival + link.latency + link.ack;
   }
@@ -160,8 +166,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
     }
   }
   if (is_read_like(op.opcode)) {
-    --f.reads;
-    f.gate = s.done;
+    f.read_done[f.reads_done++ % kMaxRdAtomic] = s.done;
   }
   --gate_.waiting;
   if (s.status != IBV_WC_SUCCESS) {

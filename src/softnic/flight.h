@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
+#include "device.h"
 #include "faults.h"
 #include "link.h"
 #include "ring.h"
@@ -50,11 +52,12 @@ struct Flight {
   std::uint32_t arrived = 0;
   std::uint32_t copying = 0;        ///< up to this one all is moved that can be
   std::uint32_t copied_sends = 0;   ///< of these, not yet arrived and consuming a receive
-  std::uint32_t reads = 0;          ///< READ and atomics under way
+  std::uint32_t reads_sent = 0;     ///< READ and atomics
+  std::uint32_t reads_done = 0;
+  std::array<Instant, kMaxRdAtomic> read_done{};  ///< when the last ones completed, by their number
   std::uint32_t polled_before = 0;  ///< completions that the program had taken before its last poll
   std::uint32_t answered = 0;       ///< of those that it took then, by posts since
   std::uint32_t mtu = 4096;
-  Instant gate = 0;                 ///< when the last READ completed
   Instant last_ready = 0;
   Instant last_arrival = 0;
   Instant last_done = 0;
@@ -70,9 +73,10 @@ struct Flight {
 
   void clear(std::uint32_t posted) noexcept {
     sent = arrived = copying = polled_before = answered = posted;
-    copied_sends = reads = 0;
+    copied_sends = reads_sent = reads_done = 0;
     broken = false;
   }
+  std::uint32_t reads() const noexcept { return reads_sent - reads_done; }
 };
 
 }  // namespace gdrperf::softnic

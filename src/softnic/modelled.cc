@@ -253,7 +253,7 @@ Instant Qp::due_for_thread(bool asleep) noexcept {
     next = s.arrival - std::min(s.arrival, copying);
   }
   const std::uint32_t completed = posted_ - gate_.waiting;
-  if (completed != f.arrived && (asleep || f.reads > 0)) next = std::min(next, stamp(completed + 1).done);
+  if (completed != f.arrived && (asleep || f.reads() > 0)) next = std::min(next, stamp(completed + 1).done);
   return next;
 }
 

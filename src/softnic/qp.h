@@ -2,6 +2,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -241,6 +242,8 @@ struct Qp : ibv_qp_ex {
   Instant completion_answered() noexcept;
   Instant ready_time(const LinkModel& link) noexcept;
   void send_ready() noexcept;
+  /// READ and atomics that may be under way.
+  std::uint32_t most_reads() const noexcept { return std::max<std::uint32_t>(attr_.max_rd_atomic, 1); }
   void dispatch(Stamp& stamp, const SendOp& op) noexcept;
   Instant due() noexcept;
   Instant due_for_thread(bool asleep) noexcept;

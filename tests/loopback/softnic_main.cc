@@ -20,7 +20,7 @@ constexpr const char* kDevices =
     "soft0;soft1;null0:mode=null;down0:port=down;nogid0:gid=none;"
     "fail0:fail=reg_mr:ENOMEM,fail=modify_qp:EIO;fail1:fail=create_qp:ENOSPC;stay0:move=never;agent0:move=never,kernel=never;"
     "placed0:netdev=lo,mac=0a:1b:2c:3d:4e:5f,pci=0000:3B:00.0,numa=1;elsewhere0:netdev=eth9;"
-    "calm0:rate=10MB/s,react=60s;far0:latency=20ms;mid0:latency=200us;slow0:rate=100MB/s;slow1:rate=100MB/s;"
+    "calm0:rate=10MB/s,latency=5ms,react=60s;far0:latency=20ms;mid0:latency=200us;slow0:rate=100MB/s;slow1:rate=100MB/s;"
     "link0:rate=1GB/s,latency=5us,header=82;link1:rate=1GB/s,latency=5us,header=82;"
     "drop0:fault=drop;stale0:fault=stale;flip0:fault=flip;trunc0:fault=truncate;misp0:fault=misplace;"
     "delay0:fault=delay:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;"
