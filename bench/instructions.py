@@ -4,15 +4,14 @@
 usage: bench/instructions.py [--no-peer] [--only OPERATION]
 
 Two message counts are differenced, so that set-up cancels, and what the device's
-library executes is left out. The count does not depend on what else the machine
-does. Each row is counted for gdrperf and, with the same settings and in the same
-run, for Debian's perftest.
+library executes and calls is left out. The count does not depend on what else the
+machine does. Each row is counted for gdrperf and, with the same settings and in the
+same run, for Debian's perftest.
 
 Write and read run on the software device's null mode, which completes everything
-at once. A send needs somebody who receives: there the device moves the data, and
-the memcpy() that it calls is left out as well; the receiving end is a process of
-its own, at full speed and with so many receives posted that the sender, which
-valgrind slows down, never has to wait.
+at once. A send needs somebody who receives: there the device moves the data; the
+receiving end is a process of its own, at full speed and with so many receives
+posted that the sender, which valgrind slows down, never has to wait.
 
 Exit status 1 when gdrperf needs more than the limit.
 """
@@ -37,20 +36,32 @@ CASES = [(operation, flags, MOVES if operation == "send" else NULL, limit)
 
 
 def outside_device(path):
-    """Instructions of one callgrind output not spent in the device's library, nor
-    in copying, which only the device does in the loop."""
-    text = subprocess.run(["callgrind_annotate", "--auto=no", "--threshold=100", "--inclusive=no", str(path)],
-                          stdout=subprocess.PIPE, text=True, check=True).stdout
-    total = 0
-    for line in text.splitlines():
-        match = re.match(r"\s*([\d,]+) \([^)]*\)\s+(\S.*)$", line)
-        if not match or "PROGRAM TOTALS" in line:
-            continue
-        if not re.search(r"softnic|:__mem(cpy|move)_", match.group(2)):
-            total += int(match.group(1).replace(",", ""))
-    if total == 0:
-        sys.exit(f"{path}: callgrind_annotate printed no functions:\n{text[:2000]}")
-    return total
+    """Instructions of one callgrind output, less those of the calls into the device's
+    library with all that it calls in turn."""
+    names = {}
+
+    def name_of(text):
+        number, name = re.fullmatch(r"(\(\d+\))(?: (.*))?", text).groups()
+        return names.setdefault(number, name)
+
+    total, device, caller, callee = 0, 0, "", ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            line = line.rstrip()
+            if line.startswith("ob="):
+                caller = callee = name_of(line[3:])
+            elif line.startswith("cob="):
+                callee = name_of(line[4:])
+            elif line.startswith("calls="):
+                cost = int(next(file).split()[1])
+                if "softnic" in callee and "softnic" not in caller:
+                    device += cost
+                callee = caller
+            elif re.match(r"[-+*\d]", line):
+                total += int(line.split()[1])
+    if device == 0:
+        sys.exit(f"{path}: no call into the device's library")
+    return total - device
 
 
 def count(run):
