@@ -261,6 +261,7 @@ class Stopping(CliTest):
         for test in ("write_bw", "send_bw", "read_lat"):
             with self.subTest(test), Server() as server:
                 with Background(test, "127.0.0.1", "-p", server.port, *LONG_RUN) as run_on:
+                    server.wait_line("serving client")
                     run_on.wait_busy()
                     server.signal(signal.SIGINT)
                     self.assertEqual(server.wait(PROMISE_S), 0, server.err)

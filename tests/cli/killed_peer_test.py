@@ -31,6 +31,7 @@ class Killed(CliTest):
                 with self.subTest(" ".join(case)):
                     with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:],
                                     *LONG_RUN) as client:
+                        server.wait_line("serving client")
                         client.wait_busy()
                         client.signal(signal.SIGKILL)
                         client.wait()
@@ -38,10 +39,12 @@ class Killed(CliTest):
                     after = run(case[0], "127.0.0.1", "-p", server.port, *SHORT_RUN)
                     self.expect_ok(after)
                     self.assertLess(after.seconds, PROMISE_S, str(after))
+                    server.wait_line("done, 1 run")
 
     def test_the_client_while_another_waits(self):
         with Server() as server:
             with Background("write_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as first:
+                server.wait_line("serving client")
                 first.wait_busy()
                 with Background("read_bw", "127.0.0.1", "-p", server.port, *SHORT_RUN) as second:
                     second.wait_line("waiting")
@@ -53,6 +56,7 @@ class Killed(CliTest):
         with Server() as server:
             with Background("sweep", "127.0.0.1", "-p", server.port, "--devices", "soft0",
                             "--sizes", "64,4K", *LONG_RUN[:3]) as client:
+                server.wait_line("serving client")
                 client.wait_busy()
                 server.signal(signal.SIGKILL)
                 # One failed run, then nobody to connect to for 3 s.
@@ -62,6 +66,7 @@ class Killed(CliTest):
     def test_ctrl_c_at_the_client(self):
         with Server() as server:
             with Background("send_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
+                server.wait_line("serving client")
                 client.wait_busy()
                 client.signal(signal.SIGINT)
                 client.wait(PROMISE_S)
