@@ -52,7 +52,7 @@ class ChunkMover : public Mover {
   /// device), the other stages and the peer get their turn in between.
   static constexpr std::uint64_t kStepBytes = 256u << 10;
 
-  /// A chunk's place on the wire, or where it is to be.
+  /// By post_data(), from or to the place where this end has it.
   virtual void post_chunk(const Chunk& chunk, std::uint64_t slot) = 0;
   /// All that can be done now. False: there was nothing.
   virtual bool step() = 0;

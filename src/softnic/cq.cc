@@ -334,6 +334,14 @@ CqCell& Cq::current(ibv_cq_ex* cq) {
   return self.ring().cell(self.head_.load(std::memory_order_relaxed));
 }
 
+void Cq::open(CqCell& cell) noexcept {
+  ibv_wc completion;
+  take(cell, completion);
+  cell_open_ = true;
+  wr_id = completion.wr_id;
+  status = completion.status;
+}
+
 int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   Cq& self = *static_cast<Cq*>(cq);
   if (attr->comp_mask != 0) return EINVAL;
@@ -347,11 +355,7 @@ int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
     return ENOENT;
   }
   self.idle_polls_ = 0;
-  ibv_wc completion;
-  self.take(*cell, completion);
-  self.cell_open_ = true;
-  self.wr_id = completion.wr_id;
-  self.status = completion.status;
+  self.open(*cell);
   return 0;
 }
 
@@ -361,11 +365,7 @@ int Cq::next_poll_ex(ibv_cq_ex* cq) {
   self.cell_open_ = false;
   CqCell* cell = self.next_cell();
   if (cell == nullptr) return ENOENT;
-  ibv_wc completion;
-  self.take(*cell, completion);
-  self.cell_open_ = true;
-  self.wr_id = completion.wr_id;
-  self.status = completion.status;
+  self.open(*cell);
   return 0;
 }
 

@@ -62,6 +62,8 @@ struct Cq : ibv_cq_ex {
   void move_waiting() noexcept;
   void advance() noexcept;
 
+  /// Extended poll: makes it the one that is being read.
+  void open(CqCell& cell) noexcept;
   static int start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr);
   static int next_poll_ex(ibv_cq_ex* cq);
   static void end_poll_ex(ibv_cq_ex* cq);

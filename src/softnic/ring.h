@@ -51,7 +51,7 @@ static_assert(sizeof(CqCell) == 64);
 struct CqRing {
   std::uint32_t shift;
   std::uint32_t mask;
-  std::atomic<std::uint32_t> closed;  ///< replaced by a larger ring
+  std::atomic<std::uint32_t> closed;  ///< another ring replaces it
   /// Where producers start to look: at or before the first free cell.
   alignas(64) std::atomic<std::uint64_t> tail;
   alignas(64) CqCell cells[1];
