@@ -45,7 +45,7 @@ int store_bytes(int fd, std::uint64_t address, std::uint64_t bytes) noexcept {
 int copy_gpu_memory(const CopyRequest& request, int fd) noexcept {
   void* mapped = raw_mmap(nullptr, kAgentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
-  const Piece piece{static_cast<std::uint8_t*>(mapped), request.length};
+  const Piece piece{static_cast<std::uint8_t*>(mapped), request.length, nullptr};
   auto* memory = reinterpret_cast<void*>(request.address);
   const int error = request.fetch != 0 ? gpu::copy_from(memory, nullptr, &piece, 1)
                                        : gpu::copy_to(memory, nullptr, &piece, 1);

@@ -13,11 +13,12 @@ namespace gdrperf::softnic {
 
 struct MrShared;
 
-/// A run of bytes in this process' address space.
+/// A run of bytes in this process' address space. Without initial values: arrays of
+/// them stand on the data path.
 struct Piece {
   std::uint8_t* address;
   std::uint64_t length;
-  const MrShared* region = nullptr;  ///< it is in; null: plain host memory
+  const MrShared* region;  ///< it is in; null: plain host memory
 };
 
 /// Copies so that whoever polls the last byte of `to` finds everything before

@@ -127,7 +127,7 @@ void Qp::store(const SendOp& op) noexcept {
   std::uint32_t length = 0;
   for (unsigned i = 0; i < op.num_sge; ++i) {
     if (op.sges[i].length == 0) continue;
-    const Piece piece{data + length, op.sges[i].length};
+    const Piece piece{data + length, op.sges[i].length, nullptr};
     copy_pieces_from(reinterpret_cast<const std::uint8_t*>(op.sges[i].addr), &piece, 1);
     length += op.sges[i].length;
   }

@@ -331,7 +331,7 @@ int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned cou
   if (memory == nullptr) return EIO;
   for (unsigned i = 0; i < count; ++i) {
     for (std::uint64_t done = 0; done < pieces[i].length;) {
-      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes)};
+      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes), nullptr};
       int error = copy_now({memory, pieces[i].address + done, part.length});
       if (error == 0) error = softnic::copy_to_process(pid, to, &part, 1, part.length);
       if (error != 0) return error;
@@ -347,7 +347,7 @@ int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned
   if (memory == nullptr) return EIO;
   for (unsigned i = 0; i < count; ++i) {
     for (std::uint64_t done = 0; done < pieces[i].length;) {
-      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes)};
+      Piece part{memory, std::min<std::uint64_t>(pieces[i].length - done, kBounceBytes), nullptr};
       int error = softnic::copy_from_process(pid, from, &part, 1, part.length);
       if (error == 0) error = copy_now({pieces[i].address + done, memory, part.length});
       if (error != 0) return error;

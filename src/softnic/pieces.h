@@ -12,6 +12,33 @@ struct Pieces {
   Piece items[kMaxSge];
   unsigned count = 0;
   std::uint64_t total = 0;
+
+  /// `length` is at most `total`.
+  void drop_back(std::uint64_t length) noexcept {
+    total -= length;
+    while (length > 0) {
+      Piece& last = items[count - 1];
+      const std::uint64_t cut = last.length < length ? last.length : length;
+      last.length -= cut;
+      length -= cut;
+      if (last.length == 0) --count;
+    }
+  }
+  void drop_front(std::uint64_t length) noexcept {
+    total -= length;
+    unsigned used = 0;
+    while (length > 0) {
+      Piece& first = items[used];
+      const std::uint64_t cut = first.length < length ? first.length : length;
+      first.address += cut;
+      first.length -= cut;
+      length -= cut;
+      if (first.length == 0) ++used;
+    }
+    if (used == 0) return;
+    for (unsigned i = used; i < count; ++i) items[i - used] = items[i];
+    count -= used;
+  }
 };
 
 /// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
@@ -93,20 +120,9 @@ inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint
 
 /// Cuts the first `length` bytes off `from` into `part`.
 inline void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexcept {
-  unsigned used = 0;
-  while (length > 0) {
-    Piece& piece = from.items[used];
-    const std::uint64_t take = piece.length < length ? piece.length : length;
-    part.items[part.count++] = {piece.address, take, piece.region};
-    part.total += take;
-    piece.address += take;
-    piece.length -= take;
-    length -= take;
-    if (piece.length == 0) ++used;
-  }
-  for (unsigned i = used; i < from.count; ++i) from.items[i - used] = from.items[i];
-  from.count -= used;
-  from.total -= part.total;
+  part = from;
+  part.drop_back(from.total - length);
+  from.drop_front(length);
 }
 
 /// What of a message is left to be moved when it arrives, where the link model
@@ -117,13 +133,8 @@ struct Part {
   const RecvCell* peeked = nullptr;  ///< the receive that has the skipped bytes
 
   void apply(Pieces& pieces) const noexcept {
-    Pieces cut;
-    if (keep < pieces.total) {
-      split_front(pieces, keep, cut);
-      pieces = cut;
-    }
-    Pieces gone;
-    split_front(pieces, skip < pieces.total ? skip : pieces.total, gone);
+    if (keep < pieces.total) pieces.drop_back(pieces.total - keep);
+    if (skip > 0) pieces.drop_front(skip < pieces.total ? skip : pieces.total);
   }
 };
 
