@@ -20,7 +20,32 @@ void append(std::vector<CounterValue>& values, const char* prefix, const LateHis
   values.push_back({fmt::format("{}_late_ns", prefix), histogram.sum_ns.load()});
 }
 
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t& count) noexcept {
+  if (count == 0) return;
+  counter.fetch_add(count, std::memory_order_relaxed);
+  count = 0;
+}
+
 }  // namespace
+
+void PortTally::Late::move_to(LateHistogram& histogram) noexcept {
+  for (; used != 0; used &= used - 1) {
+    const auto bucket = static_cast<unsigned>(std::countr_zero(used));
+    histogram.buckets[bucket].fetch_add(buckets[bucket], std::memory_order_relaxed);
+    buckets[bucket] = 0;
+  }
+  add(histogram.sum_ns, sum_ns);
+}
+
+void PortTally::move_to(PortCounters& counters) noexcept {
+  add(counters.messages, messages);
+  add(counters.copy_behind, copy_behind);
+  add(counters.reaction_ns, reaction_ns);
+  add(counters.reactions_late, reactions_late);
+  add(counters.faults_injected, faults_injected);
+  arrival_.move_to(counters.arrival);
+  completion_.move_to(counters.completion);
+}
 
 std::vector<CounterValue> counter_values(const PortCounters& counters) {
   std::vector<CounterValue> values = {{"messages", counters.messages.load()},

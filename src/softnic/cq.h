@@ -58,6 +58,7 @@ struct Cq : ibv_cq_ex {
   void take(CqCell& cell, ibv_wc& out) noexcept;
   CqCell* next_cell() noexcept;
   bool share_cpu() noexcept;
+  void rest(bool share) noexcept;
   void raise_if_armed(bool urgent) noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;

@@ -40,7 +40,7 @@ int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   if (cell == nullptr) {
     const bool share = self.share_cpu();
     self.lock.unlock();
-    if (share) ::sched_yield();
+    self.rest(share);
     return ENOENT;
   }
   self.idle_polls_ = 0;

@@ -48,6 +48,15 @@ ibv_wc_status scatter(const Target& target, const QpShared& receiver, const Recv
   return IBV_WC_SUCCESS;
 }
 
+/// Before a message is copied: the cells that are written after it, this one's
+/// completion and the next receive. Not without a link model, where the owner
+/// looks at them all the time and takes them back.
+inline void fetch_ahead(const Target& target) noexcept {
+  CqRing& completions = *target.segment->at<CqRing>(target.recv_cq->ring.load(std::memory_order_acquire));
+  prefetch_for_write(&completions.cell(completions.tail.load(std::memory_order_relaxed)));
+  prefetch_for_write(&target.recv_ring->cell(target.recv_ring->head.load(std::memory_order_relaxed)));
+}
+
 }  // namespace
 
 bool Qp::refresh_target() noexcept {
@@ -189,6 +198,7 @@ Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
   RecvCell* receive = target_.recv_ring->take(target_.recv_tag);
   if (receive == nullptr) return {Outcome::Kind::kNoReceive};
   if (op.opcode == IBV_WR_SEND_WITH_INV) [[unlikely]] return send_with_invalidate(op, pieces, receive);
+  if (flight_ != nullptr) fetch_ahead(target_);
 
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
   Completion completion;
@@ -284,7 +294,7 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
     }
   } else {
     Pieces word;
-    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&before), 8};
+    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&before), 8, nullptr};
     word.total = 8;
     status = get(target_, *region, op.remote_addr, word);
     std::uint64_t after = apply(before);

@@ -113,7 +113,7 @@ Outcome Qp::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
     case FaultKind::kStall:
       break;
   }
-  return execute_part(op, part);
+  return s.copied == 0 ? execute(op) : execute_part(op, part);
 }
 
 }  // namespace gdrperf::softnic

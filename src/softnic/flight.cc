@@ -95,6 +95,7 @@ void Qp::move_flight() noexcept {
     finish(count, entered);
   }
   if (state() == IBV_QPS_RTS) copy_ahead();
+  f.show_counts_but_of_a_stream(gate_.waiting);
 }
 
 /// The request is at the target. False: it has to wait there.
@@ -110,7 +111,7 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   if (!s.late && !before(f.copying, count) && takes_receive(op.opcode)) --f.copied_sends;
   if (f.copying + 1 == count) f.copying = count;
   if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
-    f.port->counters.copy_behind.fetch_add(1, std::memory_order_relaxed);
+    ++f.tally.copy_behind;
   }
   if (target_.qp != nullptr && !read_like) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
   const Outcome outcome = execute_stamped(s, op);
@@ -132,7 +133,7 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   }
   if (!s.late && !read_like) {
     f.time = instant();
-    f.port->counters.arrival.record(to_ns(the_clock(), f.time - s.arrival));
+    f.tally.arrived(to_ns(the_clock(), f.time - s.arrival));
   }
   return true;
 }
@@ -174,7 +175,7 @@ void Qp::finish(std::uint32_t count, Instant entered) noexcept {
     return;
   }
   complete(op, IBV_WC_SUCCESS, static_cast<std::uint32_t>(s.total));
-  f.port->counters.completion.record(to_ns(the_clock(), f.time - std::min(f.time, std::max(s.done, entered))));
+  f.tally.completed(to_ns(the_clock(), f.time - std::min(f.time, std::max(s.done, entered))));
   if (f.sent != posted_) send_ready();
 }
 

@@ -15,6 +15,10 @@ namespace gdrperf::softnic {
 
 /// Messages up to this size are moved as a whole when they arrive.
 inline constexpr std::uint64_t kWhole = 512;
+/// Of a stream, where more than kFew messages are under way, up to kTallied are
+/// not yet in the port's counters.
+inline constexpr std::uint32_t kFew = 8;
+inline constexpr std::uint64_t kTallied = 64;
 /// How fast copying is taken to be when a piece has to be done by some time.
 inline constexpr std::uint64_t kCopyBytesPerNs = 6;
 
@@ -55,24 +59,37 @@ struct Flight {
   std::uint32_t reads_sent = 0;     ///< READ and atomics
   std::uint32_t reads_done = 0;
   std::array<Instant, kMaxRdAtomic> read_done{};  ///< when the last ones completed, by their number
-  std::uint32_t polled_before = 0;  ///< completions that the program had taken before its last poll
-  std::uint32_t answered = 0;       ///< of those that it took then, by posts since
+  std::uint32_t polled = 0;         ///< of these the program knew at its last poll
+  std::uint32_t polled_before = 0;  ///< the same before the last poll that found something
+  std::uint32_t answered = 0;       ///< of what it found then, by posts since
+  std::uint32_t told = 0;           ///< whose completion told of the last one answered
   std::uint32_t mtu = 4096;
   Instant last_ready = 0;
   Instant last_arrival = 0;
   Instant last_done = 0;
   Instant time = 0;                 ///< the last reading of the clock
-  Instant polled = 0;               ///< when the program moved things on
+  Instant polled_at = 0;            ///< when the program moved things on
   std::uint32_t polls = 0;          ///< by the program
   std::uint32_t polls_before = 0;   ///< of these, before the last post
-  std::uint32_t watched = 0;        ///< posts after which it polled, since one that it left alone
+  std::uint32_t watched = 0;        ///< posts after which it polled, less those that it left alone
+  std::uint32_t burst = 0;          ///< posts since its last poll, none of them left alone
   std::uint32_t ignored = 0;        ///< posts that it left alone, since one after which it polled
   bool attended = false;            ///< it polls for what it posts: not the thread's business
   bool listed = false;              ///< with its CQs
   bool broken = false;              ///< a request failed: what follows stays
+  PortTally tally;
 
+  ~Flight() { show_counts(); }
+  /// The port's counters have everything that this QP counted.
+  void show_counts() noexcept {
+    if (port != nullptr) tally.move_to(port->counters);
+  }
+  void show_counts_but_of_a_stream(std::uint32_t under_way) noexcept {
+    if (under_way <= kFew || tally.messages >= kTallied) show_counts();
+  }
   void clear(std::uint32_t posted) noexcept {
-    sent = arrived = copying = polled_before = answered = posted;
+    show_counts();
+    sent = arrived = copying = polled = polled_before = answered = told = posted;
     copied_sends = reads_sent = reads_done = 0;
     broken = false;
   }

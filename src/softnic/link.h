@@ -18,7 +18,9 @@ inline constexpr unsigned kSubTickBits = 6;
 
 inline Instant instant_now(const Clock& clock) noexcept { return clock.ticks() << kSubTickBits; }
 inline std::uint64_t to_ns(const Clock& clock, Instant span) noexcept {
-  return static_cast<std::uint64_t>(static_cast<double>(span) * clock.ns_per_tick() / (1u << kSubTickBits));
+  // Signed: one instruction each way.
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(
+      static_cast<double>(static_cast<std::int64_t>(span)) * clock.ns_per_tick() / (1u << kSubTickBits)));
 }
 inline Instant from_ns(const Clock& clock, double ns) noexcept {
   return static_cast<Instant>(ns / clock.ns_per_tick() * (1u << kSubTickBits) + 0.5);
@@ -33,10 +35,12 @@ struct PortSpeed {
 
   /// `mtu` is that of the QP's path.
   Instant occupancy(std::uint64_t bytes, std::uint32_t mtu) const noexcept {
-    const std::uint64_t packets = bytes == 0 ? 1 : (bytes + mtu - 1) / mtu;
-    const auto wire = static_cast<double>(bytes + packets * header.load(std::memory_order_relaxed));
-    return static_cast<Instant>(wire * instants_per_byte.load(std::memory_order_relaxed) + 0.5) +
-           per_message.load(std::memory_order_relaxed);
+    std::uint64_t wire = bytes;
+    if (const std::uint32_t each = header.load(std::memory_order_relaxed); each != 0) {
+      wire += (bytes == 0 ? 1 : (bytes + mtu - 1) / mtu) * each;
+    }
+    const double instants = static_cast<double>(static_cast<std::int64_t>(wire)) * instants_per_byte.load(std::memory_order_relaxed);
+    return static_cast<Instant>(static_cast<std::int64_t>(instants + 0.5)) + per_message.load(std::memory_order_relaxed);
   }
 };
 

@@ -16,8 +16,9 @@ constexpr double kHoldMarginNs = 1e6;
 /// A QP that was polled within this time is not the control thread's business,
 /// if its program is one that polls for what it posts.
 constexpr double kPolledNs = 2e6;
-/// It has shown that so many times.
+/// It has shown that by so many posts; those before a poll count up to kBurst.
 constexpr std::uint32_t kWatched = 64;
+constexpr std::uint32_t kBurst = 8;
 /// One that left so many messages alone will do so again: the thread is awake
 /// when the next is due. Otherwise it wakes up then.
 constexpr std::uint32_t kIgnored = 4;
@@ -63,6 +64,7 @@ void Qp::follow_model() {
     }
     if (wr_complete != nullptr) install_builders();
   }
+  flight_->show_counts();
   flight_->port = owner.device.port;
   if (flight_->peer_port == nullptr) look_up_peer_port();
   sq_lock.unlock();
@@ -91,20 +93,20 @@ void Qp::look_up_peer_port() {
 }
 
 /// When the completion was due that a post answers. A program that was held up
-/// finds several in one poll: the posts that follow answer one after the other.
+/// finds several in one poll: of the posts that follow each stands in for one of
+/// the messages that are done, and answers the completion that told of it.
 Instant Qp::completion_answered() noexcept {
   Flight& f = *flight_;
   const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
   if (released == 0) return 0;
-  if (before(f.answered, f.polled_before)) f.answered = f.polled_before;
-  if (before(f.answered, released)) {
-    do {
-      ++f.answered;
-    } while (f.answered != released && !stamp(f.answered).told);
-  } else {
-    f.answered = released;
+  const std::uint32_t from = released != f.polled ? f.polled : f.polled_before;
+  if (before(f.answered, from)) f.answered = from;
+  if (before(f.answered, released)) ++f.answered;
+  if (before(f.told, f.answered)) {
+    f.told = f.answered;
+    while (before(f.told, released) && !stamp(f.told).told) ++f.told;
   }
-  return stamp(f.answered).done;
+  return stamp(f.told).done;
 }
 
 /// A program that answers within `react` of what it was told, a completion or
@@ -114,12 +116,11 @@ Instant Qp::ready_time(const LinkModel& link) noexcept {
   const Instant time = instant();
   const Instant event = std::max(shared->arrival_due.load(std::memory_order_relaxed), completion_answered());
   if (event == 0 || event > time) return time;
-  PortCounters& counters = f.port->counters;
   if (time - event >= link.react) {
-    counters.reactions_late.fetch_add(1, std::memory_order_relaxed);
+    ++f.tally.reactions_late;
     return time;
   }
-  counters.reaction_ns.fetch_add(to_ns(the_clock(), time - event), std::memory_order_relaxed);
+  f.tally.reaction_ns += to_ns(the_clock(), time - event);
   return event;
 }
 
@@ -146,10 +147,9 @@ void Qp::submit_modelled(SendOp& op) noexcept {
   s.told = signal_all_ || (op.flags & IBV_SEND_SIGNALED) != 0;
   if (!is_local(op.opcode)) s.fault = model.faults.pick(fault_op(op.opcode));
   s.copy_stopped = s.total <= kWhole || changes_data(s.fault.kind) || op.opcode == IBV_WR_SEND_WITH_INV;
-  f.port->counters.messages.fetch_add(1, std::memory_order_relaxed);
-  if (s.fault.kind != FaultKind::kNone) {
-    f.port->counters.faults_injected.fetch_add(1, std::memory_order_relaxed);
-  }
+  ++f.tally.messages;
+  if (s.fault.kind != FaultKind::kNone) ++f.tally.faults_injected;
+  f.show_counts_but_of_a_stream(gate_.waiting);
   if (state() == IBV_QPS_RTS) send_ready();
   if (!f.listed) {
     f.listed = true;
@@ -191,26 +191,37 @@ void Qp::end_post() noexcept {
 /// At a post: has the program polled after the one before, which has had the time
 /// to complete? Not whether it was quicker than the thread: a program that polls
 /// and is held up by others must not be taken for one that does not, or the
-/// thread holds it up as well.
+/// thread holds it up as well. Nor does one that posts many at a time, and is
+/// held up by the thread while it does so, begin anew with each that this one
+/// completes.
 void Qp::watch_program() noexcept {
   Flight& f = *flight_;
   if (f.polls != f.polls_before) {
     f.polls_before = f.polls;
     f.ignored = 0;
-    if (++f.watched >= kWatched) f.attended = true;
+    f.watched += 1 + std::min(f.burst, kBurst);
+    f.burst = 0;
+    if (f.watched >= kWatched) f.attended = true;
   } else if (f.arrived == posted_ && (posted_ == 0 || stamp(posted_).done < instant())) {
-    f.watched = 0;
+    f.watched = f.attended || f.watched == 0 ? 0 : f.watched - 1;
+    f.burst = 0;
     ++f.ignored;
     f.attended = false;
+  } else {
+    ++f.burst;
   }
 }
 
 Progress Qp::poll_flight() noexcept {
   Flight& f = *flight_;
   ++f.polls;
-  f.polled_before = process.sq_released[index].load(std::memory_order_relaxed);
+  const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
+  if (released != f.polled) {
+    f.polled_before = f.polled;
+    f.polled = released;
+  }
   if (state() == IBV_QPS_RTS) move_flight();
-  f.polled = f.time;
+  f.polled_at = f.time;
   return gate_.waiting > 0 ? Progress::kStillWaits : f.listed ? Progress::kListed : Progress::kNothingWaits;
 }
 
@@ -222,9 +233,10 @@ Progress Qp::tick(Instant& next_due) noexcept {
     return result;
   }
   Flight& f = *flight_;
+  f.show_counts();
   const bool asleep = sleeps();
   const Instant now = instant();
-  const bool left_alone = now - f.polled > from_ns(the_clock(), kPolledNs);
+  const bool left_alone = now - f.polled_at > from_ns(the_clock(), kPolledNs);
   if (state() == IBV_QPS_RTS && (asleep || left_alone || !f.attended)) {
     if (asleep || left_alone || due_for_thread(false) <= now) move_flight();
     next_due = std::min(next_due, wake_for_thread(asleep));

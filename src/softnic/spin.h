@@ -19,6 +19,16 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
+/// Makes the cache line this CPU's, to be written to soon.
+inline void prefetch_for_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  // What the compiler makes of __builtin_prefetch fetches it for reading.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// Lock for a few dozen instructions of a data path, between threads of one
 /// process. Gives the CPU away when it does not get it soon.
 class Spin {
@@ -55,11 +65,11 @@ class FavouringSpin {
   explicit FavouringSpin(bool may_favour) noexcept : owner_(may_favour ? kNobody : kShared) {}
 
   void lock() noexcept {
-    if (!enter()) [[unlikely]] lock_slowly(Favour::kNo);
+    if (!enter() && !take_shared()) [[unlikely]] lock_slowly(Favour::kNo);
   }
   /// On the data path.
   void lock_favoured() noexcept {
-    if (!enter()) [[unlikely]] lock_slowly(Favour::kYes);
+    if (!enter() && !take_shared()) [[unlikely]] lock_slowly(Favour::kYes);
   }
   /// Also false, for other threads, while one is favoured.
   bool try_lock() noexcept;
@@ -99,6 +109,10 @@ class FavouringSpin {
     if (owner_.load(std::memory_order_acquire) == me) [[likely]] return true;
     inside_.store(false, std::memory_order_release);
     return false;
+  }
+  /// Nobody is favoured any more, for good, and the lock is free: taken.
+  bool take_shared() noexcept {
+    return owner_.load(std::memory_order_relaxed) == kShared && !held_.exchange(true, std::memory_order_acquire);
   }
   void lock_slowly(Favour favour) noexcept;
   bool revoke() noexcept;

@@ -208,6 +208,33 @@ TEST(SoftnicLink, AProgramThatWasHeldUpAnswersOneCompletionAfterTheOther) {
   be_held_up(IBV_WR_RDMA_READ);
 }
 
+/// Four writes of which every second tells of itself are done when the program looks: the first
+/// two of the next four could have been posted with the first completion already.
+TEST(SoftnicLink, APostStandsInForOneThatIsDone) {
+  EndOptions options = on("calm0");
+  options.signal_all = false;
+  Pair pair(options, options);
+  const auto post_four = [&] {
+    for (int i = 0; i < 4; ++i) {
+      ibv_sge sge = pair.client.memory->sge(0, 50'000);
+      ibv_send_wr write = pair.client.request(IBV_WR_RDMA_WRITE, pair.server.address(), sge);
+      write.send_flags = i % 2 == 1 ? IBV_SEND_SIGNALED : 0;
+      ASSERT_EQ(pair.client.post(write), 0);
+    }
+  };
+  const auto posted = steady_clock::now();
+  post_four();
+  ::usleep(60'000);
+  ibv_wc completions[4];
+  ASSERT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 4, completions), 2);
+  const std::uint64_t before = counter("calm0", "reaction_ns");
+  const double polled_ms = elapsed_ms(posted);
+  post_four();
+  // Due 20 and 30 ms after the first was posted.
+  EXPECT_GE(static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6, 4 * polled_ms - 2 * 20 - 2 * 30 - 0.001);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+}
+
 TEST(SoftnicLink, CountsProgramsThatAreSlow) {
   Pair pair(on("link0"), on("link1"));
   const std::uint64_t before = counter("link0", "reactions_late");
