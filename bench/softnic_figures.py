@@ -193,6 +193,11 @@ def link_points(quick):
         yield "1", "10", operation, 4096, 1
 
 
+    # Close to 200 ns from message to message.
+    for operation, size in (("write_bw", 2048), ("read_bw", 2048), ("send_bw", 512)):
+        yield f"{size / 210:.6f}", "2", operation, size, 128
+
+
 def truth(operation, size, rate, latency_us, depth):
     wire = size / rate  # ns
     latency = latency_us * 1000

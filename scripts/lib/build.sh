@@ -1,8 +1,12 @@
-# shellcheck shell=bash disable=SC2154  # shared with the scripts that source this
+# shellcheck shell=bash disable=SC2034,SC2154  # shared with the scripts that source this
 # Configuring and compiling with meson, quiet when it works. Needs common.sh.
 
 build_log=$(mktemp "${TMPDIR:-/tmp}/gdrperf-build.XXXXXX")
 trap 'rm -f "$build_log"' EXIT
+
+# Compiles twelve files together: less than half the time from scratch, as each header is read once
+# for all of them.
+together=(-Dunity=on -Dunity_size=12)
 
 # Runs a command with its output in a log, shown only when it fails.
 logged() {
