@@ -11,6 +11,7 @@ Exits with 1 when something failed, 77 when nothing could be run.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +23,12 @@ import rdma_core
 from programs import Verdict
 
 SOURCE = Path(__file__).resolve().parents[2]
+
+
+def perftest_version() -> str:
+    """Of the package, or where the one is that PATH has in front of it."""
+    tool = Path(shutil.which("ib_write_bw") or "/usr/bin/ib_write_bw")
+    return version_of("perftest") if tool.parent == Path("/usr/bin") else f" in {tool.parent}"
 
 
 def version_of(package: str) -> str:
@@ -103,7 +110,7 @@ def main() -> int:
     print(f"{'':<40}  passed  skipped  failed")
     verdicts = run_programs(runner, f"examples of libibverbs{version_of('ibverbs-utils')}",
                             programs.example_programs(), args)
-    verdicts += run_programs(runner, f"perftest{version_of('perftest')}", programs.perftest_programs(), args)
+    verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)
     reasons = Counter(it.reason for it in verdicts if it.outcome == "skipped")
