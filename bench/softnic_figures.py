@@ -193,9 +193,10 @@ def link_points(quick):
         yield "1", "10", operation, 4096, 1
 
 
-    # Close to 200 ns from message to message.
-    for operation, size in (("write_bw", 2048), ("read_bw", 2048), ("send_bw", 512)):
-        yield f"{size / 210:.6f}", "2", operation, size, 128
+    # Close to 200 ns from message to message; a SEND needs up to 260 of a machine like this by itself
+    # (docs/softnic.md, limits of the model).
+    for operation, size, gap_ns in (("write_bw", 2048, 210), ("read_bw", 2048, 210), ("send_bw", 512, 260)):
+        yield f"{size / gap_ns:.6f}", "2", operation, size, 128
 
 
 def truth(operation, size, rate, latency_us, depth):
