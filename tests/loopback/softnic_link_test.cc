@@ -179,33 +179,41 @@ TEST(SoftnicLink, ErrorsComeInOrderAsWell) {
 
 /// Posts two requests, is held up for 60 ms, polls both, and posts two more, twice over.
 /// 50 kB take 5 ms, a round trip 10 ms, and reactions of up to 60 s do not count.
-void be_held_up(ibv_wr_opcode opcode) {
-  EndOptions options = on("calm0");
-  options.rd_atomic = 2;
-  Pair pair(options, options);
-  steady_clock::time_point posted;
+/// `judged`: no two requests were posted so far apart that others came in between.
+void be_held_up(ibv_wr_opcode opcode, bool& judged) {
+  EndOptions client = on("calm0");
+  EndOptions server = on("calm1");
+  client.rd_atomic = server.rd_atomic = 2;
+  Pair pair(client, server);
+  judged = true;
   const auto post_two = [&] {
-    for (int i = 0; i < 2; ++i) {
-      ASSERT_EQ(pair.client.post(opcode, pair.server.address(), 0, 50'000), 0);
-      if (posted == steady_clock::time_point{}) posted = steady_clock::now();
-    }
+    const auto begin = steady_clock::now();
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(pair.client.post(opcode, pair.server.address(), 0, 50'000), 0);
+    judged = judged && elapsed_ms(begin) < 0.5;
   };
+  const auto begin = steady_clock::now();
   post_two();
   for (const double due_ms : {15 + 20, 30 + 35}) {  // of the two, after the first was posted
     ::usleep(60'000);
     ibv_wc completions[4];
     ASSERT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 4, completions), 2);
     const std::uint64_t before = counter("calm0", "reaction_ns");
-    const double polled_ms = elapsed_ms(posted);
+    const double polled_ms = elapsed_ms(begin);
     post_two();
-    EXPECT_GE(static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6, 2 * polled_ms - due_ms - 0.001);
+    const double reaction_ms = static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6;
+    if (judged) {
+      EXPECT_GE(reaction_ms, 2 * (polled_ms - 0.5) - due_ms);
+    }
   }
   for (int i = 0; i < 2; ++i) ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
 }
 
 TEST(SoftnicLink, AProgramThatWasHeldUpAnswersOneCompletionAfterTheOther) {
-  be_held_up(IBV_WR_RDMA_WRITE);
-  be_held_up(IBV_WR_RDMA_READ);
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+    bool judged = false;
+    for (int i = 0; i < 10 && !judged; ++i) be_held_up(opcode, judged);
+    if (!judged) GTEST_SKIP() << "this machine does not let a program post two requests within 0.5 ms";
+  }
 }
 
 /// Four writes of which every second tells of itself are done when the program looks: the first
@@ -224,6 +232,7 @@ TEST(SoftnicLink, APostStandsInForOneThatIsDone) {
   };
   const auto posted = steady_clock::now();
   post_four();
+  const double spread_ms = elapsed_ms(posted);
   ::usleep(60'000);
   ibv_wc completions[4];
   ASSERT_EQ(ibv_poll_cq(pair.client.send_cq.get(), 4, completions), 2);
@@ -231,7 +240,8 @@ TEST(SoftnicLink, APostStandsInForOneThatIsDone) {
   const double polled_ms = elapsed_ms(posted);
   post_four();
   // Due 20 and 30 ms after the first was posted.
-  EXPECT_GE(static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6, 4 * polled_ms - 2 * 20 - 2 * 30 - 0.001);
+  EXPECT_GE(static_cast<double>(counter("calm0", "reaction_ns") - before) / 1e6,
+            4 * (polled_ms - spread_ms) - 2 * 20 - 2 * 30 - 0.001);
   for (int i = 0; i < 2; ++i) ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
 }
 
