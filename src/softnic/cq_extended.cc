@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <cerrno>
 
 #include "cq.h"

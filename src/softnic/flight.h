@@ -59,10 +59,11 @@ struct Flight {
   std::uint32_t reads_sent = 0;     ///< READ and atomics
   std::uint32_t reads_done = 0;
   std::array<Instant, kMaxRdAtomic> read_done{};  ///< when the last ones completed, by their number
-  std::uint32_t polled = 0;         ///< of these the program knew at its last poll
-  std::uint32_t polled_before = 0;  ///< the same before the last poll that found something
-  std::uint32_t answered = 0;       ///< of what it found then, by posts since
-  std::uint32_t told = 0;           ///< whose completion told of the last one answered
+  // Counts of requests that the program knows are done, see Qp::completion_answered().
+  std::uint32_t polled = 0;         ///< when it polled last
+  std::uint32_t polled_before = 0;  ///< before its last poll that found something
+  std::uint32_t answered = 0;       ///< up to this one posts have stood in for them
+  std::uint32_t told = 0;           ///< the one whose completion told of that one
   std::uint32_t mtu = 4096;
   Instant last_ready = 0;
   Instant last_arrival = 0;

@@ -39,8 +39,10 @@ struct PortSpeed {
     if (const std::uint32_t each = header.load(std::memory_order_relaxed); each != 0) {
       wire += (bytes == 0 ? 1 : (bytes + mtu - 1) / mtu) * each;
     }
-    const double instants = static_cast<double>(static_cast<std::int64_t>(wire)) * instants_per_byte.load(std::memory_order_relaxed);
-    return static_cast<Instant>(static_cast<std::int64_t>(instants + 0.5)) + per_message.load(std::memory_order_relaxed);
+    const double instants =
+        static_cast<double>(static_cast<std::int64_t>(wire)) * instants_per_byte.load(std::memory_order_relaxed);
+    return static_cast<Instant>(static_cast<std::int64_t>(instants + 0.5)) +
+           per_message.load(std::memory_order_relaxed);
   }
 };
 
