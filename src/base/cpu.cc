@@ -76,6 +76,13 @@ void bind_this_thread(const std::vector<int>& cpus) {
   if (::sched_setaffinity(0, sizeof set, &set) != 0) throw call_error("sched_setaffinity", errno);
 }
 
+bool on_one_core(int cpu, int other) {
+  if (cpu == other) return true;
+  const std::vector<int> threads = parse_cpu_list(
+      read_line_or_empty(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
+  return std::find(threads.begin(), threads.end(), other) != threads.end();
+}
+
 int current_cpu() { return ::sched_getcpu(); }
 
 int numa_node_of_cpu(int cpu) {

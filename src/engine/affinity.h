@@ -3,11 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "cpu_choice.h"
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
@@ -18,10 +18,12 @@ namespace gdrperf::engine {
 /// Where the calling thread runs for the lifetime of this: on the CPU the end
 /// asks for, else on the CPUs of the NUMA node it asks for, else on those of the
 /// NIC's node; always within what taskset or a cgroup allows, and where that
-/// leaves none of the NIC's node, as before. Memory it touches first lies there.
+/// leaves none of the NIC's node, as before. With the other end on this host
+/// (`others_cpus`), on one CPU of those, not of the other's core where that can
+/// be. Memory it touches first lies there.
 class AffinityScope {
  public:
-  AffinityScope(const EndSpec& end, int nic_node, conn::Side side) {
+  AffinityScope(const EndSpec& end, int nic_node, conn::Side side, const std::vector<int>& others_cpus = {}) {
     ::sched_getaffinity(0, sizeof before_, &before_);
     const bool client = side == conn::Side::kClient;
     if (end.cpu >= 0) {
@@ -32,13 +34,15 @@ class AffinityScope {
       }
       return;
     }
-    const std::vector<int> usable = usable_cpus(end.numa >= 0 ? end.numa : nic_node);
-    if (!usable.empty()) {
-      bind_this_thread(usable);
-    } else if (end.numa >= 0) {
+    const std::vector<int> cpus = cpus_beside(others_cpus, cpu_range(end, nic_node), on_one_core);
+    if (cpus.empty() && end.numa >= 0) {
       throw usage_error(fmt::format("{} {}: no CPU of that NUMA node is among those this process may use",
                                     client ? "--numa" : "--peer-numa", end.numa));
     }
+    if (cpus.empty()) return;
+    bind_this_thread(cpus);
+    // Of several the one that the kernel chose: runs side by side get different ones.
+    if (!others_cpus.empty() && current_cpu() >= 0) pin_this_thread(current_cpu());
   }
   /// CPUs that the thread might use before: those of the process.
   int process_cpus() const { return CPU_COUNT(&before_); }
@@ -47,15 +51,6 @@ class AffinityScope {
   AffinityScope& operator=(const AffinityScope&) = delete;
 
  private:
-  static std::vector<int> usable_cpus(int node) {
-    const std::vector<int> allowed = allowed_cpus();
-    const std::vector<int> of_node = cpus_of_numa_node(node);
-    std::vector<int> both;
-    std::set_intersection(allowed.begin(), allowed.end(), of_node.begin(), of_node.end(),
-                          std::back_inserter(both));
-    return both;
-  }
-
   cpu_set_t before_{};
 };
 

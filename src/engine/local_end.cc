@@ -8,6 +8,7 @@
 
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::engine {
@@ -60,10 +61,10 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
 }
 
 LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
-                   int mtu_bytes)
+                   int mtu_bytes, const std::vector<int>& others_cpus)
     : side_(side), spec_(spec), device_(std::move(device)),
       affinity_(side == conn::Side::kClient ? spec.client : spec.server,
-                verbs::numa_node(device_.context), side) {
+                verbs::numa_node(device_.context), side, others_cpus) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
@@ -205,6 +206,7 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.registration = (bounce_ ? bounce_ : buffer_)->registration();
   if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
   if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
+  endpoint_.host_id = host_identity();
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
   if (bounce_ && is_target()) {

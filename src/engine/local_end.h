@@ -42,8 +42,10 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
 /// one thread.
 class LocalEnd {
  public:
-  /// `spec` is resolved; `mtu_bytes` agreed. Makes all but the connection.
-  LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes);
+  /// `spec` is resolved; `mtu_bytes` agreed; `others_cpus` are those of the other
+  /// end where it is on this host. Makes all but the connection.
+  LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes,
+           const std::vector<int>& others_cpus);
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
 
@@ -80,6 +82,8 @@ class LocalEnd {
   bool waits_on_memory() const;
   /// CPUs this process may use, wherever this end is pinned.
   int process_cpus() const { return affinity_.process_cpus(); }
+  /// The other end is on this host and on this end's CPU.
+  bool shares_cpu() const { return same_host(endpoint_, remote_) && endpoint_.cpu == remote_.cpu; }
   Events events() const { return {completion_channel_.get()}; }
   const std::string& device() const { return device_.context.name(); }
 

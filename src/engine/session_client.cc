@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "chunk_mover.h"
@@ -99,6 +101,22 @@ std::string less_real(const std::string& one, const std::string& other) {
   return one;
 }
 
+void note_shared_cpu(report::RunRecord& record) {
+  const int cpu = record.client.cpu;
+  const int other = record.server.cpu;
+  if (cpu == other) {
+    record.warnings.push_back(fmt::format(
+        "both ends ran on CPU {}, each only while the other waited: the figures are those of the scheduler; give them "
+        "CPUs of their own (--cpu and --peer-cpu, or a taskset or container with two)",
+        cpu));
+  } else if (on_one_core(cpu, other)) {
+    record.warnings.push_back(fmt::format(
+        "both ends ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
+        "of their own (--cpu and --peer-cpu)",
+        cpu, other));
+  }
+}
+
 report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
                             int inline_bytes) {
   report::RunRecord record;
@@ -110,6 +128,7 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
   record.client = end_record(client);
   record.server = end_record(server);
   record.device_kind = less_real(client.kind, server.kind);
+  if (same_host(client, server)) note_shared_cpu(record);
   if (ends_by_immediate(spec)) {
     record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
   }
@@ -121,13 +140,16 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
   OpenDevice device = open_device(spec.client);
-  channel.send(proto::RunRequest{
-      spec, verbs::offered_families(device.gids, spec.client.gid_index), device.port.active_mtu_bytes});
+  channel.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
+                                 device.port.active_mtu_bytes, host_identity(),
+                                 cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>(kSetupTimeout);
 
   const std::vector<std::string> families{accepted.endpoint.gid_family};
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
-  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes);
+  std::vector<int> servers_cpu;
+  if (accepted.endpoint.host_id == host_identity()) servers_cpu = {accepted.endpoint.cpu};
+  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu);
   peer.send(proto::Connect{end.endpoint()});
   end.connect(accepted.endpoint);
   peer.expect<proto::Ready>(kSetupTimeout);

@@ -4,6 +4,7 @@
 
 #include "batches.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "local_end.h"
@@ -126,7 +127,9 @@ Prepared prepare(const proto::RunRequest& request) {
   OpenDevice device = open_device(prepared.spec.server);
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
-  prepared.end = std::make_unique<LocalEnd>(Side::kServer, prepared.spec, std::move(device), gid, mtu);
+  const bool one_host = request.host_id == host_identity();
+  prepared.end = std::make_unique<LocalEnd>(Side::kServer, prepared.spec, std::move(device), gid, mtu,
+                                            one_host ? request.cpus : std::vector<int>());
   return prepared;
 }
 

@@ -58,10 +58,10 @@ Kernels choose(const TestSpec& spec, conn::Side side) {
 
 /// Soft-RoCE moves data in kernel threads, and on a single CPU the peer (if it
 /// is on this host) gets its turn only when we step aside. An end that was pinned
-/// to one of several CPUs has it for itself.
+/// to one of several CPUs has it for itself, unless the other end was pinned there too.
 Spin spin_of(const LocalEnd& end) {
   const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
-  return kernel_moves_data || end.process_cpus() < 2 ? Spin::kYield : Spin::kBusy;
+  return kernel_moves_data || end.process_cpus() < 2 || end.shares_cpu() ? Spin::kYield : Spin::kBusy;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ using nlohmann::json;
 constexpr const char* kMagic = "gdrperf";
 constexpr std::size_t kMaxQps = 1u << 16;
 constexpr std::size_t kMaxTexts = 1024;
+constexpr std::size_t kMaxCpus = 4096;
 // Frames nest four deep; a bound keeps "[[[[..." from costing memory.
 constexpr int kMaxDepth = 16;
 
@@ -66,12 +67,19 @@ void read(const JsonReader& in, Turn& m) { m.environment = in.text_or_empty("env
 void write(json& out, const RunRequest& m) {
   out = {{"spec", spec_to_json(m.spec)},
          {"gid_families", m.gid_families},
-         {"active_mtu_bytes", m.active_mtu_bytes}};
+         {"active_mtu_bytes", m.active_mtu_bytes},
+         {"host_id", m.host_id},
+         {"cpus", m.cpus}};
 }
 void read(const JsonReader& in, RunRequest& m) {
   m.spec = spec_from_json(in.object("spec"));
   m.gid_families = texts(in, "gid_families");
   m.active_mtu_bytes = in.integer<int>("active_mtu_bytes", 0, 65536);
+  m.host_id = in.text_or_empty("host_id");
+  if (!in.has("cpus")) return;
+  for (const json& item : in.array("cpus", kMaxCpus)) {
+    m.cpus.push_back(JsonReader::to_integer<int>(item, in.path_of("cpus"), 0, 65535));
+  }
 }
 
 json qps_to_json(const std::vector<QpAddress>& qps) {
@@ -128,6 +136,7 @@ json endpoint_to_json(const Endpoint& e) {
           {"gid_family", e.gid_family},
           {"gid_why", e.gid_why},
           {"buffer", e.buffer},
+          {"host_id", e.host_id},
           {"cpu", e.cpu},
           {"numa", e.numa},
           {"address", e.address},
@@ -165,6 +174,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.registration = in.text_or_empty("registration");
   e.checker = in.text_or_empty("checker");
   if (in.has("gpu")) e.gpu = gpu_from_json(in.object("gpu"));
+  e.host_id = in.text_or_empty("host_id");
   e.cpu = in.integer<int>("cpu", -1);
   e.numa = in.integer<int>("numa", -1);
   e.address = in.integer<std::uint64_t>("address");

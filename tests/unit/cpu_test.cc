@@ -22,6 +22,11 @@ TEST(CpuList, NoNodeHasNone) {
   EXPECT_THAT(cpus_of_numa_node(4095), IsEmpty());
 }
 
+TEST(OneCore, HasItsOwnThreadsAlone) {
+  EXPECT_TRUE(on_one_core(0, 0));
+  EXPECT_FALSE(on_one_core(0, 65535));
+}
+
 TEST(BindThisThread, ToWhatIsAllowedChangesNothing) {
   const std::vector<int> before = allowed_cpus();
   bind_this_thread(before);

@@ -48,6 +48,7 @@ Endpoint full_endpoint() {
   e.driver = "mlx5_core";
   e.gid_why = "first RoCE v2 over IPv4";
   e.buffer = "host";
+  e.host_id = "00c0ffee00c0ffee";
   e.cpu = 5;
   e.numa = 1;
   e.address = 0xffff'ffff'ffff'f000;
@@ -92,10 +93,12 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(hello.host, "node1");
   EXPECT_EQ(round_trip(Busy{"10.0.0.2"}).serving, "10.0.0.2");
   EXPECT_EQ(round_trip(Turn{R"({"hostname":"a"})"}).environment, R"({"hostname":"a"})");
-  const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096});
+  const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
   EXPECT_EQ(request.spec, full_spec());
   EXPECT_EQ(request.gid_families.size(), 2u);
   EXPECT_EQ(request.active_mtu_bytes, 4096);
+  EXPECT_EQ(request.host_id, "00c0ffee");
+  EXPECT_EQ(request.cpus.back(), 65535);
   const Accept accept = round_trip(Accept{full_endpoint()});
   EXPECT_EQ(accept.endpoint.address, 0xffff'ffff'ffff'f000);
   EXPECT_EQ(accept.endpoint.rkey, 0xdeadbeef);

@@ -27,4 +27,7 @@ void bind_this_thread(const std::vector<int>& cpus);
 int current_cpu();
 int numa_node_of_cpu(int cpu);
 
+/// Whether both are one CPU, or two threads of one physical core.
+bool on_one_core(int cpu, int other);
+
 }  // namespace gdrperf

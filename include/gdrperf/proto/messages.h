@@ -40,6 +40,8 @@ struct RunRequest {
   TestSpec spec;
   std::vector<std::string> gid_families;
   int active_mtu_bytes = 0;
+  std::string host_id = {};    ///< of the client's running kernel (base/host.h)
+  std::vector<int> cpus = {};  ///< that the client's end may use, for a server on the same host
 };
 
 /// One QP's address.
@@ -67,6 +69,7 @@ struct Endpoint {
   std::string registration;    ///< host | dmabuf | peermem; empty: not known
   std::string checker;         ///< of --verify: cpu | gpu | copy
   std::optional<GpuInfo> gpu;  ///< where the buffer is
+  std::string host_id;  ///< of the running kernel (base/host.h)
   int cpu = -1;
   int numa = -1;
   std::uint64_t address = 0;  ///< of the region the peer may reach

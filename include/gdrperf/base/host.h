@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace gdrperf {
+
+/// The same text in all processes of one running kernel, containers included,
+/// and another on every other machine and after every boot. A digest: it says
+/// nothing about the machine. Where the kernel tells no boot ID, this process's own.
+const std::string& host_identity();
+
+}  // namespace gdrperf
