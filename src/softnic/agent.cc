@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "gpu_memory.h"
+#include "sealed.h"
 #include "segment.h"
 #include "thread.h"
 
@@ -56,7 +57,7 @@ int copy_gpu_memory(const CopyRequest& request, int fd) noexcept {
 }  // namespace
 
 void Agents::serve(UniqueFd socket, UniqueFd bounce) {
-  if (!bounce) return;
+  if (!is_sealed_memory(bounce.get(), kAgentBytes)) return;
   // Control's are not waited on.
   ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
   const Connection connection{socket.get(), bounce.get()};

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include "names.h"
 #include "pieces.h"
+#include "sealed.h"
 #include "segment.h"
 
 namespace gdrperf::softnic {
@@ -41,13 +43,13 @@ bool wait_readable(int fd) noexcept {
 
 std::unique_ptr<AgentLink> AgentLink::connect(std::uint32_t block, std::uint64_t own_id, std::uint64_t peer_id) {
   std::unique_ptr<AgentLink> link(new AgentLink());
-  const UniqueFd memory(::memfd_create("softnic-agent", MFD_CLOEXEC));
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(kAgentBytes)) != 0) return nullptr;
+  const UniqueFd memory = sealed_memory("softnic-agent", kAgentBytes);
+  if (!memory) return nullptr;
   void* mapped = raw_mmap(nullptr, kAgentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return nullptr;
   ::madvise(mapped, kAgentBytes, MADV_DONTFORK);
   link->bounce_ = static_cast<std::uint8_t*>(mapped);
-  link->socket_ = connect_to(block);
+  link->socket_ = connect_to(socket_name(block), is_own_user);
   if (!link->socket_) return nullptr;
   WireRequest request;
   request.process_id = own_id;

@@ -9,6 +9,7 @@
 #include "cq.h"
 #include "failure.h"
 #include "gdrperf/base/error.h"
+#include "limited.h"
 #include "mr.h"
 #include "mw.h"
 #include "qp.h"
@@ -26,8 +27,11 @@ auto guarded(F&& make) -> decltype(make()) {
     errno = failure.error;
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
+  } catch (const CallFailure& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    errno = failure.errno_value;
   } catch (const Error& error) {
-    std::fprintf(stderr, "softnic: %s\n", error.what());
+    std::fprintf(stderr, "%s\n", error.what());
     errno = EIO;
   }
   return nullptr;
@@ -275,7 +279,10 @@ ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
 }
 
 int modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
-  return dead(qp->context) ? EINVAL : Qp::of(qp).modify(attr, mask);
+  const int error = dead(qp->context) ? EINVAL : Qp::of(qp).modify(attr, mask);
+  // It is the answer that counts, but many programs print errno.
+  if (error != 0) errno = error;
+  return error;
 }
 
 int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init) {

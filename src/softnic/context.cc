@@ -13,6 +13,7 @@
 
 #include "cq.h"
 #include "failure.h"
+#include "limited.h"
 #include "verbs_ops.h"
 
 namespace gdrperf::softnic {
@@ -46,7 +47,7 @@ Context::Context(Device& opened) : verbs_context{}, device(opened), process(Proc
   if (context.cmd_fd < 0 || context.async_fd < 0) {
     const int error = errno;
     if (context.cmd_fd >= 0) ::close(context.cmd_fd);
-    throw VerbsFailure{error};
+    throw CallFailure("memfd_create, eventfd", error);
   }
   context.device = &device;
   context.num_comp_vectors = 1;
@@ -123,7 +124,7 @@ bool is_soft(const ibv_context* context) { return soft_device(context->device) !
 
 Channel::Channel(Context& owner) : ibv_comp_channel{}, process(owner.process) {
   fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  if (fd < 0) throw VerbsFailure{errno};
+  if (fd < 0) throw CallFailure("eventfd", errno);
   context = &owner.context;
   number = process.add_channel(fd);
 }

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "gdrperf/base/error.h"
+#include "limited.h"
+#include "names.h"
 #include "process.h"
 #include "qp.h"
 #include "thread.h"
@@ -39,9 +40,9 @@ Control::Control(Process& process)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!epoll_) throw call_error("epoll_create1", errno, "softnic");
-  if (!wake_) throw call_error("eventfd", errno, "softnic");
-  if (!timer_) throw call_error("timerfd_create", errno, "softnic");
+  if (!epoll_) throw CallFailure("epoll_create1", errno);
+  if (!wake_) throw CallFailure("eventfd", errno);
+  if (!timer_) throw CallFailure("timerfd_create", errno);
 }
 
 void Control::start(int listener) {
@@ -50,7 +51,7 @@ void Control::start(int listener) {
   add_to(epoll_.get(), listener, EPOLLIN);
   if (const int config = config_.watch(); config >= 0) add_to(epoll_.get(), config, EPOLLIN);
   const int error = start_thread("softnic", [this, listener] { run(listener); });
-  if (error != 0) throw call_error("pthread_create", error, "softnic");
+  if (error != 0) throw CallFailure("pthread_create", error);
 }
 
 void Control::watch(Peer& peer) { add_to(epoll_.get(), peer.socket(), EPOLLRDHUP); }
@@ -138,9 +139,7 @@ void Control::accept_peer(int listener) {
   if (connection < 0) return;
   // Whoever may map the segment may write into every registered buffer.
   ucred credentials{};
-  socklen_t length = sizeof credentials;
-  ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
-  if (credentials.uid != ::geteuid() && credentials.uid != 0) {
+  if (!peer_credentials(connection, credentials) || !is_own_user(credentials)) {
     ::close(connection);
     return;
   }

@@ -17,7 +17,7 @@ inline std::uint8_t* reach(const Target& target, const MrShared& region, std::ui
       address + length > region.moved_end) {
     return nullptr;
   }
-  return target.window + (address & target.window_mask);
+  return target.window + (address & (kWindowBytes - 1));
 }
 
 inline bool Qp::enter() noexcept {

@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -25,6 +25,9 @@ inline constexpr std::uint32_t kMaxDevicesShared = 32;
 inline constexpr std::uint32_t kGidsPerPort = 3;
 /// Sparse: only touched pages cost memory.
 inline constexpr std::uint64_t kSegmentBytes = 8ull << 30;
+/// Of the memfd with moved pages, sparse as well: the page at address a lies at
+/// offset a modulo this.
+inline constexpr std::uint64_t kWindowBytes = 1ull << 38;
 
 /// A QP number names its process (the block, unique on the host while the
 /// process lives) and the entry in that process' table.
@@ -121,9 +124,7 @@ struct SegmentHeader {
   /// The owner calls membarrier before it trusts `turns`.
   std::uint32_t owner_barrier;
   std::uint32_t device_count;
-  /// Size of the memfd with moved pages (a power of two), 0 without one: the
-  /// page at address a lies at offset a modulo this.
-  std::uint64_t window_bytes;
+  std::uint64_t window_bytes;  ///< kWindowBytes, or 0 for a process without moved pages
   union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
   char port_names[kMaxDevicesShared][64];
   std::atomic<std::uint8_t> modelled[kMaxDevicesShared];  ///< the device has a link model

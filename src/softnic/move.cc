@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <cstring>
 
 #include "maps.h"
+#include "sealed.h"
 #include "segment.h"
 #include "write_guard.h"
 
@@ -24,7 +24,6 @@ namespace gdrperf::softnic {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kWindowBytes = 1ull << 38;
 constexpr std::size_t kCopyBytes = 1u << 30;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -136,15 +135,9 @@ bool visit_own(const Mapping& mapping, void* argument) {
 }  // namespace
 
 PageMover::PageMover() {
-  rlimit files{};
-  ::getrlimit(RLIMIT_FSIZE, &files);
-  if (files.rlim_cur != RLIM_INFINITY) return;
-  UniqueFd fd(::memfd_create("softnic-window", MFD_CLOEXEC));
+  UniqueFd fd = sealed_memory("softnic-window", kWindowBytes);
   struct stat status{};
-  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(kWindowBytes)) != 0 ||
-      ::fstat(fd.get(), &status) != 0) {
-    return;
-  }
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;
   void* table = raw_mmap(nullptr, kMaxIntervals * sizeof(Interval), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) return;

@@ -2,23 +2,25 @@
 
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cerrno>
+#include <set>
+
+#include <fmt/format.h>
 
 #include "copy.h"
+#include "device.h"
+#include "limited.h"
+#include "names.h"
+#include "sealed.h"
 #include "segment.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-void set_timeouts(int socket) {
-  const timeval limit{2, 0};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
+/// No message is longer.
+constexpr std::uint64_t kWindowWrap = kMaxMessageBytes;
 
 void* map_shared(int fd, std::uint64_t bytes) {
   void* mapped =
@@ -29,27 +31,49 @@ void* map_shared(int fd, std::uint64_t bytes) {
   return mapped;
 }
 
-}  // namespace
+constexpr uid_t kNobody = static_cast<uid_t>(-1);
 
-UniqueFd connect_to(std::uint32_t block) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) return {};
-  set_timeouts(socket.get());
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = socket_name(block);
-  std::memcpy(address.sun_path, name.data(), name.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return {};
-  return socket;
+/// Once for each user: a program may try often.
+void say_refused(uid_t stranger) {
+  static std::mutex mutex;
+  static std::set<uid_t> said;
+  const std::lock_guard guard(mutex);
+  if (!said.insert(stranger).second) return;
+  say(fmt::format("peer refused: it is a process of user {}, this one is user {}'s", stranger, ::geteuid()));
 }
+
+/// What stands in the peer's tables may be anything. Behind the window comes its
+/// beginning once more, so that a message that begins in it ends in it.
+std::uint8_t* map_window(int fd) {
+  void* place = raw_mmap(nullptr, kWindowBytes + kWindowWrap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::uint8_t*>(place);
+  constexpr int kFlags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+  if (raw_mmap(begin, kWindowBytes, PROT_READ | PROT_WRITE, kFlags, fd, 0) == MAP_FAILED ||
+      raw_mmap(begin + kWindowBytes, kWindowWrap, PROT_READ | PROT_WRITE, kFlags, fd, 0) == MAP_FAILED) {
+    raw_munmap(begin, kWindowBytes + kWindowWrap);
+    return nullptr;
+  }
+  ::madvise(begin, kWindowBytes + kWindowWrap, MADV_DONTFORK);
+  ::madvise(begin, kWindowBytes + kWindowWrap, MADV_DONTDUMP);
+  return begin;
+}
+
+}  // namespace
 
 std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_process_id) {
   std::shared_ptr<Peer> peer(new Peer());
   peer->block_ = block;
   peer->own_process_id_ = own_process_id;
-  peer->socket_ = connect_to(block);
-  if (!peer->socket_) return nullptr;
+  uid_t stranger = kNobody;
+  peer->socket_ = connect_to(socket_name(block), [&stranger](const ucred& credentials) {
+    if (!is_own_user(credentials)) stranger = credentials.uid;
+    return is_own_user(credentials);
+  });
+  if (!peer->socket_) {
+    if (stranger != kNobody) say_refused(stranger);
+    return nullptr;
+  }
 
   WireRequest request;
   request.process_id = own_process_id;
@@ -61,30 +85,31 @@ std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_proce
   }
   const UniqueFd segment_fd(fds[0]);
   const UniqueFd window_fd(fds[1]);
-  if (reply.error != 0 || !segment_fd) return nullptr;
+  if (reply.error != 0 || !is_sealed_memory(segment_fd.get(), kSegmentBytes)) return nullptr;
 
   peer->segment_ = static_cast<Segment*>(map_shared(segment_fd.get(), kSegmentBytes));
-  if (peer->segment_ == nullptr) return nullptr;
+  if (peer->segment_ == nullptr) {
+    say(limited("mmap of a peer's segment", errno));
+    return nullptr;
+  }
   const SegmentHeader& header = peer->segment_->header;
   if (header.magic.load(std::memory_order_acquire) != kSegmentMagic ||
       header.process_id != reply.process_id) {
     return nullptr;
   }
   // A peer whose window cannot be mapped is reached by the kernel's copy.
-  if (window_fd && reply.window_bytes != 0) {
-    peer->window_ = static_cast<std::uint8_t*>(map_shared(window_fd.get(), reply.window_bytes));
-    peer->window_bytes_ = reply.window_bytes;
+  if (reply.window_bytes == kWindowBytes && is_sealed_memory(window_fd.get(), kWindowBytes)) {
+    peer->window_ = map_window(window_fd.get());
   }
   ucred credentials{};
-  socklen_t length = sizeof credentials;
-  ::getsockopt(peer->socket(), SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+  if (!peer_credentials(peer->socket(), credentials)) return nullptr;
   peer->pid_ = credentials.pid;
   return peer;
 }
 
 Peer::~Peer() {
   if (segment_ != nullptr) raw_munmap(segment_, kSegmentBytes);
-  if (window_ != nullptr) raw_munmap(window_, window_bytes_);
+  if (window_ != nullptr) raw_munmap(window_, kWindowBytes + kWindowWrap);
 }
 
 bool Peer::gone() noexcept {

@@ -14,9 +14,6 @@
 
 namespace gdrperf::softnic {
 
-/// A connection to the process that owns `block`; none when there is no such.
-UniqueFd connect_to(std::uint32_t block);
-
 /// Another process on this host, reached through its socket: its segment and
 /// its window mapped here. Thread-safe. Once `dead` it stays dead; a process
 /// that takes over the block is another Peer.
@@ -33,7 +30,6 @@ class Peer {
   Segment& segment() noexcept { return *segment_; }
   /// Where the peer's moved pages are mapped; null when they are not.
   std::uint8_t* window() const noexcept { return window_; }
-  std::uint64_t window_mask() const noexcept { return window_bytes_ - 1; }
   int pid() const noexcept { return pid_; }
   int socket() const noexcept { return socket_.get(); }
 
@@ -69,7 +65,6 @@ class Peer {
   UniqueFd socket_;
   Segment* segment_ = nullptr;
   std::uint8_t* window_ = nullptr;
-  std::uint64_t window_bytes_ = 0;
   int pid_ = 0;
   std::atomic<bool> dead_{false};
   std::atomic<bool> kernel_refuses_{false};

@@ -1,19 +1,20 @@
 #include "ports.h"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdint>
 
 #include <fmt/format.h>
 
 #include "control.h"
-#include "gdrperf/base/error.h"
+#include "limited.h"
+#include "names.h"
+#include "sealed.h"
 #include "segment.h"
 #include "wire.h"
 
@@ -22,36 +23,18 @@ namespace {
 
 constexpr std::size_t kPortBytes = (sizeof(PortShared) + 4095) & ~std::size_t{4095};
 
-struct PortAddress {
-  sockaddr_un name{};
-  socklen_t length;
-
-  explicit PortAddress(const std::string& device) {
-    name.sun_family = AF_UNIX;
-    const std::string text =
-        std::string(1, '\0') + fmt::format("gdrperf-softnic-port.{}.{}.{}", kLayoutVersion, ::geteuid(), device);
-    std::memcpy(name.sun_path, text.data(), text.size());
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
+std::string socket_name(const std::string& device) {
+  return fmt::format("gdrperf-softnic-port.{}.{}.{}", kLayoutVersion, ::geteuid(), device);
+}
 
 UniqueFd new_memory() {
-  UniqueFd memory(::memfd_create("softnic-port", MFD_CLOEXEC));
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(kPortBytes)) != 0) {
-    throw call_error("memfd_create", errno, "softnic");
-  }
+  UniqueFd memory = sealed_memory("softnic-port", kPortBytes);
+  if (!memory) throw CallFailure("memfd_create", errno);
   return memory;
 }
 
-UniqueFd connect_to_owner(const PortAddress& address) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) return {};
-  const timeval limit{2, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (::connect(socket.get(), address.get(), address.length) != 0) return {};
-  return socket;
+UniqueFd connect_to_owner(const std::string& port) {
+  return connect_to(socket_name(port), is_own_user);
 }
 
 /// The memfd that the owner sends; an empty one when it is none of ours.
@@ -61,11 +44,7 @@ UniqueFd receive_memory(int socket) {
   if (!receive_packet(socket, &magic, sizeof magic, fds)) return {};
   UniqueFd memory(fds[0]);
   const UniqueFd other(fds[1]);
-  struct stat status;
-  if (magic != kPortMagic || !memory || ::fstat(memory.get(), &status) != 0 ||
-      status.st_size < static_cast<off_t>(kPortBytes)) {
-    return {};
-  }
+  if (magic != kPortMagic || !is_sealed_memory(memory.get(), kPortBytes)) return {};
   return memory;
 }
 
@@ -91,9 +70,8 @@ PortShared& Ports::get(const std::string& name) {
 }
 
 void Ports::join(Port& port) {
-  const PortAddress address(port.name);
   for (int tries = 0; tries < 10; ++tries) {
-    UniqueFd socket = connect_to_owner(address);
+    UniqueFd socket = connect_to_owner(port.name);
     if (!socket) {
       map(port, new_memory());
       if (found(port)) return;
@@ -109,20 +87,30 @@ void Ports::join(Port& port) {
 }
 
 bool Ports::found(Port& port) {
-  const PortAddress address(port.name);
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket || ::bind(socket.get(), address.get(), address.length) != 0 || ::listen(socket.get(), 64) != 0) {
-    return false;
+  std::string name = socket_name(port.name);
+  port.listener = listen_at(name, 64);
+  if (port.listener || errno != EADDRINUSE) return static_cast<bool>(port.listener);
+  // One of this user's that was quicker, or another user who has no business there.
+  if (is_taken(name)) return false;
+  UniqueFd beside = listen_beside(name, 64);
+  if (!beside) return false;
+  if (!is_taken(socket_name(port.name), name)) {
+    port.listener = std::move(beside);
+    return true;
   }
-  port.listener = std::move(socket);
-  return true;
+  // Two at once: neither, and again after a while that is not the same for both.
+  beside.reset();
+  std::uint16_t wait_us = 0;
+  [[maybe_unused]] const auto got = ::getrandom(&wait_us, sizeof wait_us, 0);
+  ::usleep(wait_us);
+  return false;
 }
 
 /// The address stays when another memfd takes the place.
 void Ports::map(Port& port, UniqueFd memory) {
   const int fixed = port.shared != nullptr ? MAP_FIXED : 0;
   void* mapped = raw_mmap(port.shared, kPortBytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, memory.get(), 0);
-  if (mapped == MAP_FAILED) throw call_error("mmap of a port", errno, "softnic");
+  if (mapped == MAP_FAILED) throw CallFailure("mmap of a port", errno);
   ::madvise(mapped, kPortBytes, MADV_DONTFORK);
   auto* fresh = static_cast<PortShared*>(mapped);
   fresh->magic.store(kPortMagic);
@@ -139,7 +127,7 @@ void Ports::take_over(Port& port) {
     return;
   }
   // Answered later: the successor's thread may be in here as well.
-  port.owner = connect_to_owner(PortAddress(port.name));
+  port.owner = connect_to_owner(port.name);
   if (port.owner) control_.watch_fd(port.owner.get());
 }
 
@@ -147,10 +135,8 @@ void Ports::accept_client(Port& port) {
   UniqueFd client(::accept4(port.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client) return;
   ucred credentials{};
-  socklen_t length = sizeof credentials;
-  ::getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length);
   const int memory = port.memory.get();
-  if (credentials.uid != ::geteuid() || !send_packet(client.get(), &kPortMagic, sizeof kPortMagic, &memory, 1)) {
+  if (!peer_credentials(client.get(), credentials) || !is_own_user(credentials) || !send_packet(client.get(), &kPortMagic, sizeof kPortMagic, &memory, 1)) {
     return;
   }
   control_.watch_fd(client.get());

@@ -14,7 +14,7 @@ class Control;
 
 /// The modelled ports that this process uses: shared memory, one memfd per
 /// device name and settings (SOFTNIC), with no file behind it. Whoever comes first owns the abstract
-/// socket of that name and hands the memfd out; when the owner dies one of the
+/// socket of that name (names.h) and hands the memfd out to processes of its user; when the owner dies one of the
 /// others takes the name over. Thread-safe.
 class Ports {
  public:

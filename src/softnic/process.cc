@@ -2,23 +2,24 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "context.h"
 #include "gdrperf/base/error.h"
+#include "limited.h"
+#include "names.h"
 #include "qp.h"
 
 namespace gdrperf::softnic {
 namespace {
+
+constexpr std::uint32_t kBlocks = 1u << (24 - kQpIndexBits);
+constexpr int kBacklog = 128;
 
 std::mutex g_create_mutex;
 std::atomic<Process*> g_current{nullptr};
@@ -63,7 +64,7 @@ bool Process::is_current(const Process* process) noexcept {
 
 Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
-    throw call_error("getrandom", errno, "softnic");
+    throw CallFailure("getrandom", errno);
   }
   barrier_registered_ = register_for_heavy_barriers();
   // Where Yama restricts ptrace, a peer of this user may copy from and to
@@ -79,26 +80,35 @@ Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   control_.start(listener_.get());
 }
 
+bool Process::claim(std::uint32_t block) {
+  if (block == 0) return false;  // QP numbers 0 and 1 are taken by the specification
+  listener_ = listen_at(socket_name(block), kBacklog);
+  if (!listener_ && errno != EADDRINUSE) throw CallFailure("a listening socket", errno);
+  block_ = block;
+  return static_cast<bool>(listener_);
+}
+
+/// All names are taken, by others who perhaps mean ill.
+bool Process::claim_beside(std::uint32_t block) {
+  if (block == 0) return false;
+  std::string name = socket_name(block);
+  if (is_taken(name)) return false;
+  listener_ = listen_beside(name, kBacklog);
+  block_ = block;
+  // Two that came at once go away both.
+  if (listener_ && !is_taken(socket_name(block), name)) return true;
+  listener_.reset();
+  return false;
+}
+
 void Process::claim_block() {
-  constexpr std::uint32_t kBlocks = 1u << (24 - kQpIndexBits);
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) throw call_error("socket", errno, "softnic");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  // Random start, then every block once: 1229 is prime to the count.
+  const auto block = [this](std::uint32_t tried) { return static_cast<std::uint32_t>(id_ + tried * 1229u) % kBlocks; };
   for (std::uint32_t tried = 0; tried < kBlocks; ++tried) {
-    // Random start, then every block once: 1229 is prime to the count.
-    block_ = static_cast<std::uint32_t>(id_ + tried * 1229u) % kBlocks;
-    if (block_ == 0) continue;  // QP numbers 0 and 1 are taken by the specification
-    const std::string name = socket_name(block_);
-    std::memcpy(address.sun_path, name.data(), name.size());
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
-      if (errno == EADDRINUSE) continue;
-      throw call_error("bind", errno, "softnic");
-    }
-    if (::listen(socket.get(), 128) != 0) throw call_error("listen", errno, "softnic");
-    listener_ = std::move(socket);
-    return;
+    if (claim(block(tried))) return;
+  }
+  for (std::uint32_t tried = 0; tried < kBlocks; ++tried) {
+    if (claim_beside(block(tried))) return;
   }
   throw Error(ExitCode::kEnvironment, "softnic: all blocks of QP numbers on this host are in use");
 }

@@ -111,6 +111,8 @@ class Process {
  private:
   Process();
   void claim_block();
+  bool claim(std::uint32_t block);
+  bool claim_beside(std::uint32_t block);
   static void before_fork();
   static void after_fork_parent();
   static void after_fork_child();

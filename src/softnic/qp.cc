@@ -259,7 +259,6 @@ void Qp::connect() {
     target.dead = peer_->dead_flag();
     target.peer = peer_.get();
     target.window = peer_->window();
-    target.window_mask = peer_->window_mask();
     target.pid = peer_->pid();
     target.ask_kernel = owner.device.config.kernel == KernelPolicy::kAuto;
     target.light_barrier =

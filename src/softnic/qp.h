@@ -87,7 +87,6 @@ struct Target {
   const std::atomic<bool>* dead = nullptr;
   Peer* peer = nullptr;  ///< null: this process itself
   std::uint8_t* window = nullptr;
-  std::uint64_t window_mask = 0;
   int pid = 0;
   bool light_barrier = false;
   bool ask_kernel = true;  ///< it may copy between the processes

@@ -7,7 +7,8 @@
 #include <bit>
 #include <cerrno>
 
-#include "gdrperf/base/error.h"
+#include "limited.h"
+#include "sealed.h"
 
 namespace gdrperf::softnic {
 
@@ -29,14 +30,11 @@ std::uint64_t rounded(std::uint64_t bytes) {
 
 }  // namespace
 
-SegmentMemory::SegmentMemory() : fd_(::memfd_create("softnic-segment", MFD_CLOEXEC)) {
-  if (!fd_) throw call_error("memfd_create", errno, "softnic");
-  if (::ftruncate(fd_.get(), static_cast<off_t>(kSegmentBytes)) != 0) {
-    throw call_error("ftruncate of the segment", errno, "softnic");
-  }
+SegmentMemory::SegmentMemory() : fd_(sealed_memory("softnic-segment", kSegmentBytes)) {
+  if (!fd_) throw CallFailure("memfd_create", errno);
   void* mapped = raw_mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-  if (mapped == MAP_FAILED) throw call_error("mmap of the segment", errno, "softnic");
+  if (mapped == MAP_FAILED) throw CallFailure("mmap of the segment", errno);
   ::madvise(mapped, kSegmentBytes, MADV_DONTFORK);
   ::madvise(mapped, kSegmentBytes, MADV_DONTDUMP);
   segment_ = static_cast<Segment*>(mapped);

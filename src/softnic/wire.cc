@@ -11,7 +11,7 @@
 namespace gdrperf::softnic {
 
 std::string socket_name(std::uint32_t block) {
-  return std::string(1, '\0') + fmt::format("gdrperf-softnic.{}.{:03x}", kLayoutVersion, block);
+  return fmt::format("gdrperf-softnic.{}.{:03x}", kLayoutVersion, block);
 }
 
 bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds,
@@ -57,11 +57,12 @@ bool receive_packet(int socket, void* bytes, std::size_t size, int (&fds)[2]) {
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     std::memcpy(fds, CMSG_DATA(header), (count > 2 ? 2 : count) * sizeof(int));
   }
-  if (got == static_cast<ssize_t>(size)) return true;
+  if (got == static_cast<ssize_t>(size) && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return true;
   for (int& fd : fds) {
     if (fd >= 0) ::close(fd);
     fd = -1;
   }
+  errno = EPROTO;
   return false;
 }
 

@@ -49,13 +49,14 @@ struct CopyReply {
 };
 inline constexpr std::uint64_t kAgentBytes = 1u << 20;
 
-/// The abstract name (with the leading NUL) of a process' socket.
+/// The abstract name of a process' socket (names.h).
 std::string socket_name(std::uint32_t block);
 
 /// Sends one packet with up to two descriptors. False on any failure.
 bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds, unsigned fd_count);
 /// Receives one packet of exactly `size` bytes; descriptors (close-on-exec) go
-/// to `fds`, at most two, missing ones are -1. False on failure or hang-up.
+/// to `fds`, at most two, missing ones are -1. False on failure, hang-up, or a
+/// packet that is longer or carries more descriptors (errno is EPROTO then).
 bool receive_packet(int socket, void* bytes, std::size_t size, int (&fds)[2]);
 
 }  // namespace gdrperf::softnic
