@@ -23,7 +23,7 @@
 #include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
-#include "gdrperf/report/record.h"
+#include "gdrperf/report/fields.h"
 #include "gdrperf/verbs/inventory.h"
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "gdrperf/app/serve_session.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/report/document.h"
 
 namespace gdrperf::app {
 namespace {
@@ -77,7 +78,10 @@ class LocalClient : public Client {
 
 report::RunRecord Client::run(const TestSpec& spec) {
   try {
-    return engine::run_client(channel_.value(), spec);
+    std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
+    report::RunRecord record = engine::run_client(channel_.value(), spec);
+    record.started = std::move(started);
+    return record;
   } catch (const std::bad_alloc&) {
     close();
     throw Error(ExitCode::kEnvironment, "out of memory",

@@ -40,19 +40,15 @@ Examples:
   gdrperf compare --by relation before.json after.json
   gdrperf compare results/baselines new/ --rerun 'gdrperf sweep node2 --json {}')";
 
-constexpr const char* kAcross[] = {"host",     "cpu",       "kernel",       "gpu",       "kind",
-                                   "firmware", "driver",    "gid_type", "gpu_driver",     "connection", "tx_depth",
-                                   "rx_depth", "cq_mod",    "post_list",    "inline_bytes",
-                                   "footprint_bytes", "mtu_bytes", "service_level", "traffic_class"};
-
 std::set<std::string> parse_across(const std::string& text) {
   std::set<std::string> names;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string name = text.substr(at, end - at);
-    if (std::find(std::begin(kAcross), std::end(kAcross), name) == std::end(kAcross)) {
-      throw usage_error(fmt::format("--across '{}': no such condition; there are {}", name,
-                                    fmt::join(kAcross, ", ")));
+    const auto& known = compare::condition_names();
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw usage_error(fmt::format("--across '{:.40}': no such condition; there are {}", name,
+                                    fmt::join(known, ", ")));
     }
     names.insert(name);
     at = end + 1;

@@ -126,7 +126,8 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
       placement_(place(options_)) {
-  document_.set_client(report::collect_environment());
+  client_ = report::collect_environment();
+  document_.set_client(client_);
   document_.set_topology(placement_->describe());
   if (options_.machine.any()) document_.set_simulated();
   for (const std::string& warning : topology().warnings) document_.add_warning(warning);
@@ -136,7 +137,11 @@ Output::~Output() = default;
 
 const topo::Topology& Output::topology() const { return placement_->topology(); }
 
-void Output::annotate(report::RunRecord& record) const { placement_->annotate(record); }
+void Output::annotate(report::RunRecord& record) const {
+  placement_->annotate(record);
+  record.client.host = client_.hostname;
+  record.server.host = server_host_;
+}
 
 void Output::add(report::RunRecord record) {
   annotate(record);
@@ -159,9 +164,8 @@ void Output::finish() {
   if (!options_.json.empty()) write_output(options_.json, document_.to_json());
   if (!options_.csv.empty()) write_output(options_.csv, csv_);
   if (options_.format) {
-    const report::Environment here = report::collect_environment();
     write_output(kStdout, report::render(*options_.format, kept_,
-                                         {started_, here.hostname, "gdrperf", here.tool_version, here.cpus_online}));
+                                         {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online}));
   }
 }
 

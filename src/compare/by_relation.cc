@@ -12,6 +12,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/compare/session.h"
 #include "gdrperf/report/document.h"
+#include "gdrperf/report/fields.h"
 #include "gdrperf/report/relations.h"
 #include "gdrperf/stats/summary.h"
 
@@ -68,8 +69,9 @@ class FiguresReader {
     const double value = number_of(run, latency ? "latency.p50_ns" : "bw.median_gbps");
     const double size = number_of(run, "size_bytes");
     if (value <= 0 || size < 1 || size > 1e15) return;
-    std::string test = plain_text_of(run, "op");
-    if (plain_text_of(run, "direction") == "bidirectional") test += " both ways";
+    const std::string test = plain_text_of(run, "op") + report::name_suffix([&](std::string_view name) {
+      return plain_text_of(run, report::field(name).json);
+    });
     const Work work{test, static_cast<std::uint64_t>(size)};
     figures_.relations[work][relation].push_back(value);
     const std::string label = plain_text_of(run, "pair");

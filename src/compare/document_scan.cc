@@ -1,9 +1,9 @@
 #include "document_scan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +12,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/report/fields.h"
 
 namespace gdrperf::compare {
 namespace {
@@ -26,14 +27,16 @@ constexpr std::size_t kRunDepth = 5;
 constexpr std::size_t kLongestText = 200;
 
 /// Fields of a run that name a cell, state a condition or are the figure.
-constexpr auto kRunFields = std::to_array<std::string_view>({
-    "bw.median_gbps", "client.buffer", "client.device", "client.driver", "client.firmware",
-    "client.gid_type", "client.port", "client.registration", "connection", "consume", "cq_mod", "device_kind", "direction",
-    "footprint_bytes", "host_node", "inline_bytes", "latency.p50_ns", "mtu_bytes", "op", "pair", "path", "post_list",
-    "qps",
-    "rate_per_s", "rx_depth", "server.buffer", "server.device", "server.driver", "server.firmware",
-    "server.port", "server.registration", "service_level", "size_bytes", "traffic_class", "tx_depth", "verified", "wait"});
-static_assert(std::is_sorted(kRunFields.begin(), kRunFields.end()));
+const std::set<std::string_view>& run_fields() {
+  static const std::set<std::string_view> wanted = [] {
+    std::set<std::string_view> names = {"bw.median_gbps", "latency.p50_ns"};
+    for (const report::Field& each : report::fields()) {
+      if (each.identity != report::Identity::kNo && !each.json.empty()) names.insert(each.json);
+    }
+    return names;
+  }();
+  return wanted;
+}
 
 class Scan {
  public:
@@ -152,7 +155,7 @@ class Scan {
     if (levels_.size() > kRunDepth + 1) return;
     name_ = levels_[kRunDepth - 1].key;
     if (levels_.size() == kRunDepth + 1) (name_ += '.') += levels_[kRunDepth].key;
-    if (!std::binary_search(kRunFields.begin(), kRunFields.end(), name_)) return;
+    if (!run_fields().contains(name_)) return;
     fields_[name_] = std::move(value);
   }
 

@@ -1,5 +1,6 @@
 #include "gdrperf/compare/session.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -12,7 +13,7 @@
 #include "document_scan.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/report/document.h"
-#include "gdrperf/report/record.h"
+#include "gdrperf/report/fields.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::compare {
@@ -151,35 +152,18 @@ class Reader {
   }
 
   std::string cell_name(const Run& run, const std::string& op) const {
-    const auto known = [&](const std::string& field) {
-      const std::string text = text_of(run.fields, field);
-      return text == kUnknown ? std::string() : text;
-    };
-    const auto is = [&](const char* field, std::string_view word) { return text_of(run.fields, field) == word; };
-    const auto end = [&](const std::string& side) {
-      return report::NameParts::End{text_of(run.fields, side + ".buffer"), text_of(run.fields, side + ".device"),
-                                    known(side + ".port")};
-    };
-    report::NameParts parts;
-    parts.test = op;
-    parts.relation = run.relation;
-    parts.pair = known("pair");
-    parts.client = end("client");
-    parts.server = end("server");
-    parts.size_bytes = required(run, "size_bytes", Scalar::Kind::kNumber);
-    parts.qps = text_of(run.fields, "qps");
-    parts.rate_per_s = known("rate_per_s");
-    parts.bidirectional = is("direction", "bidirectional");
-    parts.event = is("wait", "event");
-    parts.staged = is("path", "staged");
-    parts.consume = is("consume", "true");
-    parts.remote_node = is("host_node", "remote");  // taken to be local unless the document says otherwise
-    parts.simulated = is("device_kind", "simulated");
-    return report::run_name(parts);
+    const std::string size = required(run, "size_bytes", Scalar::Kind::kNumber);
+    return report::run_name([&](std::string_view name) -> std::string {
+      if (name == "op") return op;
+      if (name == "relation") return run.relation;
+      if (name == "size_bytes") return size;
+      const std::string text = text_of(run.fields, report::field(name).json);
+      return text == kUnknown && !name.ends_with("_buffer") && !name.ends_with("_device") ? std::string() : text;
+    });
   }
 
   /// Of the NIC at one end: the run says it, or the list of NICs does.
-  std::string nic_fact(const Run& run, const char* side, const char* fact) const {
+  std::string nic_fact(const Run& run, const char* side, std::string_view fact) const {
     const std::string own = text_of(run.fields, fmt::format("{}.{}", side, fact));
     if (own != kUnknown || std::string_view(side) == "server") return own;
     const auto nic = nics_.find(text_of(run.fields, fmt::format("{}.device", side)));
@@ -200,31 +184,37 @@ class Reader {
     return gpu == gpus_.end() ? kUnknown : gpu->second;
   }
 
+  /// A condition of the host, or of what its topology lists; the rest is in the run.
+  std::string condition(const Run& run, std::string_view name) const {
+    if (name == "host") return both(client_.name, server_.name);
+    if (name == "cpu") return both(client_.cpu, server_.cpu);
+    if (name == "kernel") return both(client_.kernel, server_.kernel);
+    if (name == "gpu") return both(gpu_model(run, "client"), gpu_model(run, "server"));
+    if (name == "gpu_driver") return both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_));
+    std::string text;
+    for (const report::Field& each : report::fields()) {
+      if (each.condition != name) continue;
+      const bool nic = name == "firmware" || name == "driver";
+      const char* side = each.json.starts_with("server.") ? "server" : "client";
+      const std::string own = nic ? nic_fact(run, side, each.condition) : text_of(run.fields, each.json);
+      text = text.empty() ? own : both(text, own);
+    }
+    return text;
+  }
+
   std::vector<Condition> conditions(const Run& run) {
-    const auto nic = [&](const char* fact) {
-      return both(nic_fact(run, "client", fact), nic_fact(run, "server", fact));
-    };
-    std::vector<Condition> list = {
-        {"host", both(client_.name, server_.name)},
-        {"cpu", both(client_.cpu, server_.cpu)},
-        {"kernel", both(client_.kernel, server_.kernel)},
-        {"gpu", both(gpu_model(run, "client"), gpu_model(run, "server"))},
-        {"kind", text_of(run.fields, "device_kind")},
-        {"firmware", nic("firmware")},
-        {"driver", nic("driver")},
-        {"gid_type", text_of(run.fields, "client.gid_type")},
-        {"gpu_driver", both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_))},
-        {"registration", nic("registration")}};
-    std::string nics = text_of(run.fields, "client.device") + "_" + list[4].value;
-    if (list[5].value != kUnknown) nics += "_" + list[5].value;
+    // What tells one machine from another, in the key of its folder.
+    static const std::set<std::string_view> kOfMachine = {"host",     "cpu",    "kernel",     "gpu",
+                                                          "firmware", "driver", "gpu_driver", "registration"};
+    std::vector<Condition> list;
+    for (const std::string_view name : condition_names()) {
+      list.push_back({std::string(name), condition(run, name)});
+      if (kOfMachine.contains(name)) machine_key_.insert(list.back().name + "=" + list.back().value);
+    }
+    std::string nics = text_of(run.fields, "client.device") + "_" + condition(run, "kind");
+    const std::string firmware = condition(run, "firmware");
+    if (firmware != kUnknown) nics += "_" + firmware;
     machine_.insert(std::move(nics));
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (i != 4 && i != 7) machine_key_.insert(list[i].name + "=" + list[i].value);
-    }
-    for (const char* name : {"connection", "tx_depth", "rx_depth", "cq_mod", "post_list", "inline_bytes",
-                             "footprint_bytes", "mtu_bytes", "service_level", "traffic_class", "verified"}) {
-      list.push_back({name, text_of(run.fields, name)});
-    }
     return list;
   }
 
@@ -260,6 +250,18 @@ class Reader {
 };
 
 }  // namespace
+
+const std::vector<std::string_view>& condition_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> list = {"host", "cpu", "kernel", "gpu", "gpu_driver"};
+    for (const report::Field& each : report::fields()) {
+      const bool known = std::find(list.begin(), list.end(), each.condition) != list.end();
+      if (!each.condition.empty() && !known) list.push_back(each.condition);
+    }
+    return list;
+  }();
+  return names;
+}
 
 Session parse_session(std::string_view text, const std::string& path) { return Reader(path).read(text); }
 

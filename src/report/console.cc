@@ -68,7 +68,7 @@ std::string path_text(const RunRecord& record) {
                      gid_text(server), record.spec.mtu_bytes);
 }
 
-std::string settings_text(const RunRecord& record) {
+std::string settings_text(const RunRecord& record, RateUnit unit) {
   const TestSpec& spec = record.spec;
   const bool bandwidth = spec.test.metric == Metric::kBandwidth;
   std::string text = fmt::format(
@@ -81,6 +81,7 @@ std::string settings_text(const RunRecord& record) {
   }
   if (spec.verify_seed) text += ", every message verified";
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
+  if (bandwidth && unit == RateUnit::kGigabytes) text += ", rates in GB/s (JSON and CSV: Gb/s, 8 times that)";
   if (!bandwidth) {
     const auto& latency = record.measured.latency;
     text += latency && latency->halved ? ", half round trips" : ", full round trips";
@@ -97,10 +98,10 @@ std::string relation_text(const RunRecord& record) {
 }
 
 /// Everything rows of one table have in common.
-std::string heading_text(const RunRecord& record) {
+std::string heading_text(const RunRecord& record, RateUnit unit) {
   std::string text = fmt::format("{}  {}: client {}, server {}\n", to_string(record.spec.test),
                                  relation_text(record), end_text(record.client), end_text(record.server));
-  text += "  " + path_text(record) + "\n  " + settings_text(record) + "\n";
+  text += "  " + path_text(record) + "\n  " + settings_text(record, unit) + "\n";
   const std::string kind = kind_text(record.device_kind);
   if (!kind.empty()) text += "  " + kind + "\n";
   return text;
@@ -214,7 +215,7 @@ void ConsoleTable::note_best(const RunRecord& record) {
 }
 
 void ConsoleTable::add(const RunRecord& record) {
-  const std::string heading = heading_text(record);
+  const std::string heading = heading_text(record, options_.rate_unit);
   if (heading != heading_) {
     const bool first = heading_.empty();
     finish();

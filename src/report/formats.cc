@@ -6,6 +6,7 @@
 
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/csv.h"
+#include "gdrperf/report/fields.h"
 #include "json_text.h"
 #include "prometheus.h"
 #include "record_json.h"
@@ -58,15 +59,17 @@ void add_counters(Json& entry, const RunRecord& record) {
 std::string google_benchmark(std::span<const RunRecord> runs, const FormatContext& context) {
   std::map<std::string, int> repetitions;
   std::map<std::string, int> families;
-  for (const RunRecord& record : runs) {
-    if (std::isfinite(time_ns(record))) ++repetitions[run_name(record)];
+  const std::vector<std::string> names = run_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (std::isfinite(time_ns(runs[i]))) ++repetitions[names[i]];
   }
   std::map<std::string, int> seen;
   Json benchmarks = Json::array();
-  for (const RunRecord& record : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& record = runs[i];
     const double time = time_ns(record);
     if (!std::isfinite(time)) continue;
-    const std::string name = run_name(record);
+    const std::string& name = names[i];
     const int family = families.try_emplace(name, static_cast<int>(families.size())).first->second;
     Json entry = {{"name", name},
                   {"family_index", family},
@@ -100,7 +103,9 @@ std::string google_benchmark(std::span<const RunRecord> runs, const FormatContex
 
 std::string bencher(std::span<const RunRecord> runs) {
   Json document = Json::object();
-  for (const RunRecord& record : runs) {
+  const std::vector<std::string> names = run_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& record = runs[i];
     const Figure figure = figure_of(record.measured);
     if (!std::isfinite(figure.value)) continue;
     Json metric = {{"value", number(figure.value)}};
@@ -108,18 +113,20 @@ std::string bencher(std::span<const RunRecord> runs) {
       metric["lower_value"] = number(figure.low);
       metric["upper_value"] = number(figure.high);
     }
-    document[run_name(record)][record.measured.bandwidth ? "bandwidth_gbps" : "latency"] = std::move(metric);
+    document[names[i]][record.measured.bandwidth ? "bandwidth_gbps" : "latency"] = std::move(metric);
   }
   return pretty(document, 0) + "\n";
 }
 
 std::string custom(std::span<const RunRecord> runs, Metric metric) {
   Json list = Json::array();
-  for (const RunRecord& record : runs) {
+  const std::vector<std::string> names = run_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& record = runs[i];
     if (record.spec.test.metric != metric) continue;
     const Figure figure = figure_of(record.measured);
     if (!std::isfinite(figure.value)) continue;
-    Json entry = {{"name", run_name(record)},
+    Json entry = {{"name", names[i]},
                   {"unit", metric == Metric::kBandwidth ? "Gb/s" : "ns"},
                   {"value", number(figure.value)}};
     const double half = std::max(figure.high - figure.value, figure.value - figure.low);
@@ -132,9 +139,14 @@ std::string custom(std::span<const RunRecord> runs, Metric metric) {
 
 std::string lines(std::span<const RunRecord> runs, const FormatContext& context) {
   std::string text;
-  for (const RunRecord& record : runs) {
-    Json line = {{"started", context.started}, {"host", text_or_null(context.hostname)},
-                 {"relation", record.relation}, {"name", run_name(record)}};
+  const std::vector<std::string> names = run_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& record = runs[i];
+    Json line = {{"started", context.started},
+                 {"host", text_or_null(context.hostname)},
+                 {"server_host", text_or_null(record.server.host)},
+                 {"relation", record.relation},
+                 {"name", names[i]}};
     line.update(record_json(record));
     text += one_line(line) + "\n";
   }

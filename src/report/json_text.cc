@@ -46,15 +46,16 @@ std::string one_line(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
+double rounded(double value) {
   char digits[32];
   const auto end =
       std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 7).ptr;
-  double rounded = 0;
-  std::from_chars(digits, end, rounded);
-  return rounded;
+  double result = 0;
+  std::from_chars(digits, end, result);
+  return result;
 }
+
+Json number(double value) { return std::isfinite(value) ? Json(rounded(value)) : Json(nullptr); }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 

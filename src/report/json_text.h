@@ -8,8 +8,10 @@ namespace gdrperf::report {
 
 using Json = nlohmann::ordered_json;
 
-/// A measured number: 7 significant digits, far below what any measurement
-/// resolves; NaN and infinities are null.
+/// To 7 significant digits, far below what any measurement resolves. Finite.
+double rounded(double value);
+
+/// A measured number, rounded(); NaN and infinities are null.
 Json number(double value);
 
 /// null for "".

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/report/fields.h"
+
 namespace gdrperf::report {
 namespace {
 
@@ -23,15 +25,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+/// What identifies a run; a label without a value is no label.
 std::string labels_of(const RunRecord& record) {
-  const TestSpec& spec = record.spec;
-  std::string text = fmt::format(
-      R"(op="{}",relation="{}",device="{}",buffer="{}",peer_device="{}",peer_buffer="{}",device_kind="{}",)"
-      R"(size_bytes="{}",qps="{}",direction="{}")",
-      to_string(spec.test), escaped(record.relation), escaped(record.client.device), escaped(record.client.buffer),
-      escaped(record.server.device), escaped(record.server.buffer), escaped(record.device_kind), spec.size_bytes,
-      spec.qps, spec.direction == Direction::kBidirectional ? "bidirectional" : "unidirectional");
-  if (spec.rate_per_s > 0) text += fmt::format(R"(,rate="{:g}")", spec.rate_per_s);
+  std::string text;
+  for (const Field& each : fields()) {
+    const std::string value = each.identity == Identity::kNo ? std::string() : to_text(each.get(record));
+    if (!value.empty()) text += fmt::format(R"({}{}="{}")", text.empty() ? "" : ",", each.name, escaped(value));
+  }
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/units.h"
+#include "gdrperf/report/fields.h"
 
 namespace gdrperf::report {
 namespace {
@@ -23,7 +24,7 @@ std::string shown(double value) {
   return fmt::format("{:.{}f}", value, std::clamp(digits, 0, 6));
 }
 
-bool is_latency(const std::string& test) { return test.ends_with("_lat"); }
+bool is_latency(const std::string& test) { return test.find("_lat") != std::string::npos; }
 
 }  // namespace
 
@@ -33,8 +34,7 @@ void RelationComparison::add(const RunRecord& record) {
   if (measured.bandwidth) value = measured.bandwidth->median_gbytes;
   if (measured.latency) value = measured.latency->p50_ns;
   if (!(value > 0) || !std::isfinite(value)) return;
-  std::string test = to_string(record.spec.test);
-  if (record.spec.direction == Direction::kBidirectional) test += " both ways";
+  const std::string test = to_string(record.spec.test) + name_suffix(record);
   if (std::find(order_.begin(), order_.end(), test) == order_.end()) order_.push_back(test);
   tests_[test][record.spec.size_bytes][record.relation].push_back(value);
   any_pair_ = any_pair_ || !record.path.pair.empty();

@@ -105,6 +105,15 @@ class Verdicts(Folder):
         allowed = self.compare(*self.fresh(host="right", kernel="Linux 6.12.0"), "--across", "host,kernel")
         self.assertEqual(allowed.code, 0, allowed)
 
+    def test_whatever_is_a_condition_may_differ(self):
+        self.baseline()
+        refused = self.compare(*self.fresh(), "--across", "weather")
+        self.assertEqual(refused.code, 2, refused)
+        names = refused.err.split("there are ")[1].splitlines()[0].replace(" ", "")
+        self.assertIn(",registration,", names)
+        self.assertIn(",qp_timeout,", names)
+        self.assertEqual(self.compare(*self.fresh(), "--across", names).code, 0)
+
     def test_noise_is_recorded_and_used(self):
         self.baseline()
         result = support.run("baseline", "noise", self.store, "--dir", self.store)

@@ -68,6 +68,8 @@ for family in families:
         assert ("quantile" in sample.labels) == (family.type == "summary" and sample.name == name), sample
 """
 
+# Keys of a run that not every document has: later ones, and those of GPU memory.
+OPTIONAL = {"started", "path", "consume"}
 # Objects whose keys are data; their values follow one schema.
 MAPS = {("relations",), ("topology", "pairs")}
 
@@ -114,7 +116,8 @@ def generic_mutations(document):
                 yield "surplus key", grown
         if not path:
             continue
-        if isinstance(path[-1], str) and not is_map(path[:-1]):
+        optional = path[-1] in OPTIONAL and len(path) > 1
+        if isinstance(path[-1], str) and not is_map(path[:-1]) and not optional:
             yield name + ": missing", changed(document, path, lambda p, k: p.pop(k))
         yield name + ": wrong type", changed(document, path, setter({"not": ["the", "type"]}))
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -200,6 +203,53 @@ def check_formats(produced):
     return failures
 
 
+def check_fields(produced, schema, schema_path):
+    """The table of fields is that of docs/formats.md, and the schema has each of them."""
+    failures = 0
+    with open(os.path.join(produced, "fields.md"), encoding="utf-8") as file:
+        table = file.read()
+    docs = os.path.join(os.path.dirname(schema_path), "..", "docs", "formats.md")
+    with open(docs, encoding="utf-8") as file:
+        text = file.read()
+    if table not in text:
+        head = table.splitlines()[0]
+        if os.environ.get("UPDATE_GOLDEN") and head in text:
+            begin = text.index(head)
+            end = begin + len(text[begin:].split("\n\n")[0]) + 1
+            with open(docs, "w", encoding="utf-8") as file:
+                file.write(text[:begin] + table + text[end:])
+        else:
+            failures += 1
+            print("FAIL docs/formats.md: its table of fields is another one (UPDATE_GOLDEN=1 accepts the new one)")
+    for line in table.splitlines()[2:]:
+        _, name, unit, _, place, _ = (cell.strip().strip("`") for cell in line.split("|"))
+        node = schema["$defs"]["run"]
+        for key in filter(None, place.split(".")):
+            node = resolved(schema, node["properties"]).get(key)
+            if node is None:
+                failures += 1
+                print(f"FAIL schema: has no {place} ({name})")
+                break
+            description = node.get("description", "")
+            node = resolved(schema, node)
+        else:
+            if place and unit == "Gb/s" and "Gb/s" not in description:
+                failures += 1
+                print(f"FAIL schema: {place} does not say that it is Gb/s")
+    return failures
+
+
+def resolved(schema, node):
+    """The object behind references and alternatives."""
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        elif "anyOf" in node:
+            node = node["anyOf"][0]
+        else:
+            return node
+
+
 def reject_constant(text):
     raise ValueError(f"{text} is no JSON")
 
@@ -215,6 +265,7 @@ def main():
         subprocess.run([program, folder], check=True)
         failures += check_golden(folder, golden)
         failures += check_formats(folder)
+        failures += check_fields(folder, schema, schema_path)
         documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
         for name in documents:
             path = os.path.join(folder, name)

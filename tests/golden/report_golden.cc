@@ -7,6 +7,7 @@
 
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/csv.h"
+#include "gdrperf/report/fields.h"
 #include "gdrperf/report/formats.h"
 #include "report_samples.h"
 
@@ -36,6 +37,19 @@ void write_formats(const std::string& folder) {
   }
 }
 
+/// The table of fields, as docs/formats.md shows it.
+void write_fields(const std::string& path) {
+  std::ofstream out(path);
+  out << "| field | unit | identifies | in a run's JSON |\n| :--- | :--- | :--- | :--- |\n";
+  for (const Field& each : fields()) {
+    const char* identifies = each.identity == Identity::kName        ? "yes, in the name"
+                             : each.identity == Identity::kCondition ? "yes"
+                                                                     : "";
+    const std::string place = each.json.empty() ? "" : "`" + std::string(each.json) + "`";
+    out << "| `" << each.name << "` | " << each.unit << " | " << identifies << " | " << place << " |\n";
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -49,6 +63,7 @@ int main(int argc, char** argv) {
   write_table(folder + "table_gbits.txt", {RateUnit::kGigabits, Colour::kOff});
   write_table(folder + "table_colour.txt", {RateUnit::kGigabytes, Colour::kOn});
   write_formats(folder);
+  write_fields(folder + "fields.md");
   std::ofstream csv(folder + "runs.csv");
   csv << csv_header();
   for (const RunRecord& record : samples::sweep()) csv << csv_line(record);

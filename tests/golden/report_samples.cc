@@ -24,6 +24,9 @@ RunRecord run(Test test, std::uint64_t size_bytes) {
   record.client = software_end(1, "127.0.0.1");
   record.server = software_end(1, "127.0.0.1");
   record.device_kind = "software";
+  record.started = "2025-01-31T12:00:00Z";
+  record.client.host = "left";
+  record.server.host = "right";
   record.measured.duration_s = 0.5;
   record.measured.warmup_cut_s = 0.03125;
   return record;

@@ -44,7 +44,10 @@ class Output {
 
   const topo::Topology& topology() const;
 
-  void set_server(const report::Environment& environment) { document_.set_server(environment); }
+  void set_server(const report::Environment& environment) {
+    document_.set_server(environment);
+    server_host_ = environment.hostname;
+  }
   /// Adds one run everywhere, with its relation and ceiling. Throws Error(kEnvironment) naming the file that
   /// cannot be written and why.
   void add(report::RunRecord record);
@@ -62,6 +65,8 @@ class Output {
   report::Document document_;
   std::string csv_;
   std::string started_;
+  report::Environment client_;
+  std::string server_host_;
   std::vector<report::RunRecord> kept_;  ///< for options_.format
   std::unique_ptr<Placement> placement_;
   report::RelationComparison comparison_;

@@ -19,12 +19,15 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
+/// All conditions, in the order of CellKey::conditions: what of hosts and GPUs
+/// figures depend on, then those of report::fields().
+const std::vector<std::string_view>& condition_names();
+
 enum class Better { kHigher, kLower };
 
 /// One thing that is measured again and again: "write_bw/PIX/GPU0:mlx5_0/65536".
 struct CellKey {
-  /// Test, relation, memory and NIC (client>server where the ends differ), bytes
-  /// per message; "/bidirectional", "/qps:N", "/event", "/remote" (node) and "/simulated" where so.
+  /// report::run_name()
   std::string name;
   /// Only cells under the same conditions are compared.
   std::vector<Condition> conditions;

@@ -6,8 +6,9 @@
 
 namespace gdrperf::report {
 
-/// The column names, with a newline. Units stand in the names: `_gbps` is Gb/s
-/// (1e9 bits per second), `_ns` nanoseconds, `_mpps` million messages per second.
+/// The names of fields() as columns, with a newline. Units stand in the names:
+/// `_gbps` is Gb/s (1e9 bits per second), `_gigabytes_per_s` GB/s as in tables, `_ns`
+/// nanoseconds, `_mpps` million messages per second.
 std::string csv_header();
 
 /// One run as one line (RFC 4180 quoting, but LF), with a newline; empty cells

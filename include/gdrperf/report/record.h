@@ -76,6 +76,7 @@ struct EndRecord {
   std::string registration = {};  ///< host | dmabuf | peermem | ""
   std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
   std::optional<GpuInfo> gpu = {};
+  std::string host = {};  ///< its name; "" unknown
 };
 
 /// Where a run's memory sits to its NIC, and what the path between can carry.
@@ -98,38 +99,8 @@ struct RunRecord {
   Measurement measured;
   std::vector<std::string> warnings;
   RunPath path = {};
+  std::string started = {};  ///< RFC 3339 in UTC: when this run was begun; "" unknown
 };
-
-/// What a run's name is made of, as text; unknown is empty.
-struct NameParts {
-  struct End {
-    std::string buffer;
-    std::string device;
-    std::string port = "1";
-  };
-  std::string test;
-  std::string relation;
-  std::string pair;  ///< "GPU0/mlx5_0"; "" with host memory
-  End client;
-  End server;
-  std::string size_bytes;
-  std::string qps = "1";
-  std::string rate_per_s;
-  bool bidirectional = false;
-  bool event = false;
-  bool staged = false;
-  bool consume = false;
-  bool remote_node = false;
-  bool simulated = false;
-};
-
-/// "write_bw/PIX/GPU0:mlx5_0/65536": test, relation, memory and NIC of the client's
-/// end ("client>server" where the ends differ), bytes; "/bidirectional", "/qps:N",
-/// "/event", "/rate:N", "/staged", "/consume", "/remote" (node), "/simulated" where
-/// so. GPUs are called what topology calls them. The name of a run in every other
-/// tool's format, and of its cell in comparisons.
-std::string run_name(const NameParts& parts);
-std::string run_name(const RunRecord& record);
 
 /// Median bandwidth over the ceiling; nothing without either.
 std::optional<double> efficiency(const RunRecord& record);

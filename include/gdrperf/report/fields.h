@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::report {
+
+/// What a field says of one run; monostate: not known, not measured, does not apply.
+using FieldValue = std::variant<std::monostate, bool, std::uint64_t, double, std::string>;
+
+/// Yes and no as "true" and "false", numbers in at most 7 significant digits
+/// without an exponent where that is short; "" for monostate, NaN and infinities.
+std::string to_text(const FieldValue& value);
+
+/// Whether two runs that differ in a field are two different things.
+enum class Identity {
+  kNo,         ///< a result, or a circumstance of one run
+  kCondition,  ///< yes: compared only where it is equal
+  kName,       ///< yes, and it is part of the run's name
+};
+
+/// Where a document has no value for a field.
+enum class Missing { kNull, kOmitted };
+
+/// One field of a run. Every form of output takes its fields from one table.
+struct Field {
+  std::string_view name;  ///< column of CSV, label of Prometheus
+  std::string_view json;  ///< where a run of a document has it, like "client.device"; "": nowhere
+  std::string_view unit;  ///< "B", "ns", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
+  Identity identity = Identity::kNo;
+  std::string_view condition;  ///< its name in comparisons; fields of both ends share one
+  FieldValue (*get)(const RunRecord&);
+  Missing missing = Missing::kNull;
+  /// What the end of a run's name says of a value, "" for what goes without saying;
+  /// nullptr: nothing, or it stands further in front.
+  std::string (*in_name)(std::string_view value) = nullptr;
+};
+
+/// The table, in the order of CSV columns. A run's relation is not inside of its
+/// JSON but above it, its hosts are in the document's head.
+std::span<const Field> fields();
+/// The field of that name, which exists.
+const Field& field(std::string_view name);
+
+/// Value of a field as text, by the field's name; "" where it is not known.
+using FieldText = std::function<std::string(std::string_view name)>;
+
+/// "write_bw/PIX/GPU0:mlx5_0/65536": test, relation, memory and NIC of the client's
+/// end ("client>server" where the ends differ), bytes; "/bidirectional", "/qps:N",
+/// "/event", "/rate:N", "/staged", "/consume", "/remote" (node), "/simulated" where
+/// so. GPUs are called what topology calls them. The name of a run in every other
+/// tool's format, and of its cell in comparisons.
+std::string run_name(const FieldText& text);
+std::string run_name(const RunRecord& record);
+/// What of the name comes behind the bytes: "/staged/simulated".
+std::string name_suffix(const FieldText& text);
+std::string name_suffix(const RunRecord& record);
+
+/// Names of all runs. Where runs of one name differ in a condition, that is
+/// added ("/tx_depth:64"), so that only runs of one identity share a name.
+std::vector<std::string> run_names(std::span<const RunRecord> runs);
+
+}  // namespace gdrperf::report

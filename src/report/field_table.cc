@@ -1,0 +1,217 @@
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/base/units.h"
+#include "gdrperf/report/fields.h"
+
+namespace gdrperf::report {
+namespace {
+
+/// The getters of the table.
+namespace get {
+
+FieldValue value(bool yes) { return yes; }
+FieldValue value(std::uint64_t count) { return count; }
+FieldValue value(int count) { return count < 0 ? FieldValue() : FieldValue(static_cast<std::uint64_t>(count)); }
+FieldValue value(double quantity) { return quantity; }
+FieldValue value(const std::string& text) { return text.empty() ? FieldValue() : FieldValue(text); }
+FieldValue value(std::string_view text) { return value(std::string(text)); }
+
+template <auto Member>
+FieldValue record(const RunRecord& run) { return value(run.*Member); }
+template <auto Member>
+FieldValue spec(const RunRecord& run) { return value(run.spec.*Member); }
+template <auto Member>
+FieldValue client(const RunRecord& run) { return value(run.client.*Member); }
+template <auto Member>
+FieldValue server(const RunRecord& run) { return value(run.server.*Member); }
+template <auto Member>
+FieldValue place(const RunRecord& run) { return value(run.path.*Member); }
+template <auto Member>
+FieldValue measured(const RunRecord& run) { return value(run.measured.*Member); }
+template <auto Member>
+FieldValue latency(const RunRecord& run) {
+  return run.measured.latency ? value((*run.measured.latency).*Member) : FieldValue();
+}
+template <auto Member>
+FieldValue bandwidth(const RunRecord& run) {
+  return run.measured.bandwidth ? value((*run.measured.bandwidth).*Member) : FieldValue();
+}
+/// GB/s as Gb/s.
+template <auto Member>
+FieldValue gigabits(const RunRecord& run) {
+  if (!run.measured.bandwidth) return {};
+  return gigabits_from_gigabytes((*run.measured.bandwidth).*Member);
+}
+template <typename Number>
+FieldValue positive(Number number) { return number > 0 ? FieldValue(number) : FieldValue(); }
+
+FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
+FieldValue direction(const RunRecord& run) {
+  return std::string(run.spec.direction == Direction::kBidirectional ? "bidirectional" : "unidirectional");
+}
+FieldValue wait(const RunRecord& run) { return std::string(run.spec.wait == Wait::kEvent ? "event" : "poll"); }
+FieldValue connection(const RunRecord& run) { return value(to_string(run.spec.connector)); }
+/// Exact: it identifies.
+FieldValue rate(const RunRecord& run) {
+  const double rate = run.spec.rate_per_s;
+  const bool whole = rate >= 1 && rate < 1e18 && rate == std::floor(rate);
+  return whole ? FieldValue(static_cast<std::uint64_t>(rate)) : positive(rate);
+}
+FieldValue chunk_asked(const RunRecord& run) { return positive(run.spec.chunk_bytes); }
+FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
+FieldValue ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
+FieldValue stop(const RunRecord& run) { return value(to_string(run.measured.stop)); }
+FieldValue share(const RunRecord& run) {
+  const std::optional<double> found = efficiency(run);
+  return found ? FieldValue(*found) : FieldValue();
+}
+// A run whose data was wrong has no record.
+FieldValue verified(const RunRecord& run) { return run.spec.verify_seed ? FieldValue(true) : FieldValue(); }
+// Of concern with GPU memory alone.
+bool on_gpu(const EndRecord& end) {
+  const std::string_view buffer = end.buffer;
+  return end.gpu || buffer.starts_with("cuda:") || buffer.starts_with("cuda-vmm:") || buffer.starts_with("staged:");
+}
+bool on_gpu(const RunRecord& run) { return on_gpu(run.client) || on_gpu(run.server); }
+FieldValue path(const RunRecord& run) { return on_gpu(run) ? value(to_string(run.spec.path)) : FieldValue(); }
+FieldValue consume(const RunRecord& run) { return on_gpu(run) ? FieldValue(run.spec.consume) : FieldValue(); }
+FieldValue warnings(const RunRecord& run) {
+  std::vector<std::string> all = run.measured.warnings;
+  all.insert(all.end(), run.warnings.begin(), run.warnings.end());
+  return value(fmt::format("{}", fmt::join(all, "; ")));
+}
+
+}  // namespace get
+
+/// What names say of values.
+namespace say {
+
+std::string only(std::string_view value, std::string_view wanted) {
+  return std::string(value == wanted ? value : std::string_view());
+}
+std::string direction(std::string_view value) { return only(value, "bidirectional"); }
+std::string qps(std::string_view value) { return value.empty() || value == "1" ? "" : fmt::format("qps:{}", value); }
+std::string wait(std::string_view value) { return only(value, "event"); }
+std::string rate(std::string_view value) { return value.empty() ? "" : fmt::format("rate:{}", value); }
+std::string path(std::string_view value) { return only(value, "staged"); }
+std::string consume(std::string_view value) { return value == "true" ? "consume" : ""; }
+std::string node(std::string_view value) { return only(value, "remote"); }  // local goes without saying
+std::string kind(std::string_view value) { return only(value, "simulated"); }  // the one thing every format keeps
+
+}  // namespace say
+
+constexpr Identity kNo = Identity::kNo;
+constexpr Identity kCondition = Identity::kCondition;
+constexpr Identity kName = Identity::kName;
+constexpr Missing kNull = Missing::kNull;
+constexpr Missing kOmitted = Missing::kOmitted;
+
+// A CPU or a NUMA node is no identity: host_node says what of it matters. A chunk that was
+// chosen by itself is none either, since the choice differs from run to run.
+constexpr Field kFields[] = {
+    {"started", "started", "", kNo, "", get::record<&RunRecord::started>, kOmitted},
+    {"client_host", "", "", kCondition, "host", get::client<&EndRecord::host>},
+    {"server_host", "", "", kCondition, "host", get::server<&EndRecord::host>},
+    {"relation", "", "", kName, "", get::record<&RunRecord::relation>},
+    {"op", "op", "", kName, "", get::op},
+    {"size_bytes", "size_bytes", "B", kName, "", get::spec<&TestSpec::size_bytes>},
+    {"pair", "pair", "", kName, "", get::place<&RunPath::pair>},
+    {"client_device", "client.device", "", kName, "", get::client<&EndRecord::device>},
+    {"client_kind", "client.kind", "", kNo, "", get::client<&EndRecord::kind>},
+    {"client_firmware", "client.firmware", "", kCondition, "firmware", get::client<&EndRecord::firmware>},
+    {"client_driver", "client.driver", "", kCondition, "driver", get::client<&EndRecord::driver>},
+    {"client_port", "client.port", "", kName, "", get::client<&EndRecord::port>},
+    {"client_gid_index", "client.gid_index", "", kNo, "", get::client<&EndRecord::gid_index>},
+    {"client_gid", "client.gid", "", kNo, "", get::client<&EndRecord::gid>},
+    {"client_gid_type", "client.gid_type", "", kCondition, "gid_type", get::client<&EndRecord::gid_type>},
+    {"client_gid_why", "client.gid_why", "", kNo, "", get::client<&EndRecord::gid_why>},
+    {"client_buffer", "client.buffer", "", kName, "", get::client<&EndRecord::buffer>},
+    {"client_cpu", "client.cpu", "", kNo, "", get::client<&EndRecord::cpu>},
+    {"client_numa", "client.numa", "", kNo, "", get::client<&EndRecord::numa>},
+    {"client_registration", "client.registration", "", kCondition, "registration",
+     get::client<&EndRecord::registration>, kOmitted},
+    {"server_device", "server.device", "", kName, "", get::server<&EndRecord::device>},
+    {"server_kind", "server.kind", "", kNo, "", get::server<&EndRecord::kind>},
+    {"server_firmware", "server.firmware", "", kCondition, "firmware", get::server<&EndRecord::firmware>},
+    {"server_driver", "server.driver", "", kCondition, "driver", get::server<&EndRecord::driver>},
+    {"server_port", "server.port", "", kName, "", get::server<&EndRecord::port>},
+    {"server_gid_index", "server.gid_index", "", kNo, "", get::server<&EndRecord::gid_index>},
+    {"server_gid", "server.gid", "", kNo, "", get::server<&EndRecord::gid>},
+    {"server_gid_type", "server.gid_type", "", kCondition, "gid_type", get::server<&EndRecord::gid_type>},
+    {"server_gid_why", "server.gid_why", "", kNo, "", get::server<&EndRecord::gid_why>},
+    {"server_buffer", "server.buffer", "", kName, "", get::server<&EndRecord::buffer>},
+    {"server_cpu", "server.cpu", "", kNo, "", get::server<&EndRecord::cpu>},
+    {"server_numa", "server.numa", "", kNo, "", get::server<&EndRecord::numa>},
+    {"server_registration", "server.registration", "", kCondition, "registration",
+     get::server<&EndRecord::registration>, kOmitted},
+    {"direction", "direction", "", kName, "", get::direction, kNull, say::direction},
+    {"qps", "qps", "", kName, "", get::spec<&TestSpec::qps>, kNull, say::qps},
+    {"wait", "wait", "", kName, "", get::wait, kNull, say::wait},
+    {"rate_per_s", "rate_per_s", "1/s", kName, "", get::rate, kNull, say::rate},
+    {"path", "path", "", kName, "", get::path, kOmitted, say::path},
+    {"consume", "consume", "", kName, "", get::consume, kOmitted, say::consume},
+    {"host_node", "host_node", "", kName, "", get::place<&RunPath::host_node>, kNull, say::node},
+    {"device_kind", "device_kind", "", kCondition, "kind", get::record<&RunRecord::device_kind>, kNull, say::kind},
+    {"connection", "connection", "", kCondition, "connection", get::connection},
+    {"tx_depth", "tx_depth", "", kCondition, "tx_depth", get::spec<&TestSpec::tx_depth>},
+    {"rx_depth", "rx_depth", "", kCondition, "rx_depth", get::spec<&TestSpec::rx_depth>},
+    {"cq_mod", "cq_mod", "", kCondition, "cq_mod", get::spec<&TestSpec::cq_mod>},
+    {"post_list", "post_list", "", kCondition, "post_list", get::spec<&TestSpec::post_list>},
+    {"inline_bytes", "inline_bytes", "B", kCondition, "inline_bytes", get::spec<&TestSpec::inline_bytes>},
+    {"footprint_bytes", "footprint_bytes", "B", kCondition, "footprint_bytes", get::spec<&TestSpec::footprint_bytes>},
+    {"mtu_bytes", "mtu_bytes", "B", kCondition, "mtu_bytes", get::spec<&TestSpec::mtu_bytes>},
+    {"qp_timeout", "qp_timeout", "", kCondition, "qp_timeout", get::spec<&TestSpec::qp_timeout>},
+    {"service_level", "service_level", "", kCondition, "service_level", get::spec<&TestSpec::service_level>},
+    {"traffic_class", "traffic_class", "", kCondition, "traffic_class", get::spec<&TestSpec::traffic_class>},
+    {"verified", "verified", "", kCondition, "verified", get::verified},
+    {"chunk_asked_bytes", "chunk_asked_bytes", "B", kCondition, "chunk_asked_bytes", get::chunk_asked, kOmitted},
+    {"chunk_bytes", "chunk_bytes", "B", kNo, "", get::chunk, kOmitted},
+    {"iterations", "iterations", "", kNo, "", get::measured<&Measurement::iterations>},
+    {"duration_s", "duration_s", "s", kNo, "", get::measured<&Measurement::duration_s>},
+    {"warmup_cut_s", "warmup_cut_s", "s", kNo, "", get::measured<&Measurement::warmup_cut_s>},
+    {"stop", "stop", "", kNo, "", get::stop},
+    {"unstable", "unstable", "", kNo, "", get::measured<&Measurement::unstable>},
+    {"unstable_reason", "unstable_reason", "", kNo, "", get::measured<&Measurement::unstable_reason>},
+    {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
+    {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
+    {"efficiency", "efficiency", "", kNo, "", get::share},
+    {"median_gbps", "bw.median_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::median_gbytes>},
+    // Tables print GB/s: in a spreadsheet both stand side by side.
+    {"median_gigabytes_per_s", "", "GB/s", kNo, "", get::bandwidth<&Bandwidth::median_gbytes>},
+    {"ci95_low_gbps", "", "Gb/s", kNo, "", get::gigabits<&Bandwidth::ci95_low_gbytes>},
+    {"ci95_high_gbps", "", "Gb/s", kNo, "", get::gigabits<&Bandwidth::ci95_high_gbytes>},
+    {"mean_gbps", "bw.mean_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::mean_gbytes>},
+    {"min_gbps", "bw.min_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::min_gbytes>},
+    {"max_gbps", "bw.max_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::max_gbytes>},
+    {"msg_rate_mpps", "msg_rate_mpps", "million/s", kNo, "", get::bandwidth<&Bandwidth::msg_rate_mpps>},
+    {"min_ns", "latency.min_ns", "ns", kNo, "", get::latency<&Latency::min_ns>},
+    {"p50_ns", "latency.p50_ns", "ns", kNo, "", get::latency<&Latency::p50_ns>},
+    {"p90_ns", "latency.p90_ns", "ns", kNo, "", get::latency<&Latency::p90_ns>},
+    {"p99_ns", "latency.p99_ns", "ns", kNo, "", get::latency<&Latency::p99_ns>},
+    {"p999_ns", "latency.p999_ns", "ns", kNo, "", get::latency<&Latency::p999_ns>},
+    {"p9999_ns", "latency.p9999_ns", "ns", kNo, "", get::latency<&Latency::p9999_ns>},
+    {"max_ns", "latency.max_ns", "ns", kNo, "", get::latency<&Latency::max_ns>},
+    {"mean_ns", "latency.mean_ns", "ns", kNo, "", get::latency<&Latency::mean_ns>},
+    {"ci95_p50_low_ns", "", "ns", kNo, "", get::latency<&Latency::ci95_p50_low_ns>},
+    {"ci95_p50_high_ns", "", "ns", kNo, "", get::latency<&Latency::ci95_p50_high_ns>},
+    {"samples", "latency.samples", "", kNo, "", get::latency<&Latency::samples>},
+    {"halved", "latency.halved", "", kNo, "", get::latency<&Latency::halved>},
+    {"warnings", "", "", kNo, "", get::warnings},
+};
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+const Field& field(std::string_view name) {
+  for (const Field& each : kFields) {
+    if (each.name == name) return each;
+  }
+  throw std::logic_error("no such field: " + std::string(name));
+}
+
+}  // namespace gdrperf::report
