@@ -17,33 +17,54 @@ using namespace std::chrono_literals;
 
 class RemoteClient : public Client {
  public:
-  RemoteClient(std::string host, int port, Notice notice)
-      : host_(std::move(host)), port_(port), notice_(std::move(notice)) {}
+  RemoteClient(ServerAddress address, Notice notice)
+      : address_(std::move(address)), notice_(std::move(notice)) {}
   ~RemoteClient() override { close(); }
 
   void open() override {
+    if (channel_ && !still_there()) close();
     if (channel_) return;
-    proto::Channel channel = proto::connect_tcp(host_, port_, 3s);
-    proto::exchange_hello(channel, 3500ms);
-    while (true) {
-      const proto::Message message = channel.receive(proto::Channel::kForever);
-      if (const auto* busy = std::get_if<proto::Busy>(&message)) {
-        notice_(fmt::format("{} is serving {}; waiting", channel.peer(), busy->serving));
-      } else if (const auto* turn = std::get_if<proto::Turn>(&message)) {
-        if (!turn->environment.empty())
-          environment_ = report::environment_from_json(turn->environment);
-        break;
-      } else {
-        proto::throw_if_failure(channel, message);
-        proto::throw_unexpected(channel, "turn", message);
-      }
-    }
+    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s);
+    channel.limit_frames(proto::Channel::kMaxStrangerFrameBytes);
+    proto::Hello own = proto::own_hello();
+    own.token = static_cast<bool>(address_.token);
+    const proto::Hello server = proto::exchange_hello(channel, 3500ms, own);
+    prove_as_client(channel, address_.token, own, server);
+    channel.send(proto::Enter{});
+    channel.keep_alive();
+    wait_for_turn(channel);
+    channel.limit_frames(proto::Channel::kMaxFrameBytes);
     channel_ = std::move(channel);
   }
 
  private:
-  std::string host_;
-  int port_;
+  /// Between runs a server gives up on clients that keep others waiting.
+  bool still_there() {
+    try {
+      return !channel_->try_receive();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void wait_for_turn(proto::Channel& channel) {
+    std::string told;
+    while (true) {
+      const proto::Message message = channel.receive(proto::Channel::kForever);
+      if (std::holds_alternative<proto::Turn>(message)) return;
+      const auto* busy = std::get_if<proto::Busy>(&message);
+      if (busy == nullptr) {
+        proto::throw_if_failure(channel, message);
+        proto::throw_unexpected(channel, "turn", message);
+      }
+      const std::string who = fmt::format("{}/{}", busy->serving, busy->ahead);
+      if (std::exchange(told, who) == who) continue;
+      notice_(fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), busy->serving, busy->seconds,
+                          busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : ""));
+    }
+  }
+
+  ServerAddress address_;
   Notice notice_;
 };
 
@@ -79,8 +100,10 @@ class LocalClient : public Client {
 report::RunRecord Client::run(const TestSpec& spec) {
   try {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
-    report::RunRecord record = engine::run_client(channel_.value(), spec);
+    std::string environment;
+    report::RunRecord record = engine::run_client(channel_.value(), spec, &environment);
     record.started = std::move(started);
+    if (!environment.empty()) environment_ = report::environment_from_json(environment);
     return record;
   } catch (const std::bad_alloc&) {
     close();
@@ -104,8 +127,8 @@ void Client::close() noexcept {
   closed();
 }
 
-std::unique_ptr<Client> make_remote_client(std::string host, int port, Client::Notice notice) {
-  return std::make_unique<RemoteClient>(std::move(host), port, std::move(notice));
+std::unique_ptr<Client> make_remote_client(ServerAddress address, Client::Notice notice) {
+  return std::make_unique<RemoteClient>(std::move(address), std::move(notice));
 }
 
 std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }

@@ -1,3 +1,6 @@
+#include <signal.h>
+#include <unistd.h>
+
 #include <memory>
 
 #include <fmt/format.h>
@@ -5,38 +8,52 @@
 #include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/server.h"
+#include "gdrperf/app/server_log.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/report/environment.h"
 #include "serve.h"
-#include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
-
-struct ServeOptions {
-  int port = kDefaultPort;
-  std::string bind;
-  bool once = false;
-};
 
 constexpr const char* kServeFooter = R"(
 Examples:
   gdrperf serve
   gdrperf serve -p 19000 --bind 10.0.0.1
+  gdrperf serve --allow 10.0.0.0/8 --token secret.txt
 Then, on the client: gdrperf write_bw HOST -a
 Device, GID and buffer of this end are asked for by the client (--peer-dev, ...).)";
 
+// Who may come, in the first line that anyone reads.
+std::string first_line(const ServeOptions& options, const proto::Token& token, int port) {
+  std::string who = "anyone who can reach it may use it (--allow, --token and --bind limit that)";
+  if (token || !options.allow.all()) {
+    who = fmt::format("for {}{}", options.allow.all() ? "any address" : options.allow.text(),
+                      token ? " with the token" : "");
+  }
+  return fmt::format("{} on {}, port {}; {}; Ctrl-C ends it", options.once ? "waiting for one client" : "serving",
+                     options.bind.empty() ? "all addresses" : options.bind, port, who);
+}
+
 }  // namespace
 
-int serve(const std::string& bind, int port, Serve mode) {
+int serve(const ServeOptions& options) {
+  // A log that nobody reads any more is no reason to end.
+  ::signal(SIGPIPE, SIG_IGN);
   StopSignal stop;
   const StopOnSignals on_signals(stop);
-  Server server(proto::Listener(bind, port), mode, report::to_json(report::collect_environment()),
-                say);
-  say(fmt::format("{} on {}, port {}; Ctrl-C ends it",
-                  mode == Serve::kOnce ? "waiting for one client" : "serving",
-                  bind.empty() ? "all addresses" : bind, server.port()));
+  ServerLog log(STDERR_FILENO);
+  ServerSettings settings;
+  settings.mode = options.once ? Serve::kOnce : Serve::kForever;
+  settings.token = proto::read_token(options.token);
+  settings.allow = options.allow;
+  settings.session.run = {report::to_json(report::collect_environment()), options.max_time};
+  settings.session.idle_timeout = options.idle_timeout;
+  Server server(proto::Listener(options.bind, options.port), settings,
+                [&log](const std::string& text) { log.line(text); });
+  log.line(first_line(options, settings.token, server.port()));
   const ExitCode code = server.run(stop);
-  say("stopped");
+  log.line("stopped");
   return static_cast<int>(code);
 }
 
@@ -51,15 +68,26 @@ void add_serve_command(CLI::App& app, Action& action) {
           },
           fmt::format("TCP port; 0: any free one (default: {})", kDefaultPort))
       ->type_name("PORT");
-  command->add_option("--bind", options->bind, "address to listen on (default: all)")
-      ->type_name("ADDR");
+  const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
+    command->add_option_function<std::string>(name, take, help)->type_name(type);
+  };
+  value("--bind", "ADDR", "address to listen on (default: all)",
+        [options](const std::string& text) { options->bind = text; });
+  value("--allow", "NET[,NET]", "serve these networks only, like 10.0.0.0/8,fd00::/8 (default: all)",
+        [options](const std::string& text) { options->allow = proto::Networks::parse(text, "--allow"); });
+  value("--token", "FILE",
+        "serve only clients that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
+        [options](const std::string& text) { options->token = text; });
+  value("--max-time", "TIME", "longest run (default: 1h)",
+        [options](const std::string& text) { options->max_time = parse_duration(text, "--max-time"); });
+  value("--idle-timeout", "TIME",
+        "end a client's turn when it asks for no run for so long; 10s while others wait (default: 5m)",
+        [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);
   command->final_callback([options, &action] {
-    action = [options](const Argv&) {
-      return serve(options->bind, options->port, options->once ? Serve::kOnce : Serve::kForever);
-    };
+    action = [options](const Argv&) { return serve(*options); };
   });
 }
 

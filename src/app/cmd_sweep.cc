@@ -46,7 +46,6 @@ class Sweep {
         give_up(error);
         break;
       }
-      if (client_.server_environment()) output_.set_server(*client_.server_environment());
       measure(run);
       ++done_;
     }
@@ -69,7 +68,9 @@ class Sweep {
     }
     progress_.clear();
     // What cannot be written ends the sweep: nothing more could be kept.
-    if (record) output_.add(*record);
+    if (!record) return;
+    if (client_.server_environment()) output_.set_server(*client_.server_environment());
+    output_.add(*record);
   }
 
   void give_up(const Error& error) {

@@ -87,10 +87,13 @@ int measure(const TestOptions& options, const Argv& argv) {
   }
   Output output(options.output, argv);
   const auto client =
-      options.local ? make_local_client() : make_remote_client(options.host, options.port, say);
-  client->open();
-  if (client->server_environment()) output.set_server(*client->server_environment());
-  for (const TestSpec& spec : specs) output.add(run_one(*client, spec, specs.size(), output));
+      options.local ? make_local_client() : make_remote_client(server_address(options), say);
+  for (const TestSpec& spec : specs) {
+    client->open();
+    report::RunRecord record = run_one(*client, spec, specs.size(), output);
+    if (client->server_environment()) output.set_server(*client->server_environment());
+    output.add(std::move(record));
+  }
   client->close();
   output.finish();
   return static_cast<int>(ExitCode::kOk);
@@ -103,7 +106,12 @@ int serve_one_client(const TestOptions& options) {
                     "ignored here: {}",
                     fmt::join(options.given, " ")));
   }
-  return serve(options.bind, options.port, Serve::kOnce);
+  ServeOptions serve_options;
+  serve_options.bind = options.bind;
+  serve_options.port = options.port;
+  serve_options.token = options.token;
+  serve_options.once = true;
+  return serve(serve_options);
 }
 
 // Options typed on an end that serves but that its client decides.
@@ -111,6 +119,7 @@ std::vector<std::string> decided_by_client(const CLI::App& command) {
   std::vector<std::string> given;
   for (const CLI::Option* option : command.get_options()) {
     const bool local = option->check_name("--port") || option->check_name("--bind") ||
+                       option->check_name("--token") ||
                        option->check_name("--softnic") || option->get_positional();
     if (option->count() > 0 && !local) {
       given.push_back(option->get_snames().empty() ? "--" + option->get_lnames().front()

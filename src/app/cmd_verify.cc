@@ -177,7 +177,7 @@ class Verification {
 
 int run_verify(const VerifyOptions& options) {
   const auto client =
-      options.local ? make_local_client() : make_remote_client(options.host, options.port, say);
+      options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->open();
   return Verification(*client, options).run(cases_of(options));
 }

@@ -18,6 +18,7 @@
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/standard_descriptors.h"
 #include "gdrperf/base/version.h"
 #include "terminal.h"
 
@@ -147,6 +148,7 @@ int with_output_flushed(int code) {
 
 int main(int argc, char** argv) {
   using namespace gdrperf;
+  occupy_standard_descriptors();
   try {
     return app::with_output_flushed(app::run(argc, argv));
   } catch (const Error& error) {

@@ -190,6 +190,8 @@ void add_network(CLI::App& command, ClientOptions& options) {
                 options.port = static_cast<int>(parse_integer(text, flag, 0, 65535));
               });
   group.text("--bind", "ADDR", options.bind, "address to listen on, without HOST (default: all)");
+  group.text("--token", "FILE", options.token,
+             "secret shared with the other end (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or none)");
 }
 
 std::string format_names() {
@@ -270,6 +272,10 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
   add_stop(command, options.spec.stop);
   add_network(command, options);
   add_output(command, options.output);
+}
+
+ServerAddress server_address(const ClientOptions& options) {
+  return {options.host, options.port, proto::read_token(options.token)};
 }
 
 void check_target(const ClientOptions& options) {

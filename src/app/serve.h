@@ -1,13 +1,25 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
+#include "gdrperf/app/options.h"
 #include "gdrperf/app/server.h"
 
 namespace gdrperf::app {
 
-/// Runs a server on `port` until SIGINT, SIGTERM or, with kOnce, the end of the
+struct ServeOptions {
+  int port = kDefaultPort;
+  std::string bind;   ///< "": all addresses
+  std::string token;  ///< as ClientOptions
+  proto::Networks allow;
+  std::chrono::nanoseconds max_time = std::chrono::hours(1);
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
+  bool once = false;
+};
+
+/// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the
 /// first client's session; returns the exit code.
-int serve(const std::string& bind, int port, Serve mode);
+int serve(const ServeOptions& options);
 
 }  // namespace gdrperf::app

@@ -10,23 +10,54 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/patience.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/engine/session.h"
 
 namespace gdrperf::app {
 namespace {
 
-// The next message, or nothing when the server is to stop.
-std::optional<proto::Message> next_message(proto::Channel& channel, const StopSignal& stop) {
-  while (!stop.triggered()) {
-    if (auto message = channel.try_receive()) return message;
-    pollfd entries[] = {{channel.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-    if (::poll(entries, std::size(entries), -1) < 0 && errno != EINTR) {
-      throw call_error("poll", errno);
+/// Between two looks at the channel.
+constexpr int kLookMs = 200;
+
+/// What the client has to say to it, or what becomes of a client that says nothing.
+class Waiting {
+ public:
+  Waiting(proto::Channel& channel, const StopSignal& stop, const SessionTerms& terms)
+      : channel_(channel), stop_(stop), terms_(terms), alone_(terms.idle_timeout) {}
+
+  /// The next message, or nothing when the server is to stop. Throws peer_error, told to the client,
+  /// when that has asked for no run for too long.
+  std::optional<proto::Message> next() {
+    while (!stop_.triggered()) {
+      if (auto message = channel_.try_receive()) return message;
+      pollfd entries[] = {{channel_.fd(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}};
+      if (::poll(entries, std::size(entries), kLookMs) < 0 && errno != EINTR) {
+        throw call_error("poll", errno);
+      }
+      check_idle();
     }
+    return std::nullopt;
   }
-  return std::nullopt;
-}
+
+ private:
+  void check_idle() {
+    const bool late = alone_.over() && terms_.idle_timeout.count() > 0;
+    const bool late_for_others = in_company_.over() && terms_.others_wait && terms_.others_wait();
+    if (!late && !late_for_others) return;
+    const auto limit = std::chrono::duration<double>(late_for_others ? in_company_.limit() : alone_.limit());
+    const Error error = peer_error(fmt::format("{}: asked for no run for {:.4g} s{}", channel_.peer(), limit.count(),
+                                               late_for_others ? " while others wait" : ""));
+    channel_.send(proto::Failure{static_cast<int>(error.code()), error.what(), "connect again for further runs"});
+    throw error;
+  }
+
+  proto::Channel& channel_;
+  const StopSignal& stop_;
+  const SessionTerms& terms_;
+  Patience alone_;
+  Patience in_company_{SessionTerms::kIdleWhileOthersWait};
+};
 
 void say_stopped(proto::Channel& channel) {
   channel.send(proto::Failure{static_cast<int>(ExitCode::kPeer), "the server was stopped",
@@ -43,7 +74,8 @@ std::string failure_text(const std::string& peer, const TestSpec& spec, std::str
 }
 
 // Refuses what no engine could run, then hands over.
-void serve_one(proto::Channel& channel, const proto::RunRequest& request, const StopSignal& stop) {
+void serve_one(proto::Channel& channel, const proto::RunRequest& request, const StopSignal& stop,
+               const engine::Terms& terms) {
   try {
     validate(request.spec);
   } catch (const Error& error) {
@@ -51,7 +83,7 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
     throw;
   }
   try {
-    engine::serve_run(channel, request, stop.flag());
+    engine::serve_run(channel, request, stop.flag(), terms);
   } catch (const std::bad_alloc&) {
     const Error error(ExitCode::kEnvironment, "out of memory",
                       "use a smaller size, depth or number of QPs");
@@ -60,24 +92,29 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
   }
 }
 
+/// The next request for a run; nothing after Bye or when the server is to stop.
+std::optional<proto::RunRequest> next_request(proto::Channel& channel, const StopSignal& stop,
+                                              const SessionTerms& terms) {
+  Waiting waiting(channel, stop, terms);
+  while (true) {
+    auto message = waiting.next();
+    if (!message) say_stopped(channel);
+    if (!message || std::holds_alternative<proto::Bye>(*message)) return std::nullopt;
+    // What else may still come belongs to a run that has failed here.
+    if (auto* request = std::get_if<proto::RunRequest>(&*message)) return std::move(*request);
+  }
+}
+
 }  // namespace
 
-SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log) {
+SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log,
+                            const SessionTerms& terms) {
   SessionResult result;
   try {
-    while (true) {
-      const auto message = next_message(channel, stop);
-      if (!message) {
-        say_stopped(channel);
-        return result;
-      }
-      if (std::holds_alternative<proto::Bye>(*message)) return result;
-      // What else may still come belongs to a run that has failed here.
-      const auto* request = std::get_if<proto::RunRequest>(&*message);
-      if (request == nullptr) continue;
+    while (const auto request = next_request(channel, stop, terms)) {
       ++result.runs;
       try {
-        serve_one(channel, *request, stop);
+        serve_one(channel, *request, stop, terms.run);
       } catch (const Error& error) {
         ++result.failed;
         result.worst = std::max(result.worst, error.code());

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,7 +15,15 @@
 namespace gdrperf::app {
 namespace {
 
-constexpr auto kHelloTimeout = std::chrono::seconds(5);
+using std::chrono::steady_clock;
+
+/// For each of hello, proof and the wish for a turn.
+constexpr auto kHelloTimeout = std::chrono::milliseconds(4500);
+/// Between two looks at a client that waits, which Patience counts, and two words to it.
+constexpr int kLookMs = 200;
+constexpr auto kBusyInterval = std::chrono::seconds(1);
+/// How long SIGTERM waits for the end of a run, resources included.
+constexpr auto kLeaveTime = std::chrono::seconds(3);
 
 proto::Failure failure(std::string reason, std::string hint) {
   return {static_cast<int>(ExitCode::kPeer), std::move(reason), std::move(hint)};
@@ -29,29 +39,68 @@ void send_quietly(proto::Channel& channel, const proto::Message& message) noexce
 
 }  // namespace
 
-Server::Server(proto::Listener listener, Serve mode, std::string environment, Log log)
-    : listener_(std::move(listener)),
-      mode_(mode),
-      environment_(std::move(environment)),
-      log_(std::move(log)) {}
+Server::Server(proto::Listener listener, ServerSettings settings, Log log)
+    : listener_(std::move(listener)), settings_(std::move(settings)), log_(std::move(log)) {
+  settings_.session.others_wait = [this] { return turnstile_.others_wait(); };
+}
 
 ExitCode Server::run(StopSignal& stop) {
   while (!stop.triggered()) {
     pollfd entries[] = {{listener_.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-    if (::poll(entries, std::size(entries), -1) < 0) {
+    if (::poll(entries, std::size(entries), strangers_.pending() ? 1000 : -1) < 0) {
       if (errno != EINTR) throw call_error("poll", errno);
       continue;
     }
     if (entries[0].revents != 0 && !stop.triggered()) admit(stop);
+    if (const std::string text = strangers_.due(steady_clock::now()); !text.empty()) log_(text);
   }
+  leave();
+  return once_result_;
+}
+
+void Server::leave() {
   // Whoever is served learns of the stop from the flag, at a point where it can
   // tell its client; whoever says hello or waits is woken by its socket.
   for (Connection& connection : connections_) {
     if (!connection.served) ::shutdown(connection.channel.fd(), SHUT_RD);
   }
+  std::unique_lock lock(ending_);
+  const auto all_ended = [&] {
+    return std::all_of(connections_.begin(), connections_.end(), [](const Connection& each) { return each.ended.load(); });
+  };
+  const bool ended = one_ended_.wait_for(lock, kLeaveTime, all_ended);
+  lock.unlock();
+  if (const std::string text = strangers_.rest(); !text.empty()) log_(text);
+  if (!ended) {
+    log_("stopped; the kernel takes back what the last run has not given back yet");
+    std::_Exit(static_cast<int>(once_result_.load()));
+  }
   for (Connection& connection : connections_) connection.thread.join();
   connections_.clear();
-  return once_result_;
+}
+
+void Server::note_stranger(const std::string& reason) {
+  if (const std::string text = strangers_.note(reason, steady_clock::now()); !text.empty()) log_(text);
+}
+
+/// False, and told to the newcomer, when everybody here has asked for a turn.
+bool Server::make_room(proto::Channel& newcomer) {
+  std::size_t here = 0;
+  Connection* oldest = nullptr;
+  for (Connection& connection : connections_) {
+    if (connection.ended || connection.evicted) continue;
+    ++here;
+    if (!connection.asked && oldest == nullptr) oldest = &connection;
+  }
+  if (here < kMaxConnections && connections_.size() < 2 * kMaxConnections) return true;
+  if (oldest == nullptr || connections_.size() >= 2 * kMaxConnections) {
+    send_quietly(newcomer, failure(fmt::format("{} clients are waiting already", kMaxConnections),
+                                   "try again later, or start a server on another port"));
+    return false;
+  }
+  oldest->evicted = true;
+  ::shutdown(oldest->channel.fd(), SHUT_RD);
+  return true;
 }
 
 void Server::admit(StopSignal& stop) {
@@ -61,16 +110,21 @@ void Server::admit(StopSignal& stop) {
     channel = listener_.accept();
   } catch (const Error& error) {
     // Out of descriptors: leave the caller in the kernel's queue for a while.
-    log_(fmt::format("a client cannot be let in now: {}", error.what()));
+    note_stranger(fmt::format("a client cannot be let in now: {}", error.what()));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   if (!channel) return;
-  if (connections_.size() >= kMaxConnections) {
-    send_quietly(*channel, failure(fmt::format("{} clients are waiting already", kMaxConnections),
-                                   "try again later, or start a server on another port"));
+  if (!settings_.allow.hold_peer_of(channel->fd())) {
+    note_stranger(channel->peer() + ": not in --allow " + settings_.allow.text());
+    send_quietly(*channel, failure("this server does not serve your address",
+                                   "whoever started it can add the address to its --allow"));
     return;
   }
-  Connection& connection = connections_.emplace_back(*std::move(channel));
+  if (make_room(*channel)) begin(connections_.emplace_back(*std::move(channel)), stop);
+}
+
+void Server::begin(Connection& connection, StopSignal& stop) {
+  connection.channel.limit_frames(proto::Channel::kMaxStrangerFrameBytes);
   const auto serve = [this, &connection, &stop] {
     try {
       converse(connection, stop);
@@ -79,13 +133,14 @@ void Server::admit(StopSignal& stop) {
     }
     // The peer learns now, not when the entry is reaped.
     ::shutdown(connection.channel.fd(), SHUT_RDWR);
+    const std::lock_guard lock(ending_);
     connection.ended = true;
+    one_ended_.notify_all();
   };
   try {
     connection.thread = std::thread(serve);
   } catch (const std::system_error& error) {
-    log_(fmt::format("{} cannot be served: no thread for it: {}", connection.channel.peer(),
-                     error.what()));
+    note_stranger(fmt::format("{} cannot be served: no thread for it: {}", connection.channel.peer(), error.what()));
     connections_.pop_back();
   }
 }
@@ -102,13 +157,24 @@ void Server::reap() {
 }
 
 bool Server::greet(Connection& connection, std::string& name) {
+  proto::Channel& channel = connection.channel;
   try {
-    const proto::Hello hello = proto::exchange_hello(connection.channel, kHelloTimeout);
-    name = hello.host.empty() ? connection.channel.peer()
-                              : fmt::format("{} on {}", connection.channel.peer(), hello.host);
+    proto::Hello own = proto::server_hello();
+    own.token = static_cast<bool>(settings_.token);
+    const proto::Hello hello = proto::exchange_hello(channel, kHelloTimeout, own);
+    prove_as_server(channel, settings_.token, own, hello);
+    proto::expect<proto::Enter>(channel, kHelloTimeout);
+    connection.asked = true;
+    name = hello.host.empty() ? channel.peer() : fmt::format("{} on {}", channel.peer(), hello.host);
     return true;
   } catch (const Error& error) {
-    log_(fmt::format("dropped a connection: {}", error.what()));
+    if (connection.evicted) {
+      send_quietly(channel, failure("many connect here and this one asked for nothing, so it made room for others",
+                                    "try again"));
+    } else {
+      send_quietly(channel, failure(error.what(), ""));
+    }
+    note_stranger(error.what());
     return false;
   }
 }
@@ -116,12 +182,18 @@ bool Server::greet(Connection& connection, std::string& name) {
 bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
                            const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
-  while (!ticket.is_turn()) {
-    channel.send(proto::Busy{turnstile_.serving()});
-    // Only a hang-up counts: what an eager client sends is for its session.
+  channel.expect_alive();
+  auto next_word = steady_clock::now();
+  while (!ticket.is_turn() && !stop.triggered()) {
+    if (const auto now = steady_clock::now(); now >= next_word) {
+      next_word = now + kBusyInterval;
+      const Turnstile::Front front = turnstile_.front();
+      channel.send(proto::Busy{front.name, std::round(std::chrono::duration<double>(front.served).count()),
+                               static_cast<int>(ticket.ahead())});
+    }
     pollfd entries[] = {
         {channel.fd(), POLLRDHUP, 0}, {ticket.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-    if (::poll(entries, std::size(entries), -1) < 0 && errno != EINTR) {
+    if (::poll(entries, std::size(entries), kLookMs) < 0 && errno != EINTR) {
       throw call_error("poll", errno);
     }
     if (stop.triggered()) break;
@@ -130,6 +202,8 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
       return false;
     }
     ticket.acknowledge();
+    // What an eager client says is for its session.
+    channel.attend();
   }
   if (!stop.triggered()) return true;
   send_quietly(channel, failure("the server was stopped", "start it again and repeat the run"));
@@ -139,16 +213,20 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
 void Server::converse(Connection& connection, StopSignal& stop) {
   std::string name;
   if (!greet(connection, name)) return;
-  Turnstile::Ticket ticket = turnstile_.enter(name);
+  proto::Channel& channel = connection.channel;
+  // Strangers that wait learn an address, no host name.
+  Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
   if (!wait_for_turn(connection, ticket, stop)) return;
   connection.served = true;
-  connection.channel.send(proto::Turn{environment_});
+  channel.limit_frames(proto::Channel::kMaxFrameBytes);
+  channel.keep_alive();
+  channel.send(proto::Turn{});
   log_(fmt::format("serving {}", name));
-  const SessionResult result = serve_session(connection.channel, stop, log_);
-  log_(fmt::format("{}: done, {} run{}{}", connection.channel.peer(), result.runs,
+  const SessionResult result = serve_session(channel, stop, log_, settings_.session);
+  log_(fmt::format("{}: done, {} run{}{}", channel.peer(), result.runs,
                    result.runs == 1 ? "" : "s",
                    result.failed == 0 ? "" : fmt::format(", {} failed", result.failed)));
-  if (mode_ == Serve::kOnce && !stop.triggered()) {
+  if (settings_.mode == Serve::kOnce && !stop.triggered()) {
     once_result_ = result.hung_up ? std::max(result.worst, ExitCode::kPeer) : result.worst;
     stop.trigger();
   }

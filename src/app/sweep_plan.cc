@@ -201,7 +201,7 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
 
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {
   const bool local = options.local || !options.machine.empty();
-  return local ? make_local_client() : make_remote_client(options.host, options.port, say);
+  return local ? make_local_client() : make_remote_client(server_address(options), say);
 }
 
 void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOptions& options) {

@@ -111,16 +111,18 @@ class ChunkMover : public Mover {
 
 template <typename Done>
 std::optional<proto::Message> ChunkMover::step_until(Done done) {
-  constexpr std::uint32_t kIdleBeforeYield = 256;
+  constexpr std::uint32_t kStepsBeforeLook = 256;
   StallWatch stall(device_);
   std::uint32_t idle_steps = 0;
+  std::uint32_t busy_steps = 0;
   while (!done()) {
     if (step()) {
       idle_steps = 0;
-      continue;
+      if (++busy_steps % kStepsBeforeLook != 0) continue;
+    } else {
+      if (++idle_steps % kStepsBeforeLook != 0) continue;
+      ::sched_yield();
     }
-    if (++idle_steps % kIdleBeforeYield != 0) continue;
-    ::sched_yield();
     if (auto message = peer_.poll_now_and_then()) {
       // What the peer did before it spoke is there by now.
       while (!done() && step()) {

@@ -23,6 +23,12 @@ constexpr milliseconds kExplanation{500};
 
 }  // namespace
 
+void Peer::begin_run(std::chrono::nanoseconds max_time) {
+  running_ = true;
+  max_time_ = max_time;
+  run_start_ = steady_clock::now();
+}
+
 std::optional<proto::Message> Peer::poll() {
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
     throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
@@ -32,6 +38,13 @@ std::optional<proto::Message> Peer::poll() {
   if (message) {
     failed_ = std::holds_alternative<proto::Failure>(*message) || std::holds_alternative<proto::Reject>(*message);
     proto::throw_if_failure(channel_, *message);
+  } else if (running_) {
+    channel_.check_taken();
+    if (max_time_.count() > 0 && steady_clock::now() - run_start_ > max_time_) {
+      throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
+                                   std::chrono::duration<double>(max_time_).count()),
+                       "make it shorter (-D, -n), or raise --max-time of 'gdrperf serve'");
+    }
   }
   return message;
 }
@@ -44,11 +57,12 @@ std::optional<proto::Message> Peer::poll_now_and_then() {
 }
 
 proto::Message Peer::wait(std::chrono::nanoseconds timeout, const char* awaited) {
-  const auto deadline = steady_clock::now() + timeout;
+  Patience patience(timeout);
   while (true) {
     if (std::optional<proto::Message> message = poll()) return std::move(*message);
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-    if (left.count() <= 0) {
+    const bool over = patience.over();
+    const auto left = std::chrono::ceil<milliseconds>(patience.left());
+    if (over) {
       throw peer_error(fmt::format("{}: no {} within {} s", channel_.peer(), awaited,
                                    std::chrono::duration<double>(timeout).count()));
     }
@@ -71,11 +85,10 @@ void Peer::throw_fault(const Fault& fault, const std::string& device, const char
 }
 
 void StallWatch::check(std::uint64_t progress) {
-  const auto now = steady_clock::now();
   if (progress != progress_) {
     progress_ = progress;
-    since_ = now;
-  } else if (now - since_ > limit_) {
+    patience_.restart();
+  } else if (patience_.over()) {
     throw peer_error(fmt::format("{}: nothing completed for {} s, though both ends are up", device_, limit_.count()),
                      "the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
                      "devices'), the path MTU (-m) and flow control");

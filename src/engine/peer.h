@@ -4,12 +4,13 @@
 #include <chrono>
 #include <optional>
 
+#include "gdrperf/base/patience.h"
 #include "gdrperf/engine/streams.h"
 #include "gdrperf/proto/channel.h"
 
 namespace gdrperf::engine {
 
-/// A client that says nothing for so long while its connection is up is stuck.
+/// Longer than any run: what ends it is silence, or the server's --max-time.
 inline constexpr std::chrono::hours kLongestRun{24 * 30};
 
 /// The other end while a run is going on: what it says, and whether it is still
@@ -19,8 +20,12 @@ class Peer {
   /// `cancelled` may be null; both outlive the Peer.
   Peer(proto::Channel& channel, const std::atomic<bool>* cancelled) : channel_(channel), cancelled_(cancelled) {}
 
-  /// What has arrived, without waiting. Throws the peer's Failure, hang-up, or
-  /// the cancellation of this end.
+  /// From now on both ends look at the channel often, so a message that is not taken is an error, and
+  /// the run ends after `max_time` (0: no limit).
+  void begin_run(std::chrono::nanoseconds max_time);
+
+  /// What has arrived, without waiting. Throws the peer's Failure, hang-up, silence, the end of
+  /// begin_run()'s time, or the cancellation of this end.
   std::optional<proto::Message> poll();
 
   /// The next poll() returns it again.
@@ -29,7 +34,8 @@ class Peer {
   /// poll(), but at most every 5 ms: cheap enough for every idle moment.
   std::optional<proto::Message> poll_now_and_then();
 
-  /// Waits; throws as poll() and on time-out, which names `awaited`.
+  /// Waits; throws as poll() and on time-out, which names `awaited`. Time in which this process was
+  /// suspended does not count.
   proto::Message wait(std::chrono::nanoseconds timeout, const char* awaited);
 
   /// wait() for one kind of message.
@@ -54,25 +60,28 @@ class Peer {
   proto::Channel& channel_;
   const std::atomic<bool>* cancelled_;
   std::chrono::steady_clock::time_point next_poll_{};
+  bool running_ = false;
+  std::chrono::nanoseconds max_time_{0};
+  std::chrono::steady_clock::time_point run_start_{};
   bool failed_ = false;
   std::optional<proto::Message> put_back_;
 };
 
 /// Watches for a run that no longer moves: throws when `progress` has not
-/// changed for `limit`.
+/// changed for `limit`, counted while this process was running.
 class StallWatch {
  public:
   static constexpr std::chrono::seconds kPatience{10};
 
   explicit StallWatch(const std::string& device, std::chrono::seconds limit = kPatience)
-      : device_(device), limit_(limit) {}
+      : device_(device), limit_(limit), patience_(limit) {}
   void check(std::uint64_t progress);
 
  private:
   const std::string& device_;
   std::chrono::seconds limit_;
   std::uint64_t progress_ = ~std::uint64_t{0};
-  std::chrono::steady_clock::time_point since_{};
+  Patience patience_;
 };
 
 }  // namespace gdrperf::engine

@@ -59,6 +59,7 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   const bool bidirectional = spec.direction == Direction::kBidirectional;
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
+  peer.begin_run(std::chrono::nanoseconds{0});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>(kReplyTimeout);
   const std::unique_ptr<Mover> mover = make_mover(Side::kClient, end, spec, peer);
@@ -135,7 +136,7 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
   return record;
 }
 
-report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given) {
+report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment) {
   const TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
@@ -144,6 +145,7 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>(kSetupTimeout);
+  if (environment) *environment = accepted.environment;
 
   const std::vector<std::string> families{accepted.endpoint.gid_family};
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
@@ -161,11 +163,11 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
 
 }  // namespace
 
-report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec) {
+report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment) {
   validate(spec);
   Peer peer(channel, nullptr);
   try {
-    return run(channel, peer, spec);
+    return run(channel, peer, spec, environment);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
     throw;

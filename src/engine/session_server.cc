@@ -114,6 +114,18 @@ void await_start(Peer& peer) {
   }
 }
 
+/// Refused before anything is set up, where the request itself says that it will take too long.
+void check_time(const StopRule& stop, const Terms& terms) {
+  // How long N messages take shows when it is over.
+  if (terms.max_time.count() == 0 || (stop.iterations && !stop.duration)) return;
+  const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
+  if (asked <= terms.max_time) return;
+  const auto in_seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  throw usage_error(fmt::format("{} {:.4g}s: this server allows runs of {:.4g} s", stop.duration ? "-D" : "--cap",
+                                in_seconds(asked), in_seconds(terms.max_time)),
+                    "ask for less, or raise --max-time of 'gdrperf serve'");
+}
+
 struct Prepared {
   TestSpec spec;
   std::unique_ptr<LocalEnd> end;
@@ -135,21 +147,24 @@ Prepared prepare(const proto::RunRequest& request) {
 
 }  // namespace
 
-void serve_run(proto::Channel& channel, const proto::RunRequest& request, const std::atomic<bool>& cancelled) {
+void serve_run(proto::Channel& channel, const proto::RunRequest& request, const std::atomic<bool>& cancelled,
+               const Terms& terms) {
   Peer peer(channel, &cancelled);
   Prepared prepared;
   try {
+    check_time(request.spec.stop, terms);
     prepared = prepare(request);
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;
   }
   try {
-    peer.send(proto::Accept{prepared.end->endpoint()});
+    peer.send(proto::Accept{prepared.end->endpoint(), terms.environment});
     const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
     prepared.end->connect(connect.endpoint);
     peer.send(proto::Ready{});
     await_start(peer);
+    peer.begin_run(terms.max_time);
     peer.send(serve(*prepared.end, prepared.spec, peer));
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);

@@ -97,7 +97,10 @@ std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::u
   Fault fault;
   while (true) {
     switch (kernel(plan_, events_, goal, fault)) {
-      case Outcome::kReached: return std::nullopt;
+      case Outcome::kReached:
+        // A run that never idles still hears that the other end failed or went silent.
+        if (auto message = peer_.poll_now_and_then()) peer_.put_back(std::move(*message));
+        return std::nullopt;
       case Outcome::kFailed: peer_.throw_fault(fault, device_, what_);
       case Outcome::kIdle: break;
     }
@@ -158,7 +161,7 @@ void Streamer::drain() {
       peer_.throw_fault(fault, device_, "receive");
     }
     if (kernels::reap_sends(plan_.send, fault) < 0) peer_.throw_fault(fault, device_, what_);
-    peer_.poll_now_and_then();
+    if (auto message = peer_.poll_now_and_then()) peer_.put_back(std::move(*message));
     stall.check(plan_.send.completed);
   }
 }

@@ -5,14 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/version.h"
+#include "gdrperf/proto/token.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -22,7 +27,10 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kHeaderBytes = 4;
-constexpr auto kSendTimeout = std::chrono::seconds(5);
+constexpr auto kSendTimeout = std::chrono::milliseconds(4500);
+constexpr auto kBeatInterval = std::chrono::milliseconds(500);
+/// A wait is cut into pieces no longer than this: Patience counts those.
+constexpr int kSliceMs = 100;
 
 // A point in time that kForever cannot overflow.
 class Deadline {
@@ -46,15 +54,11 @@ class Deadline {
 
 // False on time-out. Errors and hang-up count as ready: the call that follows
 // tells them apart.
-bool wait_for(int fd, short events, const Deadline& deadline) {
-  while (true) {
-    pollfd entry{fd, events, 0};
-    const int timeout_ms = deadline.left_ms();
-    const int ready = ::poll(&entry, 1, timeout_ms);
-    if (ready > 0) return true;
-    if (ready == 0 && timeout_ms != INT_MAX) return false;
-    if (ready < 0 && errno != EINTR) throw call_error("poll", errno);
-  }
+bool wait_for(int fd, short events, int timeout_ms) {
+  pollfd entry{fd, events, 0};
+  const int ready = ::poll(&entry, 1, timeout_ms);
+  if (ready < 0 && errno != EINTR) throw call_error("poll", errno);
+  return ready != 0;
 }
 
 std::string seconds_text(nanoseconds timeout) {
@@ -67,10 +71,77 @@ ExitCode exit_code_from(int code) {
   return known ? static_cast<ExitCode>(code) : ExitCode::kPeer;
 }
 
+std::string framed(const std::string& text) {
+  std::string frame;
+  frame.reserve(kHeaderBytes + text.size());
+  for (int shift = 24; shift >= 0; shift -= 8)
+    frame += static_cast<char>((text.size() >> shift) & 0xff);
+  return frame + text;
+}
+
 }  // namespace
 
+/// What the heartbeat's thread shares with the channel's.
+struct Channel::Link {
+  explicit Link(UniqueFd fd) : socket(std::move(fd)) {}
+  void beat() noexcept;
+  void run(const std::stop_token& stop);
+
+  UniqueFd socket;
+  std::mutex sending;  ///< a frame goes out whole
+  std::atomic<std::uint64_t> sent{0};
+  std::atomic<std::uint64_t> taken{0};
+  std::mutex pausing;
+  std::condition_variable_any pause;
+  std::jthread beater;  ///< last: joined first
+};
+
+/// A socket that is full has a peer that does not read: it misses nothing.
+void Channel::Link::beat() noexcept {
+  try {
+    const std::lock_guard lock(sending);
+    const std::string frame = framed(encode(Alive{sent, taken}));
+    pollfd entry{socket.get(), POLLOUT, 0};
+    if (::poll(&entry, 1, 0) <= 0 || (entry.revents & POLLOUT) == 0) return;
+    const ssize_t put = ::send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    // Half a frame would garble all that follows.
+    if (put > 0 && static_cast<std::size_t>(put) < frame.size()) ::shutdown(socket.get(), SHUT_RDWR);
+  } catch (const std::exception&) {  // out of memory: the next beat may come through
+  }
+}
+
+void Channel::Link::run(const std::stop_token& stop) {
+  std::unique_lock lock(pausing);
+  while (!stop.stop_requested()) {
+    beat();
+    pause.wait_for(lock, stop, kBeatInterval, [] { return false; });
+  }
+}
+
 Channel::Channel(UniqueFd socket, std::string peer)
-    : socket_(std::move(socket)), peer_(std::move(peer)) {}
+    : link_(std::make_unique<Link>(std::move(socket))), peer_(std::move(peer)) {}
+Channel::Channel(Channel&&) noexcept = default;
+Channel& Channel::operator=(Channel&&) noexcept = default;
+Channel::~Channel() = default;
+
+int Channel::fd() const { return link_->socket.get(); }
+
+void Channel::expect_alive(nanoseconds silence) {
+  expects_alive_ = true;
+  silence_ = Patience(silence);
+  untaken_ = Patience(silence);
+}
+
+void Channel::keep_alive(nanoseconds silence) {
+  expect_alive(silence);
+  if (link_->beater.joinable()) return;
+  try {
+    link_->beater = std::jthread([link = link_.get()](const std::stop_token& stop) { link->run(stop); });
+  } catch (const std::system_error& error) {
+    throw Error(ExitCode::kEnvironment, fmt::format("no thread for the control channel: {}", error.what()),
+                "raise the limit on processes (ulimit -u, or the container's pids limit)");
+  }
+}
 
 void Channel::send(const Message& message) {
   const std::string text = encode(message);
@@ -79,23 +150,22 @@ void Channel::send(const Message& message) {
         fmt::format("{}: a {} message of {} bytes is more than the {} that the protocol carries",
                     peer_, type_name(message), text.size(), kMaxFrameBytes));
   }
-  std::string frame;
-  frame.reserve(kHeaderBytes + text.size());
-  for (int shift = 24; shift >= 0; shift -= 8)
-    frame += static_cast<char>((text.size() >> shift) & 0xff);
-  frame += text;
-  send_bytes(frame);
+  const std::lock_guard lock(link_->sending);
+  if (peer_taken_ == link_->sent) untaken_.restart();
+  ++link_->sent;
+  last_sent_ = type_name(message);
+  send_bytes(framed(text));
 }
 
 void Channel::send_bytes(std::string_view bytes) {
   const Deadline deadline(kSendTimeout);
   while (!bytes.empty()) {
     const ssize_t sent =
-        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_.get(), POLLOUT, deadline))
+      if (!wait_for(fd(), POLLOUT, deadline.left_ms()))
         send_failed("took no message for " + seconds_text(kSendTimeout));
     } else if (errno != EINTR) {
       send_failed(errno == EPIPE || errno == ECONNRESET ? "closed the connection"
@@ -122,54 +192,117 @@ void Channel::send_failed(const std::string& cause) {
 bool Channel::read_some() {
   char block[65536];
   while (true) {
-    const ssize_t got = ::recv(socket_.get(), block, sizeof block, MSG_DONTWAIT);
+    const ssize_t got = ::recv(fd(), block, sizeof block, MSG_DONTWAIT);
     if (got > 0) {
+      pending_.erase(0, std::exchange(begin_, 0));
       pending_.append(block, static_cast<std::size_t>(got));
+      silence_.restart();
       return true;
     }
     if (got == 0 || errno == ECONNRESET || errno == EPIPE) {
       throw peer_error(fmt::format("{}: closed the connection{}", peer_,
-                                   pending_.empty() ? "" : " in the middle of a message"));
+                                   pending_.size() == begin_ ? "" : " in the middle of a message"));
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     if (errno != EINTR) throw peer_error(fmt::format("{}: {}", peer_, reason_of(errno)));
   }
 }
 
-std::optional<Message> Channel::take_frame() {
-  if (pending_.size() < kHeaderBytes) return std::nullopt;
-  std::size_t length = 0;
+bool Channel::frame_is_whole(std::size_t& length) const {
+  if (pending_.size() - begin_ < kHeaderBytes) return false;
+  length = 0;
   for (std::size_t i = 0; i < kHeaderBytes; ++i)
-    length = length << 8 | static_cast<unsigned char>(pending_[i]);
-  if (length > kMaxFrameBytes) {
-    throw peer_error(
-        fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
+    length = length << 8 | static_cast<unsigned char>(pending_[begin_ + i]);
+  if (length > max_frame_bytes_) {
+    throw peer_error(fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
   }
-  if (pending_.size() < kHeaderBytes + length) return std::nullopt;
-  const std::string text = pending_.substr(kHeaderBytes, length);
-  pending_.erase(0, kHeaderBytes + length);
-  try {
-    return decode(text);
-  } catch (const Error& error) {
-    throw error.in(peer_);
+  return pending_.size() - begin_ >= kHeaderBytes + length;
+}
+
+std::optional<Message> Channel::take_frame() {
+  std::size_t length = 0;
+  while (frame_is_whole(length)) {
+    const std::string_view text = std::string_view(pending_).substr(begin_ + kHeaderBytes, length);
+    try {
+      Message message = decode(text);
+      begin_ += kHeaderBytes + length;
+      if (const auto* alive = std::get_if<Alive>(&message)) {
+        note_alive(*alive);
+        continue;
+      }
+      ++link_->taken;
+      untaken_.restart();
+      return message;
+    } catch (const Error& error) {
+      throw error.in(peer_);
+    }
   }
+  return std::nullopt;
+}
+
+void Channel::note_alive(const Alive& alive) {
+  if (alive.sent != link_->taken) {
+    throw peer_error(fmt::format("a message was lost on the way: it sent {}, {} came", alive.sent, link_->taken.load()),
+                     "something between the two ends changes what they send each other");
+  }
+  if (alive.taken != peer_taken_) untaken_.restart();
+  peer_taken_ = alive.taken;
+}
+
+void Channel::note_silence() {
+  if (!expects_alive_ || !silence_.over()) return;
+  throw peer_error(
+      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(silence_.limit())),
+      "its process is stopped or starved (Ctrl-Z, a debugger, a paused container), or a firewall drops the "
+      "connection's packets");
+}
+
+void Channel::check_taken() {
+  if (!expects_alive_ || peer_taken_ == link_->sent || !untaken_.over()) return;
+  throw peer_error(fmt::format("{}: has not taken '{}' for {}, though it is up", peer_, last_sent_,
+                               seconds_text(untaken_.limit())));
 }
 
 Message Channel::receive(nanoseconds timeout) {
   const Deadline deadline(timeout);
   while (true) {
     if (auto message = take_frame()) return *std::move(message);
-    if (read_some()) continue;
-    if (!wait_for(socket_.get(), POLLIN, deadline)) {
+    const bool more = read_some();
+    const int left_ms = deadline.left_ms();
+    if (left_ms == 0) {
+      if (auto message = take_frame()) return *std::move(message);
       throw peer_error(fmt::format("{}: no answer for {}", peer_, seconds_text(timeout)));
     }
+    if (more) continue;
+    note_silence();
+    wait_for(fd(), POLLIN, left_ms < 0 ? kSliceMs : std::min(left_ms, kSliceMs));
   }
 }
 
 std::optional<Message> Channel::try_receive() {
   if (auto message = take_frame()) return message;
-  if (!read_some()) return std::nullopt;
+  if (!read_some()) {
+    note_silence();
+    return std::nullopt;
+  }
   return take_frame();
+}
+
+void Channel::attend() {
+  // What a client that waits may have said already is little.
+  if (pending_.size() - begin_ <= kMaxStrangerFrameBytes && !read_some()) note_silence();
+  std::size_t length = 0;
+  while (frame_is_whole(length)) {
+    try {
+      const Message message = decode(std::string_view(pending_).substr(begin_ + kHeaderBytes, length));
+      const auto* alive = std::get_if<Alive>(&message);
+      if (!alive) return;
+      begin_ += kHeaderBytes + length;
+      note_alive(*alive);
+    } catch (const Error& error) {
+      throw error.in(peer_);
+    }
+  }
 }
 
 void throw_if_failure(const Channel& channel, const Message& message) {
@@ -194,17 +327,22 @@ std::pair<Channel, Channel> local_channel_pair() {
   return {Channel(UniqueFd(fds[0]), "server (local)"), Channel(UniqueFd(fds[1]), "client (local)")};
 }
 
+Hello server_hello() {
+  Hello hello;
+  hello.tool_version = tool_version();
+  hello.nonce = new_nonce();
+  return hello;
+}
+
 Hello own_hello() {
   char name[256] = "";
   if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
-  Hello hello;
-  hello.tool_version = tool_version();
+  Hello hello = server_hello();
   hello.host = name;
   return hello;
 }
 
-Hello exchange_hello(Channel& channel, nanoseconds timeout) {
-  const Hello own = own_hello();
+Hello exchange_hello(Channel& channel, nanoseconds timeout, const Hello& own) {
   channel.send(own);
   Hello peer = expect<Hello>(channel, timeout);
   if (peer.major != own.major) {

@@ -21,11 +21,14 @@ constexpr std::size_t kMaxTexts = 1024;
 constexpr std::size_t kMaxCpus = 4096;
 // Frames nest four deep; a bound keeps "[[[[..." from costing memory.
 constexpr int kMaxDepth = 16;
+// A list of kMaxDoneSeries pairs and some: what the largest message holds.
+constexpr std::size_t kMaxValues = 4 * kMaxDoneSeries;
 
 // Order of the variant.
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
     "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
-    "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked"};
+    "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked",
+    "proof", "enter", "alive"};
 
 std::vector<std::string> texts(const JsonReader& in, const char* member) {
   std::vector<std::string> result;
@@ -42,7 +45,9 @@ void write(json& out, const Hello& m) {
          {"major", m.major},
          {"minor", m.minor},
          {"tool_version", m.tool_version},
-         {"host", m.host}};
+         {"host", m.host},
+         {"nonce", m.nonce},
+         {"token", m.token ? 1 : 0}};
 }
 void read(const JsonReader& in, Hello& m) {
   if (in.text("magic") != kMagic) JsonReader::refuse("hello.magic", "is not gdrperf");
@@ -56,13 +61,27 @@ void read(const JsonReader& in, Hello& m) {
   m.minor = in.integer<int>("minor", 0);
   m.tool_version = in.text_or_empty("tool_version");
   m.host = in.text_or_empty("host");
+  m.nonce = in.text("nonce");
+  m.token = in.integer<int>("token", 0, 1) != 0;
 }
 
-void write(json& out, const Busy& m) { out = {{"serving", m.serving}}; }
-void read(const JsonReader& in, Busy& m) { m.serving = in.text("serving"); }
+void write(json& out, const Proof& m) { out = {{"hmac", m.hmac}}; }
+void read(const JsonReader& in, Proof& m) { m.hmac = in.text("hmac"); }
 
-void write(json& out, const Turn& m) { out = {{"environment", m.environment}}; }
-void read(const JsonReader& in, Turn& m) { m.environment = in.text_or_empty("environment"); }
+void write(json& out, const Alive& m) { out = {{"sent", m.sent}, {"taken", m.taken}}; }
+void read(const JsonReader& in, Alive& m) {
+  m.sent = in.integer<std::uint64_t>("sent");
+  m.taken = in.integer<std::uint64_t>("taken");
+}
+
+void write(json& out, const Busy& m) {
+  out = {{"serving", m.serving}, {"seconds", m.seconds}, {"ahead", m.ahead}};
+}
+void read(const JsonReader& in, Busy& m) {
+  m.serving = in.text("serving");
+  m.seconds = in.has("seconds") ? in.number("seconds") : 0;
+  m.ahead = in.has("ahead") ? in.integer<int>("ahead", 0) : 0;
+}
 
 void write(json& out, const RunRequest& m) {
   out = {{"spec", spec_to_json(m.spec)},
@@ -187,9 +206,12 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   return e;
 }
 
-void write(json& out, const Accept& m) { out = {{"endpoint", endpoint_to_json(m.endpoint)}}; }
+void write(json& out, const Accept& m) {
+  out = {{"endpoint", endpoint_to_json(m.endpoint)}, {"environment", m.environment}};
+}
 void read(const JsonReader& in, Accept& m) {
   m.endpoint = endpoint_from_json(in.object("endpoint"));
+  m.environment = in.text_or_empty("environment");
 }
 void write(json& out, const Connect& m) { out = {{"endpoint", endpoint_to_json(m.endpoint)}}; }
 void read(const JsonReader& in, Connect& m) {
@@ -260,16 +282,18 @@ void read(const JsonReader& in, Done& m) {
   m.warnings = texts(in, "warnings");
 }
 
-template <typename Empty>  // Ready, Start, Bye
+template <typename Empty>  // Turn, Ready, Start, Bye, Enter
 requires std::is_empty_v<Empty>
 void write(json& out, const Empty&) { out = json::object(); }
 template <typename Empty>
 requires std::is_empty_v<Empty>
 void read(const JsonReader&, Empty&) {}
 
-// Brackets outside of strings; cheap, and done before anything is built.
-bool nests_too_deep(std::string_view text) {
+// Brackets and commas outside of strings; cheap, and done before anything is built: a frame's values take
+// up to twenty times its bytes.
+const char* refusal_of(std::string_view text) {
   int depth = 0;
+  std::size_t values = 1;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -279,12 +303,16 @@ bool nests_too_deep(std::string_view text) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
+      if (++depth > kMaxDepth) return "it nests too deep";
+      ++values;
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ',') {
+      ++values;
     }
+    if (values > kMaxValues) return "it holds too many values";
   }
-  return false;
+  return nullptr;
 }
 
 template <std::size_t I = 0>
@@ -312,7 +340,9 @@ std::string encode(const Message& message) {
 }
 
 Message decode(std::string_view text) {
-  if (nests_too_deep(text)) throw peer_error("message not understood: it nests too deep");
+  if (const char* refusal = refusal_of(text)) {
+    throw peer_error(fmt::format("message not understood: {}", refusal));
+  }
   const json value = json::parse(text.begin(), text.end(), nullptr, false);
   if (value.is_discarded()) throw peer_error("message not understood: it is no JSON");
   return decode_named(JsonReader(value, "message").text("type"), value);

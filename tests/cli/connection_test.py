@@ -91,7 +91,7 @@ class PeerAbsent(CliTest):
 class OtherVersion(CliTest):
     def both_versions(self, text):
         self.assertIn("gdrperf 9.9.9 (protocol 7.0)", text)
-        self.assertRegex(text, r"gdrperf \d+\.\d+\.\d+ \(protocol 1\.\d+\)")
+        self.assertRegex(text, r"gdrperf \d+\.\d+\.\d+ \(protocol 2\.\d+\)")
 
     def test_a_newer_server(self):
         with fake_server(lambda peer: peer.hello(7, "9.9.9")) as port:
@@ -104,22 +104,31 @@ class OtherVersion(CliTest):
         with Server() as server:
             with Peer.connect(server.port) as peer:
                 own = peer.hello(7, "9.9.9")
-                self.assertEqual((own["type"], own["major"]), ("hello", 1))
+                self.assertEqual((own["type"], own["major"]), ("hello", 2))
                 self.both_versions(server.wait_line("dropped"))
-                with self.assertRaises(EOFError):
-                    peer.receive()
+                with self.assertRaises((EOFError, ConnectionError)):
+                    while True:
+                        peer.receive()
+
+    def test_an_older_client(self):
+        with Server() as server:
+            with Peer.connect(server.port) as peer:
+                peer.send(type="hello", magic="gdrperf", major=1, minor=0, tool_version="0.0.9", host="fake")
+                line = server.wait_line("dropped")
+                self.assertIn("gdrperf 0.0.9 (protocol 1.0)", line)
 
     def test_a_newer_minor_version_is_welcome(self):
         with Server() as server:
             with Peer.connect(server.port) as peer:
-                peer.send(type="hello", magic="gdrperf", major=1, minor=99, later=[1],
-                          tool_version="1.99", host="fake")
+                peer.send(type="hello", magic="gdrperf", major=2, minor=99, later=[1],
+                          tool_version="2.99", host="fake", nonce="0" * 64, token=0)
                 self.assertEqual(peer.receive()["type"], "hello")
-                self.assertEqual(peer.receive()["type"], "turn")
+                peer.ask()
+                self.assertEqual(peer.turn(), "turn")
 
 
 class Strangers(CliTest):
-    """Whatever a port scan sends is dropped with a line at most; nobody notices."""
+    """Whatever a port scan sends is dropped and counted; nobody notices."""
 
     GARBAGE = [b"", b"\0", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
                b"\xff" * 4096, b"\0\0\0\x02{}", b"\0\0\0\x05\xff\xfe\xfd\xfc\xfb",
@@ -136,14 +145,18 @@ class Strangers(CliTest):
     def test_an_idle_server(self):
         with Server() as server:
             self.scan(server.port)
-            for _ in self.GARBAGE:
-                server.wait_line("dropped a connection")
+            server.wait_line("dropped a connection")
             with Peer.connect(server.port) as peer:
                 peer.hello()
-                self.assertEqual(peer.receive()["type"], "turn")
-            self.assertEqual(len([line for line in server.lines if "dropped" in line]),
-                             len(self.GARBAGE))
+                self.assertEqual(peer.turn(), "turn")
             self.assertIsNone(server.process.poll())
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(), 0)
+            # One line for the first, then a count at intervals and at the end.
+            dropped = [line for line in server.lines if "dropped" in line]
+            self.assertLess(len(dropped), len(self.GARBAGE), dropped)
+            self.assertEqual(sum(int(word) if (word := line.split()[2]).isdigit() else 1 for line in dropped),
+                             len(self.GARBAGE), dropped)
 
     @unittest.skipIf(softnic_works(), "no software device")
     def test_during_a_run(self):
@@ -159,22 +172,22 @@ class Strangers(CliTest):
                 start = time.monotonic()
                 with Peer.connect(server.port) as peer:
                     peer.hello()
-                    self.assertEqual(peer.receive()["type"], "turn")
+                    self.assertEqual(peer.turn(), "turn")
                 self.assertLess(time.monotonic() - start, 4)
-                server.wait_line("no answer for 5 s")
+                server.wait_line("no answer for 4.5 s")
 
     def test_a_known_client_that_talks_nonsense(self):
         with Server() as server:
             with Peer.connect(server.port) as peer:
                 peer.hello()
-                peer.receive()
+                peer.turn()
                 peer.send(type="run_request", spec={"test": "format_disk"})
                 with self.assertRaises(EOFError):
                     peer.receive()
             self.assertIn("run_request.spec", server.wait_line("not understood"))
             with Peer.connect(server.port) as peer:
                 peer.hello()
-                self.assertEqual(peer.receive()["type"], "turn")
+                self.assertEqual(peer.turn(), "turn")
 
 
 class Queue(CliTest):
@@ -182,14 +195,15 @@ class Queue(CliTest):
         with Server() as server:
             with Peer.connect(server.port) as first:
                 first.hello()
-                self.assertEqual(first.receive()["type"], "turn")
+                self.assertEqual(first.turn(), "turn")
                 with Peer.connect(server.port) as second:
                     second.hello()
                     busy = second.receive()
                     self.assertEqual(busy["type"], "busy")
                     self.assertIn("127.0.0.1", busy["serving"])
+                    self.assertEqual(busy["ahead"], 1)
                     first.send(type="bye")
-                    self.assertEqual(second.receive()["type"], "turn")
+                    self.assertEqual(second.turn(), "turn")
 
     def test_turns_come_in_order_and_the_impatient_are_forgotten(self):
         with Server() as server:
@@ -202,10 +216,7 @@ class Queue(CliTest):
             peers[1].close()
             server.wait_line("left while it waited")
             peers[0].close()
-            message = peers[2].receive()
-            while message["type"] == "busy":
-                message = peers[2].receive()
-            self.assertEqual(message["type"], "turn")
+            self.assertEqual(peers[2].turn(), "turn")
             self.assertEqual(peers[3].receive()["type"], "busy")
             for peer in peers:
                 peer.close()
@@ -215,7 +226,7 @@ class Queue(CliTest):
         with Server() as server:
             with Peer.connect(server.port) as first:
                 first.hello()
-                first.receive()
+                first.turn()
                 with Background(*client(server.port, *RUN)) as second:
                     line = second.wait_line("waiting")
                     self.assertIn("is serving client 127.0.0.1", line)

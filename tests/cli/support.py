@@ -183,23 +183,39 @@ def free_port():
 
 
 class Peer:
-    """A peer of the protocol that says what it is told to."""
+    """A peer of the protocol that says what it is told to, with heartbeats once it has greeted."""
 
-    def __init__(self, connection):
+    def __init__(self, connection, asks=False):
         self.connection = connection
         self.connection.settimeout(PATIENCE_S)
+        self.asks = asks  # a client, which asks for its turn
+        self.sent = self.taken = 0
+        self.sending = threading.Lock()
+        self.closed = threading.Event()
 
     @classmethod
     def connect(cls, port):
-        return cls(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+        return cls(socket.create_connection(("127.0.0.1", port), PATIENCE_S), asks=True)
 
     def send(self, **message):
-        text = json.dumps(message).encode()
-        self.connection.sendall(struct.pack(">I", len(text)) + text)
+        with self.sending:
+            self.sent += 1
+            text = json.dumps(message).encode()
+            self.connection.sendall(struct.pack(">I", len(text)) + text)
 
-    def receive(self):
-        header = self._exactly(4)
-        return json.loads(self._exactly(struct.unpack(">I", header)[0]))
+    def receive(self, skip=("alive",)):
+        """The next message that is none of `skip`."""
+        while True:
+            header = self._exactly(4)
+            message = json.loads(self._exactly(struct.unpack(">I", header)[0]))
+            if message["type"] != "alive":
+                self.taken += 1
+            if message["type"] not in skip:
+                return message
+
+    def turn(self):
+        """What comes once nobody else is served."""
+        return self.receive(skip=("alive", "busy"))["type"]
 
     def _exactly(self, count):
         data = b""
@@ -210,12 +226,33 @@ class Peer:
             data += piece
         return data
 
-    def hello(self, major=1, version="0.1.0"):
+    def greet(self, major=2, version="0.1.0", nonce=None, token=0):
+        """Hello alone, both ways."""
         self.send(type="hello", magic="gdrperf", major=major, minor=0, tool_version=version,
-                  host="fake")
+                  host="fake", nonce=nonce or os.urandom(32).hex(), token=token)
         return self.receive()
 
+    def hello(self, major=2, version="0.1.0"):
+        """Hello; a client asks for its turn as well and sends heartbeats from then on."""
+        answer = self.greet(major, version)
+        if self.asks:
+            with contextlib.suppress(OSError):
+                self.ask()
+        return answer
+
+    def ask(self):
+        self.send(type="enter")
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self):
+        with contextlib.suppress(OSError):
+            while not self.closed.wait(1):
+                with self.sending:
+                    text = json.dumps({"type": "alive", "sent": self.sent, "taken": self.taken}).encode()
+                    self.connection.sendall(struct.pack(">I", len(text)) + text)
+
     def close(self):
+        self.closed.set()
         self.connection.close()
 
     def __enter__(self):

@@ -20,11 +20,11 @@ inline std::vector<std::string> message_seeds() {
   done.warnings = {"w"};
   std::vector<std::string> seeds;
   for (const Message& message :
-       {Message(Hello{1, 0, "0.1.0", "host"}), Message(Busy{"x"}), Message(Turn{"{}"}),
-        Message(request), Message(Accept{endpoint}), Message(Connect{endpoint}),
+       {Message(Hello{kProtocolMajor, 0, "0.1.0", "host", "ab", true}), Message(Busy{"x", 1, 1}), Message(Turn{}),
+        Message(request), Message(Accept{endpoint, "{}"}), Message(Connect{endpoint}),
         Message(Reject{3, "r", "h"}), Message(Ready{}), Message(Start{}), Message(Ping{1}),
         Message(Pong{1, 2.5}), Message(Stop{{1, 2}}), Message(done), Message(Failure{5, "r", "h"}),
-        Message(Bye{})}) {
+        Message(Bye{}), Message(Proof{"ff"}), Message(Enter{}), Message(Alive{0, 0})}) {
     seeds.push_back(encode(message));
   }
   return seeds;

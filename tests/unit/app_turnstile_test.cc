@@ -18,7 +18,7 @@ bool rings(const Turnstile::Ticket& ticket, int timeout_ms = 0) {
 
 TEST(Turnstile, LetsThemThroughInTheOrderOfArrival) {
   Turnstile turnstile;
-  EXPECT_EQ(turnstile.serving(), "");
+  EXPECT_EQ(turnstile.front().name, "");
   // Tickets stay where they were made: no moving.
   struct Holder {
     Holder(Turnstile& turnstile, const char* name) : ticket(turnstile.enter(name)) {}
@@ -29,8 +29,10 @@ TEST(Turnstile, LetsThemThroughInTheOrderOfArrival) {
   auto third = std::make_unique<Holder>(turnstile, "third");
   EXPECT_TRUE(first->ticket.is_turn());
   EXPECT_FALSE(second->ticket.is_turn());
-  EXPECT_EQ(turnstile.serving(), "first");
+  EXPECT_EQ(turnstile.front().name, "first");
   EXPECT_FALSE(rings(second->ticket));
+  EXPECT_EQ(third->ticket.ahead(), 2u);
+  EXPECT_TRUE(turnstile.others_wait());
 
   second.reset();  // the impatient
   EXPECT_TRUE(rings(third->ticket));
@@ -41,9 +43,11 @@ TEST(Turnstile, LetsThemThroughInTheOrderOfArrival) {
   first.reset();
   EXPECT_TRUE(rings(third->ticket));
   EXPECT_TRUE(third->ticket.is_turn());
-  EXPECT_EQ(turnstile.serving(), "third");
+  EXPECT_EQ(turnstile.front().name, "third");
+  EXPECT_EQ(third->ticket.ahead(), 0u);
+  EXPECT_FALSE(turnstile.others_wait());
   third.reset();
-  EXPECT_EQ(turnstile.serving(), "");
+  EXPECT_EQ(turnstile.front().name, "");
 }
 
 TEST(Turnstile, OneAtATimeWhateverTheThreads) {

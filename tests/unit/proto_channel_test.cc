@@ -157,7 +157,7 @@ TEST(Channel, SendGivesUpOnAPeerThatDoesNotRead) {
   const auto start = steady_clock::now();
   const Error error = failure_of([&] { wire.channel->send(done); });
   EXPECT_LT(steady_clock::now() - start, 30s);  // a busy machine takes its time
-  EXPECT_THAT(error.what(), HasSubstr("took no message for 5 s"));
+  EXPECT_THAT(error.what(), HasSubstr("took no message for 4.5 s"));
 }
 
 TEST(Expect, ThrowsWhatThePeerReports) {
@@ -178,11 +178,82 @@ TEST(Expect, ThrowsWhatThePeerReports) {
   EXPECT_STREQ(error.what(), "server (local): sent ready where accept was due");
 }
 
+// A socket pair stands in for TCP: heartbeats are asked for, not assumed.
+TEST(Heartbeat, KeepsAChannelOnWhichNothingIsSaid) {
+  auto [client, server] = local_channel_pair();
+  client.keep_alive();
+  server.keep_alive();
+  EXPECT_THAT(failure_of([&, &client = client] { client.receive(Channel::kSilence + 1s); }).what(),
+              HasSubstr("no answer for 5 s"));
+}
+
+TEST(Heartbeat, SilenceEndsTheLongestWait) {
+  auto [client, server] = local_channel_pair();
+  client.keep_alive(300ms);
+  const Error error = failure_of([&, &client = client] { client.receive(Channel::kForever); });
+  EXPECT_EQ(error.code(), ExitCode::kPeer);
+  EXPECT_STREQ(error.what(), "server (local): nothing heard from it for 0.3 s, though the connection is up");
+  EXPECT_FALSE(error.hint().empty());
+}
+
+TEST(Heartbeat, IsNoMessage) {
+  Wire wire;
+  wire.put(frame(encode(Alive{0, 0})) + frame(encode(Ping{1})) + frame(encode(Alive{1, 0})));
+  EXPECT_EQ(std::get<Ping>(wire.channel->receive(1s)).token, 1u);
+  EXPECT_FALSE(wire.channel->try_receive());
+}
+
+TEST(Heartbeat, ShowsThatAFrameWasLost) {
+  Wire wire;
+  wire.put(frame(encode(Alive{1, 0})));
+  EXPECT_THAT(failure_of([&] { wire.channel->receive(1s); }).what(),
+              HasSubstr("a message was lost on the way: it sent 1, 0 came"));
+}
+
+TEST(Heartbeat, ShowsThatAFrameWasNotTaken) {
+  Wire wire;
+  wire.channel->expect_alive(300ms);
+  wire.channel->send(Stop{{1}});
+  const Error error = failure_of([&] {
+    while (true) {
+      wire.put(frame(encode(Alive{0, 0})));  // it is there, but does not listen
+      failure_of([&] { wire.channel->receive(10ms); });
+      wire.channel->check_taken();
+    }
+  });
+  EXPECT_STREQ(error.what(), "server far:1: has not taken 'stop' for 0.3 s, though it is up");
+  // Once taken, all is well.
+  wire.put(frame(encode(Alive{0, 1})));
+  EXPECT_FALSE(wire.channel->try_receive());
+  wire.channel->check_taken();
+}
+
+TEST(Heartbeat, WhoWaitsKeepsWhatAnEagerPeerSays) {
+  Wire wire;
+  wire.channel->expect_alive();
+  wire.put(frame(encode(Alive{0, 0})) + frame(encode(Ping{1})) + frame(encode(Alive{1, 0})));
+  for (int i = 0; i < 3; ++i) wire.channel->attend();
+  EXPECT_EQ(std::get<Ping>(wire.channel->receive(1s)).token, 1u);
+}
+
+TEST(Channel, AStrangersFramesAreShort) {
+  Wire wire;
+  wire.channel->limit_frames(Channel::kMaxStrangerFrameBytes);
+  wire.put(std::string("\0\0\x10\x01", 4));
+  EXPECT_THAT(failure_of([&] { wire.channel->receive(1s); }).what(), HasSubstr("a frame of 4097 bytes"));
+}
+
+TEST(Hello, AServerTellsStrangersNoHostName) {
+  EXPECT_EQ(server_hello().host, "");
+  EXPECT_NE(own_hello().host, "");
+  EXPECT_NE(server_hello().nonce, server_hello().nonce);
+}
+
 TEST(Hello, BothEndsMayGoFirst) {
   auto [client, server] = local_channel_pair();
   std::thread other(
-      [&, &server = server] { EXPECT_EQ(exchange_hello(server, 5s).major, kProtocolMajor); });
-  const Hello hello = exchange_hello(client, 5s);
+      [&, &server = server] { EXPECT_EQ(exchange_hello(server, 5s, server_hello()).major, kProtocolMajor); });
+  const Hello hello = exchange_hello(client, 5s, own_hello());
   other.join();
   EXPECT_FALSE(hello.tool_version.empty());
   EXPECT_EQ(hello.minor, kProtocolMinor);
@@ -191,13 +262,13 @@ TEST(Hello, BothEndsMayGoFirst) {
 TEST(Hello, AnotherMajorVersionNamesBothOnBothEnds) {
   auto [client, server] = local_channel_pair();
   Hello future = own_hello();
-  future.major = 2;
+  future.major = 3;
   future.tool_version = "9.9";
   server.send(future);
-  const Error error = failure_of([&, &client = client] { exchange_hello(client, 1s); });
+  const Error error = failure_of([&, &client = client] { exchange_hello(client, 1s, own_hello()); });
   EXPECT_EQ(error.code(), ExitCode::kPeer);
-  EXPECT_THAT(error.what(), HasSubstr("gdrperf 9.9 (protocol 2.0)"));
-  EXPECT_THAT(error.what(), HasSubstr("gdrperf " + own_hello().tool_version + " (protocol 1.0)"));
+  EXPECT_THAT(error.what(), HasSubstr("gdrperf 9.9 (protocol 3.0)"));
+  EXPECT_THAT(error.what(), HasSubstr("gdrperf " + own_hello().tool_version + " (protocol 2.0)"));
   EXPECT_FALSE(error.hint().empty());
   // The other end has our version as well, although we gave up.
   EXPECT_EQ(expect<Hello>(server, 1s).tool_version, own_hello().tool_version);
@@ -208,15 +279,15 @@ TEST(Hello, AnotherMinorVersionIsFine) {
   Hello later = own_hello();
   later.minor = 41;
   server.send(later);
-  EXPECT_EQ(exchange_hello(client, 1s).minor, 41);
+  EXPECT_EQ(exchange_hello(client, 1s, own_hello()).minor, 41);
 }
 
 TEST(Hello, SilenceAndStrangersAreErrors) {
   auto [client, server] = local_channel_pair();
-  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 20ms); }).what(),
+  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 20ms, own_hello()); }).what(),
               HasSubstr("no answer"));
   server.send(Ready{});
-  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 1s); }).what(),
+  EXPECT_THAT(failure_of([&, &client = client] { exchange_hello(client, 1s, own_hello()); }).what(),
               HasSubstr("hello was due"));
 }
 

@@ -88,18 +88,24 @@ TestSpec full_spec() {
 }
 
 TEST(Messages, EveryOneComesBackWhole) {
-  const Hello hello = round_trip(Hello{1, 7, "0.1.0", "node1"});
+  const Hello hello = round_trip(Hello{kProtocolMajor, 7, "0.1.0", "node1", "abc", true});
   EXPECT_EQ(hello.minor, 7);
   EXPECT_EQ(hello.host, "node1");
-  EXPECT_EQ(round_trip(Busy{"10.0.0.2"}).serving, "10.0.0.2");
-  EXPECT_EQ(round_trip(Turn{R"({"hostname":"a"})"}).environment, R"({"hostname":"a"})");
+  EXPECT_EQ(hello.nonce, "abc");
+  EXPECT_TRUE(hello.token);
+  EXPECT_EQ(round_trip(Proof{"ff"}).hmac, "ff");
+  round_trip(Enter{});
+  EXPECT_EQ(round_trip(Alive{3, 4}).taken, 4u);
+  EXPECT_EQ(round_trip(Busy{"10.0.0.2", 3, 2}).ahead, 2);
+  round_trip(Turn{});
   const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
   EXPECT_EQ(request.spec, full_spec());
   EXPECT_EQ(request.gid_families.size(), 2u);
   EXPECT_EQ(request.active_mtu_bytes, 4096);
   EXPECT_EQ(request.host_id, "00c0ffee");
   EXPECT_EQ(request.cpus.back(), 65535);
-  const Accept accept = round_trip(Accept{full_endpoint()});
+  const Accept accept = round_trip(Accept{full_endpoint(), R"({"hostname":"a"})"});
+  EXPECT_EQ(accept.environment, R"({"hostname":"a"})");
   EXPECT_EQ(accept.endpoint.address, 0xffff'ffff'ffff'f000);
   EXPECT_EQ(accept.endpoint.rkey, 0xdeadbeef);
   EXPECT_EQ(accept.endpoint.qps.at(1).psn, 0xabcdefu);
@@ -156,8 +162,8 @@ TEST(Messages, UnknownMembersAreIgnored) {
 
 TEST(Messages, AHelloOfAnotherMajorVersionIsReadable) {
   const Hello hello = std::get<Hello>(
-      decode(R"({"type":"hello","magic":"gdrperf","major":2,"tool_version":"9.9"})"));
-  EXPECT_EQ(hello.major, 2);
+      decode(R"({"type":"hello","magic":"gdrperf","major":3,"tool_version":"9.9"})"));
+  EXPECT_EQ(hello.major, 3);
   EXPECT_EQ(hello.tool_version, "9.9");
 }
 
@@ -180,6 +186,7 @@ TEST(Messages, DeepNestingCostsNothing) {
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += R"({"a":)";
   EXPECT_THAT(refusal(objects), HasSubstr("nests too deep"));
+  EXPECT_THAT(refusal("[" + std::string(1'000'000, ',') + "]"), HasSubstr("too many values"));
   // Brackets in text do not count.
   EXPECT_EQ(std::get<Busy>(decode(R"({"type":"busy","serving":"\"[[[[[[[[[[[[[[[[[[[[[["})"))
                 .serving.size(),
@@ -219,7 +226,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 }
 
 TEST(Messages, EndpointsAndSpecsAreChecked) {
-  const std::string accept = encode(Accept{full_endpoint()});
+  const std::string accept = encode(Accept{full_endpoint(), ""});
   EXPECT_THAT(refusal(with(accept, "16777215", "16777216")),
               HasSubstr("accept.endpoint.qps is not within"));
   EXPECT_THAT(refusal(with(accept, "[16777215,0]", "[16777215]")),

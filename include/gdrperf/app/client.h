@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/spec.h"
+#include "gdrperf/proto/token.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/report/record.h"
 
@@ -30,7 +31,7 @@ class Client {
   /// One run, after open(). Throws Error when it failed; the session is given
   /// up then.
   report::RunRecord run(const TestSpec& spec);
-  /// The server's host, after open().
+  /// The server's host, once a run has been accepted; of a local client after open().
   const std::optional<report::Environment>& server_environment() const { return environment_; }
   /// Says good-bye. Quiet when there is no session.
   void close() noexcept;
@@ -43,9 +44,16 @@ class Client {
   std::optional<report::Environment> environment_;
 };
 
+/// A server over TCP and the secret to prove to it; none: it must want none.
+struct ServerAddress {
+  std::string host;
+  int port = 0;
+  proto::Token token;
+};
+
 /// A server over TCP. A port that refuses is tried for 3 s, a server that
 /// serves others is waited for.
-std::unique_ptr<Client> make_remote_client(std::string host, int port, Client::Notice notice);
+std::unique_ptr<Client> make_remote_client(ServerAddress address, Client::Notice notice);
 
 /// A thread of this process plays the server.
 std::unique_ptr<Client> make_local_client();

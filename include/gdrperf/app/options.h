@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "gdrperf/app/client.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/proto/spec.h"
 
@@ -19,6 +20,7 @@ struct ClientOptions {
   bool local = false;       ///< both ends in this process
   int port = kDefaultPort;  ///< TCP
   std::string bind;         ///< address to listen on when serving one client
+  std::string token;        ///< file with the secret shared with the other end; "": the environment's, if any
   TestSpec spec;            ///< but test and size, which differ from run to run
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   OutputOptions output;
@@ -28,6 +30,9 @@ struct ClientOptions {
 /// and their ranges checked while the command line is read: usage_error names
 /// the flag. `options` must outlive the parsing.
 void add_client_options(CLI::App& command, ClientOptions& options);
+
+/// Where a client with these options connects to. Reads the token: throws as proto::read_token().
+ServerAddress server_address(const ClientOptions& options);
 
 /// The switch every command has; entering is done before parsing.
 void add_softnic_flag(CLI::App& command);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
 
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/session.h"
 #include "gdrperf/proto/channel.h"
 
 namespace gdrperf::app {
@@ -20,10 +22,20 @@ struct SessionResult {
   bool hung_up = false;            ///< ended without Bye
 };
 
-/// Serves one client whose Hello has been exchanged: run after run, waiting
-/// without limit in between, until Bye, hang-up or `stop` (the client is told
-/// of that). A run that cannot be is refused in words and the session goes on.
-/// Throws nothing for what the client does.
-SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log);
+/// How long a client may keep its turn without asking for a run.
+struct SessionTerms {
+  /// While others wait.
+  static constexpr std::chrono::seconds kIdleWhileOthersWait{10};
+
+  engine::Terms run;
+  std::chrono::nanoseconds idle_timeout{0};  ///< in any case; 0: no limit
+  std::function<bool()> others_wait;         ///< empty: nobody ever does
+};
+
+/// Serves one client whose Hello has been exchanged: run after run, until Bye, hang-up, the end of
+/// `terms`' patience or `stop` (the client is told of these). A run that cannot be is refused in words and
+/// the session goes on. Throws nothing for what the client does.
+SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log,
+                            const SessionTerms& terms = {});
 
 }  // namespace gdrperf::app

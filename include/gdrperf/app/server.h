@@ -1,16 +1,22 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "gdrperf/app/serve_session.h"
+#include "gdrperf/app/server_log.h"
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/app/turnstile.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/networks.h"
+#include "gdrperf/proto/token.h"
 
 namespace gdrperf::app {
 
@@ -19,47 +25,63 @@ enum class Serve {
   kOnce,     ///< until the first client has been served
 };
 
-/// Accepts clients and serves them one after another in the order they came. A
+struct ServerSettings {
+  Serve mode = Serve::kForever;
+  SessionTerms session;
+  proto::Token token;     ///< clients must have it; none: anyone
+  proto::Networks allow;  ///< where clients may come from
+};
+
+/// Accepts clients and serves them one after another in the order they asked. A
 /// thread per connection says hello and waits for its turn, so neither a slow
-/// client nor a port scan holds up others. What does not say hello within 5 s,
-/// or says something else, is dropped with one line in the log at most.
+/// client nor a port scan holds up others. What does not say hello, prove the token and ask for its turn
+/// within 5 s each, or says something else, is dropped; a log counts those.
 class Server {
  public:
-  /// Connections at a time; more are told that the server is full.
+  /// Connections at a time. Where there are as many, the oldest that has not asked for its turn yet makes
+  /// room; where all have asked, more are told that the server is full.
   static constexpr std::size_t kMaxConnections = 64;
 
-  /// `environment` describes this host to clients (report/environment.h).
-  Server(proto::Listener listener, Serve mode, std::string environment, Log log);
+  Server(proto::Listener listener, ServerSettings settings, Log log);
 
   int port() const { return listener_.port(); }
 
   /// Serves until `stop` (kOk), or the first client is through with kOnce (the
   /// worst code of its runs, kPeer when it vanished). All threads have ended
-  /// when it returns.
+  /// when it returns; where one still gives back a run's resources after 3 s, the process ends instead,
+  /// with the same code: the kernel takes them back.
   ExitCode run(StopSignal& stop);
 
  private:
   struct Connection {
     explicit Connection(proto::Channel connected) : channel(std::move(connected)) {}
     proto::Channel channel;
+    std::atomic<bool> asked = false;   ///< for its turn
     std::atomic<bool> served = false;  ///< its turn has come: ends with the stop flag
+    std::atomic<bool> evicted = false;
     std::atomic<bool> ended = false;
     std::thread thread;
   };
 
   void admit(StopSignal& stop);
+  bool make_room(proto::Channel& newcomer);
+  void begin(Connection& connection, StopSignal& stop);
   void converse(Connection& connection, StopSignal& stop);
   bool greet(Connection& connection, std::string& name);
   bool wait_for_turn(Connection& connection, Turnstile::Ticket& ticket, const StopSignal& stop);
+  void note_stranger(const std::string& reason);
   void reap();
+  void leave();
 
   proto::Listener listener_;
-  Serve mode_;
-  std::string environment_;
+  ServerSettings settings_;
   Log log_;
+  Strangers strangers_;
   Turnstile turnstile_;
   std::list<Connection> connections_;  ///< touched by run()'s thread alone
   std::atomic<ExitCode> once_result_ = ExitCode::kOk;
+  std::mutex ending_;
+  std::condition_variable one_ended_;
 };
 
 }  // namespace gdrperf::app

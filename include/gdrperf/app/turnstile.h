@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <list>
 #include <mutex>
 #include <string>
@@ -13,9 +15,16 @@ class Turnstile {
   struct Visitor {
     std::string name;
     UniqueFd bell;
+    std::chrono::steady_clock::time_point since{};  ///< its turn began
   };
 
  public:
+  /// The one whose turn it is; no name when nobody is there.
+  struct Front {
+    std::string name;
+    std::chrono::nanoseconds served{};
+  };
+
   /// A place in the queue, given up on destruction. Used by one thread.
   class Ticket {
    public:
@@ -24,6 +33,8 @@ class Turnstile {
     ~Ticket();
 
     bool is_turn() const;
+    /// How many come first, the one being served included.
+    std::size_t ahead() const;
     /// Becomes readable whenever the queue in front has changed.
     int fd() const { return place_->bell.get(); }
     /// Makes fd() wait for the next change.
@@ -42,10 +53,13 @@ class Turnstile {
   /// descriptors left. The turnstile must outlive the ticket.
   Ticket enter(std::string name);
 
-  /// Name of the one whose turn it is; "" when nobody is there.
-  std::string serving() const;
+  Front front() const;
+  /// Whether anybody but the front is in the queue.
+  bool others_wait() const;
 
  private:
+  void begin_turn();
+
   mutable std::mutex mutex_;
   std::list<Visitor> queue_;  ///< the front's turn it is
 };

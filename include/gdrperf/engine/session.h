@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <string>
 
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/messages.h"
@@ -15,7 +17,14 @@ namespace gdrperf::engine {
 /// refusals, and whatever the server rejects it with; kPeer when the peer
 /// vanished or data was lost. The server is told; after any Error the channel
 /// should be given up for a new one.
-report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec);
+/// `environment`, where given, is what the server says of its host (report/environment.h; "": nothing).
+report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment = nullptr);
+
+/// What a server grants its clients.
+struct Terms {
+  std::string environment;               ///< of this host, as JSON text; told with Accept; "": nothing
+  std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit
+};
 
 /// Serves the one run that `request` asks for, from Accept (or Reject) to Done.
 /// A failure of this end is sent to the peer in words and thrown; so is the
@@ -23,6 +32,6 @@ report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec);
 /// a Reject, which is thrown too, and after any failure with the channel still
 /// up, the session may go on with the next request.
 void serve_run(proto::Channel& channel, const proto::RunRequest& request,
-               const std::atomic<bool>& cancelled);
+               const std::atomic<bool>& cancelled, const Terms& terms = {});
 
 }  // namespace gdrperf::engine

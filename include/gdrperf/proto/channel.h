@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/patience.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/proto/messages.h"
 
@@ -15,41 +17,78 @@ namespace gdrperf::proto {
 
 /// A message channel over a connected stream socket (TCP, or one half of a
 /// socket pair when both ends are in one process): length-prefixed JSON frames
-/// (4 bytes big-endian, then the text), at most kMaxFrameBytes each. Used by
-/// one thread at a time.
+/// (4 bytes big-endian, then the text). Used by one thread at a time; a thread of its own says twice a
+/// second that this end is there (keep_alive()).
 class Channel {
  public:
   static constexpr std::size_t kMaxFrameBytes = 4u << 20;
+  /// What a stranger may send: no greeting is longer.
+  static constexpr std::size_t kMaxStrangerFrameBytes = 4096;
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
+  /// A peer that says nothing for so long, heartbeats included, is gone; a little less than the 5 s that
+  /// the user is promised.
+  static constexpr std::chrono::milliseconds kSilence{4500};
 
   /// `peer` names the other end in errors ("server 10.0.0.2:18515").
   Channel(UniqueFd socket, std::string peer);
+  Channel(Channel&&) noexcept;
+  Channel& operator=(Channel&&) noexcept;
+  ~Channel();
 
   const std::string& peer() const { return peer_; }
-  int fd() const { return socket_.get(); }
+  int fd() const;
+
+  /// The longest frame taken from the peer from now on (at first kMaxFrameBytes).
+  void limit_frames(std::size_t bytes) { max_frame_bytes_ = bytes; }
+
+  /// From now on this end sends heartbeats and expects the peer to: what waits or looks throws
+  /// peer_error after `silence` without a byte, counted while this process was running. Throws
+  /// Error(kEnvironment) when there is no thread left.
+  void keep_alive(std::chrono::nanoseconds silence = kSilence);
+  /// Expects the peer to be heard without sending heartbeats: for who sends something every second anyway.
+  void expect_alive(std::chrono::nanoseconds silence = kSilence);
 
   /// Throws peer_error when the peer is gone or does not take it within 5 s;
   /// where the peer's last words were a Failure or Reject, what is thrown tells
   /// of that. Never raises SIGPIPE.
   void send(const Message& message);
 
-  /// Waits up to `timeout` (kForever: without limit); throws peer_error on hang-up, garbage or
-  /// time-out. A Failure from the peer is returned like any message.
+  /// Waits up to `timeout` (kForever: without limit); throws peer_error on hang-up, silence, garbage, a
+  /// lost frame or time-out. A Failure from the peer is returned like any message.
   Message receive(std::chrono::nanoseconds timeout);
 
   /// The next message if one has arrived, without waiting. Costs one system
-  /// call. Throws peer_error on hang-up or garbage.
+  /// call. Throws peer_error on hang-up, silence, a lost frame or garbage.
   std::optional<Message> try_receive();
 
+  /// Takes in heartbeats alone; what else has come stays for receive(). Throws as try_receive().
+  void attend();
+
+  /// Throws peer_error when the peer is there but has not taken our last message for as long. For
+  /// times in which it looks often.
+  void check_taken();
+
  private:
+  struct Link;
+
   bool read_some();
+  bool frame_is_whole(std::size_t& length) const;
   std::optional<Message> take_frame();
+  void note_alive(const Alive& alive);
+  void note_silence();
   void send_bytes(std::string_view bytes);
   [[noreturn]] void send_failed(const std::string& cause);
 
-  UniqueFd socket_;
+  std::unique_ptr<Link> link_;
   std::string peer_;
-  std::string pending_;  ///< bytes received that are no whole frame yet
+  std::size_t max_frame_bytes_ = kMaxFrameBytes;
+  std::string pending_;      ///< bytes received that are no whole frame yet, from begin_ on
+  std::size_t begin_ = 0;
+  bool expects_alive_ = false;
+  Patience silence_{kSilence};
+  Patience untaken_{kSilence};
+  std::uint64_t peer_taken_ = 0;  ///< of our frames, by its last heartbeat
+  const char* last_sent_ = "";
 };
 
 /// receive() that must yield a T: a Failure or Reject from the peer is thrown
@@ -96,12 +135,14 @@ class Listener {
   int port_ = 0;
 };
 
-/// What this end says of itself.
+/// What a client says of itself.
 Hello own_hello();
+/// What a server says to strangers: no name of this host.
+Hello server_hello();
 
-/// Sends our Hello and waits for the peer's; both may be sent first. Throws
+/// Sends `own` and waits for the peer's; both may be sent first. Throws
 /// peer_error on another major version (naming both versions), garbage or
 /// silence for `timeout`.
-Hello exchange_hello(Channel& channel, std::chrono::nanoseconds timeout);
+Hello exchange_hello(Channel& channel, std::chrono::nanoseconds timeout, const Hello& own);
 
 }  // namespace gdrperf::proto

@@ -13,25 +13,41 @@
 namespace gdrperf::proto {
 
 /// Both ends differ in `major`: they print both versions and part.
-inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
-/// First frame from either end, sent without waiting for the other's.
+/// First frame from either end, sent without waiting for the other's. A server
+/// tells strangers no host name.
 struct Hello {
   int major = kProtocolMajor;
   int minor = kProtocolMinor;
   std::string tool_version;
   std::string host;
+  std::string nonce;   ///< random, new for each connection: what a Proof answers
+  bool token = false;  ///< this end has a token and wants proof of the other's
+};
+/// Ends with a token: the client proves it first, then the server (proto/token.h).
+struct Proof {
+  std::string hmac;  ///< 64 hex digits
+};
+/// Client, after Hello and Proof: asks for its turn. Who does not ask has no place in the queue.
+struct Enter {};
+/// Either end, about twice a second from Enter on: it is there. Counts frames other than Alive, so that
+/// a lost one shows at once.
+struct Alive {
+  std::uint64_t sent = 0;   ///< by this end so far
+  std::uint64_t taken = 0;  ///< of the other's
 };
 
-/// Server to a client whose turn has not come: who is being served.
+/// Server to a client whose turn has not come, every second: who is being served, for how long, and how
+/// many wait in front.
 struct Busy {
   std::string serving;
+  double seconds = 0;
+  int ahead = 0;
 };
-/// Server, once after Hello (and any Busy): this client is served from now on.
-struct Turn {
-  std::string environment;  ///< of the server's host, as JSON text (report/environment.h)
-};
+/// Server, once after Enter (and any Busy): this client is served from now on.
+struct Turn {};
 
 /// Client: the next run, with the client's GID families in its order of
 /// preference (printable names, see verbs/gid.h) and its active MTU, from
@@ -84,6 +100,7 @@ struct Endpoint {
 /// Server: it can do the run; its resources are up. Client: its own follow.
 struct Accept {
   Endpoint endpoint;
+  std::string environment;  ///< of the server's host, as JSON text (report/environment.h)
 };
 struct Connect {
   Endpoint endpoint;
@@ -145,7 +162,8 @@ struct Failure {
 struct Bye {};
 
 using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
-                             Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked>;
+                             Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked, Proof,
+                             Enter, Alive>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <string>
+
+namespace gdrperf::app {
+
+/// The log of a server: lines to a descriptor that neither block nor end it. What nobody reads (a full
+/// pipe, a stopped terminal) is dropped and counted. Thread-safe. The process must ignore SIGPIPE.
+class ServerLog {
+ public:
+  explicit ServerLog(int fd) : fd_(fd) {}
+  /// "gdrperf: TEXT", cut to what goes into a pipe at once.
+  void line(const std::string& text);
+
+ private:
+  bool put(const std::string& text);
+
+  int fd_;
+  std::mutex mutex_;
+  std::size_t lost_ = 0;
+};
+
+/// Connections that turn out to be no clients: a port scan must not fill the log. The first is told of
+/// at once, those that follow are counted in one line every kInterval. Thread-safe.
+class Strangers {
+ public:
+  static constexpr std::chrono::seconds kInterval{10};
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// What to log now; "" for nothing yet.
+  std::string note(const std::string& reason, Time now);
+  /// The count that is due at `now`, or at the end whatever there is; "" for none.
+  std::string due(Time now);
+  std::string rest();
+  bool pending() const;
+
+ private:
+  std::string take(Time now);
+
+  mutable std::mutex mutex_;
+  std::size_t count_ = 0;
+  std::string last_;
+  Time told_{};
+};
+
+}  // namespace gdrperf::app
