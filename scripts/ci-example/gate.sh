@@ -6,7 +6,8 @@
 #   gate.sh check FOLDER    measure and compare with the baseline in FOLDER
 #
 # Exit status of check: 0 no regression, 1 regression, 4 inconclusive (too few sessions,
-# or another machine), 2 or 3 when something is wrong.
+# another machine, or so noisy that a change of SENSITIVITY would not show), 2 or 3 when
+# something is wrong.
 #
 # Settings, as environment variables:
 #   GDRPERF   the program                      (default: gdrperf in PATH)
@@ -14,6 +15,7 @@
 #   SWEEP     what to measure                  (default: write_bw and read_bw of 16 to 64 KiB; on a NIC write_lat, too)
 #   SESSIONS  invocations                      (default: record 12, check 4)
 #   ACROSS    conditions that may differ       (default: host; on a simulated link also cpu and kernel)
+#   SENSITIVITY  change that must not go unseen (default: 10%)
 #   OUT       folder for results and summary   (default: gdrperf-results)
 #   SUMMARY   file that the summary is added to (default: $GITHUB_STEP_SUMMARY, else none)
 set -euo pipefail
@@ -30,7 +32,16 @@ esac
 [ $# -eq 2 ] || { usage >&2; exit 2; }
 task=$1 folder=$2
 
+# What cannot work is said before an hour is spent on measuring.
 gdrperf=${GDRPERF:-gdrperf}
+command -v "$gdrperf" >/dev/null || {
+  echo "gate.sh: no program '$gdrperf': set GDRPERF to where gdrperf is" >&2
+  exit 3
+}
+if [ "$task" = check ] && [ -z "$(find "$folder" -name '*.json' ! -name noise.json 2>/dev/null | head -n 1)" ]; then
+  echo "gate.sh: no baseline in '$folder': make one with 'gate.sh record $folder'" >&2
+  exit 2
+fi
 out=${OUT:-gdrperf-results}
 summary=${SUMMARY:-${GITHUB_STEP_SUMMARY:-}}
 across=host
@@ -78,7 +89,8 @@ measure "${SESSIONS:-4}" new
 # A regression has to come back before it counts.
 again=$(printf '%q ' "$gdrperf" sweep "${target[@]}" "${sweep[@]}" --json)
 status=0
-"$gdrperf" compare "$folder" "$out/new" --across "$across" --rerun "$again{} >/dev/null 2>&1" \
+"$gdrperf" compare "$folder" "$out/new" --across "$across" \
+  --sensitivity "${SENSITIVITY:-10%}" --rerun "$again{} >/dev/null 2>&1" \
   --markdown "$out/summary.md" --json "$out/comparison.json" || status=$?
 if [ -n "$summary" ] && [ -s "$out/summary.md" ]; then cat "$out/summary.md" >>"$summary"; fi
 exit "$status"

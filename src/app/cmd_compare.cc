@@ -31,8 +31,9 @@ A cell is one test at one size on one path. It is a regression when sessions ran
 lower than the baseline's (one-sided Mann-Whitney, Benjamini-Hochberg over the cells)
 and the Hodges-Lehmann shift is beyond the threshold and the noise of the cell; with
 --rerun also when run again. One document is one session: give several on each side.
+A cell so noisy that a change of --sensitivity would not show is blind, never ok.
 
-Exit code: 0 no regression, 1 regression, 4 inconclusive, 2 unreadable documents.
+Exit code: 0 no regression, 1 regression, 4 inconclusive or blind, 2 unreadable documents.
 
 Examples:
   gdrperf compare results/baselines new1.json new2.json new3.json
@@ -79,6 +80,11 @@ Side read_side(const std::vector<std::string>& paths, const CompareOptions& opti
   return side;
 }
 
+/// Of what the verdict says: of being better where that is it.
+double q_of(const CellResult& cell) {
+  return cell.verdict == compare::Verdict::kImprovement ? cell.q_better : cell.q_worse;
+}
+
 std::vector<std::string> row(const CellResult& cell) {
   const auto better = cell.key.better;
   return {cell.key.name,
@@ -87,7 +93,7 @@ std::vector<std::string> row(const CellResult& cell) {
           compare::format_value(cell.candidate_median, better),
           compare::format_change(cell.change),
           std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
-          std::isnan(cell.change) ? "-" : fmt::format("{:.1g}", cell.q_worse),
+          std::isnan(cell.change) ? "-" : fmt::format("{:.1g}", q_of(cell)),
           fmt::format("{} / {}", cell.baseline_sessions, cell.candidate_sessions)};
 }
 
@@ -126,6 +132,11 @@ void check(const CompareOptions& options) {
   if (options.json == "-" && options.markdown == "-") {
     throw usage_error("--json - and --markdown - exclude each other", "give one of them a file");
   }
+  if (options.settings.sensitivity < options.settings.threshold) {
+    throw usage_error(fmt::format("--sensitivity {:.3g}%: below the --threshold of {:.3g} %, so no cell could be ok",
+                                  options.settings.sensitivity * 100, options.settings.threshold * 100),
+                      "lower --threshold as well, or raise --sensitivity");
+  }
   if (!options.rerun.empty() && options.rerun.find("{}") == std::string::npos) {
     throw usage_error("--rerun: the command has no {} where the name of the file it writes goes",
                       "like --rerun 'gdrperf sweep node2 --json {}'");
@@ -143,6 +154,12 @@ CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
           "--threshold",
           [&options](const std::string& text) { options.settings.threshold = parse_percent(text, "--threshold"); },
           "smallest change that matters (default: 2%)")
+      ->type_name("PERCENT");
+  command
+      ->add_option_function<std::string>(
+          "--sensitivity",
+          [&options](const std::string& text) { options.settings.sensitivity = parse_percent(text, "--sensitivity"); },
+          "change that has to be seen: a cell whose limit is wider is blind, not ok (default: 10%)")
       ->type_name("PERCENT");
   command
       ->add_option_function<std::string>(

@@ -8,6 +8,7 @@
 #include "gdrperf/compare/judge.h"
 #include "gdrperf/stats/shift.h"
 #include "gdrperf/stats/summary.h"
+#include "blind.h"
 #include "shift.h"
 
 namespace gdrperf::compare {
@@ -25,7 +26,8 @@ std::size_t Comparison::changed() const {
 ExitCode Comparison::exit_code() const {
   if (count(Verdict::kRegression) > 0) return ExitCode::kRegression;
   const bool compared = count(Verdict::kNew) + count(Verdict::kGone) < cells.size();
-  if (!compared || changed() > 0 || count(Verdict::kInconclusive) > 0) return ExitCode::kInconclusive;
+  const std::size_t undecided = changed() + count(Verdict::kInconclusive) + count(Verdict::kBlind);
+  if (!compared || undecided > 0) return ExitCode::kInconclusive;
   return ExitCode::kOk;
 }
 
@@ -185,6 +187,7 @@ void confirm(Comparison& comparison, const Side& baseline, const Side& rerun) {
       cell.verdict = Verdict::kOk;
       cell.why = fmt::format("not reproduced: {:+.1f} %, then {:+.1f} % when run again",
                              cell.change * 100, second.change * 100);
+      call_blind(cell, comparison.settings);
     }
   }
 }

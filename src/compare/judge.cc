@@ -9,6 +9,7 @@
 #include "gdrperf/stats/rank_sum.h"
 #include "gdrperf/stats/shift.h"
 #include "gdrperf/stats/summary.h"
+#include "blind.h"
 #include "needed.h"
 #include "shift.h"
 
@@ -32,8 +33,7 @@ CellResult measured(const Pairing& cell, const Settings& settings, stats::RankSu
   result.limit = std::max(settings.threshold, noise_worse);
   result.better_limit = std::max(settings.threshold, std::abs(share_of(noise, result.key.better)));
   result.p_worse = test.p_second_lower(before, now);
-  // Filled in from p below; kept here until the family is known.
-  result.q_better = test.p_second_lower(now, before);
+  result.p_better = test.p_second_lower(now, before);
   return result;
 }
 
@@ -63,9 +63,18 @@ void decide(CellResult& cell, const Settings& settings, double level) {
       cell.why = beyond(cell) + ", but sessions overlap with the baseline's";
     }
   }
+  call_blind(cell, settings);
 }
 
 }  // namespace
+
+void call_blind(CellResult& cell, const Settings& settings) {
+  if (cell.verdict != Verdict::kOk || cell.limit <= settings.sensitivity) return;
+  cell.verdict = Verdict::kBlind;
+  if (!cell.why.empty()) cell.why += "; ";
+  cell.why += fmt::format("{:+.1f} %, but up to {:.1f} % for the worse would be taken for noise, more than the {:.3g} % of --sensitivity",
+                          cell.change * 100, cell.limit * 100, settings.sensitivity * 100);
+}
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
@@ -73,6 +82,7 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::kRegression: return "regression";
     case Verdict::kImprovement: return "improvement";
     case Verdict::kInconclusive: return "inconclusive";
+    case Verdict::kBlind: return "blind";
     case Verdict::kNew: return "new";
     case Verdict::kGone: return "gone";
   }
@@ -106,11 +116,10 @@ std::vector<CellResult> judge_cells(std::span<const Pairing> cells, const Settin
     }
     family.push_back(i);
     worse.push_back(cell.p_worse);
-    better.push_back(cell.q_better);
+    better.push_back(cell.p_better);
   }
   const std::vector<double> q_worse = stats::benjamini_hochberg(worse);
   const std::vector<double> q_better = stats::benjamini_hochberg(better);
-  for (CellResult& cell : results) cell.q_better = 1;
   for (std::size_t i = 0; i < family.size(); ++i) {
     results[family[i]].q_worse = q_worse[i];
     results[family[i]].q_better = q_better[i];

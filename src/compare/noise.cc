@@ -80,7 +80,8 @@ const CellNoise* NoiseTable::find(const CellKey& key, const std::set<std::string
   if (found == cells_.end()) return nullptr;
   const CellNoise* widest = nullptr;
   for (const CellNoise& each : found->second) {
-    if (!changes(each.key, key, across).empty()) continue;
+    // In this direction: a condition that is younger than the file is none of its.
+    if (!changes(key, each.key, across).empty()) continue;
     if (!widest || each.spread > widest->spread) widest = &each;
   }
   return widest;

@@ -15,8 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Verdict kInOrder[] = {Verdict::kRegression, Verdict::kInconclusive, Verdict::kImprovement,
-                                Verdict::kNew,        Verdict::kGone,         Verdict::kOk};
+constexpr Verdict kInOrder[] = {Verdict::kRegression,  Verdict::kInconclusive, Verdict::kBlind,
+                                Verdict::kImprovement, Verdict::kNew,          Verdict::kGone,
+                                Verdict::kOk};
 constexpr std::size_t kMostRows = 300;
 
 Json number(double value) {
@@ -45,6 +46,7 @@ Json cell_json(const CellResult& cell) {
           {"noise_percent", cell.noise ? percent(*cell.noise) : Json(nullptr)},
           {"p_worse", number(cell.p_worse)},
           {"q_worse", number(cell.q_worse)},
+          {"p_better", number(cell.p_better)},
           {"q_better", number(cell.q_better)},
           {"baseline_sessions", cell.baseline_sessions},
           {"candidate_sessions", cell.candidate_sessions},
@@ -153,6 +155,24 @@ void add_needed(std::vector<std::string>& out, const Comparison& comparison) {
   out.push_back(text + " (a session is one invocation)");
 }
 
+void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> names;
+  std::size_t count = 0;
+  for (const CellResult& cell : comparison.cells) {
+    if (cell.verdict != Verdict::kBlind) continue;
+    if (++count <= kNamed) names.push_back(fmt::format("{} ({:.1f} %)", cell.key.name, cell.limit * 100));
+  }
+  if (count == 0) return;
+  out.push_back(fmt::format(
+      "{} {} blind: a change of {:.3g} % would be taken for noise: {}{}", cells(count), count == 1 ? "is" : "are",
+      comparison.settings.sensitivity * 100, fmt::join(names, ", "),
+      count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
+  out.emplace_back(
+      "measure longer (-D), on CPUs of their own (--cpu, --peer-cpu) and in more sessions, or leave such cells out; "
+      "--sensitivity PERCENT says what has to be seen");
+}
+
 void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
   std::size_t count = 0;
   std::size_t unknown = 0;
@@ -204,6 +224,7 @@ std::vector<std::string> remarks(const Comparison& comparison) {
   }
   add_changes(out, comparison);
   add_needed(out, comparison);
+  add_blind(out, comparison);
   add_widened(out, comparison);
   out.insert(out.end(), comparison.warnings.begin(), comparison.warnings.end());
   return out;
@@ -219,6 +240,7 @@ std::string to_json(const Comparison& comparison) {
       {"exit_code", static_cast<int>(comparison.exit_code())},
       {"settings",
        {{"threshold_percent", percent(comparison.settings.threshold)},
+        {"sensitivity_percent", percent(comparison.settings.sensitivity)},
         {"alpha", comparison.settings.alpha},
         {"across", comparison.settings.across}}},
       {"documents", {{"baseline", comparison.baseline_documents}, {"candidates", comparison.candidate_documents}}},

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -54,7 +55,7 @@ class Gate(CliTest):
 
         same = self.gate(folder, "check", baseline, SOFTNIC=softnic())
         self.wants_calm(f"{folder}/out/new", LINK_GBPS)
-        self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+        self.assert_ok_unless_blind(same, f"{folder}/out/comparison.json")
 
         slower = self.gate(folder, "check", baseline, SOFTNIC=softnic(",slow=1.0526"))
         self.wants_calm(f"{folder}/out/new", SLOWER_GBPS)
@@ -70,6 +71,34 @@ class Gate(CliTest):
         page = pathlib.Path(f"{folder}/page.md").read_text()
         for name in DROPPED:
             self.assertIn(f"`{name}` | regression", page)
+
+    def assert_ok_unless_blind(self, done, comparison):
+        """How soon a program wakes up is a busy machine's: its latency may be too noisy to judge."""
+        with open(comparison, encoding="utf-8") as file:
+            verdicts = {cell["cell"]: cell["verdict"] for cell in json.load(file)["cells"]}
+        blind = {name for name, verdict in verdicts.items() if verdict == "blind"}
+        self.assertFalse(blind & DROPPED, verdicts)
+        self.assertEqual(done.returncode, 4 if blind else 0, done.stdout + done.stderr)
+
+    def test_half_the_bandwidth_never_passes(self):
+        """Also against a baseline so noisy that the gate cannot see it."""
+        folder = self.scratch()
+        baseline = pathlib.Path(f"{folder}/baseline")
+        shutil.copytree(COMMITTED, baseline)
+        half = "rate=25MB/s,latency=2ms"
+        settings = {"SOFTNIC": f"soft0:{half};soft1:{half}", "TARGET": "", "SWEEP": "", "SESSIONS": "4"}
+        (noise,) = baseline.glob("*/noise.json")
+        recorded = json.loads(noise.read_text())
+        for cell in recorded["cells"]:
+            cell["spread_percent"] = 60
+        noise.write_text(json.dumps(recorded))
+        unseen = self.gate(folder, "check", str(baseline), **settings)
+        self.assertEqual(unseen.returncode, 4, unseen.stdout + unseen.stderr)
+        self.assertIn("6 cells: 6 blind", unseen.stdout)
+        self.assertIn("6 cells are blind: a change of 10 % would be taken for noise", unseen.stdout)
+        seen = self.compare([f"{folder}/out/new"])
+        self.assertEqual(seen.code, 1, str(seen))
+        self.assertIn("6 cells: 6 regression", seen.out)
 
     def candidates(self, folder, change):
         """Sessions like those of the committed baseline, each run changed, as files."""
@@ -119,9 +148,19 @@ class Gate(CliTest):
         folder = self.scratch()
         self.assertEqual(self.gate(folder, "measure").returncode, 2)
         self.assertIn("gate.sh check FOLDER", self.gate(folder, "--help").stdout)
-        wrong = self.gate(folder, "check", f"{folder}/none", TARGET="--local --softnic -d soft7")
+        wrong = self.gate(folder, "record", f"{folder}/none", TARGET="--local --softnic -d soft7")
         self.assertEqual(wrong.returncode, 3, wrong.stderr)
         self.assertIn("soft7", wrong.stderr)
+
+    def test_what_cannot_work_is_said_before_measuring(self):
+        folder = self.scratch()
+        missing = self.gate(folder, "check", f"{folder}/nosuch")
+        self.assertEqual(missing.returncode, 2, missing.stderr)
+        self.assertIn("no baseline in", missing.stderr)
+        self.assertIn("gate.sh record", missing.stderr)
+        missing = self.gate(folder, "check", str(COMMITTED), GDRPERF=f"{folder}/gdrperf")
+        self.assertEqual(missing.returncode, 3, missing.stderr)
+        self.assertFalse(os.path.exists(f"{folder}/out"), "nothing was measured")
 
 
 if __name__ == "__main__":

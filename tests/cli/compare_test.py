@@ -2,7 +2,9 @@
 
 import copy
 import json
+import math
 import os
+import statistics
 import tempfile
 import unittest
 
@@ -89,6 +91,46 @@ class Verdicts(Folder):
         self.assertIn("### gdrperf compare: Regression", page)
         self.assertIn("| `read_lat/HOST/host:mlx5_0/64` | regression |", page)
 
+    def test_a_gate_that_cannot_see_does_not_say_ok(self):
+        """20 sessions that differ by so much that half the bandwidth is within their noise."""
+        def noisy(number, scale):
+            factor = math.exp(0.36 * statistics.NormalDist().inv_cdf((number * 7 % 20 + 0.5) / 20))
+            return document(number, scale={("write_bw", size): factor * scale for size in (64, 65536)})
+        base = [self.write(f"base{i}.json", noisy(i, 1)) for i in range(20)]
+        half = [self.write(f"new{i}.json", noisy(i + 40, 0.5)) for i in range(9)]
+        self.assertEqual(support.run("baseline", "add", *base, "--dir", self.store).code, 0)
+        result = self.compare(*half, "--json", self.path("c.json"), "--markdown", self.path("c.md"))
+        self.assertEqual(result.code, 4, result)
+        self.assertIn("4 cells: 2 blind, 2 ok", result.out)
+        self.assertIn("2 cells are blind: a change of 10 % would be taken for noise: write_bw/HOST/host:mlx5_0/64 (",
+                      result.out)
+        with open(self.path("c.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["counts"]["blind"], 2)
+        self.assertEqual(report["settings"]["sensitivity_percent"], 10)
+        for cell in report["cells"]:
+            if cell["verdict"] == "blind":
+                self.assertGreater(cell["limit_percent"], 50)
+                self.assertAlmostEqual(cell["change_percent"], -50, delta=20)
+        with open(self.path("c.md"), encoding="utf-8") as file:
+            self.assertIn("| blind |", file.read())
+        # Who says that this is enough gets what the gate said before.
+        self.assertEqual(self.compare(*half, "--sensitivity", "80%").code, 0)
+        self.expect_usage(self.compare(*half, "--sensitivity", "1%"), "--sensitivity 1%", "--threshold")
+
+    def expect_usage(self, result, *texts):
+        self.assertEqual(result.code, 2, result)
+        for text in texts:
+            self.assertIn(text, result.err)
+
+    def test_an_improvement_shows_its_own_p(self):
+        self.baseline()
+        better = {("write_bw", 65536): 1.2}
+        result = self.compare(*self.fresh(scale=better))
+        self.assertEqual(result.code, 0, result)
+        (line,) = [line for line in result.out.splitlines() if " improvement " in line]
+        self.assertLess(float(line.split("%")[-1].split()[0]), 0.01, line)
+
     def test_too_few_sessions(self):
         self.baseline()
         result = self.compare(*self.fresh(1))
@@ -127,7 +169,7 @@ class Verdicts(Folder):
             cell["spread_percent"] = 5.0
         with open(os.path.join(folder, "noise.json"), "w", encoding="utf-8") as file:
             json.dump(noise, file)
-        slow = self.compare(*self.fresh(scale={("write_bw", 64): 0.95}))
+        slow = self.compare(*self.fresh(scale={("write_bw", 64): 0.95}), "--sensitivity", "15%")
         self.assertEqual(slow.code, 0, slow)
         self.assertIn("noise widens the limit of 4 cells", slow.out)
 

@@ -197,6 +197,41 @@ TEST(Judge, AcrossWhatWasAllowedToChange) {
   EXPECT_EQ(judge(before, now, {}, settings).cells.at(0).verdict, Verdict::kRegression);
 }
 
+TEST(Judge, ACellThatCannotBeSeenIsBlindNotOk) {
+  Side before, now, again;
+  add_sessions(before, 20, 100);
+  add_sessions(now, 9, 100);
+  CellNoise noise{before.cells().begin()->second.front().key, 20, 0.05};
+  NoiseTable recorded;
+  recorded.add(noise);
+  const Comparison blind = compared(before, now, recorded);
+  EXPECT_GT(blind.cells[0].limit, 0.10);
+  EXPECT_EQ(blind.cells[0].verdict, Verdict::kBlind);
+  EXPECT_EQ(blind.exit_code(), ExitCode::kInconclusive);
+  EXPECT_THAT(summary_line(blind), HasSubstr("1 blind"));
+  Settings enough;
+  enough.sensitivity = 0.3;
+  EXPECT_EQ(judge(before, now, recorded, enough).cells[0].verdict, Verdict::kOk);
+  // A drop beyond even that limit is a regression all the same; where it does not come back, it is blind.
+  Side half;
+  add_sessions(half, 9, 50);
+  Comparison dropped = compared(before, half, recorded);
+  EXPECT_EQ(dropped.cells[0].verdict, Verdict::kRegression);
+  confirm(dropped, before, now);
+  EXPECT_EQ(dropped.cells[0].verdict, Verdict::kBlind);
+}
+
+TEST(Judge, NoiseThatIsOlderThanAConditionIsUsed) {
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(now, 9, 100);
+  CellNoise noise{before.cells().begin()->second.front().key, 20, 0.02};
+  noise.key.conditions.pop_back();
+  NoiseTable recorded;
+  recorded.add(noise);
+  EXPECT_GT(compared(before, now, recorded).cells[0].limit, 0.03);
+}
+
 TEST(Judge, TheSameDocumentCountsOnce) {
   Side side;
   const Session session = parse_session(text_of(MadeDocument{}), "x");

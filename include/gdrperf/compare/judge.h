@@ -16,6 +16,7 @@ namespace gdrperf::compare {
 
 struct Settings {
   double threshold = 0.02;  ///< smaller shifts do not matter, however certain
+  double sensitivity = 0.10;  ///< where smaller changes than this would not be seen, nothing is ok
   double alpha = 0.01;      ///< share of wrong ones among what is called significant
   std::set<std::string> across;  ///< conditions that may differ
 };
@@ -25,6 +26,7 @@ enum class Verdict {
   kRegression,
   kImprovement,
   kInconclusive,  ///< too few sessions to say
+  kBlind,         ///< would be ok, but a change of `sensitivity` would not have shown
   kNew,           ///< not in the baseline, or not under these conditions
   kGone,          ///< in the baseline only
 };
@@ -48,6 +50,7 @@ struct CellResult {
   double better_limit = 0;      ///< the same for the better
   std::optional<double> noise;  ///< A/A, as a share for the worse; nullopt: not known
   double p_worse = 1;  ///< one-sided Mann-Whitney
+  double p_better = 1;
   double q_worse = 1;  ///< the same after Benjamini-Hochberg
   double q_better = 1;
   Needed needed;
@@ -73,7 +76,8 @@ struct Pairing {
 /// adjusted, that candidates are worse, and (2) the Hodges-Lehmann shift is for
 /// the worse beyond the larger of `threshold` and `noise`. Improvement likewise.
 /// Inconclusive: so few sessions that no test could be significant, or a shift
-/// for the worse beyond the limit that the test does not confirm.
+/// for the worse beyond the limit that the test does not confirm. Blind: ok, were
+/// its limit not beyond `sensitivity`.
 /// Both spans of a pairing hold at least one value, all positive.
 std::vector<CellResult> judge_cells(std::span<const Pairing> cells, const Settings& settings);
 
@@ -87,8 +91,8 @@ struct Comparison {
   std::size_t count(Verdict verdict) const;
   /// Cells under changed conditions.
   std::size_t changed() const;
-  /// kRegression when there is one; else kInconclusive when a cell is, when
-  /// conditions changed, or when no cell could be compared; else kOk.
+  /// kRegression when there is one; else kInconclusive when a cell is or is blind,
+  /// when conditions changed, or when no cell could be compared; else kOk.
   ExitCode exit_code() const;
 };
 
