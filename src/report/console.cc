@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/units.h"
+#include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
 
 namespace gdrperf::report {
@@ -80,6 +81,10 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
     text += fmt::format(", rx depth {}", spec.rx_depth);
   }
   if (spec.verify_seed) text += ", every message verified";
+  // What the name of a run says and nothing else here does.
+  if (to_text(field("path").get(record)) == "staged") text += ", staged through host memory";
+  if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
+  if (spec.rate_per_s > 0) text += fmt::format(", {:.7g} messages due per second", spec.rate_per_s);
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
   if (bandwidth && unit == RateUnit::kGigabytes) text += ", rates in GB/s (JSON and CSV: Gb/s, 8 times that)";
   if (!bandwidth) {
@@ -203,7 +208,8 @@ void ConsoleTable::note_warnings(const RunRecord& record) {
 
 void ConsoleTable::note_best(const RunRecord& record) {
   constexpr std::uint64_t kLargeMessage = 65536;
-  if (record.path.pair.empty() || !record.measured.bandwidth ||
+  // What a link model says of a machine is no match for what machines did.
+  if (record.device_kind != "hardware" || record.path.pair.empty() || !record.measured.bandwidth ||
       record.spec.size_bytes < kLargeMessage ||
       record.spec.direction == Direction::kBidirectional) {
     return;

@@ -59,6 +59,27 @@ TEST(ConsoleTable, OnlyHardwareGoesWithoutSayingSo) {
   }
 }
 
+TEST(ConsoleTable, OnlyHardwareIsRankedAmongPublishedFigures) {
+  for (const char* kind : {"hardware", "rxe", "software", "simulated"}) {
+    RunRecord record = record_of_kind(kind);
+    record.relation = "PIX";
+    record.path.pair = "GPU0/mlx5_0";
+    record.path.link_gbps = 400;
+    record.measured.bandwidth->median_gbytes = 49;
+    const bool ranked = table_of(record).find("Published for PIX") != std::string::npos;
+    EXPECT_EQ(ranked, record.device_kind == "hardware") << kind;
+  }
+}
+
+TEST(ConsoleTable, DirectAndStagedAreTables) {
+  RunRecord record = record_of_kind("hardware");
+  record.client.buffer = "cuda:0";
+  const std::string direct = table_of(record);
+  record.spec.path = Path::kStaged;
+  EXPECT_NE(table_of(record).substr(0, 300), direct.substr(0, 300));
+  EXPECT_THAT(table_of(record), HasSubstr("staged through host memory"));
+}
+
 TEST(ConsoleTable, TinyRatesKeepTheColumns) {
   RunRecord record = record_of_kind("rxe");
   record.spec.size_bytes = 8u << 20;
