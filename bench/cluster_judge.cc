@@ -1,0 +1,200 @@
+// How well the judge of `gdrperf cluster` finds what is slow in simulated
+// clusters, what it says of healthy ones, and what judging 10,000 nodes costs.
+//
+// usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS]]
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gdrperf/cluster/judge.h"
+#include "gdrperf/cluster/schedule.h"
+#include "gdrperf/cluster/simulator.h"
+
+namespace {
+
+using namespace gdrperf::cluster;
+
+constexpr int kNodes = 512;
+constexpr int kRails = 8;
+constexpr int kPerLeaf = 32;
+
+struct Outcome {
+  Judgement judgement;
+  std::vector<Sample> samples;
+};
+
+Outcome run(const World& world) {
+  Simulator simulator(world);
+  ScheduleOptions schedule;
+  schedule.seed = world.seed;
+  JudgeOptions options;
+  options.seed = world.seed;
+  Outcome outcome;
+  for (const Round& round : make_schedule(simulator.fabric(), schedule)) {
+    simulator.measure(round, outcome.samples);
+  }
+  outcome.judgement = judge(simulator.fabric(), outcome.samples, options);
+  std::vector<Sample> retests;
+  simulator.measure(retest_links(simulator.fabric(), outcome.judgement, outcome.samples, options),
+                    retests);
+  decide(simulator.fabric(), retests, options, outcome.judgement);
+  return outcome;
+}
+
+// Slow parts that `is_planted` does not know, and whether one that it knows is there.
+struct Count {
+  int found = 0;
+  int false_alarms = 0;  ///< runs with one
+};
+
+Count count(World world, int runs, const std::function<void(World&, std::mt19937_64&)>& plant,
+            const std::function<bool(const World&, const Suspect&)>& is_planted) {
+  Count count;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < runs; ++i) {
+    world.seed = static_cast<std::uint64_t>(i) + 1;
+    world.faults.clear();
+    plant(world, random);
+    const Outcome outcome = run(world);
+    bool found = false;
+    bool alarm = false;
+    for (const Suspect& suspect : outcome.judgement.suspects) {
+      if (suspect.verdict != Verdict::kSlow) continue;
+      (is_planted(world, suspect) ? found : alarm) = true;
+    }
+    count.found += int{found};
+    count.false_alarms += int{alarm};
+  }
+  return count;
+}
+
+int pick(std::mt19937_64& random, int below) {
+  return static_cast<int>(random() % static_cast<std::uint64_t>(below));
+}
+
+void print(const char* what, const Count& count, int runs, const char* wanted) {
+  fmt::print("{:<48} found {:.4f}  runs with a false alarm {} of {}   ({})\n", what,
+             static_cast<double>(count.found) / runs, count.false_alarms, runs, wanted);
+}
+
+void faults(int runs) {
+  World world{.nodes = kNodes, .rails = kRails, .nodes_per_leaf = kPerLeaf, .collided = 0.2};
+  for (const double factor : {0.90, 0.95}) {
+    const Count nic = count(
+        world, runs,
+        [&](World& w, std::mt19937_64& random) {
+          w.faults.push_back(
+              {.node = pick(random, kNodes), .rail = pick(random, kRails), .factor = factor});
+        },
+        [](const World& w, const Suspect& suspect) {
+          return suspect.part == Part::kNic && suspect.node == w.faults[0].node &&
+                 suspect.rail == w.faults[0].rail;
+        });
+    print(fmt::format("NIC {:+.0f} %, 20 % of measurements collide", 100 * (factor - 1)).c_str(), nic,
+          runs, factor < 0.92 ? "wanted >= 0.99" : "wanted >= 0.95");
+  }
+  const Count leaf = count(
+      world, runs,
+      [&](World& w, std::mt19937_64& random) {
+        w.faults.push_back(
+            {.rail = pick(random, kRails), .leaf = pick(random, kNodes / kPerLeaf), .factor = 0.95});
+      },
+      [](const World& w, const Suspect& suspect) {
+        return suspect.part == Part::kLeafRail && suspect.leaf == w.faults[0].leaf &&
+               suspect.rail == w.faults[0].rail;
+      });
+  print("leaf x rail -5 %, 20 % collide", leaf, runs, "wanted >= 0.99");
+}
+
+void clean(int runs) {
+  World world{.nodes = kNodes, .rails = kRails, .nodes_per_leaf = kPerLeaf, .collided = 0.2};
+  const Count none = count(
+      world, runs, [](World&, std::mt19937_64&) {},
+      [](const World&, const Suspect&) { return false; });
+  fmt::print("{:<48} runs with a false alarm {} of {}   (wanted 0 of 3000)\n",
+             "healthy, 20 % collide", none.false_alarms, runs);
+}
+
+// Everything below 93 % of the fastest is called slow, as it was measured once.
+void share_of_the_fastest() {
+  for (const double scatter : {0.01, 0.02}) {
+    const Outcome outcome = run({.nodes = kNodes, .rails = kRails, .pair_scatter = scatter});
+    float fastest = 0;
+    for (const Sample& sample : outcome.samples) fastest = std::max(fastest, sample.gbytes);
+    const auto slow =
+        std::count_if(outcome.samples.begin(), outcome.samples.end(),
+                      [&](const Sample& sample) { return sample.gbytes < 0.93F * fastest; });
+    const auto judged = std::count_if(
+        outcome.judgement.suspects.begin(), outcome.judgement.suspects.end(),
+        [](const Suspect& suspect) { return suspect.verdict == Verdict::kSlow; });
+    fmt::print("healthy, scatter {:.0f} %, no collisions: \"below 93 % of the fastest\" calls {:.1f} % of "
+               "measurements slow; the judge: {} parts\n",
+               100 * scatter, 100.0 * static_cast<double>(slow) / static_cast<double>(outcome.samples.size()),
+               judged);
+  }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void large() {
+  Simulator simulator({.nodes = 10000,
+                       .rails = kRails,
+                       .nodes_per_leaf = kPerLeaf,
+                       .collided = 0.2,
+                       .faults = {{.node = 4321, .rail = 5, .factor = 0.9}}});
+  auto start = std::chrono::steady_clock::now();
+  const std::vector<Round> rounds = make_schedule(simulator.fabric(), {});
+  const double planned_s = seconds_since(start);
+  std::vector<Sample> samples;
+  for (const Round& round : rounds) simulator.measure(round, samples);
+  start = std::chrono::steady_clock::now();
+  const JudgeOptions options;
+  Judgement judgement = judge(simulator.fabric(), samples, options);
+  const auto links = retest_links(simulator.fabric(), judgement, samples, options);
+  const double judged_s = seconds_since(start);
+  std::vector<Sample> retests;
+  simulator.measure(links, retests);
+  decide(simulator.fabric(), retests, options, judgement);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("10,000 nodes x {} rails x {} rounds, {} measurements: planned in {:.2f} s, judged in "
+             "{:.2f} s, {:.2f} GB at most   (wanted < 5 s, < 1 GB)\n",
+             kRails, rounds.size(), samples.size(), planned_s, judged_s,
+             static_cast<double>(usage.ru_maxrss) * 1024e-9);
+  for (const Suspect& suspect : judgement.suspects) {
+    if (suspect.verdict != Verdict::kSlow) continue;
+    fmt::print("  slow: {} node {} rail {}, {:.1f} % (planted: nic node 4321 rail 5, -10 %)\n",
+               to_string(suspect.part), suspect.node, suspect.rail,
+               100 * (std::exp(suspect.retest_shift) - 1));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int clean_runs = argc > 1 ? std::atoi(argv[1]) : 3000;
+  const int fault_runs = argc > 2 ? std::atoi(argv[2]) : 400;
+  if (clean_runs < 1 || fault_runs < 1) {
+    fmt::print(stderr, "usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS]], both above 0\n");
+    return 2;
+  }
+  fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes,
+             kRails, kPerLeaf);
+  large();
+  share_of_the_fastest();
+  faults(fault_runs);
+  clean(clean_runs);
+  return 0;
+}

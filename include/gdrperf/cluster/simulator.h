@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "gdrperf/cluster/fabric.h"
+#include "gdrperf/cluster/schedule.h"
+
+namespace gdrperf::cluster {
+
+/// Slows what it matches: -1 matches any. A flow that it touches at either end
+/// is slowed once.
+struct Fault {
+  int node = -1;
+  int rail = -1;
+  int leaf = -1;
+  int peer = -1;  ///< node; with it only the pair of both is slow
+  enum class Way { kBoth, kSends, kReceives } way = Way::kBoth;
+  double factor = 1;  ///< of the rate: 0.9 is 10 % slow
+};
+
+/// A cluster that is not there. The scatters are standard deviations of the
+/// rate's logarithm.
+struct World {
+  int nodes = 8;
+  int rails = 1;
+  int nodes_per_leaf = 0;
+  double gbytes = 50;
+  double nic_scatter = 0.005;   ///< of a NIC, for good, each way
+  double pair_scatter = 0.01;   ///< of each measurement
+  double collided = 0;          ///< share of measurements that meet another flow in the fabric
+  double collided_low = 0.4;    ///< and what they have left, uniform
+  double collided_high = 0.95;
+  std::vector<Fault> faults = {};
+  std::uint64_t seed = 1;
+};
+
+/// Measures like the cluster that `world` describes would. A link that is measured again
+/// collides anew: new QPs take new paths through the fabric.
+class Simulator {
+ public:
+  explicit Simulator(World world);
+  const Fabric& fabric() const { return fabric_; }
+  float measure(int from, int to);
+  /// Both directions of all links.
+  void measure(std::span<const Link> links, std::vector<Sample>& samples);
+
+ private:
+  bool hits(const Fault& fault, const Nic& from, const Nic& to) const;
+
+  World world_;
+  Fabric fabric_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  std::vector<double> sends_;  ///< by NIC, of the logarithm
+  std::vector<double> receives_;
+};
+
+}  // namespace gdrperf::cluster

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "coarse.h"
+#include "gdrperf/cluster/judge.h"
+#include "robust.h"
+
+namespace gdrperf::cluster {
+namespace {
+
+constexpr std::size_t kLeastRetests = 4;  // measurements
+
+bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) {
+  const Nic& nic = fabric.nics[id];
+  switch (suspect.part) {
+    case Part::kRail: return nic.rail == suspect.rail;
+    case Part::kLeafRail: return nic.rail == suspect.rail && nic.leaf == suspect.leaf;
+    case Part::kNode: return nic.node == suspect.node;
+    case Part::kNic: return static_cast<int>(id) == suspect.nic;
+    case Part::kPair: return static_cast<int>(id) == suspect.nic || static_cast<int>(id) == suspect.peer;
+  }
+  return false;
+}
+
+// Under no suspicion; that of its whole rail is no reason, since others there
+// share it.
+std::vector<bool> good_nics(const Fabric& fabric, const Judgement& judgement) {
+  std::vector<bool> good(fabric.nics.size());
+  for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
+    good[id] = judgement.sends[id].samples + judgement.receives[id].samples > 0;
+  }
+  for (const Suspect& suspect : judgement.suspects) {
+    if (suspect.part == Part::kRail || suspect.part == Part::kPair) continue;
+    for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
+      if (belongs_to(suspect, fabric, id)) good[id] = false;
+    }
+  }
+  return good;
+}
+
+class Chooser {
+ public:
+  Chooser(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
+          const JudgeOptions& options)
+      : fabric_(fabric), samples_(samples), options_(options), good_(good_nics(fabric, judgement)),
+        random_(options.seed) {}
+
+  void choose(const Suspect& suspect, std::vector<Link>& links) {
+    if (suspect.part == Part::kPair) {
+      for (int i = 0; i < options_.retests; ++i) links.push_back({suspect.nic, suspect.peer});
+      return;
+    }
+    std::vector<int> members;
+    for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
+      if (belongs_to(suspect, fabric_, id)) members.push_back(static_cast<int>(id));
+    }
+    shuffle(members);
+    std::set<int> taken;
+    for (int i = 0; i < options_.retests; ++i) {
+      const int member = members[static_cast<std::size_t>(i) % members.size()];
+      const int partner = partner_of(suspect, member, taken);
+      if (partner >= 0) links.push_back({member, partner});
+    }
+  }
+
+ private:
+  // Good, outside of what is suspected; first one that has not met this member, then one
+  // that has, then one taken already.
+  int partner_of(const Suspect& suspect, int member, std::set<int>& taken) {
+    const Nic& own = fabric_.nics[static_cast<std::size_t>(member)];
+    std::vector<int> candidates;
+    for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
+      const Nic& nic = fabric_.nics[id];
+      const bool outside =
+          suspect.part == Part::kRail ? nic.node != own.node : !belongs_to(suspect, fabric_, id);
+      const bool meets = nic.node == own.node ? one_node() : nic.rail == own.rail;
+      if (good_[id] && outside && meets && static_cast<int>(id) != member) {
+        candidates.push_back(static_cast<int>(id));
+      }
+    }
+    if (candidates.empty()) return -1;
+    shuffle(candidates);
+    const std::set<int> met = met_by(member);
+    const auto rank = [&](int id) { return 2 * int{taken.contains(id)} + int{met.contains(id)}; };
+    const int best = *std::min_element(candidates.begin(), candidates.end(),
+                                       [&](int a, int b) { return rank(a) < rank(b); });
+    if (!taken.insert(best).second) taken = {best};
+    return best;
+  }
+
+  std::set<int> met_by(int member) const {
+    std::set<int> met;
+    const auto id = static_cast<std::uint32_t>(member);
+    for (const Sample& sample : samples_) {
+      if (sample.from == id) met.insert(static_cast<int>(sample.to));
+      if (sample.to == id) met.insert(static_cast<int>(sample.from));
+    }
+    return met;
+  }
+
+  bool one_node() const {
+    return std::all_of(fabric_.nics.begin(), fabric_.nics.end(),
+                       [&](const Nic& nic) { return nic.node == fabric_.nics[0].node; });
+  }
+
+  void shuffle(std::vector<int>& items) {
+    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random_() % i]);
+  }
+
+  const Fabric& fabric_;
+  std::span<const Sample> samples_;
+  const JudgeOptions& options_;
+  std::vector<bool> good_;
+  std::mt19937_64 random_;
+};
+
+// What coarser suspects took out of such a measurement before the finer one was judged.
+double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
+                            const Judgement& judgement) {
+  double explained = 0;
+  for (const Part level : {Part::kLeafRail, Part::kNode}) {
+    if (level >= part) break;
+    double of_level = 0;
+    for (const Suspect& suspect : judgement.suspects) {
+      if (suspect.part == level && (belongs_to(suspect, fabric, sample.from) ||
+                                    belongs_to(suspect, fabric, sample.to))) {
+        of_level = std::min(of_level, suspect.shift);
+      }
+    }
+    explained += of_level;
+  }
+  return explained;
+}
+
+// What the suspect leaves of a retest's rate, against what the partner and the
+// rail let expect.
+float shift_of(const Sample& sample, const Suspect& suspect, const Fabric& fabric,
+               const Judgement& judgement) {
+  const auto rail = static_cast<std::size_t>(fabric.nics[sample.from].rail);
+  const double base =
+      judgement.rail_base[std::min(rail, judgement.rail_base.size() - 1)];
+  const double left = std::log(sample.gbytes) - base -
+                      explained_by_coarser(sample, suspect.part, fabric, judgement);
+  const double sends = judgement.sends[sample.from].shift;
+  const double receives = judgement.receives[sample.to].shift;
+  if (suspect.part == Part::kRail) return static_cast<float>(left + suspect.shift);
+  if (suspect.part == Part::kPair) {
+    return static_cast<float>(left - sends - receives - judgement.pair_center);
+  }
+  return belongs_to(suspect, fabric, sample.from)
+             ? static_cast<float>(left - receives - judgement.sends_center)
+             : static_cast<float>(left - sends - judgement.receives_center);
+}
+
+bool concerns(const Suspect& suspect, const Fabric& fabric, const Sample& sample) {
+  const bool from = belongs_to(suspect, fabric, sample.from);
+  const bool to = belongs_to(suspect, fabric, sample.to);
+  if (suspect.part == Part::kPair || suspect.part == Part::kRail) return from && to;
+  if (suspect.part != Part::kNic || suspect.way == Way::kBoth) return from != to;
+  return suspect.way == Way::kSends ? from : to;
+}
+
+}  // namespace
+
+std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
+                               std::span<const Sample> samples, const JudgeOptions& options) {
+  std::vector<Link> links;
+  if (judgement.suspects.empty()) return links;
+  Chooser chooser(fabric, judgement, samples, options);
+  for (const Suspect& suspect : judgement.suspects) chooser.choose(suspect, links);
+  return links;
+}
+
+void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options,
+            Judgement& judgement) {
+  for (Suspect& suspect : judgement.suspects) {
+    std::vector<float> shifts;
+    for (const Sample& sample : retests) {
+      if (concerns(suspect, fabric, sample)) shifts.push_back(shift_of(sample, suspect, fabric, judgement));
+    }
+    suspect.retests = shifts.size();
+    if (shifts.size() < kLeastRetests) {
+      suspect.verdict = Verdict::kUndecided;
+      continue;
+    }
+    // A pair that reached its rate once is whole.
+    suspect.retest_shift = quantile(shifts, suspect.part == Part::kPair ? 1.0 : kUpperQuartile);
+    suspect.verdict = suspect.retest_shift < std::log(1 - options.suspect_share) ? Verdict::kSlow
+                                                                                : Verdict::kCleared;
+  }
+}
+
+}  // namespace gdrperf::cluster

@@ -1,0 +1,182 @@
+#include "gdrperf/cluster/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gdrperf/cluster/schedule.h"
+#include "gdrperf/cluster/simulator.h"
+
+namespace gdrperf::cluster {
+namespace {
+
+Judgement judged(const World& world, const std::vector<Round>& rounds, Simulator& simulator) {
+  JudgeOptions options;
+  options.seed = world.seed;
+  std::vector<Sample> samples;
+  for (const Round& round : rounds) simulator.measure(round, samples);
+  Judgement judgement = judge(simulator.fabric(), samples, options);
+  std::vector<Sample> retests;
+  simulator.measure(retest_links(simulator.fabric(), judgement, samples, options), retests);
+  decide(simulator.fabric(), retests, options, judgement);
+  return judgement;
+}
+
+Judgement judged(const World& world) {
+  Simulator simulator(world);
+  return judged(world, make_schedule(simulator.fabric(), {.seed = world.seed}), simulator);
+}
+
+std::vector<Suspect> slow(const Judgement& judgement) {
+  std::vector<Suspect> slow;
+  std::copy_if(judgement.suspects.begin(), judgement.suspects.end(), std::back_inserter(slow),
+               [](const Suspect& suspect) { return suspect.verdict == Verdict::kSlow; });
+  return slow;
+}
+
+TEST(Judge, HealthyClustersHaveNothingSlow) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const int nodes : {4, 8, 64, 150}) {
+      const World world{.nodes = nodes, .rails = 2, .nodes_per_leaf = 16, .collided = 0.2, .seed = seed};
+      EXPECT_TRUE(slow(judged(world)).empty()) << nodes << " nodes, seed " << seed;
+    }
+  }
+}
+
+TEST(Judge, ASlowNicIsNamedAlone) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    World world{.nodes = 150, .rails = 4, .nodes_per_leaf = 16, .collided = 0.2, .seed = seed};
+    world.faults.push_back({.node = 17, .rail = 2, .factor = 0.9});
+    const auto found = slow(judged(world));
+    ASSERT_EQ(found.size(), 1u) << "seed " << seed;
+    EXPECT_EQ(found[0].part, Part::kNic);
+    EXPECT_EQ(found[0].node, 17);
+    EXPECT_EQ(found[0].rail, 2);
+    EXPECT_EQ(found[0].way, Way::kBoth);
+    EXPECT_NEAR(std::exp(found[0].retest_shift), 0.9, 0.03);
+  }
+}
+
+TEST(Judge, ASlowNicAmongEightNodes) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    World world{.nodes = 8, .rails = 1, .seed = seed};
+    world.faults.push_back({.node = 3, .factor = 1 / 1.2});
+    const auto found = slow(judged(world));
+    ASSERT_EQ(found.size(), 1u) << "seed " << seed;
+    EXPECT_EQ(found[0].part, Part::kNic) << "a node of one NIC is that NIC";
+    EXPECT_EQ(found[0].node, 3);
+  }
+}
+
+TEST(Judge, TheSlowWayIsNamed) {
+  World world{.nodes = 64, .rails = 2};
+  world.faults.push_back({.node = 5, .rail = 1, .way = Fault::Way::kReceives, .factor = 0.8});
+  const auto found = slow(judged(world));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].way, Way::kReceives);
+}
+
+TEST(Judge, ASlowNodeIsNoEightSlowNics) {
+  World world{.nodes = 64, .rails = 8, .collided = 0.1};
+  world.faults.push_back({.node = 40, .factor = 0.9});
+  const auto found = slow(judged(world));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].part, Part::kNode);
+  EXPECT_EQ(found[0].node, 40);
+}
+
+TEST(Judge, ASlowRailOfALeafIsNamedAndNothingWithinIt) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    World world{.nodes = 256, .rails = 4, .nodes_per_leaf = 32, .collided = 0.2, .seed = seed};
+    world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.95});
+    const auto found = slow(judged(world));
+    ASSERT_EQ(found.size(), 1u) << "seed " << seed;
+    EXPECT_EQ(found[0].part, Part::kLeafRail);
+    EXPECT_EQ(found[0].leaf, 2);
+    EXPECT_EQ(found[0].rail, 3);
+  }
+}
+
+TEST(Judge, ASlowNicWithinASlowLeafIsNamedToo) {
+  World world{.nodes = 256, .rails = 4, .nodes_per_leaf = 32};
+  world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.9});
+  world.faults.push_back({.node = 70, .rail = 3, .factor = 0.8});
+  const auto found = slow(judged(world));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].part, Part::kLeafRail);
+  EXPECT_EQ(found[1].part, Part::kNic);
+  EXPECT_EQ(found[1].node, 70);
+  EXPECT_NEAR(std::exp(found[1].retest_shift), 0.8, 0.03);
+}
+
+TEST(Judge, ASlowRail) {
+  World world{.nodes = 32, .rails = 8};
+  world.faults.push_back({.rail = 6, .factor = 0.8});
+  const auto found = slow(judged(world));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].part, Part::kRail);
+  EXPECT_EQ(found[0].rail, 6);
+}
+
+TEST(Judge, APairThatStaysSlowIsNamedAndOneThatCollidedOnceIsNot) {
+  World world{.nodes = 32, .rails = 1, .collided = 0.05};
+  world.faults.push_back({.node = 3, .peer = 9, .factor = 0.7});
+  const Judgement judgement = judged(world);
+  const auto found = slow(judgement);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].part, Part::kPair);
+  EXPECT_EQ(found[0].nic, 3);
+  EXPECT_EQ(found[0].peer, 9);
+  EXPECT_NEAR(judgement.slow_share, 0.05, 0.02);
+}
+
+TEST(Judge, TwoNodesCannotBeToldApart) {
+  World world{.nodes = 2, .rails = 2};
+  world.faults.push_back({.node = 1, .rail = 0, .factor = 0.5});
+  const Judgement judgement = judged(world);
+  EXPECT_EQ(judgement.judged, 0u);
+  EXPECT_TRUE(slow(judgement).empty());
+}
+
+TEST(Judge, ASuspectWithoutRetestsIsUndecided) {
+  World world{.nodes = 16, .rails = 1};
+  world.faults.push_back({.node = 4, .factor = 0.8});
+  Simulator simulator(world);
+  std::vector<Sample> samples;
+  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
+  Judgement judgement = judge(simulator.fabric(), samples, {});
+  ASSERT_EQ(judgement.suspects.size(), 1u);
+  EXPECT_EQ(judgement.suspects[0].verdict, Verdict::kSuspect);
+  decide(simulator.fabric(), {}, {}, judgement);
+  EXPECT_EQ(judgement.suspects[0].verdict, Verdict::kUndecided);
+}
+
+TEST(Judge, RetestsAreWithGoodPartnersNotMetBefore) {
+  World world{.nodes = 200, .rails = 1};
+  world.faults.push_back({.node = 4, .factor = 0.7});
+  world.faults.push_back({.node = 5, .factor = 0.7});
+  Simulator simulator(world);
+  std::vector<Sample> samples;
+  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
+  const Judgement judgement = judge(simulator.fabric(), samples, {});
+  ASSERT_EQ(judgement.suspects.size(), 2u);
+  const auto links = retest_links(simulator.fabric(), judgement, samples, {});
+  EXPECT_EQ(links.size(), 18u);
+  for (const Link& link : links) {
+    EXPECT_TRUE(link.a == 4 || link.a == 5);
+    EXPECT_TRUE(link.b != 4 && link.b != 5);
+    EXPECT_TRUE(std::none_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+      return static_cast<int>(sample.from) == link.a && static_cast<int>(sample.to) == link.b;
+    }));
+  }
+}
+
+TEST(Judge, NothingMeasuredIsNothingJudged) {
+  const Judgement judgement = judge(uniform_fabric(8, 2, 4), {}, {});
+  EXPECT_EQ(judgement.judged, 0u);
+  EXPECT_TRUE(judgement.suspects.empty());
+}
+
+}  // namespace
+}  // namespace gdrperf::cluster
