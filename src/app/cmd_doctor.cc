@@ -1,84 +1,84 @@
 #include "cmd_doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "doctor_probe.h"
+#include "doctor_text.h"
 #include "gdrperf/app/softnic_exec.h"
+#include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/doctor/doctor.h"
-#include "table.h"
 
 namespace gdrperf::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using doctor::Examination;
 using doctor::Finding;
 using doctor::Verdict;
 
 constexpr std::size_t kMostCapture = 16u << 20;
+constexpr const char* kOwnProgram = "/proc/self/exe";
 
-std::vector<Finding> findings_for(const DoctorOptions& options) {
-  if (options.captures.empty()) {
-    return doctor::examine(*doctor::this_machine(), {softnic_library()});
+void check_only(const std::vector<std::string>& only) {
+  std::vector<std::string> known;
+  for (const doctor::CheckInfo& check : doctor::checks()) known.push_back(check.id);
+  for (const std::string& id : only) {
+    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    const auto near = suggestions(id, known);
+    throw usage_error(fmt::format("--only: there is no check '{}'", id),
+                      near.empty() ? "'gdrperf doctor --list' shows all"
+                                   : fmt::format("did you mean {}?", fmt::join(near, " or ")));
   }
-  std::vector<Finding> findings;
-  for (const std::string& path : options.captures) {
-    for (Finding& finding : doctor::read_capture(read_file(path, kMostCapture))) {
-      findings.push_back(std::move(finding));
+}
+
+void check_together(const DoctorOptions& options) {
+  const int sources = (options.captures.empty() ? 0 : 1) + (options.root.empty() ? 0 : 1) +
+                      (options.record.empty() ? 0 : 1);
+  if (sources > 1) {
+    throw usage_error("--read, --root and --record: one at a time",
+                      "--read judges pasted text, --root a recording, --record writes one of this machine");
+  }
+  if (options.unmasked && options.record.empty()) {
+    throw usage_error("--unmasked is about what --record writes", "give --record FILE.tar.gz, too");
+  }
+}
+
+Examination examine(const DoctorOptions& options) {
+  if (!options.captures.empty()) {
+    std::vector<doctor::Capture> captures;
+    for (const std::string& path : options.captures) {
+      captures.push_back({path, read_file(path, kMostCapture)});
     }
+    return {doctor::read_captures(captures), {}, false};
   }
-  return findings;
+  const auto machine = options.root.empty() ? doctor::this_machine(kOwnProgram)
+                                            : doctor::recorded_machine(options.root);
+  return doctor::examine(*machine, {softnic_library(), options.only});
 }
 
-std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
-  return std::count_if(findings.begin(), findings.end(),
-                       [&](const Finding& finding) { return finding.verdict == verdict; });
+int record(const DoctorOptions& options, std::ostream& out) {
+  doctor::record(*doctor::this_machine(kOwnProgram), options.record,
+                 options.unmasked ? doctor::Masking::kOff : doctor::Masking::kOn);
+  out << fmt::format("recorded in {}{}; look at it: gdrperf doctor --root {}\n", options.record,
+                     options.unmasked ? "" : ", with MACs, serial numbers and addresses masked", options.record);
+  return 0;
 }
 
-void print_json(const std::vector<Finding>& findings, std::ostream& out) {
-  Json counts = Json::object();
-  for (const Verdict verdict : {Verdict::kOk, Verdict::kWarn, Verdict::kFail, Verdict::kSkip}) {
-    counts[doctor::to_string(verdict)] = count_of(findings, verdict);
-  }
-  Json checks = Json::array();
-  for (const Finding& finding : findings) {
-    checks.push_back({{"check", finding.check},
-                      {"subject", finding.subject},
-                      {"verdict", doctor::to_string(finding.verdict)},
-                      {"found", finding.found},
-                      {"why", finding.why},
-                      {"fix", finding.fix}});
-  }
-  // Names come from drivers: whatever bytes they hold, the output is JSON.
-  out << Json{{"counts", std::move(counts)}, {"checks", std::move(checks)}}.dump(
-             2, ' ', false, Json::error_handler_t::replace)
-      << '\n';
+bool could_not_look(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.check == "capture" ||
+           (finding.check == "recording" && finding.found.find("holds no") != std::string::npos);
+  });
 }
 
-std::string counted(const std::vector<Finding>& findings, Verdict verdict, const char* what) {
-  return fmt::format("{} {}", count_of(findings, verdict), what);
-}
-
-void print_table(const std::vector<Finding>& findings, std::ostream& out) {
-  Table table({"VERDICT", "CHECK", "WHERE", "FOUND"});
-  for (const Finding& finding : findings) {
-    table.add({doctor::to_string(finding.verdict), finding.check,
-               finding.subject.empty() ? "-" : finding.subject, finding.found});
-    if (finding.verdict == Verdict::kWarn || finding.verdict == Verdict::kFail) {
-      table.add_line("         why: " + finding.why);
-    }
-    if (!finding.fix.empty()) table.add_line("         fix: " + finding.fix);
-  }
-  table.print(out);
-  const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
-  out << fmt::format("\n{}, {}, {}, {}\n", counted(findings, Verdict::kOk, "ok"),
-                     counted(findings, Verdict::kWarn, warnings),
-                     counted(findings, Verdict::kFail, "failed"),
-                     counted(findings, Verdict::kSkip, "skipped"));
+ExitCode exit_code(const std::vector<Finding>& findings) {
+  if (count_of(findings, Verdict::kFail) > 0) return ExitCode::kRegression;
+  return could_not_look(findings) ? ExitCode::kEnvironment : ExitCode::kOk;
 }
 
 }  // namespace
@@ -87,25 +87,52 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Find out why RDMA or GPUDirect RDMA does not work, or is slow, here");
   command
-      ->add_option(
-          "--read", options.captures,
-          "Judge captured text (- for standard input) instead of this machine: lspci -vvv, "
-          "lsmod, dmesg, ethtool -i, show_gids, ibdev2netdev, ibv_devinfo")
+      ->add_option("--read", options.captures,
+                   "Judge captured text (- for standard input) instead of this machine: lspci -vvv, lsmod, "
+                   "dmesg, ethtool, show_gids, ibdev2netdev, ibv_devinfo, ibstat, nvidia-smi, mlxconfig, "
+                   "messages of NCCL, UCX and perftest; several files are compared, too")
       ->type_name("FILE");
+  command->add_option("--root", options.root, "Judge a recorded machine: a folder, a tar file or a text recording")
+      ->type_name("DIR|FILE");
+  command
+      ->add_option("--record", options.record,
+                   "Write what the checks look at into a gzipped tar file, for --root; MACs, serial numbers and "
+                   "addresses are masked")
+      ->type_name("FILE.tar.gz");
+  command->add_flag("--unmasked", options.unmasked, "With --record: leave MACs, serial numbers and addresses in");
+  command->add_option("--only", options.only, "Run these checks only")->type_name("ID")->delimiter(',');
+  command->add_flag("--list", options.list, "List all checks, what each looks at and when it complains");
+  command->add_flag("-v,--verbose", options.verbose, "Every finding and pair, with evidence and undo");
+  command->add_flag("--fix-script", options.fix_script,
+                    "Print a commented shell script of the cures, each of which asks first; run nothing");
   command->add_flag("--json", options.json, "Print JSON");
-  command->footer("Changes nothing. Exit code 0 when no check failed, 1 when one did.");
+  command->add_flag("--probe-gpus", options.probe_gpus)->group("");
+  command->footer(
+      "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to look at.");
   return command;
 }
 
 int run_doctor(const DoctorOptions& options, std::ostream& out) {
-  const std::vector<Finding> findings = findings_for(options);
-  if (options.json) {
-    print_json(findings, out);
-  } else {
-    print_table(findings, out);
+  if (options.probe_gpus) return run_gpu_probe(out);
+  if (options.list) {
+    options.json ? print_check_list_json(out) : print_check_list(out);
+    return 0;
   }
-  return static_cast<int>(count_of(findings, Verdict::kFail) > 0 ? ExitCode::kRegression
-                                                                 : ExitCode::kOk);
+  check_together(options);
+  check_only(options.only);
+  if (!options.record.empty()) return record(options, out);
+  const Examination examination = examine(options);
+  const Detail detail = options.verbose ? Detail::kAll : Detail::kBrief;
+  if (options.fix_script) {
+    out << doctor::fix_script(examination.findings);
+  } else if (options.json) {
+    print_examination_json(examination, out);
+  } else if (examination.nothing_here && detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
+    print_nothing_here(out);
+  } else {
+    print_examination(examination, detail, out);
+  }
+  return static_cast<int>(exit_code(examination.findings));
 }
 
 }  // namespace gdrperf::app

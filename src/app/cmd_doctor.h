@@ -9,14 +9,23 @@ namespace gdrperf::app {
 
 struct DoctorOptions {
   std::vector<std::string> captures;
+  std::string root;
+  std::string record;
+  std::vector<std::string> only;
+  bool unmasked = false;
+  bool list = false;
+  bool verbose = false;
+  bool fix_script = false;
   bool json = false;
+  bool probe_gpus = false;
 };
 
 /// Registers `gdrperf doctor`; parsing fills `options`.
 CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options);
 
-/// Runs the checks, here or on captured text, and prints them; the exit code:
-/// 1 when a check failed. Throws Error(kUsage) for a file that cannot be read.
+/// Runs the checks, here, on a recording or on captured text, and prints them;
+/// the exit code: 1 when a check failed, 3 when there was nothing to look at.
+/// Throws Error(kUsage) for a file that cannot be read.
 int run_doctor(const DoctorOptions& options, std::ostream& out);
 
 }  // namespace gdrperf::app

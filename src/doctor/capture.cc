@@ -2,12 +2,15 @@
 // text and says what it means.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "capture_parse.h"
 #include "checks.h"
 #include "text.h"
+#include "words.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -15,16 +18,21 @@ namespace {
 void read_lspci(std::string_view text, Findings& findings) {
   const auto functions = parse_lspci(text);
   bool any_acs = false;
+  bool any_denied = false;
   for (const LspciFunction& function : functions) {
     any_acs = any_acs || function.acs;
+    any_denied = any_denied || function.denied;
+    if (function.is_nvswitch()) {
+      Check(findings, "nvswitch", "NVSwitches carry NVLink, not the network")
+          .ok(function.address, "an NVSwitch: no port of it is missing");
+    }
     if (!function.link.known()) continue;
     const LinkFacts facts{function.address, function.link, function.link_max, {}, 0};
     if (function.is_nvidia_gpu()) judge_gpu_link(facts, findings);
     if (function.is_network()) judge_nic_link(facts, findings);
   }
-  const bool any_denied = std::any_of(functions.begin(), functions.end(),
-                                      [](const auto& function) { return function.denied; });
-  if (any_acs || any_denied) judge_acs(functions, findings);
+  judge_pcie_settings(functions, findings);
+  if (any_acs || any_denied) judge_pasted_acs(functions, text, findings);
 }
 
 void read_modules(std::string_view text, Findings& findings) {
@@ -53,20 +61,22 @@ void read_memlock(std::string_view text, Findings& findings) {
       if (kbytes > 0) limit = static_cast<std::uint64_t>(kbytes) * 1024;
     }
     judge_memlock_message(limit, findings);
-  } else if (has("Couldn't allocate MR") || has("failed to create mr")) {
+  } else if ((has("Couldn't allocate MR") || has("failed to create mr")) && !has("error=") &&
+             !has("Bad address") && !has("cuMemAlloc")) {
     judge_memlock_message(std::nullopt, findings);
   }
 }
 
 void read_ports(std::string_view text, Findings& findings) {
+  const Platform unknown;
   if (const auto ports = parse_ibv_devinfo(text); !ports.empty()) {
-    check_port_states(ports, findings);
-    check_mtu(ports, findings);
+    check_port_states(ports, unknown, findings);
+    check_mtu(ports, unknown, findings);
   }
-  if (const auto ports = parse_ibdev2netdev(text); !ports.empty()) {
-    check_port_states(ports, findings);
+  for (const auto& ports : {parse_ibdev2netdev(text), parse_ibstat(text), parse_rdma_link(text)}) {
+    if (!ports.empty()) check_port_states(ports, unknown, findings);
   }
-  if (const auto ports = parse_show_gids(text); !ports.empty()) check_gids(ports, findings);
+  if (const auto ports = parse_show_gids(text); !ports.empty()) check_gids(ports, unknown, findings);
 }
 
 void read_ethtool(std::string_view text, Findings& findings) {
@@ -78,21 +88,121 @@ void read_ethtool(std::string_view text, Findings& findings) {
           fmt::format("{} {}, firmware {}", driver->driver, driver->version, driver->firmware));
 }
 
-}  // namespace
+void read_settings(std::string_view text, Findings& findings) {
+  if (text.find("Pause parameters for") != std::string_view::npos ||
+      text.find("Priority trust state:") != std::string_view::npos) {
+    FlowControl flow = parse_pause(text);
+    parse_qos(text, flow);
+    judge_flow("", "NETDEV", flow, false, findings);
+  }
+  const auto settings = parse_mlxconfig(text);
+  if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED")) {
+    judge_nic_config("", settings, true, findings);
+  }
+  if (const MemlockLimit limit = memlock_of(text); limit.soft_bytes) {
+    judge_memlock_message(limit.soft_bytes, findings);
+  }
+  for (const std::string_view line : lines_of(text)) {
+    // ulimit -a: "max locked memory       (kbytes, -l) 64"
+    const auto words = words_of(line);
+    if (words.size() < 4 || line.find("bytes, -l)") == std::string_view::npos ||
+        line.find("locked memory") == std::string_view::npos) {
+      continue;
+    }
+    if (const auto kbytes = number_of(words.back())) {
+      judge_memlock_message(static_cast<std::uint64_t>(*kbytes) * 1024, findings);
+    } else {
+      Check(findings, "memlock", "memory that NICs use is locked").ok("", "unlimited");
+    }
+  }
+}
 
-std::vector<Finding> read_capture(std::string_view text) {
+/// "Driver Version: 470.42.01" of nvidia-smi.
+void read_nvidia_smi(std::string_view text, Findings& findings) {
+  constexpr std::string_view kVersion = "Driver Version";
+  const std::size_t at = text.find(kVersion);
+  if (at == std::string_view::npos) return;
+  const std::string_view rest = text.substr(at + kVersion.size(), 40);
+  const std::size_t digit = rest.find_first_of("0123456789");
+  if (digit == std::string_view::npos) return;
+  const std::string version(rest.substr(digit, rest.find_first_not_of("0123456789.", digit) - digit));
+  const std::size_t before = findings.size();
+  judge_driver_version(version, findings);
+  if (findings.size() == before) {
+    Check(findings, "nvidia-driver", "GPU memory is allocated and exported by this driver").ok("", version);
+  }
+}
+
+void read_messages(std::string_view text, Findings& findings) {
+  for (const auto rules : {nccl_words(), ucx_words(), perftest_words(), kernel_words(), system_words()}) {
+    read_words(text, rules, "line", findings);
+  }
+}
+
+/// Of findings that say the same about the same thing, the first.
+void drop_repeated(Findings& findings) {
+  Findings kept;
+  for (Finding& finding : findings) {
+    const bool known = std::any_of(kept.begin(), kept.end(), [&](const Finding& each) {
+      return each.check == finding.check && each.subject == finding.subject && each.found == finding.found;
+    });
+    if (!known) kept.push_back(std::move(finding));
+  }
+  findings = std::move(kept);
+}
+
+/// MTUs of ports in different captures: packets of one end are too large for the
+/// other.
+void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
+  std::map<int, std::string> by_mtu;
+  for (const Capture& capture : captures) {
+    for (const Port& port : parse_ibv_devinfo(capture.text)) {
+      if (port.active() && port.active_mtu > 0) {
+        by_mtu.try_emplace(port.active_mtu, fmt::format("{} of {}", port.subject(), capture.name));
+      }
+    }
+  }
+  if (captures.size() < 2 || by_mtu.size() < 2) return;
+  std::vector<std::string> seen;
+  for (const auto& [mtu, where] : by_mtu) seen.push_back(fmt::format("{} ({})", mtu, where));
+  Check(findings, "mtu", "packets larger than an end takes are dropped: local access violation, retry exceeded")
+      .fail("", fmt::format("the two ends differ: active MTU {}", fmt::join(seen, " and ")),
+            "sudo ip link set NETDEV mtu 9000  # the same at both ends and on the switch");
+}
+
+Findings read_one(std::string_view text) {
   Findings findings;
-  for (const auto reader :
-       {read_ports, read_memlock, read_ethtool, read_lspci, read_modules, read_log}) {
+  for (const auto reader : {read_ports, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
+                            read_settings, read_nvidia_smi, read_messages}) {
     reader(text, findings);
   }
-  if (findings.empty()) {
-    Check(findings, "capture", "only what is recognised can be judged")
-        .skip("",
-              "none of lspci -vvv, lsmod, dmesg on peer memory, ethtool -i, show_gids, "
-              "ibdev2netdev, ibv_devinfo, nor a message about locked memory");
-  }
+  drop_repeated(findings);
   return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> read_captures(const std::vector<Capture>& captures) {
+  Findings findings;
+  for (const Capture& capture : captures) {
+    Findings own = read_one(capture.text);
+    if (own.empty()) {
+      Check(own, "capture", "only what is recognised can be judged")
+          .skip(capture.name,
+                "none of the outputs that are known (lspci -vvv, lsmod, dmesg, ethtool, show_gids, ibdev2netdev, "
+                "ibv_devinfo, ibstat, rdma link, nvidia-smi, mlxconfig, mlnx_qos, ulimit -a) nor a message of NCCL, "
+                "UCX, perftest or the kernel",
+                "gdrperf doctor --record FILE.tar.gz  # on that machine: it knows what to look at");
+    }
+    for (Finding& finding : own) findings.push_back(std::move(finding));
+  }
+  compare_mtus(captures, findings);
+  drop_repeated(findings);
+  return findings;
+}
+
+std::vector<Finding> read_capture(std::string_view text) {
+  return read_captures({{"", std::string(text)}});
 }
 
 }  // namespace gdrperf::doctor

@@ -109,4 +109,68 @@ std::vector<Port> parse_show_gids(std::string_view text) {
   return ports;
 }
 
+std::vector<Port> parse_ibstat(std::string_view text) {
+  std::vector<Port> ports;
+  std::string device;
+  for (const std::string_view raw : lines_of(text)) {
+    const std::string_view line = trimmed(raw);
+    // CA 'mlx5_0' ... Port 1: ... State: Active
+    if (line.starts_with("CA '") && line.size() > 5) {
+      device = line.substr(4, line.find('\'', 4) - 4);
+    } else if (line.starts_with("Port ") && line.ends_with(':') && !device.empty()) {
+      ports.emplace_back();
+      ports.back().device = device;
+      ports.back().number = leading_int(line.substr(5));
+    }
+    if (ports.empty() || ports.back().device != device) continue;
+    Port& port = ports.back();
+    if (const auto value = value_after(line, "State:")) {
+      const std::string state = first_word(*value);
+      port.state = state.starts_with("Init") ? "INIT" : state == "Active" ? "ACTIVE" : state == "Armed" ? "ARMED" : "DOWN";
+    }
+    if (const auto value = value_after(line, "Physical state:")) port.phys_state = *value;
+    if (const auto value = value_after(line, "Rate:")) port.rate_gbps = leading_number(*value);
+    if (const auto value = value_after(line, "Link layer:")) port.link_layer = first_word(*value);
+  }
+  return ports;
+}
+
+std::vector<Port> parse_rdma_link(std::string_view text) {
+  std::vector<Port> ports;
+  for (const std::string_view line : lines_of(text)) {
+    // link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth2
+    const auto words = words_of(line);
+    if (words.size() < 4 || words[0] != "link" || words[1].find('/') == std::string_view::npos) continue;
+    Port port;
+    port.device = words[1].substr(0, words[1].find('/'));
+    port.number = std::max(1, leading_int(words[1].substr(words[1].find('/') + 1)));
+    for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+      if (words[i] == "state") port.state = words[i + 1];
+      if (words[i] == "physical_state") port.phys_state = words[i + 1] == "LINK_UP" ? "LinkUp" : words[i + 1];
+      if (words[i] == "netdev") port.netdev = words[i + 1];
+    }
+    if (!port.state.empty()) ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+std::vector<verbs::DeviceInfo> devices_of_ibv_devinfo(std::string_view text) {
+  std::vector<verbs::DeviceInfo> devices;
+  for (const Port& port : parse_ibv_devinfo(text)) {
+    if (devices.empty() || devices.back().name != port.device) {
+      devices.emplace_back();
+      devices.back().name = port.device;
+    }
+    verbs::PortDetails details;
+    details.port.number = port.number;
+    details.port.state = port.active() ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    details.port.link_layer =
+        port.link_layer == "InfiniBand" ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+    details.port.active_mtu_bytes = port.active_mtu;
+    details.port.max_mtu_bytes = port.max_mtu;
+    devices.back().ports.push_back(std::move(details));
+  }
+  return devices;
+}
+
 }  // namespace gdrperf::doctor

@@ -31,4 +31,14 @@ std::vector<Port> parse_ibdev2netdev(std::string_view text);
 /// cell is nothing between two tabs, and vanishes where tabs became blanks.
 std::vector<Port> parse_show_gids(std::string_view text);
 
+/// Ports of ibstat and of `rdma link`: state, rate, interface.
+std::vector<Port> parse_ibstat(std::string_view text);
+std::vector<Port> parse_rdma_link(std::string_view text);
+
+/// What ibv_devinfo shows as libibverbs would.
+std::vector<verbs::DeviceInfo> devices_of_ibv_devinfo(std::string_view text);
+
+/// "Max locked memory" of /proc/PID/limits.
+MemlockLimit memlock_of(std::string_view limits);
+
 }  // namespace gdrperf::doctor

@@ -8,29 +8,47 @@
 
 namespace gdrperf::doctor {
 
+using Findings = std::vector<Finding>;
+
+/// The finding just added, to say more about: check.warn(...).for_good(...).
+class Note {
+ public:
+  Note(Findings& findings, std::size_t index) : findings_(findings), index_(index) {}
+  const Note& for_good(const std::string& text) const;
+  const Note& undo(const std::string& text) const;
+  const Note& why(const std::string& text) const;
+  /// "WHERE: VALUE"; nothing without a value.
+  const Note& saw(const std::string& where, const std::string& value) const;
+
+ private:
+  Finding& finding() const { return findings_[index_]; }
+  Findings& findings_;
+  std::size_t index_;
+};
+
 /// One check on its way: adds findings under its name and its reason to
 /// `findings`, which it borrows.
 class Check {
  public:
-  Check(std::vector<Finding>& findings, std::string name, std::string why)
+  Check(Findings& findings, std::string name, std::string why)
       : findings_(findings), name_(std::move(name)), why_(std::move(why)) {}
 
-  void ok(std::string subject, std::string found) const {
-    add(Verdict::kOk, std::move(subject), std::move(found), {});
+  Note ok(std::string subject, std::string found) const {
+    return add(Verdict::kOk, std::move(subject), std::move(found), {});
   }
-  void warn(std::string subject, std::string found, std::string fix) const {
-    add(Verdict::kWarn, std::move(subject), std::move(found), std::move(fix));
+  Note warn(std::string subject, std::string found, std::string fix) const {
+    return add(Verdict::kWarn, std::move(subject), std::move(found), std::move(fix));
   }
-  void fail(std::string subject, std::string found, std::string fix) const {
-    add(Verdict::kFail, std::move(subject), std::move(found), std::move(fix));
+  Note fail(std::string subject, std::string found, std::string fix) const {
+    return add(Verdict::kFail, std::move(subject), std::move(found), std::move(fix));
   }
-  void skip(std::string subject, std::string found, std::string fix = {}) const {
-    add(Verdict::kSkip, std::move(subject), std::move(found), std::move(fix));
+  Note skip(std::string subject, std::string found, std::string fix = {}) const {
+    return add(Verdict::kSkip, std::move(subject), std::move(found), std::move(fix));
   }
-  void add(Verdict verdict, std::string subject, std::string found, std::string fix) const;
+  Note add(Verdict verdict, std::string subject, std::string found, std::string fix) const;
 
  private:
-  std::vector<Finding>& findings_;
+  Findings& findings_;
   std::string name_;
   std::string why_;
 };

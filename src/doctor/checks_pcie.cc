@@ -1,11 +1,8 @@
-// PCIe: links of NICs and GPUs, and what bridges between them do with
-// peer-to-peer traffic.
+// PCIe: links of NICs and GPUs.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "checks.h"
 #include "text.h"
@@ -24,12 +21,6 @@ Check nic_link_check(Findings& findings) {
 
 Check gpu_link_check(Findings& findings) {
   return {findings, "gpu-link", "every GPUDirect transfer crosses this link"};
-}
-
-Check acs_check(Findings& findings) {
-  return {findings, "acs",
-          "ACS redirect sends peer-to-peer traffic between GPU and NIC up to the root complex "
-          "instead of straight across the switch"};
 }
 
 Link link_of(const Machine& machine, std::string_view address, std::string_view which) {
@@ -89,16 +80,6 @@ std::string cure(const LinkFacts& facts) {
                    facts.subject);
 }
 
-/// Bridges that traffic between a GPU and a NIC passes: those below the
-/// deepest one they share, where they share one.
-std::set<std::string> bridges_between(const PciFunction& gpu, const PciFunction& nic) {
-  const auto [g, n] =
-      std::mismatch(gpu.bridges.begin(), gpu.bridges.end(), nic.bridges.begin(), nic.bridges.end());
-  std::set<std::string> between(g, gpu.bridges.end());
-  between.insert(n, nic.bridges.end());
-  return between;
-}
-
 }  // namespace
 
 void judge_nic_link(const LinkFacts& facts, Findings& findings) {
@@ -135,37 +116,6 @@ void judge_gpu_link(const LinkFacts& facts, Findings& findings) {
   }
 }
 
-void judge_acs(const std::vector<LspciFunction>& functions, Findings& findings) {
-  const Check check = acs_check(findings);
-  std::vector<std::string> redirecting;
-  bool any_acs = false;
-  bool unnamed = false;
-  std::size_t denied = 0;
-  for (const LspciFunction& function : functions) {
-    any_acs = any_acs || function.acs;
-    if (function.denied && !function.acs) ++denied;
-    if (!function.acs || !function.acs->redirects()) continue;
-    if (function.address.empty())
-      unnamed = true;
-    else
-      redirecting.push_back(function.address);
-  }
-  if (!redirecting.empty()) {
-    check.warn("", fmt::format("redirect is on at {}", fmt::join(redirecting, ", ")),
-               fmt::format("for b in {}; do sudo setpci -s $b ECAP_ACS+6.w=0000; done  # until "
-                           "reboot; not where virtual machines share this host",
-                           fmt::join(redirecting, " ")));
-  } else if (unnamed) {
-    check.warn("", "redirect is on at a bridge that this text does not name",
-               "sudo lspci -vvv | gdrperf doctor --read -");
-  } else if (denied > 0) {
-    check.skip("", "needs root: lspci does not show capabilities to this user",
-               "sudo gdrperf doctor");
-  } else {
-    check.ok("", any_acs ? "no redirect" : "the bridges have no ACS");
-  }
-}
-
 void check_nic_links(const Survey& survey, Findings& findings) {
   const auto nics = survey.nics();
   if (nics.empty()) {
@@ -184,38 +134,6 @@ void check_gpu_links(const Survey& survey, Findings& findings) {
     gpu_link_check(findings).skip("", "no NVIDIA GPU");
   }
   for (const PciFunction* gpu : gpus) judge_gpu_link(link_facts(survey, *gpu), findings);
-}
-
-void check_acs(const Survey& survey, Findings& findings) {
-  const Check check = acs_check(findings);
-  std::set<std::string> bridges;
-  for (const PciFunction* gpu : survey.gpus()) {
-    for (const PciFunction* nic : survey.nics()) bridges.merge(bridges_between(*gpu, *nic));
-  }
-  if (survey.gpus().empty() || survey.nics().empty()) {
-    check.skip("", "no pair of NVIDIA GPU and RDMA NIC");
-    return;
-  }
-  if (bridges.empty()) {
-    check.ok("", "no bridge between GPU and NIC");
-    return;
-  }
-  const ProgramResult lspci = survey.machine.run({"lspci", "-D", "-vvv"});
-  if (lspci.end == ProgramResult::End::kNotInstalled) {
-    check.skip("", "lspci is not installed",
-               install_command(survey.machine, "pciutils", "pciutils"));
-    return;
-  }
-  if (!lspci.ok()) {
-    check.skip("", "lspci failed: " + first_line(lspci.output));
-    return;
-  }
-  std::vector<LspciFunction> between;
-  for (LspciFunction& function : parse_lspci(lspci.output)) {
-    if (bridges.contains(full_pci_address(function.address)))
-      between.push_back(std::move(function));
-  }
-  judge_acs(between, findings);
 }
 
 }  // namespace gdrperf::doctor

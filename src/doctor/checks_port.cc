@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "checks.h"
+#include "cures.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -48,7 +49,7 @@ bool is_ethernet(const Port& port) { return port.link_layer == "Ethernet"; }
 
 }  // namespace
 
-void check_port_states(std::span<const Port> ports, Findings& findings) {
+void check_port_states(std::span<const Port> ports, const Platform&, Findings& findings) {
   const Check check(findings, "port-state", "only an ACTIVE port carries data");
   if (ports.empty()) check.skip("", "no port");
   const bool any_active =
@@ -66,7 +67,7 @@ void check_port_states(std::span<const Port> ports, Findings& findings) {
   }
 }
 
-void check_gids(std::span<const Port> ports, Findings& findings) {
+void check_gids(std::span<const Port> ports, const Platform& platform, Findings& findings) {
   const Check check(findings, "gid",
                     "RoCE v2 needs an IP address on the interface; link-local ones are not routed");
   if (ports.empty()) check.skip("", "no port");
@@ -89,8 +90,9 @@ void check_gids(std::span<const Port> ports, Findings& findings) {
       if (gid.link_local) continue;
       if (best == nullptr || (gid.ipv4 && !best->ipv4)) best = &gid;
     }
+    // In a container the address is the host's to give, or in another namespace.
     const std::string give_address =
-        fmt::format("sudo ip address add ADDRESS/24 dev {}", netdev_or(port, "NETDEV"));
+        platform.container() ? container_network(platform) : fmt::format("sudo ip address add ADDRESS/24 dev {}", netdev_or(port, "NETDEV"));
     if (best != nullptr) {
       check.ok(port.subject(), fmt::format("index {}: RoCE v2, {}", best->index, best->address));
     } else if (v2) {
@@ -105,7 +107,7 @@ void check_gids(std::span<const Port> ports, Findings& findings) {
   }
 }
 
-void check_mtu(std::span<const Port> ports, Findings& findings) {
+void check_mtu(std::span<const Port> ports, const Platform& platform, Findings& findings) {
   const Check check(
       findings, "mtu",
       "packets of 1024 bytes spend 7 % of the wire on headers, of 4096 bytes 2 %, and "
@@ -118,7 +120,9 @@ void check_mtu(std::span<const Port> ports, Findings& findings) {
     }
     const std::string found = fmt::format(
         "active MTU {} of {}{}", port.active_mtu, port.max_mtu,
-        port.netdev_mtu > 0 ? fmt::format(", {} has {}", port.netdev, port.netdev_mtu) : "");
+        port.netdev_mtu > 0 ? fmt::format(", {} has {}{}", port.netdev, port.netdev_mtu,
+                                          port.mtu_estimated ? " (from which the former follows)" : "")
+                            : "");
     if (!is_ethernet(port) || port.active_mtu >= port.max_mtu) {
       check.ok(port.subject(), found);
     } else if (!port.active()) {
@@ -127,10 +131,11 @@ void check_mtu(std::span<const Port> ports, Findings& findings) {
       check.warn(port.subject(), found + ": the device has not taken it over",
                  fmt::format("sudo ip link set {0} down && sudo ip link set {0} up", port.netdev));
     } else {
-      check.warn(port.subject(), found,
-                 fmt::format("sudo ip link set {} mtu 9000  # 4200 will do; at both ends, and on "
-                             "the switch",
-                             netdev_or(port, "NETDEV")));
+      const Cure cure = set_mtu(platform, netdev_or(port, "NETDEV"), 9000, port.netdev_mtu);
+      check.warn(port.subject(), found, cure.now)
+          .for_good(cure.for_good)
+          .undo(cure.undo)
+          .saw("/sys/class/net/" + port.netdev + "/mtu", port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "");
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "checks.h"
+#include "cures.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -40,9 +41,6 @@ constexpr std::array kProviders = {
 constexpr const char* kNoNic =
     "gdrperf sweep --local --softnic  # the software device; or the kernel's: sudo modprobe "
     "rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV";
-constexpr const char* kContainer =
-    "docker run --device=/dev/infiniband --ulimit memlock=-1 --network=host ...";
-
 std::string describe(const RdmaDevice& device) {
   std::vector<std::string> about;
   if (!device.driver.empty()) about.push_back(device.driver);
@@ -103,28 +101,60 @@ void check_device_file(const Survey& survey, const RdmaDevice& device, const Che
   switch (survey.machine.read_write(path)) {
     case Access::kMissing:
       check.fail(device.name, fmt::format("{} does not exist", path),
-                 survey.container ? kContainer
+                 survey.container ? container_devices(survey.platform)
                                   : "sudo udevadm trigger --subsystem-match=infiniband_verbs");
       return;
     case Access::kDenied:
       check.fail(device.name, fmt::format("this user may not read and write {}", path),
-                 fmt::format("sudo chmod a+rw {}", path));
+                 survey.container ? container_devices(survey.platform)
+                                  : fmt::format("sudo chmod a+rw {}", path))
+          .for_good(survey.container ? "" : "install rdma-core: its udev rules set the mode at every boot")
+          .saw(path, "not readable and writable");
       return;
     case Access::kGranted:
       break;
   }
   if (device.verbs && !device.verbs->error.empty()) {
     check.fail(device.name, fmt::format("{} cannot be opened: {}", path, device.verbs->error),
-               survey.container ? kContainer : "sudo dmesg | grep -i -e infiniband -e uverbs");
+               survey.container ? container_devices(survey.platform) : "sudo dmesg | grep -i -e infiniband -e uverbs");
   } else {
     check.ok(device.name, path);
   }
 }
 
+/// In a container the user space is the image's, and must fit the host's kernel
+/// modules.
+std::string provider_cure(const Survey& survey, bool listed) {
+  const std::string install = install_command(
+      survey.machine, listed ? "--reinstall ibverbs-providers" : "ibverbs-providers", "rdma-core libibverbs");
+  const std::string ofed = line_of(survey.machine, "/sys/module/mlx5_core/version");
+  if (!survey.container) return install;
+  if (ofed.empty() || ofed.find('-') == std::string::npos) return install + "  # in the image";
+  return fmt::format("install the user space of the host's OFED {} in the image (mlnxofedinstall --user-space-only): the "
+                     "image's does not match it",
+                     ofed);
+}
+
 }  // namespace
+
+void check_libibverbs(const Survey& survey, Findings& findings) {
+  const Check check(findings, "libibverbs", "RDMA programs, this one too, reach devices through this library");
+  const std::string error = survey.machine.libibverbs_error();
+  if (!error.empty()) {
+    check.fail("", error, install_command(survey.machine, "libibverbs1 librdmacm1 ibverbs-providers", "libibverbs librdmacm"));
+  } else if (survey.machine.recorded()) {
+    check.skip("", "a recording does not tell");
+  } else {
+    check.ok("", "loads");
+  }
+}
 
 void check_rdma_device(const Survey& survey, Findings& findings) {
   const Check check(findings, "rdma-device", "without an RDMA device nothing can be measured");
+  if (survey.machine.recorded() && survey.machine.list("/sys").empty()) {
+    check.skip("", "the recording has no /sys");
+    return;
+  }
   if (survey.rdma.empty()) {
     if (!explain_adapters(survey, check)) {
       check.fail("", "no RDMA device, and no network adapter known to be one", kNoNic);
@@ -170,7 +200,8 @@ void check_rdma_modules(const Survey& survey, Findings& findings) {
   if (!machine.list("/sys/class/infiniband_verbs").empty() || survey.loaded("ib_uverbs")) {
     uverbs.ok("", "present");
   } else {
-    uverbs.fail("", "not loaded", "sudo modprobe ib_uverbs");
+    const Cure cure = load_module("ib_uverbs");
+    uverbs.fail("", "not loaded", cure.now).for_good(cure.for_good).undo(cure.undo);
   }
   const std::string file = "/dev/infiniband/rdma_cm";
   const Access access = machine.read_write(file);
@@ -178,12 +209,15 @@ void check_rdma_modules(const Survey& survey, Findings& findings) {
     ucm.ok("", file);
   } else if (access == Access::kDenied) {
     ucm.warn("", fmt::format("this user may not read and write {}", file),
-             "sudo chmod a+rw " + file);
+             survey.container ? container_devices(survey.platform) : "sudo chmod a+rw " + file);
   } else if (survey.loaded("rdma_ucm")) {
     ucm.warn("", fmt::format("loaded, but {} does not exist", file),
-             survey.container ? kContainer : "sudo udevadm trigger --subsystem-match=misc");
+             survey.container ? container_devices(survey.platform) : "sudo udevadm trigger --subsystem-match=misc");
   } else {
-    ucm.warn("", "not loaded", "sudo modprobe rdma_ucm");
+    const Cure cure = load_module("rdma_ucm");
+    ucm.warn("", "not loaded", survey.container ? cure.now + "  # on the host" : cure.now)
+        .for_good(cure.for_good)
+        .undo(cure.undo);
   }
 }
 
@@ -207,6 +241,9 @@ void check_provider(const Survey& survey, Findings& findings) {
     const std::string provider = it == kProviders.end() ? "" : it->provider;
     if (device.verbs) {
       check.ok(device.name, provider.empty() ? "found" : provider);
+    } else if (!survey.verbs_known) {
+      check.skip(device.name, survey.machine.recorded() ? "what libibverbs shows is not in the recording"
+                                                        : "libibverbs is missing");
     } else if (device_file(survey.machine, device.name).empty()) {
       check.skip(device.name, "libibverbs needs ib_uverbs first");
     } else {
@@ -217,9 +254,7 @@ void check_provider(const Survey& survey, Findings& findings) {
                  fmt::format("libibverbs does not show it: the provider for {} is {}",
                              device.driver.empty() ? "its driver" : device.driver,
                              listed ? "listed, but its library does not load" : "not installed"),
-                 install_command(survey.machine,
-                                 listed ? "--reinstall ibverbs-providers" : "ibverbs-providers",
-                                 "rdma-core libibverbs"));
+                 provider_cure(survey, listed));
     }
   }
 }

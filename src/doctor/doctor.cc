@@ -1,9 +1,38 @@
 #include "gdrperf/doctor/doctor.h"
 
-#include "checks.h"
+#include <algorithm>
+#include <set>
+
+#include "check_table.h"
+#include "pairs.h"
 #include "text.h"
 
 namespace gdrperf::doctor {
+namespace {
+
+constexpr const char* kMessages = "Messages";
+
+bool wanted(const Settings& settings, std::string_view id) {
+  return settings.only.empty() ||
+         std::find(settings.only.begin(), settings.only.end(), id) != settings.only.end();
+}
+
+/// What is wrong with a recording is found before anything in it.
+void report_damage(const Machine& machine, Findings& findings) {
+  const Check check(findings, "recording", "what is not in a recording cannot be judged");
+  for (const std::string& sentence : machine.damage()) {
+    check.warn("", sentence, "gdrperf doctor --record FILE.tar.gz  # on that machine again");
+  }
+}
+
+bool is_nothing_here(const Survey& survey) {
+  const bool adapter = std::any_of(survey.pci.begin(), survey.pci.end(), [](const PciFunction& function) {
+    return function.is_gpu() || (function.is_network() && function.vendor == "0x15b3");
+  });
+  return survey.rdma.empty() && !adapter;
+}
+
+}  // namespace
 
 const char* to_string(Verdict verdict) {
   switch (verdict) {
@@ -19,41 +48,44 @@ const char* to_string(Verdict verdict) {
   return "?";
 }
 
-// Names and outputs of programs are quoted in findings: one line they stay.
-void Check::add(Verdict verdict, std::string subject, std::string found, std::string fix) const {
-  findings_.push_back({verdict, name_, one_line(subject), one_line(found), why_, one_line(fix)});
+std::size_t of_this_check(const Findings& findings, std::string_view check) {
+  return static_cast<std::size_t>(
+      std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.check == check; }));
 }
 
-std::vector<Finding> examine(const Machine& machine, const Settings& settings) {
-  const Survey survey = look_at(machine);
-  std::vector<Port> ports;
-  for (const RdmaDevice& device : survey.rdma) {
-    for (const Port& port : device.ports) {
-      ports.push_back(port);
-      // iWARP addresses hosts by IP alone.
-      if (device.iwarp) ports.back().link_layer = "iWARP";
+std::vector<CheckInfo> checks() {
+  std::vector<CheckInfo> infos;
+  for (const CheckEntry& entry : check_table()) {
+    infos.push_back({entry.id, entry.group, entry.looks_at, entry.bad_when});
+  }
+  return infos;
+}
+
+std::string group_of(const std::string& check) {
+  for (const CheckEntry& entry : check_table()) {
+    if (check == entry.id) return entry.group;
+  }
+  return kMessages;
+}
+
+Examination examine(const Machine& machine, const Settings& settings) {
+  const std::unique_ptr<Machine> asked = asked_ahead(machine);
+  const Survey survey = look_at(*asked);
+  Findings all;
+  report_damage(machine, all);
+  std::set<decltype(CheckEntry::run)> done;
+  for (const CheckEntry& entry : check_table()) {
+    if (wanted(settings, entry.id) && done.insert(entry.run).second) entry.run(survey, settings, all);
+  }
+  Examination examination;
+  for (Finding& finding : all) {
+    if (wanted(settings, finding.check) || finding.check == "recording") {
+      examination.findings.push_back(std::move(finding));
     }
   }
-  Findings findings;
-  check_rdma_device(survey, findings);
-  check_softnic(survey, settings, findings);
-  check_rdma_modules(survey, findings);
-  check_device_files(survey, findings);
-  check_provider(survey, findings);
-  check_port_states(ports, findings);
-  check_gids(ports, findings);
-  check_mtu(ports, findings);
-  check_memlock(survey, findings);
-  check_nic_links(survey, findings);
-  check_iommu(survey, findings);
-  check_governor(survey, findings);
-  check_numa_balancing(survey, findings);
-  check_nvidia_driver(survey, findings);
-  check_gpu_links(survey, findings);
-  check_dma_buf(survey, findings);
-  check_peer_memory(survey, findings);
-  check_acs(survey, findings);
-  return findings;
+  examination.pairs = judge_pairs(survey);
+  examination.nothing_here = is_nothing_here(survey);
+  return examination;
 }
 
 }  // namespace gdrperf::doctor

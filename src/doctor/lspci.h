@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,10 +14,13 @@ using topo::link_gbps;
 using topo::to_string;
 using Link = topo::PcieLink;
 
-/// The ACS Control register, as far as it redirects.
+/// The ACS Control register.
 struct AcsControl {
+  bool source_validation = false;
   bool request_redirect = false;
   bool completion_redirect = false;
+  bool upstream_forwarding = false;
+  bool direct_translated = false;
   bool redirects() const noexcept { return request_redirect || completion_redirect; }
 };
 
@@ -29,12 +33,27 @@ struct LspciFunction {
   std::string driver;
   Link link;
   Link link_max;
+  std::string ids;  ///< "15b3:1021" with -nn
   std::optional<AcsControl> acs;
+  std::optional<bool> ats_enabled;  ///< nothing: no such capability is shown
+  int max_payload = 0;              ///< DevCtl, bytes; 0: not shown
+  int max_payload_cap = 0;
+  int max_read_request = 0;
+  std::optional<bool> relaxed_ordering;
+  std::uint64_t largest_region_bytes = 0;
+  std::uint64_t highest_region = 0;  ///< address of the highest region
+  int numa_node = -1;
+  std::string uncorrectable;  ///< set bits of UESta, without UnsupReq
+  std::string correctable;    ///< set bits of CESta, without AdvNonFatalErr
+  int secondary_bus = -1;     ///< of a bridge; -1: not shown
+  int subordinate_bus = -1;
   bool denied = false;  ///< "<access denied>": lspci was not run by root
 
   bool is_bridge() const { return kind == "PCI bridge"; }
   bool is_nvidia_gpu() const;
   bool is_network() const;
+  /// A bridge without a GPU's class that NVIDIA made: NVSwitch and its ports.
+  bool is_nvswitch() const;
 };
 
 std::vector<LspciFunction> parse_lspci(std::string_view text);

@@ -76,33 +76,54 @@ PeerMemory peer_memory(const std::vector<Module>& modules) {
 
 PeerMemoryTrouble peer_memory_trouble(std::string_view log) {
   PeerMemoryTrouble trouble = PeerMemoryTrouble::kNone;
+  // Why a symbol did not fit outweighs that one was missing.
+  bool no_api = false;
   for (const std::string_view line : lines_of(log)) {
     if (!mentions_peer_memory(line)) continue;
     const auto has = [&](std::string_view words) { return line.find(words) != std::string::npos; };
-    if (has("Unknown symbol ib_register_peer_memory_client")) {
-      return PeerMemoryTrouble::kNoPeerMemoryApi;
+    const bool unknown = has("Unknown symbol") || has("disagrees about version of symbol") ||
+                         has("no symbol version for");
+    if (unknown && has("nvidia_p2p_")) return PeerMemoryTrouble::kDriverMismatch;
+    if (unknown && has("peer_memory_client")) {
+      if (has("disagrees") || has("err -22")) return PeerMemoryTrouble::kAbiMismatch;
+      no_api = true;
     }
-    if (has("Key was rejected")) trouble = PeerMemoryTrouble::kKeyRejected;
+    if (has("Key was rejected") || has("Required key not available")) {
+      trouble = PeerMemoryTrouble::kKeyRejected;
+    }
     if (has("Invalid argument")) trouble = PeerMemoryTrouble::kInvalidArgument;
+    if (has("Exec format error") || has("version magic")) trouble = PeerMemoryTrouble::kWrongKernel;
+    if (has("not found")) trouble = PeerMemoryTrouble::kNotFound;
     if (has("module verification failed") && trouble == PeerMemoryTrouble::kNone) {
       trouble = PeerMemoryTrouble::kUnsigned;
     }
   }
-  return trouble;
+  return no_api ? PeerMemoryTrouble::kNoPeerMemoryApi : trouble;
 }
 
 const char* meaning_of(PeerMemoryTrouble trouble) {
   switch (trouble) {
-    case PeerMemoryTrouble::kNone:
-      return "";
+    case PeerMemoryTrouble::kNone: return "";
     case PeerMemoryTrouble::kNoPeerMemoryApi:
-      return "the running RDMA core has no peer memory API (the kernel's own has none)";
+      return "the running RDMA stack has no peer memory API (ib_register_peer_memory_client): the "
+             "kernel's own has none; that of MLNX_OFED or DOCA has";
+    case PeerMemoryTrouble::kAbiMismatch:
+      return "ABI mismatch: the module was built against another RDMA stack than the one that runs "
+             "(version of ib_register_peer_memory_client disagrees)";
+    case PeerMemoryTrouble::kDriverMismatch:
+      return "the module was built against another NVIDIA driver than the one that runs (nvidia_p2p_* "
+             "does not match)";
+    case PeerMemoryTrouble::kNotFound:
+      return "there is no such module for the running kernel: modprobe cannot help";
+    case PeerMemoryTrouble::kWrongKernel: return "the module was built for another kernel";
     case PeerMemoryTrouble::kKeyRejected:
       return "Secure Boot rejects the module: it is not signed with an enrolled key";
     case PeerMemoryTrouble::kInvalidArgument:
-      return "the module refuses to load: it was built without the peer memory API";
+      return "the module refuses to load: it was built without the peer memory API, or for a "
+             "combination of kernel, OFED and driver that its version does not support";
     case PeerMemoryTrouble::kUnsigned:
-      return "the module is not signed; the kernel took it all the same and is marked tainted";
+      return "the module is not signed; the kernel took it all the same and is marked tainted: "
+             "harmless";
   }
   return "";
 }
@@ -110,13 +131,28 @@ const char* meaning_of(PeerMemoryTrouble trouble) {
 const char* cure_of(PeerMemoryTrouble trouble) {
   switch (trouble) {
     case PeerMemoryTrouble::kNone:
-    case PeerMemoryTrouble::kUnsigned:
-      return "";
+    case PeerMemoryTrouble::kUnsigned: return "";
     case PeerMemoryTrouble::kNoPeerMemoryApi:
+      return "install MLNX_OFED or DOCA-OFED for the running kernel, restart it (sudo "
+             "/etc/init.d/openibd restart), and install the NVIDIA driver again, so that it builds "
+             "nvidia_peermem against it; or use dma-buf: Linux 5.12 and NVIDIA's open kernel module";
     case PeerMemoryTrouble::kInvalidArgument:
-      return "sudo apt-get install doca-ofed  # and then the NVIDIA driver again; or use dma-buf: "
-             "Linux "
-             "5.12 and NVIDIA's open kernel module";
+      return "build nvidia_peermem anew after OFED was installed (reinstall the NVIDIA driver), "
+             "never nv_peer_mem 1.x beside driver 470 and later; or use dma-buf";
+    case PeerMemoryTrouble::kAbiMismatch:
+      return "rebuild it against the OFED that runs: sudo dkms remove nvidia/VERSION --all && sudo "
+             "dkms install nvidia/VERSION  # ('dkms status' names it), or reinstall the NVIDIA "
+             "driver after OFED";
+    case PeerMemoryTrouble::kDriverMismatch:
+      return "rebuild it against the NVIDIA driver that runs, after every driver change: sudo dkms "
+             "autoinstall  # or reinstall nv_peer_mem; nvidia_peermem of the driver itself always "
+             "matches";
+    case PeerMemoryTrouble::kNotFound:
+      return "dkms status  # is the nvidia module built for 'uname -r'? If not: install "
+             "linux-headers for it, then sudo dkms autoinstall; nvidia_peermem comes with the "
+             "driver's dkms package";
+    case PeerMemoryTrouble::kWrongKernel:
+      return "sudo dkms autoinstall  # builds it for the running kernel, with its headers installed";
     case PeerMemoryTrouble::kKeyRejected:
       return "sudo mokutil --import MOK.der  # the key the module was signed with; then reboot and "
              "enrol it";

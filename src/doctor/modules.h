@@ -31,6 +31,10 @@ PeerMemory peer_memory(const std::vector<Module>& modules);
 enum class PeerMemoryTrouble {
   kNone,
   kNoPeerMemoryApi,  ///< the RDMA core has no ib_register_peer_memory_client
+  kAbiMismatch,      ///< it has one of another version: built against another stack
+  kDriverMismatch,   ///< nvidia_p2p_*: built against another NVIDIA driver
+  kNotFound,         ///< there is no such module for this kernel
+  kWrongKernel,      ///< built for another kernel
   kKeyRejected,      ///< Secure Boot refuses an unsigned module
   kInvalidArgument,  ///< the module refuses: built without the peer memory API
   kUnsigned,         ///< only a warning: the module was accepted

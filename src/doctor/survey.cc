@@ -1,5 +1,6 @@
 #include "survey.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,12 +32,16 @@ std::vector<PciFunction> look_at_pci(const Machine& machine) {
     PciFunction function;
     function.address = address;
     function.vendor = line_of(machine, folder + "/vendor");
+    function.device = line_of(machine, folder + "/device");
     function.class_code = line_of(machine, folder + "/class");
     // A server has hundreds of other functions, of which only the place is asked.
-    if (function.is_nvidia_gpu() || function.is_network()) {
+    if (function.is_nvidia_gpu() || function.vendor == "0x1002" || function.is_network()) {
       function.driver = base_name(machine.resolve(folder + "/driver"));
     }
-    function.bridges = pci_chain(machine.resolve(folder));
+    const std::string place = machine.resolve(folder);
+    const std::size_t root = place.find("/pci");
+    if (root != std::string::npos) function.root = place.substr(root + 1, place.find('/', root + 1) - root - 1);
+    function.bridges = pci_chain(place);
     if (!function.bridges.empty()) function.bridges.pop_back();
     functions.push_back(std::move(function));
   }
@@ -69,8 +74,24 @@ void take_verbs(const verbs::PortDetails& details, Port& port) {
   if (port.netdev.empty()) port.netdev = info.netdev;
   port.active_mtu = info.active_mtu_bytes;
   port.max_mtu = info.max_mtu_bytes;
-  port.rate_gbps = info.rate_gbps;
-  port.gids = details.gids;
+  if (info.rate_gbps > 0) port.rate_gbps = info.rate_gbps;
+  if (!details.gids.empty()) port.gids = details.gids;
+}
+
+/// The InfiniBand MTU that the kernel takes for an interface's (RoCE headers
+/// take up to 58 bytes of it).
+int ib_mtu_for(int netdev_mtu) {
+  for (const int mtu : {4096, 2048, 1024, 512, 256}) {
+    if (netdev_mtu >= mtu + 58) return mtu;
+  }
+  return 0;
+}
+
+void estimate_mtu(Port& port) {
+  if (port.active_mtu != 0 || port.link_layer != "Ethernet") return;
+  port.active_mtu = ib_mtu_for(port.netdev_mtu);
+  port.mtu_estimated = port.active_mtu != 0;
+  if (port.max_mtu == 0) port.max_mtu = 4096;
 }
 
 Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) {
@@ -84,17 +105,20 @@ Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) 
     port.link_layer = line_of(machine, folder + "link_layer");
     port.netdev = line_of(machine, folder + "gid_attrs/ndevs/0");
     port.rate_gbps = leading_number(line_of(machine, folder + "rate"));
+    port.gids = sysfs_gids(machine, folder);
   }
   if (device.verbs) {
     for (const verbs::PortDetails& details : device.verbs->ports) {
       if (details.port.number == number) take_verbs(details, port);
     }
+    if (!port.gids && device.verbs->error.empty()) port.gids.emplace();
   }
   if (port.netdev.empty() && device.in_kernel) {
     const auto interfaces = machine.list(kClass + device.name + "/device/net");
     if (interfaces.size() == 1) port.netdev = interfaces.front();
   }
   look_at_netdev(machine, port);
+  if (!device.verbs) estimate_mtu(port);
   return port;
 }
 
@@ -115,12 +139,13 @@ RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
   return device;
 }
 
-std::vector<RdmaDevice> look_at_rdma(const Machine& machine) {
+std::vector<RdmaDevice> look_at_rdma(const Machine& machine,
+                                     std::vector<verbs::DeviceInfo> shown) {
   std::vector<RdmaDevice> devices;
   for (const std::string& name : machine.list(kClass)) {
     devices.push_back(look_at_device(machine, name));
   }
-  for (verbs::DeviceInfo& info : machine.rdma_devices()) {
+  for (verbs::DeviceInfo& info : shown) {
     auto it = std::find_if(devices.begin(), devices.end(),
                            [&](const RdmaDevice& device) { return device.name == info.name; });
     if (it == devices.end()) {
@@ -146,18 +171,28 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine) {
   return devices;
 }
 
-bool in_container(const Machine& machine) {
-  return machine.read("/.dockerenv").access != Access::kMissing ||
-         machine.read("/run/.containerenv").access != Access::kMissing ||
-         !machine.list("/var/run/secrets/kubernetes.io").empty();
-}
-
 }  // namespace
 
 std::vector<const PciFunction*> Survey::gpus() const {
   std::vector<const PciFunction*> found;
   for (const PciFunction& function : pci) {
     if (function.is_nvidia_gpu()) found.push_back(&function);
+  }
+  return found;
+}
+
+std::vector<const PciFunction*> Survey::amd_gpus() const {
+  std::vector<const PciFunction*> found;
+  for (const PciFunction& function : pci) {
+    if (function.is_amd_gpu()) found.push_back(&function);
+  }
+  return found;
+}
+
+std::vector<const PciFunction*> Survey::data_direct() const {
+  std::vector<const PciFunction*> found;
+  for (const PciFunction& function : pci) {
+    if (function.is_data_direct()) found.push_back(&function);
   }
   return found;
 }
@@ -189,13 +224,61 @@ bool Survey::any_hardware() const {
 }
 
 Survey look_at(const Machine& machine) {
-  return Survey{machine, look_at_rdma(machine), look_at_pci(machine),
-                parse_modules(machine.read("/proc/modules").text), in_container(machine)};
+  auto shown = machine.rdma_devices();
+  const bool known = shown.has_value();
+  Platform platform = look_at_platform(machine);
+  const bool container = platform.container();
+  Survey survey{machine,
+                look_at_rdma(machine, std::move(shown).value_or(std::vector<verbs::DeviceInfo>())),
+                look_at_pci(machine),
+                parse_modules(machine.read("/proc/modules").text),
+                std::move(platform),
+                container,
+                known,
+                {}};
+  for (const RdmaDevice& device : survey.rdma) {
+    for (const Port& port : device.ports) {
+      survey.ports.push_back(port);
+      // iWARP addresses hosts by IP alone.
+      if (device.iwarp) survey.ports.back().link_layer = "iWARP";
+    }
+  }
+  return survey;
 }
 
 std::string line_of(const Machine& machine, const std::string& path) {
   const FileText file = machine.read(path);
   return std::string(trimmed(std::string_view(file.text).substr(0, file.text.find('\n'))));
+}
+
+std::string iommu_group(const Machine& machine, std::string_view address) {
+  return machine.resolve(fmt::format("{}{}/iommu_group", kPci, address));
+}
+
+std::optional<std::vector<verbs::Gid>> sysfs_gids(const Machine& machine,
+                                                  const std::string& port_folder) {
+  const auto names = machine.list(port_folder + "gids");
+  if (names.empty()) return std::nullopt;
+  std::vector<verbs::Gid> gids;
+  for (const std::string& name : names) {
+    const auto index = number_of(name);
+    ibv_gid raw{};
+    const std::string text = line_of(machine, port_folder + "gids/" + name);
+    if (!index || ::inet_pton(AF_INET6, text.c_str(), raw.raw) != 1) continue;
+    if (std::all_of(std::begin(raw.raw), std::end(raw.raw), [](auto byte) { return byte == 0; })) {
+      continue;
+    }
+    // Reading the type of an entry that is not in use fails.
+    const std::string type = line_of(machine, port_folder + "gid_attrs/types/" + name);
+    const verbs::GidType kind = type == "RoCE v2"        ? verbs::GidType::kRoceV2
+                                : type == "IB/RoCE v1" ? verbs::GidType::kRoceV1
+                                                         : verbs::GidType::kInfiniBand;
+    gids.push_back(verbs::make_gid(static_cast<int>(*index), kind, raw,
+                                   line_of(machine, port_folder + "gid_attrs/ndevs/" + name)));
+  }
+  std::sort(gids.begin(), gids.end(),
+            [](const auto& one, const auto& other) { return one.index < other.index; });
+  return gids;
 }
 
 std::string install_command(const Machine& machine, std::string_view deb, std::string_view rpm) {

@@ -8,6 +8,7 @@
 #include "gdrperf/doctor/machine.h"
 #include "lspci.h"
 #include "modules.h"
+#include "platform.h"
 
 namespace gdrperf::doctor {
 
@@ -15,11 +16,23 @@ namespace gdrperf::doctor {
 struct PciFunction {
   std::string address;               ///< "0000:3b:00.0"
   std::string vendor;                ///< "0x15b3"
+  std::string device;                ///< "0x1021"
   std::string class_code;            ///< "0x020000"
   std::string driver;                ///< "" when none is bound
   std::vector<std::string> bridges;  ///< above it, from the root port down
+  std::string root;                  ///< its root bus: "pci0000:3a"
 
   bool is_nvidia_gpu() const { return vendor == "0x10de" && class_code.starts_with("0x03"); }
+  /// An AMD GPU to compute on: VGA alone is a console.
+  bool is_amd_gpu() const {
+    return vendor == "0x1002" &&
+           (class_code.starts_with("0x0302") || class_code.starts_with("0x0380") ||
+            class_code.starts_with("0x1200") ||
+            (class_code.starts_with("0x0300") && driver == "amdgpu"));
+  }
+  bool is_gpu() const { return is_nvidia_gpu() || is_amd_gpu(); }
+  /// The function that carries a ConnectX-8's data to GPUs (Data Direct).
+  bool is_data_direct() const { return vendor == "0x15b3" && device == "0x2100"; }
   bool is_network() const { return class_code.starts_with("0x02"); }
 };
 
@@ -35,6 +48,7 @@ struct Port {
   std::optional<bool> netdev_carrier;
   int netdev_mtu = 0;  ///< 0: unknown
   int active_mtu = 0;
+  bool mtu_estimated = false;  ///< active_mtu follows from the interface's
   int max_mtu = 0;
   double rate_gbps = 0;
   std::optional<std::vector<verbs::Gid>> gids;
@@ -61,9 +75,15 @@ struct Survey {
   std::vector<RdmaDevice> rdma;
   std::vector<PciFunction> pci;
   std::vector<Module> modules;
-  bool container = false;
+  Platform platform;
+  bool container = false;    ///< as the platform has it
+  bool verbs_known = false;  ///< what libibverbs shows is known
+  std::vector<Port> ports;   ///< of all devices
 
+  /// NVIDIA's.
   std::vector<const PciFunction*> gpus() const;
+  std::vector<const PciFunction*> amd_gpus() const;
+  std::vector<const PciFunction*> data_direct() const;
   const PciFunction* function(std::string_view address) const;
   /// PCI functions of RDMA devices, each once.
   std::vector<const PciFunction*> nics() const;
@@ -76,6 +96,13 @@ Survey look_at(const Machine& machine);
 
 /// First line of a file of the machine, trimmed; "" when it cannot be read.
 std::string line_of(const Machine& machine, const std::string& path);
+
+/// IOMMU group of a PCI function, "" when it has none.
+std::string iommu_group(const Machine& machine, std::string_view address);
+
+/// GIDs of a port as sysfs shows them; nothing where it shows no table.
+std::optional<std::vector<verbs::Gid>> sysfs_gids(const Machine& machine,
+                                                  const std::string& port_folder);
 
 /// How this distribution installs packages: "sudo apt-get install DEB" or
 /// "sudo dnf install RPM".

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "gdrperf/base/run_program.h"
@@ -18,8 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostText = 4u << 20;
-// nvidia-smi takes seconds where the driver is not kept loaded.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kPatience{2};
+// CUDA takes seconds to start where many GPUs are, or the driver is not kept loaded.
+constexpr std::chrono::seconds kProbePatience{15};
+constexpr const char* kSymbols = "/proc/kallsyms";
+constexpr const char* kEnvironment = "/proc/self/environ";
 
 Access from_errno(int error) {
   return error == ENOENT || error == ENOTDIR ? Access::kMissing : Access::kDenied;
@@ -30,9 +35,48 @@ std::optional<std::uint64_t> limit_from(rlim_t value) {
   return value;
 }
 
+bool keeps_symbol(std::string_view line) {
+  return line.find("peer_memory_client") != std::string_view::npos ||
+         line.find(" nvidia_p2p_get_pages") != std::string_view::npos;
+}
+
+/// Variables that say how RDMA programs and containers are set up; others are
+/// nobody's business.
+bool keeps_variable(std::string_view variable) {
+  for (const char* name : {"NCCL_", "UCX_", "RCCL_", "FI_", "OFI_", "MLX5_", "IBV_", "CUDA_VISIBLE_DEVICES=",
+                           "NVIDIA_VISIBLE_DEVICES=", "KUBERNETES_SERVICE_HOST=", "ENROOT_ROOTFS=",
+                           "APPTAINER_CONTAINER=", "SINGULARITY_CONTAINER=", "container=", "HSA_"}) {
+    if (variable.starts_with(name)) return true;
+  }
+  return false;
+}
+
+/// Pieces between `separator`s that are kept, a line each. The whole file may be
+/// larger than what else is read of one.
+template <typename Keeps>
+FileText filtered(const std::string& path, char separator, Keeps keeps) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return {from_errno(errno), {}};
+  FileText file{Access::kGranted, {}};
+  std::string piece;
+  while (std::getline(in, piece, separator)) {
+    if (keeps(piece)) file.text += piece + "\n";
+  }
+  return file;
+}
+
 class ThisMachine : public Machine {
  public:
+  explicit ThisMachine(std::string own_program) : own_program_(std::move(own_program)) {}
+
   FileText read(const std::string& path) const override {
+    if (path == kEnvironment) return filtered(path, '\0', keeps_variable);
+    if (path == kSymbols) {
+      FileText symbols = filtered(path, '\n', keeps_symbol);
+      // Not to look empty, which would be read as a kernel that hides it.
+      if (symbols.access == Access::kGranted) symbols.text += "(others left out)\n";
+      return symbols;
+    }
     // Not to be held up by a FIFO.
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd) return {from_errno(errno), {}};
@@ -71,7 +115,9 @@ class ThisMachine : public Machine {
   }
 
   ProgramResult run(const std::vector<std::string>& argv) const override {
-    return run_program(argv, kPatience);
+    if (argv.front() != kGpuProbe) return run_program(argv, kPatience);
+    if (own_program_.empty()) return {};
+    return run_program({own_program_, "doctor", "--probe-gpus"}, kProbePatience);
   }
 
   MemlockLimit memlock() const override {
@@ -80,11 +126,28 @@ class ThisMachine : public Machine {
     return {limit_from(limit.rlim_cur), limit_from(limit.rlim_max)};
   }
 
-  std::vector<verbs::DeviceInfo> rdma_devices() const override { return verbs::list_devices(); }
+  std::optional<std::vector<verbs::DeviceInfo>> rdma_devices() const override {
+    if (!libibverbs_error().empty()) return std::nullopt;
+    return verbs::list_devices();
+  }
+  std::string libibverbs_error() const override {
+    // Part of this process where it is installed.
+    for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
+      void* handle = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+      if (handle == nullptr) return std::string(library) + " is not installed: no RDMA program runs here";
+      ::dlclose(handle);
+    }
+    return {};
+  }
+
+ private:
+  std::string own_program_;
 };
 
 }  // namespace
 
-std::unique_ptr<Machine> this_machine() { return std::make_unique<ThisMachine>(); }
+std::unique_ptr<Machine> this_machine(std::string own_program) {
+  return std::make_unique<ThisMachine>(std::move(own_program));
+}
 
 }  // namespace gdrperf::doctor

@@ -91,7 +91,7 @@ TEST(Pcie, PortsOfBothFunctionsShareTheLink) {
   set_link(machine, "0000:3d:00.0", "16.0 x16", "32.0 x16");
   add_nic(machine, "mlx5_1", "0000:3a:00.0/0000:3b:00.0/0000:3c:00.0", "0000:3d:00.1", "eth3");
   machine.show(roce_device("mlx5_1", "eth3"));
-  const auto links = of_check(examine(machine, {}), "nic-link");
+  const auto links = of_check(findings_on(machine, ""), "nic-link");
   ASSERT_THAT(links, SizeIs(2));
   EXPECT_EQ(links[0].verdict, Verdict::kWarn) << "400 Gb/s behind 252";
 }
@@ -117,7 +117,8 @@ TEST(Pcie, AcsBetweenGpuAndNic) {
   machine.program("lspci -D -vvv", "0000:3c:01.0" + bridge);
   const Finding finding = examine_for(machine, "acs");
   EXPECT_EQ(finding.verdict, Verdict::kWarn);
-  EXPECT_EQ(finding.found, "redirect is on at 0000:3c:01.0");
+  EXPECT_THAT(finding.found, HasSubstr("redirect is on at 0000:3c:01.0 (ACSCtl)"));
+  EXPECT_THAT(finding.for_good, HasSubstr("pci=disable_acs_redir=0000:3c:01.0"));
   EXPECT_THAT(finding.fix, HasSubstr("setpci -s $b ECAP_ACS+6.w=0000"));
   // Above the switch that both hang on, and elsewhere, it does no harm.
   machine.program("lspci -D -vvv",
@@ -160,7 +161,7 @@ TEST(Gpu, DriverTroubles) {
 }
 
 FakeMachine proprietary() {
-  return good_server().file(
+  return good_server().program("gdr-probe", "").file(
       "/proc/driver/nvidia/version",
       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12\n");
 }
@@ -191,11 +192,14 @@ TEST(Gpu, KernelThatDoesNotSayWhoUsesAModule) {
 }
 
 TEST(Gpu, DmaBufNeedsLinux512) {
-  FakeMachine machine = good_server().file("/proc/sys/kernel/osrelease", "5.4.0-200-generic\n");
+  FakeMachine machine =
+      good_server().program("gdr-probe", "").file("/proc/sys/kernel/osrelease", "5.4.0-200-generic\n");
   EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kWarn);
   EXPECT_EQ(examine_for(machine, "peermem").verdict, Verdict::kFail);
   machine.file("/proc/sys/kernel/osrelease", "5.15.0\n");
-  EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kOk);
+  EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kSkip) << "nobody was asked";
+  machine.file("/proc/sys/kernel/osrelease", "4.18.0-553.el8_10.x86_64\n");
+  EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kSkip) << "Red Hat's number says nothing";
 }
 
 }  // namespace

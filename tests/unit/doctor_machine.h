@@ -1,11 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,38 +45,6 @@ class FakeMachine : public Machine {
     return *this;
   }
 
-  /// A recorded one: "== file PATH", "== link PATH TARGET" and "== program
-  /// COMMAND", what belongs to each below it up to the next.
-  static FakeMachine recorded(const std::string& path) {
-    std::ifstream in(path);
-    if (!in) throw std::runtime_error("cannot read " + path);
-    FakeMachine machine;
-    std::string line;
-    std::string* text = nullptr;
-    while (std::getline(in, line)) {
-      std::istringstream words(line);
-      std::string mark, kind, name;
-      if (line.starts_with("== ") && words >> mark >> kind >> name) {
-        std::string rest;
-        std::getline(words >> std::ws, rest);
-        text = nullptr;
-        if (kind == "file") text = &machine.files_[machine.follow(name)];
-        if (kind == "link") {
-          const std::size_t slash = name.rfind('/');
-          machine.links_[machine.follow(name.substr(0, slash)) + name.substr(slash)] = rest;
-        }
-        if (kind == "program") {
-          ProgramResult& result = machine.programs_[rest.empty() ? name : name + " " + rest];
-          result.end = ProgramResult::End::kExited;
-          text = &result.output;
-        }
-      } else if (text != nullptr) {
-        *text += line + "\n";
-      }
-    }
-    return machine;
-  }
-
   FileText read(const std::string& path) const override {
     const std::string real = follow(path);
     if (denied_.contains(real)) return {Access::kDenied, {}};
@@ -118,7 +83,7 @@ class FakeMachine : public Machine {
     return it == programs_.end() ? ProgramResult{} : it->second;
   }
   MemlockLimit memlock() const override { return limit_; }
-  std::vector<verbs::DeviceInfo> rdma_devices() const override { return devices_; }
+  std::optional<std::vector<verbs::DeviceInfo>> rdma_devices() const override { return devices_; }
 
  private:
   /// With the links along the path replaced, the longest prefix first.
@@ -236,7 +201,11 @@ inline FakeMachine good_server() {
       .file("/proc/sys/kernel/numa_balancing", "0\n")
       .file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n")
       .file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n")
+      .file("/proc/driver/nvidia/gpus/0000:3e:00.0/information", "Model: \t\t NVIDIA H100\n")
       .program("nvidia-smi -L", "GPU 0: NVIDIA H100\n")
+      .program("gdr-probe",
+               "gpu 0000:3e:00.0 gdr=1 dmabuf=1 NVIDIA H100\nnic mlx5_0 dmabuf 9 Bad file descriptor\n"
+               "reg mlx5_0 0000:3e:00.0 dmabuf 0 ok\nreg mlx5_0 0000:3e:00.0 peermem 14 Bad address\n")
       .program("lspci -D -vvv",
                "0000:3c:00.0 PCI bridge: Broadcom / LSI PEX890xx (prog-if 00 [Normal decode])\n"
                "\tCapabilities: [170 v1] Access Control Services\n"
@@ -267,8 +236,13 @@ inline Finding finding_of(const std::vector<Finding>& findings, const std::strin
   return found.size() == 1 ? found.front() : Finding{};
 }
 
-inline Finding examine_for(const FakeMachine& machine, const std::string& check) {
-  return finding_of(examine(machine, {"/usr/lib/libgdrperf_softnic.so"}), check);
+/// All findings on a machine.
+inline std::vector<Finding> findings_on(const Machine& machine, const std::string& softnic = "lib") {
+  return examine(machine, {softnic, {}}).findings;
+}
+
+inline Finding examine_for(const Machine& machine, const std::string& check) {
+  return finding_of(findings_on(machine), check);
 }
 
 }  // namespace gdrperf::doctor

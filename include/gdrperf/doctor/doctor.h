@@ -26,21 +26,64 @@ struct Finding {
   std::string found;
   std::string why;  ///< why it matters
   std::string fix;  ///< what to type (or do); "" with kOk
+  std::string for_good;  ///< the same so that it outlives a reboot; "": `fix` does
+  std::string undo;      ///< what takes `fix` back; "": nothing to take back
+  /// What was seen and where: "/proc/cmdline: ... iommu=on", "lspci: ACSCtl ...".
+  std::vector<std::string> evidence;
 };
 
 struct Settings {
   std::string softnic_library;  ///< path of the software device's library, "" when not found
+  std::vector<std::string> only;  ///< checks to run; empty: all
 };
 
-/// Every check on `machine`, in the order to work them through: the RDMA
-/// device, its ports, the host, then GPU and GPUDirect RDMA. Throws nothing
-/// but std::bad_alloc.
-std::vector<Finding> examine(const Machine& machine, const Settings& settings);
+/// A check as `gdrperf doctor --list` and docs/doctor.md show it.
+struct CheckInfo {
+  std::string id;
+  std::string group;     ///< "RDMA device", "Host", ...
+  std::string looks_at;
+  std::string bad_when;  ///< when it says WARN or FAIL
+};
 
-/// What captured text says, from another machine maybe: the output of lspci
-/// -vvv, lsmod, dmesg or modprobe (peer memory), ethtool -i, show_gids,
-/// ibdev2netdev, ibv_devinfo, and messages about locked memory of UCX and
-/// perftest; several of them in one text are fine. One SKIP when it holds none.
+/// All checks, in the order to work them through.
+std::vector<CheckInfo> checks();
+/// The group of a check; "Messages" for those that only captured text has.
+std::string group_of(const std::string& check);
+
+/// One GPU and one NIC: may data go straight between them, and how fast?
+struct PairVerdict {
+  std::string gpu;       ///< "GPU0"
+  std::string nic;       ///< "mlx5_0"
+  std::string relation;  ///< "PIX", ..., "": not known
+  bool ready = false;
+  std::string words;     ///< "direct path ready, expect 24 GB/s", "no direct path: peermem"
+};
+
+struct Examination {
+  std::vector<Finding> findings;
+  std::vector<PairVerdict> pairs;
+  bool nothing_here = false;  ///< neither an RDMA device, nor an adapter, nor a GPU
+};
+
+/// The checks on `machine`, in the order to work them through: the RDMA
+/// device, its ports, PCIe, GPUDirect RDMA, then the host. Throws nothing but
+/// std::bad_alloc.
+Examination examine(const Machine& machine, const Settings& settings);
+
+/// Captured text: where it came from and what it holds.
+struct Capture {
+  std::string name;  ///< of the file; "-"
+  std::string text;
+};
+
+/// What captured text says, from another machine maybe: outputs of programs
+/// (lspci -vvv, lsmod, dmesg, ibstat, nvidia-smi, ...) and messages of NCCL,
+/// UCX and perftest; several in one text are fine. Several captures are
+/// compared, too. One SKIP "capture" for each that holds nothing known.
+std::vector<Finding> read_captures(const std::vector<Capture>& captures);
 std::vector<Finding> read_capture(std::string_view text);
+
+/// One commented script of the cures in `findings`; each step asks first.
+std::string fix_script(const std::vector<Finding>& findings);
 
 }  // namespace gdrperf::doctor

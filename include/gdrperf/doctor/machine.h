@@ -42,11 +42,38 @@ class Machine {
   /// a few seconds at most.
   virtual ProgramResult run(const std::vector<std::string>& argv) const = 0;
   virtual MemlockLimit memlock() const = 0;
-  /// What libibverbs shows, software devices included.
-  virtual std::vector<verbs::DeviceInfo> rdma_devices() const = 0;
+  /// What libibverbs shows, software devices included; nothing where that is
+  /// not known: no libibverbs, or a recording without it.
+  virtual std::optional<std::vector<verbs::DeviceInfo>> rdma_devices() const = 0;
+  /// Why libibverbs cannot be used here; "" when it can.
+  virtual std::string libibverbs_error() const { return {}; }
+  /// A recording, not the machine this runs on.
+  virtual bool recorded() const { return false; }
+  /// What a recording lacks or what is wrong with it; one sentence each.
+  virtual std::vector<std::string> damage() const { return {}; }
 };
 
-/// This machine, as this user sees it. One thread at a time.
-std::unique_ptr<Machine> this_machine();
+/// Stands for this program's probe of GPU memory in Machine::run(): it prints
+/// what GPUs and NICs answer when asked for GPUDirect RDMA (docs/doctor.md).
+inline constexpr const char* kGpuProbe = "gdr-probe";
+
+/// This machine, as this user sees it. `own_program` answers kGpuProbe (""; it
+/// is then not installed). run() may be called from several threads.
+std::unique_ptr<Machine> this_machine(std::string own_program = {});
+
+/// `machine` with the outputs of the programs that checks will ask for, run at
+/// the same time, each once and for two seconds at most. Borrows `machine`.
+std::unique_ptr<Machine> asked_ahead(const Machine& machine);
+
+/// A recorded machine: a folder, a tar file (gzip or not) or a text file, as in
+/// docs/doctor.md. What is wrong inside is its damage(). Throws usage_error for
+/// a path that is none of these.
+std::unique_ptr<Machine> recorded_machine(const std::string& path);
+
+enum class Masking { kOn, kOff };  ///< MACs, serial numbers, addresses
+
+/// Examines `machine` and writes all that was looked at into a gzipped tar
+/// file. Throws Error(kEnvironment) when that cannot be written.
+void record(const Machine& machine, const std::string& path, Masking masking);
 
 }  // namespace gdrperf::doctor

@@ -1,0 +1,187 @@
+// Where NIC, GPU and this shell lie, and what else of the host a run meets.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "checks.h"
+#include "cures.h"
+#include "gdrperf/base/units.h"
+#include "text.h"
+#include "words.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+/// "0-3,8" as a set.
+std::set<int> parse_cpus(std::string_view list) {
+  std::set<int> cpus;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    const int first = leading_int(part);
+    const std::size_t dash = part.find('-');
+    const int last = dash == std::string_view::npos ? first : leading_int(part.substr(dash + 1));
+    for (int cpu = first; cpu <= last && cpus.size() < 8192; ++cpu) cpus.insert(cpu);
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+  }
+  return cpus;
+}
+
+std::set<int> allowed_cpus(const Machine& machine) {
+  const std::string status = machine.read("/proc/self/status").text;
+  for (const std::string_view line : lines_of(status)) {
+    if (const auto list = value_after(line, "Cpus_allowed_list:")) return parse_cpus(*list);
+  }
+  return {};
+}
+
+int node_of(const Machine& machine, const std::string& address) {
+  const auto node = number_of(line_of(machine, "/sys/bus/pci/devices/" + address + "/numa_node"));
+  return node ? static_cast<int>(*node) : -1;
+}
+
+void judge_shell(const Survey& survey, const PciFunction& nic, const std::set<int>& allowed, const Check& check) {
+  const int node = node_of(survey.machine, nic.address);
+  if (node < 0) {
+    check.skip(nic.address, "the firmware does not tell its NUMA node");
+    return;
+  }
+  const auto cpus = parse_cpus(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
+  const bool near = std::any_of(cpus.begin(), cpus.end(), [&](int cpu) { return allowed.contains(cpu); });
+  if (!near && !cpus.empty() && !allowed.empty()) {
+    check.warn(nic.address, fmt::format("on node {}, whose CPUs this process may not use", node),
+               fmt::format("numactl --cpunodebind={0} --membind={0} ...  # or a wider cpuset (taskset, slurm, pod)", node))
+        .saw("/proc/self/status", "Cpus_allowed_list without those of the node");
+  } else {
+    check.ok(nic.address, fmt::format("node {}", node));
+  }
+}
+
+struct MaxLatency {
+  std::string name;
+  int microseconds = 0;
+};
+
+/// The deepest idle state that is not turned off.
+MaxLatency deepest_idle(const Machine& machine) {
+  MaxLatency deepest;
+  const std::string folder = "/sys/devices/system/cpu/cpu0/cpuidle/";
+  for (const std::string& state : machine.list(folder)) {
+    if (leading_int(line_of(machine, folder + state + "/disable")) != 0) continue;
+    const int latency = leading_int(line_of(machine, folder + state + "/latency"));
+    if (latency > deepest.microseconds) deepest = {line_of(machine, folder + state + "/name"), latency};
+  }
+  return deepest;
+}
+
+}  // namespace
+
+void check_numa(const Survey& survey, Findings& findings) {
+  const Check check(findings, "numa", "threads and memory best lie on the node of GPU and NIC");
+  const auto allowed = allowed_cpus(survey.machine);
+  const auto nics = survey.nics();
+  if (nics.empty()) check.skip("", "no RDMA device on the PCI bus");
+  for (const PciFunction* nic : nics) judge_shell(survey, *nic, allowed, check);
+  if (allowed.size() == 1) {
+    check.warn("", "this process may use one CPU only", "a wider cpuset: taskset -c 0-7, or more CPUs for the job or pod");
+  }
+}
+
+void check_idle_states(const Survey& survey, Findings& findings) {
+  const Check check(findings, "idle-states", "a CPU that sleeps deeply takes that long to wake up: latency with events, and its scatter");
+  const MaxLatency deepest = deepest_idle(survey.machine);
+  if (deepest.name.empty()) {
+    check.skip("", "the kernel does not control them here");
+  } else if (deepest.microseconds > 50) {
+    check.warn("", fmt::format("{} takes {} us to leave", deepest.name, deepest.microseconds), "sudo cpupower idle-set -D 10")
+        .for_good("sudo tuned-adm profile latency-performance")
+        .undo("sudo cpupower idle-set -E")
+        .saw("/sys/devices/system/cpu/cpu0/cpuidle", deepest.name);
+  } else {
+    check.ok("", fmt::format("{} at most, {} us", deepest.name, deepest.microseconds));
+  }
+}
+
+void check_irqbalance(const Survey& survey, Findings& findings) {
+  const Check check(findings, "irqbalance", "it moves the NIC's interrupts between CPUs: scatter in latency with events");
+  const auto run = survey.machine.list("/run");
+  const bool there = std::any_of(run.begin(), run.end(), [](const auto& name) { return name.starts_with("irqbalance"); });
+  if (!survey.any_hardware()) {
+    check.skip("", "no NIC");
+  } else {
+    check.ok("", there ? "runs; for latency with --events: sudo systemctl stop irqbalance" : "does not run");
+  }
+}
+
+void check_open_files(const Survey& survey, Findings& findings) {
+  const Check check(findings, "open-files", "each connection takes descriptors: hundreds of ranks need thousands");
+  const std::string limits = survey.machine.read("/proc/self/limits").text;
+  for (const std::string_view line : lines_of(limits)) {
+    const auto value = value_after(line, "Max open files");
+    if (!value) continue;
+    const auto words = words_of(*value);
+    if (words.empty()) continue;
+    if (leading_int(words[0]) < 1024 && words[0] != "unlimited") {
+      check.warn("", fmt::format("{} (ulimit -n)", words[0]), "ulimit -n 65536")
+          .for_good("printf '* - nofile 65536\\n' | sudo tee /etc/security/limits.d/99-nofile.conf");
+    } else {
+      check.ok("", fmt::format("{} (ulimit -n)", words[0]));
+    }
+    return;
+  }
+  check.skip("", "the limit cannot be read");
+}
+
+void check_huge_pages(const Survey& survey, Findings& findings) {
+  const Check check(findings, "hugepages", "large registrations in pages of 2 MiB cost the NIC fewer translations (--buffer hugepage)");
+  const std::string memory = survey.machine.read("/proc/meminfo").text;
+  for (const std::string_view line : lines_of(memory)) {
+    const auto free = value_after(line, "HugePages_Free:");
+    if (!free) continue;
+    check.ok("", leading_int(*free) > 0 ? fmt::format("{} free", leading_int(*free))
+                                        : "none reserved; needed for --buffer hugepage alone: sudo sysctl -w vm.nr_hugepages=512");
+    return;
+  }
+  check.skip("", "the kernel tells of none");
+}
+
+void check_firewall(const Survey& survey, Findings& findings) {
+  const Check check(findings, "firewall", "both ends agree about a run over TCP; Soft-RoCE needs UDP port 4791, too");
+  const ProgramResult firewall = survey.machine.run({"firewall-cmd", "--list-ports"});
+  if (!firewall.ok()) {
+    check.skip("", "whether packets are filtered only root can see", "sudo nft list ruleset | grep -e 4791 -e dport");
+    return;
+  }
+  const std::string ports = one_line(firewall.output);
+  const bool soft = std::any_of(survey.rdma.begin(), survey.rdma.end(), [](const auto& each) { return each.driver == "rdma_rxe"; });
+  std::string missing;
+  if (ports.find("18515/tcp") == std::string::npos) missing = "18515/tcp";
+  if (soft && ports.find("4791/udp") == std::string::npos) missing += (missing.empty() ? "" : " ") + std::string("4791/udp");
+  if (missing.empty()) {
+    check.ok("", "firewalld lets them through: " + ports);
+  } else {
+    check.warn("", fmt::format("firewalld runs, without {}", missing),
+               fmt::format("sudo firewall-cmd --add-port={}", missing.substr(0, missing.find(' '))))
+        .for_good("the same with --permanent")
+        .undo(fmt::format("sudo firewall-cmd --remove-port={}", missing.substr(0, missing.find(' '))));
+  }
+}
+
+void check_kernel_log(const Survey& survey, Findings& findings) {
+  const Check check(findings, "kernel-log", "the kernel names faults of devices and modules that nothing else shows");
+  const ProgramResult log = survey.machine.run({"dmesg"});
+  if (!log.ok()) {
+    check.skip("", log.end == ProgramResult::End::kNotInstalled ? "no dmesg to read" : "this user may not read it",
+               "sudo dmesg | gdrperf doctor --read -");
+    return;
+  }
+  const std::size_t before = findings.size();
+  read_words(log.output, kernel_words(), "dmesg", findings);
+  const bool own = std::any_of(findings.begin() + static_cast<std::ptrdiff_t>(before), findings.end(),
+                               [](const Finding& finding) { return finding.check == "kernel-log"; });
+  if (!own) check.ok("", "nothing about these devices that is known to matter");
+}
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "platform.h"
+
+namespace gdrperf::doctor {
+
+/// A fix for the running system, the same for good, and what takes it back.
+/// "": there is none of that kind.
+struct Cure {
+  std::string now;
+  std::string for_good;
+  std::string undo;
+};
+
+Cure load_module(std::string_view module);
+Cure set_sysctl(std::string_view name, std::string_view value, std::string_view before);
+/// Words for the kernel's command line: there from the next boot on.
+Cure kernel_words(const Platform& platform, std::string_view words);
+Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before);
+
+/// What the container was to be started with.
+std::string container_devices(const Platform& platform);
+std::string container_memlock(const Platform& platform);
+std::string container_network(const Platform& platform);
+std::string container_gpus(const Platform& platform);
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "gdrperf/doctor/doctor.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr const char* kHead = R"(#!/bin/sh
+# Written by 'gdrperf doctor --fix-script'. It was not run. Read it first: each
+# step says what it cures and what takes it back, and asks before it runs.
+# usage: sh THIS_FILE            asks before each step
+#        sh THIS_FILE --dry-run  only prints the steps
+set -u
+dry=no
+[ "${1-}" = --dry-run ] && dry=yes
+step() {
+  printf '\n%s\n  %s\n' "$1" "$2"
+  [ "$dry" = yes ] && return 0
+  printf 'run it? [y/N] '
+  read -r answer || answer=n
+  case $answer in
+    y | Y) sh -c "$2" || { echo "it failed: stopping here" >&2; exit 1; } ;;
+    *) echo "left out" ;;
+  esac
+}
+)";
+
+/// Something that a shell can run: a command, not advice in words.
+bool is_command(const std::string& text) {
+  for (const char* begin : {"sudo ", "for b in ", "printf ", "echo ", "ulimit "}) {
+    if (text.rfind(begin, 0) == 0) {
+      // Words in capitals are for a person to fill in.
+      for (const char* blank : {"NETDEV", "ADDRESS", "VERSION", "DEVICE", "HOST", "MOK.der", "..."}) {
+        if (text.find(blank) != std::string::npos) return false;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "'\\''";
+    } else {
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+void add_step(std::string& script, const Finding& finding, const std::string& command, const char* when,
+              std::set<std::string>& done) {
+  if (command.empty() || !done.insert(command).second) return;
+  const std::string title =
+      fmt::format("# {}{}{}: {}{}", finding.check, finding.subject.empty() ? "" : " ", finding.subject,
+                  finding.found, when);
+  if (is_command(command)) {
+    script += fmt::format("step {} {}\n", quoted(title), quoted(command));
+  } else {
+    script += fmt::format("\n{}\n# by hand: {}\n", title, command);
+  }
+}
+
+}  // namespace
+
+std::string fix_script(const std::vector<Finding>& findings) {
+  std::string script = kHead;
+  std::set<std::string> done;
+  for (const Finding& finding : findings) {
+    if (finding.verdict != Verdict::kFail && finding.verdict != Verdict::kWarn) continue;
+    add_step(script, finding, finding.fix, "", done);
+    add_step(script, finding, finding.for_good, " (for good)", done);
+    if (!finding.undo.empty()) script += fmt::format("# takes it back: {}\n", finding.undo);
+  }
+  if (done.empty()) script += "echo 'nothing to fix'\n";
+  return script;
+}
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gdrperf/doctor/machine.h"
+
+namespace gdrperf::doctor {
+
+using Argv = std::vector<std::string>;
+
+/// Programs that checks ask on any machine, and of each interface and device.
+std::vector<Argv> programs_to_ask(const Machine& machine);
+/// Those, and some that recordings are judged by.
+std::vector<Argv> programs_worth_recording();
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,58 @@
+#include "words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "text.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+bool in(std::string_view text, const char* words) {
+  return words == nullptr || text.find(words) != std::string_view::npos;
+}
+
+bool line_matches(std::string_view line, const WordRule& rule) {
+  return std::all_of(std::begin(rule.line), std::end(rule.line),
+                     [&](const char* words) { return in(line, words); });
+}
+
+}  // namespace
+
+bool read_words(std::string_view text, std::span<const WordRule> rules, const std::string& source,
+                Findings& findings) {
+  const std::string all = lower_case(text);
+  std::vector<const WordRule*> open;
+  for (const WordRule& rule : rules) {
+    const bool barred = rule.without != nullptr && in(all, rule.without);
+    if (in(all, rule.text) && !barred && in(all, rule.line[0])) open.push_back(&rule);
+  }
+  bool any = false;
+  const auto lines = lines_of(text);
+  const auto lower_lines = lines_of(all);
+  for (std::size_t i = 0; i < lines.size() && !open.empty(); ++i) {
+    // Terminals wrap lines: a match may end in the next one.
+    const auto it = std::find_if(open.begin(), open.end(), [&](const WordRule* rule) {
+      return line_matches(lower_lines[i], *rule);
+    });
+    if (it == open.end()) continue;
+    const WordRule& rule = **it;
+    Check(findings, rule.check, rule.why)
+        .add(rule.verdict, "", rule.found, rule.fix)
+        .for_good(rule.for_good)
+        .saw(source, std::string(lines[i]));
+    open.erase(it);
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace gdrperf::doctor

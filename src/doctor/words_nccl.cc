@@ -1,0 +1,202 @@
+// Words of NCCL and RCCL.
+
+#include <array>
+
+#include "words.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr std::array kNcclRules = {
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 12", nullptr}, nullptr, nullptr,
+             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
+             "when the GID index is a link-local or RoCE v1 one",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
+             "devices' prints, at every rank; then check addresses, routes, PFC and the switch with "
+             "gdrperf write_bw HOST"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "status=12", nullptr}, nullptr, nullptr,
+             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
+             "when the GID index is a link-local or RoCE v1 one",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
+             "devices' prints, at every rank; then check addresses, routes, PFC and the switch with "
+             "gdrperf write_bw HOST"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 5,", nullptr}, nullptr, nullptr,
+             "completion error 5 (flushed): a follower of the first error, often at the other end",
+             "the QP was in error already: what broke it stands earlier, or in the log of the peer",
+             "read the first error of every rank (NCCL_DEBUG=INFO); error 12 there means the network, "
+             "10 or 11 memory at the other end"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "status=5", nullptr}, nullptr, nullptr,
+             "completion error 5 (flushed): a follower of the first error, often at the other end",
+             "the QP was in error already: what broke it stands earlier, or in the log of the peer",
+             "read the first error of every rank (NCCL_DEBUG=INFO); error 12 there means the network, "
+             "10 or 11 memory at the other end"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 4,", nullptr}, nullptr, nullptr,
+             "completion error 4 (local protection): memory of this end went away or was never "
+             "reachable for the NIC",
+             "the registered memory and what the NIC was told to move do not agree",
+             "differing MTU at both ends is one cause ('local access violation'): gdrperf doctor HOST "
+             "compares; else update driver and NCCL, or test with NCCL_NET_GDR_LEVEL=LOC"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "status=4", nullptr}, nullptr, nullptr,
+             "completion error 4 (local protection): memory of this end went away or was never "
+             "reachable for the NIC",
+             "the registered memory and what the NIC was told to move do not agree",
+             "differing MTU at both ends is one cause ('local access violation'): gdrperf doctor HOST "
+             "compares; else update driver and NCCL, or test with NCCL_NET_GDR_LEVEL=LOC"},
+    WordRule{"nccl", Verdict::kFail, {"local access violation", nullptr, nullptr}, nullptr, nullptr,
+             "local access violation: packets larger than the other end agreed to, or memory that was "
+             "not registered",
+             "both ends must agree about MTU and memory",
+             "set the same MTU at both servers and the switch (ip link set NETDEV mtu 9000); gdrperf "
+             "doctor HOST compares both ends"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 10", nullptr}, nullptr, nullptr,
+             "completion error 10 (remote access): the other end refused the address or key: its "
+             "memory is not registered as this end believes",
+             "remote keys and memory do not agree",
+             "look for the first error at the other rank; the IOMMU there must be off or in "
+             "passthrough (gdrperf doctor)"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 11", nullptr}, nullptr, nullptr,
+             "completion error 11 (remote operation): the NIC at the other end could not read or "
+             "write its memory",
+             "the other end has the fault",
+             "gdrperf doctor on that machine: ACS, IOMMU, peer memory; its dmesg"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 9", nullptr}, nullptr, nullptr,
+             "completion error 9 (remote invalid request): the two ends do not agree about sizes or "
+             "operations",
+             "both ends must run the same NCCL with the same settings",
+             "same NCCL version and NCCL_* variables at every rank"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "error 13", nullptr}, nullptr, nullptr,
+             "completion error 13 (receiver not ready): the other end posted no receive in time",
+             "the other rank is stuck or too slow",
+             "look at the rank that hangs; NCCL_IB_RETRY_CNT=7 is the default"},
+    WordRule{"memlock", Verdict::kFail, {"ibv_reg_mr", "cannot allocate memory", nullptr}, nullptr, nullptr,
+             "memory could not be registered (Cannot allocate memory): the memlock limit of the "
+             "process, or of the daemon that started it",
+             "limits come from what starts the ranks (sshd, slurmd, orted, containers), not from the "
+             "shell one looks with",
+             "ulimit -l inside the job, e.g. mpirun -n 1 bash -c 'ulimit -l'; raise it where it comes "
+             "from: LimitMEMLOCK=infinity for slurmd or sshd, docker --ulimit memlock=-1, then "
+             "restart that daemon",
+             "printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/99-rdma.conf"},
+    WordRule{"peermem", Verdict::kFail, {"ibv_reg_mr", "bad address", nullptr}, nullptr, nullptr,
+             "GPU memory could not be registered (Bad address): no peer memory module serves, or this "
+             "GPU does no GPUDirect RDMA (GeForce, GB10)",
+             "without peer memory or dma-buf a NIC cannot be given GPU memory",
+             "sudo modprobe nvidia_peermem  # with the open driver: NCCL_DMABUF_ENABLE=1; then "
+             "gdrperf doctor on that machine"},
+    WordRule{"dma-buf", Verdict::kFail, {"ibv_reg_dmabuf_mr", "not supported", nullptr}, nullptr, nullptr,
+             "the NIC's driver registers no dma-buf (Operation not supported)",
+             "dma-buf needs kernel, NIC driver and GPU driver together",
+             "kernel 5.12 or later (or OFED 5.5 and later), or nvidia_peermem with "
+             "NCCL_DMABUF_ENABLE=0"},
+    WordRule{"dma-buf", Verdict::kFail, {"ibv_reg_dmabuf_mr", "failed", nullptr}, nullptr, nullptr,
+             "GPU memory could not be registered as dma-buf",
+             "dma-buf needs kernel, NIC driver and GPU driver together",
+             "gdrperf doctor on that machine says which of them lacks it; NCCL_DMABUF_ENABLE=0 with "
+             "nvidia_peermem goes round it"},
+    WordRule{"nccl", Verdict::kWarn, {"gpu direct rdma disabled", nullptr, nullptr}, nullptr, "c2c",
+             "NCCL uses no GPUDirect RDMA with this NIC: it found neither peer memory "
+             "(/sys/kernel/mm/memory_peers/nv_mem*/version, nvidia_peermem) nor dma-buf, or the NIC "
+             "is too far",
+             "data goes through host memory: half of the rate or less",
+             "sudo modprobe nvidia_peermem  # and gdrperf doctor here: peermem, dma-buf; in VMs of "
+             "clouds also NCCL_TOPO_FILE"},
+    WordRule{"nccl", Verdict::kWarn, {"gpu direct rdma", "disabled", "distance"}, nullptr, nullptr,
+             "NCCL leaves GPUDirect RDMA off because GPU and NIC are too far apart for its level",
+             "the default allows one PCIe switch or the same host bridge",
+             "NCCL_NET_GDR_LEVEL=SYS  # measure both ways: gdrperf write_bw HOST --buffer cuda:0 "
+             "--path both; in VMs: NCCL_TOPO_FILE"},
+    WordRule{"nccl", Verdict::kWarn, {"gdr 0", nullptr, nullptr}, nullptr, "c2c",
+             "NCCL goes through host memory (GDR 0): GPUDirect RDMA is off for this pair",
+             "half of the rate or less, and CPU memory is busy",
+             "NCCL_NET_GDR_LEVEL=PHB or SYS when GPU and NIC are far apart; else gdrperf doctor on "
+             "that machine: peermem, dma-buf, ACS"},
+    WordRule{"nccl", Verdict::kWarn, {"c2c", nullptr, nullptr}, "gdr 0", nullptr,
+             "Grace with C2C: NCCL leaves GPUDirect RDMA off there by itself",
+             "measured, the direct path is 13 to 20 % faster there",
+             "NCCL_NET_GDR_LEVEL=SYS  # or a newer NCCL, with NCCL_NET_GDR_C2C=1"},
+    WordRule{"peermem", Verdict::kWarn, {"no peer-to-peer", nullptr, nullptr}, nullptr, nullptr,
+             "no peer-to-peer between GPUs or GPU and NIC: NCCL goes through host memory",
+             "a bridge, an IOMMU or the platform forbids it",
+             "gdrperf doctor on that machine: acs, iommu, gpu-registration; nvidia-smi topo -p2p r"},
+    WordRule{"nccl", Verdict::kFail, {"ibv_modify_qp", "110", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (Connection timed out): the NIC of the other end is not "
+             "reachable from this one; typical of rail-only fabrics, where rails do not meet",
+             "with several NICs NCCL connects across rails unless told not to",
+             "export NCCL_CROSS_NIC=0  # rails that are not connected; then check each pair of NICs "
+             "with gdrperf write_bw HOST -d NIC --peer-dev NIC"},
+    WordRule{"nccl", Verdict::kFail, {"ibv_modify_qp", "connection timed out", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (Connection timed out): the NIC of the other end is not "
+             "reachable from this one; typical of rail-only fabrics, where rails do not meet",
+             "with several NICs NCCL connects across rails unless told not to",
+             "export NCCL_CROSS_NIC=0  # rails that are not connected; then check each pair of NICs "
+             "with gdrperf write_bw HOST -d NIC --peer-dev NIC"},
+    WordRule{"netns", Verdict::kFail, {"ibv_modify_qp", "no such device", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (No such device): the GID belongs to an interface of "
+             "another network namespace, as in macvlan and ipvlan pods",
+             "a GID can only be used where its interface lives",
+             "hostNetwork: true, or an SR-IOV VF with its own RDMA device; or sudo rdma system set "
+             "netns exclusive and move the device in"},
+    WordRule{"gid", Verdict::kFail, {"ibv_modify_qp", "invalid argument", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (Invalid argument): the GID index does not fit: empty "
+             "here, or IPv4 at one end and link-local or IPv6 at the other",
+             "both ends must use GIDs of one kind",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 one of show_gids, the same kind at each "
+             "end"},
+    WordRule{"gid", Verdict::kFail, {"ibv_modify_qp", "no data available", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (No data available): the GID index is empty here",
+             "the table has holes, and differs from pod to pod",
+             "name an index that show_gids lists: NCCL_IB_GID_INDEX, or newer NCCL, which looks for "
+             "one itself"},
+    WordRule{"gid", Verdict::kFail, {"ibv_modify_qp", "network is unreachable", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (Network is unreachable): there is no route to the other "
+             "NIC",
+             "RoCE v2 follows the IP routes of its interface",
+             "ip route get ADDRESS oif NETDEV  # give each NIC a route (or its own table) to the "
+             "networks of the others"},
+    WordRule{"gid", Verdict::kFail, {"gid_attrs", "invalid argument", nullptr}, nullptr, nullptr,
+             "reading an empty index of the GID table failed: the table has holes, as in pods that "
+             "own only some of its indexes",
+             "the indexes of a pod are not those of the host",
+             "name one that is filled: NCCL_IB_GID_INDEX (show_gids in the pod), or a newer NCCL, "
+             "which skips holes"},
+    WordRule{"gid", Verdict::kFail, {"gid_attrs", "no such", nullptr}, nullptr, nullptr,
+             "an index of the GID table is empty: the table has holes, as in pods that own only some "
+             "of its indexes",
+             "the indexes of a pod are not those of the host",
+             "name one that is filled: NCCL_IB_GID_INDEX (show_gids in the pod), or a newer NCCL, "
+             "which skips holes"},
+    WordRule{"device-file", Verdict::kFail, {"unable to open device", nullptr, nullptr}, nullptr, nullptr,
+             "the RDMA device is listed but its file cannot be opened: in a container /dev/infiniband "
+             "was not passed in",
+             "programs reach RDMA devices through /dev/infiniband/uverbsN",
+             "docker run --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1 "
+             "--network=host ...; in Kubernetes an RDMA resource in the pod"},
+    WordRule{"rdma-device", Verdict::kWarn, {"net/ib", "no device found", nullptr}, nullptr, nullptr,
+             "NCCL finds no RDMA device and falls back to sockets",
+             "TCP is several times slower",
+             "gdrperf doctor here; NCCL_IB_HCA or NCCL_IB_DISABLE may hide devices; in containers "
+             "pass /dev/infiniband in"},
+    WordRule{"libibverbs", Verdict::kFail, {"failed to open libibverbs.so", nullptr, nullptr}, nullptr, nullptr,
+             "libibverbs is not installed there",
+             "RDMA programs load it",
+             "sudo apt-get install libibverbs1 ibverbs-providers  # dnf install libibverbs rdma-core; "
+             "in the image of a container, too"},
+    WordRule{"nccl", Verdict::kFail, {"call to ibv_create_qp failed", "cannot allocate memory", nullptr}, nullptr, nullptr,
+             "a QP could not be created (Cannot allocate memory): memlock, or the NIC is out of QPs",
+             "queues are locked memory, too",
+             "ulimit -l unlimited where the ranks are started; fewer channels: NCCL_MAX_NCHANNELS, "
+             "NCCL_IB_QPS_PER_CONNECTION"},
+    WordRule{"nccl", Verdict::kWarn, {"gin", "hang", nullptr}, nullptr, nullptr,
+             "a GIN run that hangs: packets of the path MTU do not fit through the interfaces",
+             "a library may use path MTU 4096 over interfaces of 1500",
+             "sudo ip link set NETDEV mtu 9000 at both ends and the switch; or a newer NCCL, which "
+             "reads active_mtu"},
+};
+
+}  // namespace
+
+std::span<const WordRule> nccl_words() { return kNcclRules; }
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,91 @@
+// Words of UCX, libfabric and libibverbs.
+
+#include <array>
+
+#include "words.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr std::array kUcxRules = {
+    WordRule{"memlock", Verdict::kFail, {"failed", "please set max locked memory", nullptr}, nullptr, "current:",
+             "memory could not be registered under the memlock limit",
+             "memory that NICs use is locked",
+             "ulimit -l unlimited where the job is started; docker --ulimit memlock=-1"},
+    WordRule{"roce-loss", Verdict::kFail, {"transport retry count exceeded", nullptr, nullptr}, "roce", nullptr,
+             "packets get lost on a RoCE fabric until the sender gives up: neither the switch nor the "
+             "NIC is set up for loss",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "make the priority lossless (mlnx_qos -i NETDEV --trust dscp --pfc 0,0,0,1,0,0,0,0, at "
+             "each end and the switch), or let the NIC cope: mlxreg -d DEVICE --reg_name ROCE_ACCEL "
+             "--set roce_adp_retrans_en=1,roce_slow_restart_en=1,roce_tx_window_en=1"},
+    WordRule{"roce-loss", Verdict::kFail, {"transport retry count exceeded", nullptr, nullptr}, nullptr, nullptr,
+             "the other end did not answer: lost packets (lossy RoCE fabric), a path that does not "
+             "lead there, or a peer that died",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "ethtool -S NETDEV | grep -E 'discard|out_of_seq' at both ends: lossy? Then PFC "
+             "(mlnx_qos) or roce_accl (roce_adp_retrans_en=1); else addresses and routes: gdrperf "
+             "write_bw HOST"},
+    WordRule{"roce-loss", Verdict::kFail, {"retry_exc", nullptr, nullptr}, nullptr, nullptr,
+             "the other end did not answer: lost packets (lossy RoCE fabric), a path that does not "
+             "lead there, or a peer that died",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "ethtool -S NETDEV | grep -E 'discard|out_of_seq' at both ends: lossy? Then PFC "
+             "(mlnx_qos) or roce_accl (roce_adp_retrans_en=1); else GID index, addresses and routes: "
+             "gdrperf write_bw HOST"},
+    WordRule{"versions", Verdict::kFail, {"devx", "failed", nullptr}, nullptr, nullptr,
+             "DEVX calls fail: the kernel's own mlx5_ib is loaded below a user space of MLNX_OFED (or "
+             "the other way round)",
+             "user space and kernel modules must come from one source",
+             "modinfo mlx5_ib | grep -E 'filename|^version'; ofed_info -s; reinstall OFED for the "
+             "running kernel (--add-kernel-support), then sudo /etc/init.d/openibd restart; or "
+             "UCX_IB_MLX5_DEVX=n"},
+    WordRule{"ucx", Verdict::kWarn, {"gpu_direct_rdma is not available", nullptr, nullptr}, nullptr, nullptr,
+             "UCX finds no GPUDirect RDMA: neither a peer memory module nor dma-buf",
+             "GPU data goes through host memory",
+             "sudo modprobe nvidia_peermem, or a UCX of 1.14 and later with dma-buf "
+             "(UCX_IB_GPU_DIRECT_RDMA=y tells why not)"},
+    WordRule{"relaxed-ordering", Verdict::kWarn, {"pci_relaxed_ordering", nullptr, nullptr}, nullptr, nullptr,
+             "UCX registers memory without relaxed ordering here",
+             "on Sapphire and Emerald Rapids and on AMD, writes wait for each other without it: 16 "
+             "instead of more than 40 GB/s",
+             "UCX_IB_PCI_RELAXED_ORDERING=y"},
+    WordRule{"ucx", Verdict::kFail, {"no active messages transport", nullptr, nullptr}, nullptr, nullptr,
+             "UCX found no transport both ends can use",
+             "a device or a network is missing at one end",
+             "ucx_info -d at both ends; UCX_NET_DEVICES and UCX_TLS must name what both have"},
+    WordRule{"ucx", Verdict::kFail, {"destination is unreachable", nullptr, nullptr}, nullptr, nullptr,
+             "UCX found no way to the other end",
+             "a device or a network is missing at one end",
+             "ucx_info -d at both ends; UCX_NET_DEVICES and UCX_TLS must name what both have; RoCE: "
+             "the same subnet or a route, UCX_IB_GID_INDEX"},
+    WordRule{"device-file", Verdict::kFail, {"ibv_open_device", "failed", nullptr}, nullptr, nullptr,
+             "an RDMA device is listed and cannot be opened",
+             "programs reach RDMA devices through /dev/infiniband/uverbsN",
+             "docker run --device=/dev/infiniband ...; gdrperf doctor in that container"},
+    WordRule{"provider", Verdict::kWarn, {"no userspace device-specific driver", nullptr, nullptr}, nullptr, nullptr,
+             "libibverbs has no provider for this kernel driver: in a container the image's user "
+             "space does not match the host's OFED",
+             "libibverbs shows only devices it has a user-space driver for",
+             "install the user space of the same release in the image: MLNX_OFED or DOCA "
+             "(--user-space-only), or ibverbs-providers (rdma-core) with an inbox host"},
+    WordRule{"libfabric", Verdict::kFail, {"fi_mr_reg", "failed", nullptr}, nullptr, nullptr,
+             "libfabric could not register memory; on EFA GPU memory is taken on p4d, p5 and later "
+             "only",
+             "a NIC that cannot reach GPU memory needs staging",
+             "FI_EFA_USE_DEVICE_RDMA=0; or fi_info -p efa -c FI_HMEM: nothing means no GPU memory"},
+    WordRule{"libfabric", Verdict::kFail, {"net/ofi", "unable to register memory", nullptr}, nullptr, nullptr,
+             "the NIC (EFA) does not register GPU memory here",
+             "GPUDirect RDMA is there on p4d, p5 and later",
+             "FI_EFA_USE_DEVICE_RDMA=0 OFI_NCCL_DISABLE_DMABUF=1 to test; else another instance type"},
+    WordRule{"ucx", Verdict::kWarn, {"mlx5", "remote access", nullptr}, nullptr, nullptr,
+             "remote access error: the other end refused the address or key",
+             "the memory went away, or an IOMMU at the other end turns addresses",
+             "gdrperf doctor on that machine: iommu, acs"},
+};
+
+}  // namespace
+
+std::span<const WordRule> ucx_words() { return kUcxRules; }
+
+}  // namespace gdrperf::doctor
