@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 /// For each of hello, proof and the wish for a turn.
 constexpr auto kHelloTimeout = std::chrono::milliseconds(4500);
 /// Between two looks at a client that waits, which Patience counts, and two words to it.
-constexpr int kLookMs = 200;
+constexpr int kLookAtListenerMs = 200;
 constexpr auto kBusyInterval = std::chrono::seconds(1);
 /// How long SIGTERM waits for the end of a run, resources included.
 constexpr auto kLeaveTime = std::chrono::seconds(3);
@@ -193,7 +193,7 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
     }
     pollfd entries[] = {
         {channel.fd(), POLLRDHUP, 0}, {ticket.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-    if (::poll(entries, std::size(entries), kLookMs) < 0 && errno != EINTR) {
+    if (::poll(entries, std::size(entries), kLookAtListenerMs) < 0 && errno != EINTR) {
       throw call_error("poll", errno);
     }
     if (stop.triggered()) break;
