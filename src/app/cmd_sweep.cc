@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
-is that of the worst run.
+is that of the worst run; 4 when not a single run is stable.
 
 Examples:
   gdrperf sweep --local --softnic --json results/latest.json
@@ -53,6 +53,11 @@ class Sweep {
     client_.close();
     output_.finish();
     if (failed_ > 0) say(fmt::format("{} of {} runs failed", failed_, total_));
+    if (measured_ > 0 && stable_ == 0) {
+      say(fmt::format("none of {} runs is stable: no figure here is known within the precision asked for; measure "
+                      "longer (-D, --cap), quieten the machine or accept less (--precision)", measured_));
+      if (worst_ == ExitCode::kOk) worst_ = ExitCode::kInconclusive;
+    }
     return static_cast<int>(worst_);
   }
 
@@ -67,6 +72,10 @@ class Sweep {
       ++failed_;
     }
     progress_.clear();
+    if (record) {
+      ++measured_;
+      stable_ += record->measured.unstable ? 0 : 1;
+    }
     // What cannot be written ends the sweep: nothing more could be kept.
     if (!record) return;
     if (client_.server_environment()) output_.set_server(*client_.server_environment());
@@ -95,6 +104,8 @@ class Sweep {
   std::size_t total_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
+  std::size_t measured_ = 0;
+  std::size_t stable_ = 0;
   ExitCode worst_ = ExitCode::kOk;
   std::set<std::string> told_;  ///< errors and hints
 };

@@ -1,15 +1,11 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
-#include "gdrperf/stats/steady.h"
-#include "gdrperf/stats/summary.h"
 #include "measure.h"
-#include "unstable.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -18,46 +14,106 @@ namespace {
 /// stretch it.
 constexpr double kChunksPerBatch = 4;
 
-double batch_seconds(const StopRule& stop) {
-  if (!stop.duration) return kBatchSeconds;
-  return std::clamp(seconds(*stop.duration) / (kMinBatches + 2), 1e-5, kBatchSeconds);
+BatchSeries series_for(const StopRule& stop) {
+  // Nobody knows how long N messages take.
+  if (stop.iterations) return {kLeastBatchSeconds, kBatchSeconds};
+  if (!stop.duration) return BatchSeries(kBatchSeconds);
+  return BatchSeries(std::clamp(seconds(*stop.duration) / (kMinBatches + 2), kLeastBatchSeconds, kBatchSeconds));
 }
 
-/// Messages per second of each batch, and of those from `first` on.
-std::vector<double> rates(const std::vector<Batch>& batches) {
-  std::vector<double> result;
-  result.reserve(batches.size());
-  for (const Batch& batch : batches) result.push_back(static_cast<double>(batch.messages) / batch.seconds);
-  return result;
-}
+/// One run of stream_bandwidth().
+class Stream {
+ public:
+  Stream(Mover& mover, const TestSpec& spec, StandstillWatch& watch)
+      : mover_(mover),
+        watch_(watch),
+        judge_(spec.stop, spec.stop.precision),
+        depth_(static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
+        unit_(static_cast<std::uint64_t>(spec.cq_mod)),
+        wanted_(spec.stop.iterations.value_or(~std::uint64_t{0})),
+        chunk_(unit_),
+        run_{series_for(spec.stop)} {}
 
-bool tight_enough(const BatchSeries& series, double precision) {
-  const std::vector<double> all = rates(series.batches());
-  const std::span<const double> steady = std::span(all).subspan(stats::warmup_cut(all));
-  return stats::stop_decision(steady, precision, kMinBatches).tight;
-}
-
-/// Whether to go on after a batch; says why not in `reason`.
-bool finished(const BatchSeries& series, const StopRule& stop, report::StopReason& reason) {
-  if (stop.iterations) {
-    reason = report::StopReason::kIterations;
-    return series.total_messages() >= *stop.iterations;
+  BandwidthRun go() {
+    first_message_ = mover_.sent();
+    run_.start_ns = last_ns_ = now_ns();
+    std::optional<Edge> open = fill_pipe();
+    if (open) run_.first_batch_ns = open->before_ns;
+    while (open && !over_) {
+      advance(*open);
+      const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
+      const bool full = elapsed_s >= run_.series.target_seconds() && mover_.sent() - open->sent >= mover_.least_batch();
+      if (!full) continue;
+      const std::optional<Edge> end = mover_.edge();
+      if (!end || end->sent == open->sent) continue;
+      run_.series.add((open->before_ns - run_.first_batch_ns) * 1e-9, (end->after_ns - open->before_ns) * 1e-9,
+                      end->sent - open->sent);
+      open = end;
+      if (judge_.finished(run_.series, done(), run_.series.total_seconds())) end_by(judge_.reason());
+    }
+    run_.end_ns = last_ns_;
+    run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
+    run_.sent = run_.messages = done();
+    return run_;
   }
-  if (stop.duration) {
-    reason = report::StopReason::kDuration;
-    return series.total_seconds() >= seconds(*stop.duration);
-  }
-  reason = report::StopReason::kPrecision;
-  const std::size_t count = series.batches().size();
-  if (count >= kMinBatches && count % 8 == 0 && tight_enough(series, stop.precision)) return true;
-  if (series.total_seconds() < seconds(stop.cap)) return false;
-  if (!tight_enough(series, stop.precision)) reason = report::StopReason::kCap;
-  return true;
-}
 
-[[noreturn]] void unexpected(const proto::Message& message) {
-  throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(message)));
-}
+ private:
+  std::uint64_t done() const { return mover_.sent() - first_message_; }
+
+  void end_by(report::StopReason reason) {
+    over_ = true;
+    run_.stop = reason;
+  }
+
+  void send(std::uint64_t messages) {
+    if (auto message = mover_.send_until(mover_.sent() + messages)) {
+      throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
+    }
+    last_ns_ = now_ns();
+    watch_.look();
+    if (done() >= wanted_) end_by(report::StopReason::kIterations);
+  }
+
+  /// The pipe is full once as many messages have come out as fit in. Nothing where
+  /// the run is over before.
+  std::optional<Edge> fill_pipe() {
+    while (!over_ && done() < depth_) {
+      send(std::min({unit_, depth_ - done(), wanted_ - done()}));
+      if (judge_.out_of_time((last_ns_ - run_.start_ns) * 1e-9)) end_by(judge_.reason_of_time());
+    }
+    run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;
+    while (!over_) {
+      if (auto edge = mover_.edge()) return edge;
+      send(std::min(unit_, wanted_ - done()));
+    }
+    return std::nullopt;
+  }
+
+  void advance(const Edge& open) {
+    send(std::min(chunk_, wanted_ - done()));
+    // Aim at a quarter of a batch; grow at most twofold, so that a lucky first
+    // chunk does not lead to one of seconds.
+    const double elapsed_s = (last_ns_ - open.before_ns) * 1e-9;
+    const double per_second = static_cast<double>(mover_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
+    const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
+    chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
+    // A batch that waits for its least number of messages does not hold up the end.
+    const double total_s = (last_ns_ - run_.first_batch_ns) * 1e-9;
+    if (judge_.out_of_time(total_s - run_.series.target_seconds())) end_by(judge_.reason_of_time());
+  }
+
+  Mover& mover_;
+  StandstillWatch& watch_;
+  StopJudge judge_;
+  std::uint64_t depth_;
+  std::uint64_t unit_;
+  std::uint64_t wanted_;
+  std::uint64_t chunk_;
+  std::uint64_t first_message_ = 0;  ///< trials went before
+  double last_ns_ = 0;               ///< the clock when the last chunk had completed
+  bool over_ = false;
+  BandwidthRun run_;
+};
 
 }  // namespace
 
@@ -66,128 +122,39 @@ double now_ns() {
   return clock.to_ns(clock.ticks());
 }
 
-BandwidthRun stream_bandwidth(Mover& streamer, const TestSpec& spec) {
-  const Clock& clock = Clock::get();
-  const auto depth = static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps);
-  const auto advance = [&](std::uint64_t messages) {
-    if (auto message = streamer.send_until(streamer.sent() + messages)) unexpected(*message);
-  };
-  BandwidthRun run{BatchSeries(batch_seconds(spec.stop)), 0, 0, {}};
-  const std::uint64_t ramp_start = clock.ticks();
-  // The pipe is full once as many messages have come out as fit in.
-  advance(depth);
-
-  const auto unit = static_cast<std::uint64_t>(spec.cq_mod);
-  const std::uint64_t per_batch_limit =
-      spec.stop.iterations ? std::max<std::uint64_t>(*spec.stop.iterations / (kMinBatches + 2), 1) : ~0ull;
-  std::uint64_t chunk = std::min(unit, per_batch_limit);
-  std::uint64_t batch_start = clock.ticks();
-  std::uint64_t batch_first = streamer.sent();
-  run.ramp_s = clock.to_ns(batch_start - ramp_start) * 1e-9;
-  run.first_batch_ns = clock.to_ns(batch_start);
-  while (true) {
-    advance(chunk);
-    const std::uint64_t now = clock.ticks();
-    const double elapsed_s = clock.to_ns(now - batch_start) * 1e-9;
-    const std::uint64_t messages = streamer.sent() - batch_first;
-    // Aim at a quarter of a batch; grow at most twofold, so that a lucky first
-    // chunk does not lead to one of seconds.
-    const double per_second = static_cast<double>(messages) / std::max(elapsed_s, 1e-9);
-    const double aim = per_second * run.series.target_seconds() / kChunksPerBatch;
-    chunk = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk, unit));
-    chunk = std::min(chunk, per_batch_limit);
-    if (elapsed_s < run.series.target_seconds() && messages < per_batch_limit) continue;
-    run.series.add(elapsed_s, messages);
-    if (finished(run.series, spec.stop, run.stop)) return run;
-    batch_start = now;
-    batch_first = streamer.sent();
-  }
+BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, StandstillWatch& watch) {
+  return Stream(mover, spec, watch).go();
 }
 
 BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec) {
-  BandwidthRun run{BatchSeries(batch_seconds(spec.stop)), 0, now_ns(), {}};
-  run.ramp_s = laps.run().seconds;
-  const double limit_s = seconds(spec.stop.duration.value_or(spec.stop.cap));
-  const double start = now_ns();
+  BandwidthRun run{series_for(spec.stop)};
+  StopJudge judge(spec.stop, spec.stop.precision);
+  run.start_ns = run.first_batch_ns = now_ns();
+  const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
+  const auto add_lap = [&](Laps::Result& sum) {
+    const Laps::Result lap = laps.run();
+    sum.seconds += lap.seconds;
+    sum.messages += lap.messages;
+    run.seconds += lap.seconds;
+    run.sent += lap.sent;
+    run.messages += lap.messages;
+  };
+  const auto out_of_time = [&] { return judge.out_of_time((now_ns() - run.start_ns) * 1e-9); };
+  // The first lap pays for what is new to caches and the device; of N messages it is one.
+  Laps::Result first;
+  if (!spec.stop.iterations) add_lap(first);
+  run.ramp_s = first.seconds;
   while (true) {
     Laps::Result batch;
-    bool late = false;
-    do {
-      const Laps::Result lap = laps.run();
-      batch.seconds += lap.seconds;
-      batch.messages += lap.messages;
-      late = !spec.stop.iterations && (now_ns() - start) * 1e-9 >= limit_s;
-    } while (!late && batch.seconds < run.series.target_seconds() &&
-             !(spec.stop.iterations && run.series.total_messages() + batch.messages >= *spec.stop.iterations));
+    do add_lap(batch);
+    while (!out_of_time() && run.sent < wanted && batch.seconds < run.series.target_seconds());
     run.series.add(batch.seconds, batch.messages);
-    if (finished(run.series, spec.stop, run.stop)) return run;
-    if (!late) continue;
-    run.stop = spec.stop.duration ? report::StopReason::kDuration : report::StopReason::kCap;
+    const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
+    if (!finished && !out_of_time()) continue;
+    run.stop = finished ? judge.reason() : judge.reason_of_time();
+    run.end_ns = now_ns();
     return run;
   }
-}
-
-namespace {
-
-/// Rates in GB/s by batch; with `peer`, both directions over the same window,
-/// batches outside the peer's series left out.
-struct Rates {
-  std::vector<double> gbytes;
-  std::vector<Batch> batches;
-};
-
-Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
-  Rates result;
-  for (const Batch& batch : run.series.batches()) {
-    double bytes = static_cast<double>(batch.messages) * static_cast<double>(spec.size_bytes);
-    if (peer) {
-      const double start = run.first_batch_ns + batch.start_s * 1e9 + peer->clock_ahead_ns;
-      const double from = bytes_at(peer->series, start);
-      const double to = bytes_at(peer->series, start + batch.seconds * 1e9);
-      if (from < 0 || to < 0) continue;
-      bytes += to - from;
-    }
-    result.gbytes.push_back(bytes / batch.seconds * 1e-9);
-    result.batches.push_back(batch);
-  }
-  return result;
-}
-
-}  // namespace
-
-report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
-  const Rates all = rates_of(run, spec, peer);
-  if (all.gbytes.empty()) {
-    throw peer_error("no stretch of time in which both ends were sending: run longer (-D)");
-  }
-  report::Measurement measured;
-  measured.stop = run.stop;
-  // Who asks for N messages gets the figure of N messages.
-  const std::size_t cut = spec.stop.iterations ? 0 : stats::warmup_cut(all.gbytes);
-  const double cut_s = cut == 0 ? 0 : all.batches[cut].start_s - all.batches.front().start_s;
-  measured.warmup_cut_s = run.ramp_s + cut_s;
-
-  report::Bandwidth& bw = measured.bandwidth.emplace();
-  bw.batches_gbytes.assign(all.gbytes.begin() + static_cast<std::ptrdiff_t>(cut), all.gbytes.end());
-  double bytes = 0;
-  for (std::size_t i = cut; i < all.batches.size(); ++i) {
-    measured.iterations += all.batches[i].messages;
-    measured.duration_s += all.batches[i].seconds;
-    bytes += all.gbytes[i] * 1e9 * all.batches[i].seconds;
-  }
-  const stats::Summary summary = stats::summarize(bw.batches_gbytes);
-  bw.median_gbytes = summary.median;
-  bw.mean_gbytes = bytes / measured.duration_s * 1e-9;
-  bw.min_gbytes = summary.min;
-  bw.max_gbytes = summary.max;
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  bw.ci95_low_gbytes = summary.median_ci ? summary.median_ci->low : kNone;
-  bw.ci95_high_gbytes = summary.median_ci ? summary.median_ci->high : kNone;
-  bw.msg_rate_mpps = summary.median * 1e3 / static_cast<double>(spec.size_bytes);
-  if (run.stop == report::StopReason::kCap) {
-    mark_unstable(measured, bw.batches_gbytes, "", spec.stop.precision, seconds(spec.stop.cap));
-  }
-  return measured;
 }
 
 }  // namespace gdrperf::engine

@@ -4,18 +4,30 @@
 
 namespace gdrperf::engine {
 
-void BatchSeries::add(double seconds, std::uint64_t messages) {
-  batches_.push_back({total_s_, seconds, messages});
-  total_s_ += seconds;
+void BatchSeries::add(double start_s, double seconds, std::uint64_t messages) {
+  batches_.push_back({start_s, seconds, messages});
+  total_s_ = start_s + seconds;
   total_messages_ += messages;
-  if (batches_.size() < kMax) return;
-  for (std::size_t i = 0; i < kMax / 2; ++i) {
+  if (batches_.size() >= (target_s_ < full_s_ ? kEarly : kMax)) merge_neighbours();
+}
+
+void BatchSeries::merge_neighbours() {
+  for (std::size_t i = 0; i < batches_.size() / 2; ++i) {
     const Batch& first = batches_[2 * i];
     const Batch& second = batches_[2 * i + 1];
-    batches_[i] = {first.start_s, first.seconds + second.seconds, first.messages + second.messages};
+    batches_[i] = {first.start_s, second.start_s + second.seconds - first.start_s, first.messages + second.messages};
   }
-  batches_.resize(kMax / 2);
+  batches_.resize(batches_.size() / 2);
   target_s_ *= 2;
+}
+
+Samples BatchSeries::samples() const {
+  Samples samples;
+  for (const Batch& batch : batches_) {
+    samples.values.push_back(static_cast<double>(batch.messages) / batch.seconds);
+    samples.seconds.push_back(batch.seconds);
+  }
+  return samples;
 }
 
 void ByteSeries::add(double now_ns, std::uint64_t bytes) {
@@ -27,16 +39,19 @@ void ByteSeries::add(double now_ns, std::uint64_t bytes) {
   keep_every_ *= 2;
 }
 
-double bytes_at(const std::vector<std::pair<double, std::uint64_t>>& series, double now_ns) {
-  const auto after = std::lower_bound(series.begin(), series.end(), now_ns,
-                                      [](const auto& point, double at) { return point.first < at; });
-  if (after == series.end()) return -1;
-  if (after->first == now_ns) return static_cast<double>(after->second);
-  if (after == series.begin()) return -1;
-  const auto before = after - 1;
-  const double share = (now_ns - before->first) / (after->first - before->first);
-  const double low = static_cast<double>(before->second);
-  return low + share * (static_cast<double>(after->second) - low);
+std::optional<double> rate_over(const std::vector<std::pair<double, std::uint64_t>>& series, double from_ns,
+                                double to_ns) {
+  const auto before = [](const auto& point, double at) { return point.first < at; };
+  const auto last = std::lower_bound(series.begin(), series.end(), to_ns, before);
+  auto first = std::lower_bound(series.begin(), series.end(), from_ns, before);
+  if (last == series.end()) return std::nullopt;
+  if (first->first != from_ns) {
+    if (first == series.begin()) return std::nullopt;
+    --first;
+  }
+  if (!(last->first > first->first)) return std::nullopt;
+  const double bytes = static_cast<double>(last->second) - static_cast<double>(first->second);
+  return bytes / (last->first - first->first);
 }
 
 }  // namespace gdrperf::engine

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "stop_rule.h"
 
 namespace gdrperf::engine {
 
@@ -13,23 +16,38 @@ struct Batch {
   std::uint64_t messages = 0;
 };
 
-/// The time series of a run in constant memory: when it reaches kMax batches,
-/// neighbours are merged and batches are to last twice as long from then on.
+/// The time series of a run in constant memory. When there are kMax batches,
+/// neighbours are merged and batches are to last twice as long from then on; below
+/// `full_seconds` that happens at kEarly already: a run whose length nobody knows
+/// begins with short batches and ends with as many as are of use.
 class BatchSeries {
  public:
   static constexpr std::size_t kMax = 2048;
+  static constexpr std::size_t kEarly = 64;
 
-  explicit BatchSeries(double batch_seconds) : target_s_(batch_seconds) {}
+  BatchSeries(double first_seconds, double full_seconds) : target_s_(first_seconds), full_s_(full_seconds) {}
+  explicit BatchSeries(double seconds) : BatchSeries(seconds, seconds) {}
 
   /// How long the next batch should last at least.
   double target_seconds() const { return target_s_; }
-  void add(double seconds, std::uint64_t messages);
+  /// `start_s` counts from the first batch's start. A batch may begin before the
+  /// last one ends (Edge).
+  void add(double start_s, double seconds, std::uint64_t messages);
+  /// One that follows the last.
+  void add(double seconds, std::uint64_t messages) { add(total_s_, seconds, messages); }
   const std::vector<Batch>& batches() const { return batches_; }
+  std::size_t size() const { return batches_.size(); }
+  /// Messages per second.
+  Samples samples() const;
+  /// From the first start to the last end.
   double total_seconds() const { return total_s_; }
   std::uint64_t total_messages() const { return total_messages_; }
 
  private:
+  void merge_neighbours();
+
   double target_s_;
+  double full_s_;
   double total_s_ = 0;
   std::uint64_t total_messages_ = 0;
   std::vector<Batch> batches_;
@@ -49,7 +67,10 @@ class ByteSeries {
   std::uint64_t seen_ = 0;
 };
 
-/// Bytes sent at `now_ns` by linear interpolation; -1 outside the series.
-double bytes_at(const std::vector<std::pair<double, std::uint64_t>>& series, double now_ns);
+/// Bytes per nanosecond over the shortest stretch between two points of `series`
+/// that holds [from, to]; nullopt where it reaches beyond the series. Nothing is
+/// interpolated: what went on between two points nobody knows.
+std::optional<double> rate_over(const std::vector<std::pair<double, std::uint64_t>>& series, double from_ns,
+                                double to_ns);
 
 }  // namespace gdrperf::engine

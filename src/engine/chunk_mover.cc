@@ -18,6 +18,10 @@ constexpr std::uint64_t kTrialBytes = 128u << 20;
 constexpr std::uint64_t kSmallestChunk = 128u << 10;
 /// Without a trial (latency): short stages, launches still well hidden.
 constexpr std::uint64_t kDefaultChunk = 1u << 20;
+/// The peer's notes come in bunches, of a pipe-full at most: so many of those in a batch.
+constexpr std::uint64_t kLeastPipes = 4;
+/// For what has arrived by an edge to be seen.
+constexpr int kEdgeSteps = 4;
 
 Side other(Side side) { return side == Side::kClient ? Side::kServer : Side::kClient; }
 
@@ -135,16 +139,30 @@ bool ChunkMover::reap(ibv_cq* cq) {
 }
 
 std::optional<proto::Message> ChunkMover::send_until(std::uint64_t goal) {
-  limit_ = ~std::uint64_t{0};
+  limit_ = spec_.stop.iterations.value_or(~std::uint64_t{0});
   return step_until([&] { return sent_ >= goal; });
+}
+
+std::optional<Edge> ChunkMover::edge() {
+  Edge edge;
+  edge.before_ns = now_ns();
+  for (int i = 0; i < kEdgeSteps && step(); ++i) {
+  }
+  edge.after_ns = now_ns();
+  edge.sent = sent_;
+  return edge;
+}
+
+std::uint64_t ChunkMover::least_batch() const {
+  return std::max<std::uint64_t>(kLeastPipes * wire_.bytes() / spec_.size_bytes, 1);
 }
 
 std::optional<proto::Message> ChunkMover::receive_until(std::uint64_t goal) {
   return step_until([&] { return received_ >= goal && all_told(); });
 }
 
-std::optional<proto::Message> ChunkMover::send_lap(std::uint64_t messages) {
-  limit_ = cutter_.messages + messages;
+std::optional<proto::Message> ChunkMover::send_lap(const std::vector<std::uint64_t>& messages) {
+  limit_ = cutter_.messages + messages.front();
   const auto done = [&] { return sent_ >= limit_ && idle(); };
   std::optional<proto::Message> early;
   while (auto message = step_until(done)) early = std::move(message);
@@ -161,7 +179,8 @@ void ChunkMover::drain() {
 
 void ChunkMover::choose_chunk() {
   if (spec_.chunk_bytes != 0) set_chunk_shift(0);
-  if (spec_.chunk_bytes != 0 || !(own_staged_ || peer_staged_)) return;
+  // Trials would be messages beyond the N of -n.
+  if (spec_.chunk_bytes != 0 || spec_.stop.iterations || !(own_staged_ || peer_staged_)) return;
   const std::uint64_t messages = std::clamp<std::uint64_t>(kTrialBytes / spec_.size_bytes, 2, 256);
   double best = 0;
   unsigned chosen = chunk_shift_;
@@ -170,7 +189,7 @@ void ChunkMover::choose_chunk() {
     // Twice: the first time pays for what is new to driver and caches.
     for (int pass = 0; pass < 2; ++pass) {
       const double start = now_ns();
-      if (send_lap(messages)) throw peer_error("the server spoke while chunk sizes were being tried");
+      if (send_lap({messages})) throw peer_error("the server spoke while chunk sizes were being tried");
       const double rate = static_cast<double>(messages * spec_.size_bytes) / (now_ns() - start);
       if (rate <= best) continue;
       best = rate;

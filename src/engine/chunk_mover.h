@@ -27,7 +27,9 @@ class ChunkMover : public Mover {
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override;
-  std::optional<proto::Message> send_lap(std::uint64_t messages) override;
+  std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) override;
+  std::optional<Edge> edge() override;
+  std::uint64_t least_batch() const override;
   void drain() override;
 
   /// Client, before a bandwidth run: tries chunk sizes and keeps the fastest.

@@ -8,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/engine/resolve.h"
+#include "exact_send.h"
 #include "measure.h"
 
 namespace gdrperf::engine {
@@ -81,15 +82,28 @@ std::uint64_t Laps::landing(std::uint64_t message) const {
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 
+/// Messages of each QP in this lap: of a run of N messages the last lap has the rest.
+std::vector<std::uint64_t> Laps::shares() const {
+  const auto queues = static_cast<std::uint64_t>(spec_.qps);
+  const std::uint64_t whole = shape_.messages * queues;
+  std::uint64_t messages = whole;
+  if (spec_.stop.iterations && !latency_) {
+    const std::uint64_t before = iteration_ * whole;
+    messages = std::min(whole, *spec_.stop.iterations - std::min(before, *spec_.stop.iterations));
+  }
+  return spread(messages, queues);
+}
+
 /// Calls act(offset relative to where message 0 of the lap lies or lands, run).
 template <typename Do>
 void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const {
   const Layout layout = layout_of(spec_);
+  const std::vector<std::uint64_t> messages = shares();
   for (std::uint32_t q = 0; q < static_cast<std::uint32_t>(spec_.qps); ++q) {
-    for (std::uint64_t message = 0; message < shape_.messages;) {
+    for (std::uint64_t message = 0; message < messages[q];) {
       mem::PatternRun run;
       run.first_slot = landing(message);
-      run.count = std::min(shape_.messages - message, std::max(shape_.slots, shape_.messages) - run.first_slot);
+      run.count = std::min(messages[q] - message, std::max(shape_.slots, shape_.messages) - run.first_slot);
       run.offset = area + q * layout.qp_bytes();
       run.stride = layout.stride;
       run.size_bytes = spec_.size_bytes;
@@ -132,7 +146,7 @@ void Laps::check() const {
   if (wrong == 0) return;
   throw peer_error(
       fmt::format("data is wrong in {} of {} messages of {} in the {}'s {} memory ({}): {}", wrong,
-                  shape_.messages * static_cast<std::uint64_t>(spec_.qps), format_size(spec_.size_bytes),
+                  sum(shares()), format_size(spec_.size_bytes),
                   side_ == Side::kClient ? "client" : "server", end_.buffer().kind(), iteration_name(iteration_),
                   first),
       "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
@@ -163,7 +177,7 @@ double Laps::go(std::optional<proto::Message>& early) {
     if (!passive()) early = streamer_.bounce_until(streamer_.rounds() + 1);
     if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
   } else if (side_ == Side::kClient || duplex_) {
-    early = streamer_.send_lap(shape_.messages);
+    early = streamer_.send_lap(shares());
   }
   return (now_ns() - start) * 1e-9;
 }
@@ -187,8 +201,9 @@ Laps::Result Laps::run() {
     checked = peer_.expect<proto::Checked>(kLapTimeout);
   }
   check();
+  result.sent = sum(shares());
   ++iteration_;
-  result.messages = shape_.messages * static_cast<std::uint64_t>(spec_.qps) * (duplex_ ? 2 : 1);
+  result.messages = result.sent * (duplex_ ? 2 : 1);
   result.seconds = std::max(result.seconds, checked.seconds);
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "local_end.h"
 #include "peer.h"
@@ -27,6 +28,7 @@ class Laps {
   Laps(conn::Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer& peer);
 
   struct Result {
+    std::uint64_t sent = 0;      ///< by this end
     std::uint64_t messages = 0;  ///< both ends'
     double seconds = 0;
   };
@@ -39,6 +41,7 @@ class Laps {
 
  private:
   std::uint64_t landing(std::uint64_t message) const;
+  std::vector<std::uint64_t> shares() const;
   template <typename Do>
   void for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const;
   void fill() const;

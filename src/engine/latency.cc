@@ -8,10 +8,8 @@
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
-#include "gdrperf/stats/steady.h"
 #include "latency_series.h"
 #include "measure.h"
-#include "unstable.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -39,12 +37,12 @@ class Bouncer {
     }
   }
 
-  /// Seconds spent.
+  /// Seconds spent. None where N round trips were asked for: those are all there are.
   double warm_up(const StopRule& stop) {
-    const std::uint64_t most = stop.iterations ? std::min(*stop.iterations / 10 + 1, kWarmupRounds) : kWarmupRounds;
-    const std::uint64_t start = clock_.ticks();
     begin_schedule();
-    for (std::uint64_t done = 0; done < most; ++done) {
+    if (stop.iterations) return 0;
+    const std::uint64_t start = clock_.ticks();
+    for (std::uint64_t done = 0; done < kWarmupRounds; ++done) {
       advance(1);
       if (clock_.to_ns(clock_.ticks() - start) * 1e-9 > kWarmupSeconds) break;
     }
@@ -66,29 +64,6 @@ class Bouncer {
   Plan& plan_;
   Laps* laps_;
 };
-
-bool tight_enough(const LatencySeries& series, double precision) {
-  const std::span<const double> all = series.medians();
-  return stats::stop_decision(all.subspan(stats::warmup_cut(all)), precision, kMinBatches).tight;
-}
-
-bool finished(const LatencySeries& series, std::uint64_t rounds, double elapsed_s, const StopRule& stop,
-              report::StopReason& reason) {
-  if (stop.iterations) {
-    reason = report::StopReason::kIterations;
-    return rounds >= *stop.iterations;
-  }
-  if (stop.duration) {
-    reason = report::StopReason::kDuration;
-    return elapsed_s >= seconds(*stop.duration);
-  }
-  reason = report::StopReason::kPrecision;
-  const std::size_t count = series.batches();
-  if (count >= kMinBatches && count % 8 == 0 && tight_enough(series, median_precision(stop))) return true;
-  if (elapsed_s < seconds(stop.cap)) return false;
-  if (!tight_enough(series, median_precision(stop))) reason = report::StopReason::kCap;
-  return true;
-}
 
 report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
   const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
@@ -123,27 +98,33 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
 
 }  // namespace
 
-report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps) {
+LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, StandstillWatch& watch) {
   const Clock& clock = Clock::get();
   Bouncer bouncer(streamer, plan, laps);
-  report::Measurement measured;
+  LatencyRun run;
+  report::Measurement& measured = run.measured;
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
   LatencySeries series;
+  StopJudge judge(spec.stop, median_precision(spec.stop));
   const double batch_s =
       spec.stop.duration ? std::min(kBatchSeconds, seconds(*spec.stop.duration) / kMinBatches) : kBatchSeconds;
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
+  // Of N round trips there are batches enough for an interval.
+  const std::uint64_t batch_limit = spec.stop.iterations ? std::max<std::uint64_t>(wanted / (kMinBatches + 2), 1) : wanted;
   const std::uint64_t start = clock.ticks();
   std::uint64_t rounds = 0;
   std::uint64_t chunk = spec.rate_per_s > 0 ? 1 : 16;
   do {
     const std::uint64_t batch_start = clock.ticks();
+    const std::uint64_t most = std::min(batch_limit, wanted - rounds);
     std::uint64_t batch_rounds = 0;
     double batch_elapsed_s = 0;
-    // Batches end by the clock; the last one by the count.
-    while (batch_elapsed_s < batch_s && rounds + batch_rounds < wanted) {
-      const std::uint64_t step = std::min(chunk, wanted - rounds - batch_rounds);
+    // Batches end by the clock, or by the count.
+    while (batch_elapsed_s < batch_s && batch_rounds < most) {
+      const std::uint64_t step = std::min(chunk, most - batch_rounds);
       bouncer.advance(step);
+      watch.look();
       batch_rounds += step;
       batch_elapsed_s = clock.to_ns(clock.ticks() - batch_start) * 1e-9;
     }
@@ -151,7 +132,8 @@ report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& 
     rounds += batch_rounds;
     series.add(plan.histogram, batch_elapsed_s);
     plan.histogram.clear();
-  } while (!finished(series, rounds, clock.to_ns(clock.ticks() - start) * 1e-9, spec.stop, measured.stop));
+  } while (!judge.finished(series, rounds, clock.to_ns(clock.ticks() - start) * 1e-9));
+  measured.stop = judge.reason();
 
   // Who asks for N round trips gets the figure of N round trips.
   const LatencySeries::Steady steady = series.steady(!spec.stop.iterations);
@@ -159,11 +141,11 @@ report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& 
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
   measured.latency = condense(steady, clock, traits_of(spec).halved);
-  if (measured.stop == report::StopReason::kCap) {
-    mark_unstable(measured, steady.medians, "p50 ", median_precision(spec.stop), seconds(spec.stop.cap));
-  }
+  judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
   note_late_starts(measured, plan.pingpong, spec);
-  return measured;
+  run.longest_batch_s = series.longest_batch_s();
+  run.typical_batch_s = series.typical_batch_s();
+  return run;
 }
 
 }  // namespace gdrperf::engine

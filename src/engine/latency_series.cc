@@ -1,10 +1,14 @@
 #include "latency_series.h"
 
+#include <algorithm>
+
 #include "gdrperf/stats/steady.h"
 
 namespace gdrperf::engine {
 
 void LatencySeries::add(const stats::Histogram& batch, double seconds) {
+  longest_s_ = std::max(longest_s_, seconds);
+  total_s_ += seconds;
   if (batches_++ % keep_every_ == 0) {
     medians_.push_back(batch.percentile(50));
     if (medians_.size() == kMaxMedians) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/stats/histogram.h"
+#include "stop_rule.h"
 
 namespace gdrperf::engine {
 
@@ -28,7 +29,13 @@ class LatencySeries {
   /// Batches' medians in time order, in ticks; every keep_every()-th.
   std::span<const double> medians() const { return medians_; }
   std::size_t keep_every() const { return keep_every_; }
-  std::size_t batches() const { return batches_; }
+  std::size_t size() const { return medians_.size(); }
+  Samples samples() const { return {medians_, {}}; }
+  double longest_batch_s() const { return longest_s_; }
+  /// Mean of the others; 0 when there are none.
+  double typical_batch_s() const {
+    return batches_ < 2 ? 0 : (total_s_ - longest_s_) / static_cast<double>(batches_ - 1);
+  }
 
   /// What is left after the warm-up cut; whole stretches go.
   struct Steady {
@@ -53,6 +60,8 @@ class LatencySeries {
   std::size_t keep_every_ = 1;
   std::size_t batches_ = 0;
   std::size_t per_segment_ = 1;
+  double longest_s_ = 0;
+  double total_s_ = 0;
 };
 
 }  // namespace gdrperf::engine

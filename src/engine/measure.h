@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -9,16 +8,15 @@
 #include "gdrperf/report/record.h"
 #include "laps.h"
 #include "mover.h"
+#include "standstill.h"
+#include "stop_rule.h"
 
 namespace gdrperf::engine {
 
 /// A batch is long against the clock and short against the run.
 inline constexpr double kBatchSeconds = 0.010;
-inline constexpr std::size_t kMinBatches = 30;
-
-inline double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
+/// With -D below 0.3 s, and at first with -n, they are shorter: no less than this.
+inline constexpr double kLeastBatchSeconds = 0.001;
 
 /// What the initiating end saw of a bandwidth run; condense() makes figures of
 /// it, after the peer's share has come.
@@ -27,11 +25,17 @@ struct BandwidthRun {
   double ramp_s = 0;          ///< filling the pipe, before the first batch
   double first_batch_ns = 0;  ///< our clock at the start of the first batch
   report::StopReason stop = report::StopReason::kPrecision;
+  // All of it, from the first post, when nothing was in flight.
+  double start_ns = 0;
+  double end_ns = 0;            ///< `messages` had completed by then
+  double seconds = 0;           ///< what counts of that time
+  std::uint64_t sent = 0;       ///< messages of this end
+  std::uint64_t messages = 0;   ///< that the rate is of: those, in laps both ends'
 };
 
-/// Streams until the stop rule is met; nothing is drained. 10 ms per batch
-/// where the run is long enough for 30 of them.
-BandwidthRun stream_bandwidth(Mover& streamer, const TestSpec& spec);
+/// Streams until the stop rule is met; nothing is drained but after -n. 10 ms per
+/// batch where the run is long enough for 30 of them.
+BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, StandstillWatch& watch);
 
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
@@ -43,13 +47,20 @@ struct PeerBytes {
   double clock_ahead_ns = 0;
 };
 
-/// Median of batches after the warm-up cut and all that goes with it. `peer`
-/// null for a one-way run.
+/// Median of batches after the warm-up cut and all that goes with it; with too few
+/// batches for an interval, all bytes over all time. `peer` null for a one-way run.
 report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
+
+/// A measured run and its batches: what judge_standstill() wants of them.
+struct LatencyRun {
+  report::Measurement measured;
+  double longest_batch_s = 0;
+  double typical_batch_s = 0;  ///< 0: not known
+};
 
 /// Round trips until the stop rule is met; with `laps` (else null) every one is
 /// a verified lap.
-report::Measurement bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps);
+LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, StandstillWatch& watch);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

@@ -8,12 +8,23 @@
 
 namespace gdrperf::engine {
 
+/// Where one end stands at one moment. Whatever interrupts it, no message beyond the
+/// first `sent` had completed, or begun to cross the wire alone, at `before_ns`, and
+/// `sent` had completed at `after_ns`: a batch is counted from one edge's `before_ns`
+/// to the next one's `after_ns`, and so has no message that another time carried.
+struct Edge {
+  double before_ns = 0;
+  double after_ns = 0;
+  std::uint64_t sent = 0;
+};
+
 /// One end's way of moving messages: work requests posted straight from the
 /// plan (Streamer), or a pipeline of copies and work requests (ChunkMover).
 ///
 /// Each *_until advances until `goal` (in all) is reached and returns nullopt,
 /// or returns early with a message from the peer. Throws on failure, hang-up,
-/// cancellation and stall.
+/// cancellation and stall. In a run of N messages (-n) an end sends N and no more:
+/// near the end send_until() may go beyond its goal.
 class Mover {
  public:
   virtual ~Mover() = default;
@@ -21,10 +32,14 @@ class Mover {
   virtual std::optional<proto::Message> send_until(std::uint64_t goal) = 0;
   virtual std::optional<proto::Message> receive_until(std::uint64_t goal) = 0;
   virtual std::optional<proto::Message> bounce_until(std::uint64_t goal) = 0;
-  /// Sends exactly `messages` (a multiple of cq_mod) on every queue, the first
-  /// from the first slot, while nothing else is in flight, and waits until all
-  /// have completed; receives go on. Returns what the peer said meanwhile.
-  virtual std::optional<proto::Message> send_lap(std::uint64_t messages) = 0;
+  /// Sends exactly `messages` on each queue, the first from the first slot, while
+  /// nothing else is in flight, and waits until all have completed; receives go on.
+  /// Returns what the peer said meanwhile.
+  virtual std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) = 0;
+  /// Where it stands now, while messages go on; nullopt: not to be had just now.
+  virtual std::optional<Edge> edge() = 0;
+  /// Messages of a batch at the least, for its rate to be right (docs/statistics.md).
+  virtual std::uint64_t least_batch() const = 0;
   /// Stops posting and waits until nothing is in flight; receives go on.
   virtual void drain() = 0;
 

@@ -30,6 +30,7 @@ void Peer::begin_run(std::chrono::nanoseconds max_time) {
 }
 
 std::optional<proto::Message> Peer::poll() {
+  watch_.look();
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
     throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
   }

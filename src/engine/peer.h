@@ -7,6 +7,7 @@
 #include "gdrperf/base/patience.h"
 #include "gdrperf/engine/streams.h"
 #include "gdrperf/proto/channel.h"
+#include "standstill.h"
 
 namespace gdrperf::engine {
 
@@ -46,6 +47,9 @@ class Peer {
     proto::throw_unexpected(channel_, proto::type_name(proto::Message(T{})), message);
   }
 
+  /// Of this end's thread: every poll() looks at it.
+  StandstillWatch& watch() { return watch_; }
+
   void send(const proto::Message& message) { channel_.send(message); }
 
   /// True once the peer has said itself that it failed: it need not be told.
@@ -64,6 +68,7 @@ class Peer {
   std::chrono::nanoseconds max_time_{0};
   std::chrono::steady_clock::time_point run_start_{};
   bool failed_ = false;
+  StandstillWatch watch_;
   std::optional<proto::Message> put_back_;
 };
 

@@ -59,6 +59,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   send_requests_.resize(qp_count * length);
   send_pieces_.resize(send_requests_.size());
   send_queues_.resize(qp_count);
+  cut_messages.assign(qp_count, 0);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < length; ++i) {
       const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
@@ -159,7 +160,9 @@ void Plan::post_receives() {
 
 std::vector<std::uint64_t> Plan::posted_messages() const {
   std::vector<std::uint64_t> posted;
-  for (const SendQueue& queue : send_queues_) posted.push_back(queue.posted * send.post_list);
+  for (std::size_t q = 0; q < send_queues_.size(); ++q) {
+    posted.push_back(send_queues_[q].posted * send.post_list - cut_messages[q]);
+  }
   return posted;
 }
 

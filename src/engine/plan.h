@@ -37,7 +37,7 @@ class Plan {
 
   bool sends() const { return send.queue_count != 0; }
   bool receives() const { return recv.queue_count != 0; }
-  /// Messages posted by QP i so far.
+  /// Messages posted by QP i so far; lists that were cut counted as what they had.
   std::vector<std::uint64_t> posted_messages() const;
   /// True when every queue has all its credit: nothing is in flight.
   bool idle() const;
@@ -46,6 +46,8 @@ class Plan {
   RecvStream recv;
   PingPong pingpong;
   stats::Histogram histogram;
+  /// By QP: requests that lists posted were short of (ExactSend).
+  std::vector<std::uint64_t> cut_messages;
 
  private:
   void build_sends(const PlanInput& input, const Layout& layout);

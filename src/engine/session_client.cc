@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -7,6 +10,7 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/stats/summary.h"
 #include "chunk_mover.h"
 #include "local_end.h"
 #include "measure.h"
@@ -55,6 +59,46 @@ void check_all_arrived(const TestSpec& spec, const std::vector<std::uint64_t>& s
   }
 }
 
+/// The typical batch is the middle one.
+Standstill standstill_of(const BandwidthRun& run) {
+  std::vector<double> lengths;
+  for (const Batch& batch : run.series.batches()) lengths.push_back(batch.seconds);
+  if (lengths.size() < 2) return {};
+  return {0, 0, *std::max_element(lengths.begin(), lengths.end()), stats::median(lengths)};
+}
+
+/// Marks what both ends' clocks tell.
+report::Measurement with_standstill(report::Measurement measured, Standstill standstill, double client_s,
+                                    const proto::Done& done) {
+  standstill.client_s = client_s;
+  standstill.server_s = done.standstill_s;
+  judge_standstill(measured, standstill);
+  for (const std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
+  return measured;
+}
+
+/// What comes between Start and Stop.
+double watched_s(Peer& peer) {
+  peer.watch().look();
+  return peer.watch().longest_s();
+}
+
+report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec& spec, Peer& peer, Laps* laps) {
+  LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, peer.watch());
+  const double client_s = watched_s(peer);
+  peer.send(proto::Stop{{mover.rounds()}});
+  const auto done = peer.expect<proto::Done>(kReplyTimeout);
+  return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, client_s, done);
+}
+
+report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer, Laps& laps) {
+  const BandwidthRun run = lap_bandwidth(laps, spec);
+  const double client_s = watched_s(peer);
+  peer.send(proto::Stop{mover.posted_messages()});
+  const auto done = peer.expect<proto::Done>(kReplyTimeout);
+  return with_standstill(condense(run, spec, nullptr), {}, client_s, done);
+}
+
 report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   const bool bidirectional = spec.direction == Direction::kBidirectional;
   PeerBytes peer_bytes;
@@ -63,34 +107,24 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>(kReplyTimeout);
   const std::unique_ptr<Mover> mover = make_mover(Side::kClient, end, spec, peer);
-  Mover& streamer = *mover;
   std::optional<Laps> laps;
-  if (spec.verify_seed) laps.emplace(Side::kClient, end, streamer, spec, peer);
-  if (spec.test.metric == Metric::kLatency) {
-    report::Measurement measured = bounce_latency(streamer, end.plan(), spec, laps ? &*laps : nullptr);
-    peer.send(proto::Stop{{streamer.rounds()}});
-    peer.expect<proto::Done>(kReplyTimeout);
-    return measured;
-  }
-  if (laps) {
-    const BandwidthRun run = lap_bandwidth(*laps, spec);
-    peer.send(proto::Stop{streamer.posted_messages()});
-    peer.expect<proto::Done>(kReplyTimeout);
-    return condense(run, spec, nullptr);
-  }
-  auto* const pipeline = dynamic_cast<ChunkMover*>(&streamer);
+  if (spec.verify_seed) laps.emplace(Side::kClient, end, *mover, spec, peer);
+  peer.watch().restart();
+  if (spec.test.metric == Metric::kLatency) return measure_latency(*mover, end, spec, peer, laps ? &*laps : nullptr);
+  if (laps) return measure_laps(*mover, spec, peer, *laps);
+  auto* const pipeline = dynamic_cast<ChunkMover*>(mover.get());
   if (pipeline != nullptr) pipeline->choose_chunk();
-  const BandwidthRun run = stream_bandwidth(streamer, spec);
-  streamer.drain();
-  const std::vector<std::uint64_t> sent = streamer.posted_messages();
+  const BandwidthRun run = stream_bandwidth(*mover, spec, peer.watch());
+  const double client_s = watched_s(peer);
+  mover->drain();
+  const std::vector<std::uint64_t> sent = mover->posted_messages();
   peer.send(proto::Stop{sent});
-  proto::Done done = await_done(streamer, peer);
+  proto::Done done = await_done(*mover, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   if (pipeline != nullptr) measured.chunk_bytes = pipeline->chunk_bytes();
-  for (std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
-  return measured;
+  return with_standstill(std::move(measured), standstill_of(run), client_s, done);
 }
 
 /// The kind that a figure has to be labelled with: of both ends the one that is

@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,8 +21,26 @@ namespace {
 
 using conn::Side;
 
-/// Round trips or messages between two looks at the peer, at full speed some ms.
-constexpr std::uint64_t kChunk = 16384;
+/// Messages or round trips between two looks at the peer: some 2 ms' worth.
+class Chunk {
+ public:
+  explicit Chunk(std::uint64_t first) : messages_(first), last_ns_(now_ns()) {}
+  std::uint64_t messages() const { return messages_; }
+  /// After one; the time now.
+  double done() {
+    constexpr double kNs = 2e6;
+    constexpr std::uint64_t kMost = 1u << 20;
+    const double now = now_ns();
+    if (now - last_ns_ < kNs / 2) messages_ = std::min(messages_ * 2, kMost);
+    if (now - last_ns_ > kNs * 2) messages_ = std::max<std::uint64_t>(1, messages_ / 2);
+    last_ns_ = now;
+    return now;
+  }
+
+ private:
+  std::uint64_t messages_;
+  double last_ns_;
+};
 
 proto::Stop stop_of(const proto::Message& message) {
   if (const auto* stop = std::get_if<proto::Stop>(&message)) return *stop;
@@ -41,51 +63,87 @@ void receive_all(Mover& streamer, std::uint64_t total) {
   }
 }
 
+proto::Done done_with(std::uint64_t messages) {
+  proto::Done done;
+  done.messages = messages;
+  return done;
+}
+
 proto::Done receive(Mover& streamer, Peer& peer) {
-  while (true) {
-    std::optional<proto::Message> message = streamer.receive_until(streamer.received() + kChunk);
+  for (Chunk chunk(1);; chunk.done()) {
+    std::optional<proto::Message> message = streamer.receive_until(streamer.received() + chunk.messages());
+    peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
     receive_all(streamer, total_of(stop_of(*message)));
-    return {streamer.received(), {}, {}};
+    return done_with(streamer.received());
   }
 }
 
 proto::Done bounce(Mover& streamer, Peer& peer) {
-  while (true) {
-    std::optional<proto::Message> message = streamer.bounce_until(streamer.rounds() + kChunk);
+  for (Chunk chunk(1);; chunk.done()) {
+    std::optional<proto::Message> message = streamer.bounce_until(streamer.rounds() + chunk.messages());
+    peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
     stop_of(*message);
-    return {streamer.rounds(), {}, {}};
+    return done_with(streamer.rounds());
   }
 }
 
-/// The other half of a bidirectional run: sends until told to stop, noting how
-/// far it was at which time.
-proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
-  constexpr double kPointNs = 2e6;
-  ByteSeries series;
-  series.add(now_ns(), 0);
-  peer.send(proto::Ready{});  // the client starts now: all its run is in our series
-  double last_ns = now_ns();
-  auto chunk = static_cast<std::uint64_t>(spec.cq_mod);
-  std::optional<proto::Message> message;
-  while (!message) {
-    message = streamer.send_until(streamer.sent() + chunk);
-    const double now = now_ns();
-    series.add(now, streamer.sent() * spec.size_bytes);
-    if (now - last_ns < kPointNs / 2) chunk *= 2;
-    if (now - last_ns > kPointNs * 2) chunk = std::max<std::uint64_t>(1, chunk / 2);
-    last_ns = now;
-    if (!message) message = peer.poll_now_and_then();
+/// How far this end was at which time, for the client's windows.
+class Progress {
+ public:
+  Progress(Mover& streamer, const TestSpec& spec) : streamer_(streamer), spec_(spec) { series_.add(now_ns(), 0); }
+
+  /// Only where count and time belong together: an edge that was interrupted says
+  /// nothing.
+  void note() {
+    constexpr double kSharpNs = 20e3;
+    const std::optional<Edge> edge = streamer_.edge();
+    if (edge && edge->after_ns - edge->before_ns < kSharpNs) series_.add(edge->before_ns, bytes(edge->sent));
   }
+  /// All that is to be counted has completed.
+  std::vector<std::pair<double, std::uint64_t>> end() {
+    auto points = series_.take();
+    points.emplace_back(now_ns(), bytes(streamer_.sent()));
+    return points;
+  }
+
+ private:
+  std::uint64_t bytes(std::uint64_t messages) const { return messages * spec_.size_bytes; }
+
+  Mover& streamer_;
+  const TestSpec& spec_;
+  ByteSeries series_;
+};
+
+/// The other half of a bidirectional run: sends until told to stop, or the N
+/// messages of -n.
+proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
+  const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
+  Progress progress(streamer, spec);
+  peer.send(proto::Ready{});  // the client starts now: all its run is in our series
+  Chunk chunk(static_cast<std::uint64_t>(spec.cq_mod));
+  std::optional<proto::Message> message;
+  while (streamer.sent() < wanted && (!message || spec.stop.iterations)) {
+    auto early = streamer.send_until(std::min(streamer.sent() + chunk.messages(), wanted));
+    if (streamer.sent() < wanted) progress.note();
+    chunk.done();
+    peer.watch().look();
+    if (!early) early = peer.poll_now_and_then();
+    if (early) message = std::move(early);
+  }
+  proto::Done done;
+  done.series = progress.end();
+  if (!message && streamer.receives()) message = streamer.receive_until(~std::uint64_t{0});
+  if (!message) message = peer.wait(kLongestRun, "stop");
   const proto::Stop stop = stop_of(*message);
-  series.add(now_ns(), streamer.sent() * spec.size_bytes);
   streamer.drain();
   if (streamer.receives()) receive_all(streamer, total_of(stop));
   const std::vector<std::uint64_t> sent = streamer.posted_messages();
-  return {std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}), series.take(), {}};
+  done.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
+  return done;
 }
 
 proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
@@ -165,7 +223,11 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
     peer.send(proto::Ready{});
     await_start(peer);
     peer.begin_run(terms.max_time);
-    peer.send(serve(*prepared.end, prepared.spec, peer));
+    peer.watch().restart();
+    proto::Done done = serve(*prepared.end, prepared.spec, peer);
+    peer.watch().look();
+    done.standstill_s = peer.watch().longest_s();
+    peer.send(done);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
     throw;

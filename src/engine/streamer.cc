@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "edge_search.h"
+#include "exact_send.h"
 #include "kernels.h"
 
 namespace gdrperf::engine {
@@ -45,6 +47,7 @@ Kernels choose(const TestSpec& spec, conn::Side side) {
   Kernels chosen;
   chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;
   chosen.recv = recv_kernel<Completion>;
+  chosen.polls = Completion::kPolls;
   using kernels::Role;
   if (side == conn::Side::kServer) {
     chosen.pingpong = choose_pingpong<Completion, Role::kResponder>(op.round_end);
@@ -63,6 +66,18 @@ Spin spin_of(const LocalEnd& end) {
   const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
   return kernel_moves_data || end.process_cpus() < 2 || end.shares_cpu() ? Spin::kYield : Spin::kBusy;
 }
+
+/// A kernel that has not reached its goal has posted at most what had completed by
+/// then and a pipe-full more; a message per queue is kept for ExactSend to signal.
+std::uint64_t free_until(std::uint64_t limit, const TestSpec& spec) {
+  const std::uint64_t pipe = static_cast<std::uint64_t>(spec.tx_depth + 1) * static_cast<std::uint64_t>(spec.qps);
+  return limit < pipe ? 0 : limit - pipe + 1;
+}
+
+/// Looks at the peer, with empty polls between them, before an edge is given up.
+constexpr int kEdgeLooks = 1000;
+/// A batch has so many times the messages that its edges may miss: 1 % at most.
+constexpr std::uint64_t kLeastOfUnseen = 100;
 
 }  // namespace
 
@@ -89,7 +104,9 @@ Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& p
       device_(end.device()),
       what_(work_name(spec.test.operation)),
       // What --verify waits for in vain has been lost.
-      patience_(spec.verify_seed ? std::chrono::seconds(4) : StallWatch::kPatience) {}
+      patience_(spec.verify_seed ? std::chrono::seconds(4) : StallWatch::kPatience),
+      limit_(spec.stop.iterations.value_or(~std::uint64_t{0})),
+      free_until_(spec.stop.iterations ? free_until(limit_, spec) : ~std::uint64_t{0}) {}
 
 std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {
@@ -109,37 +126,70 @@ std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::u
   }
 }
 
-std::optional<proto::Message> Streamer::send_lap(std::uint64_t messages) {
+std::optional<proto::Message> Streamer::send_until(std::uint64_t goal) {
+  if (goal <= free_until_) return advance(kernels_.send, goal, sent());
+  if (may_post_freely()) {
+    if (auto message = advance(kernels_.send, free_until_, sent())) return message;
+  }
+  std::uint64_t posted = 0;
+  for (const std::uint64_t messages : posted_messages()) posted += messages;
+  return send_exactly(spread(limit_ - posted, plan_.send.queue_count));
+}
+
+std::optional<proto::Message> Streamer::send_lap(const std::vector<std::uint64_t>& messages) {
+  for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) plan_.send.queues[q].cursor = plan_.send.queues[q].begin;
+  return send_exactly(messages);
+}
+
+std::optional<proto::Message> Streamer::send_exactly(const std::vector<std::uint64_t>& messages) {
   StallWatch stall(device_, patience_);
   Fault fault;
-  SendStream& send = plan_.send;
-  std::vector<std::uint32_t> left(send.queue_count, static_cast<std::uint32_t>(messages / send.post_list));
-  for (std::uint32_t q = 0; q < send.queue_count; ++q) send.queues[q].cursor = send.queues[q].begin;
+  ExactSend rest(plan_.send, messages);
   std::optional<proto::Message> early;
-  bool all_posted = false;
-  while (!all_posted || !plan_.idle()) {
-    all_posted = true;
-    for (std::uint32_t q = 0; q < send.queue_count; ++q) {
-      SendQueue& queue = send.queues[q];
-      const std::uint32_t now = std::min(queue.credit, left[q]);
-      const std::uint32_t kept = queue.credit - now;
-      queue.credit = now;
-      left[q] -= now;
-      if (!kernels::post_credit(queue, send.post_list, fault)) peer_.throw_fault(fault, device_, what_);
-      queue.credit = kept;
-      all_posted = all_posted && left[q] == 0;
-    }
+  std::uint32_t patience = kernels_.polls;
+  while (!rest.done()) {
+    if (!rest.post(fault)) peer_.throw_fault(fault, device_, what_);
     int came = 0;
     if (plan_.receives()) came = kernels::reap_receives(plan_.recv, fault);
     if (came < 0) peer_.throw_fault(fault, device_, "receive");
-    const int sent = kernels::reap_sends(send, fault);
+    const int sent = rest.reap(fault);
     if (sent < 0) peer_.throw_fault(fault, device_, what_);
-    if (came + sent > 0) continue;
+    if (came + sent > 0) {
+      patience = kernels_.polls;
+      continue;
+    }
+    if (--patience != 0) continue;
+    patience = kernels_.polls;
     ::sched_yield();
     if (!early) early = peer_.poll_now_and_then();
-    stall.check(send.completed);
+    stall.check(plan_.send.completed);
   }
+  for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) plan_.cut_messages[q] += rest.cut(q);
   return early;
+}
+
+/// Of messages between two signalled ones nobody knows, but on the queue whose sign
+/// an edge has waited for.
+std::uint64_t Streamer::least_batch() const {
+  const SendStream& send = plan_.send;
+  const std::uint64_t unseen = std::uint64_t{send.queue_count - 1} * (send.lists_per_signal * send.post_list - 1);
+  return std::max<std::uint64_t>(kLeastOfUnseen * unseen, 1);
+}
+
+std::optional<Edge> Streamer::edge() {
+  EdgeSearch search(plan_.send, plan_.receives() ? &plan_.recv : nullptr, free_until_);
+  Fault fault;
+  for (int looks = 0; looks < kEdgeLooks && may_post_freely(); ++looks) {
+    const Outcome outcome = search.look(kernels_.polls, fault);
+    if (outcome == Outcome::kReached) return search.edge();
+    if (outcome == Outcome::kFailed) peer_.throw_fault(fault, device_, what_);
+    ::sched_yield();
+    if (auto message = peer_.poll_now_and_then()) {
+      peer_.put_back(std::move(*message));
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 void Streamer::drain() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "local_end.h"
 #include "mover.h"
@@ -15,6 +16,7 @@ struct Kernels {
   Function send = nullptr;      ///< goal: messages completed
   Function recv = nullptr;      ///< goal: messages received
   Function pingpong = nullptr;  ///< goal: rounds
+  std::uint32_t polls = 1;      ///< empty ones before the CPU is offered to others
 };
 /// Whether a kernel that waits keeps its CPU or offers it to others.
 enum class Spin { kBusy, kYield };
@@ -29,11 +31,13 @@ class Streamer final : public Mover {
  public:
   Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
 
-  std::optional<proto::Message> send_until(std::uint64_t goal) override { return advance(kernels_.send, goal, sent()); }
+  std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override { return advance(kernels_.pingpong, goal, rounds()); }
 
-  std::optional<proto::Message> send_lap(std::uint64_t messages) override;
+  std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) override;
+  std::optional<Edge> edge() override;
+  std::uint64_t least_batch() const override;
 
   void drain() override;
 
@@ -46,6 +50,8 @@ class Streamer final : public Mover {
 
  private:
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress);
+  std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
+  bool may_post_freely() const { return plan_.send.completed < free_until_; }
 
   Plan& plan_;
   Events events_;
@@ -54,6 +60,8 @@ class Streamer final : public Mover {
   std::string device_;
   const char* what_;
   std::chrono::seconds patience_;
+  std::uint64_t limit_;       ///< messages in all
+  std::uint64_t free_until_;  ///< completed: until then a kernel cannot post beyond the limit
 };
 
 }  // namespace gdrperf::engine

@@ -269,7 +269,7 @@ void read(const JsonReader& in, Checked& m) {
 void write(json& out, const Done& m) {
   json series = json::array();
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
-  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}};
+  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
 }
 void read(const JsonReader& in, Done& m) {
   m.messages = in.integer<std::uint64_t>("messages");
@@ -280,6 +280,8 @@ void read(const JsonReader& in, Done& m) {
                           JsonReader::to_integer<std::uint64_t>(item[1], path, 0, ~0ull));
   }
   m.warnings = texts(in, "warnings");
+  // Older peers keep no watch.
+  if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
 }
 
 template <typename Empty>  // Turn, Ready, Start, Bye, Enter

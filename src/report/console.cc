@@ -251,8 +251,8 @@ void ConsoleTable::finish() {
   };
   if (notes_.unstable) {
     note(kUnstable,
-         "unstable: the time cap came before the asked precision; measure longer (-D) "
-         "or quieten the machine.");
+         "unstable: not known within the asked precision, or held up; measure longer "
+         "(-D, --cap) or quieten the machine.");
   }
   if (notes_.few_batches) {
     note(kFewBatches, "fewer than 6 batches, so no interval; measure longer (-D or a larger -n).");

@@ -117,7 +117,7 @@ std::string prometheus(std::span<const RunRecord> runs) {
     gauge(out, latency, "gdrperf_latency_max_seconds", "Largest latency of a message.", &Latency::max_ns, 1e-9);
   }
   if (!all.empty()) {
-    out.declare("gdrperf_unstable", "gauge", "1 where the time cap came before the precision asked for.");
+    out.declare("gdrperf_unstable", "gauge", "1 where the figure is not known within the precision asked for, or an end stood still.");
     for (const auto& [labels, record] : all) out.sample("gdrperf_unstable", labels, record->measured.unstable ? 1 : 0);
   }
   return out.take();

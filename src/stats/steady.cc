@@ -62,16 +62,19 @@ std::size_t warmup_cut(std::span<const double> batches) {
   return best_cut * group;
 }
 
-StopDecision stop_decision(std::span<const double> batches, double precision,
-                           std::size_t min_batches) {
+StopDecision stop_decision(const Summary& summary, std::size_t count, double precision, std::size_t min_batches) {
   StopDecision decision{false, std::numeric_limits<double>::infinity()};
-  const Summary summary = summarize(batches);
   if (!summary.median_ci || !(summary.median > 0)) return decision;
   decision.relative_half_width =
       std::max(summary.median_ci->high - summary.median, summary.median - summary.median_ci->low) /
       summary.median;
-  decision.tight = batches.size() >= min_batches && decision.relative_half_width <= precision;
+  decision.tight = count >= min_batches && decision.relative_half_width <= precision;
   return decision;
+}
+
+StopDecision stop_decision(std::span<const double> batches, double precision,
+                           std::size_t min_batches) {
+  return stop_decision(summarize(batches), batches.size(), precision, min_batches);
 }
 
 }  // namespace gdrperf::stats

@@ -102,4 +102,36 @@ Summary summarize(std::span<const double> values) {
   return result;
 }
 
+Summary summarize_weighted(std::span<const double> values, std::span<const double> seconds) {
+  std::vector<std::pair<double, double>> sorted;
+  double total = 0;
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sorted.emplace_back(values[i], seconds[i]);
+    total += seconds[i];
+    sum += values[i] * seconds[i];
+  }
+  if (sorted.empty()) return summarize({});
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t count = sorted.size();
+  // Weights scaled to a mean of 1; the middle of rank r lies at r + 1/2.
+  const auto at_rank = [&](std::uint64_t rank) {
+    const double wanted = (static_cast<double>(rank) + 0.5) / static_cast<double>(count) * total;
+    double passed = 0;
+    for (const auto& [value, weight] : sorted) {
+      passed += weight;
+      if (passed >= wanted) return value;
+    }
+    return sorted.back().first;
+  };
+  Summary result;
+  const double low = at_rank((count - 1) / 2);
+  result.median = low + (at_rank(count / 2) - low) / 2;
+  result.mean = sum / total;
+  result.min = sorted.front().first;
+  result.max = sorted.back().first;
+  if (const auto ranks = rank_interval(count)) result.median_ci = Interval{at_rank(ranks->first), at_rank(ranks->second)};
+  return result;
+}
+
 }  // namespace gdrperf::stats

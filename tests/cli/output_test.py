@@ -60,7 +60,7 @@ class Documents(CliTest):
         for name in ("google-benchmark", "csv", "prometheus", "bmf", "custom-bigger-is-better",
                      "custom-smaller-is-better", "jsonl"):
             result = run("sweep", *two, "--format", name)
-            self.expect_ok(result)
+            self.expect_swept(result)
             self.assertIn("4 KiB", result.err, name)
             if name == "google-benchmark":
                 self.assertEqual([one["name"] for one in json.loads(result.out)["benchmarks"]], names)

@@ -56,7 +56,7 @@ class Placement(CliTest):
         document = self.scratch() + "/r.json"
         result = run("sweep", "--machine", path, "--link-model", self.model(), "--ops", "write_bw", "--json",
                      document, *options)
-        self.expect_ok(result)
+        self.expect_swept(result)
         with open(document, encoding="utf-8") as file:
             content = json.load(file)
         self.check_document(content)
@@ -201,7 +201,7 @@ class Sweep(Placement):
         for form in ("google-benchmark", "csv", "prometheus", "bmf", "custom-bigger-is-better", "jsonl"):
             told = run("sweep", "--machine", path, "--ops", "write_bw", "--sizes", "64K", "-n", "50",
                        "--format", form)
-            self.expect_ok(told)
+            self.expect_swept(told)
             self.assertIn("simulated", told.out, form)
 
     def test_pairs_are_chosen(self):

@@ -295,6 +295,11 @@ class CliTest(unittest.TestCase):
     def expect_ok(self, result):
         self.assertEqual(result.code, 0, str(result))
 
+    def expect_swept(self, result):
+        """A sweep that is too short for a stable run, perhaps."""
+        self.assertIn(result.code, (0, 4), str(result))
+        self.assertEqual("runs is stable" in result.err, result.code == 4, str(result))
+
     def scratch(self):
         folder = tempfile.TemporaryDirectory(prefix="gdrperf-cli-")
         self.addCleanup(folder.cleanup)

@@ -33,15 +33,39 @@ TEST(ByteSeries, ThinsEvenlyAndKeepsTheFirstPoint) {
   for (std::size_t i = 1; i < points.size(); ++i) EXPECT_EQ(points[i].first - points[i - 1].first, step);
 }
 
-TEST(BytesAt, InterpolatesAndRefusesOutside) {
-  const std::vector<std::pair<double, std::uint64_t>> series{{100, 0}, {200, 1000}, {400, 1000}};
-  EXPECT_EQ(bytes_at(series, 99), -1);
-  EXPECT_EQ(bytes_at(series, 100), 0);
-  EXPECT_EQ(bytes_at(series, 150), 500);
-  EXPECT_EQ(bytes_at(series, 300), 1000);
-  EXPECT_EQ(bytes_at(series, 400), 1000);
-  EXPECT_EQ(bytes_at(series, 401), -1);
-  EXPECT_EQ(bytes_at({}, 1), -1);
+TEST(BatchSeries, BeginsShortAndKeepsWhatARunOfUnknownLengthNeeds) {
+  BatchSeries series(0.001, 0.01);
+  for (int i = 0; i < 63; ++i) series.add(0.001, 1);
+  EXPECT_EQ(series.size(), 63u);
+  EXPECT_EQ(series.target_seconds(), 0.001);
+  series.add(0.001, 1);
+  EXPECT_EQ(series.size(), 32u);
+  EXPECT_EQ(series.target_seconds(), 0.002);
+  while (series.target_seconds() < 0.01) series.add(series.target_seconds(), 1);
+  EXPECT_EQ(series.target_seconds(), 0.016);
+  for (std::size_t i = 0; i < 200; ++i) series.add(0.016, 1);
+  EXPECT_EQ(series.size(), 232u);
+}
+
+TEST(BatchSeries, MergedBatchesLastFromTheFirstStartToTheLastEnd) {
+  BatchSeries series(0.001, 0.01);
+  // Each begins 0.1 ms before the last one ends.
+  for (std::uint64_t i = 0; i < 64; ++i) series.add(static_cast<double>(i) * 0.0009, 0.001, i);
+  ASSERT_EQ(series.size(), 32u);
+  EXPECT_NEAR(series.batches()[0].seconds, 0.0019, 1e-12);
+  EXPECT_EQ(series.batches()[1].messages, 5u);
+  EXPECT_NEAR(series.total_seconds(), 63 * 0.0009 + 0.001, 1e-12);
+}
+
+TEST(RateOver, TakesTheShortestStretchBetweenPointsAndInterpolatesNothing) {
+  const std::vector<std::pair<double, std::uint64_t>> series{{100, 0}, {200, 1000}, {400, 1000}, {500, 4000}};
+  EXPECT_EQ(rate_over(series, 99, 150), std::nullopt);
+  EXPECT_EQ(rate_over(series, 400, 501), std::nullopt);
+  EXPECT_EQ(rate_over({}, 1, 2), std::nullopt);
+  EXPECT_EQ(rate_over(series, 100, 200), 10.0);
+  EXPECT_EQ(rate_over(series, 110, 190), 10.0);
+  EXPECT_EQ(rate_over(series, 150, 210), 1000 / 300.0);
+  EXPECT_EQ(rate_over(series, 401, 499), 30.0);
 }
 
 }  // namespace

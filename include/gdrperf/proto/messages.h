@@ -136,6 +136,7 @@ struct Done {
   std::uint64_t messages = 0;
   std::vector<std::pair<double, std::uint64_t>> series;
   std::vector<std::string> warnings;
+  double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
 };
 /// Client, in runs that verify data: lap `iteration` is next; the server makes
 /// its share of it ready and says Ready.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "gdrperf/stats/summary.h"
+
 namespace gdrperf::stats {
 
 /// How many leading batches of a run (rates or times per batch, in time order)
@@ -26,5 +28,8 @@ struct StopDecision {
 /// half width within `precision` (0.01: +-1 %). Pure, O(n log n).
 StopDecision stop_decision(std::span<const double> batches, double precision,
                            std::size_t min_batches = 30);
+
+/// The same of a summary of `count` batches.
+StopDecision stop_decision(const Summary& summary, std::size_t count, double precision, std::size_t min_batches);
 
 }  // namespace gdrperf::stats

@@ -40,4 +40,10 @@ struct Summary {
 };
 Summary summarize(std::span<const double> values);
 
+/// The same of rates over stretches of time: each counts for as long as it lasted,
+/// so that many short ones do not outvote a long one. `seconds` as many as `values`,
+/// all above 0; of equal length it is summarize() of them. Ranks of the interval are
+/// those of that many values.
+Summary summarize_weighted(std::span<const double> values, std::span<const double> seconds);
+
 }  // namespace gdrperf::stats

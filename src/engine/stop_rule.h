@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::engine {
+
+inline constexpr std::size_t kMinBatches = 30;
+
+inline double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// One value per batch, in time order, and how long each batch lasted (empty: all
+/// alike).
+struct Samples {
+  std::vector<double> values;
+  std::vector<double> seconds;
+
+  /// Without the first `count`.
+  Samples from(std::size_t count) const;
+};
+
+/// The farther end of the median's 95 % interval relative to the median; infinity
+/// with fewer batches than an interval needs.
+double half_width(const Samples& steady);
+
+/// When a run ends: the one rule for rates and for round trips.
+class StopJudge {
+ public:
+  /// `precision`: of the half width.
+  StopJudge(const StopRule& rule, double precision) : rule_(rule), precision_(precision) {}
+
+  /// Asked after each batch. `done`: messages or round trips; `series` has size()
+  /// and samples().
+  template <typename Series>
+  bool finished(const Series& series, std::uint64_t done, double elapsed_s) {
+    if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
+    if (rule_.duration) return end_if(elapsed_s >= seconds(*rule_.duration), report::StopReason::kDuration);
+    const bool over = elapsed_s >= seconds(rule_.cap);
+    if (!over && (series.size() < kMinBatches || series.size() % kEvery != 0)) return false;
+    const bool tight = tight_enough(series.samples());
+    return end_if(tight || over, tight ? report::StopReason::kPrecision : report::StopReason::kCap);
+  }
+
+  /// Whether time alone ends it now, in the middle of a batch.
+  bool out_of_time(double elapsed_s) const;
+  report::StopReason reason() const { return reason_; }
+  /// For an end that finished() was not asked about.
+  report::StopReason reason_of_time() const;
+
+ private:
+  static constexpr std::size_t kEvery = 8;
+  bool end_if(bool over, report::StopReason reason) {
+    reason_ = reason;
+    return over;
+  }
+  /// What is left after the warm-up.
+  bool tight_enough(const Samples& all) const;
+
+  const StopRule& rule_;
+  double precision_;
+  report::StopReason reason_ = report::StopReason::kPrecision;
+};
+
+/// What stands behind a run's figure.
+struct Evidence {
+  Samples steady;            ///< after the warm-up cut
+  const char* what = "";     ///< "" or the figure with a blank behind it
+  double precision = 0;      ///< asked for
+  const StopRule& rule;
+};
+
+/// The one place that decides whether a figure stands, whatever ended the run: marks
+/// it unstable, with the likely reason and a warning that says what helps, where the
+/// interval is wider than `precision`, or where there are too few batches for one.
+void judge_figure(report::Measurement& measured, const Evidence& evidence);
+
+/// Longest time, in seconds, in which an end did not run, and in which nothing moved.
+struct Standstill {
+  double client_s = 0;
+  double server_s = 0;
+  double data_s = 0;      ///< longest batch
+  double typical_s = 0;   ///< batch; 0: not known
+};
+
+/// Marks a run in the middle of which an end, or the data, stood still.
+void judge_standstill(report::Measurement& measured, const Standstill& standstill);
+
+}  // namespace gdrperf::engine
