@@ -9,8 +9,10 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/server.h"
 #include "gdrperf/app/server_log.h"
+#include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/environment.h"
+#include "gdrperf/verbs/inventory.h"
 #include "serve.h"
 
 namespace gdrperf::app {
@@ -51,6 +53,8 @@ int serve(const ServeOptions& options) {
   settings.session.idle_timeout = options.idle_timeout;
   Server server(proto::Listener(options.bind, options.port), settings,
                 [&log](const std::string& text) { log.line(text); });
+  // Better now than to each client in turn.
+  if (verbs::list_devices().empty()) throw verbs::no_device_error();
   log.line(first_line(options, settings.token, server.port()));
   const ExitCode code = server.run(stop);
   log.line("stopped");
@@ -72,7 +76,10 @@ void add_serve_command(CLI::App& app, Action& action) {
     command->add_option_function<std::string>(name, take, help)->type_name(type);
   };
   value("--bind", "ADDR", "address to listen on (default: all)",
-        [options](const std::string& text) { options->bind = text; });
+        [options](const std::string& text) {
+          if (text.empty()) throw usage_error("--bind: the address is empty", "leave --bind out to listen on all");
+          options->bind = text;
+        });
   value("--allow", "NET[,NET]", "serve these networks only, like 10.0.0.0/8,fd00::/8 (default: all)",
         [options](const std::string& text) { options->allow = proto::Networks::parse(text, "--allow"); });
   value("--token", "FILE",

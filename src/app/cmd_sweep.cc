@@ -9,7 +9,10 @@
 #include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/mem/buffer.h"
 #include "gdrperf/report/progress.h"
+#include "no_effect.h"
+#include "paths.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -110,8 +113,17 @@ class Sweep {
   std::set<std::string> told_;  ///< errors and hints
 };
 
+// Pairs are of GPUs; cuda:all is expanded later.
+bool may_use_gpus(const SweepOptions& options) {
+  const auto gpus = [](const std::vector<std::string>& kinds) { return std::any_of(kinds.begin(), kinds.end(), uses_gpu); };
+  if (!options.machine.empty()) return false;
+  return !options.pairs.empty() || gpus(options.buffers) || gpus(options.peer_buffers) ||
+         uses_gpu(options.spec.client.buffer) || uses_gpu(options.spec.server.buffer) || gpus(mem::buffers_at_hand());
+}
+
 int run_sweep(SweepOptions options, const Argv& argv) {
   enter_machine(options, argv);
+  note_without_effect(options.without_effect);
   Output output(options.output, argv);
   const std::vector<PlannedRun> runs = plan_sweep(options, output);
   const auto client = make_sweep_client(options);
@@ -127,9 +139,12 @@ void add_sweep_command(CLI::App& app, Action& action) {
   add_sweep_options(*command, *options, "2:8M:x2");
   command->add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
   command->footer(kSweepFooter);
-  command->final_callback([options, &action] {
-    check_sweep(*options);
-    action = [options](const Argv& argv) { return run_sweep(*options, argv); };
+  command->final_callback([options, command, &action] {
+    options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed_on(*command));
+    action = [options](const Argv& argv) {
+      check_sweep(*options);
+      return run_sweep(*options, argv);
+    };
   });
 }
 

@@ -9,6 +9,8 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "no_effect.h"
+#include "paths.h"
 #include "serve.h"
 #include "terminal.h"
 
@@ -20,6 +22,7 @@ struct TestOptions : ClientOptions {
   std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
   bool all = false;
   std::vector<std::string> given;  ///< options that a client decides
+  std::vector<std::string> without_effect;
 };
 
 constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
@@ -79,12 +82,14 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
 int measure(const TestOptions& options, const Argv& argv) {
   std::vector<TestSpec> specs;
   for (const std::uint64_t size : sizes_of(options)) {
-    for (const Path path : options.paths) {
+    // In host memory both ways are one.
+    for (const Path path : options.paths.size() > 1 ? ways(options.spec, options.paths) : options.paths) {
       specs.push_back(spec_for(options, options.test, size));
       specs.back().path = path;
       validate(specs.back());
     }
   }
+  note_without_effect(options.without_effect);
   Output output(options.output, argv);
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
@@ -150,9 +155,11 @@ void add_test_commands(CLI::App& app, Action& action) {
     add_client_options(*command, *options);
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
-      check_target(*options);
       options->given = decided_by_client(*command);
+      const bool gpu = uses_gpu(options->spec.client.buffer) || uses_gpu(options->spec.server.buffer);
+      options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
       action = [options](const Argv& argv) {
+        check_target(*options);
         const bool serves = options->host.empty() && !options->local;
         return serves ? serve_one_client(*options) : measure(*options, argv);
       };

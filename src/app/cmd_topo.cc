@@ -1,5 +1,6 @@
 #include "cmd_topo.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -23,6 +24,27 @@ Examples:
   gdrperf topo --explain GPU0 mlx5_3
   lstopo --whole-io machine.xml && gdrperf topo --hwloc machine.xml --json
   gdrperf topo --nvidia-smi topo.txt --lspci lspci-tv.txt)";
+
+constexpr const char* kNeither = "no GPU and no RDMA NIC";
+
+/// Of GPUs and NICs what a topology has none of; "" when it has both.
+std::string absent_from(const topo::Topology& topology) {
+  const std::size_t gpus = std::max(topology.matrix ? topology.matrix->gpus.size() : 0,
+                                    topology.tree ? topology.tree->gpus.size() : 0);
+  const std::size_t nics = std::max(topology.matrix ? topology.matrix->nics.size() : 0,
+                                    topology.tree ? topology.tree->nics.size() : 0);
+  if (gpus == 0 && nics == 0) return kNeither;
+  if (gpus == 0) return "no GPU";
+  return nics == 0 ? "no RDMA NIC" : "";
+}
+
+/// The file that has the first word.
+std::string file_of(const topo::TopologyFiles& files) {
+  for (const std::string* name : {&files.nvidia_smi, &files.hwloc, &files.sysfs, &files.lspci, &files.nccl_xml}) {
+    if (!name->empty()) return *name == "-" ? "standard input" : *name;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -74,12 +96,18 @@ int run_topo(const TopoOptions& options, std::ostream& out) {
                 "on the machine with the GPUs save the output of nvidia-smi topo -m, then give it "
                 "with --nvidia-smi FILE");
   }
+  const std::string absent = absent_from(topology);
+  if (options.files.any() && absent == kNeither && !options.json) {
+    throw usage_error(fmt::format("{}: there is {}", file_of(options.files), absent),
+                      "record the machine that has them: 'lstopo --whole-io FILE.xml', or save 'nvidia-smi topo -m'");
+  }
   if (!options.explain.empty()) {
     explain_pair(topology, options.explain.at(0), options.explain.at(1), out);
   } else if (options.json) {
     out << topology_json(topology).dump(2) << '\n';
   } else {
     print_topology(topology, out);
+    if (!absent.empty()) out << fmt::format("\nThere is {} in it.\n", absent);
   }
   return static_cast<int>(ExitCode::kOk);
 }

@@ -200,12 +200,14 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_client_options(*command, *options);
   command->footer(kVerifyFooter);
   command->final_callback([options, &action] {
-    check_target(*options);
-    if (options->host.empty() && !options->local) {
-      throw usage_error("verify: give HOST, or --local for both ends on this machine",
-                        "on the other machine run 'gdrperf serve'");
-    }
-    action = [options](const Argv&) { return run_verify(*options); };
+    action = [options](const Argv&) {
+      check_target(*options);
+      if (options->host.empty() && !options->local) {
+        throw usage_error("verify: give HOST, or --local for both ends on this machine",
+                          "on the other machine run 'gdrperf serve'");
+      }
+      return run_verify(*options);
+    };
   });
 }
 

@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/topo/readers.h"
 
 namespace gdrperf::app {
@@ -25,6 +27,32 @@ std::string lower(std::string text) {
   return text;
 }
 
+// The software device would refuse them in each run, without the line.
+void check_value(const std::string& key, const std::string& value, const std::string& where) {
+  const std::string flag = fmt::format("{}: {}", where, key);
+  const bool unitless = value.find_first_not_of("0123456789.") == std::string::npos;
+  if (key == "rate") {
+    parse_rate(value, flag);
+  } else if (key == "header" || key == "slow") {
+    const char* end = value.data() + value.size();
+    double number = -1;
+    const auto parsed = std::from_chars(value.data(), end, number, std::chars_format::fixed);
+    const bool header = key == "header";
+    const bool whole = !header || value.find('.') == std::string::npos;
+    if (parsed.ec != std::errc() || parsed.ptr != end || !whole || number < (header ? 0 : 0.001) ||
+        number > (header ? 4096 : 1e6)) {
+      throw usage_error(fmt::format("{} '{:.40}': give {}", flag, value,
+                                    header ? "bytes per packet, from 0 to 4096" : "a factor, like 1.05"));
+    }
+  } else {
+    const std::string time = key == "ack" && value.starts_with('+') ? value.substr(1) : value;
+    if (unitless) throw usage_error(fmt::format("{} '{:.40}': give a time with a unit, like 2us", flag, value));
+    if (parse_duration(time, flag) > std::chrono::seconds(60)) {
+      throw usage_error(fmt::format("{} '{:.40}': at most 60s", flag, value));
+    }
+  }
+}
+
 void check_options(const std::string& options, const std::string& where) {
   constexpr std::string_view kKnown[] = {"rate", "latency", "ack", "header", "per_message", "slow",
                                          "react"};
@@ -37,6 +65,7 @@ void check_options(const std::string& options, const std::string& where) {
                                     fmt::join(kKnown, "=, ") ),
                         "like: PIX rate=12.5GB/s,latency=2us");
     }
+    check_value(key, item.substr(key.size() + 1), where);
   }
 }
 

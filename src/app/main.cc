@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cmd_baseline.h"
 #include "cmd_compare.h"
@@ -16,10 +15,10 @@
 #include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
-#include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/standard_descriptors.h"
 #include "gdrperf/base/version.h"
+#include "parse_words.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -34,46 +33,6 @@ or without a NIC:      gdrperf sweep --local --softnic
 
 Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (device, memory,
 port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
-
-std::vector<std::string> known_words(const CLI::App& command) {
-  std::vector<std::string> words;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_snames()) words.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
-  }
-  for (const CLI::App* each : command.get_subcommands([](const CLI::App*) { return true; })) {
-    words.push_back(each->get_name());
-  }
-  return words;
-}
-
-Error unknown_word(const CLI::App& command, const std::string& word) {
-  const bool option = word.size() > 1 && word.front() == '-';
-  const bool top = command.get_parent() == nullptr;
-  const std::string what = option ? "unknown option"
-                           : top  ? "unknown command"
-                                  : "unexpected argument";
-  std::string hint(perftest_note(word));
-  const auto near = suggestions(word.substr(0, word.find('=')), known_words(command));
-  if (hint.empty() && !near.empty())
-    hint = fmt::format("did you mean {}?", fmt::join(near, " or "));
-  if (hint.empty()) {
-    hint =
-        fmt::format("'gdrperf {}--help' lists what there is", top ? "" : command.get_name() + " ");
-  }
-  return usage_error(fmt::format("{} '{}'{}", what, word, top ? "" : " for " + command.get_name()),
-                     hint);
-}
-
-// CLI11 gathers what it does not know; the first of it is the mistake.
-void refuse_unknown(const CLI::App& app) {
-  if (const auto words = app.remaining(); !words.empty()) throw unknown_word(app, words.front());
-  for (const CLI::App* command : app.get_subcommands()) {
-    if (const auto words = command->remaining(); !words.empty()) {
-      throw unknown_word(*command, words.front());
-    }
-  }
-}
 
 int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -119,7 +78,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    throw usage_error(error.what(), "'gdrperf COMMAND --help' shows what is accepted");
+    throw parse_failure(app, error);
   }
   refuse_unknown(app);
   if (!action) {

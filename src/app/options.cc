@@ -260,7 +260,18 @@ void add_softnic_flag(CLI::App& command) {
 }
 
 void add_client_options(CLI::App& command, ClientOptions& options) {
-  command.add_option("HOST", options.host, "server's name or address ('gdrperf serve' runs there)")
+  command
+      .add_option_function<std::string>(
+          "HOST",
+          [&options](const std::string& text) {
+            // An unset variable must not make a client a server on all addresses.
+            if (text.empty()) {
+              throw usage_error("HOST is empty: is the variable that should name the server unset?",
+                                "give a name or an address; without HOST a test serves one client");
+            }
+            options.host = text;
+          },
+          "server's name or address ('gdrperf serve' runs there)")
       ->type_name("")
       ->group("Where to");
   command.add_flag("--local", options.local, "both ends in this process: no server needed")

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::app {
+
+/// Whether a kind of memory, as typed, is a GPU's; false for what is no kind.
+bool uses_gpu(const std::string& buffer);
 
 /// The ways of `wanted` that there are between these ends: staging takes GPU
 /// memory at one of them.

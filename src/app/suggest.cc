@@ -67,6 +67,8 @@ std::string_view perftest_note(std::string_view option) {
       {"--noPeak", "leave it out: there is no peak search to switch off"},
       {"-c", "leave -c out: all tests run over RC"},
       {"--connection", "leave it out: all tests run over RC"},
+      {"--dev", "use -d: it names this end's device"},
+      {"--device", "use -d: it names this end's device"},
       {"-z", "use -R: it connects the QPs by rdma_cm"},
       {"--com_rdma_cm", "use -R: it connects the QPs by rdma_cm"},
       {"-o", "leave -o out: outstanding reads are what both devices can"},

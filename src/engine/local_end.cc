@@ -31,8 +31,8 @@ void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
 
 }  // namespace
 
-OpenDevice open_device(const EndSpec& end) {
-  OpenDevice device{verbs::Context::open(end.device), {}, {}};
+OpenDevice open_device(const EndSpec& end, conn::Side side) {
+  OpenDevice device{verbs::Context::open(end.device, side == conn::Side::kClient ? "-d" : "--peer-dev"), {}, {}};
   device.port = verbs::choose_port(device.context, end.port);
   device.gids = verbs::gid_table(device.context, device.port.number);
   return device;

@@ -27,7 +27,7 @@ struct OpenDevice {
 };
 
 /// Opens what `end` names. Throws Error (unknown device, port not active).
-OpenDevice open_device(const EndSpec& end);
+OpenDevice open_device(const EndSpec& end, conn::Side side);
 
 /// Chooses our GID among the families the peer offers. InfiniBand ports without
 /// a matching table fall back on LIDs through the same call.

@@ -174,7 +174,7 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   const TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
-  OpenDevice device = open_device(spec.client);
+  OpenDevice device = open_device(spec.client, Side::kClient);
   channel.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});

@@ -194,7 +194,7 @@ Prepared prepare(const proto::RunRequest& request) {
   Prepared prepared{resolve(request.spec), nullptr};
   mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
   check_pipeline(prepared.spec);
-  OpenDevice device = open_device(prepared.spec.server);
+  OpenDevice device = open_device(prepared.spec.server, Side::kServer);
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
   const bool one_host = request.host_id == host_identity();

@@ -10,6 +10,7 @@
 
 #include "cuda_memory.h"
 #include "gdrperf/base/error.h"
+#include "gpu_missing.h"
 
 namespace gdrperf::mem::cuda {
 namespace {
@@ -106,6 +107,7 @@ int count_or_throw(std::string_view what) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) return count;
   cudaGetLastError();
+  if (const GpuNeeds needs = gpu_needs(); !complete(needs)) throw gpu_missing(what, needs);
   const cudaError_t told = error == cudaSuccess ? cudaErrorNoDevice : error;
   throw Error(ExitCode::kEnvironment, fmt::format("{}: {}", what, cudaGetErrorString(told)), hint_of(told));
 }

@@ -4,24 +4,18 @@
 #include <fmt/format.h>
 
 #include "cuda_memory.h"
-#include "gdrperf/base/error.h"
 #include "gdrperf/mem/gpudirect.h"
+#include "gpu_missing.h"
 
 namespace gdrperf::mem::cuda {
-namespace {
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ExitCode::kEnvironment, fmt::format("{}: this gdrperf was built without CUDA", what),
-              "install the CUDA toolkit (nvcc and libcudart_static.a), configure again with -Dcuda=enabled and build");
-}
-
-}  // namespace
 
 int gpu_count() { return 0; }
 
-void check(const Kind&, const std::string& text, const char* flag) { refuse(fmt::format("{} {}", flag, text)); }
+void check(const Kind&, const std::string& text, const char* flag) {
+  throw gpu_missing(fmt::format("{} {}", flag, text), gpu_needs());
+}
 
-std::unique_ptr<Buffer> make(const Kind&, std::size_t, Registration) { refuse("GPU memory"); }
+std::unique_ptr<Buffer> make(const Kind&, std::size_t, Registration) { throw gpu_missing("GPU memory", gpu_needs()); }
 
 }  // namespace gdrperf::mem::cuda
 

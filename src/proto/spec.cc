@@ -1,6 +1,7 @@
 #include "gdrperf/proto/spec.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -92,10 +93,17 @@ void validate_queues(const TestSpec& spec) {
   require_range("-q", spec.qps, 1, kMaxQps);
   require_range("-t", spec.tx_depth, 0, kMaxDepth);
   require_range("-r", spec.rx_depth, 1, kMaxDepth);
+  require_range("-Q", spec.cq_mod, 0, kMaxDepth);
+  require_range("-l", spec.post_list, 1, kMaxDepth);
   // A depth chosen by itself (0) follows the other two.
-  const int depth = spec.tx_depth == 0 ? kMaxDepth : spec.tx_depth;
-  require_range("-Q", spec.cq_mod, 0, depth);
-  require_range("-l", spec.post_list, 1, depth);
+  if (spec.tx_depth != 0) {
+    for (const auto& [flag, value] : {std::pair{"-Q", spec.cq_mod}, std::pair{"-l", spec.post_list}}) {
+      if (value <= spec.tx_depth) continue;
+      throw usage_error(fmt::format("{} {}: more than the {} messages in flight of -t {}", flag, value, spec.tx_depth,
+                                    spec.tx_depth),
+                        fmt::format("give a deeper queue, -t {0}, or {1} {2} at most", value, flag, spec.tx_depth));
+    }
+  }
   if (spec.tx_depth % spec.post_list != 0) {
     throw usage_error(fmt::format("-l {}: must divide the depth of the send queue, -t {}",
                                   spec.post_list, spec.tx_depth));

@@ -173,7 +173,7 @@ std::string ConsoleTable::bandwidth_row(const RunRecord& record) {
   const bool few = !std::isfinite(half_width);
   notes_.few_batches = notes_.few_batches || few;
   return fmt::format(
-      "{:>10}{:>13}{:>9}{:>13}{:>8}{}{:>11}{:>11}{:>11}", format_size(record.spec.size_bytes),
+      "{:>10} {:>12} {:>8} {:>12} {:>7}{} {:>10} {:>10} {:>10}", format_size(record.spec.size_bytes),
       record.measured.iterations, fmt::format("{}/{}", record.spec.tx_depth, record.spec.cq_mod),
       four_digits(bandwidth.median_gbytes * scale),
       few ? std::string("-") : fmt::format("{:.2f}", half_width), few ? kFewBatches : ' ',
@@ -183,7 +183,7 @@ std::string ConsoleTable::bandwidth_row(const RunRecord& record) {
 
 std::string ConsoleTable::latency_row(const RunRecord& record) {
   const Latency& latency = *record.measured.latency;
-  std::string row = fmt::format("{:>10}{:>12}{:>10} ", format_size(record.spec.size_bytes),
+  std::string row = fmt::format("{:>10} {:>11} {:>9} ", format_size(record.spec.size_bytes),
                                 latency.samples, microseconds(latency.min_ns));
   const std::pair<double, double> percentiles[] = {{latency.p50_ns, 50},
                                                    {latency.p90_ns, 90},
@@ -233,7 +233,7 @@ void ConsoleTable::add(const RunRecord& record) {
   if (record.measured.bandwidth) row = bandwidth_row(record);
   if (with_ceiling_) {
     const std::optional<double> share = efficiency(record);
-    row += fmt::format("{:>11}", share ? fmt::format("{:.1f} %", 100 * *share) : "-");
+    row += fmt::format(" {:>10}", share ? fmt::format("{:.1f} %", 100 * *share) : "-");
   }
   if (record.measured.latency) row = latency_row(record);
   if (record.measured.unstable) {

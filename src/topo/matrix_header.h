@@ -12,7 +12,7 @@
 
 namespace gdrperf::topo {
 
-constexpr std::size_t kMaxDevices = 512;
+constexpr std::size_t kMaxDevices = 2048;
 
 /// Index of each affinity column, in the order in which drivers print them.
 enum Affinity { kCpu, kNuma, kGpuNuma, kAffinities };

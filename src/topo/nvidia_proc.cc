@@ -38,6 +38,17 @@ std::vector<NvidiaGpu> nvidia_gpus(const std::string& root) {
   return gpus;
 }
 
+int nvidia_gpus_on_bus(const std::string& root) {
+  int gpus = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/bus/pci/devices", error)) {
+    // Display controllers: 0300 and 0302; other functions of the card are sound and USB.
+    gpus += read_line_or_empty(entry.path() / "vendor") == "0x10de" &&
+            read_line_or_empty(entry.path() / "class").starts_with("0x03");
+  }
+  return gpus;
+}
+
 std::string nvidia_driver_version(const std::string& root) {
   // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...":
   // the first word of three digits and a dot.

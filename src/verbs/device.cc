@@ -78,6 +78,9 @@ Error open_error(const ibv_device& device, int errno_value) {
 }
 
 std::string state_hint(const Context& context, const PortInfo& port) {
+  if (context.kind() == DeviceKind::kSoftware || context.kind() == DeviceKind::kSimulated) {
+    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with -d";
+  }
   if (!port.netdev.empty()) {
     return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",
                        port.netdev);
@@ -116,6 +119,17 @@ DeviceKind kind_from(const KindHints& hints) {
 }
 
 Error no_device_error() {
+  const char* preload = std::getenv("LD_PRELOAD");
+  const char* softnic = std::getenv("SOFTNIC");
+  if (preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr) {
+    if (softnic == nullptr) {
+      return Error(ExitCode::kEnvironment, "no RDMA device: the software device could not start",
+                   "what it says above is the reason");
+    }
+    return usage_error(fmt::format("SOFTNIC '{:.80}': the software device does not take it, so there is no RDMA device",
+                                   softnic),
+                       "unset SOFTNIC for soft0 and soft1; what a device may be given is in docs/softnic.md");
+  }
   return Error(ExitCode::kEnvironment, "no RDMA device found on this machine",
                "run with --softnic to use the software device, or run gdrperf doctor to find out "
                "why a NIC is not seen");
@@ -134,7 +148,7 @@ Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {
   kind_ = kind_from({firmware_, driver_, !pci_address_of(name_).empty()});
 }
 
-Context Context::open(const std::string& name) {
+Context Context::open(const std::string& name, const char* flag) {
   const DeviceList list;
   if (list.devices().empty()) {
     Error error = no_device_error();
@@ -146,9 +160,9 @@ Context Context::open(const std::string& name) {
     names.emplace_back(::ibv_get_device_name(device));
     if (names.back() == name) return Context(device);
   }
-  throw usage_error(fmt::format("there is no RDMA device '{}'; this machine has: {}", name,
+  throw usage_error(fmt::format("{} {}: there is no such RDMA device; this machine has: {}", flag, name,
                                 fmt::join(names, ", ")),
-                    "choose one with -d; gdrperf devices shows them all");
+                    fmt::format("choose one with {}; 'gdrperf devices' shows them all", flag));
 }
 
 const char* PortInfo::state_name() const noexcept {

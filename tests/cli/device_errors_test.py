@@ -16,7 +16,8 @@ class NoDevice(CliTest):
     def test_a_machine_without_devices_names_softnic_and_the_doctor(self):
         if run("devices").code == 0:
             self.skipTest("this machine has an RDMA device")
-        for command in (["write_bw", "--local"], ["sweep", "--local"], ["devices"]):
+        for command in (["write_bw", "--local"], ["sweep", "--local"], ["devices"], ["serve", "-p", "0"],
+                        ["write_bw", "-p", "0"]):
             with self.subTest(command[0]):
                 self.expect_error(run(*command), 3, "no RDMA device", "--softnic", "doctor",
                                   within=PROMISE_S)
@@ -35,12 +36,17 @@ class OwnEnd(CliTest):
         result = self.local(2, "soft9", "soft0", options=["-d", "soft9"])
         self.assertNotIn("server (local): ", result.err)
 
+    def test_an_unknown_device_of_the_server_names_the_option_for_it(self):
+        result = self.local(2, "--peer-dev soft9", "soft0", "choose one with --peer-dev", options=["--peer-dev", "soft9"])
+        self.assertNotIn("with -d", result.err)
+
     def test_a_kind_of_memory_for_the_server_that_is_none(self):
         self.local(2, "--peer-buffer", "tape", options=["--peer-buffer", "tape"])
 
     def test_port_down(self):
         self.local(3, "soft0", "port 1", "DOWN", options=["-d", "soft0"], env=DOWN)
-        self.local(3, "DOWN", env=ALL_DOWN)
+        self.local(3, "DOWN", "port=down", env=ALL_DOWN)
+        self.local(3, "soft0", "port 1 is DOWN", "port=down", test="send_lat", env={"SOFTNIC": "soft0:port=down"})
 
     def test_a_port_the_device_does_not_have(self):
         self.local(2, "soft0", "port 7", options=["-d", "soft0", "-i", "7"])
@@ -115,9 +121,8 @@ class Exchange(CliTest):
 
     def test_a_wrong_SOFTNIC_is_named(self):
         result = run("write_bw", "--local", "--softnic", env={"SOFTNIC": "soft0:port=sideways"})
-        self.assertNotEqual(result.code, 0, str(result))
-        self.assertIn("SOFTNIC", result.err)
-        self.assertIn("sideways", result.err)
+        self.expect_error(result, 2, "error: SOFTNIC 'soft0:port=sideways'", "give up or down", "docs/softnic.md")
+        self.assertNotIn("--softnic", result.err)
 
 
 if __name__ == "__main__":

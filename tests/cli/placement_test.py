@@ -52,6 +52,39 @@ class Placement(CliTest):
         lines = [f"{relation} rate={rate}GB/s,latency=5us  # GB/s" for relation, rate in MODEL.items()]
         return self.write("links.txt", "\n".join(["# a slow machine", *lines]))
 
+    def test_a_machine_without_gpus_and_nics_says_so(self):
+        nothing = '<?xml version="1.0"?><topology version="2.0"><object type="Machine" nodeset="0x1"/></topology>'
+        path = self.write("nothing.xml", nothing)
+        self.expect_error(run("topo", "--hwloc", path), 2, path, "no GPU and no RDMA NIC", "lstopo")
+        no_nic = self.write("gpus.txt", "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n")
+        result = run("topo", "--nvidia-smi", no_nic)
+        self.expect_ok(result)
+        self.assertIn("There is no RDMA NIC in it.", result.out)
+
+    def test_a_thousand_nics_are_a_machine(self):
+        nics = [f"NIC{n}" for n in range(1000)]
+        header = "\tGPU0\t" + "\t".join(nics)
+        rows = ["GPU0\t X \t" + "\t".join("SYS" for _ in nics)]
+        rows += [f"{nic}\tSYS\t" + "\t".join(" X " if other == nic else "SYS" for other in nics) for nic in nics]
+        path = self.write("many.txt", "\n".join([header, *rows]) + "\n")
+        result = run("topo", "--nvidia-smi", path, "--json")
+        self.expect_ok(result)
+        self.assertEqual(len(json.loads(result.out)["nics"]), 1000)
+        functions = "".join(NIC.format(f"0000:{n // 32 + 16:02x}:{n % 32:02x}.0").replace("mlx5_0", f"mlx5_{n}")
+                            for n in range(1000))
+        bridge = f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[00-ff]">{functions}</object>'
+        tree = self.write("many.xml", f'<?xml version="1.0"?><topology version="2.0"><object type="Machine" '
+                          f'nodeset="0x1">{bridge}</object></topology>')
+        result = run("topo", "--hwloc", tree, "--json")
+        self.expect_ok(result)
+        self.assertEqual(len(json.loads(result.out)["nics"]), 1000)
+
+    def test_a_wrong_link_model_is_named_by_its_line(self):
+        path = self.write("links.txt", "# a model\nPIX rate=11GB/s,latency=2\n")
+        result = run("sweep", "--machine", self.three_relations(), "--link-model", path)
+        self.expect_error(result, 2, "links.txt:2: latency '2'", "with a unit")
+        self.assertNotIn("runs failed", result.err)
+
     def simulate(self, path, *options):
         document = self.scratch() + "/r.json"
         result = run("sweep", "--machine", path, "--link-model", self.model(), "--ops", "write_bw", "--json",

@@ -88,7 +88,41 @@ class Refusals(CliTest):
         self.refuse("write_bw", "h", "-D", "soon", says=["-D 'soon'", "not a time"])
         self.refuse("write_bw", "h", "-D", "0", says=["-D"])
         self.refuse("write_bw", "h", "--precision", "0", says=["--precision '0'", "percent"])
-        self.refuse("write_bw", "h", "-q", says=["--qp", "required"])
+
+    def test_what_the_parser_refuses_is_said_in_our_words(self):
+        for words, says in (
+                (["write_bw", "h", "-q"], ["-q: needs a value, N", "gdrperf write_bw --help"]),
+                (["topo", "--hwloc"], ["--hwloc: needs a value, FILE"]),
+                (["topo", "--explain", "GPU0"], ["--explain: needs 2 values, GPU NIC"]),
+                (["write_bw", "h", "-s", "4", "-s", "8"], ["-s: given 2 times", "-s 64,4K"]),
+                (["write_bw", "--local=3"], ["--local=3: a flag takes no value"]),
+                (["write_bw", "h", "-b=7"], ["'=7'", "a flag takes no value"]),
+                (["serve", "--once=x"], ["--once: a flag takes no value"]),
+                (["compare"], ["BASELINE is missing"]),
+                (["baseline"], ["baseline: one of add, noise, trend has to follow"]),
+                (["baseline", "add"], ["RESULTS is missing", "gdrperf baseline add --help"])):
+            with self.subTest(words):
+                self.refuse(*words, says=says)
+                self.assertNotRegex(run(*words).err, "required|At Most|Could not convert|subcommand|COMMAND")
+
+    def test_an_empty_host_is_an_unset_variable(self):
+        for command in ("write_bw", "read_lat", "sweep", "verify"):
+            self.refuse(command, "", says=["HOST is empty", "unset"])
+        self.refuse("write_bw", "h", "--bind", "", says=["--bind"])
+        self.refuse("serve", "--bind", "", says=["--bind", "empty"])
+
+    def test_an_unknown_option_is_named_before_what_it_leaves_behind(self):
+        for option, value in (("-c", "RC"), ("-w", "10"), ("--dev", "mlx5_0"), ("--si", "64")):
+            for command in ("write_bw", "sweep", "verify"):
+                with self.subTest(command, option=option):
+                    result = run(command, option, value, "--local")
+                    self.expect_error(result, 2, f"unknown option '{option}'")
+                    self.assertNotIn("HOST", result.err)
+
+    def test_a_deeper_queue_is_what_Q_needs(self):
+        self.refuse("write_bw", "h", "-t", "64", "-Q", "100",
+                    says=["-Q 100: more than the 64 messages in flight of -t 64", "-t 100"])
+        self.refuse("write_bw", "h", "-t", "64", "-l", "128", says=["-l 128: more than the 64"])
 
     def test_what_cannot_go_together(self):
         self.refuse("write_bw", "h", "-n", "5", "-D", "2s", says=["-n and -D exclude"])
@@ -103,6 +137,47 @@ class Refusals(CliTest):
         self.refuse("sweep", "h", "-d", "a", "--devices", "b", says=["-d and --devices"])
         self.refuse("sweep", "h", "--ops", "write_bw,atomic_bw", says=["--ops 'atomic_bw'", "read_lat"])
         self.refuse("sweep", "h", "--devices", "a,,b", says=["--devices 'a,,b'"])
+
+
+    def test_memory_of_a_gpu_says_what_is_missing(self):
+        result = run("write_bw", "--local", "--buffer", "cuda:0", "-n", "1")
+        if result.code == 0 or "no RDMA device" in result.err:
+            self.skipTest("this machine has a GPU, or no RDMA device")
+        for part in ("PCI bus", "driver", "CUDA"):
+            self.assertIn(part, result.err)
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Notes(CliTest):
+    """What was typed in vain is told, and the run goes on."""
+
+    def test_an_option_that_changes_nothing_is_told(self):
+        for test, typed, flag in (("write_bw", ["--chunk", "64K"], "--chunk"),
+                                  ("write_bw", ["--register", "dmabuf"], "--register"),
+                                  ("write_lat", ["-t", "16"], "-t"), ("write_lat", ["-Q", "4"], "-Q"),
+                                  ("write_bw", ["-r", "64"], "-r"), ("write_bw", ["--cap", "5s"], "--cap"),
+                                  ("read_bw", ["--precision", "2%"], "--precision")):
+            with self.subTest(test, typed=typed):
+                result = run(test, *LOCAL, *typed)
+                self.expect_ok(result)
+                self.assertIn(f"gdrperf: note: {flag} changes nothing: ", result.err)
+        self.assertNotIn("note", run("send_bw", *LOCAL, "-r", "64", "-t", "16", "-Q", "4").err)
+
+    def test_both_ways_of_host_memory_are_one(self):
+        result = run("write_bw", *LOCAL, "--path", "both", "--csv", "-")
+        self.expect_ok(result)
+        self.assertIn("--path changes nothing", result.err)
+        self.assertEqual(len(result.out.splitlines()), 2, result.out)
+
+    def test_a_sweep_says_it_once(self):
+        result = run("sweep", *LOCAL, "--ops", "write_lat,read_lat", "-t", "16")
+        self.expect_ok(result)
+        self.assertEqual(result.err.count("-t changes nothing"), 1, result.err)
+
+    def test_columns_never_touch(self):
+        result = run("write_bw", "--local", "--softnic", "-s", "64", "-n", "16000", "-t", "1000", "-Q", "1000")
+        self.expect_ok(result)
+        self.assertRegex(result.out, r"\d 1000/1000 +\d")
 
 
 @unittest.skipIf(softnic_works(), "no software device")

@@ -52,7 +52,8 @@ TEST_F(VerbsDevice, AnUnknownNameListsThoseThereAre) {
   const Error error = error_of([] { Context::open("mlx5_0"); });
   EXPECT_EQ(error.code(), ExitCode::kUsage);
   EXPECT_STREQ(error.what(),
-               "there is no RDMA device 'mlx5_0'; this machine has: soft0, soft1, soft2");
+               "-d mlx5_0: there is no such RDMA device; this machine has: soft0, soft1, soft2");
+  EXPECT_THAT(error_of([] { Context::open("mlx5_0", "--peer-dev"); }).hint(), HasSubstr("choose one with --peer-dev"));
 }
 
 TEST_F(VerbsDevice, APortThatIsDownIsNamedWithItsState) {

@@ -30,6 +30,7 @@ struct SweepOptions : ClientOptions {
   std::string pairs;                      ///< of GPU and NIC; empty: devices and buffers
   std::string machine;                    ///< a recorded machine to simulate
   std::string link_model;                 ///< for it
+  std::vector<std::string> without_effect;  ///< sentences on what was typed in vain
 };
 
 /// One run, and the pair of GPU and NIC it stands for, if any.

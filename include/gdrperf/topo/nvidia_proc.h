@@ -15,6 +15,9 @@ struct NvidiaGpu {
 /// which is the order of GPU0, GPU1, ... in `nvidia-smi`; empty without the driver.
 std::vector<NvidiaGpu> nvidia_gpus(const std::string& root = {});
 
+/// GPUs on the PCI bus below `root`/sys, with or without the driver.
+int nvidia_gpus_on_bus(const std::string& root = {});
+
 /// Version of the NVIDIA kernel driver ("580.95.05"), "" without one.
 std::string nvidia_driver_version(const std::string& root = {});
 

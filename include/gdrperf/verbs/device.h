@@ -44,8 +44,8 @@ class Context {
   /// port, or the first device when no port of any is ACTIVE (choose_port then
   /// says what is wrong). Throws Error: kUsage for an unknown name (lists those
   /// there are), kEnvironment when there is no device at all or it cannot be
-  /// opened.
-  static Context open(const std::string& name = {});
+  /// opened. `flag` is what names it on the command line.
+  static Context open(const std::string& name = {}, const char* flag = "-d");
 
   /// Opens a device of ibv_get_device_list (which may be freed afterwards).
   /// Throws Error(kEnvironment).
