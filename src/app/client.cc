@@ -9,6 +9,7 @@
 #include "gdrperf/app/serve_session.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
+#include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
@@ -107,8 +108,7 @@ report::RunRecord Client::run(const TestSpec& spec) {
     return record;
   } catch (const std::bad_alloc&) {
     close();
-    throw Error(ExitCode::kEnvironment, "out of memory",
-                "use a smaller size, depth or number of QPs");
+    throw out_of_memory();
   } catch (...) {
     close();
     throw;

@@ -12,7 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/environment.h"
-#include "gdrperf/verbs/inventory.h"
+#include "gdrperf/verbs/device.h"
 #include "serve.h"
 
 namespace gdrperf::app {
@@ -49,12 +49,13 @@ int serve(const ServeOptions& options) {
   settings.mode = options.once ? Serve::kOnce : Serve::kForever;
   settings.token = proto::read_token(options.token);
   settings.allow = options.allow;
-  settings.session.run = {report::to_json(report::collect_environment()), options.max_time};
+  settings.session.run = {report::to_json(report::collect_environment()), options.max_time,
+                          options.own_end};
   settings.session.idle_timeout = options.idle_timeout;
   Server server(proto::Listener(options.bind, options.port), settings,
                 [&log](const std::string& text) { log.line(text); });
   // Better now than to each client in turn.
-  if (verbs::list_devices().empty()) throw verbs::no_device_error();
+  verbs::Context::open(options.own_end.device);
   log.line(first_line(options, settings.token, server.port()));
   const ExitCode code = server.run(stop);
   log.line("stopped");

@@ -1,4 +1,6 @@
 // The six tests: one command each.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -40,7 +42,8 @@ std::string footer(Test test) {
   std::string text = fmt::format(R"(
 Sizes take K, M, G (powers of 1024), times ns, us, ms, s, m, h; upper or lower
 case. The order of options does not matter. Without HOST and --local this end
-serves one client, whose options decide.
+serves one client, whose options decide; device, port, GID, memory and CPU typed
+here count where the client says nothing about them (--peer-dev, ...).
 
 Examples:
   gdrperf {0} node2                     against 'gdrperf serve' on node2
@@ -116,16 +119,22 @@ int serve_one_client(const TestOptions& options) {
   serve_options.port = options.port;
   serve_options.token = options.token;
   serve_options.once = true;
+  serve_options.own_end = options.spec.client;
   return serve(serve_options);
 }
 
-// Options typed on an end that serves but that its client decides.
+// Options typed on an end that serves but that its client decides. What concerns this end alone
+// stands where the client says nothing about it.
 std::vector<std::string> decided_by_client(const CLI::App& command) {
   std::vector<std::string> given;
+  constexpr const char* kOwn[] = {"--ib-dev", "--ib-port", "--gid-index", "--buffer", "--cpu",
+                                  "--numa",   "--use_cuda", "--use_cuda_bus_id"};
   for (const CLI::Option* option : command.get_options()) {
     const bool local = option->check_name("--port") || option->check_name("--bind") ||
                        option->check_name("--token") ||
-                       option->check_name("--softnic") || option->get_positional();
+                       option->check_name("--softnic") || option->get_positional() ||
+                       std::any_of(std::begin(kOwn), std::end(kOwn),
+                                   [&](const char* own) { return option->check_name(own); });
     if (option->count() > 0 && !local) {
       given.push_back(option->get_snames().empty() ? "--" + option->get_lnames().front()
                                                    : "-" + option->get_snames().front());

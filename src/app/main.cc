@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,9 +17,11 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/standard_descriptors.h"
 #include "gdrperf/base/version.h"
 #include "parse_words.h"
+#include "process_setup.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -35,6 +38,7 @@ Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (
 port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
 
 int run(int argc, char** argv) {
+  set_up_process();
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--softnic") == 0) enter_softnic(argv);
   }
@@ -97,6 +101,7 @@ int report_error(const Error& error) {
 int with_output_flushed(int code) {
   std::cout.flush();
   if (std::cout.good() && std::fflush(stdout) == 0) return code;
+  end_if_reader_gone();
   return report_error(
       Error(ExitCode::kEnvironment, "cannot write all of standard output", "free space"));
 }
@@ -113,8 +118,9 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return app::report_error(error);
   } catch (const std::bad_alloc&) {
-    return app::report_error(Error(ExitCode::kEnvironment, "out of memory",
-                                   "use a smaller size, depth or number of QPs"));
+    return app::report_error(app::out_of_memory());
+  } catch (const std::system_error& error) {  // no thread, most of all
+    return app::report_error(Error(ExitCode::kEnvironment, error.what(), limit_hint(error.code().value())));
   } catch (const std::exception& error) {
     return app::report_error(Error(ExitCode::kEnvironment, error.what()));
   }

@@ -125,7 +125,7 @@ void add_stop(CLI::App& command, StopRule& stop) {
               [&stop](const std::string& text, const std::string& flag) {
                 stop.precision = parse_percent(text, flag);
               });
-  group.value("--cap", "TIME", "give up on the precision after this time (default: 30s; a run of sweep 1s)",
+  group.value("--cap", "TIME", "give up on the precision after this time (default: 5s; a run of sweep 1s)",
               [&stop](const std::string& text, const std::string& flag) {
                 stop.cap = parse_duration(text, flag);
               });

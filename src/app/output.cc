@@ -13,10 +13,12 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/report/csv.h"
 #include "gdrperf/topo/topology.h"
 #include "placement.h"
+#include "process_setup.h"
 
 namespace gdrperf::app {
 namespace {
@@ -26,10 +28,11 @@ namespace fs = std::filesystem;
 constexpr const char* kStdout = "-";
 
 Error write_failure(const std::string& path, int error) {
+  const std::string limit = limit_hint(error);
   return Error(ExitCode::kEnvironment,
                fmt::format("cannot write {}: {}", path == kStdout ? "standard output" : path,
                            std::generic_category().message(error)),
-               "free space or choose another path");
+               limit.empty() ? "free space or choose another path" : limit);
 }
 
 // Pipes and devices take each byte once and must not be replaced by a file.
@@ -96,7 +99,11 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   while (!content.empty()) {
     const ssize_t put = ::write(fd, content.data(), content.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw write_failure(path, errno);
+    if (put < 0) {
+      const int error = errno;
+      if (error == EPIPE && fd == STDOUT_FILENO) end_if_reader_gone();
+      throw write_failure(path, error);
+    }
     content.remove_prefix(static_cast<std::size_t>(put));
   }
 }
@@ -155,6 +162,8 @@ void Output::add(report::RunRecord record) {
     write_output(options_.json, document_.to_json());
   }
   if (!options_.csv.empty() && !is_stream(options_.csv)) write_output(options_.csv, csv_);
+  // No more runs for a table that nobody reads.
+  if (!table_stream(options_)) end_if_reader_gone();
 }
 
 void Output::finish() {

@@ -16,6 +16,7 @@ struct ServeOptions {
   std::chrono::nanoseconds max_time = std::chrono::hours(1);
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   bool once = false;
+  EndSpec own_end = {};  ///< this end, where the client leaves it open
 };
 
 /// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the

@@ -13,6 +13,7 @@
 #include "gdrperf/base/patience.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/engine/session.h"
+#include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
@@ -85,8 +86,7 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
   try {
     engine::serve_run(channel, request, stop.flag(), terms);
   } catch (const std::bad_alloc&) {
-    const Error error(ExitCode::kEnvironment, "out of memory",
-                      "use a smaller size, depth or number of QPs");
+    const Error error = out_of_memory();
     channel.send(proto::Failure{static_cast<int>(error.code()), error.what(), error.hint()});
     throw error;
   }

@@ -9,6 +9,9 @@ namespace gdrperf::app {
 /// One whole line "gdrperf: TEXT" to standard error; from any thread.
 void say(const std::string& text);
 
+/// What std::bad_alloc stands for, with the limit that is in the way, if any.
+Error out_of_memory();
+
 /// "gdrperf: error: WHAT" and, on a line of its own, "hint: HINT".
 void say_error(const Error& error);
 

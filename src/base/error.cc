@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/limits.h"
+
 namespace gdrperf {
 
 Error usage_error(const std::string& message, std::string hint) {
@@ -13,6 +15,7 @@ Error usage_error(const std::string& message, std::string hint) {
 Error call_error(std::string_view call, int errno_value, std::string_view device,
                  std::string hint) {
   const std::string reason = std::generic_category().message(errno_value);
+  if (hint.empty()) hint = limit_hint(errno_value);
   return Error(ExitCode::kEnvironment,
                device.empty() ? fmt::format("{}: {}", call, reason)
                               : fmt::format("{}: {}: {}", device, call, reason),

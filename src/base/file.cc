@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/unique_fd.h"
 
 namespace gdrperf {
@@ -44,9 +45,10 @@ std::string read_line_or_empty(const std::string& path) {
 void write_file_atomic(const std::string& path, const std::string& content) {
   std::string temporary = path + ".XXXXXX";
   const auto failed = [&](const char* call, int error) {
+    const std::string limit = limit_hint(error);
     return Error(ExitCode::kEnvironment,
                  fmt::format("cannot write {}: {}: {}", path, call, std::generic_category().message(error)),
-                 "free space or choose another path");
+                 limit.empty() ? "free space or choose another path" : limit);
   };
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) throw failed("create temporary file", errno);

@@ -170,8 +170,23 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
   return record;
 }
 
+/// What the server's own command line decided about its end, for those who typed nothing about it.
+std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
+  std::string text;
+  const auto note = [&](const char* what, const auto& before, const auto& now) {
+    if (before != now) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, now);
+  };
+  note("device", asked.device, taken.device);
+  note("port", asked.port, taken.port);
+  note("GID index", asked.gid_index, taken.gid_index);
+  note("buffer", asked.buffer, taken.buffer);
+  note("CPU", asked.cpu, taken.cpu);
+  note("NUMA node", asked.numa, taken.numa);
+  return fmt::format("the server chose {} for its end, as was typed there; --peer-dev and its like decide from here", text);
+}
+
 report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment) {
-  const TestSpec spec = resolve(given);
+  TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
   OpenDevice device = open_device(spec.client, Side::kClient);
@@ -180,6 +195,11 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>(kSetupTimeout);
   if (environment) *environment = accepted.environment;
+  if (accepted.server_end) {
+    spec.server = *accepted.server_end;
+    spec = resolve(spec);
+    check_pipeline(spec);
+  }
 
   const std::vector<std::string> families{accepted.endpoint.gid_family};
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
@@ -191,6 +211,7 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   peer.expect<proto::Ready>(kSetupTimeout);
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
+  if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
   record.measured = measure(end, spec, peer);
   return record;
 }

@@ -189,9 +189,11 @@ struct Prepared {
   std::unique_ptr<LocalEnd> end;
 };
 
-Prepared prepare(const proto::RunRequest& request) {
-  validate(request.spec);
-  Prepared prepared{resolve(request.spec), nullptr};
+Prepared prepare(const proto::RunRequest& request, const EndSpec& own_end) {
+  TestSpec asked = request.spec;
+  asked.server = with_defaults(asked.server, own_end);
+  validate(asked);
+  Prepared prepared{resolve(asked), nullptr};
   mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
   check_pipeline(prepared.spec);
   OpenDevice device = open_device(prepared.spec.server, Side::kServer);
@@ -211,13 +213,15 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
   Prepared prepared;
   try {
     check_time(request.spec.stop, terms);
-    prepared = prepare(request);
+    prepared = prepare(request, terms.own_end);
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;
   }
   try {
-    peer.send(proto::Accept{prepared.end->endpoint(), terms.environment});
+    proto::Accept accept{prepared.end->endpoint(), terms.environment};
+    if (prepared.spec.server != request.spec.server) accept.server_end = prepared.spec.server;
+    peer.send(accept);
     const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
     prepared.end->connect(connect.endpoint);
     peer.send(proto::Ready{});

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::mem {
@@ -22,7 +23,10 @@ class MappedBuffer final : public CpuBuffer {
       : CpuBuffer(kind, bytes), mapped_((bytes + granularity - 1) / granularity * granularity) {
     void* at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (at == MAP_FAILED) {
-      throw call_error(fmt::format("mmap({} of {} memory)", format_size(bytes), kind), errno, {}, hint);
+      const int error = errno;
+      const std::string limit = limit_hint(error);
+      throw call_error(fmt::format("mmap({} of {} memory)", format_size(bytes), kind), error, {},
+                       limit.empty() ? hint : limit + "; or " + hint);
     }
     data_ = static_cast<std::byte*>(at);
     // First touch: the pages come from this thread's NUMA node.

@@ -208,10 +208,12 @@ Endpoint endpoint_from_json(const JsonReader& in) {
 
 void write(json& out, const Accept& m) {
   out = {{"endpoint", endpoint_to_json(m.endpoint)}, {"environment", m.environment}};
+  if (m.server_end) out["server_end"] = end_to_json(*m.server_end);
 }
 void read(const JsonReader& in, Accept& m) {
   m.endpoint = endpoint_from_json(in.object("endpoint"));
   m.environment = in.text_or_empty("environment");
+  if (in.has("server_end")) m.server_end = end_from_json(in.object("server_end"));
 }
 void write(json& out, const Connect& m) { out = {{"endpoint", endpoint_to_json(m.endpoint)}}; }
 void read(const JsonReader& in, Connect& m) {

@@ -155,6 +155,26 @@ const std::vector<Test>& all_tests() {
   return tests;
 }
 
+EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there) {
+  const EndSpec none;
+  const auto take = [&](auto EndSpec::* member) {
+    if (asked.*member == none.*member) asked.*member = typed_there.*member;
+  };
+  // Ports and GIDs are those of a device.
+  const bool same_device = asked.device.empty() || asked.device == typed_there.device;
+  take(&EndSpec::device);
+  if (same_device) {
+    take(&EndSpec::port);
+    take(&EndSpec::gid_index);
+  }
+  take(&EndSpec::buffer);
+  if (asked.cpu < 0 && asked.numa < 0) {
+    take(&EndSpec::cpu);
+    take(&EndSpec::numa);
+  }
+  return asked;
+}
+
 void validate(const TestSpec& spec) {
   if (spec.size_bytes < 1 || spec.size_bytes > kMaxMessageBytes) {
     throw usage_error(fmt::format("-s {}: a message has from 1 byte to 2 GiB", spec.size_bytes));

@@ -38,6 +38,25 @@ E named(const Names<E>& names, const JsonReader& reader, const char* member) {
                      "is neither " + std::string(names[0].second) + " nor " + names[1].second);
 }
 
+json stop_to_json(const StopRule& stop) {
+  json value = {{"precision", stop.precision}, {"cap_ns", stop.cap.count()}};
+  if (stop.iterations) value["iterations"] = *stop.iterations;
+  if (stop.duration) value["duration_ns"] = stop.duration->count();
+  return value;
+}
+
+StopRule stop_from_json(const JsonReader& reader) {
+  StopRule stop;
+  stop.precision = reader.number("precision");
+  stop.cap = nanoseconds(reader.integer<std::int64_t>("cap_ns"));
+  if (reader.has("iterations")) stop.iterations = reader.integer<std::uint64_t>("iterations");
+  if (reader.has("duration_ns"))
+    stop.duration = nanoseconds(reader.integer<std::int64_t>("duration_ns"));
+  return stop;
+}
+
+}  // namespace
+
 json end_to_json(const EndSpec& end) {
   return {{"device", end.device},
           {"port", end.port},
@@ -58,25 +77,6 @@ EndSpec end_from_json(const JsonReader& reader) {
   if (reader.has("numa")) end.numa = reader.integer<int>("numa");
   return end;
 }
-
-json stop_to_json(const StopRule& stop) {
-  json value = {{"precision", stop.precision}, {"cap_ns", stop.cap.count()}};
-  if (stop.iterations) value["iterations"] = *stop.iterations;
-  if (stop.duration) value["duration_ns"] = stop.duration->count();
-  return value;
-}
-
-StopRule stop_from_json(const JsonReader& reader) {
-  StopRule stop;
-  stop.precision = reader.number("precision");
-  stop.cap = nanoseconds(reader.integer<std::int64_t>("cap_ns"));
-  if (reader.has("iterations")) stop.iterations = reader.integer<std::uint64_t>("iterations");
-  if (reader.has("duration_ns"))
-    stop.duration = nanoseconds(reader.integer<std::int64_t>("duration_ns"));
-  return stop;
-}
-
-}  // namespace
 
 json spec_to_json(const TestSpec& spec) {
   json value = {{"test", to_string(spec.test)},

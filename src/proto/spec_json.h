@@ -7,6 +7,9 @@
 
 namespace gdrperf::proto {
 
+nlohmann::json end_to_json(const EndSpec& end);
+EndSpec end_from_json(const JsonReader& reader);
+
 /// A TestSpec on the wire: enumerations by name, times in nanoseconds, absent
 /// stop rules left out.
 nlohmann::json spec_to_json(const TestSpec& spec);

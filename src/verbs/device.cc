@@ -11,6 +11,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/verbs/gid.h"
 #include "device_list.h"
 #include "sysfs.h"
@@ -65,15 +66,21 @@ double rate_from_sysfs(const Context& context, int port) {
 /// ibv_open_device's errno is that of the last place it looked at, often ENOENT
 /// where the truth is that the device file may not be opened.
 Error open_error(const ibv_device& device, int errno_value) {
+  if (errno_value == 0) errno_value = EIO;
+  // Also where the device or a library did not pass the reason on.
+  std::string hint = limit_hint(errno_value);
+  if (hint.empty()) hint = tight_limits();
+  const bool has_file = !std::string_view(device.dev_name).starts_with("softnic");
+  if (!hint.empty() || !has_file) return call_error("ibv_open_device", errno_value, device.name, hint);
   const std::string file = std::string("/dev/infiniband/") + device.dev_name;
   if (device.dev_name[0] != '\0' && ::access(file.c_str(), R_OK | W_OK) != 0) {
     return call_error(
-        "ibv_open_device", errno, device.name,
+        "ibv_open_device", errno_value, device.name,
         fmt::format("this user needs to read and write {} (group rdma, or, in a container, "
                     "the device has to be passed in)",
                     file));
   }
-  return call_error("ibv_open_device", errno_value != 0 ? errno_value : EIO, device.name,
+  return call_error("ibv_open_device", errno_value, device.name,
                     "gdrperf doctor finds out more");
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::verbs {
@@ -23,6 +24,7 @@ std::string memlock_hint(int error) {
   if (error != ENOMEM && error != EPERM && error != EAGAIN) return {};
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (const std::string space = limit_hint(error); limit.rlim_cur == RLIM_INFINITY && !space.empty()) return space;
   if (limit.rlim_cur == RLIM_INFINITY) {
     return "locked memory is not limited here: memory or the device's own limits ran out";
   }

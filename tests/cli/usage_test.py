@@ -29,7 +29,7 @@ class Help(CliTest):
         for command in TESTS:
             with self.subTest(command):
                 text = run(command, "-h").out
-                for part in ["default: 18515", "default: 30s", "K, M, G (powers of 1024)", "bytes",
+                for part in ["default: 18515", "default: 5s; a run of sweep 1s", "K, M, G (powers of 1024)", "bytes",
                              "Examples:", f"gdrperf {command} --local --softnic", "--peer-dev",
                              "default: 64K" if command.endswith("bw") else "default: 2)"]:
                     self.assertIn(part, text)

@@ -104,7 +104,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(request.active_mtu_bytes, 4096);
   EXPECT_EQ(request.host_id, "00c0ffee");
   EXPECT_EQ(request.cpus.back(), 65535);
-  const Accept accept = round_trip(Accept{full_endpoint(), R"({"hostname":"a"})"});
+  const Accept accept = round_trip(Accept{full_endpoint(), R"({"hostname":"a"})", full_spec().server});
+  EXPECT_EQ(accept.server_end, full_spec().server);
   EXPECT_EQ(accept.environment, R"({"hostname":"a"})");
   EXPECT_EQ(accept.endpoint.address, 0xffff'ffff'ffff'f000);
   EXPECT_EQ(accept.endpoint.rkey, 0xdeadbeef);

@@ -91,5 +91,25 @@ TEST(Validate, RefusesAndNamesTheFlag) {
   }
 }
 
+TEST(WithDefaults, FillsWhatWasLeftOpen) {
+  EndSpec typed;
+  typed.device = "mlx5_1";
+  typed.port = 2;
+  typed.gid_index = 5;
+  typed.buffer = "cuda:0";
+  typed.cpu = 7;
+  EXPECT_EQ(with_defaults(EndSpec(), typed), typed);
+  EndSpec asked;
+  asked.device = "mlx5_0";
+  asked.numa = 1;
+  const EndSpec taken = with_defaults(asked, typed);
+  EXPECT_EQ(taken.device, "mlx5_0");
+  EXPECT_EQ(taken.port, 0) << "a port is its device's";
+  EXPECT_EQ(taken.gid_index, -1);
+  EXPECT_EQ(taken.buffer, "cuda:0");
+  EXPECT_EQ(taken.cpu, -1) << "the node was asked for";
+  EXPECT_EQ(with_defaults(asked, EndSpec()), asked);
+}
+
 }  // namespace
 }  // namespace gdrperf

@@ -24,6 +24,7 @@ report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std:
 struct Terms {
   std::string environment;               ///< of this host, as JSON text; told with Accept; "": nothing
   std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit
+  EndSpec own_end = {};                  ///< for what a client leaves open about this end
 };
 
 /// Serves the one run that `request` asks for, from Accept (or Reject) to Done.

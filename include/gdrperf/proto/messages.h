@@ -101,6 +101,7 @@ struct Endpoint {
 struct Accept {
   Endpoint endpoint;
   std::string environment;  ///< of the server's host, as JSON text (report/environment.h)
+  std::optional<EndSpec> server_end = {};  ///< the server's end, where what was typed there decided
 };
 struct Connect {
   Endpoint endpoint;

@@ -60,7 +60,7 @@ struct StopRule {
   std::optional<std::uint64_t> iterations;  ///< messages (round trips for latency)
   std::optional<std::chrono::nanoseconds> duration;
   double precision = 0.01;
-  std::chrono::nanoseconds cap = std::chrono::seconds(30);
+  std::chrono::nanoseconds cap = std::chrono::seconds(5);
   bool operator==(const StopRule&) const = default;
 };
 
@@ -94,6 +94,9 @@ struct TestSpec {
   StopRule stop;
   bool operator==(const TestSpec&) const = default;
 };
+
+/// `asked` with `typed_there` in place of what it leaves at its defaults.
+EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there);
 
 /// Throws usage_error naming the command-line flag when a value or a
 /// combination cannot be (size 0, -b with latency, -l not dividing -t, ...).

@@ -1,0 +1,15 @@
+#pragma once
+
+namespace gdrperf::app {
+
+/// What this process needs before it does anything: a reader that has gone and
+/// a limit on the size of files are errors of the write and no signals, and the
+/// stack is large enough. Throws Error(kEnvironment).
+void set_up_process();
+
+/// Ends the process as any filter does (SIGPIPE, exit code 141 in a shell) when
+/// standard output is a pipe that nobody reads any more: for where writing to it
+/// failed, after what goes to files has been written.
+void end_if_reader_gone();
+
+}  // namespace gdrperf::app
