@@ -51,7 +51,7 @@ class Limits(CliTest):
         return result
 
     def test_open_files(self):
-        for files in (8, 12, 16):
+        for files in (8, 11):
             with self.subTest(files):
                 self.limited(f"may have {files} open files", "ulimit -n", NOFILE=files)
         self.limited("may have 8 open files", words=("serve", "--softnic", "-p", "0"), NOFILE=8)
