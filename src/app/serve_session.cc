@@ -27,8 +27,8 @@ class Waiting {
   Waiting(proto::Channel& channel, const StopSignal& stop, const SessionTerms& terms)
       : channel_(channel), stop_(stop), terms_(terms), alone_(terms.idle_timeout) {}
 
-  /// The next message, or nothing when the server is to stop. Throws peer_error, told to the client,
-  /// when that has asked for no run for too long.
+  /// The next message, or nothing when the server is to stop. Throws peer_error when the client has asked
+  /// for no run for too long.
   std::optional<proto::Message> next() {
     while (!stop_.triggered()) {
       if (auto message = channel_.try_receive()) return message;
@@ -48,8 +48,8 @@ class Waiting {
     if (!late && !late_for_others) return;
     const auto limit = std::chrono::duration<double>(late_for_others ? in_company_.limit() : alone_.limit());
     const Error error = peer_error(fmt::format("{}: asked for no run for {:.4g} s{}", channel_.peer(), limit.count(),
-                                               late_for_others ? " while others wait" : ""));
-    channel_.send(proto::Failure{static_cast<int>(error.code()), error.what(), "connect again for further runs"});
+                                               late_for_others ? " while others wait" : ""),
+                                   "connect again for further runs");
     throw error;
   }
 
@@ -122,7 +122,11 @@ SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, con
       }
     }
   } catch (const Error& error) {
-    // Nobody is there to be told.
+    // Nobody may be there to be told; one that was stopped reads it when it goes on.
+    try {
+      channel.send(proto::Failure{static_cast<int>(error.code()), error.what(), error.hint()});
+    } catch (const Error&) {
+    }
     result.hung_up = true;
     if (result.failed == 0 && !stop.triggered()) log(error.what());
   }

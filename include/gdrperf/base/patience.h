@@ -11,7 +11,7 @@ namespace gdrperf {
 class Patience {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::milliseconds kLongestLook{250};
+  static constexpr std::chrono::milliseconds kLongestLook{1000};
 
   explicit Patience(std::chrono::nanoseconds limit, Time now = std::chrono::steady_clock::now())
       : limit_(limit), last_(now) {}
