@@ -1,5 +1,6 @@
 #include "gdrperf/app/server.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -35,6 +36,13 @@ void send_quietly(proto::Channel& channel, const proto::Message& message) noexce
     channel.send(message);
   } catch (const std::exception&) {
   }
+}
+
+// What one client made the server take is not kept for the next.
+void give_back_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -223,6 +231,7 @@ void Server::converse(Connection& connection, StopSignal& stop) {
   channel.send(proto::Turn{});
   log_(fmt::format("serving {}", name));
   const SessionResult result = serve_session(channel, stop, log_, settings_.session);
+  give_back_memory();
   log_(fmt::format("{}: done, {} run{}{}", channel.peer(), result.runs,
                    result.runs == 1 ? "" : "s",
                    result.failed == 0 ? "" : fmt::format(", {} failed", result.failed)));

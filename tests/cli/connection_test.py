@@ -182,6 +182,7 @@ class Strangers(CliTest):
                 peer.hello()
                 peer.turn()
                 peer.send(type="run_request", spec={"test": "format_disk"})
+                self.assertIn("run_request.spec", peer.receive()["reason"])
                 with self.assertRaises(EOFError):
                     peer.receive()
             self.assertIn("run_request.spec", server.wait_line("not understood"))
