@@ -30,7 +30,7 @@ ibv_wc_status put_afar(const Target& target, const MrShared& region, std::uint64
         return in_gpu(from) ? gpu::copy_to_process(target.pid, address, from.items, from.count)
                             : copy_to_process(target.pid, address, from.items, from.count, from.total);
       },
-      [&](AgentLink& agent) { return agent.copy_to(*target.segment, region, address, from); });
+      [&](AgentLink& agent) { return agent.copy_to(target.regions, region, address, from); });
 }
 
 ibv_wc_status get_afar(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept {
@@ -39,7 +39,7 @@ ibv_wc_status get_afar(const Target& target, const MrShared& region, std::uint64
         return in_gpu(to) ? gpu::copy_from_process(target.pid, address, to.items, to.count)
                           : copy_from_process(target.pid, address, to.items, to.count, to.total);
       },
-      [&](AgentLink& agent) { return agent.copy_from(*target.segment, region, address, to); });
+      [&](AgentLink& agent) { return agent.copy_from(target.regions, region, address, to); });
 }
 
 }  // namespace gdrperf::softnic

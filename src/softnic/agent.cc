@@ -94,9 +94,12 @@ void Agents::run(Connection connection) {
 int Agents::copy(const CopyRequest& request, int bounce) noexcept {
   if (request.region >= kMaxMrs || request.key == 0 || request.length > kAgentBytes) return EINVAL;
   const std::shared_lock guard(copying_);
-  const MrShared& region = segment_.mrs[request.region];
-  // The key first: it is written last.
-  if (region.key.load(std::memory_order_acquire) != request.key) return EFAULT;
+  const MrShared& region = regions_.known[request.region];
+  // The key first: it is written last. That of a window may have been withdrawn.
+  if (region.key.load(std::memory_order_acquire) != request.key ||
+      regions_.published[request.region].key.load() != request.key) {
+    return EFAULT;
+  }
   const std::uint64_t offset = request.address - region.addr;
   if (offset > region.length || request.length > region.length - offset) return EFAULT;
   if (in_gpu(region)) return copy_gpu_memory(request, bounce);

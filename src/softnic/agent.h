@@ -17,7 +17,7 @@ namespace gdrperf::softnic {
 /// asleep in recv. Never made where nobody asks. Thread-safe.
 class Agents {
  public:
-  Agents(Segment& segment, const std::uint64_t& process_id) : segment_(segment), process_id_(process_id) {}
+  Agents(const Regions& regions, const std::uint64_t& process_id) : regions_(regions), process_id_(process_id) {}
 
   /// Answers on `socket`, and serves it until the peer hangs up. `bounce` is
   /// the peer's memfd, through which the data goes.
@@ -38,7 +38,7 @@ class Agents {
   void run(Connection connection);
   int copy(const CopyRequest& request, int bounce) noexcept;
 
-  Segment& segment_;
+  const Regions& regions_;
   const std::uint64_t& process_id_;
   std::shared_mutex copying_;  ///< shared: by a copy
   std::mutex mutex_;

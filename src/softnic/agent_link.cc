@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::chrono::seconds kAgentPatience{5};
 
-CopyRequest request_for(const Segment& segment, const MrShared& region, std::uint64_t address) {
+CopyRequest request_for(const Regions& regions, const MrShared& region, std::uint64_t address) {
   CopyRequest request;
   request.address = address;
-  request.region = static_cast<std::uint32_t>(&region - segment.mrs);
+  request.region = regions.index_of(region);
   request.key = region.key.load(std::memory_order_relaxed);
   return request;
 }
@@ -96,14 +96,14 @@ int AgentLink::copy(CopyRequest request, const Pieces& pieces) noexcept {
   return 0;
 }
 
-int AgentLink::copy_to(const Segment& segment, const MrShared& region, std::uint64_t address,
+int AgentLink::copy_to(const Regions& regions, const MrShared& region, std::uint64_t address,
                        const Pieces& from) noexcept {
-  return copy(request_for(segment, region, address), from);
+  return copy(request_for(regions, region, address), from);
 }
 
-int AgentLink::copy_from(const Segment& segment, const MrShared& region, std::uint64_t address,
+int AgentLink::copy_from(const Regions& regions, const MrShared& region, std::uint64_t address,
                          const Pieces& to) noexcept {
-  CopyRequest request = request_for(segment, region, address);
+  CopyRequest request = request_for(regions, region, address);
   request.fetch = 1;
   return copy(request, to);
 }

@@ -26,8 +26,8 @@ class AgentLink {
   /// is in `region` of its table. 0; ESRCH when there is no answer, for five
   /// seconds or ever; or what the peer's kernel said, EFAULT when the memory is
   /// not there.
-  int copy_to(const Segment& segment, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept;
-  int copy_from(const Segment& segment, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept;
+  int copy_to(const Regions& regions, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept;
+  int copy_from(const Regions& regions, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept;
 
   bool broken() const noexcept { return !socket_; }
   /// In a forked child.

@@ -245,7 +245,7 @@ int modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask) {
   Srq& ours = Srq::of(srq);
   if ((mask & IBV_SRQ_LIMIT) != 0) {
     if (attr.srq_limit > ours.attributes.max_wr) return EINVAL;
-    ours.queue.ring->limit.store(attr.srq_limit);
+    ours.queue.ring.memory->limit.store(attr.srq_limit);
   }
   return 0;
 }
@@ -253,7 +253,7 @@ int modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask) {
 int query_srq(ibv_srq* srq, ibv_srq_attr& attr) {
   if (dead(srq->context)) return EINVAL;
   attr = Srq::of(srq).attributes;
-  attr.srq_limit = Srq::of(srq).queue.ring->limit.load();
+  attr.srq_limit = Srq::of(srq).queue.ring.memory->limit.load();
   return 0;
 }
 

@@ -26,8 +26,9 @@ inline std::uint64_t monotonic_ns() noexcept {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// The ring that replaces a closed one, once it is there.
-CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexcept;
+/// The ring that replaces a closed one, once it is there; null when that takes
+/// longer than a second.
+CqRing await_replacement(Segment& segment, CqShared& cq, const CqRing& closed) noexcept;
 
 /// Writes a completion into a queue of the process that owns `segment`. False
 /// when the queue is full; it is then marked as overrun. A receive that this
@@ -36,16 +37,18 @@ CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexce
 /// the claimed receive or the whole completion is left.
 inline bool push_completion(Segment& segment, CqShared& cq, std::uint64_t tag,
                             const Completion& completion, RecvCell* receive = nullptr) noexcept {
-  auto* ring = segment.at<CqRing>(cq.ring.load(std::memory_order_acquire));
-  CqCell* cell = ring->claim(tag);
+  CqRing ring = CqRing::at(segment, cq.ring.load(std::memory_order_acquire));
+  if (ring.memory == nullptr) [[unlikely]] return false;
+  CqCell* cell = ring.claim(tag);
   while (cell == nullptr) [[unlikely]] {
-    if (ring->closed.load(std::memory_order_acquire) == 0) {
+    if (ring.memory->closed.load(std::memory_order_acquire) == 0) {
       std::uint32_t none = 0;
       cq.overrun.compare_exchange_strong(none, 1);
       return false;
     }
-    ring = &await_replacement(segment, cq, *ring);
-    cell = ring->claim(tag);
+    ring = await_replacement(segment, cq, ring);
+    if (ring.memory == nullptr) return false;
+    cell = ring.claim(tag);
   }
   cell->wr_id = completion.wr_id;
   cell->status = static_cast<std::uint8_t>(completion.status);

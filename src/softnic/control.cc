@@ -26,6 +26,12 @@ constexpr int kIdleTicks = 100;
 constexpr double kWatchNs = 1e6;
 constexpr Instant kNever = ~Instant{0};
 
+/// What a peer may find wrong with a QP.
+bool is_qp_event(std::uint32_t event) {
+  return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR || event == IBV_EVENT_QP_ACCESS_ERR ||
+         event == IBV_EVENT_CQ_ERR;
+}
+
 void add_to(int epoll, int fd, std::uint32_t events) {
   epoll_event entry{};
   entry.events = events;
@@ -112,21 +118,13 @@ void Control::run(int listener) {
       } else if (fd == listener) {
         accept_peer(listener);
       } else {
-        const std::lock_guard guard(mutex_);
-        const bool incoming =
-            std::find(connections_.begin(), connections_.end(), fd) != connections_.end();
-        if (!incoming) hang_up = true;
+        if (!is_connection(fd)) hang_up = true;
       }
     }
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
       if (fd < 0 || fd == wake_.get() || fd == timer_.get() || fd == listener) continue;
-      bool incoming;
-      {
-        const std::lock_guard guard(mutex_);
-        incoming = std::find(connections_.begin(), connections_.end(), fd) != connections_.end();
-      }
-      if (incoming) serve(fd);
+      if (is_connection(fd)) serve(fd);
     }
     if (hang_up) peers_changed();
     handle_failures();
@@ -144,17 +142,37 @@ void Control::accept_peer(int listener) {
     return;
   }
   const std::lock_guard guard(mutex_);
-  connections_.push_back(connection);
+  connections_.push_back({connection, 0});
   add_to(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP);
+}
+
+bool Control::is_connection(int fd) {
+  const std::lock_guard guard(mutex_);
+  return std::any_of(connections_.begin(), connections_.end(), [fd](const Connection& it) { return it.fd == fd; });
+}
+
+void Control::greeted_by(int connection, std::uint64_t process_id) {
+  const std::lock_guard guard(mutex_);
+  for (Connection& it : connections_) {
+    if (it.fd == connection) it.process_id = process_id;
+  }
 }
 
 void Control::forget_connection(int connection) {
   const std::lock_guard guard(mutex_);
-  connections_.erase(std::remove(connections_.begin(), connections_.end(), connection),
-                     connections_.end());
+  std::erase_if(connections_, [connection](const Connection& it) { return it.fd == connection; });
 }
 
+/// Whoever hangs up has ended, and leaves behind what it held.
 void Control::drop(int connection) {
+  std::uint64_t holder = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const Connection& it : connections_) {
+      if (it.fd == connection) holder = it.process_id;
+    }
+  }
+  if (holder != 0) process_.segment().header.atomic_lock.compare_exchange_strong(holder, 0);
   forget_connection(connection);
   ::close(connection);
 }
@@ -173,6 +191,7 @@ void Control::serve(int connection) {
   reply.process_id = process_.id();
   switch (request.kind) {
     case WireKind::kConnect: {
+      greeted_by(connection, request.process_id);
       const int shared[2] = {process_.memory().fd(), process_.mover().fd()};
       reply.window_bytes = process_.segment().header.window_bytes;
       reply.fd_count = shared[1] >= 0 ? 2 : 1;
@@ -187,13 +206,11 @@ void Control::serve(int connection) {
       break;
     }
     case WireKind::kRaise: {
-      const int channel = process_.channel_fd(request.number);
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const auto written = ::write(channel, &one, sizeof one);
+      raise_event(process_.channel_fd(request.number));
       break;
     }
     case WireKind::kQpError:
-      qp_failed(qpn_index(request.number), request.event);
+      qp_failed(qpn_index(request.number), is_qp_event(request.event) ? request.event : kNoEvent);
       break;
     case WireKind::kSrqLimit:
       srq_limit(qpn_index(request.number));
@@ -281,7 +298,7 @@ void Control::be_awake_for(Instant due) noexcept {
 }
 
 void Control::abandon() {
-  for (const int connection : connections_) ::close(connection);
+  for (const Connection& connection : connections_) ::close(connection.fd);
   epoll_.reset();
   wake_.reset();
   timer_.reset();

@@ -55,6 +55,10 @@ class Control {
   std::mutex& connections_mutex() { return mutex_; }
 
  private:
+  struct Connection {
+    int fd;
+    std::uint64_t process_id;  ///< what the peer says that it is
+  };
   struct Failure {
     std::uint32_t index;
     std::uint32_t event;
@@ -71,6 +75,8 @@ class Control {
   bool soon(Instant due, Instant& limit) noexcept;
   void wake() noexcept;
   void forget_connection(int connection);
+  bool is_connection(int fd);
+  void greeted_by(int connection, std::uint64_t process_id);
 
   Process& process_;
   UniqueFd epoll_;
@@ -85,7 +91,7 @@ class Control {
   int idle_ticks_ = 0;
   int tick_ms_ = 1;
   std::mutex mutex_;
-  std::vector<int> connections_;
+  std::vector<Connection> connections_;
   std::vector<Failure> failures_;
 };
 

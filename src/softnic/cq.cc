@@ -13,6 +13,8 @@ namespace gdrperf::softnic {
 namespace {
 
 constexpr unsigned kMinShift = 4;
+/// All that an ibv_wc_status can be.
+constexpr std::uint8_t kStatusBits = 31;
 /// About 10 us of polling in vain.
 constexpr std::uint32_t kIdlePolls = 1000;
 /// So many times a CPU's shortest pause: 0.4 to 1.5 us.
@@ -23,23 +25,20 @@ unsigned shift_for(std::uint32_t entries) {
   return std::max(shift, kMinShift);
 }
 
-struct PlacedRing {
-  CqRing* ring = nullptr;
-  std::uint64_t offset = 0;
-};
+/// How long a peer that is in a ring may take to be done there.
+constexpr std::uint64_t kRingLimitNs = 1'000'000'000;
 
-/// Without a ring when there is no memory.
+/// Without memory when there is none.
 PlacedRing make_ring(Process& process, unsigned shift) {
   const std::uint64_t offset = process.memory().allocate(CqRing::bytes(shift));
   if (offset == 0) return {};
-  auto* ring = process.segment().at<CqRing>(offset);
-  ring->shift = shift;
-  ring->mask = (1u << shift) - 1;
-  return {ring, offset};
+  const std::uint64_t word = RingPlace{offset, 0, shift}.word();
+  return {CqRing::at(process.segment(), word), word};
 }
 
-void free_ring(Process& process, PlacedRing placed) {
-  if (placed.ring != nullptr) process.memory().free(placed.offset, CqRing::bytes(placed.ring->shift));
+void free_ring(Process& process, const PlacedRing& placed) {
+  if (placed.ring.memory == nullptr) return;
+  process.memory().free(RingPlace::of(placed.word).offset, CqRing::bytes(placed.ring.shift));
 }
 
 constexpr std::uint64_t kClosing = claim_tag(0, Side::kSend);
@@ -47,25 +46,28 @@ constexpr std::uint64_t kClosing = claim_tag(0, Side::kSend);
 /// Producers that come late find the ring full and closed, and wait for the
 /// new one; those inside publish soon (or somebody repairs what they leave).
 /// Returns how many completions are in it, now for good.
-std::uint64_t close_ring(CqRing& ring, std::uint64_t head) {
-  ring.closed.store(1, std::memory_order_seq_cst);
-  while (ring.claim(kClosing) != nullptr) {
+std::uint64_t close_ring(const CqRing& ring, std::uint64_t head) {
+  const std::uint64_t limit = monotonic_ns() + kRingLimitNs;
+  ring.memory->closed.store(1, std::memory_order_seq_cst);
+  for (std::uint32_t i = 0; i <= ring.mask && ring.claim(kClosing) != nullptr; ++i) {
   }
   std::uint64_t completions = 0;
   for (std::uint64_t pos = head; pos <= head + ring.mask; ++pos) {
     CqCell& cell = ring.cell(pos);
-    while (!ring.ready(pos) && cell.seq.load() != (ring.free_seq(pos) | kClosing)) ::sched_yield();
+    while (!ring.ready(pos) && cell.seq.load() != (ring.free_seq(pos) | kClosing) && monotonic_ns() < limit) {
+      ::sched_yield();
+    }
     if (ring.ready(pos) && cell.dead == 0) ++completions;
   }
   return completions;
 }
 
 /// From a closed ring to one that is empty and large enough.
-void move_completions(CqRing& from, std::uint64_t head, CqRing& to) {
+void move_completions(const CqRing& from, std::uint64_t head, const CqRing& to) {
   std::uint64_t moved = 0;
   for (std::uint64_t pos = head; pos <= head + from.mask; ++pos) {
     const CqCell& cell = from.cell(pos);
-    if (!from.ready(pos) || cell.dead != 0) continue;
+    if (!from.ready(pos) || cell.dead != 0 || moved > to.mask) continue;
     CqCell& copy = to.cell(moved);
     copy.wr_id = cell.wr_id;
     copy.status = cell.status;
@@ -80,15 +82,17 @@ void move_completions(CqRing& from, std::uint64_t head, CqRing& to) {
     copy.seq.store(1, std::memory_order_release);
     ++moved;
   }
-  to.tail.store(moved);
+  to.memory->tail.store(moved);
 }
 
 }  // namespace
 
-CqRing& await_replacement(Segment& segment, CqShared& cq, CqRing& closed) noexcept {
+CqRing await_replacement(Segment& segment, CqShared& cq, const CqRing& closed) noexcept {
+  const std::uint64_t limit = monotonic_ns() + kRingLimitNs;
   while (true) {
-    auto* ring = segment.at<CqRing>(cq.ring.load(std::memory_order_acquire));
-    if (ring != &closed) return *ring;
+    const CqRing ring = CqRing::at(segment, cq.ring.load(std::memory_order_acquire));
+    if (ring.memory != closed.memory) return ring;
+    if (monotonic_ns() > limit) return {};
     ::sched_yield();
   }
 }
@@ -98,18 +102,16 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
       events(static_cast<Channel*>(event_channel)), lock(context.process.barrier_registered()),
       process_(context.process) {
   if (index == 0) throw VerbsFailure{ENOMEM};
-  const PlacedRing placed = make_ring(process_, shift_for(entries));
-  if (placed.ring == nullptr) {
+  placed_ = make_ring(process_, shift_for(entries));
+  if (ring().memory == nullptr) {
     process_.cq_indices.give_back(index);
     throw VerbsFailure{ENOMEM};
   }
-  ring_ = placed.ring;
-  ring_offset_ = placed.offset;
   this->context = &owner.context;
   this->channel = event_channel;
   cq_context = user;
   handle = index;
-  cqe = static_cast<int>(ring_->mask + 1);
+  cqe = static_cast<int>(ring().mask + 1);
   ::pthread_mutex_init(&this->mutex, nullptr);
   ::pthread_cond_init(&this->cond, nullptr);
 
@@ -120,14 +122,14 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
   shared->events_raised.store(0);
   shared->has_channel.store(events != nullptr ? 1 : 0);
   shared->channel = events != nullptr ? events->number : 0;
-  shared->ring.store(ring_offset_);
+  shared->ring.store(placed_.word);
   if (events != nullptr) events->add(this);
 }
 
 Cq::~Cq() {
   if (events != nullptr) events->remove(this);
   await_acknowledged();
-  free_ring(process_, {ring_, ring_offset_});
+  free_ring(process_, placed_);
   process_.cq_indices.give_back(index);
   ::pthread_mutex_destroy(&this->mutex);
   ::pthread_cond_destroy(&this->cond);
@@ -143,7 +145,7 @@ void Cq::await_acknowledged() {
 
 void Cq::take(CqCell& cell, ibv_wc& out) noexcept {
   out.wr_id = cell.wr_id;
-  out.status = static_cast<ibv_wc_status>(cell.status);
+  out.status = static_cast<ibv_wc_status>(cell.status & kStatusBits);
   out.opcode = static_cast<ibv_wc_opcode>(cell.opcode);
   out.vendor_err = cell.vendor_err;
   out.byte_len = cell.byte_len;
@@ -167,8 +169,10 @@ void Cq::advance() noexcept {
 }
 
 CqCell* Cq::next_cell() noexcept {
-  while (ring().ready(head_.load(std::memory_order_relaxed))) {
-    CqCell& cell = ring().cell(head_.load(std::memory_order_relaxed));
+  for (std::uint64_t left = std::uint64_t{ring().mask} + 1; left > 0; --left) {
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (!ring().ready(head)) return nullptr;
+    CqCell& cell = ring().cell(head);
     if (cell.dead == 0) return &cell;
     advance();
   }
@@ -230,7 +234,7 @@ int Cq::resize(std::uint32_t entries) {
   if (entries == 0 || entries > kMaxCqe) return EINVAL;
   const unsigned shift = shift_for(entries);
   lock.lock();
-  CqRing& old = *ring_;
+  const CqRing old = ring();
   std::uint64_t outstanding = 0;
   for (std::uint64_t pos = head_.load(); outstanding <= old.mask && old.ready(pos); ++pos) {
     ++outstanding;
@@ -243,32 +247,27 @@ int Cq::resize(std::uint32_t entries) {
   // More may come until the old ring is closed than a smaller one holds: then
   // the queue stays as large as it is, in a ring that is not closed.
   PlacedRing spare = shift < old.shift ? make_ring(process_, old.shift) : PlacedRing{};
-  if (fresh.ring == nullptr || (shift < old.shift && spare.ring == nullptr)) {
+  if (fresh.ring.memory == nullptr || (shift < old.shift && spare.ring.memory == nullptr)) {
     free_ring(process_, fresh);
     lock.unlock();
     return ENOMEM;
   }
   const bool fits = close_ring(old, head_.load()) <= (1u << shift);
   if (!fits) std::swap(fresh, spare);
-  move_completions(old, head_.load(), *fresh.ring);
-  const PlacedRing left{ring_, ring_offset_};
+  move_completions(old, head_.load(), fresh.ring);
+  const PlacedRing left = placed_;
   {
     const std::lock_guard guard(ring_mutex_);
-    ring_ = fresh.ring;
-    ring_offset_ = fresh.offset;
+    placed_ = fresh;
   }
   head_.store(0);
-  cqe = static_cast<int>(ring_->mask + 1);
-  shared->ring.store(ring_offset_, std::memory_order_seq_cst);
+  cqe = static_cast<int>(ring().mask + 1);
+  shared->ring.store(placed_.word, std::memory_order_seq_cst);
   lock.unlock();
   free_ring(process_, spare);
   // Late producers may still look at the old ring: it is given back only when
   // none of them can.
-  process_.heavy_barrier();
-  process_.for_each_qp([](Qp& qp) {
-    qp.settle_turn();
-    qp.settle_flush();
-  });
+  process_.settle_all();
   free_ring(process_, left);
   return fits ? 0 : EINVAL;
 }
@@ -276,8 +275,8 @@ int Cq::resize(std::uint32_t entries) {
 void Cq::purge(std::uint32_t qpn) {
   lock.lock();
   const std::uint64_t head = head_.load();
-  for (std::uint64_t pos = head; pos <= head + ring_->mask; ++pos) {
-    if (ring_->ready(pos) && ring_->cell(pos).qpn == qpn) ring_->cell(pos).dead = 1;
+  for (std::uint64_t pos = head; pos <= head + ring().mask && !ring().is_end(pos); ++pos) {
+    if (ring().ready(pos) && ring().cell(pos).qpn == qpn) ring().cell(pos).dead = 1;
   }
   lock.unlock();
 }
@@ -290,8 +289,7 @@ bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive
 
 void Cq::raise_if_armed(bool urgent) noexcept {
   if (!take_event(*shared, urgent)) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(channel->fd, &one, sizeof one);
+  raise_event(channel->fd);
 }
 
 void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
@@ -299,8 +297,8 @@ void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
     // Not the lock: a resize that holds it waits for these very cells.
     const std::lock_guard guard(ring_mutex_);
     const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
-    for (std::uint32_t i = 0; i <= ring_->mask; ++i) {
-      CqCell& cell = ring_->cells[i];
+    for (std::uint32_t i = 0; i <= ring().mask; ++i) {
+      CqCell& cell = ring().cell(i);
       if ((cell.seq.load() & ~kLapMask) != tag) continue;
       if (claimed == Claimed::kDiscard) cell.dead = 1;
       CqRing::publish(cell);

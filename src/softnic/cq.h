@@ -16,6 +16,12 @@ namespace gdrperf::softnic {
 
 struct Qp;
 
+/// A ring and the word that peers find it by.
+struct PlacedRing {
+  CqRing ring;
+  std::uint64_t word = 0;
+};
+
 /// A completion queue; the ring itself lies in the segment.
 struct Cq : ibv_cq_ex {
   /// Throws VerbsFailure; `entries` is rounded up to what ibv_cq::cqe then says.
@@ -54,7 +60,7 @@ struct Cq : ibv_cq_ex {
   FavouringSpin lock;
 
  private:
-  CqRing& ring() noexcept { return *ring_; }
+  const CqRing& ring() const noexcept { return placed_.ring; }
   void take(CqCell& cell, ibv_wc& out) noexcept;
   CqCell* next_cell() noexcept;
   bool share_cpu() noexcept;
@@ -71,8 +77,7 @@ struct Cq : ibv_cq_ex {
   static CqCell& current(ibv_cq_ex* cq);
 
   Process& process_;
-  CqRing* ring_;  ///< changes under the lock and ring_mutex_
-  std::uint64_t ring_offset_;
+  PlacedRing placed_;  ///< changes under the lock and ring_mutex_
   std::mutex ring_mutex_;
   std::atomic<std::uint64_t> head_{0};
   std::uint32_t idle_polls_ = 0;  ///< under the lock

@@ -50,7 +50,7 @@ void Qp::complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) n
   completion.status = status;
   completion.opcode = kWcOpcode[op.opcode];
   completion.byte_len = bytes;
-  completion.qpn = shared->qpn;
+  completion.qpn = number();
   completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
   completion.sq_count = op.sq_count;
   if (!send_queue_->push(claim_tag(index, Side::kSend), completion)) overrun();
@@ -229,12 +229,12 @@ void Qp::flush_receives() noexcept {
   // The owner's tag: a dead peer's cells are told from these by it.
   const std::uint64_t tag = claim_tag(index, Side::kSend);
   recv_queue_->lock.lock();
-  while (RecvCell* receive = recv_queue_->ring->take(tag)) {
+  while (RecvCell* receive = recv_queue_->ring.take(tag)) {
     Completion completion;
     completion.wr_id = receive->wr_id;
     completion.status = IBV_WC_WR_FLUSH_ERR;
     completion.opcode = IBV_WC_RECV;
-    completion.qpn = shared->qpn;
+    completion.qpn = number();
     if (!recv_queue_cq_->push(tag, completion, receive)) RecvRing::release(*receive);
   }
   recv_queue_->lock.unlock();

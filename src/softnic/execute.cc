@@ -15,12 +15,12 @@ namespace {
 /// first one has the first `skip` already. SUCCESS, or what the receiver's
 /// completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is `copy_error`
 /// (left alone otherwise).
-ibv_wc_status scatter(const Target& target, const QpShared& receiver, const RecvCell& receive,
+ibv_wc_status scatter(const Target& target, const QpShared& receiver, const TakenReceive& receive,
                       Pieces& message, ibv_wc_status& copy_error, std::uint64_t total,
                       std::uint64_t skip) noexcept {
   std::uint64_t room = 0;
   for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
-  if (room < total) return IBV_WC_LOC_LEN_ERR;
+  if (room < total || (skip > 0 && receive.sges[0].length < skip)) return IBV_WC_LOC_LEN_ERR;
   for (std::uint32_t i = 0; message.total > 0; ++i) {
     ibv_sge sge = receive.sges[i];
     if (sge.length == 0) continue;
@@ -28,7 +28,7 @@ ibv_wc_status scatter(const Target& target, const QpShared& receiver, const Recv
     sge.length -= static_cast<std::uint32_t>(skip);
     skip = 0;
     const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
-    const MrShared* region = find_region(*target.segment, sge.lkey, receiver.recv_pd,
+    const MrShared* region = find_region(target.regions, sge.lkey, receiver.recv_pd,
                                          IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
     if (region == nullptr) return IBV_WC_LOC_PROT_ERR;
     ibv_wc_status status;
@@ -48,13 +48,23 @@ ibv_wc_status scatter(const Target& target, const QpShared& receiver, const Recv
   return IBV_WC_SUCCESS;
 }
 
+bool take_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
+  for (int looks = 0; looks < 1000; ++looks) {
+    std::uint64_t free = 0;
+    if (turnstile.compare_exchange_strong(free, taker)) return true;
+    ::sched_yield();
+  }
+  return false;
+}
+
 /// Before a message is copied: the cells that are written after it, this one's
 /// completion and the next receive. Not without a link model, where the owner
 /// looks at them all the time and takes them back.
 inline void fetch_ahead(const Target& target) noexcept {
-  CqRing& completions = *target.segment->at<CqRing>(target.recv_cq->ring.load(std::memory_order_acquire));
-  prefetch_for_write(&completions.cell(completions.tail.load(std::memory_order_relaxed)));
-  prefetch_for_write(&target.recv_ring->cell(target.recv_ring->head.load(std::memory_order_relaxed)));
+  const CqRing completions = CqRing::at(*target.segment, target.recv_cq->ring.load(std::memory_order_acquire));
+  if (completions.memory == nullptr) return;
+  prefetch_for_write(&completions.cell(completions.memory->tail.load(std::memory_order_relaxed)));
+  prefetch_for_write(&target.recv_ring.cell(target.recv_ring.memory->head.load(std::memory_order_relaxed)));
 }
 
 }  // namespace
@@ -67,18 +77,24 @@ bool Qp::refresh_target() noexcept {
   if (peer_state != IBV_QPS_RTR && peer_state != IBV_QPS_RTS && peer_state != IBV_QPS_SQD) {
     return false;
   }
-  if (peer.dest_qpn != shared->qpn || (peer.dest_process != 0 && peer.dest_process != process.id())) {
+  if (peer.dest_qpn != number() || (peer.dest_process != 0 && peer.dest_process != process.id())) {
     return false;
   }
   if (peer.port_up == 0 || shared->port_up == 0) return false;
-  const GidKind& theirs = kGidKinds[peer.sgid_index];
-  const GidKind& ours = kGidKinds[shared->sgid_index];
+  // Each once, and bounded: the peer may have written anything there.
+  const std::uint8_t their_gid = peer.sgid_index;
+  const std::uint16_t device = peer.device;
+  const std::uint32_t queue = peer.recv_cq;
+  const RecvRing ring = RecvRing::at(*target.segment, peer.recv_ring);
+  if (their_gid >= kGidsPerPort || device >= kMaxDevicesShared || queue >= kMaxCqs || ring.memory == nullptr) return false;
+  const GidKind& theirs = kGidKinds[their_gid];
+  const GidKind& ours = kGidKinds[attr_.ah_attr.grh.sgid_index];
   if (theirs.type != ours.type || theirs.ipv4 != ours.ipv4) return false;
-  const ibv_gid& expected = target.segment->header.gids[peer.device][peer.sgid_index];
+  const ibv_gid& expected = target.segment->header.gids[device][their_gid];
   if (std::memcmp(&expected, &attr_.ah_attr.grh.dgid, sizeof expected) != 0) return false;
 
-  target.recv_ring = target.segment->at<RecvRing>(peer.recv_ring);
-  target.recv_cq = &target.segment->cqs[peer.recv_cq];
+  target.recv_ring = ring;
+  target.recv_cq = &target.segment->cqs[queue];
   target.recv_tag = claim_tag(qpn_index(peer.qpn), Side::kReceive);
   target.pd = peer.pd;
   target.access = peer.access;
@@ -131,7 +147,7 @@ inline Outcome Qp::run(const SendOp& op, const Part& part) noexcept {
 template <bool kPart>
 inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   if ((target_.access & IBV_ACCESS_REMOTE_WRITE) == 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -144,7 +160,7 @@ inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
   const bool with_imm = op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   RecvCell* receive = nullptr;
   if (with_imm) {
-    receive = target_.recv_ring->take(target_.recv_tag);
+    receive = target_.recv_ring.take(target_.recv_tag);
     if (receive == nullptr) return {Outcome::Kind::kNoReceive};
   }
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
@@ -171,7 +187,7 @@ inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
 template <bool kPart>
 Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.segment(), shared->pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
     return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   }
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
@@ -193,9 +209,9 @@ Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
 template <bool kPart>
 Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.segment(), shared->pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
-  RecvCell* receive = target_.recv_ring->take(target_.recv_tag);
+  RecvCell* receive = target_.recv_ring.take(target_.recv_tag);
   if (receive == nullptr) return {Outcome::Kind::kNoReceive};
   if (op.opcode == IBV_WR_SEND_WITH_INV) [[unlikely]] return send_with_invalidate(op, pieces, receive);
   if (flight_ != nullptr) fetch_ahead(target_);
@@ -214,7 +230,7 @@ Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
     if (part.skip > 0 && part.peeked == receive) skip = part.skip;
     Part{skip, part.keep, nullptr}.apply(pieces);
   }
-  completion.status = scatter(target_, *target_.qp, *receive, pieces, copy_error, bytes, skip);
+  completion.status = scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, skip);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
   if (completion.status == IBV_WC_SUCCESS) {
     return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
@@ -232,12 +248,12 @@ Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* rec
   completion.imm = op.imm;
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
   completion.byte_len = bytes;
-  MrShared* window = find_withdrawable(*target_.segment, op.imm, target_.pd, target_.qp->qpn);
+  const MrShared* window = find_withdrawable(target_.regions, op.imm, target_.pd, target_.qp->qpn);
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
   completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
-                                        : scatter(target_, *target_.qp, *receive, pieces, copy_error, bytes, 0);
+                                        : scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
   // Nobody else may use it: it belongs to the QP that this one acts on.
-  if (completion.status == IBV_WC_SUCCESS) window->key.store(0);
+  if (completion.status == IBV_WC_SUCCESS) withdraw(target_.regions, *window);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
   if (window == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   if (completion.status == IBV_WC_SUCCESS) {
@@ -254,7 +270,7 @@ Outcome Qp::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexce
 
 Outcome Qp::atomic(const SendOp& op) noexcept {
   Pieces result;
-  if (!gather(process.segment(), shared->pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
+  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
     return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   }
   if (result.total != sizeof(std::uint64_t)) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
@@ -277,15 +293,9 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
                       (target_.peer == nullptr || target_.window != nullptr);
   // Memory that some initiator cannot map is changed by one at a time.
   std::atomic<std::uint64_t>& turnstile = target_.segment->header.atomic_lock;
-  if (!mapped) {
-    std::uint64_t free = 0;
-    // A holder that died is passed after this many looks.
-    for (int looks = 0; looks < 100'000 && !turnstile.compare_exchange_weak(free, process.id());
-         ++looks) {
-      free = 0;
-      ::sched_yield();
-    }
-  }
+  // Not got: it waits as for a peer that does not answer. The lock of a holder
+  // that has died is opened by the process whose memory it is.
+  if (!mapped && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
   ibv_wc_status status = IBV_WC_SUCCESS;
   if (std::uint8_t* direct = reach(target_, *region, address, 8); direct != nullptr) {
     std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
@@ -301,7 +311,10 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
     word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
     if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
   }
-  if (!mapped) turnstile.store(0);
+  if (!mapped) {
+    std::uint64_t own = process.id();
+    turnstile.compare_exchange_strong(own, 0);
+  }
   if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
   if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
@@ -311,13 +324,13 @@ Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) n
   Completion completion = base;
   completion.wr_id = receive->wr_id;
   completion.qpn = target_.qp->qpn;
-  completion.src_qpn = shared->qpn;
+  completion.src_qpn = number();
   if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion, receive)) {
     RecvRing::release(*receive);
     return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
   }
   if (target_.uses_srq) {
-    RecvRing& ring = *target_.recv_ring;
+    RecvRingMemory& ring = *target_.recv_ring.memory;
     const std::uint32_t limit = ring.limit.load(std::memory_order_relaxed);
     if (limit != 0 && ring.tail.load() - ring.head.load() < limit && ring.limit.exchange(0) != 0) {
       if (target_.peer != nullptr) {
@@ -339,8 +352,7 @@ void Qp::notify_peer_cq() noexcept {
     target_.peer->raise(number);
     return;
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(process.channel_fd(number), &one, sizeof one);
+  raise_event(process.channel_fd(number));
 }
 
 /// The target finds a fault: it goes into the error state and its process is
@@ -369,23 +381,22 @@ bool Qp::move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) 
   const bool read = op.opcode == IBV_WR_RDMA_READ;
   const bool send = is_send(op.opcode);
   Pieces pieces;
-  if (!gather(process.segment(), shared->pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
+  if (!gather(process.regions(), pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
   const unsigned right = read ? IBV_ACCESS_REMOTE_READ : send ? 0 : IBV_ACCESS_REMOTE_WRITE;
   const MrShared* region = nullptr;
   std::uint64_t to = op.remote_addr;
   if (send) {
     // The same receive as for the piece before, or none.
-    const RecvCell* receive = target_.uses_srq ? nullptr : target_.recv_ring->peek(flight_->copied_sends);
-    if (receive == nullptr || (stamp.copied > 0 && receive != stamp.peeked) || receive->num_sge == 0 ||
-        receive->sges[0].length < pieces.total) {
-      return false;
-    }
-    stamp.peeked = receive;
-    to = receive->sges[0].addr;
-    region = find_region(*target_.segment, receive->sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
+    const RecvCell* cell = target_.uses_srq ? nullptr : target_.recv_ring.peek(flight_->copied_sends);
+    if (cell == nullptr || (stamp.copied > 0 && cell != stamp.peeked)) return false;
+    const TakenReceive receive(target_.recv_ring, *cell);
+    if (receive.num_sge == 0 || receive.sges[0].length < pieces.total) return false;
+    stamp.peeked = cell;
+    to = receive.sges[0].addr;
+    region = find_region(target_.regions, receive.sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
                          pieces.total);
   } else if ((target_.access & right) == right) {
-    region = find_region(*target_.segment, op.rkey, target_.pd, right, to, pieces.total);
+    region = find_region(target_.regions, op.rkey, target_.pd, right, to, pieces.total);
   }
   if (region == nullptr) return false;
   Part{stamp.copied, stamp.copied + length, nullptr}.apply(pieces);

@@ -22,7 +22,8 @@ inline std::uint8_t* reach(const Target& target, const MrShared& region, std::ui
 
 inline bool Qp::enter() noexcept {
   Target& target = target_;
-  while (true) {
+  // A peer that changes its mind without end is not there.
+  for (int tries = 0; tries < 1000; ++tries) {
     if (target.qp->epoch.load(std::memory_order_acquire) != target.epoch) [[unlikely]] {
       if (!refresh_target()) return false;
     }
@@ -38,6 +39,7 @@ inline bool Qp::enter() noexcept {
     if (target.qp->epoch.load(std::memory_order_acquire) == target.epoch) return true;
     leave();
   }
+  return false;
 }
 
 inline void Qp::leave() noexcept {

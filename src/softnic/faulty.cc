@@ -50,7 +50,7 @@ std::uint64_t Qp::neighbour(const SendOp& op, std::uint64_t total) noexcept {
   if (target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || !enter()) return op.remote_addr;
   std::uint64_t place = op.remote_addr;
   for (const std::uint64_t candidate : {op.remote_addr + total, op.remote_addr - total}) {
-    if (find_region(*target_.segment, op.rkey, target_.pd, 0, candidate, total) != nullptr) {
+    if (find_region(target_.regions, op.rkey, target_.pd, 0, candidate, total) != nullptr) {
       place = candidate;
       break;
     }
@@ -68,7 +68,7 @@ Outcome Qp::execute_changed(const Stamp& s, const SendOp& op) noexcept {
     if (read) return execute_part(op, {0, 0, nullptr});  // nowhere else to read from
   }
   Pieces pieces;
-  if (s.total == 0 || !gather(process.segment(), shared->pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) {
+  if (s.total == 0 || !gather(process.regions(), pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) {
     return execute(op);
   }
   if (read) {

@@ -194,16 +194,28 @@ void pin_all(const MrShared* region, const Piece* pieces, unsigned count) noexce
   }
 }
 
-/// Opened IPC handles, by process and region. An entry whose handle changes
+/// Opened IPC handles, by peer and region. An entry whose handle changes
 /// belongs to memory that is gone.
 class Opened {
  public:
-  void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) {
+  void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) {
     const std::lock_guard guard(mutex_);
-    Entry& entry = entries_[{process, shared.base}];
+    Entry& entry = entries_[{peer, shared.base}];
     if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) close(entry);
     if (entry.at == 0 && !map(entry, pid, shared)) return nullptr;
-    return reinterpret_cast<void*>(entry.at + (address - shared.base));
+    // What the driver has mapped counts, not what the peer says of it.
+    const std::uint64_t offset = address - shared.base;
+    if (offset > entry.bytes || length > entry.bytes - offset) return nullptr;
+    return reinterpret_cast<void*>(entry.at + offset);
+  }
+  void close_all_of(const void* peer) {
+    const std::lock_guard guard(mutex_);
+    const auto begin = entries_.lower_bound({peer, 0});
+    const auto end = entries_.upper_bound({peer, ~std::uint64_t{0}});
+    for (auto entry = begin; entry != end; ++entry) {
+      if (entry->second.at != 0) close(entry->second);
+    }
+    entries_.erase(begin, end);
   }
 
  private:
@@ -211,7 +223,8 @@ class Opened {
     Address at = 0;
     IpcHandle handle{};
     Device device = -1;
-    std::size_t mapped_bytes = 0;  ///< of a descriptor's memory; 0: an IPC handle's
+    bool by_descriptor = false;  ///< not by an IPC handle
+    std::size_t bytes = 0;       ///< mapped
   };
 
   static Device find(const GpuRegion& shared) {
@@ -232,16 +245,20 @@ class Opened {
     if (!scope.good()) return false;
     std::memcpy(&entry.handle, shared.handle, sizeof entry.handle);
     if (shared.exported == GpuExport::kIpc) {
-      return driver()->ipc_open(&entry.at, entry.handle, kLazyPeerAccess) == kSuccess;
+      if (driver()->ipc_open(&entry.at, entry.handle, kLazyPeerAccess) != kSuccess) return false;
+      if (driver()->pointer_attribute(&entry.bytes, kRangeSize, entry.at) == kSuccess) return true;
+      close(entry);
+      return false;
     }
-    entry.mapped_bytes = shared.bytes;
+    entry.by_descriptor = true;
+    entry.bytes = shared.bytes;
     entry.at = import_vmm(pid, shared.descriptor, shared.bytes, entry.device);
     return entry.at != 0;
   }
   static void close(Entry& entry) {
     const Scope scope(entry.device);
-    if (entry.mapped_bytes != 0) {
-      unmap_vmm(entry.at, entry.mapped_bytes);
+    if (entry.by_descriptor) {
+      unmap_vmm(entry.at, entry.bytes);
     } else {
       driver()->ipc_close(entry.at);
     }
@@ -249,8 +266,18 @@ class Opened {
   }
 
   std::mutex mutex_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Entry> entries_;
+  std::map<std::pair<const void*, std::uint64_t>, Entry> entries_;
 };
+
+std::atomic<bool> g_any_opened{false};
+
+Opened& opened() {
+  static auto* const all = [] {
+    g_any_opened.store(true, std::memory_order_release);
+    return new Opened;
+  }();
+  return *all;
+}
 
 }  // namespace
 
@@ -298,10 +325,14 @@ void forget(const MrShared& region, GpuRegion& shared) noexcept {
   shared.exported = GpuExport::kNone;
 }
 
-void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) noexcept {
-  static auto* const opened = new Opened;
+void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) noexcept {
   if (driver() == nullptr || shared.exported == GpuExport::kNone) return nullptr;
-  return opened->open(process, pid, shared, address);
+  return opened().open(peer, pid, shared, address, length);
+}
+
+void close_all_of(const void* peer) noexcept {
+  // Without a driver nothing was opened; it is not looked for here.
+  if (g_any_opened.load(std::memory_order_acquire)) opened().close_all_of(peer);
 }
 
 int copy_to(void* memory, const MrShared* region, const Piece* pieces, unsigned count) noexcept {

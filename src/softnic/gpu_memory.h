@@ -21,9 +21,12 @@ void publish(GpuRegion& shared, const void* address) noexcept;
 /// The region is gone: undoes publish(), and what copies did to it.
 void forget(const MrShared& region, GpuRegion& shared) noexcept;
 
-/// Where this process sees `address` of a GPU region of the peer whose process
-/// is `process`, with the number `pid` here; null: it cannot.
-void* open(std::uint64_t process, int pid, const GpuRegion& shared, std::uint64_t address) noexcept;
+/// Where this process sees `address` of a GPU region of `peer`, whose process has
+/// the number `pid` here, and `length` bytes from there on;
+/// null: it cannot.
+void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) noexcept;
+/// The peer is no more: closes what was opened of it.
+void close_all_of(const void* peer) noexcept;
 
 /// Copies, in order, to and from one run of memory that this process sees; any
 /// of it may be in a GPU. `region`: the one `memory` belongs to where that is

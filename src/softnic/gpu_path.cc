@@ -9,8 +9,8 @@ namespace {
 void* seen_here(const Target& target, const MrShared& region, std::uint64_t address, std::uint64_t length) noexcept {
   if (target.peer == nullptr) return reinterpret_cast<void*>(address);
   if (!in_gpu(region)) return reach(target, region, address, length);
-  const auto index = &region - target.segment->mrs;
-  return gpu::open(target.segment->header.process_id, target.pid, target.segment->gpu_regions[index], address);
+  const GpuRegion there = target.segment->gpu_regions[target.regions.index_of(region)];
+  return gpu::open(target.peer, target.pid, there, address, length);
 }
 
 /// The region, where it is host memory of this process.

@@ -11,6 +11,10 @@
 /// Every process owns one segment and maps those of its peers. Only plain
 /// integers and lock-free atomics, no pointers: offsets count from the
 /// segment's start.
+///
+/// Peers write here, so nobody believes what stands here: neither the owner,
+/// who keeps what he needs to know in memory of his own, nor a peer, for whom
+/// each offset and index is bounded where it is used, after one reading.
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
@@ -53,7 +57,7 @@ struct alignas(64) QpShared {
   std::atomic<std::uint16_t> device;
   std::atomic<std::uint8_t> sgid_index;
   std::atomic<std::uint8_t> min_rnr_timer;
-  std::atomic<std::uint64_t> recv_ring;  ///< offset of the RecvRing (own or the SRQ's)
+  std::atomic<std::uint64_t> recv_ring;  ///< RingPlace of the RecvRing (own or the SRQ's)
   std::atomic<std::uint32_t> recv_pd;    ///< that of the SRQ where there is one
   std::atomic<std::uint8_t> max_dest_rd_atomic;
   std::atomic<std::uint8_t> port_up;
@@ -67,7 +71,7 @@ struct alignas(64) QpShared {
 };
 
 struct alignas(64) CqShared {
-  std::atomic<std::uint64_t> ring;  ///< offset of the CqRing
+  std::atomic<std::uint64_t> ring;  ///< RingPlace of the CqRing
   std::atomic<std::uint32_t> has_channel;
   std::atomic<std::uint32_t> overrun;
   /// 0, or what the next completion must be to raise an event.
@@ -100,6 +104,15 @@ struct alignas(64) MrShared {
 };
 static_assert(sizeof(MrShared) == 64);
 
+/// The regions of a process: as it knows them, and as its peers see them. Of a
+/// peer's only the latter is to be had, and is both.
+struct Regions {
+  const MrShared* known = nullptr;
+  MrShared* published = nullptr;
+
+  std::uint32_t index_of(const MrShared& region) const noexcept { return static_cast<std::uint32_t>(&region - known); }
+};
+
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
 
 /// How another process gets at a region in GPU memory.
@@ -128,7 +141,8 @@ struct SegmentHeader {
   union ibv_gid gids[kMaxDevicesShared][kGidsPerPort];
   char port_names[kMaxDevicesShared][64];
   std::atomic<std::uint8_t> modelled[kMaxDevicesShared];  ///< the device has a link model
-  /// One atomic operation at a time on memory that cannot be mapped.
+  /// One atomic operation at a time on memory that cannot be mapped: the process
+  /// that is at it, or 0. The owner opens it when it sees that process hang up.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
 };
 
@@ -146,7 +160,7 @@ struct Segment {
 };
 
 constexpr ibv_qp_state epoch_state(std::uint64_t epoch) {
-  return static_cast<ibv_qp_state>(epoch & 0xff);
+  return static_cast<ibv_qp_state>(epoch & 7);
 }
 constexpr std::uint64_t next_epoch(std::uint64_t epoch, ibv_qp_state state) {
   return ((epoch >> 8) + 1) << 8 | static_cast<std::uint64_t>(state);

@@ -26,6 +26,9 @@ inline Instant from_ns(const Clock& clock, double ns) noexcept {
   return static_cast<Instant>(ns / clock.ns_per_tick() * (1u << kSubTickBits) + 0.5);
 }
 
+/// A few years.
+inline constexpr double kMostInstants = 0x1p62;
+
 /// How long messages occupy a port. Also told to peers, whose READs this port
 /// answers: in shared memory, written before anybody posts.
 struct PortSpeed {
@@ -41,7 +44,9 @@ struct PortSpeed {
     }
     const double instants =
         static_cast<double>(static_cast<std::int64_t>(wire)) * instants_per_byte.load(std::memory_order_relaxed);
-    return static_cast<Instant>(static_cast<std::int64_t>(instants + 0.5)) +
+    // Others write here as well: not every bit pattern is a number of instants.
+    const double bounded = instants >= 0 && instants < kMostInstants ? instants : 0;
+    return static_cast<Instant>(static_cast<std::int64_t>(bounded + 0.5)) +
            per_message.load(std::memory_order_relaxed);
   }
 };

@@ -22,6 +22,8 @@ constexpr std::uint32_t kBurst = 8;
 /// One that left so many messages alone will do so again: the thread is awake
 /// when the next is due. Otherwise it wakes up then.
 constexpr std::uint32_t kIgnored = 4;
+/// A device's name of 31 characters, a point, and 16 digits.
+constexpr std::size_t kMaxPortName = 48;
 
 constexpr std::uint8_t fault_op(std::uint8_t opcode) {
   if (opcode == IBV_WR_RDMA_READ) return kFaultRead;
@@ -33,6 +35,17 @@ constexpr std::uint8_t fault_op(std::uint8_t opcode) {
 constexpr bool changes_data(FaultKind kind) {
   return kind != FaultKind::kNone && kind != FaultKind::kDelay && kind != FaultKind::kStall &&
          kind != FaultKind::kRnr;
+}
+
+/// What a peer's segment says, if it is a name at all (Device::port_name).
+std::string port_name_in(const char (&text)[64]) {
+  char copy[sizeof text];
+  std::memcpy(copy, text, sizeof copy);
+  const std::string name(copy, ::strnlen(copy, sizeof copy));
+  const bool good = name.size() <= kMaxPortName && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  });
+  return good ? name : std::string();
 }
 
 std::uint64_t total_bytes(const SendOp& op) noexcept {
@@ -84,7 +97,7 @@ void Qp::look_up_peer_port() {
   const SegmentHeader& header = target_.segment->header;
   const std::size_t number = target_.qp->device % kMaxDevicesShared;
   const auto& text = header.port_names[number];
-  const std::string name(text, ::strnlen(text, sizeof text));
+  const std::string name = port_name_in(text);
   // A file that both ends follow has reached this one, perhaps, and not yet
   // the other.
   bool modelled = header.modelled[number].load() != 0;
@@ -99,6 +112,8 @@ Instant Qp::completion_answered() noexcept {
   Flight& f = *flight_;
   const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed);
   if (released == 0) return 0;
+  // Peers write completions: not one of this QP's last requests, if they wrote it wrong.
+  if (posted_ - released > slot_mask_) return 0;
   const std::uint32_t from = released != f.polled ? f.polled : f.polled_before;
   if (before(f.answered, from)) f.answered = from;
   if (before(f.answered, released)) ++f.answered;

@@ -70,15 +70,16 @@ int populate(void* address, std::size_t length, bool writable) {
   return 0;
 }
 
-void publish(MrShared& shared, const Mr& mr, std::uint32_t pd, std::uint64_t iova, unsigned access) {
-  shared.pd = pd;
-  shared.access = access;
-  shared.iova = iova;
-  shared.length = mr.length;
-  shared.addr = reinterpret_cast<std::uint64_t>(mr.addr);
-  shared.moved_begin = mr.moved.begin;
-  shared.moved_end = mr.moved.end;
-  shared.key.store(mr.lkey, std::memory_order_release);
+void publish(Process& process, const Mr& mr, std::uint32_t pd, std::uint64_t iova, unsigned access) {
+  MrShared& region = process.known_region(mr.index);
+  region.pd = pd;
+  region.access = access;
+  region.iova = iova;
+  region.length = mr.length;
+  region.addr = reinterpret_cast<std::uint64_t>(mr.addr);
+  region.moved_begin = mr.moved.begin;
+  region.moved_end = mr.moved.end;
+  process.publish_region(mr.index, mr.lkey);
 }
 
 PageRange move_pages(const Context& context, void* address, std::size_t length) {
@@ -90,7 +91,8 @@ PageRange move_pages(const Context& context, void* address, std::size_t length) 
 bool withdraw_keys(Pd& pd, const Mr& mr) {
   const std::lock_guard guard(pd.windows_mutex);
   if (has_windows(pd, mr.index)) return false;
-  Context::of(mr.context).process.segment().mrs[mr.index].key.store(0);
+  Process& process = Context::of(mr.context).process;
+  withdraw(process.regions(), process.known_region(mr.index));
   return true;
 }
 
@@ -98,7 +100,8 @@ bool withdraw_keys(Pd& pd, const Mr& mr) {
 void place(Mr& mr, bool gpu_memory) {
   Context& context = Context::of(mr.context);
   if (gpu_memory) {
-    gpu::publish(context.process.segment().gpu_regions[mr.index], mr.addr);
+    gpu::publish(mr.gpu, mr.addr);
+    context.process.segment().gpu_regions[mr.index] = mr.gpu;
   } else {
     mr.moved = move_pages(context, mr.addr, mr.length);
   }
@@ -109,7 +112,8 @@ void displace(Mr& mr) {
   Process& process = Context::of(mr.context).process;
   process.mover().release(mr.moved);
   mr.moved = {};
-  gpu::forget(process.segment().mrs[mr.index], process.segment().gpu_regions[mr.index]);
+  gpu::forget(process.known_region(mr.index), mr.gpu);
+  process.segment().gpu_regions[mr.index].exported = GpuExport::kNone;
 }
 
 bool is_dmabuf(int fd) {
@@ -143,8 +147,7 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   mr->lkey = mr->rkey = mr->index << 8 | process.next_key.fetch_add(1);
   place(*mr, gpu_memory);
   ++pd.users;
-  publish(process.segment().mrs[mr->index], *mr, pd.number, base_of(iova, access),
-          gpu_memory ? access | kGpuMemory : access);
+  publish(process, *mr, pd.number, base_of(iova, access), gpu_memory ? access | kGpuMemory : access);
   return mr.release();
 }
 
@@ -175,13 +178,13 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || flags == 0) return EINVAL;
   if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr.context)) return EINVAL;
   Process& process = Context::of(mr.context).process;
-  MrShared& shared = process.segment().mrs[mr.index];
+  const MrShared& known = process.known_region(mr.index);
   Pd& old_pd = *static_cast<Pd*>(mr.pd);
   Pd& new_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? *pd : old_pd;
   void* new_address = mr.addr;
   std::size_t new_length = mr.length;
-  std::uint64_t iova = shared.iova;
-  unsigned new_access = shared.access & ~kGpuMemory;
+  std::uint64_t iova = known.iova;
+  unsigned new_access = known.access & ~kGpuMemory;
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     new_address = address;
     new_length = length;
@@ -207,7 +210,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     mr.lkey = mr.rkey = mr.index << 8 | process.next_key.fetch_add(1);
   }
-  publish(shared, mr, new_pd.number, base_of(iova, new_access), gpu_memory ? new_access | kGpuMemory : new_access);
+  publish(process, mr, new_pd.number, base_of(iova, new_access), gpu_memory ? new_access | kGpuMemory : new_access);
   return 0;
 }
 

@@ -15,6 +15,7 @@ namespace gdrperf::softnic {
 struct Mr : ibv_mr {
   std::uint32_t index;
   PageRange moved;  ///< its pages in the window
+  GpuRegion gpu{};  ///< in GPU memory: how others get at it
 };
 
 /// Registers memory. Throws VerbsFailure with the errno that verbs gives: EINVAL for
@@ -30,14 +31,17 @@ int deregister_memory(Mr* mr);
 /// 0, or an errno (nothing changed then).
 int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access);
 
+/// Nobody finds the region or window from now on, neither here nor from elsewhere.
+void withdraw(const Regions& regions, const MrShared& region) noexcept;
+
 /// A region that `key` names and that allows `access` to all of
 /// [address, address + length); null otherwise.
-inline const MrShared* find_region(const Segment& segment, std::uint32_t key, std::uint32_t pd,
+inline const MrShared* find_region(const Regions& regions, std::uint32_t key, std::uint32_t pd,
                                    unsigned access, std::uint64_t address,
                                    std::uint64_t length) noexcept {
   const std::uint32_t index = key >> 8;
   if (index >= kMaxMrs || key == 0) return nullptr;
-  const MrShared& region = segment.mrs[index];
+  const MrShared& region = regions.known[index];
   const std::uint64_t offset = address - region.iova;
   if (region.key.load(std::memory_order_acquire) != key || region.pd != pd ||
       (region.access & access) != access || offset > region.length ||

@@ -17,18 +17,25 @@ constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | kRemoteWriters | IBV
 /// How long a peer may take to leave; longer than any copy.
 constexpr std::uint64_t kLeaveLimitNs = 1'000'000'000;
 
-MrShared& shared_of(const Mw& mw) {
-  return Context::of(mw.context).process.segment().mrs[mw.index];
+MrShared& known_of(const Mw& mw) { return Context::of(mw.context).process.known_region(mw.index); }
+
+/// The key of a window while it is bound: whoever acts on its QP may have withdrawn it in
+/// what peers see.
+std::uint32_t bound_key(Process& process, std::uint32_t index) {
+  const std::uint32_t key = process.known_region(index).key.load();
+  return process.regions().published[index].key.load() == key ? key : 0;
 }
+
+bool is_bound(Process& process, std::uint32_t index) { return bound_key(process, index) != 0; }
 
 /// The window of that key and domain. Its other members may be read only after
 /// the key has been found to be this one: who binds a window writes the key last.
-const MrShared* window_of(const Segment& segment, std::uint32_t key, std::uint32_t pd) noexcept {
+const MrShared* window_of(const Regions& regions, std::uint32_t key, std::uint32_t pd) noexcept {
   const std::uint32_t index = key >> 8;
   if (index >= kMaxMrs || key == 0) return nullptr;
-  const MrShared& window = segment.mrs[index];
+  const MrShared& window = regions.known[index];
   const bool found = window.key.load(std::memory_order_acquire) == key && window.pd == kWindowDomain &&
-                     window.window_pd == pd;
+                     window.window_pd == pd && regions.published[index].key.load(std::memory_order_acquire) == key;
   return found ? &window : nullptr;
 }
 
@@ -47,10 +54,10 @@ Mw* allocate_window(Pd& pd, ibv_mw_type type) {
   mw->type = type;
   mw->handle = mw->index;
   mw->rkey = mw->index << 8 | process.next_key.fetch_add(1);
-  MrShared& shared = process.segment().mrs[mw->index];
-  shared.pd = kWindowDomain;
-  shared.window_pd = pd.number;
-  shared.qpn = 0;
+  MrShared& known = process.known_region(mw->index);
+  known.pd = kWindowDomain;
+  known.window_pd = pd.number;
+  known.qpn = 0;
   ++pd.users;
   pd.windows.push_back(mw.get());
   return mw.release();
@@ -59,12 +66,12 @@ Mw* allocate_window(Pd& pd, ibv_mw_type type) {
 void free_window(Mw* mw) {
   Process& process = Context::of(mw->context).process;
   Pd& pd = *static_cast<Pd*>(mw->pd);
-  MrShared& shared = shared_of(*mw);
+  MrShared& known = known_of(*mw);
   {
     const std::lock_guard guard(pd.windows_mutex);
     pd.windows.erase(std::remove(pd.windows.begin(), pd.windows.end(), mw), pd.windows.end());
-    shared.key.store(0);
-    shared.window_pd = 0;
+    withdraw(process.regions(), known);
+    known.window_pd = 0;
   }
   process.settle(pd.number);
   process.mr_indices.give_back(mw->index);
@@ -74,11 +81,12 @@ void free_window(Mw* mw) {
 
 int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
   Process& process = Context::of(mw.context).process;
-  MrShared& shared = shared_of(mw);
+  MrShared& known = known_of(mw);
   const std::lock_guard guard(mw.binding);
   // The old binding ends here and not in the queue, where nobody can wait for
   // those that use it.
-  const std::uint32_t old = shared.key.exchange(0);
+  const std::uint32_t old = bound_key(process, mw.index);
+  withdraw(process.regions(), known);
   if (old != 0) process.settle(static_cast<Pd*>(mw.pd)->number);
   const std::uint32_t key = ibv_inc_rkey(mw.rkey);
   ibv_send_wr request{};
@@ -91,7 +99,7 @@ int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(qp, &request, &bad);
   if (error != 0) {
-    shared.key.store(old);
+    process.publish_region(mw.index, old);
   } else {
     mw.rkey = key;
   }
@@ -100,8 +108,7 @@ int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
 
 bool has_windows(Pd& pd, std::uint32_t region) {
   for (const Mw* mw : pd.windows) {
-    const MrShared& shared = shared_of(*mw);
-    if (shared.key.load() != 0 && shared.region == region) return true;
+    if (is_bound(Context::of(mw->context).process, mw->index) && known_of(*mw).region == region) return true;
   }
   return false;
 }
@@ -121,20 +128,26 @@ int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info
   return 0;
 }
 
-const MrShared* find_window(const Segment& segment, std::uint32_t key, std::uint32_t pd,
+const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
                             std::uint32_t qpn, unsigned access, std::uint64_t address,
                             std::uint64_t length) noexcept {
-  const MrShared* window = window_of(segment, key, pd);
+  const MrShared* window = window_of(regions, key, pd);
   if (window == nullptr || (window->qpn != 0 && window->qpn != qpn)) return nullptr;
   const std::uint64_t offset = address - window->iova;
   const bool inside = offset <= window->length && length <= window->length - offset;
   return inside && (window->access & access) == access ? window : nullptr;
 }
 
-MrShared* find_withdrawable(Segment& segment, std::uint32_t key, std::uint32_t pd,
-                            std::uint32_t qpn) noexcept {
-  const MrShared* window = window_of(segment, key, pd);
-  return window != nullptr && window->qpn == qpn ? &segment.mrs[key >> 8] : nullptr;
+const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                                  std::uint32_t qpn) noexcept {
+  const MrShared* window = window_of(regions, key, pd);
+  return window != nullptr && window->qpn == qpn ? window : nullptr;
+}
+
+void withdraw(const Regions& regions, const MrShared& region) noexcept {
+  // Of a peer's both are the same. What a process knows of its own it may change.
+  const_cast<MrShared&>(region).key.store(0);
+  regions.published[regions.index_of(region)].key.store(0);
 }
 
 int Qp::take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {
@@ -153,9 +166,9 @@ Outcome Qp::change_window(const SendOp& op) noexcept {
 }
 
 bool Qp::withdraw_window(const SendOp& op) noexcept {
-  MrShared* window = find_withdrawable(process.segment(), op.imm, shared->pd, shared->qpn);
+  const MrShared* window = find_withdrawable(process.regions(), op.imm, pd, number());
   if (window == nullptr) return false;
-  window->key.store(0);
+  withdraw(process.regions(), *window);
   // Whoever may use the window acts on this QP: once it has left, nothing more
   // is written. One that is stopped in the middle is not waited for.
   process.heavy_barrier();
@@ -168,15 +181,15 @@ bool Qp::withdraw_window(const SendOp& op) noexcept {
 }
 
 bool Qp::make_window(const SendOp& op) noexcept {
-  Segment& own = process.segment();
-  MrShared& window = own.mrs[op.imm % kMaxMrs];
+  if (op.imm >= kMaxMrs) return false;
+  MrShared& window = process.known_region(op.imm);
   const auto access = static_cast<unsigned>(op.swap >> 32);
   const auto lkey = static_cast<std::uint32_t>(op.swap);
   const std::uint64_t length = op.compare_add;
   const std::lock_guard guard(pd_ref.windows_mutex);
   // Bound already: a window of type 2 has to be withdrawn first. One of type 1
   // comes here unbound, unless two binds of it stand in queues.
-  if (window.pd != kWindowDomain || window.window_pd != shared->pd || window.key.load() != 0 ||
+  if (window.pd != kWindowDomain || window.window_pd != pd || is_bound(process, op.imm) ||
       op.rkey >> 8 != op.imm) {
     return false;
   }
@@ -186,17 +199,17 @@ bool Qp::make_window(const SendOp& op) noexcept {
   if (length == 0 && (*mw)->type == IBV_MW_TYPE_1) return true;
   unsigned needed = IBV_ACCESS_MW_BIND;
   if ((access & kRemoteWriters) != 0) needed |= IBV_ACCESS_LOCAL_WRITE;
-  const MrShared* region = find_region(own, lkey, shared->pd, needed, op.remote_addr, length);
+  const MrShared* region = find_region(process.regions(), lkey, pd, needed, op.remote_addr, length);
   if (region == nullptr || in_gpu(*region)) return false;
   window.access = access;
-  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? shared->qpn.load() : 0;
+  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? number() : 0;
   window.region = lkey >> 8;
   window.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : op.remote_addr;
   window.addr = region->addr + (op.remote_addr - region->iova);
   window.length = length;
   window.moved_begin = region->moved_begin;
   window.moved_end = region->moved_end;
-  window.key.store(op.rkey, std::memory_order_release);
+  process.publish_region(op.imm, op.rkey);
   return true;
 }
 

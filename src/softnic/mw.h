@@ -44,11 +44,11 @@ int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info
               unsigned send_flags) noexcept;
 
 /// As find_region, for windows, on behalf of a peer that acts on the QP `qpn`.
-const MrShared* find_window(const Segment& segment, std::uint32_t key, std::uint32_t pd,
+const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
                             std::uint32_t qpn, unsigned access, std::uint64_t address,
                             std::uint64_t length) noexcept;
 /// The window of type 2 with this key, if that QP may withdraw it; null otherwise.
-MrShared* find_withdrawable(Segment& segment, std::uint32_t key, std::uint32_t pd,
-                            std::uint32_t qpn) noexcept;
+const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                                  std::uint32_t qpn) noexcept;
 
 }  // namespace gdrperf::softnic

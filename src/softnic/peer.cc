@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "copy.h"
 #include "device.h"
+#include "gpu_memory.h"
 #include "limited.h"
 #include "names.h"
 #include "sealed.h"
@@ -40,6 +43,14 @@ void say_refused(uid_t stranger) {
   const std::lock_guard guard(mutex);
   if (!said.insert(stranger).second) return;
   say(fmt::format("peer refused: it is a process of user {}, this one is user {}'s", stranger, ::geteuid()));
+}
+
+/// Writing to anything else might wait, or do something.
+bool is_eventfd(int fd) {
+  char link[64] = {};
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  return fd >= 0 && ::readlink(path.c_str(), link, sizeof link - 1) > 0 &&
+         std::strcmp(link, "anon_inode:[eventfd]") == 0;
 }
 
 /// What stands in the peer's tables may be anything. Behind the window comes its
@@ -97,6 +108,7 @@ std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_proce
       header.process_id != reply.process_id) {
     return nullptr;
   }
+  peer->id_ = reply.process_id;
   // A peer whose window cannot be mapped is reached by the kernel's copy.
   if (reply.window_bytes == kWindowBytes && is_sealed_memory(window_fd.get(), kWindowBytes)) {
     peer->window_ = map_window(window_fd.get());
@@ -108,6 +120,7 @@ std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_proce
 }
 
 Peer::~Peer() {
+  gpu::close_all_of(this);
   if (segment_ != nullptr) raw_munmap(segment_, kSegmentBytes);
   if (window_ != nullptr) raw_munmap(window_, kWindowBytes + kWindowWrap);
 }
@@ -128,7 +141,7 @@ void Peer::find_way(bool may_ask) {
   }
   const std::lock_guard guard(agent_mutex_);
   if (agent() != nullptr && !agent()->broken()) return;
-  auto link = AgentLink::connect(block_, own_process_id_, segment_->header.process_id);
+  auto link = AgentLink::connect(block_, own_process_id_, id_);
   if (!link) return;
   agent_.store(link.get(), std::memory_order_release);
   agents_.push_back(std::move(link));
@@ -158,7 +171,8 @@ void Peer::fetch_channel(std::uint32_t number) {
     }
   }
   UniqueFd channel(fds[0]);
-  if (!channel) return;
+  const UniqueFd unexpected(fds[1]);
+  if (!is_eventfd(channel.get())) return;
   const std::lock_guard guard(channel_mutex_);
   channels_[number] = std::move(channel);
 }
@@ -167,10 +181,7 @@ void Peer::raise(std::uint32_t number) {
   {
     const std::lock_guard guard(channel_mutex_);
     const auto found = channels_.find(number);
-    if (found != channels_.end()) {
-      const std::uint64_t one = 1;
-      if (::write(found->second.get(), &one, sizeof one) == sizeof one) return;
-    }
+    if (found != channels_.end() && raise_event(found->second.get())) return;
   }
   tell(WireKind::kRaise, number, 0);
 }
@@ -181,7 +192,11 @@ void Peer::tell(WireKind kind, std::uint32_t number, std::uint32_t event) {
   request.kind = kind;
   request.number = number;
   request.event = event;
-  send_packet(socket(), &request, sizeof request, nullptr, 0);
+  // One that does not listen holds up its peers once, for two seconds.
+  if (mute_.load(std::memory_order_relaxed)) return;
+  if (!send_packet(socket(), &request, sizeof request, nullptr, 0) && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    mute_.store(true, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace gdrperf::softnic

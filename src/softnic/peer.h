@@ -31,6 +31,7 @@ class Peer {
   /// Where the peer's moved pages are mapped; null when they are not.
   std::uint8_t* window() const noexcept { return window_; }
   int pid() const noexcept { return pid_; }
+  std::uint64_t id() const noexcept { return id_; }
   int socket() const noexcept { return socket_.get(); }
 
   bool dead() const noexcept { return dead_.load(std::memory_order_relaxed); }
@@ -62,12 +63,14 @@ class Peer {
 
   std::uint32_t block_ = 0;
   std::uint64_t own_process_id_ = 0;
+  std::uint64_t id_ = 0;  ///< of the peer's process
   UniqueFd socket_;
   Segment* segment_ = nullptr;
   std::uint8_t* window_ = nullptr;
   int pid_ = 0;
   std::atomic<bool> dead_{false};
   std::atomic<bool> kernel_refuses_{false};
+  std::atomic<bool> mute_{false};  ///< its socket is full, and it does not read
   std::atomic<AgentLink*> agent_{nullptr};
   std::vector<std::unique_ptr<AgentLink>> agents_;  ///< all there were: one may be in use
   std::mutex agent_mutex_;

@@ -42,7 +42,7 @@ struct Pieces {
 };
 
 /// Local SGEs as addresses. False: a key, the bounds or the rights are wrong.
-inline bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsigned access,
+inline bool gather(const Regions& own, std::uint32_t pd, const SendOp& op, unsigned access,
             Pieces& pieces) noexcept {
   const bool keys_matter = (op.flags & IBV_SEND_INLINE) == 0;
   for (unsigned i = 0; i < op.num_sge; ++i) {
@@ -64,9 +64,9 @@ inline bool gather(const Segment& own, std::uint32_t pd, const SendOp& op, unsig
 /// What the peer lets this QP reach under `key`: a region, or a window.
 inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
                             std::uint64_t address, std::uint64_t length) noexcept {
-  const MrShared* region = find_region(*target.segment, key, target.pd, access, address, length);
+  const MrShared* region = find_region(target.regions, key, target.pd, access, address, length);
   if (region != nullptr) [[likely]] return region;
-  return find_window(*target.segment, key, target.pd, target.qp->qpn, access, address, length);
+  return find_window(target.regions, key, target.pd, target.qp->qpn, access, address, length);
 }
 
 inline ibv_wc_status copy_failure(int error) noexcept {

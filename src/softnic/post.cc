@@ -15,9 +15,9 @@ inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::u
       target_.dead->load(std::memory_order_relaxed)) {
     return false;
   }
-  const MrShared* from = find_region(process.segment(), sge.lkey, shared->pd, 0, sge.addr, sge.length);
+  const MrShared* from = find_region(process.regions(), sge.lkey, pd, 0, sge.addr, sge.length);
   if (from == nullptr || in_gpu(*from) || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
-  const MrShared* to = find_region(*target_.segment, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
+  const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
                                    remote_addr, sge.length);
   std::uint8_t* direct = nullptr;
   if (to != nullptr && (target_.access & IBV_ACCESS_REMOTE_WRITE) != 0) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -66,6 +67,12 @@ Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
     throw CallFailure("getrandom", errno);
   }
+  // Sparse, as the segment's table.
+  void* table = raw_mmap(nullptr, kMaxMrs * sizeof(MrShared), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED) throw CallFailure("mmap of the table of regions", errno);
+  known_ = static_cast<MrShared*>(table);
+  regions_ = {known_, segment().mrs};
   barrier_registered_ = register_for_heavy_barriers();
   // Where Yama restricts ptrace, a peer of this user may copy from and to
   // registered memory only with this consent.
@@ -177,6 +184,23 @@ void Process::withdraw(std::uint32_t index) {
   qps_[index] = nullptr;
 }
 
+void Process::publish_region(std::uint32_t index, std::uint32_t key) noexcept {
+  MrShared& known = known_[index];
+  MrShared& seen = regions_.published[index];
+  seen.pd = known.pd;
+  seen.access = known.access;
+  seen.qpn = known.qpn;
+  seen.iova = known.iova;
+  seen.length = known.length;
+  seen.addr = known.addr;
+  seen.moved_begin = known.moved_begin;
+  seen.moved_end = known.moved_end;
+  seen.window_pd = known.window_pd;
+  seen.region = known.region;
+  seen.key.store(key, std::memory_order_release);
+  known.key.store(key, std::memory_order_release);
+}
+
 void Process::heavy_barrier() noexcept {
   if (barrier_registered_) {
     softnic::heavy_barrier();
@@ -187,10 +211,23 @@ void Process::heavy_barrier() noexcept {
 
 void Process::settle(std::uint32_t pd) {
   heavy_barrier();
+  const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
   for_each_qp([&](Qp& qp) {
-    if (qp.shared->pd == pd || qp.shared->recv_pd == pd) qp.settle_turn();
+    if (qp.pd != pd && qp.recv_pd != pd) return;
+    qp.pass_lock();
+    qp.await_turn(limit);
   });
   agents_.settle();
+}
+
+void Process::settle_all() {
+  heavy_barrier();
+  const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
+  for_each_qp([&](Qp& qp) {
+    qp.pass_lock();
+    qp.await_turn(limit);
+    qp.settle_flush();
+  });
 }
 
 void Process::before_fork() {

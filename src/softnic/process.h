@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,11 @@ class Process {
   std::uint64_t id() const noexcept { return id_; }
   std::uint32_t block() const noexcept { return block_; }
   Segment& segment() noexcept { return memory_.segment(); }
+  /// Its regions: what it knows of them is its own.
+  const Regions& regions() const noexcept { return regions_; }
+  MrShared& known_region(std::uint32_t index) noexcept { return known_[index]; }
+  /// The region or window may be used under `key` from now on, also by peers.
+  void publish_region(std::uint32_t index, std::uint32_t key) noexcept;
   SegmentMemory& memory() noexcept { return memory_; }
   Control& control() noexcept { return control_; }
   PageMover& mover() noexcept { return mover_; }
@@ -95,6 +101,10 @@ class Process {
   /// Waits until no peer executes on any QP of protection domain `pd` with
   /// what it had looked up before the call.
   void settle(std::uint32_t pd);
+  /// The same for all QPs, of all domains, and for receives being flushed.
+  void settle_all();
+  /// How long a peer that is stopped in the middle is waited for.
+  static constexpr std::chrono::seconds kSettleLimit{5};
 
   /// Full memory barrier on every CPU that runs an executor.
   void heavy_barrier() noexcept;
@@ -119,6 +129,8 @@ class Process {
   void abandon();
 
   SegmentMemory memory_;
+  MrShared* known_ = nullptr;  ///< kMaxMrs
+  Regions regions_;
   PageMover mover_;
   UniqueFd listener_;
   std::uint64_t id_ = 0;
@@ -126,7 +138,7 @@ class Process {
   bool barrier_registered_ = false;
   Control control_;
   Ports ports_{control_};
-  Agents agents_{memory_.segment(), id_};
+  Agents agents_{regions_, id_};
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;

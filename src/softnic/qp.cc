@@ -13,8 +13,6 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr auto kSettleLimit = std::chrono::seconds(5);
-
 std::uint32_t inline_slots(std::uint32_t bytes) { return (bytes + 15) / 16; }
 
 const std::atomic<bool> g_never_dead{false};
@@ -22,7 +20,8 @@ const std::atomic<bool> g_never_dead{false};
 }  // namespace
 
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
-    : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd),
+    : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd), pd(owner_pd.number),
+      recv_pd(attr.srq != nullptr ? static_cast<Pd*>(attr.srq->pd)->number : owner_pd.number),
       index(process.qp_indices.take()), shared(nullptr), sq_lock(process.barrier_registered()),
       gate_{0, owner.null_mode() ? Mode::kNull : Mode::kPlain}, cap_(attr.cap), signal_all_(attr.sq_sig_all != 0),
       srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
@@ -33,7 +32,7 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     if (srq_ == nullptr) {
       recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge,
                                                 RecvQueue::Takers::kOne);
-      cap_.max_recv_wr = recv_queue_->ring->mask + 1;
+      cap_.max_recv_wr = recv_queue_->ring.mask + 1;
     } else {
       cap_.max_recv_wr = 0;
       cap_.max_recv_sge = 0;
@@ -75,12 +74,12 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   shared->qpn = base.qp_num;
   shared->dest_qpn = 0;
   shared->dest_process = 0;
-  shared->pd = owner_pd.number;
-  shared->recv_pd = srq_ != nullptr ? static_cast<Pd*>(srq_->pd)->number : owner_pd.number;
+  shared->pd = pd;
+  shared->recv_pd = recv_pd;
   shared->access = 0;
   shared->recv_cq = recv_queue_cq_->index;
   shared->device = owner.device.index;
-  shared->recv_ring = srq_ != nullptr ? srq_->queue.offset : recv_queue_->offset;
+  shared->recv_ring = receives().place;
   shared->port_up = owner.device.port_up.load() ? 1 : 0;
   shared->uses_srq = srq_ != nullptr ? 1 : 0;
   process.sq_released[index].store(0);
@@ -102,8 +101,8 @@ Qp::~Qp() {
   leave_queues();
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
-  send_queue_->purge(shared->qpn);
-  recv_queue_cq_->purge(shared->qpn);
+  send_queue_->purge(number());
+  if (recv_queue_cq_ != send_queue_) recv_queue_cq_->purge(number());
   owner.drop_events(&qp_base);
   // A peer that was stopped in the middle may still write there: keep it.
   if (settled) {
@@ -133,13 +132,20 @@ void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
 }
 
 bool Qp::settle_turn() {
-  // The executors of this process read registered memory under sq_lock.
+  pass_lock();
+  process.heavy_barrier();
+  return await_turn(std::chrono::steady_clock::now() + Process::kSettleLimit);
+}
+
+/// The executors of this process read registered memory under sq_lock.
+void Qp::pass_lock() noexcept {
   sq_lock.lock();
   sq_lock.unlock();
-  process.heavy_barrier();
+}
+
+bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
   const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
   if ((turn & 1) == 0) return true;
-  const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
   for (int looks = 0; shared->turns.load(std::memory_order_acquire) == turn; ++looks) {
     if (looks < 1000) {
       cpu_relax();
@@ -222,7 +228,7 @@ void Qp::repair_after_death() {
   const std::lock_guard guard(repair_mutex_);
   const std::uint64_t turn = shared->turns.load();
   if ((turn & 1) == 0) return;
-  RecvRing& ring = *process.segment().at<RecvRing>(shared->recv_ring);
+  const RecvRing& ring = receives().ring;
   const std::uint64_t tag = claim_tag(index, Side::kReceive);
   RecvCell* taken = nullptr;
   for (std::uint32_t i = 0; i <= ring.mask && taken == nullptr; ++i) {
@@ -235,7 +241,7 @@ void Qp::repair_after_death() {
     lost.wr_id = taken->wr_id;
     lost.status = IBV_WC_WR_FLUSH_ERR;
     lost.opcode = IBV_WC_RECV;
-    lost.qpn = shared->qpn;
+    lost.qpn = number();
     if (!recv_queue_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
   }
   shared->turns.store(turn + 1);
@@ -251,11 +257,13 @@ void Qp::connect() {
   Target target;
   if (block == process.block()) {
     target.segment = &process.segment();
+    target.regions = process.regions();
     target.dead = &g_never_dead;
     target.light_barrier = process.barrier_registered();
     shared->dest_process = process.id();
   } else if (peer_ != nullptr) {
     target.segment = &peer_->segment();
+    target.regions = {peer_->segment().mrs, peer_->segment().mrs};
     target.dead = peer_->dead_flag();
     target.peer = peer_.get();
     target.window = peer_->window();
@@ -263,7 +271,7 @@ void Qp::connect() {
     target.ask_kernel = owner.device.config.kernel == KernelPolicy::kAuto;
     target.light_barrier =
         process.barrier_registered() && peer_->segment().header.owner_barrier != 0;
-    shared->dest_process = peer_->segment().header.process_id;
+    shared->dest_process = peer_->id();
   } else {
     shared->dest_process = 0;
   }
@@ -309,8 +317,8 @@ void Qp::reset() {
   sq_lock.unlock();
   settle_turn();
   leave_queues();
-  send_queue_->purge(shared->qpn);
-  recv_queue_cq_->purge(shared->qpn);
+  send_queue_->purge(number());
+  if (recv_queue_cq_ != send_queue_) recv_queue_cq_->purge(number());
   if (recv_queue_ != nullptr) recv_queue_->clear();
   sq_lock.lock();
   posted_ = 0;

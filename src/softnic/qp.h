@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -83,6 +84,7 @@ struct Outcome {
 /// `epoch` was read from the peer's QpShared when it had that epoch.
 struct Target {
   Segment* segment = nullptr;  ///< null: not connected
+  Regions regions;
   QpShared* qp = nullptr;
   const std::atomic<bool>* dead = nullptr;
   Peer* peer = nullptr;  ///< null: this process itself
@@ -93,7 +95,7 @@ struct Target {
   std::uint64_t turn = 0;
 
   std::uint64_t epoch = ~0ull;  ///< none that a QP ever has
-  RecvRing* recv_ring = nullptr;
+  RecvRing recv_ring;
   CqShared* recv_cq = nullptr;
   std::uint64_t recv_tag = 0;
   std::uint32_t pd = 0;
@@ -119,6 +121,10 @@ struct Qp : ibv_qp_ex {
   /// Waits until the peer has left what it was doing on this QP; repairs what
   /// a dead one left. Gives up after five seconds with a stopped peer: false.
   bool settle_turn();
+  /// Its two halves, for many QPs: no thread of this process executes what it
+  /// began before; and, behind a heavy barrier, no peer does, until `limit`.
+  void pass_lock() noexcept;
+  bool await_turn(std::chrono::steady_clock::time_point limit);
   /// Waits until no thread of this process is flushing receives of this QP.
   void settle_flush();
   /// Control thread: flush after the state became ERR, and report.
@@ -151,10 +157,13 @@ struct Qp : ibv_qp_ex {
     return epoch_state(shared->epoch.load(std::memory_order_relaxed));
   }
   Cq& send_queue() noexcept { return *send_queue_; }
+  std::uint32_t number() const noexcept { return qp_base.qp_num; }
 
   Context& owner;
   Process& process;
   Pd& pd_ref;
+  const std::uint32_t pd;       ///< number of the domain of its own memory
+  const std::uint32_t recv_pd;  ///< and of its receives'
   std::uint32_t index;
   QpShared* shared;
 
@@ -272,6 +281,7 @@ struct Qp : ibv_qp_ex {
   int check_path(const ibv_qp_attr& attr) const;
   void store_attributes(const ibv_qp_attr& attr, int mask);
   std::shared_ptr<Peer> peer();
+  RecvQueue& receives() noexcept { return srq_ != nullptr ? srq_->queue : *recv_queue_; }
   void repair_after_death();
   void install_builders();
 

@@ -115,7 +115,8 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     peer = process.peer(qpn_block(attr.dest_qp_num & 0xffffff));
     if (peer != nullptr) {
       const QpShared& other = peer->segment().qps[qpn_index(attr.dest_qp_num)];
-      const CqShared& queue = peer->segment().cqs[other.recv_cq % kMaxCqs];
+      const std::uint32_t index = other.recv_cq.load();
+      const CqShared& queue = peer->segment().cqs[index % kMaxCqs];
       if (queue.has_channel.load() != 0) peer->fetch_channel(queue.channel);
       peer->find_way(owner.device.config.kernel == KernelPolicy::kAuto);
     }

@@ -19,27 +19,24 @@ unsigned ring_shift_for(std::uint32_t entries) {
 RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge, Takers takers)
     : process(owner), max_posted(1u << ring_shift_for(max_wr)), lock(owner.barrier_registered()) {
   const unsigned shift = ring_shift_for(max_wr) + (takers == Takers::kMany ? 1 : 0);
-  offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
+  const std::uint64_t offset = process.memory().allocate(RecvRing::bytes(shift, max_sge));
   if (offset == 0) throw VerbsFailure{ENOMEM};
-  ring = process.segment().at<RecvRing>(offset);
-  ring->shift = shift;
-  ring->mask = (1u << shift) - 1;
-  ring->stride = RecvRing::cell_bytes(max_sge);
-  ring->max_sge = max_sge;
+  place = RingPlace{offset, max_sge, shift}.word();
+  ring = RecvRing::at(process.segment(), place);
 }
 
 RecvQueue::~RecvQueue() {
-  process.memory().free(offset, RecvRing::bytes(ring->shift, ring->max_sge));
+  process.memory().free(RingPlace::of(place).offset, RecvRing::bytes(ring.shift, ring.max_sge));
 }
 
 int RecvQueue::post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
   lock.lock_favoured();
   int error = 0;
   for (; request != nullptr; request = request->next) {
-    if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > ring->max_sge) {
+    if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > ring.max_sge) {
       error = EINVAL;
-    } else if ((ring->mask >= max_posted && !ring->has_room(max_posted)) ||
-               !ring->post(request->wr_id, request->sg_list, request->num_sge)) {
+    } else if ((ring.mask >= max_posted && !ring.has_room(max_posted)) ||
+               !ring.post(request->wr_id, request->sg_list, request->num_sge)) {
       error = ENOMEM;
     }
     if (error != 0) {
@@ -53,9 +50,9 @@ int RecvQueue::post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
 
 void RecvQueue::clear() {
   lock.lock();
-  for (std::uint32_t i = 0; i <= ring->mask; ++i) ring->cell(i).seq.store(0);
-  ring->head.store(0);
-  ring->tail.store(0);
+  for (std::uint32_t i = 0; i <= ring.mask; ++i) ring.cell(i).seq.store(0);
+  ring.memory->head.store(0);
+  ring.memory->tail.store(0);
   lock.unlock();
 }
 
@@ -67,7 +64,7 @@ Srq::Srq(Pd& owner, const ibv_srq_init_attr& attr)
   pd = &owner;
   srq_context = attr.srq_context;
   attributes.max_wr = queue.max_posted;
-  queue.ring->limit.store(attr.attr.srq_limit);
+  queue.ring.memory->limit.store(attr.attr.srq_limit);
   ++owner.users;
   ::pthread_mutex_init(&mutex, nullptr);
   ::pthread_cond_init(&cond, nullptr);

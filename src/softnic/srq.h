@@ -28,8 +28,8 @@ struct RecvQueue {
   void clear();
 
   Process& process;
-  std::uint64_t offset = 0;
-  RecvRing* ring = nullptr;
+  std::uint64_t place = 0;  ///< of the ring, as peers find it
+  RecvRing ring;
   std::uint32_t max_posted = 0;  ///< receives at a time
   FavouringSpin lock;
 };

@@ -1,5 +1,6 @@
 #include "wire.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +36,12 @@ bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds
     sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(size);
+}
+
+bool raise_event(int fd) noexcept {
+  pollfd entry{fd, POLLOUT, 0};
+  const std::uint64_t one = 1;
+  return ::poll(&entry, 1, 0) == 1 && entry.revents == POLLOUT && ::write(fd, &one, sizeof one) == sizeof one;
 }
 
 bool receive_packet(int socket, void* bytes, std::size_t size, int (&fds)[2]) {

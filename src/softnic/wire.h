@@ -54,6 +54,10 @@ std::string socket_name(std::uint32_t block);
 
 /// Sends one packet with up to two descriptors. False on any failure.
 bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds, unsigned fd_count);
+/// Adds one to an eventfd, unless that would have to wait: somebody who has it
+/// as well may have filled it. False then.
+bool raise_event(int fd) noexcept;
+
 /// Receives one packet of exactly `size` bytes; descriptors (close-on-exec) go
 /// to `fds`, at most two, missing ones are -1. False on failure, hang-up, or a
 /// packet that is longer or carries more descriptors (errno is EPROTO then).
