@@ -288,7 +288,7 @@ bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive
 }
 
 void Cq::raise_if_armed(bool urgent) noexcept {
-  if (!take_event(*shared, urgent)) return;
+  if (channel == nullptr || !take_event(*shared, urgent)) return;
   raise_event(channel->fd);
 }
 

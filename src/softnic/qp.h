@@ -94,8 +94,8 @@ struct Target {
   bool ask_kernel = true;  ///< it may copy between the processes
   std::uint64_t turn = 0;
 
-  std::uint64_t epoch = ~0ull;  ///< none that a QP ever has
-  RecvRing recv_ring;
+  std::uint64_t epoch = ~0ull;  ///< none that a QP ever has, but what its process may have written there
+  RecvRing recv_ring = RecvRing::nothing();
   CqShared* recv_cq = nullptr;
   std::uint64_t recv_tag = 0;
   std::uint32_t pd = 0;

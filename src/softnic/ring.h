@@ -164,7 +164,7 @@ struct RecvRingMemory {
 struct RecvRing {
   static constexpr unsigned kMaxShift = 16;
   static constexpr std::uint32_t kMostSges = 16;
-  RecvRingMemory* memory = nullptr;
+  RecvRingMemory* memory = nullptr;  ///< null: none
   std::uint32_t mask = 0;
   std::uint32_t stride = 0;  ///< bytes from cell to cell
   std::uint32_t max_sge = 0;
@@ -187,6 +187,8 @@ struct RecvRing {
     return {segment.at<RecvRingMemory>(place.offset), (1u << place.shift) - 1, cell_bytes(place.max_sge),
             place.max_sge, place.shift};
   }
+  /// One in which nothing is ever posted.
+  static RecvRing nothing() noexcept;
   std::uint64_t free_seq(std::uint64_t pos) const noexcept { return (pos >> shift) * 2; }
   RecvCell& cell(std::uint64_t pos) const noexcept {
     auto* base = reinterpret_cast<std::uint8_t*>(memory) + sizeof(RecvRingMemory);
@@ -261,6 +263,14 @@ struct RecvRing {
     taken.seq.store(ready + 1, std::memory_order_release);
   }
 };
+
+inline RecvRing RecvRing::nothing() noexcept {
+  static struct {
+    RecvRingMemory memory;
+    alignas(64) std::uint8_t cell[128];
+  } empty;
+  return {&empty.memory, 0, cell_bytes(1), 1, 0};
+}
 
 /// A receive as it was when it was read, once: what stands in the cell may
 /// change at any time.
