@@ -16,6 +16,8 @@
 namespace gdrperf::softnic {
 namespace {
 
+constexpr std::size_t kMostAgents = 512;
+
 /// Between the memfd and this process' memory, by the kernel: what is not there
 /// is an EFAULT, no signal, and a sanitizer does not take it for the program's.
 int move_bytes(long call, int fd, std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) noexcept {
@@ -36,13 +38,6 @@ int move_bytes(long call, int fd, std::uint64_t address, std::uint64_t bytes, st
   return 0;
 }
 
-int store_bytes(int fd, std::uint64_t address, std::uint64_t bytes) noexcept {
-  if (bytes <= 8) return move_bytes(SYS_pread64, fd, address, bytes, 0);
-  // The last byte last: programs look at it.
-  const int error = move_bytes(SYS_pread64, fd, address, bytes - 1, 0);
-  return error != 0 ? error : move_bytes(SYS_pread64, fd, address + bytes - 1, 1, bytes - 1);
-}
-
 int copy_gpu_memory(const CopyRequest& request, int fd) noexcept {
   void* mapped = raw_mmap(nullptr, kAgentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
@@ -56,12 +51,24 @@ int copy_gpu_memory(const CopyRequest& request, int fd) noexcept {
 
 }  // namespace
 
+int store_bytes(int fd, std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) noexcept {
+  if (bytes <= 8) return move_bytes(SYS_pread64, fd, address, bytes, offset);
+  // The last byte last: programs look at it.
+  const int error = move_bytes(SYS_pread64, fd, address, bytes - 1, offset);
+  return error != 0 ? error : move_bytes(SYS_pread64, fd, address + bytes - 1, 1, offset + bytes - 1);
+}
+
+int fetch_bytes(int fd, std::uint64_t address, std::uint64_t bytes) noexcept {
+  return move_bytes(SYS_pwrite64, fd, address, bytes, 0);
+}
+
 void Agents::serve(UniqueFd socket, UniqueFd bounce) {
   if (!is_sealed_memory(bounce.get(), kAgentBytes)) return;
   // Control's are not waited on.
   ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
   const Connection connection{socket.get(), bounce.get()};
   const std::lock_guard guard(mutex_);
+  if (connections_.size() >= kMostAgents) return;
   connections_.push_back(connection);
   if (start_thread("softnic-agent", [this, connection] { run(connection); }) != 0) {
     connections_.pop_back();
@@ -103,8 +110,8 @@ int Agents::copy(const CopyRequest& request, int bounce) noexcept {
   const std::uint64_t offset = request.address - region.addr;
   if (offset > region.length || request.length > region.length - offset) return EFAULT;
   if (in_gpu(region)) return copy_gpu_memory(request, bounce);
-  return request.fetch != 0 ? move_bytes(SYS_pwrite64, bounce, request.address, request.length, 0)
-                            : store_bytes(bounce, request.address, request.length);
+  return request.fetch != 0 ? fetch_bytes(bounce, request.address, request.length)
+                            : store_bytes(bounce, request.address, request.length, 0);
 }
 
 void Agents::settle() noexcept { const std::lock_guard guard(copying_); }

@@ -13,6 +13,11 @@
 /// container without the right, another PID namespace): the owner copies.
 namespace gdrperf::softnic {
 
+/// Between `fd`, a memfd, and memory of this process, by the kernel: 0, or an
+/// errno, EFAULT for memory that is not there. The last byte is stored last.
+int store_bytes(int fd, std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) noexcept;
+int fetch_bytes(int fd, std::uint64_t address, std::uint64_t bytes) noexcept;
+
 /// Threads of this process that copy for peers which asked for it, one for each,
 /// asleep in recv. Never made where nobody asks. Thread-safe.
 class Agents {

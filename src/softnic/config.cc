@@ -1,6 +1,8 @@
 #include "config.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -77,6 +79,21 @@ std::array<std::uint8_t, 6> parse_mac(std::string_view option, std::string_view 
   return mac;
 }
 
+PeerPolicy parse_peers(std::string_view option, std::string_view value) {
+  PeerPolicy policy;
+  policy.any = value == "any";
+  if (policy.any || value == "own") return policy;
+  for (const std::string_view part : split(value, '+')) {
+    std::uint32_t user = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), user);
+    if (error != std::errc() || end != part.data() + part.size() || part.empty()) {
+      throw config_error(option, "give peers=own, peers=any or users' numbers, like peers=1000+1001");
+    }
+    policy.users.push_back(user);
+  }
+  return policy;
+}
+
 void apply_option(DeviceConfig& device, std::string_view option) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
@@ -92,6 +109,8 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
   } else if (key == "kernel") {
     device.kernel = choose(option, value, "auto", "never") ? KernelPolicy::kAuto : KernelPolicy::kNever;
+  } else if (key == "peers") {
+    device.peers = parse_peers(option, value);
   } else if (key == "netdev") {
     if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
     device.netdev = value;
@@ -114,7 +133,7 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, peers=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
                                "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }
@@ -157,6 +176,10 @@ std::string file_as_text(const std::string& path) {
 }
 
 }  // namespace
+
+bool PeerPolicy::admits(std::uint32_t user) const {
+  return any || std::find(users.begin(), users.end(), user) != users.end();
+}
 
 int DeviceConfig::fault(std::string_view call) const {
   for (const CallFault& fault : faults) {

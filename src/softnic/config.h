@@ -23,6 +23,14 @@ enum class MovePolicy { kAuto, kNever };
 /// Whether the kernel may be asked to copy to and from another process.
 enum class KernelPolicy { kAuto, kNever };
 
+/// Which users' processes a device has to do with besides those of its own user.
+struct PeerPolicy {
+  bool any = false;
+  std::vector<std::uint32_t> users;
+  bool own_user_only() const { return !any && users.empty(); }
+  bool admits(std::uint32_t user) const;
+};
+
 /// A control call that is made to fail with a chosen errno.
 struct CallFault {
   std::string call;  ///< "reg_mr", "create_qp" or "modify_qp"
@@ -34,6 +42,7 @@ struct DeviceConfig {
   DeviceMode mode = DeviceMode::kFull;
   MovePolicy move = MovePolicy::kAuto;
   KernelPolicy kernel = KernelPolicy::kAuto;
+  PeerPolicy peers;
   bool port_up = true;
   bool has_gids = true;
   std::string netdev = "lo";  ///< which has the addresses 127.0.0.n
@@ -54,7 +63,7 @@ struct DeviceConfig {
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
 ///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
-///             kernel=auto|never  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///             kernel=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
 ///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)
 ///

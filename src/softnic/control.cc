@@ -1,7 +1,9 @@
 #include "control.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -52,6 +54,7 @@ Control::Control(Process& process)
 }
 
 void Control::start(int listener) {
+  reserve_.reset(::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));
   add_to(epoll_.get(), wake_.get(), EPOLLIN);
   add_to(epoll_.get(), timer_.get(), EPOLLIN);
   add_to(epoll_.get(), listener, EPOLLIN);
@@ -76,6 +79,8 @@ void Control::wake() noexcept {
 void Control::qp_failed(std::uint32_t index, std::uint32_t event) {
   {
     const std::lock_guard guard(mutex_);
+    const auto same = [&](const Failure& it) { return it.index == index && it.event == event && !it.srq_limit; };
+    if (std::any_of(failures_.begin(), failures_.end(), same)) return;
     failures_.push_back({index, event, false});
   }
   wake();
@@ -134,15 +139,26 @@ void Control::run(int listener) {
 
 void Control::accept_peer(int listener) {
   const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (connection < 0) return;
+  if (connection < 0) {
+    if (errno != EMFILE && errno != ENFILE) return;
+    // Refused: left in the queue it would keep this thread busy for good.
+    reserve_.reset();
+    const UniqueFd refused(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    reserve_.reset(::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));
+    return;
+  }
   // Whoever may map the segment may write into every registered buffer.
   ucred credentials{};
-  if (!peer_credentials(connection, credentials) || !is_own_user(credentials)) {
+  if (!peer_credentials(connection, credentials) || !Process::admits(credentials)) {
     ::close(connection);
     return;
   }
+  if (!is_own_user(credentials)) {
+    process_.strangers().serve(UniqueFd(connection), credentials.uid);
+    return;
+  }
   const std::lock_guard guard(mutex_);
-  connections_.push_back({connection, 0});
+  connections_.push_back({connection, credentials.pid});
   add_to(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP);
 }
 
@@ -158,9 +174,36 @@ void Control::greeted_by(int connection, std::uint64_t process_id) {
   }
 }
 
+void Control::let_kernel_copy(int connection) {
+  const std::lock_guard guard(mutex_);
+  for (Connection& it : connections_) {
+    if (it.fd == connection) it.kernel_copies = true;
+  }
+  consent();
+}
+
+/// Where Yama restricts ptrace, the kernel copies for a process that this one
+/// names. It may name one, or all of its user's.
+void Control::consent() {
+  int pid = 0;
+  bool several = false;
+  for (const Connection& it : connections_) {
+    if (!it.kernel_copies || it.pid <= 0 || it.pid == pid) continue;
+    several = pid != 0;
+    pid = it.pid;
+    if (several) break;
+  }
+  ::prctl(PR_SET_PTRACER, several ? PR_SET_PTRACER_ANY : static_cast<unsigned long>(pid), 0, 0, 0);
+}
+
 void Control::forget_connection(int connection) {
   const std::lock_guard guard(mutex_);
-  std::erase_if(connections_, [connection](const Connection& it) { return it.fd == connection; });
+  const auto gone = std::find_if(connections_.begin(), connections_.end(),
+                                 [connection](const Connection& it) { return it.fd == connection; });
+  if (gone == connections_.end()) return;
+  const bool needed_consent = gone->kernel_copies;
+  connections_.erase(gone);
+  if (needed_consent) consent();
 }
 
 /// Whoever hangs up has ended, and leaves behind what it held.
@@ -215,6 +258,12 @@ void Control::serve(int connection) {
     case WireKind::kSrqLimit:
       srq_limit(qpn_index(request.number));
       break;
+    case WireKind::kMayCopy:
+      let_kernel_copy(connection);
+      send_packet(connection, &reply, sizeof reply, nullptr, 0);
+      break;
+    case WireKind::kStranger:
+      break;  // they do not come here
     case WireKind::kAgent:
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection, nullptr);
       forget_connection(connection);
@@ -301,6 +350,7 @@ void Control::abandon() {
   for (const Connection& connection : connections_) ::close(connection.fd);
   epoll_.reset();
   wake_.reset();
+  reserve_.reset();
   timer_.reset();
   config_.abandon();
 }

@@ -57,7 +57,9 @@ class Control {
  private:
   struct Connection {
     int fd;
-    std::uint64_t process_id;  ///< what the peer says that it is
+    int pid;
+    std::uint64_t process_id = 0;  ///< what the peer says that it is
+    bool kernel_copies = false;    ///< it needs this process' consent to that
   };
   struct Failure {
     std::uint32_t index;
@@ -77,6 +79,8 @@ class Control {
   void forget_connection(int connection);
   bool is_connection(int fd);
   void greeted_by(int connection, std::uint64_t process_id);
+  void let_kernel_copy(int connection);
+  void consent();
 
   Process& process_;
   UniqueFd epoll_;
@@ -93,6 +97,7 @@ class Control {
   std::mutex mutex_;
   std::vector<Connection> connections_;
   std::vector<Failure> failures_;
+  UniqueFd reserve_;  ///< given up for a moment to refuse somebody, where there are no more
 };
 
 }  // namespace gdrperf::softnic

@@ -281,9 +281,9 @@ void Cq::purge(std::uint32_t qpn) {
   lock.unlock();
 }
 
-bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive) noexcept {
+bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive, bool solicited) noexcept {
   if (!push_completion(process_.segment(), *shared, tag, completion, receive)) return false;
-  raise_if_armed(completion.status != IBV_WC_SUCCESS);
+  raise_if_armed(solicited || completion.status != IBV_WC_SUCCESS);
   return true;
 }
 

@@ -41,7 +41,7 @@ struct Cq : ibv_cq_ex {
   void repair(std::uint32_t qp_index, Claimed claimed);
   /// Adds a completion of one of this process' QPs and raises what is armed.
   /// False when the queue is full.
-  bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr) noexcept;
+  bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr, bool solicited = false) noexcept;
   /// Waits until all fetched events are acknowledged.
   void await_acknowledged();
 

@@ -48,15 +48,6 @@ ibv_wc_status scatter(const Target& target, const QpShared& receiver, const Take
   return IBV_WC_SUCCESS;
 }
 
-bool take_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
-  for (int looks = 0; looks < 1000; ++looks) {
-    std::uint64_t free = 0;
-    if (turnstile.compare_exchange_strong(free, taker)) return true;
-    ::sched_yield();
-  }
-  return false;
-}
-
 /// Before a message is copied: the cells that are written after it, this one's
 /// completion and the next receive. Not without a link model, where the owner
 /// looks at them all the time and takes them back.
@@ -109,7 +100,9 @@ bool Qp::refresh_target() noexcept {
 
 Outcome Qp::execute(const SendOp& op) noexcept {
   if (is_local(op.opcode)) [[unlikely]] return change_window(op);
-  if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
+  if (target_.segment == nullptr) {
+    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+  }
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
   const Outcome outcome = run<false>(op, {});
@@ -119,7 +112,9 @@ Outcome Qp::execute(const SendOp& op) noexcept {
 
 Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
   if (is_local(op.opcode)) return change_window(op);
-  if (target_.segment == nullptr) return {Outcome::Kind::kUnreachable};
+  if (target_.segment == nullptr) {
+    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+  }
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
   const Outcome outcome = run<true>(op, part);
@@ -311,10 +306,7 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
     word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
     if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
   }
-  if (!mapped) {
-    std::uint64_t own = process.id();
-    turnstile.compare_exchange_strong(own, 0);
-  }
+  if (!mapped) leave_turnstile(turnstile, process.id());
   if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
   if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};

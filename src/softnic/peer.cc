@@ -37,12 +37,13 @@ void* map_shared(int fd, std::uint64_t bytes) {
 constexpr uid_t kNobody = static_cast<uid_t>(-1);
 
 /// Once for each user: a program may try often.
-void say_refused(uid_t stranger) {
+void say_refused(uid_t stranger, const char* by) {
   static std::mutex mutex;
   static std::set<uid_t> said;
   const std::lock_guard guard(mutex);
   if (!said.insert(stranger).second) return;
-  say(fmt::format("peer refused: it is a process of user {}, this one is user {}'s", stranger, ::geteuid()));
+  say(fmt::format("peer refused: it is a process of user {0}, this one is user {1}'s; refused {2}: both would have to "
+                  "allow it, with peers={1} there and peers={0} here in SOFTNIC", stranger, ::geteuid(), by));
 }
 
 /// Writing to anything else might wait, or do something.
@@ -72,18 +73,26 @@ std::uint8_t* map_window(int fd) {
 
 }  // namespace
 
-std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_process_id) {
+std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_process_id, const PeerPolicy& policy) {
   std::shared_ptr<Peer> peer(new Peer());
   peer->block_ = block;
   peer->own_process_id_ = own_process_id;
-  uid_t stranger = kNobody;
-  peer->socket_ = connect_to(socket_name(block), [&stranger](const ucred& credentials) {
-    if (!is_own_user(credentials)) stranger = credentials.uid;
-    return is_own_user(credentials);
+  uid_t refused = kNobody;
+  ucred credentials{};
+  peer->socket_ = connect_to(socket_name(block), [&](const ucred& found) {
+    const bool admitted = is_own_user(found) || policy.admits(found.uid);
+    if (admitted) credentials = found;
+    if (!admitted) refused = found.uid;
+    return admitted;
   });
-  if (!peer->socket_) {
-    if (stranger != kNobody) say_refused(stranger);
-    return nullptr;
+  if (!peer->socket_ && refused != kNobody) say_refused(refused, "by this one");
+  if (!peer->socket_) return nullptr;
+  peer->pid_ = credentials.pid;
+  peer->user_ = credentials.uid;
+  if (!is_own_user(credentials)) {
+    peer->stranger_ = StrangerLink::greet(peer->socket(), own_process_id, peer->id_);
+    if (peer->stranger_ == nullptr) say_refused(credentials.uid, "by the peer");
+    return peer->stranger_ != nullptr ? peer : nullptr;
   }
 
   WireRequest request;
@@ -113,9 +122,6 @@ std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_proce
   if (reply.window_bytes == kWindowBytes && is_sealed_memory(window_fd.get(), kWindowBytes)) {
     peer->window_ = map_window(window_fd.get());
   }
-  ucred credentials{};
-  if (!peer_credentials(peer->socket(), credentials)) return nullptr;
-  peer->pid_ = credentials.pid;
   return peer;
 }
 
@@ -135,8 +141,9 @@ bool Peer::gone() noexcept {
 }
 
 void Peer::find_way(bool may_ask) {
+  if (stranger_ != nullptr) return;
   if (may_ask && !kernel_refuses()) {
-    if (kernel_refusal(pid_) == 0) return;
+    if (kernel_refusal(pid_) == 0 || (ask_consent() && kernel_refusal(pid_) == 0)) return;
     kernel_refuses_.store(true, std::memory_order_relaxed);
   }
   const std::lock_guard guard(agent_mutex_);
@@ -147,12 +154,27 @@ void Peer::find_way(bool may_ask) {
   agents_.push_back(std::move(link));
 }
 
+/// Perhaps the peer has only to say that it is all right.
+bool Peer::ask_consent() {
+  WireRequest request;
+  request.process_id = own_process_id_;
+  request.kind = WireKind::kMayCopy;
+  WireReply reply;
+  int fds[2] = {-1, -1};
+  const std::lock_guard guard(request_mutex_);
+  const bool answered = send_packet(socket(), &request, sizeof request, nullptr, 0) &&
+                        receive_packet(socket(), &reply, sizeof reply, fds);
+  const UniqueFd unexpected[2] = {UniqueFd(fds[0]), UniqueFd(fds[1])};
+  return answered;
+}
+
 void Peer::abandon() {
   ::close(socket());
   for (const auto& agent : agents_) agent->abandon();
 }
 
 void Peer::fetch_channel(std::uint32_t number) {
+  if (stranger_ != nullptr) return;
   {
     const std::lock_guard guard(channel_mutex_);
     if (channels_.count(number) != 0) return;
@@ -192,6 +214,7 @@ void Peer::tell(WireKind kind, std::uint32_t number, std::uint32_t event) {
   request.kind = kind;
   request.number = number;
   request.event = event;
+  if (stranger_ != nullptr) return;
   // One that does not listen holds up its peers once, for two seconds.
   if (mute_.load(std::memory_order_relaxed)) return;
   if (!send_packet(socket(), &request, sizeof request, nullptr, 0) && (errno == EAGAIN || errno == EWOULDBLOCK)) {

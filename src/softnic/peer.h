@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "agent_link.h"
+#include "config.h"
 #include "gdrperf/base/unique_fd.h"
 #include "layout.h"
+#include "stranger.h"
 #include "wire.h"
 
 namespace gdrperf::softnic {
@@ -19,9 +21,9 @@ namespace gdrperf::softnic {
 /// that takes over the block is another Peer.
 class Peer {
  public:
-  /// Connects to the process that owns `block`; null when there is none or it
-  /// does not answer within two seconds.
-  static std::shared_ptr<Peer> connect(std::uint32_t block, std::uint64_t own_process_id);
+  /// Connects to the process that owns `block`; null when there is none, it is
+  /// a user's that `policy` does not admit, or it does not answer within two seconds.
+  static std::shared_ptr<Peer> connect(std::uint32_t block, std::uint64_t own_process_id, const PeerPolicy& policy);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -33,6 +35,10 @@ class Peer {
   int pid() const noexcept { return pid_; }
   std::uint64_t id() const noexcept { return id_; }
   int socket() const noexcept { return socket_.get(); }
+  /// Not null: the process is another user's, and there is no segment of it here.
+  StrangerLink* stranger() noexcept { return stranger_.get(); }
+  /// A device with this policy has to do with the peer.
+  bool suits(const PeerPolicy& policy) const { return stranger_ == nullptr || policy.admits(user_); }
 
   bool dead() const noexcept { return dead_.load(std::memory_order_relaxed); }
   const std::atomic<bool>* dead_flag() const noexcept { return &dead_; }
@@ -60,11 +66,14 @@ class Peer {
 
  private:
   Peer() = default;
+  bool ask_consent();
 
   std::uint32_t block_ = 0;
   std::uint64_t own_process_id_ = 0;
   std::uint64_t id_ = 0;  ///< of the peer's process
   UniqueFd socket_;
+  std::uint32_t user_ = 0;
+  std::unique_ptr<StrangerLink> stranger_;
   Segment* segment_ = nullptr;
   std::uint8_t* window_ = nullptr;
   int pid_ = 0;

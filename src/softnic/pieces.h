@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 #include <cerrno>
 
 #include "execute_inline.h"
@@ -59,6 +61,20 @@ inline bool gather(const Regions& own, std::uint32_t pd, const SendOp& op, unsig
     pieces.total += sge.length;
   }
   return true;
+}
+
+/// The lock of atomics on memory that is not mapped (SegmentHeader): false when
+/// others do not leave it. Whoever takes it is a process.
+inline bool take_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
+  for (int looks = 0; looks < 1000; ++looks) {
+    std::uint64_t free = 0;
+    if (turnstile.compare_exchange_strong(free, taker)) return true;
+    ::sched_yield();
+  }
+  return false;
+}
+inline void leave_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
+  turnstile.compare_exchange_strong(taker, 0);
 }
 
 /// What the peer lets this QP reach under `key`: a region, or a window.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -74,9 +73,6 @@ Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
   known_ = static_cast<MrShared*>(table);
   regions_ = {known_, segment().mrs};
   barrier_registered_ = register_for_heavy_barriers();
-  // Where Yama restricts ptrace, a peer of this user may copy from and to
-  // registered memory only with this consent.
-  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   claim_block();
   SegmentHeader& header = segment().header;
   header.process_id = id_;
@@ -120,18 +116,18 @@ void Process::claim_block() {
   throw Error(ExitCode::kEnvironment, "softnic: all blocks of QP numbers on this host are in use");
 }
 
-std::shared_ptr<Peer> Process::peer(std::uint32_t block) {
+std::shared_ptr<Peer> Process::peer(std::uint32_t block, const PeerPolicy& policy) {
   {
     const std::lock_guard guard(mutex_);
     for (const auto& peer : peers_) {
-      if (peer->block() == block && !peer->gone()) return peer;
+      if (peer->block() == block && !peer->gone() && peer->suits(policy)) return peer;
     }
   }
-  auto connected = Peer::connect(block, id_);
+  auto connected = Peer::connect(block, id_, policy);
   if (!connected) return nullptr;
   const std::lock_guard guard(mutex_);
   for (const auto& peer : peers_) {
-    if (peer->block() == block && !peer->gone()) return peer;
+    if (peer->block() == block && !peer->gone() && peer->suits(policy)) return peer;
   }
   peers_.push_back(connected);
   control_.watch(*connected);
@@ -218,6 +214,13 @@ void Process::settle(std::uint32_t pd) {
     qp.await_turn(limit);
   });
   agents_.settle();
+  strangers_.settle();
+}
+
+bool Process::admits(const ucred& credentials) {
+  if (is_own_user(credentials)) return true;
+  return std::any_of(devices().begin(), devices().end(),
+                     [&](const auto& device) { return device->config.peers.admits(credentials.uid); });
 }
 
 void Process::settle_all() {
@@ -237,6 +240,7 @@ void Process::before_fork() {
   process->mutex_.lock();
   process->control_.connections_mutex().lock();
   process->agents_.mutex().lock();
+  process->strangers_.mutex().lock();
   process->mover_.mutex().lock();
   // Moved pages are not inherited: a child that shared them would write into
   // its parent's memory. It copies them while the parent waits.
@@ -258,6 +262,7 @@ void Process::after_fork_parent() {
       ends[0] = ends[1] = -1;
     }
     process->mover_.mutex().unlock();
+    process->strangers_.mutex().unlock();
     process->agents_.mutex().unlock();
     process->control_.connections_mutex().unlock();
     process->mutex_.unlock();

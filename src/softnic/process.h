@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -16,6 +18,7 @@
 #include "peer.h"
 #include "ports.h"
 #include "segment.h"
+#include "stranger.h"
 
 namespace gdrperf::softnic {
 
@@ -62,12 +65,15 @@ class Process {
   PageMover& mover() noexcept { return mover_; }
   Ports& ports() noexcept { return ports_; }
   Agents& agents() noexcept { return agents_; }
+  Strangers& strangers() noexcept { return strangers_; }
+  /// A device of this process has to do with that user.
+  static bool admits(const ucred& credentials);
   /// Whether this process' executors may leave the fence to the owner.
   bool barrier_registered() const noexcept { return barrier_registered_; }
 
   /// The process behind `block`, connected to when not yet known; null when it
   /// cannot be reached. Blocks up to two seconds.
-  std::shared_ptr<Peer> peer(std::uint32_t block);
+  std::shared_ptr<Peer> peer(std::uint32_t block, const PeerPolicy& policy);
   void forget(Peer* peer);
 
   template <typename F>
@@ -139,6 +145,7 @@ class Process {
   Control control_;
   Ports ports_{control_};
   Agents agents_{regions_, id_};
+  Strangers strangers_{*this};
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;

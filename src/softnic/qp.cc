@@ -93,10 +93,12 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   ++recv_queue_cq_->users;
   if (srq_ != nullptr) ++srq_->users;
   process.publish(this, index);
+  if (!owner.device.config.peers.own_user_only()) process.strangers().enroll(*this, index);
 }
 
 Qp::~Qp() {
   process.withdraw(index);
+  process.strangers().strike(index);
   --owner.qps;
   leave_queues();
   set_state(IBV_QPS_RESET);
@@ -133,6 +135,7 @@ void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
 
 bool Qp::settle_turn() {
   pass_lock();
+  process.strangers().settle();
   process.heavy_barrier();
   return await_turn(std::chrono::steady_clock::now() + Process::kSettleLimit);
 }
@@ -146,6 +149,7 @@ void Qp::pass_lock() noexcept {
 bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
   const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
   if ((turn & 1) == 0) return true;
+  if (turn == stuck_turn_) return false;
   for (int looks = 0; shared->turns.load(std::memory_order_acquire) == turn; ++looks) {
     if (looks < 1000) {
       cpu_relax();
@@ -156,7 +160,11 @@ bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
       repair_after_death();
       return true;
     }
-    if (std::chrono::steady_clock::now() > limit) return false;
+    if (std::chrono::steady_clock::now() > limit) {
+      // Not waited for again, while it is there.
+      stuck_turn_ = turn;
+      return false;
+    }
   }
   return true;
 }
@@ -261,6 +269,11 @@ void Qp::connect() {
     target.dead = &g_never_dead;
     target.light_barrier = process.barrier_registered();
     shared->dest_process = process.id();
+  } else if (peer_ != nullptr && peer_->stranger() != nullptr) {
+    target.stranger = peer_->stranger();
+    target.dead = peer_->dead_flag();
+    stranger_id_ = peer_->id();
+    shared->dest_process = peer_->id();
   } else if (peer_ != nullptr) {
     target.segment = &peer_->segment();
     target.regions = {peer_->segment().mrs, peer_->segment().mrs};
@@ -287,6 +300,7 @@ void Qp::connect() {
 
 void Qp::disconnect() {
   target_ = Target{};
+  stranger_id_ = 0;
   peer_.reset();
   shared->dest_qpn = 0;
   shared->dest_process = 0;

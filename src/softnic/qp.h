@@ -88,6 +88,7 @@ struct Target {
   QpShared* qp = nullptr;
   const std::atomic<bool>* dead = nullptr;
   Peer* peer = nullptr;  ///< null: this process itself
+  StrangerLink* stranger = nullptr;  ///< another user's process; without a segment then
   std::uint8_t* window = nullptr;
   int pid = 0;
   bool light_barrier = false;
@@ -130,6 +131,9 @@ struct Qp : ibv_qp_ex {
   /// Control thread: flush after the state became ERR, and report.
   void settle_failure(std::uint32_t event);
   void report_srq_limit();
+  /// Does what another user's process asks for (Strangers).
+  Outcome serve_stranger(const StrangerRequest& request, int memory) noexcept;
+  std::uint8_t rnr_timer() const noexcept { return attr_.min_rnr_timer; }
   void report_last_receive();
   /// Control thread: some peer hung up.
   void check_peer();
@@ -284,6 +288,15 @@ struct Qp : ibv_qp_ex {
   RecvQueue& receives() noexcept { return srq_ != nullptr ? srq_->queue : *recv_queue_; }
   void repair_after_death();
   void install_builders();
+  // --- peers of other users (stranger_execute.cc)
+  Outcome ask_stranger(const SendOp& op) noexcept;
+  Outcome serve_write(const StrangerRequest& request, int memory) noexcept;
+  Outcome serve_send(const StrangerRequest& request, int memory) noexcept;
+  Outcome serve_read(const StrangerRequest& request, int memory) noexcept;
+  Outcome refuse_stranger(ibv_wc_status status, std::uint32_t event) noexcept;
+  std::uint64_t place_for_stranger(const StrangerRequest& request, unsigned access, std::uint64_t bytes) noexcept;
+  Outcome deliver_here(RecvCell& receive, Completion& completion, const StrangerRequest& request) noexcept;
+  bool port_is_up() const noexcept { return owner.device.port_up.load(); }
 
   std::unique_ptr<RecvQueue> recv_queue_;  ///< null with an SRQ
   Srq* srq_ = nullptr;
@@ -293,6 +306,8 @@ struct Qp : ibv_qp_ex {
   std::uint32_t slot_mask_ = 0;
   std::uint32_t slot_stride_ = 0;
   std::shared_ptr<Peer> peer_;  ///< under sq_lock
+  std::uint64_t stranger_id_ = 0;  ///< process of the other user that it is connected to, or 0
+  std::uint64_t stuck_turn_ = 0;   ///< of a peer that was waited for in vain
 
   /// Why the oldest waiting request waits, until when, and how often more.
   Outcome::Kind wait_reason_ = Outcome::Kind::kDone;

@@ -112,8 +112,8 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   const bool connects = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR &&
                         (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
   if (connects && qpn_block(attr.dest_qp_num) != process.block()) {
-    peer = process.peer(qpn_block(attr.dest_qp_num & 0xffffff));
-    if (peer != nullptr) {
+    peer = process.peer(qpn_block(attr.dest_qp_num & 0xffffff), owner.device.config.peers);
+    if (peer != nullptr && peer->stranger() == nullptr) {
       const QpShared& other = peer->segment().qps[qpn_index(attr.dest_qp_num)];
       const std::uint32_t index = other.recv_cq.load();
       const CqShared& queue = peer->segment().cqs[index % kMaxCqs];
@@ -143,6 +143,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     flush_receives();
     if (from != IBV_QPS_ERR) report_last_receive();
   } else {
+    const std::lock_guard quiet(process.strangers().mutex());
     sq_lock.lock();
     store_attributes(attr, mask);
     if (to == IBV_QPS_RTR) {

@@ -16,6 +16,8 @@ enum class WireKind : std::uint32_t {
   kRaise,        ///< raise an event on a channel; no answer
   kQpError,      ///< a QP of the receiver was put into the error state; no answer
   kSrqLimit,     ///< the SRQ of a QP fell below its limit; no answer
+  kMayCopy,      ///< the kernel refuses to copy for the sender: consent, if that is it; answered by WireReply
+  kStranger,     ///< from a process of another user, with its memfd (stranger.h)
   kAgent,        ///< with the sender's memfd: this connection is an agent's from now on (agent.h)
 };
 

@@ -27,10 +27,12 @@ using namespace gdrperf::softnic;  // NOLINT
 
 constexpr uid_t kNobody = 65534;
 
-void become_nobody() {
-  ASSERT_EQ(::setresgid(kNobody, kNobody, kNobody), 0);
-  ASSERT_EQ(::setresuid(kNobody, kNobody, kNobody), 0);
+void become(uid_t user) {
+  ASSERT_EQ(::setresgid(user, user, user), 0);
+  ASSERT_EQ(::setresuid(user, user, user), 0);
 }
+
+void become_nobody() { become(kNobody); }
 
 /// A block that nobody has, with a socket that listens there.
 UniqueFd false_listener(std::uint32_t& block) {
