@@ -25,7 +25,7 @@ using namespace gdrperf::softnic;  // NOLINT
 constexpr uid_t kUser = 65534;
 constexpr uid_t kOtherUser = 65533;
 
-void become(uid_t user) {
+void become_user(uid_t user) {
   ASSERT_EQ(::setresgid(user, user, user), 0);
   ASSERT_EQ(::setresuid(user, user, user), 0);
 }
@@ -67,7 +67,7 @@ int mapped_segments() {
 TEST(SoftnicUsers, WithPermissionBothWaysTheyMeet) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   SecondProcess other([](int socket) {
-    become(kUser);
+    become_user(kUser);
     End end(allows_users());
     std::memset(end.memory->data() + 400'000, 0, 8);
     ASSERT_EQ(end.post_recv(600'000, 4096), 0);
@@ -112,7 +112,7 @@ TEST(SoftnicUsers, WithPermissionBothWaysTheyMeet) {
 TEST(SoftnicUsers, WithPermissionOneWayTheyDoNotMeet) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   SecondProcess other([](int socket) {
-    become(kUser);
+    become_user(kUser);
     End end(allows_users());
     const Address peer = meet_parent(end, socket);
     ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
@@ -135,7 +135,7 @@ TEST(SoftnicUsers, WithPermissionOneWayTheyDoNotMeet) {
 TEST(SoftnicUsers, EachWorksForItself) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto work = [](uid_t user) {
-    become(user);
+    become_user(user);
     SecondProcess other([](int socket) {
       End end;
       end.memory->fill(7);
@@ -166,7 +166,7 @@ TEST(SoftnicUsers, WhatAStrangerAsksIsNotBelieved) {
   end.memory->fill(4);
   const Address victim = end.address();
   SecondProcess liar([&victim](int) {
-    become(kUser);
+    become_user(kUser);
     std::mt19937_64 random(1);
     for (int connection = 0; connection < 20; ++connection) {
       const UniqueFd socket = connect_to(socket_name(qpn_block(victim.qpn)), [](const ucred&) { return true; });
