@@ -3,6 +3,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,6 +83,12 @@ void Peer::throw_fault(const Fault& fault, const std::string& device, const char
     ::poll(&readable, 1, 50);
   }
   if (fault.post_errno != 0) throw call_error(fault.call, fault.post_errno, device);
+  const char* preload = std::getenv("LD_PRELOAD");
+  const bool softnic = preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr;
+  if (softnic && fault.status == IBV_WC_RETRY_EXC_ERR) {
+    throw peer_error(fmt::format("{}: {} failed: the other end's software device does not let this one in, or has gone", device, what),
+                     "it reaches processes of its own user on its own host only: run both ends as one user");
+  }
   throw peer_error(fmt::format("{}: {} failed: {} (vendor error 0x{:x})", device, what,
                                verbs::describe(fault.status), fault.vendor_error));
 }

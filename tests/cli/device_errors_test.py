@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A device that cannot do it, at either end: cause, end and remedy within 5 s."""
 
+import os
+import subprocess
 import unittest
 
-from support import PROMISE_S, CliTest, Server, main, run, softnic_works
+from support import BINARY, PROMISE_S, CliTest, Server, main, run, softnic_works
 
 DOWN = {"SOFTNIC": "soft0:port=down;soft1"}
 ALL_DOWN = {"SOFTNIC": "soft0:port=down;soft1:port=down"}
@@ -100,6 +102,15 @@ class ServersEnd(CliTest):
             with self.subTest(test):
                 self.refused(NO_MR, 3, "ibv_reg_mr", "Cannot allocate memory", "locked memory",
                              options=["--peer-dev", "soft0"], test=test)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be two users")
+    def test_a_software_device_of_another_user(self):
+        if subprocess.run([BINARY, "--version"], user=65534, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("the build is not for other users")
+        with Server() as server:
+            result = run("write_bw", "127.0.0.1", "-p", server.port, "--softnic", *RUN, user=65534)
+            self.expect_error(result, 5, "software device", "run both ends as one user")
+            self.assertNotIn("NIC no longer answers", result.err)
 
     def test_the_clients_own_failure_leaves_the_server_serving(self):
         with Server() as server:
