@@ -1,5 +1,7 @@
 #include "gdrperf/app/client.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <new>
 #include <utility>
@@ -78,8 +80,10 @@ class LocalClient : public Client {
     auto [client, server] = proto::local_channel_pair();
     stop_ = std::make_unique<StopSignal>();
     // Quiet: the client's end says all there is to say.
-    thread_ = std::thread([stop = stop_.get(), channel = std::move(server)]() mutable {
-      serve_session(channel, *stop, [](const std::string&) {});
+    SessionTerms terms;
+    terms.run.max_memory_bytes = max_memory_bytes_;
+    thread_ = std::thread([stop = stop_.get(), channel = std::move(server), terms]() mutable {
+      serve_session(channel, *stop, [](const std::string&) {}, terms);
     });
     environment_ = report::collect_environment();
     channel_ = std::move(client);
@@ -102,7 +106,9 @@ report::RunRecord Client::run(const TestSpec& spec) {
   try {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
-    report::RunRecord record = engine::run_client(channel_.value(), spec, &environment);
+    engine::ClientTerms terms{max_memory_bytes_, {}};
+    if (::isatty(STDERR_FILENO) != 0) terms.setting_up = [](const std::string& text) { say(text); };
+    report::RunRecord record = engine::run_client(channel_.value(), spec, &environment, terms);
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     return record;

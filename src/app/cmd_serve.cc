@@ -50,7 +50,7 @@ int serve(const ServeOptions& options) {
   settings.token = proto::read_token(options.token);
   settings.allow = options.allow;
   settings.session.run = {report::to_json(report::collect_environment()), options.max_time,
-                          options.own_end};
+                          options.own_end, options.max_memory_bytes};
   settings.session.idle_timeout = options.idle_timeout;
   Server server(proto::Listener(options.bind, options.port), settings,
                 [&log](const std::string& text) { log.line(text); });
@@ -91,6 +91,8 @@ void add_serve_command(CLI::App& app, Action& action) {
   value("--idle-timeout", "TIME",
         "end a client's turn when it asks for no run for so long; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
+  value("--max-memory", "SIZE", "memory that a run may take here (default: a quarter of what is available)",
+        [options](const std::string& text) { options->max_memory_bytes = parse_size(text, "--max-memory"); });
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);

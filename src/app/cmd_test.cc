@@ -96,6 +96,7 @@ int measure(const TestOptions& options, const Argv& argv) {
   Output output(options.output, argv);
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
+  client->set_max_memory(options.max_memory_bytes);
   for (const TestSpec& spec : specs) {
     client->open();
     report::RunRecord record = run_one(*client, spec, specs.size(), output);

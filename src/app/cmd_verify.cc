@@ -178,6 +178,7 @@ class Verification {
 int run_verify(const VerifyOptions& options) {
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
+  client->set_max_memory(options.max_memory_bytes);
   client->open();
   return Verification(*client, options).run(cases_of(options));
 }

@@ -281,6 +281,13 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
   add_gpus(command, options);
   add_queues(command, options.spec);
   add_stop(command, options.spec.stop);
+  command
+      .add_option_function<std::string>(
+          "--max-memory",
+          [&options](const std::string& text) { options.max_memory_bytes = parse_size(text, "--max-memory"); },
+          "memory that a run may take at this end (default: a quarter of what is available)")
+      ->type_name("SIZE")
+      ->group("Queues and messages");
   add_network(command, options);
   add_output(command, options.output);
 }

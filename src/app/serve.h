@@ -15,6 +15,7 @@ struct ServeOptions {
   proto::Networks allow;
   std::chrono::nanoseconds max_time = std::chrono::hours(1);
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
+  std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   bool once = false;
   EndSpec own_end = {};  ///< this end, where the client leaves it open
 };

@@ -201,7 +201,9 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
 
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {
   const bool local = options.local || !options.machine.empty();
-  return local ? make_local_client() : make_remote_client(server_address(options), say);
+  auto client = local ? make_local_client() : make_remote_client(server_address(options), say);
+  client->set_max_memory(options.max_memory_bytes);
+  return client;
 }
 
 void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOptions& options) {

@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/units.h"
+#include "demand.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -70,14 +71,11 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
                    ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
                    : conn::make_exchange_connector(device_.context);
   const OpTraits& op = traits_of(spec_);
-  const Layout layout = layout_of(spec_);
   pd_ = verbs::make_pd(connector_->context());
   // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
   // writes, each message would take this end's line away as well.
-  constexpr std::uint64_t kPage = 4096;
-  const std::uint64_t area =
-      (layout.qp_bytes() * static_cast<std::uint64_t>(spec_.qps) + kPage - 1) / kPage * kPage;
+  const std::uint64_t area = area_bytes(spec_);
   buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
                              area * (initiates() && is_target() ? 2 : 1), spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
@@ -108,19 +106,8 @@ std::byte* LocalEnd::in_slot(std::uint64_t slot) const {
   return bounce_ ? out_slot(slot) + wire_shape(spec_).bytes() : nullptr;
 }
 
-bool LocalEnd::initiates() const {
-  if (side_ == conn::Side::kClient) return true;
-  if (spec_.direction == Direction::kBidirectional) return true;
-  return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_).round_end != RoundEnd::kOwnCompletion;
-}
-
-bool LocalEnd::is_target() const {
-  if (side_ == conn::Side::kServer) return true;
-  if (spec_.direction == Direction::kBidirectional) return true;
-  return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_).round_end != RoundEnd::kOwnCompletion;
-}
+bool LocalEnd::initiates() const { return engine::initiates(spec_, side_); }
+bool LocalEnd::is_target() const { return engine::is_target(spec_, side_); }
 
 std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
   if (area == nullptr) return std::nullopt;
@@ -144,25 +131,21 @@ void LocalEnd::make_queues() {
   const OpTraits& op = traits_of(spec_);
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
-  const bool receives = is_target() && op.consumes_receives;
-  const ReceiveShape receive = receive_shape(spec_);
-  send_cq_ = verbs::make_cq(context, spec_.qps * (spec_.tx_depth + 1), completion_channel_.get());
-  recv_cq_ = verbs::make_cq(context, receives ? spec_.qps * (receive.depth + 1) : 1, completion_channel_.get());
-  const int wire_depth = pipelined(spec_) ? static_cast<int>(2 * wire_shape(spec_).slots) : 0;
-  if (wire_depth != 0) {
-    send_cq_ = verbs::make_cq(context, wire_depth + 1, nullptr);
-    recv_cq_ = verbs::make_cq(context, wire_depth + 1, nullptr);
-  }
+  const Demand demand = demand_of(spec_, side_);
+  // Pipelines poll.
+  ibv_comp_channel* const channel = pipelined(spec_) ? nullptr : completion_channel_.get();
+  send_cq_ = verbs::make_cq(context, demand.send_entries, channel);
+  recv_cq_ = verbs::make_cq(context, demand.recv_entries, channel);
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
     ibv_req_notify_cq(recv_cq_.get(), 0);
   }
   verbs::QpCapacity capacity;
-  capacity.send_wr = wire_depth != 0 ? wire_depth : spec_.tx_depth;
-  capacity.recv_wr = wire_depth != 0 ? wire_depth : receives ? receive.depth : 1;
+  capacity.send_wr = demand.send_wr;
+  capacity.recv_wr = demand.recv_wr;
   conn::QpSettings settings;
   settings.count = spec_.qps;
-  settings.access = wire_depth != 0 ? wire_access() : is_target() ? op.qp_access : 0;
+  settings.access = pipelined(spec_) ? wire_access() : is_target() ? op.qp_access : 0;
   settings.service_level = spec_.service_level;
   settings.traffic_class = spec_.traffic_class;
   settings.timeout = spec_.qp_timeout;

@@ -18,14 +18,14 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
   return piece;
 }
 
-/// Work requests of one QP's ring: a multiple of cq_mod, so that signalling
-/// fits into it, with every slot used.
-std::size_t ring_length(const TestSpec& spec, const Layout& layout) {
-  const auto cq_mod = static_cast<std::size_t>(spec.cq_mod);
-  return (std::max<std::size_t>(layout.slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
-}
-
 }  // namespace
+
+std::size_t send_ring_length(const TestSpec& resolved) {
+  // Latency: one request unsignalled, the same once more signalled.
+  if (resolved.test.metric == Metric::kLatency) return 2;
+  const auto cq_mod = static_cast<std::size_t>(resolved.cq_mod);
+  return (std::max<std::size_t>(layout_of(resolved).slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
+}
 
 ReceiveShape receive_shape(const TestSpec& resolved) {
   ReceiveShape shape;
@@ -51,8 +51,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   const TestSpec& spec = input.spec;
   const OpTraits& op = traits_of(spec);
   const bool latency = spec.test.metric == Metric::kLatency;
-  // Latency: one request unsignalled, the same once more signalled.
-  const std::size_t length = latency ? 2 : ring_length(spec, layout);
+  const std::size_t length = send_ring_length(spec);
   const auto post_list = static_cast<std::size_t>(latency ? 1 : spec.post_list);
   const auto cq_mod = static_cast<std::size_t>(latency ? 2 : spec.cq_mod);
   const std::size_t qp_count = input.qps.size();

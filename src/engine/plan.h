@@ -62,6 +62,10 @@ class Plan {
   std::vector<RecvQueue> recv_queues_;
 };
 
+/// Work requests of one QP's ring: a multiple of cq_mod, so that signalling fits into
+/// it, with every slot used.
+std::size_t send_ring_length(const TestSpec& resolved);
+
 /// Depth of the receive queues and how many receives are posted at once.
 struct ReceiveShape {
   int depth = 1;

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kInFlightBytes = 16u << 20;
 constexpr std::uint64_t kFootprintBytes = 4u << 20;
+/// Of all QPs together: hundreds of them would only take time to set up.
+constexpr std::uint64_t kAllFootprintsBytes = 256u << 20;
 constexpr std::uint64_t kMaxSlots = 65536;  // work requests built in advance per QP
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -43,7 +45,8 @@ TestSpec resolve(TestSpec spec) {
   if (spec.footprint_bytes == 0) {
     const std::uint64_t stride = round_up(spec.size_bytes, 64);
     const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
-    const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(kFootprintBytes / stride, 1)));
+    const std::uint64_t share = std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
+    const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(share / stride, 1)));
     spec.footprint_bytes = slots * stride;
   }
   if (spec.verify_seed) shape_for_laps(spec);

@@ -12,6 +12,7 @@
 #include "gdrperf/engine/session.h"
 #include "gdrperf/stats/summary.h"
 #include "chunk_mover.h"
+#include "demand.h"
 #include "local_end.h"
 #include "measure.h"
 #include "peer.h"
@@ -185,11 +186,26 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   return fmt::format("the server chose {} for its end, as was typed there; --peer-dev and its like decide from here", text);
 }
 
-report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment) {
+/// Says what takes time, where it takes any.
+void announce(const Demand& demand, const ClientTerms& terms) {
+  constexpr std::uint64_t kLargeBytes = 1u << 30;
+  constexpr int kManyQps = 200;
+  if (!terms.setting_up || (demand.host_bytes() + demand.gpu_bytes() < kLargeBytes && demand.qps < kManyQps)) return;
+  terms.setting_up(fmt::format("setting up: {} QP{}, {:.3g} GiB of memory at this end", demand.qps,
+                               demand.qps == 1 ? "" : "s",
+                               static_cast<double>(demand.host_bytes() + demand.gpu_bytes()) / (1u << 30)));
+}
+
+report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment,
+                      const ClientTerms& terms) {
   TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
   OpenDevice device = open_device(spec.client, Side::kClient);
+  const Demand demand = demand_of(spec, Side::kClient);
+  check_device(demand, device.context.attr().orig_attr, device.context.name());
+  check_memory(demand, spec, Side::kClient, terms.max_memory_bytes);
+  announce(demand, terms);
   channel.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
@@ -218,11 +234,12 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
 
 }  // namespace
 
-report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment) {
+report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment,
+                             const ClientTerms& terms) {
   validate(spec);
   Peer peer(channel, nullptr);
   try {
-    return run(channel, peer, spec, environment);
+    return run(channel, peer, spec, environment, terms);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
     throw;

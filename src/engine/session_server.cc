@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "batches.h"
+#include "demand.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
@@ -189,14 +190,18 @@ struct Prepared {
   std::unique_ptr<LocalEnd> end;
 };
 
-Prepared prepare(const proto::RunRequest& request, const EndSpec& own_end) {
+Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   TestSpec asked = request.spec;
-  asked.server = with_defaults(asked.server, own_end);
+  asked.server = with_defaults(asked.server, terms.own_end);
   validate(asked);
   Prepared prepared{resolve(asked), nullptr};
   mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
   check_pipeline(prepared.spec);
   OpenDevice device = open_device(prepared.spec.server, Side::kServer);
+  // Before anything is mapped: a request of a few hundred bytes may ask for terabytes.
+  const Demand demand = demand_of(prepared.spec, Side::kServer);
+  check_device(demand, device.context.attr().orig_attr, device.context.name());
+  check_memory(demand, prepared.spec, Side::kServer, terms.max_memory_bytes);
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
   const bool one_host = request.host_id == host_identity();
@@ -213,7 +218,7 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
   Prepared prepared;
   try {
     check_time(request.spec.stop, terms);
-    prepared = prepare(request, terms.own_end);
+    prepared = prepare(request, terms);
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;

@@ -187,6 +187,13 @@ void check(const Kind& kind, const std::string& text, const char* flag) {
   find_device(kind.gpu.empty() ? "0" : kind.gpu, fmt::format("{} {}", flag, text));
 }
 
+std::uint64_t free_bytes(const Kind& kind) {
+  use_device(find_device(kind.gpu, "--buffer"));
+  std::size_t left = 0;
+  std::size_t total = 0;
+  return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
+}
+
 std::unique_ptr<Buffer> make(const Kind& kind, std::size_t bytes, Registration registration) {
   const int device = find_device(kind.gpu.empty() ? "0" : kind.gpu, "--buffer");
   if (kind.place == Place::kCudaHost) return std::make_unique<PinnedBuffer>(device, bytes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,9 @@ int gpu_count();
 /// Throws Error(kEnvironment) with one line that says what is missing, or
 /// usage_error for a GPU that is not there. `text` as typed behind `flag`.
 void check(const Kind& kind, const std::string& text, const char* flag);
+
+/// Bytes that the GPU has left; 0 where that cannot be told.
+std::uint64_t free_bytes(const Kind& kind);
 
 /// Memory of a kind that CUDA allocates.
 std::unique_ptr<Buffer> make(const Kind& kind, std::size_t bytes, Registration registration);

@@ -15,6 +15,8 @@ void check(const Kind&, const std::string& text, const char* flag) {
   throw gpu_missing(fmt::format("{} {}", flag, text), gpu_needs());
 }
 
+std::uint64_t free_bytes(const Kind&) { return 0; }
+
 std::unique_ptr<Buffer> make(const Kind&, std::size_t, Registration) { throw gpu_missing("GPU memory", gpu_needs()); }
 
 }  // namespace gdrperf::mem::cuda

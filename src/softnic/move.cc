@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kCopyBytes = 1u << 30;
+constexpr std::uint64_t kPieceBytes = 64u << 20;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -211,11 +212,17 @@ bool PageMover::cover(PageRange range) {
     // Splitting may take two more entries.
     if (count_ + 3 > kMaxIntervals) return false;
     const PageRange gap{at, next < count_ ? std::min(intervals_[next].range.begin, range.end) : range.end};
-    if (!move_out(gap)) return false;
-    std::memmove(intervals_ + next + 1, intervals_ + next, (count_ - next) * sizeof(Interval));
-    intervals_[next] = {gap, 0};
-    ++count_;
-    at = gap.end;
+    // In pieces: only one of them is there twice at a time.
+    for (bool first = true; at < gap.end; first = false) {
+      const PageRange piece{at, std::min(at + kPieceBytes, gap.end)};
+      if (!move_out(piece)) return false;
+      if (first) {
+        std::memmove(intervals_ + next + 1, intervals_ + next, (count_ - next) * sizeof(Interval));
+        intervals_[next] = {piece, 0};
+        ++count_;
+      }
+      at = intervals_[next].range.end = piece.end;
+    }
   }
   return true;
 }
@@ -285,12 +292,18 @@ bool PageMover::move_back(PageRange range) {
   if (!WriteGuard::available() && !alone()) return false;
   PageRange part = next_own_part(range);
   while (!part.empty()) {
+    part.end = std::min(part.end, part.begin + kPieceBytes);
     if (!make_private(part)) return false;
+    give_back(part);
     part = next_own_part({part.end, range.end});
   }
+  give_back(range);
+  return true;
+}
+
+void PageMover::give_back(PageRange range) const noexcept {
   ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(offset_of(range.begin)), static_cast<off_t>(range.bytes()));
-  return true;
 }
 
 bool PageMover::make_private(PageRange part) {

@@ -61,6 +61,7 @@ class PageMover {
   bool move_out(PageRange gap);
   /// False: left as it is, to be tried again.
   bool move_back(PageRange range);
+  void give_back(PageRange range) const noexcept;
   bool make_private(PageRange part);
   PageRange next_own_part(PageRange range) const;
   void split_at(std::uint64_t address) noexcept;

@@ -87,5 +87,30 @@ TEST(MedianInterval, CoversTheTrueMedianAsOftenAsItSays) {
   EXPECT_NEAR(covered / static_cast<double>(kRounds), 0.957, 0.012);  // 4 standard errors
 }
 
+TEST(Summary, WeighedByTimeALongStretchIsNotOutvoted) {
+  const std::vector<double> rates{5, 5, 5, 5, 1, 5, 5};
+  const std::vector<double> seconds{1, 1, 1, 1, 20, 1, 1};
+  const Summary weighed = summarize_weighted(rates, seconds);
+  EXPECT_EQ(weighed.median, 1);
+  EXPECT_NEAR(weighed.mean, 50.0 / 26, 1e-12);
+  EXPECT_EQ(weighed.max, 5);
+  EXPECT_TRUE(std::isnan(summarize_weighted({}, {}).median));
+}
+
+TEST(Summary, OfEqualLengthsItIsTheSameWithoutWeights) {
+  std::vector<double> values;
+  for (int n = 1; n <= 60; ++n) {
+    values.push_back((n * 37) % 61);
+    const Summary plain = summarize(values);
+    const Summary weighed = summarize_weighted(values, std::vector<double>(values.size(), 0.01));
+    EXPECT_EQ(weighed.median, plain.median) << n;
+    EXPECT_NEAR(weighed.mean, plain.mean, 1e-9);
+    ASSERT_EQ(weighed.median_ci.has_value(), plain.median_ci.has_value());
+    if (!plain.median_ci) continue;
+    EXPECT_EQ(weighed.median_ci->low, plain.median_ci->low) << n;
+    EXPECT_EQ(weighed.median_ci->high, plain.median_ci->high) << n;
+  }
+}
+
 }  // namespace
 }  // namespace gdrperf::stats

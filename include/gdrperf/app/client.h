@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +34,9 @@ class Client {
   report::RunRecord run(const TestSpec& spec);
   /// The server's host, once a run has been accepted; of a local client after open().
   const std::optional<report::Environment>& server_environment() const { return environment_; }
+  /// What this end may take for a run; with a local client that end twice. 0: a quarter
+  /// of what is available. Before open().
+  void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
   /// Says good-bye. Quiet when there is no session.
   void close() noexcept;
 
@@ -40,6 +44,7 @@ class Client {
   /// Ends what open() began; the channel is closed by then.
   virtual void closed() noexcept {}
 
+  std::uint64_t max_memory_bytes_ = 0;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
 };

@@ -22,6 +22,7 @@ struct ClientOptions {
   std::string bind;         ///< address to listen on when serving one client
   std::string token;        ///< file with the secret shared with the other end; "": the environment's, if any
   TestSpec spec;            ///< but test and size, which differ from run to run
+  std::uint64_t max_memory_bytes = 0;  ///< of a run at this end; 0: a quarter of what is available
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   OutputOptions output;
 };

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "gdrperf/proto/channel.h"
@@ -11,6 +13,13 @@
 
 namespace gdrperf::engine {
 
+/// What a client's own end may take.
+struct ClientTerms {
+  std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
+  /// Told, where given, what a set-up does that may take seconds.
+  std::function<void(const std::string&)> setting_up = {};
+};
+
 /// Runs one test as the client over `channel`, already past Hello, and returns
 /// its record (every default resolved; relation left at HOST). Throws Error:
 /// kUsage for a spec or device that cannot be, kEnvironment for this machine's
@@ -18,13 +27,15 @@ namespace gdrperf::engine {
 /// vanished or data was lost. The server is told; after any Error the channel
 /// should be given up for a new one.
 /// `environment`, where given, is what the server says of its host (report/environment.h; "": nothing).
-report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment = nullptr);
+report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment = nullptr,
+                             const ClientTerms& terms = {});
 
 /// What a server grants its clients.
 struct Terms {
   std::string environment;               ///< of this host, as JSON text; told with Accept; "": nothing
   std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit
   EndSpec own_end = {};                  ///< for what a client leaves open about this end
+  std::uint64_t max_memory_bytes = 0;    ///< of one run; 0: a quarter of what is available
 };
 
 /// Serves the one run that `request` asks for, from Accept (or Reject) to Done.

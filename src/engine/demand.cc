@@ -1,0 +1,146 @@
+#include "demand.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/engine/op_traits.h"
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/mem/available.h"
+#include "gdrperf/mem/kind.h"
+#include "plan.h"
+#include "wire_shape.h"
+
+namespace gdrperf::engine {
+namespace {
+
+using conn::Side;
+
+constexpr std::uint64_t kPage = 4096;
+// Of what a device keeps, about what mlx5 takes: a send queue's entry with its
+// scatter list, a receive queue's, a completion.
+constexpr std::uint64_t kSendEntryBytes = 256;
+constexpr std::uint64_t kRecvEntryBytes = 64;
+constexpr std::uint64_t kCompletionBytes = 64;
+constexpr std::uint64_t kQpBytes = 4 * kPage;
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t times(std::uint64_t a, std::uint64_t b) { return b != 0 && a > kMost / b ? kMost : a * b; }
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
+
+int entries(int qps, int depth) {
+  const std::int64_t wanted = static_cast<std::int64_t>(qps) * (depth + 1);
+  return static_cast<int>(std::min<std::int64_t>(wanted, std::numeric_limits<int>::max()));
+}
+
+bool both_ways(const TestSpec& spec) {
+  return spec.direction == Direction::kBidirectional ||
+         (spec.test.metric == Metric::kLatency && traits_of(spec).round_end != RoundEnd::kOwnCompletion);
+}
+
+const std::string& buffer_of(const TestSpec& spec, Side side) {
+  return side == Side::kClient ? spec.client.buffer : spec.server.buffer;
+}
+
+std::string about(std::uint64_t bytes) {
+  const auto mib = static_cast<double>(bytes) / (1u << 20);
+  if (mib < 1000) return fmt::format("{:.3g} MiB", mib);
+  return mib < 1000 * 1024 ? fmt::format("{:.3g} GiB", mib / 1024) : fmt::format("{:.3g} TiB", mib / 1024 / 1024);
+}
+
+/// 0 for "max_bytes" stands for a quarter of it; no limit where it is not known.
+std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
+  if (max_bytes != 0) return max_bytes;
+  return available == 0 ? kMost : available / 4;
+}
+
+}  // namespace
+
+bool initiates(const TestSpec& spec, Side side) { return side == Side::kClient || both_ways(spec); }
+bool is_target(const TestSpec& spec, Side side) { return side == Side::kServer || both_ways(spec); }
+
+std::uint64_t area_bytes(const TestSpec& spec) {
+  const std::uint64_t bytes = times(layout_of(spec).qp_bytes(), static_cast<std::uint64_t>(spec.qps));
+  return plus(bytes, kPage - 1) / kPage * kPage;
+}
+
+std::uint64_t Demand::host_bytes() const {
+  return plus(plus(staging_bytes, queues_bytes), messages_on_gpu ? 0 : messages_bytes);
+}
+
+Demand demand_of(const TestSpec& spec, Side side) {
+  Demand demand;
+  const auto qps = static_cast<std::uint64_t>(spec.qps);
+  const bool out = initiates(spec, side);
+  const bool receives = is_target(spec, side) && traits_of(spec).consumes_receives;
+  demand.messages_bytes = times(area_bytes(spec), out && is_target(spec, side) ? 2 : 1);
+  demand.messages_on_gpu = mem::on_gpu(mem::parse_kind(buffer_of(spec, side), side == Side::kClient ? "--buffer" : "--peer-buffer"));
+  demand.qps = spec.qps;
+  const bool piped = pipelined(spec);
+  const int wire_depth = piped ? static_cast<int>(2 * wire_shape(spec).slots) : 0;
+  const int receive_depth = receives ? receive_shape(spec).depth : 1;
+  demand.send_wr = piped ? wire_depth : spec.tx_depth;
+  demand.recv_wr = piped ? wire_depth : receive_depth;
+  demand.send_entries = piped ? wire_depth + 1 : entries(spec.qps, spec.tx_depth);
+  demand.recv_entries = piped ? wire_depth + 1 : receives ? entries(spec.qps, receive_depth) : 1;
+  if (staged(spec, side)) demand.staging_bytes = times(2, wire_shape(spec).bytes());
+  std::uint64_t bytes = times(qps, kQpBytes);
+  if (out && !piped) bytes = plus(bytes, times(qps, times(send_ring_length(spec), sizeof(ibv_send_wr) + sizeof(ibv_sge))));
+  if (receives && !piped) {
+    bytes = plus(bytes, times(qps, static_cast<std::uint64_t>(receive_depth) * (sizeof(ibv_recv_wr) + sizeof(ibv_sge))));
+  }
+  bytes = plus(bytes, times(qps, static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
+                                     static_cast<std::uint64_t>(demand.recv_wr) * kRecvEntryBytes));
+  const std::uint64_t completions = static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
+  demand.queues_bytes = plus(bytes, completions * kCompletionBytes);
+  return demand;
+}
+
+void check_device(const Demand& demand, const ibv_device_attr& attr, const std::string& device) {
+  const auto refuse = [&device](const std::string& what, long long most, const char* things) {
+    throw usage_error(fmt::format("{}: {} has {} {} at most", what, device, most, things));
+  };
+  if (attr.max_qp > 0 && demand.qps > attr.max_qp) refuse(fmt::format("-q {}", demand.qps), attr.max_qp, "QPs");
+  if (attr.max_qp_wr > 0 && demand.send_wr > attr.max_qp_wr) {
+    refuse(fmt::format("-t {}", demand.send_wr), attr.max_qp_wr, "requests in a queue");
+  }
+  if (attr.max_qp_wr > 0 && demand.recv_wr > attr.max_qp_wr) {
+    refuse(fmt::format("-r {}", demand.recv_wr), attr.max_qp_wr, "requests in a queue");
+  }
+  if (attr.max_cqe > 0 && demand.send_entries > attr.max_cqe) {
+    refuse(fmt::format("-q {} with -t {}", demand.qps, demand.send_wr), attr.max_cqe, "entries in a completion queue");
+  }
+  if (attr.max_cqe > 0 && demand.recv_entries > attr.max_cqe) {
+    refuse(fmt::format("-q {} with -r {}", demand.qps, demand.recv_wr), attr.max_cqe, "entries in a completion queue");
+  }
+  const std::uint64_t region = demand.staging_bytes != 0 ? demand.staging_bytes : demand.messages_bytes;
+  if (attr.max_mr_size > 0 && region > attr.max_mr_size) {
+    throw usage_error(fmt::format("{} of messages: {} registers {} at most", format_size(region), device,
+                                  format_size(attr.max_mr_size)), "use a smaller -s, -q or --footprint");
+  }
+}
+
+void check_memory(const Demand& demand, const TestSpec& spec, Side side, std::uint64_t max_bytes) {
+  const auto check = [&](std::uint64_t wanted, std::uint64_t available, const char* kind, const std::string& parts) {
+    const std::uint64_t most = budget(max_bytes, available);
+    if (wanted <= most) return;
+    const bool client = side == Side::kClient;
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{} would need {} of {}memory for this run ({}), more than the {} it may take{}",
+                            client ? "this end" : "the server", about(wanted), kind, parts, about(most),
+                            max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(available))),
+                fmt::format("use a smaller -q, -s, -t, -r or --footprint, or permit it with --max-memory {}M{}",
+                            wanted / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
+  };
+  const std::uint64_t messages = plus(demand.messages_on_gpu ? 0 : demand.messages_bytes, demand.staging_bytes);
+  check(demand.host_bytes(), mem::available_bytes(), "",
+        fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
+  if (demand.messages_on_gpu) {
+    check(demand.gpu_bytes(), mem::available_gpu_bytes(buffer_of(spec, side)), "GPU ", "messages");
+  }
+}
+
+}  // namespace gdrperf::engine

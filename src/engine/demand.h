@@ -1,0 +1,47 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gdrperf/conn/connector.h"
+#include "gdrperf/proto/spec.h"
+
+namespace gdrperf::engine {
+
+/// That end posts sends, writes or reads; that end's memory is what the other reaches.
+bool initiates(const TestSpec& resolved, conn::Side side);
+bool is_target(const TestSpec& resolved, conn::Side side);
+
+/// Bytes of one direction's messages: whole pages.
+std::uint64_t area_bytes(const TestSpec& resolved);
+
+/// What one end of a run takes, reckoned from the spec alone, before anything is
+/// mapped. Saturates instead of wrapping round.
+struct Demand {
+  std::uint64_t messages_bytes = 0;  ///< in the end's own memory
+  bool messages_on_gpu = false;
+  std::uint64_t staging_bytes = 0;   ///< pinned host memory
+  std::uint64_t queues_bytes = 0;    ///< work requests built in advance, queues of the device
+  std::uint64_t host_bytes() const;
+  std::uint64_t gpu_bytes() const { return messages_on_gpu ? messages_bytes : 0; }
+
+  int qps = 1;
+  int send_wr = 1;       ///< per QP
+  int recv_wr = 1;
+  int send_entries = 1;  ///< of the completion queues
+  int recv_entries = 1;
+};
+Demand demand_of(const TestSpec& resolved, conn::Side side);
+
+/// Throws usage_error, naming the option, for what the device does not have (QPs,
+/// entries, requests, bytes of a region).
+void check_device(const Demand& demand, const ibv_device_attr& attr, const std::string& device);
+
+/// Throws Error(kEnvironment) with both figures and the option that permits it where
+/// `demand` is more than `max_bytes` (0: a quarter of what is available; of GPU memory
+/// likewise).
+void check_memory(const Demand& demand, const TestSpec& resolved, conn::Side side, std::uint64_t max_bytes);
+
+}  // namespace gdrperf::engine
