@@ -91,7 +91,7 @@ measure "${SESSIONS:-4}" new
 again=$(printf '%q ' "$gdrperf" sweep "${target[@]}" "${sweep[@]}" --json)
 status=0
 "$gdrperf" compare "$folder" "$out/new" --across "$across" \
-  --sensitivity "${SENSITIVITY:-10%}" --rerun "$again{} >/dev/null 2>&1" \
+  --sensitivity "${SENSITIVITY:-10%}" --rerun "$again{} >/dev/null 2>&1 || [ \$? -eq 4 ]" \
   --markdown "$out/summary.md" --json "$out/comparison.json" || status=$?
 if [ -n "$summary" ] && [ -s "$out/summary.md" ]; then cat "$out/summary.md" >>"$summary"; fi
 exit "$status"

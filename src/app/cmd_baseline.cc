@@ -7,6 +7,7 @@
 
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/compare/store.h"
@@ -48,7 +49,7 @@ int noise(const BaselineOptions& options, std::ostream& out) {
   }
   table.print(out);
   out << '\n';
-  for (const std::string& warning : recorded.warnings) out << "note: " << warning << '\n';
+  for (const std::string& warning : recorded.warnings) out << "note: " << printable(warning) << '\n';
   if (recorded.too_few > 0) {
     out << fmt::format("note: {} cells have fewer than {} sessions and are left out\n", recorded.too_few,
                        compare::kFewestForNoise);

@@ -11,6 +11,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/compare/by_relation.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
@@ -110,7 +111,7 @@ void print(const Comparison& comparison, bool all, std::ostream& out) {
     table.print(out);
     out << '\n';
   }
-  for (const std::string& remark : compare::remarks(comparison)) out << "note: " << remark << '\n';
+  for (const std::string& remark : compare::remarks(comparison)) out << "note: " << printable(remark) << '\n';
   out << compare::summary_line(comparison) << '\n';
 }
 
@@ -214,7 +215,7 @@ int compare_relations(const CompareOptions& options, std::ostream& out, std::ost
   }
   const auto before = compare::read_placement_figures(options.baseline);
   const auto after = compare::read_placement_figures(options.recent.front());
-  (options.json == "-" ? err : out) << compare::placement_report(before, after);
+  (options.json == "-" ? err : out) << printable_lines(compare::placement_report(before, after));
   if (!options.json.empty()) write_output(options.json, compare::placement_json(before, after));
   return static_cast<int>(ExitCode::kOk);
 }

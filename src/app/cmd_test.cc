@@ -13,6 +13,7 @@
 #include "gdrperf/base/units.h"
 #include "no_effect.h"
 #include "paths.h"
+#include "requirements.h"
 #include "serve.h"
 #include "terminal.h"
 
@@ -83,6 +84,7 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
 }
 
 int measure(const TestOptions& options, const Argv& argv) {
+  check_required(options.output.required, std::vector{options.test});
   std::vector<TestSpec> specs;
   for (const std::uint64_t size : sizes_of(options)) {
     // In host memory both ways are one.
@@ -105,7 +107,7 @@ int measure(const TestOptions& options, const Argv& argv) {
   }
   client->close();
   output.finish();
-  return static_cast<int>(ExitCode::kOk);
+  return static_cast<int>(output.required_met());
 }
 
 int serve_one_client(const TestOptions& options) {

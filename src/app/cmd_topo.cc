@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <ostream>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
 #include "placement.h"
 #include "topo_json.h"
 #include "topo_text.h"
@@ -101,14 +103,17 @@ int run_topo(const TopoOptions& options, std::ostream& out) {
     throw usage_error(fmt::format("{}: there is {}", file_of(options.files), absent),
                       "record the machine that has them: 'lstopo --whole-io FILE.xml', or save 'nvidia-smi topo -m'");
   }
+  std::ostringstream text;
   if (!options.explain.empty()) {
-    explain_pair(topology, options.explain.at(0), options.explain.at(1), out);
+    explain_pair(topology, options.explain.at(0), options.explain.at(1), text);
   } else if (options.json) {
-    out << topology_json(topology).dump(2) << '\n';
+    text << topology_json(topology).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   } else {
-    print_topology(topology, out);
-    if (!absent.empty()) out << fmt::format("\nThere is {} in it.\n", absent);
+    print_topology(topology, text);
+    if (!absent.empty()) text << fmt::format("\nThere is {} in it.\n", absent);
   }
+  // Names come from recorded files.
+  out << printable_lines(text.str());
   return static_cast<int>(ExitCode::kOk);
 }
 

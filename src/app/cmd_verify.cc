@@ -1,6 +1,7 @@
 // gdrperf verify: is what arrives what was sent, for every test, many sizes and every kind of
 // memory at hand.
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <memory>
 
@@ -10,11 +11,14 @@
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
+#include "sink.h"
 #include "terminal.h"
+#include "verify_results.h"
 
 namespace gdrperf::app {
 namespace {
@@ -31,7 +35,8 @@ queue, the slot and the lap; every byte that arrives is compared. With --local
 and a second device the classic proof is included: memory at one end holds one
 pattern, the other end sends another through both devices.
 
-Exit codes: 0 all passed, 5 data was wrong, 3 nothing could be verified.
+Exit codes: 0 all passed, 5 data was wrong, 3 nothing could be verified. --json FILE
+writes the verdicts (results/verify-schema.json), - to standard output.
 
 Examples:
   gdrperf verify --local --softnic
@@ -115,25 +120,26 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
 
 class Verification {
  public:
-  Verification(Client& client, const VerifyOptions& options) : client_(client), options_(options) {}
+  Verification(Client& client, const VerifyOptions& options, std::ostream& out)
+      : client_(client), options_(options), out_(out) {}
 
-  int run(const std::vector<Case>& cases) {
+  ExitCode run(const std::vector<Case>& cases) {
     for (const Case& each : cases) {
-      std::cout << each.title << '\n';
+      out_ << printable(each.title) << '\n';
       for (const Test test : options_.tests) {
         row(each, test);
       }
     }
     client_.close();
-    std::cout << fmt::format("{} passed, {} failed, {} not possible here\n", passed_, failed_, impossible_);
-    if (failed_ > 0) return static_cast<int>(ExitCode::kPeer);
-    return static_cast<int>(passed_ > 0 ? ExitCode::kOk : ExitCode::kEnvironment);
+    out_ << fmt::format("{} passed, {} failed, {} not possible here\n", passed_, failed_, impossible_);
+    if (failed_ > 0) return ExitCode::kPeer;
+    return passed_ > 0 ? ExitCode::kOk : ExitCode::kEnvironment;
   }
+  const std::vector<VerifyRow>& rows() const { return rows_; }
 
  private:
   void row(const Case& each, Test test) {
-    std::uint64_t messages = 0;
-    std::size_t sizes = 0;
+    VerifyRow row{each.title, each.client, each.server, test, VerifyVerdict::kPassed, {}, 0, 0, {}, {}};
     for (const std::uint64_t size : options_.sizes) {
       TestSpec spec = spec_for(options_, test, size);
       const std::string peer_device = spec.server.device;
@@ -144,43 +150,67 @@ class Verification {
       if (!spec.stop.iterations && !spec.stop.duration) spec.stop.iterations = messages_for(test, size);
       try {
         client_.open();
-        messages += client_.run(spec).measured.iterations;
-        ++sizes;
+        row.messages += client_.run(spec).measured.iterations;
+        row.sizes_bytes.push_back(size);
       } catch (const Error& error) {
         if (error.code() == ExitCode::kUsage) throw;
-        return verdict(test, size, error);
+        return verdict(std::move(row), size, error);
       }
     }
     ++passed_;
-    std::cout << fmt::format("  {:<10} PASSED  {} sizes from {} to {}, {} messages", to_string(test), sizes,
-                             format_size(options_.sizes.front()), format_size(options_.sizes.back()), messages)
-              << std::endl;
+    out_ << fmt::format("  {:<10} PASSED  {} sizes from {} to {}, {} messages", to_string(test), row.sizes_bytes.size(),
+                        format_size(options_.sizes.front()), format_size(options_.sizes.back()), row.messages)
+         << std::endl;
+    rows_.push_back(std::move(row));
   }
 
-  void verdict(Test test, std::uint64_t size, const Error& error) {
+  void verdict(VerifyRow row, std::uint64_t size, const Error& error) {
     const bool impossible = error.code() == ExitCode::kEnvironment;
     ++(impossible ? impossible_ : failed_);
-    std::cout << fmt::format("  {:<10} {}  {}: {}", to_string(test), impossible ? "NOT POSSIBLE" : "FAILED",
-                             format_size(size), error.what())
-              << std::endl;
-    if (!error.hint().empty() && told_ != error.hint()) std::cout << "             " << error.hint() << std::endl;
+    out_ << fmt::format("  {:<10} {}  {}: {}", to_string(row.test), impossible ? "NOT POSSIBLE" : "FAILED",
+                        format_size(size), printable(error.what()))
+         << std::endl;
+    if (!error.hint().empty() && told_ != error.hint()) out_ << "             " << printable(error.hint()) << std::endl;
     told_ = error.hint();
+    row.verdict = impossible ? VerifyVerdict::kImpossible : VerifyVerdict::kFailed;
+    row.failed_size_bytes = size;
+    row.reason = error.what();
+    row.hint = error.hint();
+    rows_.push_back(std::move(row));
   }
 
   Client& client_;
   const VerifyOptions& options_;
+  std::ostream& out_;
+  std::vector<VerifyRow> rows_;
   std::size_t passed_ = 0;
   std::size_t failed_ = 0;
   std::size_t impossible_ = 0;
   std::string told_;
 };
 
-int run_verify(const VerifyOptions& options) {
+int run_verify(const VerifyOptions& options, const Argv& argv) {
+  const Sink json(options.output.json);
+  json.check("--json");
+  const std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   client->open();
-  return Verification(*client, options).run(cases_of(options));
+  // What the server is has to be asked before the last row closes the session.
+  const std::optional<report::Environment> server = client->server_environment();
+  Verification verification(*client, options, json.is_stdout() ? std::cerr : std::cout);
+  const ExitCode code = verification.run(cases_of(options));
+  if (json.given()) json.write(verify_json(verification.rows(), report::this_tool(argv), started, server, code));
+  return static_cast<int>(code);
+}
+
+/// No figures, no table: of what writes those there is nothing here but --json.
+void leave_out_exports(CLI::App& command) {
+  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--nvidia-smi", "--min-gbps",
+                           "--max-p99-us", "--min-efficiency"}) {
+    command.remove_option(command.get_option(name));
+  }
 }
 
 }  // namespace
@@ -199,15 +229,16 @@ void add_verify_command(CLI::App& app, Action& action) {
   list("--buffers", "KINDS", "kinds of memory, each at either end (default: all at hand)",
        [options](const std::string& text) { options->buffers = split_list(text, "--buffers"); });
   add_client_options(*command, *options);
+  leave_out_exports(*command);
   command->footer(kVerifyFooter);
   command->final_callback([options, &action] {
-    action = [options](const Argv&) {
+    action = [options](const Argv& argv) {
       check_target(*options);
       if (options->host.empty() && !options->local) {
         throw usage_error("verify: give HOST, or --local for both ends on this machine",
                           "on the other machine run 'gdrperf serve'");
       }
-      return run_verify(*options);
+      return run_verify(*options, argv);
     };
   });
 }

@@ -8,6 +8,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "requirements.h"
 
 namespace gdrperf::app {
 namespace {
@@ -204,6 +205,7 @@ std::string format_names() {
 
 void add_output(CLI::App& command, OutputOptions& output) {
   Group group(command, "Output");
+  group.text("-o,--output", "FILE", output.format_file, "where --format goes, written whole (default: standard output)");
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",
              [&output] { output.rate_unit = report::RateUnit::kGigabits; });
   group.text("--json", "FILE", output.json, "write the JSON document ('-': standard output)");
@@ -290,6 +292,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
       ->group("Queues and messages");
   add_network(command, options);
   add_output(command, options.output);
+  add_required_options(command, options.output.required);
 }
 
 ServerAddress server_address(const ClientOptions& options) {

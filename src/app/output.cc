@@ -1,88 +1,73 @@
 #include "gdrperf/app/output.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
-#include "gdrperf/base/file.h"
-#include "gdrperf/base/limits.h"
-#include "gdrperf/base/unique_fd.h"
 #include "gdrperf/report/csv.h"
 #include "gdrperf/topo/topology.h"
 #include "placement.h"
 #include "process_setup.h"
+#include "requirements.h"
+#include "sink.h"
 
 namespace gdrperf::app {
+
+/// Where each output goes.
+struct Sinks {
+  Sink json;
+  Sink csv;
+  Sink format;
+  bool on_stdout() const { return json.is_stdout() || csv.is_stdout() || format.is_stdout(); }
+};
+
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kStdout = "-";
-
-Error write_failure(const std::string& path, int error) {
-  const std::string limit = limit_hint(error);
-  return Error(ExitCode::kEnvironment,
-               fmt::format("cannot write {}: {}", path == kStdout ? "standard output" : path,
-                           std::generic_category().message(error)),
-               limit.empty() ? "free space or choose another path" : limit);
-}
-
-// Pipes and devices take each byte once and must not be replaced by a file.
-bool is_stream(const std::string& path) {
-  if (path == kStdout) return true;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
-}
-
-// Better now than after an hour of measuring.
-void check_writable(const std::string& path, const char* flag) {
-  if (path.empty() || is_stream(path)) return;
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    throw usage_error(fmt::format("{} {}: is a directory; give the name of a file", flag, path));
+/// `flag` as it was typed, with what came behind it.
+void check_apart(const Sink& one, const std::string& flag, const Sink& other, const std::string& other_flag) {
+  if (!one.same_as(other)) return;
+  if (one.is_stdout()) {
+    throw usage_error(fmt::format("{} and {}: standard output can carry one of them", flag, other_flag),
+                      "give a file to one of them");
   }
-  const fs::path parent = fs::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("{} {}: cannot write in {}: {}", flag, path, folder,
-                            std::generic_category().message(errno)),
-                "make the folder or choose another path");
-  }
+  throw usage_error(fmt::format("{} and {}: the same file", flag, other_flag), "give each a file of its own");
 }
 
-OutputOptions checked(OutputOptions options) {
-  if (options.json == kStdout && options.csv == kStdout) {
-    throw usage_error("--json - and --csv -: standard output can carry one of them");
+Sinks checked(const OutputOptions& options) {
+  if (!options.format && !options.format_file.empty()) {
+    throw usage_error(fmt::format("-o {}: there is no --format that would go there", options.format_file),
+                      "--json FILE and --csv FILE name their own (perftest's -o is its number of outstanding reads)");
   }
-  if (options.format && (options.json == kStdout || options.csv == kStdout)) {
-    throw usage_error(fmt::format("--format {} and {} -: standard output can carry one of them",
-                                  report::to_string(*options.format), options.json == kStdout ? "--json" : "--csv"),
-                      "give a file to --json or --csv");
+  Sinks sinks;
+  sinks.json = Sink(options.json);
+  sinks.csv = Sink(options.csv);
+  std::string format = "--format";
+  if (options.format) {
+    sinks.format = Sink(options.format_file.empty() ? "-" : options.format_file);
+    format += fmt::format(" {}", report::to_string(*options.format));
+    if (!options.format_file.empty()) format += " -o " + options.format_file;
   }
-  check_writable(options.json, "--json");
-  check_writable(options.csv, "--csv");
-  return options;
+  const std::string json = "--json " + options.json;
+  const std::string csv = "--csv " + options.csv;
+  check_apart(sinks.json, json, sinks.csv, csv);
+  check_apart(sinks.json, json, sinks.format, format);
+  check_apart(sinks.csv, csv, sinks.format, format);
+  sinks.json.check("--json");
+  sinks.csv.check("--csv");
+  sinks.format.check("-o");
+  return sinks;
 }
 
-int table_fd(const OutputOptions& options) {
-  const bool taken = options.json == kStdout || options.csv == kStdout || options.format;
-  return taken ? STDERR_FILENO : STDOUT_FILENO;
-}
+int table_fd(const Sinks& sinks) { return sinks.on_stdout() ? STDERR_FILENO : STDOUT_FILENO; }
 
-std::ostream& table_stream(const OutputOptions& options) {
+std::ostream& table_stream(const OutputOptions& options, const Sinks& sinks) {
   static std::ostream nobody(nullptr);
   if (options.table == TableFor::kNobody) return nobody;
-  return table_fd(options) == STDOUT_FILENO ? std::cout : std::cerr;
+  return table_fd(sinks) == STDOUT_FILENO ? std::cout : std::cerr;
 }
 
 std::unique_ptr<Placement> place(const OutputOptions& options) {
@@ -95,44 +80,19 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
   return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
 }
 
-void write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t put = ::write(fd, content.data(), content.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) {
-      const int error = errno;
-      if (error == EPIPE && fd == STDOUT_FILENO) end_if_reader_gone();
-      throw write_failure(path, error);
-    }
-    content.remove_prefix(static_cast<std::size_t>(put));
-  }
-}
-
 }  // namespace
 
-void write_output(const std::string& path, const std::string& content) {
-  if (path == kStdout) {
-    std::cout.flush();
-    write_all(STDOUT_FILENO, content, path);
-  } else if (is_stream(path)) {
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!fd) throw write_failure(path, errno);
-    write_all(fd.get(), content, path);
-  } else {
-    // What a symbolic link points to is replaced, not the link.
-    std::error_code error;
-    const fs::path target = fs::canonical(path, error);
-    write_file_atomic(error ? path : target.string(), content);
-  }
-}
+void write_output(const std::string& path, const std::string& content) { Sink(path).write(content); }
 
 Output::Output(OutputOptions options, std::vector<std::string> argv)
-    : options_(checked(std::move(options))),
-      table_(table_stream(options_), {options_.rate_unit, report::colour_for(table_fd(options_))}),
+    : options_(std::move(options)),
+      sinks_(std::make_unique<Sinks>(checked(options_))),
+      table_(table_stream(options_, *sinks_), {options_.rate_unit, report::colour_for(table_fd(*sinks_))}),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
-      placement_(place(options_)) {
+      placement_(place(options_)),
+      required_(std::make_unique<RequiredRuns>()) {
   client_ = report::collect_environment();
   document_.set_client(client_);
   document_.set_topology(placement_->describe());
@@ -152,30 +112,35 @@ void Output::annotate(report::RunRecord& record) const {
 
 void Output::add(report::RunRecord record) {
   annotate(record);
+  record.required = options_.required;
   document_.add(record);
   table_.add(record);
   comparison_.add(record);
-  table_stream(options_).flush();
+  required_->add(record);
+  table_stream(options_, *sinks_).flush();
   csv_ += report::csv_line(record);
   if (options_.format) kept_.push_back(record);
-  if (!options_.json.empty() && !is_stream(options_.json)) {
-    write_output(options_.json, document_.to_json());
-  }
-  if (!options_.csv.empty() && !is_stream(options_.csv)) write_output(options_.csv, csv_);
+  if (sinks_->json.given() && !sinks_->json.is_stream()) sinks_->json.write(document_.to_json());
+  if (sinks_->csv.given() && !sinks_->csv.is_stream()) sinks_->csv.write(csv_);
   // No more runs for a table that nobody reads.
-  if (!table_stream(options_)) end_if_reader_gone();
+  if (!table_stream(options_, *sinks_)) end_if_reader_gone();
 }
 
 void Output::finish() {
+  std::ostream& out = table_stream(options_, *sinks_);
   table_.finish();
-  comparison_.print(table_stream(options_), options_.rate_unit);
-  table_stream(options_) << report::to_text(document_.path_verdicts());
-  if (!options_.json.empty()) write_output(options_.json, document_.to_json());
-  if (!options_.csv.empty()) write_output(options_.csv, csv_);
+  comparison_.print(out, options_.rate_unit);
+  out << report::to_text(document_.path_verdicts());
+  required_->print(out);
+  out.flush();
+  if (sinks_->json.given()) sinks_->json.write(document_.to_json());
+  if (sinks_->csv.given()) sinks_->csv.write(csv_);
   if (options_.format) {
-    write_output(kStdout, report::render(*options_.format, kept_,
-                                         {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online}));
+    sinks_->format.write(report::render(*options_.format, kept_,
+                                        {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online}));
   }
 }
+
+ExitCode Output::required_met() const { return required_->exit_code(); }
 
 }  // namespace gdrperf::app

@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <ostream>
 
+#include "gdrperf/base/printable.h"
+
 namespace gdrperf::app {
 
-void Table::add_line(std::string text) { lines_.push_back({rows_.size(), std::move(text)}); }
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
+
+void Table::add_line(std::string text) { lines_.push_back({rows_.size(), printable(text)}); }
 
 void Table::print(std::ostream& out) const {
   std::vector<std::size_t> widths;

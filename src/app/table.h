@@ -11,8 +11,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
 
-  /// A row; cells it does not have are empty.
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// A row; cells it does not have are empty. What a terminal should not get is replaced.
+  void add(std::vector<std::string> row);
   /// A line of its own below the last row, not aligned with the columns.
   void add_line(std::string text);
   void print(std::ostream& out) const;

@@ -4,11 +4,12 @@
 #include <cstdio>
 
 #include "gdrperf/base/limits.h"
+#include "gdrperf/base/printable.h"
 
 namespace gdrperf::app {
 
 void say(const std::string& text) {
-  const std::string line = "gdrperf: " + text + "\n";
+  const std::string line = "gdrperf: " + printable_lines(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -21,7 +22,7 @@ Error out_of_memory() {
 void say_error(const Error& error) {
   say(std::string("error: ") + error.what());
   if (error.hint().empty()) return;
-  const std::string line = "hint: " + error.hint() + "\n";
+  const std::string line = "hint: " + printable_lines(error.hint()) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::compare {
@@ -57,32 +58,12 @@ Json cell_json(const CellResult& cell) {
           {"conditions", std::move(conditions)}};
 }
 
-/// Names come from documents: nothing in them may end a table's cell or a line.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (std::string_view("|`*_<>[]\\").find(c) != std::string_view::npos) result += '\\';
-    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return result;
-}
-
-/// A name as code.
-std::string code(const std::string& name) {
-  std::string result = "`";
-  for (const char c : name) {
-    if (c == '|') result += '\\';
-    result += c == '`' || static_cast<unsigned char>(c) < ' ' ? '?' : c;
-  }
-  return result + "`";
-}
-
 void append_row(std::string& out, const CellResult& cell) {
-  out += fmt::format("| {} | {} | {} | {} | {} | {} | {} / {} | {} |\n", code(cell.key.name),
+  out += fmt::format("| {} | {} | {} | {} | {} | {} | {} / {} | {} |\n", markdown_code(cell.key.name),
                      to_string(cell.verdict), format_value(cell.baseline_median, cell.key.better),
                      format_value(cell.candidate_median, cell.key.better), format_change(cell.change),
                      std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
-                     cell.baseline_sessions, cell.candidate_sessions, escaped(cell.why));
+                     cell.baseline_sessions, cell.candidate_sessions, markdown_text(cell.why));
 }
 
 void append_table(std::string& out, const Comparison& comparison, bool (*wanted)(Verdict)) {
@@ -259,7 +240,7 @@ std::string to_markdown(const Comparison& comparison) {
     append_table(out, comparison, [](Verdict verdict) { return verdict != Verdict::kOk; });
     out += '\n';
   }
-  for (const std::string& remark : remarks(comparison)) out += "- " + escaped(remark) + '\n';
+  for (const std::string& remark : remarks(comparison)) out += "- " + markdown_text(remark) + '\n';
   if (fine > 0) {
     out += fmt::format("\n<details><summary>{} ok</summary>\n\n", cells(fine));
     append_table(out, comparison, [](Verdict verdict) { return verdict == Verdict::kOk; });

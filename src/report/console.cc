@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
@@ -41,11 +42,11 @@ std::string microseconds(double ns) {
 }
 
 std::string end_text(const EndRecord& end) {
-  return fmt::format("{} port {} ({} buffer)", end.device, end.port, end.buffer);
+  return fmt::format("{} port {} ({} buffer)", printable(end.device), end.port, printable(end.buffer));
 }
 
 std::string gid_text(const EndRecord& end) {
-  return end.gid.empty() ? std::string("no GID") : fmt::format("GID {} {}", end.gid_index, end.gid);
+  return end.gid.empty() ? std::string("no GID") : fmt::format("GID {} {}", end.gid_index, printable(end.gid));
 }
 
 /// Why the figures are not those of a NIC; "" for hardware.
@@ -56,7 +57,7 @@ std::string kind_text(std::string_view kind) {
   if (kind == "simulated") {
     return "Figures of the software device's simulated link, not of hardware.";
   }
-  return fmt::format("Figures of a device of kind {}, not of hardware.", kind);
+  return fmt::format("Figures of a device of kind {}, not of hardware.", printable(kind));
 }
 
 std::string path_text(const RunRecord& record) {
@@ -65,7 +66,7 @@ std::string path_text(const RunRecord& record) {
   const std::string types = client.gid_type == server.gid_type
                                 ? client.gid_type
                                 : client.gid_type + " and " + server.gid_type;
-  return fmt::format("{}{}{} to {}, MTU {} B", types, types.empty() ? "" : ": ", gid_text(client),
+  return fmt::format("{}{}{} to {}, MTU {} B", printable(types), types.empty() ? "" : ": ", gid_text(client),
                      gid_text(server), record.spec.mtu_bytes);
 }
 
@@ -97,7 +98,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
 /// "PIX GPU0/mlx5_0", "HOST (remote node)".
 std::string relation_text(const RunRecord& record) {
   const RunPath& path = record.path;
-  if (!path.pair.empty()) return record.relation + " " + path.pair;
+  if (!path.pair.empty()) return record.relation + " " + printable(path.pair);
   if (!path.host_node.empty()) return fmt::format("{} ({} node)", record.relation, path.host_node);
   return record.relation;
 }
@@ -149,7 +150,7 @@ void ConsoleTable::print_heading(const RunRecord& record, const std::string& hea
     out_ << fmt::format("  Ceiling at {}: {} {}, {}\n", format_size(record.spec.size_bytes),
                         four_digits(record.path.ceiling_gbps * scale),
                         options_.rate_unit == RateUnit::kGigabits ? "Gb/s" : "GB/s",
-                        record.path.limited_by);
+                        printable(record.path.limited_by));
   }
   if (record.spec.test.metric == Metric::kBandwidth) {
     const char* unit = options_.rate_unit == RateUnit::kGigabits ? "Gb/s" : "GB/s";
@@ -270,7 +271,7 @@ void ConsoleTable::finish() {
                         sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kNamed)),
                         ", "));
     if (sizes.size() > kNamed) where += fmt::format(" and {} more", sizes.size() - kNamed);
-    out_ << styled(kYellow, fmt::format("  warning ({}): {}", where, warning)) << '\n';
+    out_ << styled(kYellow, fmt::format("  warning ({}): {}", where, printable(warning))) << '\n';
   }
   if (!notes_.standing.empty()) out_ << styled(kDim, "  " + notes_.standing) << '\n';
   out_.flush();

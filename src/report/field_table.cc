@@ -6,6 +6,7 @@
 
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/required.h"
 
 namespace gdrperf::report {
 namespace {
@@ -79,6 +80,17 @@ bool on_gpu(const EndRecord& end) {
 bool on_gpu(const RunRecord& run) { return on_gpu(run.client) || on_gpu(run.server); }
 FieldValue path(const RunRecord& run) { return on_gpu(run) ? value(to_string(run.spec.path)) : FieldValue(); }
 FieldValue consume(const RunRecord& run) { return on_gpu(run) ? FieldValue(run.spec.consume) : FieldValue(); }
+FieldValue quantity(const std::optional<double>& value) { return value ? FieldValue(*value) : FieldValue(); }
+FieldValue required_gbps(const RunRecord& run) {
+  return run.measured.bandwidth ? quantity(run.required.min_gbps) : FieldValue();
+}
+FieldValue required_efficiency(const RunRecord& run) {
+  return run.measured.bandwidth ? quantity(run.required.min_efficiency) : FieldValue();
+}
+FieldValue required_p99(const RunRecord& run) {
+  return run.measured.latency ? quantity(run.required.max_p99_us) : FieldValue();
+}
+FieldValue required_met(const RunRecord& run) { return value(met(run)); }
 FieldValue warnings(const RunRecord& run) {
   std::vector<std::string> all = run.measured.warnings;
   all.insert(all.end(), run.warnings.begin(), run.warnings.end());
@@ -200,6 +212,10 @@ constexpr Field kFields[] = {
     {"ci95_p50_high_ns", "", "ns", kNo, "", get::latency<&Latency::ci95_p50_high_ns>},
     {"samples", "latency.samples", "", kNo, "", get::latency<&Latency::samples>},
     {"halved", "latency.halved", "", kNo, "", get::latency<&Latency::halved>},
+    {"required_min_gbps", "required.min_gbps", "Gb/s", kNo, "", get::required_gbps, kOmitted},
+    {"required_min_efficiency", "required.min_efficiency", "", kNo, "", get::required_efficiency, kOmitted},
+    {"required_max_p99_us", "required.max_p99_us", "us", kNo, "", get::required_p99, kOmitted},
+    {"required_met", "required.met", "", kNo, "", get::required_met, kOmitted},
     {"warnings", "", "", kNo, "", get::warnings},
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::report {
@@ -78,7 +79,7 @@ std::string to_text(const std::vector<PathVerdict>& verdicts) {
   for (const PathVerdict& verdict : verdicts) {
     const char* unit = latency(verdict) ? "us" : "GB/s";
     text += fmt::format("\n{} {} to {}: direct or staged\n{:>10}{:>14}{:>14}{:>9}\n", to_string(verdict.test),
-                        verdict.client, verdict.server, "size", fmt::format("direct {}", unit),
+                        printable(verdict.client), printable(verdict.server), "size", fmt::format("direct {}", unit),
                         fmt::format("staged {}", unit), "staged x");
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;

@@ -123,6 +123,30 @@ class Verdicts(Folder):
         for text in texts:
             self.assertIn(text, result.err)
 
+    def test_what_documents_say_reaches_no_terminal_and_no_page_raw(self):
+        bad = "mlx5\x1b[2J\u009b|<img src=x>`@all\u202e\n# x"
+        def spoiled(number, scale=None):
+            made = document(number, scale, host=bad)
+            for runs in made["relations"]["HOST"].values():
+                for one in runs:
+                    one["client"]["device"] = bad
+            return made
+        base = [self.write(f"base{i}.json", spoiled(i)) for i in range(20)]
+        self.assertEqual(support.run("baseline", "add", *base, "--dir", self.store).code, 0)
+        slow = [self.write(f"new{i}.json", spoiled(i + 30, {("write_bw", 64): 0.5})) for i in range(9)]
+        result = self.compare(*slow, "--all", "--markdown", self.path("c.md"))
+        self.assertEqual(result.code, 1, result)
+        by_relation = support.run("compare", "--by", "relation", base[0], slow[0])
+        noise = support.run("baseline", "noise", self.store, "--dir", self.store)
+        with open(self.path("c.md"), encoding="utf-8") as file:
+            page = file.read()
+        for text in (result.out, result.err, by_relation.out, noise.out, page):
+            for mark in ("\x1b", "\u009b", "\u202e"):
+                self.assertNotIn(mark, text)
+        # In the page a name is code, which no pipe and no backtick ends.
+        self.assertIn("`write_bw/HOST/host:mlx5\ufffd[2J\ufffd\\|<img src=x>?@all\ufffd\ufffd# x>host:mlx5_0/64` | regression |",
+                      page)
+
     def test_an_improvement_shows_its_own_p(self):
         self.baseline()
         better = {("write_bw", 65536): 1.2}

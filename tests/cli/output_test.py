@@ -119,6 +119,60 @@ class Documents(CliTest):
         (one,) = self.runs_of(json.loads(result.out))
         self.assertEqual((one["client"]["device"], one["server"]["device"]), ("soft0", "soft1"))
 
+    def test_one_file_cannot_carry_two(self):
+        folder = self.scratch()
+        os.symlink("a", f"{folder}/link")
+        for json_file, csv_file in (("a", "a"), ("a", "./a"), ("a", "link"), ("link", "a")):
+            result = run("write_lat", *LOCAL, "--json", f"{folder}/{json_file}", "--csv", f"{folder}/{csv_file}")
+            self.expect_error(result, 2, "--json", "--csv", "the same file", within=PROMISE_S)
+        result = run("write_lat", *LOCAL, "--format", "csv", "-o", f"{folder}/a", "--csv", f"{folder}/a")
+        self.expect_error(result, 2, "--format csv -o", "the same file", within=PROMISE_S)
+        self.assertEqual(os.listdir(folder), ["link"])
+
+    def test_other_formats_go_to_a_file_as_well(self):
+        folder = self.scratch()
+        result = run("write_lat", *LOCAL, "--format", "prometheus", "-o", f"{folder}/r.prom")
+        self.expect_ok(result)
+        self.assertIn("p99", result.out, "the table keeps its place")
+        with open(f"{folder}/r.prom", encoding="utf-8") as file:
+            self.assertIn("gdrperf_latency_seconds_count{", file.read())
+        self.assertEqual(os.listdir(folder), ["r.prom"])
+        self.expect_error(run("write_lat", *LOCAL, "-o", f"{folder}/x"), 2, "-o ", "--format", within=PROMISE_S)
+        self.expect_error(run("write_lat", *LOCAL, "--format", "csv", "-o", "/nonexistent/x"), 3, "-o /nonexistent/x")
+
+    def test_closed_standard_output_is_an_error(self):
+        for options in (["--json", "-"], ["--csv", "-"], ["--format", "prometheus"]):
+            result = run("write_lat", *LOCAL, *options, command=["sh", "-c", 'exec "$0" "$@" >&-'])
+            self.expect_error(result, 3, "cannot write standard output")
+
+    def test_names_of_standard_output_are_streams(self):
+        folder = self.scratch()
+        os.symlink("/proc/self/fd/1", f"{folder}/link")
+        for name in ("/dev/stdout", "/proc/self/fd/1", f"{folder}/link"):
+            with self.subTest(name):
+                was = os.lstat(name)
+                with open(f"{folder}/out.json", "wb") as out:
+                    done = subprocess.run([BINARY, "write_lat", *LOCAL, "--json", name], stdout=out,
+                                          stderr=subprocess.PIPE, text=True, env=environment(), timeout=60, check=False)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(os.fstat(out.fileno()).st_ino, os.stat(f"{folder}/out.json").st_ino, "replaced")
+                self.document(f"{folder}/out.json")
+                self.assertIn("p99", done.stderr, "the table made way")
+                self.assertEqual(stat.S_IFMT(os.lstat(name).st_mode), stat.S_IFMT(was.st_mode))
+        self.assertEqual(sorted(os.listdir(folder)), ["link", "out.json"])
+
+    def test_a_killed_sweep_leaves_whole_files_alone(self):
+        folder = self.scratch()
+        with Background("sweep", "--local", "--softnic", "--ops", "write_lat", "-D", "20ms", "--json",
+                        f"{folder}/r.json") as sweep:
+            deadline = time.monotonic() + PATIENCE_S
+            while not os.path.exists(f"{folder}/r.json") and time.monotonic() < deadline:
+                time.sleep(0.001)
+            sweep.process.kill()
+            sweep.process.wait()
+        self.document(f"{folder}/r.json")
+        self.assertLessEqual(set(os.listdir(folder)), {"r.json", "r.json.part"})
+
     def test_devices_that_are_no_files_are_written_to_not_replaced(self):
         folder = self.scratch()
         pipe = f"{folder}/pipe"

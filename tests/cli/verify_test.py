@@ -2,10 +2,11 @@
 """Data that is compared byte by byte: gdrperf verify, and --verify in a test."""
 
 import json
+import os
 import unittest
 
 import fault_matrix
-from support import CliTest, Server, main, run, softnic_works
+from support import SCHEMA, CliTest, Server, main, run, softnic_works
 
 TESTS = ["write_bw", "write_lat", "send_bw", "send_lat", "read_bw", "read_lat"]
 
@@ -32,6 +33,42 @@ class Verify(CliTest):
         more, also = fault_matrix.missed((), tests=("write_bw",), sizes=(1, 64))
         print(f"{tried + also} combinations of fault, test and size, {len(wrong + more)} missed", flush=True)
         self.assertEqual(wrong + more, [])
+
+    def results(self, text):
+        document = json.loads(text)
+        self.assertEqual(document["schema"], "gdrperf-verify/1")
+        try:
+            import jsonschema
+        except ImportError:
+            return document
+        with open(os.path.join(os.path.dirname(SCHEMA), "verify-schema.json"), encoding="utf-8") as schema:
+            jsonschema.validate(document, json.load(schema))
+        return document
+
+    def test_verdicts_as_json(self):
+        few = ["verify", "--local", "--softnic", "-d", "soft0", "--peer-dev", "soft0", "--buffers", "host", "--sizes", "1,4097"]
+        path = self.scratch() + "/v.json"
+        self.expect_ok(run(*few, "--ops", "write_bw,read_lat", "--json", path))
+        with open(path, encoding="utf-8") as file:
+            document = self.results(file.read())
+        self.assertEqual(document["counts"], {"passed": 2, "failed": 0, "impossible": 0})
+        self.assertEqual([one["op"] for one in document["results"]], ["write_bw", "read_lat"])
+        for one in document["results"]:
+            self.assertEqual((one["verdict"], one["sizes_bytes"]), ("passed", [1, 4097]))
+            self.assertGreater(one["messages"], 0)
+        wrong = run(*few, "--ops", "write_bw", "--json", "-", env={"SOFTNIC": "soft0:fault=flip:every=90"})
+        self.assertEqual(wrong.code, 5, str(wrong))
+        document = self.results(wrong.out)
+        self.assertEqual(document["counts"], {"passed": 0, "failed": 1, "impossible": 0})
+        (one,) = document["results"]
+        self.assertIn(one["failed_size_bytes"], (1, 4097))
+        self.assertIn("data is wrong", one["reason"])
+        self.assertIn("FAILED", wrong.err, "the table made way")
+
+    def test_other_exports_are_not_offered(self):
+        for option in ("--csv=x", "--format=csv", "--output=x", "--report_gbits", "--min-gbps=1"):
+            self.expect_error(run("verify", "--local", "--softnic", option), 2, f"unknown option '{option}'")
+        self.expect_error(run("verify", "--local", "--softnic", "--json", "/nonexistent/x"), 3, "--json /nonexistent/x")
 
     def test_needs_a_target(self):
         result = run("verify", "--softnic")

@@ -71,6 +71,17 @@ TEST(ConsoleTable, OnlyHardwareIsRankedAmongPublishedFigures) {
   }
 }
 
+TEST(ConsoleTable, WhatAnotherHostSaysReachesTheTerminalHarmless) {
+  RunRecord record = record_of_kind("hardware");
+  for (std::string* text : {&record.client.device, &record.server.buffer, &record.client.gid, &record.server.gid_type,
+                            &record.path.pair, &record.path.limited_by}) {
+    *text = "x\x1b[2J\r";
+  }
+  record.path.ceiling_gbps = 100;
+  record.warnings = {"y\x1b[2J\n"};
+  EXPECT_THAT(table_of(record), Not(testing::AnyOf(HasSubstr("\x1b"), HasSubstr("\r"))));
+}
+
 TEST(ConsoleTable, DirectAndStagedAreTables) {
   RunRecord record = record_of_kind("hardware");
   record.client.buffer = "cuda:0";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/error.h"
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/formats.h"
@@ -16,6 +17,8 @@
 namespace gdrperf::app {
 
 class Placement;
+class RequiredRuns;
+struct Sinks;
 
 /// Whether the table for people is written; not where another program writes its own.
 enum class TableFor { kPeople, kNobody };
@@ -24,7 +27,9 @@ struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
   std::string csv;         ///< the same
   std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
-  std::optional<report::Format> format;  ///< all runs in it on standard output at the end
+  std::optional<report::Format> format;  ///< all runs in it at the end
+  std::string format_file;  ///< where to; "" or "-" for standard output
+  report::Required required;
   topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
   TableFor table = TableFor::kPeople;
@@ -56,11 +61,15 @@ class Output {
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }
   std::size_t runs() const { return document_.runs(); }
-  /// After the last run; writes the document also when there was none.
+  /// After the last run; writes the document also when there was none, and names runs
+  /// that miss what is required.
   void finish();
+  /// kRegression where a run misses what is required, kInconclusive where nobody can say.
+  ExitCode required_met() const;
 
  private:
   OutputOptions options_;
+  std::unique_ptr<Sinks> sinks_;
   report::ConsoleTable table_;
   report::Document document_;
   std::string csv_;
@@ -70,10 +79,11 @@ class Output {
   std::vector<report::RunRecord> kept_;  ///< for options_.format
   std::unique_ptr<Placement> placement_;
   report::RelationComparison comparison_;
+  std::unique_ptr<RequiredRuns> required_;
 };
 
-/// Puts `content` at `path`: by temporary file and rename, or, where `path` is
-/// no regular file (a pipe, a device), by writing to it. Throws
+/// Puts `content` at `path`: by a file beside it and rename, or, where `path` is
+/// no regular file (a pipe, a device, "-"), by writing to it. Throws
 /// Error(kEnvironment).
 void write_output(const std::string& path, const std::string& content);
 

@@ -33,7 +33,7 @@ enum class Missing { kNull, kOmitted };
 struct Field {
   std::string_view name;  ///< column of CSV, label of Prometheus
   std::string_view json;  ///< where a run of a document has it, like "client.device"; "": nowhere
-  std::string_view unit;  ///< "B", "ns", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
+  std::string_view unit;  ///< "B", "ns", "us", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
   Identity identity = Identity::kNo;
   std::string_view condition;  ///< its name in comparisons; fields of both ends share one
   FieldValue (*get)(const RunRecord&);

@@ -8,6 +8,7 @@
 
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
+#include "gdrperf/report/required.h"
 
 namespace gdrperf::report {
 
@@ -99,6 +100,7 @@ struct RunRecord {
   Measurement measured;
   std::vector<std::string> warnings;
   RunPath path = {};
+  Required required = {};    ///< asked of its figures
   std::string started = {};  ///< RFC 3339 in UTC: when this run was begun; "" unknown
 };
 

@@ -1,0 +1,95 @@
+#include "requirements.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gdrperf/app/options.h"
+#include "gdrperf/base/printable.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/report/fields.h"
+#include "gdrperf/report/required.h"
+
+namespace gdrperf::app {
+namespace {
+
+constexpr const char* kGroup = "What figures must reach (exit code 1 where they do not)";
+
+double positive_number(const std::string& text, const char* flag, const char* what) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) {
+    throw usage_error(fmt::format("{} '{:.40}': give {}", flag, text, what));
+  }
+  return value;
+}
+
+/// "100" is Gb/s; a unit may say otherwise: "12.5GB/s".
+double gigabits(const std::string& text) {
+  constexpr const char* kFlag = "--min-gbps";
+  const bool with_unit = !text.empty() && std::isalpha(static_cast<unsigned char>(text.back()));
+  if (with_unit) return gigabits_from_gigabytes(parse_rate(text, kFlag) / 1e9);
+  return positive_number(text, kFlag, "Gb/s (1e9 bits) like 100, or a rate with its unit like 12.5GB/s");
+}
+
+}  // namespace
+
+void add_required_options(CLI::App& command, report::Required& required) {
+  const auto option = [&](const char* name, const char* type, const char* help, auto take) {
+    command.add_option_function<std::string>(name, take, help)->type_name(type)->group(kGroup);
+  };
+  option("--min-gbps", "GBPS", "least median bandwidth, in Gb/s (1e9 bits) or with its unit, like 12.5GB/s",
+         [&required](const std::string& text) { required.min_gbps = gigabits(text); });
+  option("--max-p99-us", "US", "largest p99 of a latency test, in microseconds",
+         [&required](const std::string& text) {
+           required.max_p99_us = positive_number(text, "--max-p99-us", "microseconds, like 3.5");
+         });
+  option("--min-efficiency", "PERCENT", "least median bandwidth as a share of the ceiling that path and port set",
+         [&required](const std::string& text) { required.min_efficiency = parse_percent(text, "--min-efficiency"); });
+}
+
+void check_required(const report::Required& required, std::span<const Test> tests) {
+  const auto any = [&](Metric metric) {
+    return std::any_of(tests.begin(), tests.end(), [&](const Test& test) { return test.metric == metric; });
+  };
+  if ((required.min_gbps || required.min_efficiency) && !any(Metric::kBandwidth)) {
+    throw usage_error(fmt::format("{}: {} measures no bandwidth", required.min_gbps ? "--min-gbps" : "--min-efficiency",
+                                  to_string(tests.front())),
+                      "--max-p99-us is for latencies");
+  }
+  if (required.max_p99_us && !any(Metric::kLatency)) {
+    throw usage_error(fmt::format("--max-p99-us: {} measures no latency", to_string(tests.front())),
+                      "--min-gbps and --min-efficiency are for bandwidth");
+  }
+}
+
+void RequiredRuns::add(const report::RunRecord& record) {
+  if (!report::met(record).empty()) ++asked_;
+  for (const report::Miss& miss : report::misses(record)) {
+    (miss.known ? missed_ : unknown_).push_back(report::run_name(record) + ": " + miss.text);
+  }
+}
+
+void RequiredRuns::print(std::ostream& out) const {
+  if (asked_ == 0) return;
+  out << '\n';
+  for (const std::string& each : missed_) out << "MISSED   " << printable(each) << '\n';
+  for (const std::string& each : unknown_) out << "UNKNOWN  " << printable(each) << '\n';
+  if (missed_.empty() && unknown_.empty()) {
+    out << fmt::format("Required: met by {} run{}\n", asked_, asked_ == 1 ? "" : "s");
+  } else {
+    out << fmt::format("Required of {} run{}: {} missed, {} could not be judged\n", asked_, asked_ == 1 ? "" : "s",
+                       missed_.size(), unknown_.size());
+  }
+}
+
+ExitCode RequiredRuns::exit_code() const {
+  if (!missed_.empty()) return ExitCode::kRegression;
+  return unknown_.empty() ? ExitCode::kOk : ExitCode::kInconclusive;
+}
+
+}  // namespace gdrperf::app
