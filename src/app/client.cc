@@ -121,6 +121,18 @@ report::RunRecord Client::run(const TestSpec& spec) {
   }
 }
 
+std::string Client::ask_facts() {
+  // As long as the slowest program that a doctor asks, and some.
+  constexpr auto kPatience = 20s;
+  try {
+    channel_.value().send(proto::AskFacts{});
+    return proto::expect<proto::TellFacts>(*channel_, kPatience).facts;
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
 void Client::close() noexcept {
   if (channel_) {
     try {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <ostream>
 
+#include "doctor_host.h"
 #include "doctor_probe.h"
 #include "doctor_text.h"
+#include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
@@ -37,6 +39,10 @@ void check_only(const std::vector<std::string>& only) {
 }
 
 void check_together(const DoctorOptions& options) {
+  if (!options.host.empty() && !(options.captures.empty() && options.root.empty() && options.record.empty())) {
+    throw usage_error("HOST compares this machine with a running server: not with --read, --root or --record",
+                      "gdrperf doctor HOST");
+  }
   const int sources = (options.captures.empty() ? 0 : 1) + (options.root.empty() ? 0 : 1) +
                       (options.record.empty() ? 0 : 1);
   if (sources > 1) {
@@ -56,9 +62,13 @@ Examination examine(const DoctorOptions& options) {
     }
     return {doctor::read_captures(captures), {}, false};
   }
+  Examination both;
+  if (!options.host.empty()) both = examine_both_ends(options);
   const auto machine = options.root.empty() ? doctor::this_machine(kOwnProgram)
                                             : doctor::recorded_machine(options.root);
-  return doctor::examine(*machine, {softnic_library(), options.only});
+  Examination examination = doctor::examine(*machine, {softnic_library(), options.only});
+  for (Finding& finding : both.findings) examination.findings.push_back(std::move(finding));
+  return examination;
 }
 
 int record(const DoctorOptions& options, std::ostream& out) {
@@ -99,6 +109,19 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options) {
                    "Write what the checks look at into a gzipped tar file, for --root; MACs, serial numbers and "
                    "addresses are masked")
       ->type_name("FILE.tar.gz");
+  options.port = kDefaultPort;
+  command->add_option("host", options.host,
+                      "A machine that runs 'gdrperf serve': both ends are compared, and a short transfer goes each way")
+      ->type_name("HOST");
+  command
+      ->add_option_function<std::string>(
+          "-p,--port",
+          [&options](const std::string& text) { options.port = static_cast<int>(parse_integer(text, "-p", 1, 65535)); },
+          fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
+      ->type_name("PORT");
+  command->add_option("--token", options.token, "With HOST: file with the secret that the server wants")->type_name("FILE");
+  command->add_option("-d,--dev", options.device, "With HOST: RDMA device of this end")->type_name("DEV");
+  command->add_option("--peer-dev", options.peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
   command->add_flag("--unmasked", options.unmasked, "With --record: leave MACs, serial numbers and addresses in");
   command->add_option("--only", options.only, "Run these checks only")->type_name("ID")->delimiter(',');
   command->add_flag("--list", options.list, "List all checks, what each looks at and when it complains");

@@ -12,6 +12,11 @@ struct DoctorOptions {
   std::string root;
   std::string record;
   std::vector<std::string> only;
+  std::string host;  ///< a running server: both ends
+  int port = 0;
+  std::string token;
+  std::string device;
+  std::string peer_device;
   bool unmasked = false;
   bool list = false;
   bool verbose = false;

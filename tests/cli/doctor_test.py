@@ -8,12 +8,59 @@ import tarfile
 import tempfile
 import unittest
 
-from support import BINARY, CliTest, environment, main, run, softnic_works
+from support import BINARY, Background, CliTest, environment, main, run, softnic_works
 
 LSMOD = "nvidia_peermem 16384 0\nib_core 434176 1 ib_uverbs\nnvidia 56717312 4 nvidia_peermem\n"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 STORIES = SOURCE / "tests/data/doctor/stories"
 KEYS = {"check", "group", "subject", "verdict", "found", "why", "fix", "for_good", "undo", "evidence"}
+
+
+def large_machine():
+    """Eight switches, each with a GPU and two NICs."""
+    text = ["== file /proc/sys/kernel/osrelease", "6.8.0", "== file /proc/driver/nvidia/version",
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build"]
+    probe = []
+
+    def add(path, value):
+        text.extend([f"== file {path}", str(value)])
+
+    def function(bus, slot, above, vendor, device, code, driver=""):
+        address = f"0000:{bus:02x}:{slot:02x}.0"
+        real = f"/sys/devices/pci0000:{above[0][5:7]}/" + "/".join([*above, address]) if above else \
+            f"/sys/devices/pci0000:{bus:02x}/{address}"
+        text.append(f"== link /sys/bus/pci/devices/{address} {real}")
+        if driver:
+            text.append(f"== link {real}/driver /sys/bus/pci/drivers/{driver}")
+        for name, value in (("vendor", vendor), ("device", device), ("class", code), ("numa_node", 0),
+                            ("current_link_speed", "32.0 GT/s PCIe"), ("max_link_speed", "32.0 GT/s PCIe"),
+                            ("current_link_width", 16), ("max_link_width", 16)):
+            add(f"{real}/{name}", value)
+        return address, real
+
+    for switch in range(8):
+        bus = 0x10 + 0x10 * switch
+        root, _ = function(bus, 0, [], "0x8086", "0x352a", "0x060400")
+        up, _ = function(bus + 1, 0, [root], "0x1000", "0xc030", "0x060400")
+        down, _ = function(bus + 2, 0, [root, up], "0x1000", "0xc030", "0x060400")
+        gpu, _ = function(bus + 3, 0, [root, up, down], "0x10de", "0x2330", "0x030200", "nvidia")
+        probe.append(f"gpu {gpu} gdr=1 dmabuf=1 NVIDIA H100")
+        for nic in (2 * switch, 2 * switch + 1):
+            port, _ = function(bus + 2, 1 + nic % 2, [root, up], "0x1000", "0xc030", "0x060400")
+            address, real = function(bus + 4 + nic % 2, 0, [root, up, port], "0x15b3", "0x1021", "0x020000", "mlx5_core")
+            name = f"mlx5_{nic}"
+            text.append(f"== link /sys/class/infiniband/{name}/device {real}")
+            ports = f"/sys/class/infiniband/{name}/ports/1"
+            for key, value in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "InfiniBand"),
+                               ("rate", "400 Gb/sec (4X NDR)")):
+                add(f"{ports}/{key}", value)
+            add(f"/sys/class/infiniband_verbs/uverbs{nic}/ibdev", name)
+            add(f"/dev/infiniband/uverbs{nic}", "")
+            probe.append(f"nic {name} dmabuf 9 Bad file descriptor")
+    for switch in range(8):
+        for nic in range(16):
+            probe.append(f"reg mlx5_{nic} 0000:{0x13 + 0x10 * switch:02x}:00.0 dmabuf 0 ok")
+    return "\n".join([*text, "== program gdr-probe", *probe]) + "\n"
 
 
 class Doctor(CliTest):
@@ -155,6 +202,49 @@ class Doctor(CliTest):
         self.assertIn("sysctl -w kernel.numa_balancing=0", dry.stdout)
         self.assertIn("run it? [y/N]", asked.stdout)
         self.assertIn("left out", asked.stdout)
+
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_both_ends_are_compared(self):
+        with Background("serve", "-p", "0", "--softnic") as server:
+            port = server.wait_line("port ").split("port ")[1].split(";")[0]
+            document = self.document("--softnic", "127.0.0.1", "-p", port, code=0)
+        ends = [check for check in document["checks"] if check["check"] == "both-ends"]
+        self.assertIn("active MTU: 4096 at both ends", [check["found"] for check in ends])
+        probes = [check for check in document["checks"] if check["check"] == "probe"]
+        self.assertEqual([check["subject"] for check in probes], ["to 127.0.0.1", "from 127.0.0.1"])
+        for probe in probes:
+            self.assertRegex(probe["found"], r"^[0-9.]+ GB/s")
+
+    def test_no_server_there(self):
+        self.assertEqual(run("doctor", "127.0.0.1", "-p", "1").code, 5)
+
+    def test_starts_where_libibverbs_is_missing(self):
+        launcher = BINARY + "-doctor"
+        with tempfile.TemporaryDirectory() as folder:
+            # The dynamic linker takes this file for the library, and it is none.
+            pathlib.Path(folder, "libibverbs.so.1").write_bytes(b"")
+            env = environment({"LD_LIBRARY_PATH": folder})
+            whole = subprocess.run([BINARY, "doctor"], env=env, capture_output=True, text=True, timeout=60)
+            self.assertNotIn(whole.returncode, (0, 1))
+            done = subprocess.run([launcher, "--json"], env=env, capture_output=True, text=True, timeout=60)
+        checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual(checks["libibverbs"]["verdict"], "FAIL")
+        self.assertIn("not installed", checks["libibverbs"]["found"])
+        self.assertIn("libibverbs", checks["libibverbs"]["fix"])
+        listed = subprocess.run([launcher, "--list"], env=environment(), capture_output=True, text=True, timeout=60)
+        self.assertEqual(listed.stdout, run("doctor", "--list").out)
+
+    def test_eight_gpus_and_sixteen_nics_fit_on_two_screens(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".machine") as machine:
+            machine.write(large_machine())
+            machine.flush()
+            brief = run("doctor", "--root", machine.name)
+            whole = self.document("--root", machine.name, code=brief.code)
+        self.assertLess(len(brief.out.splitlines()), 100, brief.out)
+        self.assertEqual(len(whole["pairs"]), 8 * 16)
+        for gpu in range(8):
+            self.assertRegex(brief.out, rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 48 GB/s")
 
     def test_the_document_lists_the_checks_of_the_code(self):
         text = (SOURCE / "docs/doctor.md").read_text()

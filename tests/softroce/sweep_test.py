@@ -2,6 +2,7 @@
 """A sweep in one process over the kernel's verbs, and Debian's perftest beside ours in the
 same boot: the machine is slow, but for both alike."""
 
+import json
 import re
 import sys
 import unittest
@@ -25,6 +26,7 @@ LAT = "-d rxe0 -x 1 -s 8 -n 1000"
 CASES = {
     "sweep": '"$gdrperf" sweep --local -d rxe0 --sizes 2,4K,64K -n 200 --json -',
     "perftest_there": "command -v ib_write_bw ib_write_lat",
+    "doctor": '"$gdrperf" doctor --json',
 }
 for i in range(ROUNDS):
     # In turn, so that a busy moment of the host does not fall on one of them alone.
@@ -59,6 +61,15 @@ class Sweep(unittest.TestCase):
             with self.subTest(op):
                 self.assertEqual([record["size_bytes"] for record in records], [2, 4096, 65536])
                 self.assertEqual({record["device_kind"] for record in records}, {"rxe"})
+
+    def test_the_doctor_finds_nothing_in_the_way_of_rdma(self):
+        result = self.results["doctor"]
+        self.assertEqual(result.status, 0, result)
+        checks = {check["check"]: check for check in json.loads(result.stdout)["checks"]}
+        self.assertIn("rxe0 (rdma_rxe)", checks["rdma-device"]["found"])
+        for name in ("rdma-device", "device-file", "provider", "port-state", "gid"):
+            self.assertEqual(checks[name]["verdict"], "OK", checks[name])
+        self.assertEqual(checks["nic-link"]["verdict"], "SKIP")
 
     def their_figures(self, kind, column):
         figures = []

@@ -32,6 +32,8 @@ class Client {
   /// One run, after open(). Throws Error when it failed; the session is given
   /// up then.
   report::RunRecord run(const TestSpec& spec);
+  /// What the server's doctor sees there, as JSON text; after open(). Throws Error(kPeer).
+  std::string ask_facts();
   /// The server's host, once a run has been accepted; of a local client after open().
   const std::optional<report::Environment>& server_environment() const { return environment_; }
   /// What this end may take for a run; with a local client that end twice. 0: a quarter

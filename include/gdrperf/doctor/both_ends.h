@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gdrperf/doctor/doctor.h"
+
+namespace gdrperf::doctor {
+
+/// What two ends compare: facts of the host ("" as device) and of each RDMA
+/// device, by name ("active MTU", "firmware").
+using Facts = std::map<std::string, std::map<std::string, std::string>>;
+
+Facts facts_of(const Machine& machine);
+
+/// The devices one run used, and what is known of both hosts.
+struct BothEnds {
+  Facts here;
+  Facts there;
+  std::string here_device;
+  std::string there_device;
+};
+/// Differences: FAIL where packets of one end do not fit the other, WARN where
+/// the ends should be alike.
+std::vector<Finding> compare_ends(const BothEnds& ends);
+
+/// A short transfer one way.
+struct Probe {
+  std::string way;  ///< "to HOST", "from HOST"
+  double gbytes = 0;
+  double ceiling_gbytes = 0;  ///< 0: not known
+  std::string limited_by;
+};
+std::vector<Finding> judge_probes(const std::vector<Probe>& probes);
+
+}  // namespace gdrperf::doctor

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cmd_doctor.h"
+#include "gdrperf/doctor/doctor.h"
+
+namespace gdrperf::app {
+
+/// Both ends, through a running server: differences, and a short transfer each
+/// way. Throws Error(kPeer) when the server cannot be had.
+doctor::Examination examine_both_ends(const DoctorOptions& options);
+
+}  // namespace gdrperf::app
