@@ -111,22 +111,11 @@ report::RunRecord Client::run(const TestSpec& spec) {
     report::RunRecord record = engine::run_client(channel_.value(), spec, &environment, terms);
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
+    server_text_ = std::move(environment);
     return record;
   } catch (const std::bad_alloc&) {
     close();
     throw out_of_memory();
-  } catch (...) {
-    close();
-    throw;
-  }
-}
-
-std::string Client::ask_facts() {
-  // As long as the slowest program that a doctor asks, and some.
-  constexpr auto kPatience = 20s;
-  try {
-    channel_.value().send(proto::AskFacts{});
-    return proto::expect<proto::TellFacts>(*channel_, kPatience).facts;
   } catch (...) {
     close();
     throw;

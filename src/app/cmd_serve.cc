@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "command.h"
+#include "doctor_host.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/server.h"
 #include "gdrperf/app/server_log.h"
@@ -49,7 +50,7 @@ int serve(const ServeOptions& options) {
   settings.mode = options.once ? Serve::kOnce : Serve::kForever;
   settings.token = proto::read_token(options.token);
   settings.allow = options.allow;
-  settings.session.run = {report::to_json(report::collect_environment()), options.max_time,
+  settings.session.run = {with_facts(report::to_json(report::collect_environment())), options.max_time,
                           options.own_end, options.max_memory_bytes};
   settings.session.idle_timeout = options.idle_timeout;
   Server server(proto::Listener(options.bind, options.port), settings,

@@ -6,7 +6,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "doctor_facts.h"
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
@@ -20,12 +19,15 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kProbeBytes = 1u << 20;
 constexpr auto kProbeTime = std::chrono::milliseconds(300);
 constexpr std::size_t kMostDevices = 256;
+constexpr const char* kFacts = "doctor";
 
 doctor::Facts facts_from_json(const std::string& text) {
   doctor::Facts facts;
   const Json value = Json::parse(text, nullptr, false);
-  if (!value.is_object() || value.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
-  for (const auto& [device, own] : value.items()) {
+  if (!value.is_object() || !value.contains(kFacts)) return facts;  // an older server
+  const Json& devices = value[kFacts];
+  if (!devices.is_object() || devices.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
+  for (const auto& [device, own] : devices.items()) {
     if (!own.is_object() || own.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
     for (const auto& [name, fact] : own.items()) {
       if (fact.is_string()) facts[device][name] = fact.get<std::string>();
@@ -54,11 +56,10 @@ Outcome run_probe(Client& client, const ClientOptions& options, Test test, std::
 
 }  // namespace
 
-std::string facts_for_peer() {
-  Json value = Json::object();
-  for (const auto& [device, own] : doctor::facts_of(*doctor::this_machine())) {
-    value[device] = own;
-  }
+std::string with_facts(const std::string& environment) {
+  Json value = Json::parse(environment, nullptr, false);
+  if (!value.is_object()) return environment;
+  value[kFacts] = doctor::facts_of(*doctor::this_machine());
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -72,9 +73,7 @@ doctor::Examination examine_both_ends(const DoctorOptions& options) {
   const auto client = make_remote_client(server_address(target), [](const std::string& notice) {
     std::cerr << notice << std::endl;
   });
-  client->open();
   doctor::BothEnds ends;
-  ends.there = facts_from_json(client->ask_facts());
   ends.here = doctor::facts_of(*doctor::this_machine());
   std::vector<doctor::Probe> probes;
   for (const auto& [op, way] : {std::pair{Operation::kWrite, "to "}, std::pair{Operation::kRead, "from "}}) {
@@ -83,6 +82,7 @@ doctor::Examination examine_both_ends(const DoctorOptions& options) {
     ends.there_device = outcome.there_device;
     probes.push_back(outcome.probe);
   }
+  ends.there = facts_from_json(client->server_text());
   client->close();
   doctor::Examination examination;
   examination.findings = doctor::compare_ends(ends);

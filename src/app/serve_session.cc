@@ -12,7 +12,6 @@
 
 #include "gdrperf/base/patience.h"
 #include "gdrperf/base/units.h"
-#include "doctor_facts.h"
 #include "gdrperf/engine/session.h"
 #include "terminal.h"
 
@@ -101,10 +100,6 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
     auto message = waiting.next();
     if (!message) say_stopped(channel);
     if (!message || std::holds_alternative<proto::Bye>(*message)) return std::nullopt;
-    if (std::holds_alternative<proto::AskFacts>(*message)) {
-      channel.send(proto::TellFacts{facts_for_peer()});
-      continue;
-    }
     // What else may still come belongs to a run that has failed here.
     if (auto* request = std::get_if<proto::RunRequest>(&*message)) return std::move(*request);
   }

@@ -35,8 +35,6 @@ constexpr std::array kOfDevices = {
     Comparison{"rate", Verdict::kWarn, "the slower port is the ceiling", "check cable and switch port of the slower end"},
     Comparison{"traffic class", Verdict::kWarn, "one end's packets are in another priority: only one way is lossless",
                "echo VALUE | sudo tee /sys/class/infiniband/DEVICE/tc/1/traffic_class  # the same at both ends"},
-    Comparison{"PFC", Verdict::kWarn, "only one end's packets are in a lossless priority",
-               "the same mlnx_qos --pfc and --trust at both ends"},
 };
 constexpr std::array kOfHosts = {
     Comparison{"NVIDIA driver", Verdict::kWarn, "GPUDirect RDMA of both ends best rests on one driver",
@@ -75,28 +73,23 @@ std::string gid_type(const Port& port) {
 }  // namespace
 
 Facts facts_of(const Machine& machine) {
-  const std::unique_ptr<Machine> asked = asked_ahead(machine);
-  const Survey survey = look_at(*asked);
+  const Survey survey = look_at(machine);
   Facts facts;
   facts[""]["kernel"] = survey.platform.kernel;
-  facts[""]["NVIDIA driver"] = nvidia_driver(*asked).version;
-  const ProgramResult ofed = asked->run({"ofed_info", "-s"});
-  facts[""]["OFED"] = ofed.ok() ? first_line(ofed.output) : "";
+  facts[""]["NVIDIA driver"] = nvidia_driver(machine).version;
+  facts[""]["OFED"] = line_of(machine, "/sys/module/mlx5_core/version");
   for (const RdmaDevice& device : survey.rdma) {
     auto& own = facts[device.name];
     own["driver"] = device.driver;
-    own["firmware"] = line_of(*asked, "/sys/class/infiniband/" + device.name + "/fw_ver");
+    own["firmware"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
     if (own["firmware"].empty() && device.verbs) own["firmware"] = device.verbs->firmware;
-    own["traffic class"] = line_of(*asked, "/sys/class/infiniband/" + device.name + "/tc/1/traffic_class");
+    own["traffic class"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/tc/1/traffic_class");
     for (const Port& port : device.ports) {
       if (!port.active()) continue;
       own["active MTU"] = std::to_string(port.active_mtu);
       own["interface MTU"] = port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "";
       own["GID type"] = gid_type(port);
       own["rate"] = port.rate_gbps > 0 ? fmt::format("{:g} Gb/s", port.rate_gbps) : "";
-      FlowControl flow;
-      if (!port.netdev.empty()) parse_qos(asked->run({"mlnx_qos", "-i", port.netdev}).output, flow);
-      own["PFC"] = flow.pfc.value_or("");
       break;
     }
   }

@@ -28,7 +28,9 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 }
 
 bool mentions_peer_memory(std::string_view line) {
-  return std::any_of(kPeerMemoryModules.begin(), kPeerMemoryModules.end(),
+  // dkms and the file name it nvidia-peermem.
+  return line.find("nvidia-peermem") != std::string_view::npos ||
+         std::any_of(kPeerMemoryModules.begin(), kPeerMemoryModules.end(),
                      [&](const char* name) { return line.find(name) != std::string_view::npos; });
 }
 

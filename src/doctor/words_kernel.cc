@@ -126,6 +126,20 @@ constexpr std::array kKernelRules = {
              "harmless: a cable was found",
              "",
              ""},
+    WordRule{"nvidia-driver", Verdict::kFail, {"could not insert 'nvidia'", nullptr, nullptr}, nullptr, nullptr,
+             "the nvidia module does not load",
+             "without it there is no GPU",
+             "No such device: no GPU here, or one this driver does not serve (open module: Turing and "
+             "later); Key was rejected: sign it; dkms status"},
+    WordRule{"kernel-log", Verdict::kFail, {"mlx5_cmd", "failed", nullptr}, nullptr, nullptr,
+             "the NIC's firmware refused a command (syndrome in the line)",
+             "driver and firmware do not agree, or a limit of the NIC is reached",
+             "update firmware and driver together; CREATE_MKEY: memory that cannot be registered "
+             "(peermem, dma-buf)"},
+    WordRule{"kernel-log", Verdict::kFail, {"dump error cqe", nullptr, nullptr}, nullptr, nullptr,
+             "the NIC ended a transfer with an error (dump of the completion)",
+             "vendor syndrome 0x51 and 0x52: local protection, 0x81: no answer, 0x88: remote access",
+             "gdrperf doctor: iommu, acs, mtu; the program's own message tells the status"},
 };
 
 }  // namespace

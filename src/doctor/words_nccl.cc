@@ -8,6 +8,27 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kNcclRules = {
+    WordRule{"nccl", Verdict::kFail, {"got completion", "retry_exc_err", nullptr}, nullptr, nullptr,
+             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
+             "when the GID index is a link-local or RoCE v1 one",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
+             "devices' prints, at every rank; then addresses, routes, PFC and the switch: gdrperf "
+             "write_bw HOST"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "wr_flush_err", nullptr}, nullptr, nullptr,
+             "completion error 5 (flushed): a follower of the first error, often at the other end",
+             "the QP was in error already: what broke it stands earlier, or in the log of the peer",
+             "read the first error of every rank (NCCL_DEBUG=INFO)"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "loc_prot_err", nullptr}, nullptr, nullptr,
+             "completion error 4 (local protection): memory of this end went away or was never "
+             "reachable for the NIC",
+             "the registered memory and what the NIC was told to move do not agree",
+             "gdrperf doctor HOST: differing MTU at both ends is one cause; iommu, acs; test with "
+             "NCCL_NET_GDR_LEVEL=LOC"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "rem_access_err", nullptr}, nullptr, nullptr,
+             "completion error 10 (remote access): the other end refused address or key",
+             "remote keys and memory do not agree",
+             "gdrperf doctor on that machine: iommu; its first error"},
     WordRule{"nccl", Verdict::kFail, {"got completion", "error 12", nullptr}, nullptr, nullptr,
              "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
              "when the GID index is a link-local or RoCE v1 one",
@@ -188,11 +209,62 @@ constexpr std::array kNcclRules = {
              "queues are locked memory, too",
              "ulimit -l unlimited where the ranks are started; fewer channels: NCCL_MAX_NCHANNELS, "
              "NCCL_IB_QPS_PER_CONNECTION"},
-    WordRule{"nccl", Verdict::kWarn, {"gin", "hang", nullptr}, nullptr, nullptr,
+    WordRule{"nccl", Verdict::kWarn, {"ncclgin", "hang", nullptr}, nullptr, nullptr,
              "a GIN run that hangs: packets of the path MTU do not fit through the interfaces",
              "a library may use path MTU 4096 over interfaces of 1500",
              "sudo ip link set NETDEV mtu 9000 at both ends and the switch; or a newer NCCL, which "
              "reads active_mtu"},
+    WordRule{"gid", Verdict::kFail, {"ibv_modify_qp", "no route to host", nullptr}, nullptr, nullptr,
+             "the QP could not be connected (No route to host): there is no route or no ARP answer to "
+             "the other NIC",
+             "RoCE v2 follows the IP routes of its interface",
+             "ip route get ADDRESS oif NETDEV; ping -I NETDEV ADDRESS; several interfaces in one "
+             "subnet: arp_ignore, arp_announce, rp_filter (gdrperf doctor: subnet)"},
+    WordRule{"acs", Verdict::kWarn, {"acs is enabled", nullptr, nullptr}, nullptr, nullptr,
+             "ACS is on at a bridge: peer-to-peer goes up to the root complex",
+             "GPU and NIC below one switch lose their direct way",
+             "sudo gdrperf doctor  # names the bridges between GPU and NIC, and leaves the others "
+             "alone"},
+    WordRule{"iommu", Verdict::kWarn, {"missing \"iommu=pt\"", nullptr, nullptr}, nullptr, nullptr,
+             "RCCL misses iommu=pt on the kernel command line",
+             "with address translation on, GPUDirect RDMA is slow or hangs",
+             "iommu=pt on the kernel's command line, then reboot (gdrperf doctor prints the command "
+             "of this distribution)"},
+    WordRule{"numa-balancing", Verdict::kWarn, {"numa auto balancing enabled", nullptr, nullptr}, nullptr, nullptr,
+             "automatic NUMA balancing is on",
+             "the kernel unmaps and migrates pages in the middle of a run; on Hyper-V RCCL turns "
+             "GPUDirect RDMA off for it",
+             "sudo sysctl -w kernel.numa_balancing=0  # for good: /etc/sysctl.d/90-rdma.conf"},
+    WordRule{"amd-gpu", Verdict::kWarn, {"missing \"hsa_force_fine_grain_pcie=1\"", nullptr, nullptr}, nullptr, nullptr,
+             "RCCL misses HSA_FORCE_FINE_GRAIN_PCIE=1",
+             "peer-to-peer over PCIe needs fine-grained memory",
+             "export HSA_FORCE_FINE_GRAIN_PCIE=1"},
+    WordRule{"libfabric", Verdict::kWarn, {"net/ofi", "no eligible providers", nullptr}, nullptr, nullptr,
+             "the OFI plugin finds no provider: EFA is missing in this instance or container",
+             "NCCL falls back to sockets",
+             "pass the EFA in (--device=/dev/infiniband, vpc.amazonaws.com/efa in pods); "
+             "FI_PROVIDER=efa; fi_info -p efa"},
+    WordRule{"libfabric", Verdict::kWarn, {"selected provider is tcp", nullptr, nullptr}, nullptr, nullptr,
+             "the OFI plugin runs over TCP, not EFA",
+             "TCP is several times slower",
+             "FI_PROVIDER=efa; fi_info -p efa must list it: driver, security group and /dev/infiniband"},
+    WordRule{"nccl", Verdict::kFail, {"async", "port error", nullptr}, nullptr, nullptr,
+             "the port went down in the middle of a run",
+             "transfers end when a link goes down",
+             "sudo mlxlink -d DEVICE -m; the switch's log"},
+    WordRule{"gid", Verdict::kWarn, {"gid table change", nullptr, nullptr}, nullptr, nullptr,
+             "the GID table changed in the middle of a run: an address came or went",
+             "QPs that use the old entry break",
+             "fixed addresses on RoCE interfaces (no DHCP renewals, no bond flaps)"},
+    WordRule{"control-port", Verdict::kFail, {"socketstartconnect", "failed", nullptr}, nullptr, nullptr,
+             "the bootstrap connection of NCCL failed: a wrong interface (docker0, 172.17.x) or a "
+             "firewall",
+             "ranks find each other over TCP first",
+             "export NCCL_SOCKET_IFNAME=NETDEV  # the interface all nodes share; open its ports"},
+    WordRule{"control-port", Verdict::kFail, {"no socket interface found", nullptr, nullptr}, nullptr, nullptr,
+             "NCCL finds no interface for its bootstrap",
+             "ranks find each other over TCP first",
+             "export NCCL_SOCKET_IFNAME=NETDEV"},
 };
 
 }  // namespace

@@ -102,6 +102,27 @@ constexpr std::array kPerftestRules = {
              "the two ends have different MTU",
              "packets larger than an end takes are dropped",
              "the same MTU at both ends and the switch: sudo ip link set NETDEV mtu 9000"},
+    WordRule{"gid", Verdict::kFail, {"gid index", nullptr, nullptr}, "invalid", nullptr,
+             "the GID index that was asked for is empty or of the wrong kind",
+             "the table differs from machine to machine",
+             "show_gids; -x INDEX of the RoCE v2/IPv4 entry"},
+    WordRule{"perftest", Verdict::kFail, {"unexpected cm event", nullptr, nullptr}, nullptr, nullptr,
+             "rdma_cm could not connect: no route to that address over an RDMA device, or nothing "
+             "listens there",
+             "rdma_cm finds the device by the IP address",
+             "use the address of the RDMA interface; the same -R at both ends; rdma_ucm loaded"},
+    WordRule{"perftest", Verdict::kFail, {"rdma_cm_event", "error", nullptr}, nullptr, nullptr,
+             "rdma_cm could not connect: no RDMA device belongs to that address, or there is no route",
+             "rdma_cm finds the device by the IP address",
+             "use the address of the RDMA interface; rdma link; ip route get ADDRESS"},
+    WordRule{"memlock", Verdict::kFail, {"couldn't create qp", nullptr, nullptr}, nullptr, nullptr,
+             "a QP could not be created: the memlock limit, or more than the NIC has",
+             "queues are locked memory, too",
+             "ulimit -l unlimited; fewer QPs (-q) or a smaller depth (-t)"},
+    WordRule{"mtu", Verdict::kWarn, {"mtu is higher than active", nullptr, nullptr}, nullptr, nullptr,
+             "the MTU that was asked for is more than the active one",
+             "the interface is too small for it",
+             "sudo ip link set NETDEV mtu 9000 at both ends and on the switch"},
 };
 
 }  // namespace

@@ -57,6 +57,22 @@ constexpr std::array kSystemRules = {
              "of the image does not match the host's OFED",
              "libibverbs shows only devices it has a user-space driver for",
              "the same MLNX_OFED or DOCA user space in the image as on the host (--user-space-only)"},
+    WordRule{"kubernetes", Verdict::kWarn, {"waiting for mellanox ofed", nullptr, nullptr}, nullptr, nullptr,
+             "the GPU operator's peermem container waits for OFED on the node",
+             "nvidia_peermem is loaded beside the driver container",
+             "driver.rdma.useHostMofed=true where the node has OFED itself, else the network operator "
+             "with ofedDriver"},
+    WordRule{"kubernetes", Verdict::kFail, {"insufficient rdma/", nullptr, nullptr}, nullptr, nullptr,
+             "no node has the RDMA resource that the pod asks for",
+             "the device plugin of the network operator offers it",
+             "kubectl describe node | grep rdma/; its configMap names the interfaces; or another "
+             "resource name"},
+    WordRule{"peermem", Verdict::kFail, {"ib_register_peer_memory_client", "undefined", nullptr}, nullptr, nullptr,
+             "nvidia_peermem does not build: the RDMA headers it is built against have no peer memory "
+             "API",
+             "the kernel's own RDMA stack has none",
+             "install MLNX_OFED or DOCA-OFED first, then the NVIDIA driver; or dma-buf with the open "
+             "kernel module"},
 };
 
 }  // namespace

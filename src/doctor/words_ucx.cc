@@ -82,6 +82,49 @@ constexpr std::array kUcxRules = {
              "remote access error: the other end refused the address or key",
              "the memory went away, or an IOMMU at the other end turns addresses",
              "gdrperf doctor on that machine: iommu, acs"},
+    WordRule{"memlock", Verdict::kFail, {"rlimit_memlock is", nullptr, nullptr}, nullptr, nullptr,
+             "libibverbs says that the memlock limit is low",
+             "memory that NICs use is locked",
+             "LimitMEMLOCK=infinity for slurmd or sshd, limits.d for logins, docker --ulimit "
+             "memlock=-1; then restart that daemon"},
+    WordRule{"memlock", Verdict::kFail, {"locked memory", "openfabrics", nullptr}, nullptr, nullptr,
+             "Open MPI could not lock memory: the memlock limit of the daemon that starts the ranks",
+             "limits come from what starts the ranks (sshd, slurmd, orted)",
+             "LimitMEMLOCK=infinity for slurmd or sshd, then restart it; check: mpirun bash -c "
+             "\"ulimit -l\""},
+    WordRule{"memlock", Verdict::kWarn, {"only allow registering part", nullptr, nullptr}, nullptr, nullptr,
+             "the adapter's driver registers only part of memory (mlx4 log_num_mtt)",
+             "large registrations fail",
+             "options mlx4_core log_num_mtt=24 in /etc/modprobe.d, or a current driver"},
+    WordRule{"provider", Verdict::kFail, {"couldn't load driver", nullptr, nullptr}, nullptr, nullptr,
+             "the provider library of libibverbs does not load: user space of another release, or "
+             "packages missing in the image",
+             "libibverbs shows only devices it has a user-space driver for",
+             "sudo apt-get install --reinstall ibverbs-providers  # in the image; with OFED on the "
+             "host: the same OFED user space"},
+    WordRule{"nvshmem", Verdict::kFail, {"mem registration failed", nullptr, nullptr}, nullptr, nullptr,
+             "NVSHMEM could not register GPU memory with the NIC: peer memory or dma-buf does not "
+             "serve",
+             "IBRC and IBGDA need GPUDirect RDMA",
+             "sudo modprobe nvidia_peermem; gdrperf doctor: peermem, dma-buf; "
+             "NVSHMEM_IB_DISABLE_DMABUF=1 goes round a broken dma-buf"},
+    WordRule{"nvshmem", Verdict::kFail, {"cannot allocate buffer on the specified memory type", nullptr, nullptr}, nullptr, nullptr,
+             "NVSHMEM (IBGDA) cannot place queues in GPU memory with this NIC",
+             "IBGDA needs the driver to map the NIC for the GPU",
+             "options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\" "
+             "in /etc/modprobe.d, then reboot; nvidia_peermem loaded"},
+    WordRule{"gdrcopy", Verdict::kWarn, {"gdr_open", nullptr, nullptr}, nullptr, nullptr,
+             "GDRCopy is not there: its kernel module gdrdrv is not loaded",
+             "small messages go slower without it",
+             "sudo modprobe gdrdrv  # of the gdrdrv-dkms package"},
+    WordRule{"gdrcopy", Verdict::kWarn, {"gdrdrv", "not loaded", nullptr}, nullptr, nullptr,
+             "GDRCopy is not there: its kernel module gdrdrv is not loaded",
+             "small messages go slower without it",
+             "sudo modprobe gdrdrv  # of the gdrdrv-dkms package"},
+    WordRule{"gid", Verdict::kFail, {"ibv_query_gid", "failed", nullptr}, nullptr, nullptr,
+             "the GID index that was asked for is empty",
+             "the table differs from machine to machine, and from pod to pod",
+             "show_gids; UCX_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry"},
 };
 
 }  // namespace

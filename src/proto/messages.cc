@@ -28,7 +28,7 @@ constexpr std::size_t kMaxValues = 4 * kMaxDoneSeries;
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
     "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
     "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked",
-    "proof", "enter", "alive", "ask_facts", "tell_facts"};
+    "proof", "enter", "alive"};
 
 std::vector<std::string> texts(const JsonReader& in, const char* member) {
   std::vector<std::string> result;
@@ -67,9 +67,6 @@ void read(const JsonReader& in, Hello& m) {
 
 void write(json& out, const Proof& m) { out = {{"hmac", m.hmac}}; }
 void read(const JsonReader& in, Proof& m) { m.hmac = in.text("hmac"); }
-
-void write(json& out, const TellFacts& m) { out = {{"facts", m.facts}}; }
-void read(const JsonReader& in, TellFacts& m) { m.facts = in.text("facts"); }
 
 void write(json& out, const Alive& m) { out = {{"sent", m.sent}, {"taken", m.taken}}; }
 void read(const JsonReader& in, Alive& m) {

@@ -32,8 +32,8 @@ class Client {
   /// One run, after open(). Throws Error when it failed; the session is given
   /// up then.
   report::RunRecord run(const TestSpec& spec);
-  /// What the server's doctor sees there, as JSON text; after open(). Throws Error(kPeer).
-  std::string ask_facts();
+  /// The JSON text it came from: servers tell more than an Environment holds.
+  const std::string& server_text() const { return server_text_; }
   /// The server's host, once a run has been accepted; of a local client after open().
   const std::optional<report::Environment>& server_environment() const { return environment_; }
   /// What this end may take for a run; with a local client that end twice. 0: a quarter
@@ -49,6 +49,7 @@ class Client {
   std::uint64_t max_memory_bytes_ = 0;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
+  std::string server_text_;
 };
 
 /// A server over TCP and the secret to prove to it; none: it must want none.

@@ -160,18 +160,12 @@ struct Failure {
   std::string reason;
   std::string hint;
 };
-/// Client, between runs: what does a doctor see at the server's end?
-struct AskFacts {};
-/// Server: facts of its host and devices, as JSON text.
-struct TellFacts {
-  std::string facts;
-};
 /// Client: no further run.
 struct Bye {};
 
 using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
                              Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked, Proof,
-                             Enter, Alive, AskFacts, TellFacts>;
+                             Enter, Alive>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);
