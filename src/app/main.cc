@@ -12,6 +12,7 @@
 #include "cmd_compare.h"
 #include "cmd_devices.h"
 #include "cmd_doctor.h"
+#include "cmd_report.h"
 #include "cmd_topo.h"
 #include "command.h"
 #include "gdrperf/app/options.h"
@@ -58,6 +59,7 @@ int run(int argc, char** argv) {
   DoctorOptions doctor;
   BaselineOptions baseline;
   CompareOptions compare;
+  ReportOptions report;
   CLI::App* devices_command = add_devices_command(app, devices);
   add_softnic_flag(*devices_command);
   devices_command->final_callback(
@@ -74,6 +76,8 @@ int run(int argc, char** argv) {
       [&] { action = [&baseline](const Argv&) { return run_baseline(baseline, std::cout); }; });
   add_compare_command(app, compare)->final_callback(
       [&] { action = [&compare](const Argv&) { return run_compare(compare, std::cout, std::cerr); }; });
+  add_report_command(app, report)->final_callback(
+      [&] { action = [&report](const Argv&) { return run_report(report, std::cerr); }; });
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
   }

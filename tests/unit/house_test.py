@@ -24,6 +24,7 @@ LAYERS = [
     {"mem", "conn"},
     {"engine"},
     {"doctor", "compare", "cluster"},
+    {"page"},
     {"app"},
 ]
 LAYER_OF = {module: level for level, modules in enumerate(LAYERS) for module in modules}
@@ -34,7 +35,7 @@ SIBLINGS = {("conn", "mem")}
 SOFTNIC = "softnic"
 
 LIBRARIES = {
-    r"nlohmann/": {"proto", "report", "topo", "compare", "app"},
+    r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
     r"cuda": {"mem"},
     r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
     r"rdma/": {"conn"},

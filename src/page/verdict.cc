@@ -1,0 +1,247 @@
+#include "gdrperf/page/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/compare/render.h"
+#include "places.h"
+
+namespace gdrperf::page {
+namespace {
+
+/// Of long lists that many are written out.
+constexpr std::size_t kMostOfAKind = 12;
+
+/// The findings of one kind: the rest beyond kMostOfAKind is counted.
+class Sayer {
+ public:
+  Sayer(std::vector<Finding>& out, std::string rest) : out_(out), rest_(std::move(rest)) {}
+  ~Sayer() {
+    if (left_out_ > 0) out_.push_back({Level::kNote, "", fmt::format("and {} more {}", left_out_, rest_), ""});
+  }
+  void add(Finding finding) {
+    if (++said_ > kMostOfAKind) {
+      ++left_out_;
+    } else {
+      out_.push_back(std::move(finding));
+    }
+  }
+
+ private:
+  std::vector<Finding>& out_;
+  std::string rest_;
+  std::size_t said_ = 0;
+  std::size_t left_out_ = 0;
+};
+
+struct Tally {
+  std::size_t places = 0;
+  std::size_t fine = 0;     ///< with a known ceiling, and near it
+  std::size_t troubled = 0; ///< kWarn or kBad
+  std::size_t bad = 0;
+  std::size_t unknown = 0;  ///< no ceiling known
+};
+
+/// A finding that holds for several pairs.
+struct Alike {
+  Finding finding;
+  std::vector<std::string> subjects;
+};
+
+void gather(Finding finding, std::vector<Alike>& all) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const Alike& one) {
+    return one.finding.level == finding.level && one.finding.text == finding.text && one.finding.level < Level::kBad;
+  });
+  if (found == all.end()) found = all.insert(all.end(), {finding, {}});
+  found->subjects.push_back(std::move(finding.subject));
+}
+
+std::string ends_words(const std::vector<std::string>& ends) {
+  constexpr std::size_t kMostNamed = 4;
+  if (ends.size() > kMostNamed) return fmt::format("{} and {} more", ends.front(), ends.size() - 1);
+  return fmt::format("{}", fmt::join(ends, ", "));
+}
+
+Tally judge_places(const PageDocument& document, std::vector<Finding>& out) {
+  Tally tally;
+  const auto places = places_of(document.runs);
+  const auto typical = typical_peaks(places, 3);
+  std::vector<Alike> found;
+  for (const auto& [place, facts] : places) {
+    const auto alike = typical.find(facts.relation);
+    Finding finding = judge_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second);
+    ++tally.places;
+    tally.unknown += facts.worst_share == 0;
+    tally.troubled += finding.level >= Level::kWarn;
+    tally.bad += finding.level == Level::kBad;
+    tally.fine += finding.level == Level::kGood && facts.worst_share > 0;
+    if (!finding.text.empty()) gather(std::move(finding), found);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Alike& one, const Alike& other) { return one.finding.level > other.finding.level; });
+  Sayer sayer(out, "pairs to look at: the heat map and the table have them");
+  for (Alike& each : found) {
+    each.finding.subject = ends_words(each.subjects);
+    sayer.add(std::move(each.finding));
+  }
+  return tally;
+}
+
+/// What a farther relation costs against the nearest one that was measured.
+void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
+  const auto typical = typical_peaks(places_of(document.runs), 1);
+  const std::array<const char*, 5> order = {"PIX", "PXB", "PHB", "NODE", "SYS"};
+  const auto nearest = std::find_if(order.begin(), order.end(), [&](const char* each) { return typical.contains(each); });
+  if (nearest == order.end()) return;
+  for (auto far = nearest + 1; far != order.end(); ++far) {
+    const auto found = typical.find(*far);
+    if (found == typical.end()) continue;
+    for (const auto& [op, gbps] : found->second) {
+      const auto& near_ops = typical.at(*nearest);
+      const auto near = near_ops.find(op);
+      if (near == near_ops.end() || gbps >= kFineShare * near->second) continue;
+      out.push_back({Level::kNote, "", fmt::format("{}: {} pairs reach {:.0f} % of {} pairs ({:.1f} against {:.1f} GB/s)", op, *far,
+                                                  gbps / near->second * 100, *nearest, gbps / 8, near->second / 8),
+                     fmt::format("where there is a choice, give each GPU a NIC at {}", *nearest)});
+    }
+  }
+}
+
+void judge_paths(const PageDocument& document, std::vector<Finding>& out) {
+  Sayer sayer(out, "comparisons of direct with staged: see the charts");
+  std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // words: the ends they hold for
+  for (const PathWords& each : document.paths) {
+    const std::string words = fmt::format("{} to {}: {}", each.op, each.server, each.better);
+    auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == words; });
+    if (found == alike.end()) found = alike.insert(alike.end(), {words, {}});
+    found->second.push_back(each.client);
+  }
+  for (const auto& [words, ends] : alike) {
+    sayer.add({Level::kNote, ends_words(ends), words, ""});
+  }
+}
+
+void judge_warnings(const PageDocument& document, std::vector<Finding>& out) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& each : document.warnings) ++counts[each];
+  for (std::size_t row = 0; row < document.runs.rows(); ++row) {
+    const std::string& text = document.runs.text(row, "warnings");
+    if (!text.empty()) ++counts[text];
+  }
+  Sayer sayer(out, "warnings: see the table of runs");
+  for (const auto& [text, count] : counts) {
+    sayer.add({Level::kWarn, "", count == 1 ? text : fmt::format("{} runs: {}", count, text), ""});
+  }
+}
+
+std::set<std::string> kinds_of(const PageDocument& document) {
+  std::set<std::string> kinds;
+  for (std::size_t row = 0; row < document.runs.rows(); ++row) kinds.insert(document.runs.text(row, "device_kind"));
+  return kinds;
+}
+
+void say_kind(const PageDocument& document, std::vector<Finding>& out) {
+  const auto kinds = kinds_of(document);
+  if (document.simulated || kinds.contains("simulated")) {
+    out.push_back({Level::kNote, "", "Simulated links: nothing here says how fast a machine is, and no published figure stands beside it.", ""});
+  } else if (kinds.contains("software")) {
+    out.push_back({Level::kNote, "", "Measured on gdrperf's software device: it says how fast this host copies memory, not how fast a NIC is.", ""});
+  } else if (kinds.contains("rxe")) {
+    out.push_back({Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""});
+  }
+}
+
+std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& out) {
+  std::vector<const compare::CellResult*> worse;
+  std::size_t suspects = 0;
+  for (const compare::CellResult& cell : each.result.cells) {
+    if (cell.verdict == compare::Verdict::kRegression) worse.push_back(&cell);
+    suspects += cell.verdict == compare::Verdict::kInconclusive && cell.worse();
+  }
+  std::stable_sort(worse.begin(), worse.end(), [](const auto* one, const auto* other) { return one->change < other->change; });
+  {
+    Sayer sayer(out, "regressions: see the comparison");
+    for (const compare::CellResult* cell : worse) {
+      sayer.add({Level::kBad, cell->key.name,
+                 fmt::format("regression: {} against {} in {}", compare::format_change(cell->change),
+                             compare::format_value(cell->baseline_median, cell->key.better), each.before),
+                 "gdrperf compare --rerun CMD confirms it"});
+    }
+  }
+  if (suspects > 0) {
+    out.push_back({Level::kWarn, each.after,
+                   fmt::format("{} of {} cells are worse than in {} by more than the limit, with too few sessions to call it a regression",
+                               suspects, each.result.cells.size(), each.before),
+                   "measure each side several times, then gdrperf compare"});
+  }
+  out.push_back({Level::kNote, each.after, fmt::format("against {}: {}", each.before, compare::summary_line(each.result)), ""});
+  return worse.size();
+}
+
+void judge_trend(const PageTrend& trend, std::vector<Finding>& out) {
+  Sayer sayer(out, "changes of level: see the trend");
+  for (const compare::CellTrend& cell : trend.trends.changed) {
+    for (const compare::TrendChange& each : cell.changes) {
+      std::string with;
+      for (const compare::Change& other : each.conditions) with += fmt::format(", with {}: {} -> {}", other.name, other.before, other.now);
+      sayer.add({Level::kNote, cell.cell, fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with), ""});
+    }
+  }
+}
+
+std::string pairs(std::size_t count) { return fmt::format("{} pair{}", count, count == 1 ? "" : "s"); }
+
+std::string headline_of(const Tally& tally, std::size_t regressions, std::size_t comparisons) {
+  std::string text;
+  if (regressions > 0) {
+    text = fmt::format("{} regression{}. ", regressions, regressions == 1 ? "" : "s");
+  } else if (comparisons > 0) {
+    text = "No proven regression. ";
+  }
+  if (tally.places == 0) return text + "No runs: nothing was measured.";
+  if (tally.troubled > 0) return text + fmt::format("{} of {} need a look.", tally.troubled, pairs(tally.places));
+  if (tally.unknown == tally.places) {
+    return text + fmt::format("{} measured without trouble; no ceiling is known to hold them against.", pairs(tally.places));
+  }
+  if (tally.unknown > 0) return text + fmt::format("{} of {} near their ceiling; of the others none is known.", tally.fine, pairs(tally.places));
+  return text + fmt::format("All well: {} at {:.0f} % of {} ceiling or more.", pairs(tally.places), kFineShare * 100,
+                            tally.places == 1 ? "its" : "their");
+}
+
+}  // namespace
+
+std::string_view to_string(Level level) {
+  switch (level) {
+    case Level::kGood: return "good";
+    case Level::kNote: return "note";
+    case Level::kWarn: return "warn";
+    case Level::kBad: return "bad";
+  }
+  return "note";
+}
+
+Verdict judge(const Page& page) {
+  Verdict verdict;
+  const PageDocument& shown = page.documents.back();
+  say_kind(shown, verdict.findings);
+  const Tally tally = judge_places(shown, verdict.findings);
+  std::size_t regressions = 0;
+  for (const PageComparison& each : page.comparisons) regressions += judge_comparison(each, verdict.findings);
+  for (const PageTrend& each : page.trends) judge_trend(each, verdict.findings);
+  judge_relations(shown, verdict.findings);
+  judge_paths(shown, verdict.findings);
+  judge_warnings(shown, verdict.findings);
+  verdict.level = regressions > 0 || tally.bad > 0 ? Level::kBad
+                  : tally.troubled > 0             ? Level::kWarn
+                  : tally.fine == tally.places && tally.places > 0 ? Level::kGood
+                                                                   : Level::kNote;
+  verdict.headline = headline_of(tally, regressions, page.comparisons.size());
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
+                   [](const Finding& one, const Finding& other) { return one.level > other.level; });
+  return verdict;
+}
+
+}  // namespace gdrperf::page

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""The report in a real browser: page_test.py BINARY SCHEMA WEB BUILD_FOLDER."""
+
+import json
+import os
+import sys
+import unittest
+
+WEB, FOLDER = os.path.abspath(sys.argv[3]), os.path.abspath(sys.argv[4])
+del sys.argv[3:]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import support  # noqa: E402
+from chromium import Chromium, find  # noqa: E402
+from made_documents import document, machine, run  # noqa: E402
+from node_packages import install  # noqa: E402
+
+SIZES = [2 ** i for i in range(6, 24, 2)]
+HOSTILE = "</script><script>window.ran=1</script><img src=x onerror='window.ran=1'>{a|b}"
+
+
+@unittest.skipUnless(find(), "no Chromium here (apt-get install chromium)")
+class Page(support.CliTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Chromium(find())
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.folder = self.scratch()
+
+    def write(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(content, out)
+        return path
+
+    def open(self, *documents):
+        output = os.path.join(self.folder, "out.html")
+        paths = [each if isinstance(each, str) else self.write(f"d{i}.json", each) for i, each in enumerate(documents)]
+        self.expect_ok(support.run("report", *paths, "-o", output))
+        seconds = self.browser.open(output)
+        self.assert_quiet()
+        self.assertTrue(self.browser.run("!!window.gdrperf"), "the script did not come to its end")
+        return seconds, os.path.getsize(output)
+
+    def assert_quiet(self):
+        self.assertEqual(self.browser.messages, [])
+        self.assertEqual([url for url in self.browser.requests if not url.startswith(("file:", "blob:"))], [])
+
+    def series(self, figure):
+        """Number of points by line, bands left out."""
+        return self.browser.run(f"""Object.fromEntries(gdrperf.charts.get('{figure}').chart.getOption().series
+            .filter((one) => one.type !== 'custom').map((one) => [one.name, one.data.length]))""")
+
+    def text(self, selector):
+        return self.browser.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def test_every_chart_has_its_points(self):
+        made = machine(2, 2, SIZES, staged=True)
+        for runs in made["relations"].values():
+            for some in runs.values():
+                for each in some:
+                    each["device_kind"] = "software"
+        self.open(made)
+        lines = ["PIX", "PIX staged", "PXB", "PXB staged"]
+        for figure in ("bandwidth", "latency"):
+            self.assertEqual(self.series(figure), dict.fromkeys(lines, len(SIZES)))
+        self.assertEqual(self.series("percentiles"), dict.fromkeys(lines, 5))
+        self.assertEqual(self.series("batches"), {f"GPU{gpu}/mlx5_{nic}{path}": 20 for gpu in (0, 1) for nic in (0, 1) for path in ("", " staged")})
+        for figure in ("bandwidth", "latency", "percentiles", "batches"):
+            drawn = self.browser.run(f"document.querySelectorAll('#figure-{figure} svg path').length")
+            self.assertGreater(drawn, len(lines) * 2, figure)
+        marks = self.browser.run("""gdrperf.charts.get('bandwidth').chart.getOption().series.flatMap((one) => one.markLine?.data ?? [])
+            .map((mark) => mark.label.formatter)""")
+        self.assertIn("ceiling PIX, PXB", marks)
+        self.assertTrue([mark for mark in marks if mark.startswith("crossover")], marks)
+
+    def test_published_figures_stand_beside_hardware_alone(self):
+        self.open(machine(2, 2, SIZES))
+        self.assertGreater(self.series("bandwidth").get("published", 0), 0)
+        self.open(machine(2, 2, SIZES, kind="simulated"))
+        self.assertNotIn("published", self.series("bandwidth"))
+        self.assertIn("Simulated links", self.text("#verdict"))
+
+    def test_a_click_on_the_map_picks_the_pair(self):
+        self.open(machine(3, 3, SIZES))
+        self.assertEqual(self.browser.run("document.querySelectorAll('.heat .cell').length"), 9)
+        self.assertEqual(set(self.series("bandwidth")) - {"published"}, {"PIX", "PXB", "PHB"})
+        self.browser.click('[data-place="GPU2/mlx5_0"]')
+        self.assertEqual(set(self.series("bandwidth")) - {"published"}, {"PHB"})
+        self.assertEqual(self.browser.run("document.querySelectorAll('.runs tbody tr').length"), 2 * len(SIZES))
+        self.assertIn("limited by link of the NIC", self.text("#picked"))
+        self.browser.click("#unpick")
+        self.assertEqual(set(self.series("bandwidth")) - {"published"}, {"PIX", "PXB", "PHB"})
+
+    def test_the_keyboard_alone_does(self):
+        self.open(machine(2, 2, SIZES))
+        self.browser.press("Tab")
+        self.assertEqual(self.browser.run("document.activeElement.className"), "skip")
+        for _ in range(30):
+            self.browser.press("Tab")
+            if self.browser.run("document.activeElement.dataset.place || ''") == "GPU0/mlx5_0":
+                break
+        self.browser.press("ArrowRight")
+        self.browser.press("ArrowDown")
+        self.browser.press("Enter")
+        self.assertEqual(self.browser.run("gdrperf.state.place"), "GPU1/mlx5_1")
+        self.assertEqual(self.browser.run("document.activeElement.getAttribute('aria-pressed')"), "true", "the focus was lost")
+        self.browser.press(" ")
+        self.assertEqual(self.browser.run("gdrperf.state.place"), "")
+
+    def test_units_change_everywhere(self):
+        self.open(machine(1, 1, SIZES))
+        first = "gdrperf.charts.get('bandwidth').chart.getOption().series.find((one) => one.name === 'PIX').data.at(-1)[1]"
+        gigabytes = self.browser.run(first)
+        for unit, factor in (("Gb/s", 8), ("MiB/s", 1e9 / 1048576), ("GB/s", 1)):
+            self.browser.choose("#unit", unit)
+            self.assertAlmostEqual(self.browser.run(first) / gigabytes, factor, places=6)
+            self.assertIn(unit, self.text(".cell .figure"))
+            self.assertIn(unit, self.browser.run("gdrperf.charts.get('bandwidth').chart.getOption().yAxis[0].name"))
+        self.assert_quiet()
+
+    def test_choices_of_test_size_and_axis(self):
+        self.open(machine(2, 2, SIZES, ops=("write_bw", "read_bw", "write_lat"), both_ways=True))
+        self.browser.choose("#rate-test", "read_bw bidirectional")
+        self.assertEqual(self.series("bandwidth")["PIX"], len(SIZES))
+        self.browser.choose("#scale", "linear")
+        self.assertEqual(self.browser.run("gdrperf.charts.get('bandwidth').chart.getOption().yAxis[0].type"), "value")
+        self.browser.choose("#size", str(SIZES[0]))
+        self.assertIn("64 B", self.text("#figure-percentiles figcaption"))
+        self.browser.choose("#heat-test", "write_lat")
+        self.assertRegex(self.text(".cell .figure"), " us$")
+        self.assert_quiet()
+
+    def test_the_table_sorts_filters_pages_and_saves(self):
+        self.open(machine(3, 3, SIZES))
+        total = 3 * 3 * 2 * len(SIZES)
+        self.assertIn(f"{total} of {total}", self.text("#runs [role=status]"))
+        self.browser.click("#next")
+        self.assertIn("Page 2 of 2", self.text("#runs"))
+        self.browser.run("document.querySelector('[data-column=median_gbps]').click()")
+        self.browser.run("document.querySelector('[data-column=median_gbps]').click()")
+        self.assertEqual(self.browser.run("document.querySelector('th[aria-sort=descending]').textContent.trim()"), "median_gbps v")
+        self.browser.choose("#filter", "write_lat PIX 16777216")
+        self.assertIn(f"0 of {total}", self.text("#runs [role=status]"))
+        self.browser.choose("#filter", "write_lat pix 65536")
+        self.assertIn(f"3 of {total}", self.text("#runs [role=status]"))
+        saved = self.browser.run("""new Promise((done) => { const kept = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then(done); return kept(blob); };
+            HTMLAnchorElement.prototype.click = () => {}; document.getElementById('csv').click(); })""")
+        self.assertEqual(len(saved.splitlines()), 4)
+        self.assertEqual(saved.splitlines()[1].split(",")[:3], ["PIX", "write_lat", "65536"])
+        copied = self.browser.run("""new Promise((done) => { document.execCommand = () => { done(document.activeElement.value); return true; };
+            Object.defineProperty(navigator, 'clipboard', { value: { writeText: () => Promise.reject(new Error('refused')) } }); document.getElementById('copy').click(); })""")
+        self.assertEqual(len(copied.splitlines()), 4)
+        self.assertIn("\t65536\t", copied)
+
+    def test_two_documents_stand_side_by_side(self):
+        self.open(machine(2, 2, SIZES), machine(2, 2, SIZES, poor="GPU0/mlx5_0"))
+        self.assertEqual(set(self.series("bandwidth")) - {"published"}, {f"{relation}, d{i}.json" for relation in ("PIX", "PXB") for i in (0, 1)})
+        self.assertIn("worse, not proven", self.text("#comparison-0"))
+        self.browser.choose("#changes-0", "all")
+        self.assertEqual(self.browser.run("document.querySelectorAll('.compare tbody tr').length"), 2 * 2 * 2 * len(SIZES))
+
+    def test_a_baseline_shows_its_history(self):
+        self.open(os.path.join(os.path.dirname(WEB), "results", "baselines"))
+        self.assertEqual(list(self.series("trend-0").values()), [12])
+
+    def test_hostile_strings_do_nothing(self):
+        made = run("write_bw", 65536, "GPU0", HOSTILE, "PIX", unstable="drift")
+        made["warnings"] = [HOSTILE]
+        self.open(document([("PIX", made), ("SYS", run("write_lat", 65536, "GPU0", HOSTILE, "SYS"))], host=HOSTILE, warnings=[HOSTILE]))
+        self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        self.assertFalse(self.browser.run("'ran' in window"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
+        self.assertIn(HOSTILE, self.text("#environment"))
+        self.browser.run("document.querySelector('.cell').click()")
+        self.assertFalse(self.browser.run("'ran' in window"))
+        self.assert_quiet()
+
+    def test_odd_types_and_no_runs_break_nothing(self):
+        odd = machine(1, 1, SIZES)
+        odd["tool"], odd["hosts"], odd["topology"], odd["warnings"] = 7, [None, "x"], {"pairs": {"GPU0/mlx5_0": 5}, "gpus": 3}, {"a": 1}
+        self.open(odd)
+        self.browser.click(".cell")
+        self.assert_quiet()
+        self.open(document([]))
+        self.assertIn("No runs", self.text("#verdict"))
+
+    def test_a_large_sweep_stays_light(self):
+        ops = ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat")
+        seconds, size = self.open(machine(8, 8, [2 ** i for i in range(24)], ops=ops, both_ways=True))
+        self.assertEqual(self.browser.run("gdrperf.documents[0].rows"), 64 * 24 * 8)
+        self.assertLess(size, 5_000_000)
+        # How long it takes says as much of the machine as of the page: told, not judged.
+        print(f"64 pairs x 24 sizes x 8 tests: {size / 1e6:.2f} MB, {seconds:.2f} s until loaded, "
+              f"all drawn {self.browser.run('gdrperf.drawnAfterMs') / 1000:.2f} s after navigation")
+
+    def test_dark_light_and_paper(self):
+        self.open(machine(2, 2, SIZES))
+        background = "getComputedStyle(document.body).backgroundColor"
+        self.browser.media(prefers_color_scheme="dark")
+        dark = self.browser.run(background)
+        self.browser.click("#theme")
+        light = self.browser.run(background)
+        self.assertNotEqual(dark, light)
+        self.assertIn("light", self.text("#theme"))
+        self.browser.run("try { localStorage.clear() } catch {}")
+        self.browser.media(prefers_color_scheme="light")
+        pdf = os.path.join(self.folder, "paper.pdf")
+        self.browser.pdf(pdf)
+        self.assertGreater(os.path.getsize(pdf), 10_000)
+        self.assert_quiet()
+
+    def test_axe_finds_nothing_serious(self):
+        modules, why = install(WEB, FOLDER)
+        if why:
+            self.skipTest(why)
+        with open(os.path.join(modules, "axe-core", "axe.min.js"), encoding="utf-8") as source:
+            axe = source.read()
+        for scheme in ("light", "dark"):
+            self.browser.media(prefers_color_scheme=scheme)
+            self.open(machine(2, 2, SIZES, staged=True), machine(2, 2, SIZES, poor="GPU0/mlx5_0"))
+            self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+            self.browser.click('[data-place="GPU0/mlx5_0"]')
+            self.browser.run(axe + "; true")
+            found = self.browser.run("""axe.run().then((result) => result.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+                .map((one) => one.id + ': ' + one.nodes.slice(0, 3).map((node) => node.html + ' ' + node.failureSummary).join(' | ')))""")
+            self.assertEqual(found, [], scheme)
+        self.browser.media(prefers_color_scheme="light")
+
+
+if __name__ == "__main__":
+    support.main()
