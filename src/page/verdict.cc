@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -99,14 +100,16 @@ void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
   for (auto far = nearest + 1; far != order.end(); ++far) {
     const auto found = typical.find(*far);
     if (found == typical.end()) continue;
+    std::vector<std::string> ops;
     for (const auto& [op, gbps] : found->second) {
       const auto& near_ops = typical.at(*nearest);
       const auto near = near_ops.find(op);
       if (near == near_ops.end() || gbps >= kFineShare * near->second) continue;
-      out.push_back({Level::kNote, "", fmt::format("{}: {} pairs reach {:.0f} % of {} pairs ({:.1f} against {:.1f} GB/s)", op, *far,
-                                                  gbps / near->second * 100, *nearest, gbps / 8, near->second / 8),
-                     fmt::format("where there is a choice, give each GPU a NIC at {}", *nearest)});
+      ops.push_back(fmt::format("{:.0f} % in {} ({:.1f} against {:.1f} GB/s)", gbps / near->second * 100, op, gbps / 8, near->second / 8));
     }
+    if (ops.empty()) continue;
+    out.push_back({Level::kNote, "", fmt::format("{} pairs reach of what {} pairs do: {}", *far, *nearest, fmt::join(ops, ", ")),
+                   fmt::format("where there is a choice, give each GPU a NIC at {}", *nearest)});
   }
 }
 
@@ -143,15 +146,16 @@ std::set<std::string> kinds_of(const PageDocument& document) {
   return kinds;
 }
 
-void say_kind(const PageDocument& document, std::vector<Finding>& out) {
+std::optional<Finding> kind_of(const PageDocument& document) {
   const auto kinds = kinds_of(document);
   if (document.simulated || kinds.contains("simulated")) {
-    out.push_back({Level::kNote, "", "Simulated links: nothing here says how fast a machine is, and no published figure stands beside it.", ""});
+    return Finding{Level::kNote, "", "Simulated links: nothing here says how fast a machine is, and no published figure stands beside it.", ""};
   } else if (kinds.contains("software")) {
-    out.push_back({Level::kNote, "", "Measured on gdrperf's software device: it says how fast this host copies memory, not how fast a NIC is.", ""});
+    return Finding{Level::kNote, "", "Measured on gdrperf's software device: it says how fast this host copies memory, not how fast a NIC is.", ""};
   } else if (kinds.contains("rxe")) {
-    out.push_back({Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""});
+    return Finding{Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""};
   }
+  return std::nullopt;
 }
 
 std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& out) {
@@ -202,7 +206,7 @@ std::string headline_of(const Tally& tally, std::size_t regressions, std::size_t
     text = "No proven regression. ";
   }
   if (tally.places == 0) return text + "No runs: nothing was measured.";
-  if (tally.troubled > 0) return text + fmt::format("{} of {} need a look.", tally.troubled, pairs(tally.places));
+  if (tally.troubled > 0) return text + fmt::format("{} of {} need{} a look.", tally.troubled, pairs(tally.places), tally.troubled == 1 ? "s" : "");
   if (tally.unknown == tally.places) {
     return text + fmt::format("{} measured without trouble; no ceiling is known to hold them against.", pairs(tally.places));
   }
@@ -226,7 +230,6 @@ std::string_view to_string(Level level) {
 Verdict judge(const Page& page) {
   Verdict verdict;
   const PageDocument& shown = page.documents.back();
-  say_kind(shown, verdict.findings);
   const Tally tally = judge_places(shown, verdict.findings);
   std::size_t regressions = 0;
   for (const PageComparison& each : page.comparisons) regressions += judge_comparison(each, verdict.findings);
@@ -241,6 +244,8 @@ Verdict judge(const Page& page) {
   verdict.headline = headline_of(tally, regressions, page.comparisons.size());
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
                    [](const Finding& one, const Finding& other) { return one.level > other.level; });
+  // What was measured at all stands in front of what is said of it.
+  if (const std::optional<Finding> kind = kind_of(shown)) verdict.findings.insert(verdict.findings.begin(), *kind);
   return verdict;
 }
 

@@ -80,7 +80,7 @@ export function batches(documents, state) {
         const look = ofIndex(i);
         return { name: line.name, type: 'line', symbol: look.symbol, symbolSize: 5, itemStyle: { color: look.color }, lineStyle: { color: look.color, width: 1.6, type: line.unstable ? 'dashed' : 'solid' },
           data: line.points.map(([x, y]) => [x, y * scale]),
-          markArea: i === 0 && cut > 0 ? { silent: true, itemStyle: { color: ink().line, opacity: 0.5 }, label: { color: ink().quiet, position: 'insideTop' }, data: [[{ name: 'warm-up, cut', xAxis: 0 }, { xAxis: cut }]] } : undefined };
+          markArea: i === 0 && cut > 0 ? { silent: true, itemStyle: { color: ink().line, opacity: 0.5 }, label: { color: ink().quiet, position: 'insideTopLeft' }, data: [[{ name: 'warm-up, cut', xAxis: 0 }, { xAxis: cut }]] } : undefined };
       }),
     },
     header: ['run', 'settled', 'batches', 'least', 'median', 'most'],

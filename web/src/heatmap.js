@@ -42,6 +42,7 @@ export function heatmap(document, state, pick) {
   const split = (place) => [place.slice(0, place.indexOf('/')), place.slice(place.indexOf('/') + 1)];
   const memories = unique(places.map((place) => split(place)[0])).sort((a, b) => a.startsWith('host') - b.startsWith('host') || natural(a, b));
   const nics = unique(places.map((place) => split(place)[1])).sort(natural);
+  const byShare = state.heatBy === 'share' && [...found.values()].some((each) => Number.isFinite(each.share));
   const values = [...found.values()].map((each) => each.value);
   const most = Math.max(...values);
   const least = Math.min(...values);
@@ -51,7 +52,7 @@ export function heatmap(document, state, pick) {
     const figure = found.get(place);
     const relation = relationOf(place);
     if (!figure) return el('td', { class: 'none' }, relation ? el('span', { class: 'relation' }, relation) : '', el('span', { class: 'quiet' }, relation ? 'not run' : '-'));
-    const colours = shade(Number.isFinite(figure.share) ? figure.share : isRate(test) ? figure.value / most : least / figure.value);
+    const colours = shade(byShare && Number.isFinite(figure.share) ? figure.share : isRate(test) ? figure.value / most : least / figure.value);
     const share = Number.isFinite(figure.share);
     // Said, not shown: what the place in the table shows.
     const said = (text) => el('span', { class: 'visually-hidden' }, text);
@@ -62,7 +63,7 @@ export function heatmap(document, state, pick) {
     said(share ? ` of the ceiling, at ${size(figure.bytes)}` : ', no ceiling known')));
   };
   if (places.length === 0) return el('p', {}, 'No pair of memory and NIC was measured.');
-  return el('div', {}, el('p', { class: 'quiet' }, `${test}, ${state.heatSize ? `at ${size(state.heatSize)}` : 'best size'}; the fuller the colour, the nearer to ${[...found.values()].some((each) => Number.isFinite(each.share)) ? 'the ceiling of the path' : 'the best pair'}. ~ did not settle.`), scroller('Heat map of memory and NIC', el('table', { class: 'heat', 'aria-label': `${test} by memory and NIC` },
+  return el('div', {}, el('p', { class: 'quiet' }, `${test}, ${state.heatSize ? `at ${size(state.heatSize)}` : 'best size'}; the fuller the colour, the nearer to ${byShare ? 'the ceiling of the path' : 'the best pair'}. ~ did not settle.`), scroller('Heat map of memory and NIC', el('table', { class: 'heat', 'aria-label': `${test} by memory and NIC` },
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'memory \\ NIC'), nics.map((nic) => el('th', { scope: 'col' }, nic)))),
     el('tbody', {}, memories.map((memory) => el('tr', {}, el('th', { scope: 'row' }, memory), nics.map((nic) => cell(memory, nic))))))));
 }

@@ -18,7 +18,7 @@ const times = tests.filter((test) => !isRate(test));
 const sizes = sizesOf(documents);
 const prefer = (wanted) => (sizes.includes(wanted) ? wanted : sizes[sizes.length >> 1] ?? 0);
 
-const state = { unit: 'GB/s', scale: 'log', place: '', rateTest: rates[0] ?? '', timeTest: times[0] ?? '', heatTest: tests[0] ?? '', heatSize: 0,
+const state = { unit: 'GB/s', scale: 'log', place: '', rateTest: rates[0] ?? '', timeTest: times[0] ?? '', heatTest: tests[0] ?? '', heatSize: 0, heatBy: 'share',
   seriesTest: tests[0] ?? '', size: prefer(65536), changes: 'changed', allCells: false };
 
 const status = el('p', { class: 'visually-hidden', role: 'status', id: 'status' });
@@ -77,7 +77,8 @@ function build() {
   app.append(
     section('map', 'Which memory, which NIC', 'Pick a cell to see that pair alone in the charts and the table below.',
       el('div', { class: 'controls' }, select('Test', named(tests), state.heatTest, set('heatTest', drawHeat), 'heat-test'),
-        select('Size', [['0', 'best'], ...sized(sizes)], '0', set('heatSize', drawHeat, Number), 'heat-size')), heat, picked),
+        select('Size', [['0', 'best'], ...sized(sizes)], '0', set('heatSize', drawHeat, Number), 'heat-size'),
+        select('Colour by', [['share', 'share of the ceiling'], ['figure', 'figure']], 'share', set('heatBy', drawHeat), 'heat-by')), heat, picked),
     section('curves', 'Over message size', 'A line is the median of a relation\'s pairs, its band the spread of their 95 % intervals (latency: up to p99). Dotted: the ceiling of the path.',
       el('div', { class: 'controls' }, select('Bandwidth test', named(rates), state.rateTest, set('rateTest', drawCharts), 'rate-test'),
         select('Axis', [['log', 'logarithmic'], ['linear', 'linear']], 'log', set('scale', drawCharts), 'scale'),
