@@ -37,7 +37,8 @@ class Page(support.CliTest):
     def open(self, *documents):
         output = os.path.join(self.folder, "out.html")
         paths = [each if isinstance(each, str) else self.write(f"d{i}.json", each) for i, each in enumerate(documents)]
-        self.expect_ok(support.run("report", *paths, "-o", output))
+        # 20 MB of JSON take an unoptimised build a minute where the machine is busy.
+        self.expect_ok(support.run("report", *paths, "-o", output, timeout=300))
         seconds = self.browser.open(output)
         self.assert_quiet()
         self.assertTrue(self.browser.run("!!window.gdrperf"), "the script did not come to its end")
