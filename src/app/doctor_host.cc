@@ -14,7 +14,7 @@
 namespace gdrperf::app {
 namespace {
 
-using Json = nlohmann::json;
+using FactsJson = nlohmann::json;
 
 constexpr std::uint64_t kProbeBytes = 1u << 20;
 constexpr auto kProbeTime = std::chrono::milliseconds(300);
@@ -23,9 +23,9 @@ constexpr const char* kFacts = "doctor";
 
 doctor::Facts facts_from_json(const std::string& text) {
   doctor::Facts facts;
-  const Json value = Json::parse(text, nullptr, false);
+  const FactsJson value = FactsJson::parse(text, nullptr, false);
   if (!value.is_object() || !value.contains(kFacts)) return facts;  // an older server
-  const Json& devices = value[kFacts];
+  const FactsJson& devices = value[kFacts];
   if (!devices.is_object() || devices.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
   for (const auto& [device, own] : devices.items()) {
     if (!own.is_object() || own.size() > kMostDevices) throw peer_error("the server's facts are no list of devices");
@@ -57,10 +57,10 @@ Outcome run_probe(Client& client, const ClientOptions& options, Test test, std::
 }  // namespace
 
 std::string with_facts(const std::string& environment) {
-  Json value = Json::parse(environment, nullptr, false);
+  FactsJson value = FactsJson::parse(environment, nullptr, false);
   if (!value.is_object()) return environment;
   value[kFacts] = doctor::facts_of(*doctor::this_machine());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.dump(-1, ' ', false, FactsJson::error_handler_t::replace);
 }
 
 doctor::Examination examine_both_ends(const DoctorOptions& options) {
