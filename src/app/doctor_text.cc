@@ -39,7 +39,7 @@ struct Row {
   std::vector<std::string> subjects;
 };
 
-struct Group {
+struct FindingGroup {
   std::string name;
   std::vector<Row> rows;
 };
@@ -59,7 +59,7 @@ bool same(const Finding& one, const Finding& other) {
          without_subject(one, one.found) == without_subject(other, other.found);
 }
 
-void add_row(Group& group, const Finding& finding, Detail detail) {
+void add_row(FindingGroup& group, const Finding& finding, Detail detail) {
   if (detail == Detail::kBrief) {
     for (Row& row : group.rows) {
       if (!same(*row.finding, finding)) continue;
@@ -71,19 +71,19 @@ void add_row(Group& group, const Finding& finding, Detail detail) {
 }
 
 /// In the order of the checks, then by how bad the worst of each is.
-std::vector<Group> groups_of(const std::vector<Finding>& findings, Detail detail) {
-  std::vector<Group> groups;
+std::vector<FindingGroup> groups_of(const std::vector<Finding>& findings, Detail detail) {
+  std::vector<FindingGroup> groups;
   for (const Finding& finding : findings) {
     const std::string name = doctor::group_of(finding.check);
-    auto it = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.name == name; });
+    auto it = std::find_if(groups.begin(), groups.end(), [&](const FindingGroup& group) { return group.name == name; });
     if (it == groups.end()) it = groups.insert(groups.end(), {name, {}});
     add_row(*it, finding, detail);
   }
   const auto by_badness = [](const Row& one, const Row& other) {
     return badness(one.finding->verdict) < badness(other.finding->verdict);
   };
-  for (Group& group : groups) std::stable_sort(group.rows.begin(), group.rows.end(), by_badness);
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group& one, const Group& other) {
+  for (FindingGroup& group : groups) std::stable_sort(group.rows.begin(), group.rows.end(), by_badness);
+  std::stable_sort(groups.begin(), groups.end(), [&](const FindingGroup& one, const FindingGroup& other) {
     return by_badness(one.rows.front(), other.rows.front());
   });
   return groups;
@@ -117,7 +117,7 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
 }
 
 /// "OK    mtu, gid, port-state": what needs no row of its own.
-void print_rest(const Group& group, Verdict verdict, std::ostream& out) {
+void print_rest(const FindingGroup& group, Verdict verdict, std::ostream& out) {
   std::vector<std::string> names;
   for (const Row& row : group.rows) {
     const std::string& name = row.finding->check;
@@ -127,7 +127,7 @@ void print_rest(const Group& group, Verdict verdict, std::ostream& out) {
   if (!names.empty()) out << fmt::format("  {:4}  {}\n", doctor::to_string(verdict), fmt::join(names, ", "));
 }
 
-void print_group(const Group& group, Detail detail, std::ostream& out) {
+void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
   out << '\n' << group.name << '\n';
   for (const Row& row : group.rows) {
     if (detail == Detail::kAll || is_bad(*row.finding)) print_row(row, detail, out);
@@ -180,7 +180,7 @@ std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
 void print_examination(const doctor::Examination& examination, Detail detail, std::ostream& out) {
   const std::vector<Finding>& findings = examination.findings;
   print_pairs(examination.pairs, detail, out);
-  for (const Group& group : groups_of(findings, detail)) print_group(group, detail, out);
+  for (const FindingGroup& group : groups_of(findings, detail)) print_group(group, detail, out);
   const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
   out << fmt::format("\n{}, {}, {}, {}{}\n", counted(findings, Verdict::kOk, "ok"),
                      counted(findings, Verdict::kWarn, warnings), counted(findings, Verdict::kFail, "failed"),
