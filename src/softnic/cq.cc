@@ -173,7 +173,7 @@ CqCell* Cq::next_cell() noexcept {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (!ring().ready(head)) return nullptr;
     CqCell& cell = ring().cell(head);
-    if (cell.dead == 0) return &cell;
+    if (!is_dead(cell, head)) [[likely]] return &cell;
     advance();
   }
   return nullptr;
@@ -252,6 +252,7 @@ int Cq::resize(std::uint32_t entries) {
     lock.unlock();
     return ENOMEM;
   }
+  bury();
   const bool fits = close_ring(old, head_.load()) <= (1u << shift);
   if (!fits) std::swap(fresh, spare);
   move_completions(old, head_.load(), fresh.ring);
@@ -272,13 +273,30 @@ int Cq::resize(std::uint32_t entries) {
   return fits ? 0 : EINVAL;
 }
 
+/// Nothing of that QP comes any more. What is there is not looked for: many QPs
+/// that go, one by one, would each walk through all that the others have left.
 void Cq::purge(std::uint32_t qpn) {
   lock.lock();
   const std::uint64_t head = head_.load();
-  for (std::uint64_t pos = head; pos <= head + ring().mask && !ring().is_end(pos); ++pos) {
-    if (ring().ready(pos) && ring().cell(pos).qpn == qpn) ring().cell(pos).dead = 1;
+  const std::uint64_t hint = ring().memory->tail.load();
+  std::uint64_t end = hint > head && hint <= head + ring().mask ? hint : head;
+  while (end <= head + ring().mask && !ring().is_end(end)) ++end;
+  if (end != head) {
+    if (dead_until_ == nullptr) dead_until_.reset(new std::uint64_t[kMaxQps]());
+    dead_until_[qpn_index(qpn)] = end;
   }
   lock.unlock();
+}
+
+/// Before positions change: what purge() put down is written into the cells.
+void Cq::bury() noexcept {
+  if (dead_until_ == nullptr) return;
+  const std::uint64_t head = head_.load();
+  for (std::uint64_t pos = head; pos <= head + ring().mask && !ring().is_end(pos); ++pos) {
+    CqCell& cell = ring().cell(pos);
+    if (ring().ready(pos) && is_dead(cell, pos)) cell.dead = 1;
+  }
+  dead_until_.reset();
 }
 
 bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive, bool solicited) noexcept {

@@ -3,6 +3,8 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -63,6 +65,10 @@ struct Cq : ibv_cq_ex {
   const CqRing& ring() const noexcept { return placed_.ring; }
   void take(CqCell& cell, ibv_wc& out) noexcept;
   CqCell* next_cell() noexcept;
+  bool is_dead(const CqCell& cell, std::uint64_t pos) const noexcept {
+    return cell.dead != 0 || (dead_until_ != nullptr && pos < dead_until_[qpn_index(cell.qpn)]);
+  }
+  void bury() noexcept;
   bool share_cpu() noexcept;
   void rest(bool share) noexcept;
   void raise_if_armed(bool urgent) noexcept;
@@ -80,6 +86,9 @@ struct Cq : ibv_cq_ex {
   PlacedRing placed_;  ///< changes under the lock and ring_mutex_
   std::mutex ring_mutex_;
   std::atomic<std::uint64_t> head_{0};
+  /// For each index of a QP: completions before this position are those of one
+  /// that is gone. Under the lock; null while no QP left any.
+  std::unique_ptr<std::uint64_t[]> dead_until_;
   std::uint32_t idle_polls_ = 0;  ///< under the lock
   bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read
   std::atomic<int> waiting_{0};

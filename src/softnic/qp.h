@@ -190,7 +190,10 @@ struct Qp : ibv_qp_ex {
   bool sq_full() noexcept {
     // Mostly what was found the last time settles it.
     if (static_cast<std::int32_t>(post_limit_ - posted_) > 0) [[likely]] return false;
-    post_limit_ = process.sq_released[index].load(std::memory_order_relaxed) + cap_.max_send_wr;
+    // What was polled stands in memory that peers write to: never more than there are slots.
+    const std::uint32_t released = process.sq_released[index].load(std::memory_order_relaxed) + cap_.max_send_wr;
+    const std::uint32_t slots = posted_ - gate_.waiting + slot_mask_ + 1;
+    post_limit_ = static_cast<std::int32_t>(slots - released) < 0 ? slots : released;
     return static_cast<std::int32_t>(post_limit_ - posted_) <= 0;
   }
 
