@@ -332,7 +332,7 @@ class BadInput(Folder):
                             (("compare", self.store, good, "--alpha", "2"), "--alpha"),
                             (("compare", self.store, good, "--across", "weather"), "there are host"),
                             (("compare", self.store, good, "--json", "-", "--markdown", "-"), "exclude"),
-                            (("compare", self.store), "NEW"), (("baseline",), "ubcommand"),
+                            (("compare", self.store), "NEW"), (("baseline",), "one of add, noise, trend"),
                             (("baseline", "add", good, "--folder", "x"), "--folder")):
             with self.subTest(" ".join(args)):
                 self.assertIn(words, self.refused(*args))

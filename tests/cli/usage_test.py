@@ -171,7 +171,7 @@ class Notes(CliTest):
 
     def test_a_sweep_says_it_once(self):
         result = run("sweep", *LOCAL, "--ops", "write_lat,read_lat", "-t", "16")
-        self.expect_ok(result)
+        self.assertIn(result.code, (0, 4), str(result))  # 4: none of so few messages is stable
         self.assertEqual(result.err.count("-t changes nothing"), 1, result.err)
 
     def test_columns_never_touch(self):
