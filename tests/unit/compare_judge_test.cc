@@ -153,7 +153,7 @@ TEST(Judge, ChangedConditionsAreShownAndNotCompared) {
   EXPECT_EQ(result.cells[0].changed[0].before, "28.39");
   EXPECT_EQ(result.cells[0].changed[0].now, "28.40");
   EXPECT_EQ(result.exit_code(), ExitCode::kInconclusive);
-  EXPECT_THAT(to_markdown(result), HasSubstr("firmware: 28.39 -\\> 28.40"));
+  EXPECT_THAT(to_markdown(result), HasSubstr("firmware: 28.39 -&gt; 28.40"));
 }
 
 TEST(Judge, OtherMachinesOfTheStoreAreNotGone) {

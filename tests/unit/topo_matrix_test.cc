@@ -94,7 +94,7 @@ TEST(NvidiaSmiText, HostileSizesAreRefusedOrTakenInOneGo) {
   refusal(std::string(1u << 20, '\0'));
   std::string columns;
   for (int i = 0; i < 1'000'000; ++i) columns += "\tGPU" + std::to_string(i);
-  EXPECT_THAT(refusal(columns + "\nGPU0\t X \n"), HasSubstr("more than 512 device columns"));
+  EXPECT_THAT(refusal(columns + "\nGPU0\t X \n"), HasSubstr("more than 2048 device columns"));
   std::string cells = "\tGPU0\tGPU1\nGPU0\t X \tPIX";
   for (int i = 0; i < 1'000'000; ++i) cells += "\tPIX";
   EXPECT_THAT(refusal(cells), HasSubstr("more cells than the 2 device columns"));
