@@ -63,7 +63,7 @@ TEST_F(VerbsDevice, APortThatIsDownIsNamedWithItsState) {
     EXPECT_EQ(error.code(), ExitCode::kEnvironment);
     EXPECT_THAT(error.what(), HasSubstr("soft0"));
     EXPECT_THAT(error.what(), HasSubstr("port 1 is DOWN"));
-    EXPECT_THAT(error.hint(), HasSubstr("ip link set lo up"));
+    EXPECT_THAT(error.hint(), HasSubstr("SOFTNIC says port=down"));
   }
   const Error absent = error_of([&] { query_port(context, 2); });
   EXPECT_EQ(absent.code(), ExitCode::kUsage);
