@@ -117,8 +117,8 @@ class Data(CliTest):
         placed = json.loads(shown.out)["paths"]
         self.assertEqual(sorted(placed), [f"GPU{i}/soft0" for i in range(GPUS)])
         path = self.scratch() + "/r.json"
-        self.expect_ok(run("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64K", "-n", "100",
-                           "--buffers", "host,cuda:all", "--path", "both", "--json", path, env=env))
+        self.expect_swept(run("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64K", "-n", "100",
+                              "--buffers", "host,cuda:all", "--path", "both", "--json", path, env=env))
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
         self.check_document(document)
