@@ -33,6 +33,10 @@ struct Outcome {
   std::vector<Sample> samples;
 };
 
+MeasureLinks measurer(Simulator& simulator) {
+  return [&](std::span<const Link> links, std::vector<Sample>& samples) { simulator.measure(links, samples); };
+}
+
 Outcome run(const World& world) {
   Simulator simulator(world);
   ScheduleOptions schedule;
@@ -45,9 +49,7 @@ Outcome run(const World& world) {
   }
   outcome.judgement = judge(simulator.fabric(), outcome.samples, options);
   std::vector<Sample> retests;
-  simulator.measure(retest_links(simulator.fabric(), outcome.judgement, outcome.samples, options),
-                    retests);
-  decide(simulator.fabric(), retests, options, outcome.judgement);
+  settle(simulator.fabric(), outcome.samples, options, measurer(simulator), retests, outcome.judgement);
   return outcome;
 }
 
@@ -56,6 +58,14 @@ struct Count {
   int found = 0;
   int false_alarms = 0;  ///< runs with one
 };
+
+void print_alarm(const World& world, const Suspect& suspect) {
+  fmt::print("  false alarm, seed {}: {} leaf {} node {} rail {} nic {} peer {} ({}), {:.2f} % and {:.1f} sigma in {}, "
+             "{:.2f} % in {} retests\n",
+             world.seed, to_string(suspect.part), suspect.leaf, suspect.node, suspect.rail, suspect.nic, suspect.peer,
+             to_string(suspect.way), 100 * (std::exp(suspect.shift) - 1), suspect.sigmas, suspect.samples,
+             100 * (std::exp(suspect.retest_shift) - 1), suspect.retests);
+}
 
 Count count(World world, int runs, const std::function<void(World&, std::mt19937_64&)>& plant,
             const std::function<bool(const World&, const Suspect&)>& is_planted) {
@@ -70,7 +80,9 @@ Count count(World world, int runs, const std::function<void(World&, std::mt19937
     bool alarm = false;
     for (const Suspect& suspect : outcome.judgement.suspects) {
       if (suspect.verdict != Verdict::kSlow) continue;
-      (is_planted(world, suspect) ? found : alarm) = true;
+      const bool planted = is_planted(world, suspect);
+      (planted ? found : alarm) = true;
+      if (!planted) print_alarm(world, suspect);
     }
     count.found += int{found};
     count.false_alarms += int{alarm};
@@ -162,11 +174,9 @@ void large() {
   start = std::chrono::steady_clock::now();
   const JudgeOptions options;
   Judgement judgement = judge(simulator.fabric(), samples, options);
-  const auto links = retest_links(simulator.fabric(), judgement, samples, options);
-  const double judged_s = seconds_since(start);
   std::vector<Sample> retests;
-  simulator.measure(links, retests);
-  decide(simulator.fabric(), retests, options, judgement);
+  settle(simulator.fabric(), samples, options, measurer(simulator), retests, judgement);
+  const double judged_s = seconds_since(start);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("10,000 nodes x {} rails x {} rounds, {} measurements: planned in {:.2f} s, judged in "

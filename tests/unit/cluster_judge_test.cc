@@ -18,8 +18,8 @@ Judgement judged(const World& world, const std::vector<Round>& rounds, Simulator
   for (const Round& round : rounds) simulator.measure(round, samples);
   Judgement judgement = judge(simulator.fabric(), samples, options);
   std::vector<Sample> retests;
-  simulator.measure(retest_links(simulator.fabric(), judgement, samples, options), retests);
-  decide(simulator.fabric(), retests, options, judgement);
+  const auto measure = [&](std::span<const Link> links, std::vector<Sample>& to) { simulator.measure(links, to); };
+  settle(simulator.fabric(), samples, options, measure, retests, judgement);
   return judgement;
 }
 
@@ -148,7 +148,7 @@ TEST(Judge, ASuspectWithoutRetestsIsUndecided) {
   Judgement judgement = judge(simulator.fabric(), samples, {});
   ASSERT_EQ(judgement.suspects.size(), 1u);
   EXPECT_EQ(judgement.suspects[0].verdict, Verdict::kSuspect);
-  decide(simulator.fabric(), {}, {}, judgement);
+  decide(simulator.fabric(), {}, {}, Stage::kLast, judgement);
   EXPECT_EQ(judgement.suspects[0].verdict, Verdict::kUndecided);
 }
 
@@ -161,7 +161,7 @@ TEST(Judge, RetestsAreWithGoodPartnersNotMetBefore) {
   for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
   const Judgement judgement = judge(simulator.fabric(), samples, {});
   ASSERT_EQ(judgement.suspects.size(), 2u);
-  const auto links = retest_links(simulator.fabric(), judgement, samples, {});
+  const auto links = retest_links(simulator.fabric(), judgement, samples, {}, {});
   EXPECT_EQ(links.size(), 18u);
   for (const Link& link : links) {
     EXPECT_TRUE(link.a == 4 || link.a == 5);
@@ -170,6 +170,32 @@ TEST(Judge, RetestsAreWithGoodPartnersNotMetBefore) {
       return static_cast<int>(sample.from) == link.a && static_cast<int>(sample.to) == link.b;
     }));
   }
+}
+
+// A NIC that is 2 % slow by nature is below the limit of 3 %, however its first measurements and nine retests fall.
+TEST(Judge, ASuspectNearTheLimitIsRetestedInStages) {
+  int called_slow = 0;
+  std::size_t most_retests = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    World world{.nodes = 150, .rails = 1, .nic_scatter = 0, .pair_scatter = 0.015, .seed = seed};
+    world.faults.push_back({.node = 17, .way = Fault::Way::kSends, .factor = 0.976});
+    Simulator simulator(world);
+    std::vector<Sample> samples;
+    std::vector<Sample> retests;
+    for (const Round& round : make_schedule(simulator.fabric(), {.seed = seed})) simulator.measure(round, samples);
+    Judgement judgement = judge(simulator.fabric(), samples, {.suspect_sigmas = 2});
+    settle(simulator.fabric(), samples, {.suspect_sigmas = 2, .seed = seed},
+           [&](std::span<const Link> links, std::vector<Sample>& to) { simulator.measure(links, to); }, retests,
+           judgement);
+    for (const Suspect& suspect : judgement.suspects) {
+      EXPECT_NE(suspect.verdict, Verdict::kSuspect);
+      EXPECT_NE(suspect.verdict, Verdict::kUndecided);
+      called_slow += int{suspect.verdict == Verdict::kSlow};
+      most_retests = std::max(most_retests, suspect.retests);
+    }
+  }
+  EXPECT_EQ(called_slow, 0);
+  EXPECT_EQ(most_retests, 9u + 18u + 36u) << "three stages, one way";
 }
 
 TEST(Judge, NothingMeasuredIsNothingJudged) {

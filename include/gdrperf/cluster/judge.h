@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,7 @@ struct NicEffect {
 struct JudgeOptions {
   double suspect_sigmas = 5;
   double suspect_share = 0.03;  ///< slower than the others by this share at least
-  int retests = 9;              ///< links per suspect
+  int retests = 9;              ///< links per suspect, in the first stage
   int most_pairs = 32;          ///< slowest single pairs that are retested
   int least_partners = 3;       ///< a NIC that met fewer is not judged
   std::uint64_t seed = 1;       ///< of the choice of partners
@@ -83,13 +84,28 @@ struct Judgement {
 /// memory grow with the samples.
 Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options);
 
-/// Links that decide about the suspects: with partners under no suspicion,
-/// those not met in `samples` first; single pairs again and again.
+/// Links that decide about the suspects without a verdict: with partners under no suspicion, those not met
+/// in `samples` or `retests` first; single pairs again and again.
 std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
-                               std::span<const Sample> samples, const JudgeOptions& options);
+                               std::span<const Sample> samples, std::span<const Sample> retests,
+                               const JudgeOptions& options);
 
-/// Fills in each suspect's verdict from `retests`, measured on retest_links().
-void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options,
+enum class Stage {
+  kMore,  ///< whoever is too close to call stays a suspect
+  kLast,  ///< and is cleared here
+};
+
+/// Verdicts of the suspects without one, by `retests` on retest_links(): slow or cleared by three standard
+/// errors of the retests' quartile.
+void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options, Stage stage,
             Judgement& judgement);
+
+/// Measures both directions of links and appends what comes of it.
+using MeasureLinks = std::function<void(std::span<const Link>, std::vector<Sample>&)>;
+
+/// Retests until each suspect has its verdict: three stages, each of twice as many links for those that
+/// are too close to call.
+void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
+            const MeasureLinks& measure, std::vector<Sample>& retests, Judgement& judgement);
 
 }  // namespace gdrperf::cluster
