@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "cmd_baseline.h"
+#include "cmd_cluster.h"
 #include "cmd_compare.h"
 #include "cmd_devices.h"
 #include "cmd_doctor.h"
@@ -54,6 +55,7 @@ int run(int argc, char** argv) {
   add_test_commands(app, action);
   add_sweep_command(app, action);
   add_verify_command(app, action);
+  add_cluster_command(app, action);
   DevicesOptions devices;
   TopoOptions topo;
   DoctorOptions doctor;

@@ -28,7 +28,7 @@ constexpr std::size_t kMaxValues = 4 * kMaxDoneSeries;
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
     "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
     "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked",
-    "proof", "enter", "alive"};
+    "proof", "enter", "alive", "cluster"};
 
 std::vector<std::string> texts(const JsonReader& in, const char* member) {
   std::vector<std::string> result;
@@ -238,6 +238,9 @@ void write(json& out, const Reject& m) { write_refusal(out, m); }
 void read(const JsonReader& in, Reject& m) { read_refusal(in, m); }
 void write(json& out, const Failure& m) { write_refusal(out, m); }
 void read(const JsonReader& in, Failure& m) { read_refusal(in, m); }
+
+void write(json& out, const Cluster& m) { out = {{"text", m.text}}; }
+void read(const JsonReader& in, Cluster& m) { m.text = in.text("text"); }
 
 void write(json& out, const Ping& m) { out = {{"token", m.token}}; }
 void read(const JsonReader& in, Ping& m) { m.token = in.integer<std::uint64_t>("token"); }

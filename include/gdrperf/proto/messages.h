@@ -163,9 +163,14 @@ struct Failure {
 /// Client: no further run.
 struct Bye {};
 
+/// Between the ranks of `gdrperf cluster`: JSON text of its own (app/cluster_wire.h).
+struct Cluster {
+  std::string text;
+};
+
 using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
                              Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked, Proof,
-                             Enter, Alive>;
+                             Enter, Alive, Cluster>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+
+#include "gdrperf/cluster/fabric.h"
+#include "gdrperf/cluster/schedule.h"
+
+namespace gdrperf::cluster {
+
+struct PlanRates {
+  double run_seconds = 0.25;  ///< of one link, one way
+  double nic_gbytes = 50;     ///< 1e9 bytes/s
+};
+
+/// What measuring a fabric takes, retests left out.
+struct Plan {
+  std::size_t rounds = 0;
+  std::size_t links = 0;       ///< of all rounds
+  std::size_t most_links = 0;  ///< at once
+  double seconds = 0;          ///< of measuring, both ways
+  double gigabytes = 0;        ///< 1e9 bytes, both ways
+  double most_gbytes = 0;      ///< rate of all links at once
+  double nic_seconds = 0;      ///< that the busiest NIC sends
+};
+
+Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanRates& rates);
+
+}  // namespace gdrperf::cluster

@@ -1,0 +1,152 @@
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "cluster_report.h"
+#include "gdrperf/base/version.h"
+
+namespace gdrperf::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double shift_percent(double shift) { return 100 * (std::exp(shift) - 1); }
+
+Json effect_json(const cluster::NicEffect& effect) {
+  if (effect.samples == 0) return nullptr;
+  return {{"shift_percent", shift_percent(effect.shift)},
+          {"ci95_low_percent", shift_percent(effect.low)},
+          {"ci95_high_percent", shift_percent(effect.high)},
+          {"measurements", effect.samples}};
+}
+
+Json ranks_json(const Star& star) {
+  Json ranks = Json::array();
+  for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
+    const Member& member = star.members()[rank];
+    Json one = {{"rank", rank}, {"host", member.card.host}, {"address", member.address},
+                {"devices", member.devices}, {"leaf", member.card.leaf}};
+    one["lost"] = member.lost.empty() ? Json(nullptr) : Json(member.lost);
+    ranks.push_back(std::move(one));
+  }
+  return ranks;
+}
+
+Json nics_json(const Star& star, const ClusterResult& result) {
+  Json nics = Json::array();
+  for (std::size_t id = 0; id < result.places.size(); ++id) {
+    const NicPlace& place = result.places[id];
+    const Member& member = star.members()[static_cast<std::size_t>(place.rank)];
+    const bool measured = !result.judgement.sends.empty();
+    nics.push_back({{"nic", id},
+                    {"rank", place.rank},
+                    {"host", member.card.host},
+                    {"device", member.devices[place.device]},
+                    {"rail", result.fabric.nics[id].rail},
+                    {"sends", measured ? effect_json(result.judgement.sends[id]) : Json(nullptr)},
+                    {"receives", measured ? effect_json(result.judgement.receives[id]) : Json(nullptr)}});
+  }
+  return nics;
+}
+
+Json suspects_json(const ClusterResult& result) {
+  const auto rank_of = [&](const cluster::Suspect& suspect) -> Json {
+    if (suspect.nic >= 0) return result.places[static_cast<std::size_t>(suspect.nic)].rank;
+    for (std::size_t id = 0; suspect.node >= 0 && id < result.places.size(); ++id) {
+      if (result.fabric.nics[id].node == suspect.node) return result.places[id].rank;
+    }
+    return nullptr;
+  };
+  const auto known = [](int value) { return value < 0 ? Json(nullptr) : Json(value); };
+  Json suspects = Json::array();
+  for (const cluster::Suspect& suspect : result.judgement.suspects) {
+    suspects.push_back(
+        {{"part", cluster::to_string(suspect.part)},
+         {"verdict", cluster::to_string(suspect.verdict)},
+         {"rank", rank_of(suspect)},
+         {"nic", known(suspect.nic)},
+         {"peer_nic", known(suspect.peer)},
+         {"rail", known(suspect.rail)},
+         {"leaf", suspect.leaf < 0 ? Json(nullptr) : Json(result.leaves[static_cast<std::size_t>(suspect.leaf)])},
+         {"way", cluster::to_string(suspect.way)},
+         {"shift_percent", shift_percent(suspect.shift)},
+         {"sigmas", suspect.sigmas},
+         {"measurements", suspect.samples},
+         {"retest_shift_percent", suspect.retests == 0 ? Json(nullptr) : Json(shift_percent(suspect.retest_shift))},
+         {"retests", suspect.retests}});
+  }
+  return suspects;
+}
+
+// What differs between ranks, and who has which value: often that is the cause.
+Json differences_json(const Star& star) {
+  std::map<std::string, std::map<std::string, std::vector<std::size_t>>> values;
+  for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
+    const Member& member = star.members()[rank];
+    if (member.card.devices.empty()) continue;
+    values["kernel"][member.card.kernel].push_back(rank);
+    values["gdrperf"][member.card.version].push_back(rank);
+    values["devices"][std::to_string(member.devices.size())].push_back(rank);
+    for (std::size_t i = 0; i < member.card.devices.size(); ++i) {
+      const CardDevice& device = member.card.devices[i];
+      const std::string nic = "nic" + std::to_string(i) + ".";
+      values[nic + "kind"][device.kind].push_back(rank);
+      values[nic + "driver"][device.driver].push_back(rank);
+      values[nic + "firmware"][device.firmware].push_back(rank);
+      values[nic + "mtu_bytes"][std::to_string(device.mtu_bytes)].push_back(rank);
+      values[nic + "rate_gbps"][std::to_string(device.rate_gbps)].push_back(rank);
+    }
+  }
+  Json differences = Json::object();
+  for (const auto& [what, by_value] : values) {
+    if (by_value.size() > 1) differences[what] = by_value;
+  }
+  return differences;
+}
+
+Json samples_json(const std::vector<cluster::Sample>& samples) {
+  Json list = Json::array();
+  for (const cluster::Sample& sample : samples) list.push_back({sample.from, sample.to, sample.gbytes});
+  return list;
+}
+
+const char* verdict_name(ExitCode code) {
+  if (code == ExitCode::kOk) return "fine";
+  return code == ExitCode::kRegression ? "slow" : "inconclusive";
+}
+
+}  // namespace
+
+std::string cluster_document(const Star& star, const cluster::Launch& launch, const ClusterTest& test,
+                             const ClusterResult& result, const std::string& started) {
+  Json failed = Json::array();
+  for (const FailedRun& run : result.failed) failed.push_back({{"from", run.from}, {"to", run.to}, {"why", run.why}});
+  const Json document = {
+      {"schema", "gdrperf-cluster/1"},
+      {"tool", {{"version", tool_version()}, {"git", tool_git()}}},
+      {"started", started},
+      {"launcher", launch.origin},
+      {"verdict", verdict_name(verdict_of(star, result))},
+      {"test",
+       {{"test", "write_bw"},
+        {"size_bytes", test.size_bytes},
+        {"duration_s", std::chrono::duration<double>(test.duration).count()},
+        {"rounds", result.rounds},
+        {"seed", test.schedule.seed},
+        {"seconds", result.seconds}}},
+      {"typical_gbytes", result.judgement.typical_gbytes},
+      {"nic_sigma_percent", 100 * result.judgement.nic_sigma},
+      {"pair_sigma_percent", 100 * result.judgement.pair_sigma},
+      {"slow_share", result.judgement.slow_share},
+      {"suspects", suspects_json(result)},
+      {"ranks", ranks_json(star)},
+      {"nics", nics_json(star, result)},
+      {"differences", differences_json(star)},
+      {"failed", std::move(failed)},
+      {"measurements", samples_json(result.samples)},
+      {"retests", samples_json(result.retests)}};
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,162 @@
+#include "cluster_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::app {
+namespace {
+
+using cluster::Suspect;
+using cluster::Verdict;
+
+constexpr std::size_t kMostLines = 6;
+
+double percent(double shift) { return 100 * (std::exp(shift) - 1); }
+
+struct Names {
+  const Star& star;
+  const ClusterResult& result;
+
+  std::string rank(int rank) const {
+    return fmt::format("rank {} ({})", rank, star.members()[static_cast<std::size_t>(rank)].card.host);
+  }
+  std::string nic(int id) const {
+    const NicPlace& place = result.places[static_cast<std::size_t>(id)];
+    const Member& member = star.members()[static_cast<std::size_t>(place.rank)];
+    return fmt::format("{} of {}", member.devices[place.device], rank(place.rank));
+  }
+  std::string node(int node) const {
+    for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
+      if (result.fabric.nics[id].node == node) return rank(result.places[id].rank);
+    }
+    return fmt::format("node {}", node);
+  }
+  std::string part(const Suspect& suspect) const {
+    switch (suspect.part) {
+      case cluster::Part::kRail: return fmt::format("rail {}", suspect.rail);
+      case cluster::Part::kLeafRail:
+        return fmt::format("leaf {}, rail {}", result.leaves[static_cast<std::size_t>(suspect.leaf)],
+                           suspect.rail);
+      case cluster::Part::kNode: return "node " + node(suspect.node);
+      case cluster::Part::kNic: return "NIC " + nic(suspect.nic);
+      case cluster::Part::kPair:
+        return fmt::format("pair {} and {}", nic(suspect.nic), nic(suspect.peer));
+    }
+    return {};
+  }
+};
+
+const char* way_text(const Suspect& suspect) {
+  switch (suspect.way) {
+    case cluster::Way::kBoth: return "";
+    case cluster::Way::kSends: return " when it sends";
+    case cluster::Way::kReceives: return " when it receives";
+  }
+  return "";
+}
+
+std::vector<Suspect> with(const ClusterResult& result, Verdict verdict) {
+  std::vector<Suspect> some;
+  for (const Suspect& suspect : result.judgement.suspects) {
+    if (suspect.verdict == verdict) some.push_back(suspect);
+  }
+  return some;
+}
+
+std::size_t lost_count(const Star& star) {
+  return static_cast<std::size_t>(std::count_if(star.members().begin(), star.members().end(),
+                                                [](const Member& m) { return !m.lost.empty(); }));
+}
+
+void print_head(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
+  std::set<std::string> hosts;
+  std::set<std::string> kinds;
+  for (const Member& member : star.members()) {
+    if (!member.card.host.empty()) hosts.insert(member.card.host);
+    for (const CardDevice& device : member.card.devices) kinds.insert(device.kind);
+  }
+  out << fmt::format("{} ranks on {} host{}, {} NICs ({}); write_bw {}, {} rounds both ways, {:.1f} s\n",
+                     star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s",
+                     result.fabric.nics.size(), fmt::join(kinds, ", "), format_size(test.size_bytes),
+                     result.rounds, result.seconds);
+  out << fmt::format("typical {:.4g} GB/s; NICs scatter by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} "
+                     "measurements are far below what their NICs do else\n",
+                     result.judgement.typical_gbytes, 100 * result.judgement.nic_sigma,
+                     100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share,
+                     result.samples.size());
+}
+
+void print_losses(const Star& star, const ClusterResult& result, std::ostream& out) {
+  std::vector<std::string> lost;
+  for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
+    const Member& member = star.members()[rank];
+    if (member.lost.empty()) continue;
+    lost.push_back(fmt::format("rank {}{} ({})", rank,
+                               member.card.host.empty() ? "" : " on " + member.card.host, member.lost));
+  }
+  const std::size_t more = lost.size() > 3 ? lost.size() - 3 : 0;
+  lost.resize(lost.size() - more);
+  if (!lost.empty()) {
+    out << fmt::format("lost: {}{}\n", fmt::join(lost, "; "), more > 0 ? fmt::format("; {} more", more) : "");
+  }
+  if (!result.failed.empty()) {
+    const FailedRun& first = result.failed.front();
+    const Names names{star, result};
+    out << fmt::format("{} runs failed, the first from {} to {}: {}\n", result.failed.size(),
+                       names.nic(first.from), names.nic(first.to), first.why);
+  }
+}
+
+}  // namespace
+
+ExitCode verdict_of(const Star& star, const ClusterResult& result) {
+  if (!with(result, Verdict::kSlow).empty()) return ExitCode::kRegression;
+  const bool known = result.judgement.judged > 0 && with(result, Verdict::kUndecided).empty() &&
+                     lost_count(star) == 0 && result.failed.empty();
+  return known ? ExitCode::kOk : ExitCode::kInconclusive;
+}
+
+void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result,
+                   std::ostream& out) {
+  const Names names{star, result};
+  print_head(star, test, result, out);
+  const auto slow = with(result, Verdict::kSlow);
+  for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) {
+    out << fmt::format("SLOW {}: {:+.1f} %{} ({} retests; {:+.1f} % and {:.0f} sigma in {} measurements before)\n",
+                       names.part(slow[i]), percent(slow[i].retest_shift), way_text(slow[i]),
+                       slow[i].retests, percent(slow[i].shift), slow[i].sigmas, slow[i].samples);
+  }
+  if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
+  for (const Suspect& suspect : with(result, Verdict::kUndecided)) {
+    out << fmt::format("undecided: {}: {:+.1f} %, retested {} times only\n", names.part(suspect),
+                       percent(suspect.shift), suspect.retests);
+  }
+  if (const auto cleared = with(result, Verdict::kCleared); !cleared.empty()) {
+    out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front()),
+                       cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
+  }
+  print_losses(star, result, out);
+  if (std::any_of(slow.begin(), slow.end(), [](const Suspect& s) { return s.part == cluster::Part::kNic; })) {
+    out << "rates do not tell a NIC from its cable or its switch port: look at their counters\n";
+  }
+  switch (verdict_of(star, result)) {
+    case ExitCode::kOk: out << "nothing is slow\n"; break;
+    case ExitCode::kRegression:
+      out << fmt::format("{} part{} slow\n", slow.size(), slow.size() == 1 ? " is" : "s are");
+      break;
+    default:
+      out << (result.judgement.judged == 0
+                  ? "cannot tell: each NIC needs three partners at least to be judged\n"
+                  : "cannot tell: not everything could be measured (above)\n");
+  }
+}
+
+}  // namespace gdrperf::app

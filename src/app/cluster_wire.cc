@@ -1,0 +1,58 @@
+#include "cluster_wire.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::app {
+
+// Not in the nameless namespace: the library finds them by their types' namespace.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CardDevice, name, kind, driver, firmware, mtu_bytes, rate_gbps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, leaf, kernel, version, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpenDevices, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRun, host, port, device, peer_device)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measure, id, size_bytes, duration_ns, event, runs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRate, gbytes, error)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rates, id, rates)
+void to_json(nlohmann::json& out, const End&) { out = nlohmann::json::object(); }
+void from_json(const nlohmann::json&, End&) {}
+
+namespace {
+
+constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end"};
+static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
+
+template <std::size_t I = 0>
+ClusterMessage decode_named(const std::string& name, const nlohmann::json& value) {
+  if constexpr (I == std::variant_size_v<ClusterMessage>) {
+    throw peer_error(fmt::format("cluster message '{}' is unknown", name.substr(0, 40)));
+  } else {
+    if (name != kNames[I]) return decode_named<I + 1>(name, value);
+    return value.get<std::variant_alternative_t<I, ClusterMessage>>();
+  }
+}
+
+}  // namespace
+
+proto::Cluster encode_cluster(const ClusterMessage& message) {
+  nlohmann::json out;
+  std::visit([&](const auto& m) { out = m; }, message);
+  out["cluster"] = kNames[message.index()];
+  return {out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer) {
+  try {
+    const auto value = nlohmann::json::parse(message.text);
+    return decode_named(value.at("cluster").get<std::string>(), value);
+  } catch (const nlohmann::json::exception& error) {
+    throw peer_error(fmt::format("{}: cluster message not understood: {}", peer, error.what()));
+  } catch (const Error& error) {
+    throw error.in(peer);
+  }
+}
+
+}  // namespace gdrperf::app

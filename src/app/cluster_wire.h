@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/proto/channel.h"
+
+namespace gdrperf::app {
+
+/// One NIC of a rank, as it says.
+struct CardDevice {
+  std::string name;
+  std::string kind;
+  std::string driver;
+  std::string firmware;
+  int mtu_bytes = 0;
+  double rate_gbps = 0;
+};
+
+/// A rank to rank 0: who it is.
+struct Card {
+  int rank = 0;
+  int ranks = 1;
+  std::string host;
+  std::string host_id;  ///< of the running kernel (base/host.h)
+  std::string leaf;     ///< switch that it hangs on; "" unknown
+  std::string kernel;
+  std::string version;  ///< of gdrperf
+  std::vector<CardDevice> devices;
+};
+
+/// Rank 0 to a rank: serve these devices. The rank answers with Ports.
+struct OpenDevices {
+  std::vector<std::string> devices;
+};
+struct Ports {
+  std::vector<int> ports;  ///< TCP, one server per device
+};
+
+/// Rank 0 to a rank: be the client of these runs, all at once. Answered with Rates.
+struct ClusterRun {
+  std::string host;
+  int port = 0;
+  std::string device;
+  std::string peer_device;
+};
+struct Measure {
+  int id = 0;
+  std::uint64_t size_bytes = 0;
+  std::int64_t duration_ns = 0;
+  bool event = false;  ///< wait asleep
+  std::vector<ClusterRun> runs;
+};
+struct ClusterRate {
+  double gbytes = 0;
+  std::string error;  ///< why there is none
+};
+struct Rates {
+  int id = 0;
+  std::vector<ClusterRate> rates;
+};
+/// Rank 0 to a rank: it is over.
+struct End {};
+
+using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End>;
+
+proto::Cluster encode_cluster(const ClusterMessage& message);
+/// Throws peer_error with `peer` in front for what is none of them.
+ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer);
+
+/// The next message as a T; throws peer_error as proto::expect().
+template <typename T>
+T expect_cluster(proto::Channel& channel, std::chrono::nanoseconds timeout) {
+  auto message = decode_cluster(proto::expect<proto::Cluster>(channel, timeout), channel.peer());
+  if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
+  throw peer_error(channel.peer() + ": sent another message than was due");
+}
+
+}  // namespace gdrperf::app

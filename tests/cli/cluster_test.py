@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""`gdrperf cluster` over the software device: a planted slow NIC is named and nothing else, by plain
+processes and by mpirun; a killed rank is named and the rest has its result; plans and refusals."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import support
+
+RANKS = 6
+SLOW = 4
+
+
+def devices(slow=None):
+    """A link for each rank, slow enough for any machine, which may be late (`react`)."""
+    return ";".join(f"nic{rank}:rate=20MB/s,react=200ms" + (",slow=1.25" if rank == slow else "") for rank in range(RANKS))
+
+
+def options(port, *more):
+    root = ["--root", f"127.0.0.1:{port}"] if port else []
+    return ["cluster", "--softnic", "-e", "-s", "16K", "-D", "250ms", *root,
+            "--deadline", "20s", "--start-timeout", "40s", *more]
+
+
+def start(slow=None, document=None):
+    port = support.free_port()
+    env = {"SOFTNIC": devices(slow)}
+    ranks = []
+    for rank in range(RANKS):
+        more = ["--json", document] if rank == 0 and document else []
+        ranks.append(support.Background(*options(port, "--rank", rank, "--ranks", RANKS, *more), env=env))
+    return ranks
+
+
+class Cluster(unittest.TestCase):
+    def check_document(self, path):
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        schema = os.path.join(os.path.dirname(support.SCHEMA), "cluster-schema.json")
+        try:
+            import jsonschema
+        except ImportError:
+            return document
+        with open(schema, encoding="utf-8") as file:
+            jsonschema.validate(document, json.load(file))
+        return document
+
+    def check_slow(self, document):
+        slow = [each for each in document["suspects"] if each["verdict"] == "slow"]
+        self.assertEqual([(each["part"], each["rank"]) for each in slow], [("nic", SLOW)], document["suspects"])
+        self.assertEqual(document["verdict"], "slow")
+        self.assertLess(slow[0]["retest_shift_percent"], -15)
+        self.assertGreater(slow[0]["retest_shift_percent"], -25)
+
+    def test_a_slow_device_is_named_and_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(SLOW, path)
+            codes = [rank.wait() for rank in ranks]
+            self.assertEqual(codes, [1] + [0] * (RANKS - 1), [rank.err for rank in ranks])
+            self.assertIn(f"SLOW NIC nic{SLOW} of rank {SLOW}", ranks[0].out)
+            self.assertIn("1 part is slow", ranks[0].out)
+            document = self.check_document(path)
+        self.check_slow(document)
+        self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+    def test_mpirun_starts_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            done = subprocess.run(
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(RANKS), support.BINARY,
+                 *options(None, "--json", path)],
+                env=support.environment({"SOFTNIC": devices(SLOW)}), capture_output=True, text=True,
+                timeout=120, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            document = self.check_document(path)
+        self.assertIn(document["launcher"], ("OpenMPI", "PMIx"))
+        self.check_slow(document)
+
+    @unittest.skipUnless(shutil.which("mpiexec.hydra"), "no mpiexec.hydra here")
+    def test_hydra_starts_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            done = subprocess.run(
+                ["mpiexec.hydra", "-np", "4", support.BINARY, *options(None, "--json", path)],
+                env=support.environment({"SOFTNIC": devices()}), capture_output=True, text=True,
+                timeout=120, check=False)
+            self.assertIn(done.returncode, (0, 1, 4), done.stdout + done.stderr)
+            document = self.check_document(path)
+        self.assertEqual(document["launcher"], "PMI-1")
+        self.assertEqual([each["rank"] for each in document["ranks"] if not each["lost"]], [0, 1, 2, 3])
+
+    def test_a_killed_rank_is_named_and_the_rest_has_its_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path)
+            ranks[0].wait_line("ranks are here")
+            ranks[2].signal(signal.SIGKILL)
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+        self.assertEqual(codes[0], 4, ranks[0].out + ranks[0].err)
+        self.assertIn("rank 2", ranks[0].out)
+        self.assertIn("lost:", ranks[0].out)
+        self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
+        # The five that are left met each other, all that were not paired with the lost one.
+        self.assertGreaterEqual(len(document["measurements"]), 12)
+
+    def test_a_plan_starts_nothing(self):
+        result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("7 rounds both ways, 56 links", result.out)
+        self.assertIn("7.0 s", result.out)
+        self.assertIn("560 GB", result.out)
+
+    def test_half_an_environment_is_named(self):
+        result = support.run("cluster", env={"WORLD_SIZE": "4"})
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("WORLD_SIZE is set but RANK is not", result.err)
+
+
+if __name__ == "__main__":
+    support.main()
