@@ -83,7 +83,8 @@ Json paths_json(const std::vector<PathVerdict>& verdicts) {
       sizes.push_back({{"size_bytes", size},
                        {latency ? "direct_p50_ns" : "direct_gbps", value(point.direct)},
                        {latency ? "staged_p50_ns" : "staged_gbps", value(point.staged)},
-                       {"staged_over_direct", number(verdict.ratio(point))}});
+                       {"staged_over_direct", number(verdict.ratio(point))},
+                       {"unstable", point.unstable}});
     }
     const std::uint64_t crossover = verdict.crossover_bytes();
     list.push_back({{"op", to_string(verdict.test)},

@@ -24,7 +24,7 @@ std::uint64_t PathVerdict::crossover_bytes() const {
   std::uint64_t crossover = 0;
   int last = 0;
   for (const auto& [size, point] : points) {
-    if (!point.both()) continue;
+    if (!point.counts()) continue;
     const int better = ratio(point) > 1 ? 1 : -1;
     if (last != 0 && better != last) {
       if (crossover != 0) return 0;
@@ -36,20 +36,28 @@ std::uint64_t PathVerdict::crossover_bytes() const {
 }
 
 std::string PathVerdict::words() const {
-  std::size_t staged = 0, all = 0;
+  std::size_t staged = 0, all = 0, unstable = 0;
+  double first_ratio = 0;
   for (const auto& [size, point] : points) {
     if (!point.both()) continue;
+    if (point.unstable) {
+      ++unstable;
+      continue;
+    }
+    if (all == 0) first_ratio = ratio(point);
     ++all;
     staged += ratio(point) > 1 ? 1 : 0;
   }
-  if (all == 0) return {};
-  if (staged == 0) return "direct at every size";
-  if (staged == all) return "staged at every size";
+  if (all == 0) return unstable == 0 ? "" : "not known: no size is stable both ways";
+  const std::string left_out =
+      unstable == 0 ? "" : fmt::format(" ({} unstable size{} left out)", unstable, unstable == 1 ? "" : "s");
+  if (staged == 0) return "direct at every size" + left_out;
+  if (staged == all) return "staged at every size" + left_out;
   const std::uint64_t crossover = crossover_bytes();
-  if (crossover == 0) return fmt::format("now one, now the other: staged at {} of {} sizes", staged, all);
-  const bool staged_first = ratio(points.begin()->second) > 1;
-  return fmt::format("{} below {}, {} from there on", staged_first ? "staged" : "direct", format_size(crossover),
-                     staged_first ? "direct" : "staged");
+  if (crossover == 0) return fmt::format("now one, now the other: staged at {} of {} sizes{}", staged, all, left_out);
+  const bool staged_first = first_ratio > 1;
+  return fmt::format("{} below {}, {} from there on{}", staged_first ? "staged" : "direct", format_size(crossover),
+                     staged_first ? "direct" : "staged", left_out);
 }
 
 void PathVerdicts::add(const RunRecord& record) {
@@ -61,6 +69,7 @@ void PathVerdicts::add(const RunRecord& record) {
   auto found = std::find_if(verdicts_.begin(), verdicts_.end(), same);
   if (found == verdicts_.end()) found = verdicts_.insert(verdicts_.end(), std::move(fresh));
   PathPoint& point = found->points[record.spec.size_bytes];
+  point.unstable = point.unstable || record.measured.unstable;
   double& value = record.spec.path == Path::kStaged ? point.staged : point.direct;
   if (record.measured.bandwidth) value = record.measured.bandwidth->median_gbytes;
   if (record.measured.latency) value = record.measured.latency->p50_ns / 1e3;
@@ -83,8 +92,8 @@ std::string to_text(const std::vector<PathVerdict>& verdicts) {
                         fmt::format("staged {}", unit), "staged x");
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;
-      text += fmt::format("{:>10}{:>14.4g}{:>14.4g}{:>9.2f}\n", format_size(size), point.direct, point.staged,
-                          verdict.ratio(point));
+      text += fmt::format("{:>10}{:>14.4g}{:>14.4g}{:>9.2f}{}\n", format_size(size), point.direct, point.staged,
+                          verdict.ratio(point), point.unstable ? " !" : "");
     }
     text += fmt::format("  better: {}\n", verdict.words());
   }

@@ -36,7 +36,9 @@ void RelationComparison::add(const RunRecord& record) {
   if (!(value > 0) || !std::isfinite(value)) return;
   const std::string test = to_string(record.spec.test) + name_suffix(record);
   if (std::find(order_.begin(), order_.end(), test) == order_.end()) order_.push_back(test);
-  tests_[test][record.spec.size_bytes][record.relation].push_back(value);
+  auto& pairs = tests_[test][record.spec.size_bytes][record.relation];
+  pairs.values.push_back(value);
+  pairs.unstable = pairs.unstable || measured.unstable;
   any_pair_ = any_pair_ || !record.path.pair.empty();
   simulated_ = simulated_ || record.device_kind == "simulated";
 }
@@ -55,18 +57,19 @@ void RelationComparison::print(std::ostream& out, RateUnit unit) const {
                        "median", "spread", "ratio");
     for (const auto& [size, relations] : tests_.at(test)) {
       double best = 0;
-      for (const auto& [relation, values] : relations) {
-        const double median = median_of(values);
+      for (const auto& [relation, pairs] : relations) {
+        const double median = median_of(pairs.values);
         if (best == 0 || (latency ? median < best : median > best)) best = median;
       }
       for (const char* relation : kRelationOrder) {
         const auto found = relations.find(relation);
         if (found == relations.end()) continue;
-        const auto [low, high] = std::minmax_element(found->second.begin(), found->second.end());
-        const double median = median_of(found->second);
-        out << fmt::format("{:>10}  {:<8}{:>6}{:>11}{:>24}{:>9.3f}\n", format_size(size), relation,
-                           found->second.size(), shown(median * scale),
-                           shown(*low * scale) + " to " + shown(*high * scale), median / best);
+        const std::vector<double>& values = found->second.values;
+        const auto [low, high] = std::minmax_element(values.begin(), values.end());
+        const double median = median_of(values);
+        out << fmt::format("{:>10}  {:<8}{:>6}{:>11}{:>24}{:>9.3f}{}\n", format_size(size), relation, values.size(),
+                           shown(median * scale), shown(*low * scale) + " to " + shown(*high * scale), median / best,
+                           found->second.unstable ? " !" : "");
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gdrperf/report/path_verdict.h"
 #include "gdrperf/report/relations.h"
 
 namespace gdrperf::report {
@@ -53,6 +54,42 @@ TEST(RelationsTest, AreComparedWithTheBest) {
   comparison.print(out, RateUnit::kGigabytes);
   EXPECT_THAT(out.str(), HasSubstr("64 KiB  PIX          1      10.00          10.00 to 10.00    1.000"));
   EXPECT_THAT(out.str(), HasSubstr("64 KiB  SYS          3      2.500          2.000 to 3.000    0.250"));
+}
+
+TEST(RelationsTest, MarkWhatStandsOnAnUnstableRun) {
+  RelationComparison comparison;
+  comparison.add(run_of("PIX", "GPU0/mlx5_0", 10));
+  RunRecord unstable = run_of("SYS", "GPU1/mlx5_0", 2);
+  unstable.measured.unstable = true;
+  comparison.add(unstable);
+  std::ostringstream out;
+  comparison.print(out, RateUnit::kGigabytes);
+  EXPECT_THAT(out.str(), HasSubstr("10.00 to 10.00    1.000\n"));
+  EXPECT_THAT(out.str(), HasSubstr("2.000 to 2.000    0.200 !\n"));
+}
+
+RunRecord gpu_run(Path path, std::uint64_t size, double gbytes, bool unstable = false) {
+  RunRecord record = run_of("PIX", "GPU0/mlx5_0", gbytes);
+  record.spec.size_bytes = size;
+  record.spec.path = path;
+  record.client.gpu.emplace();
+  record.measured.unstable = unstable;
+  return record;
+}
+
+TEST(PathVerdictTest, UnstableRunsHaveNoSay) {
+  PathVerdicts some, none;
+  for (const std::uint64_t size : {1024u, 2048u, 4096u}) {
+    const bool unstable = size == 1024;
+    some.add(gpu_run(Path::kDirect, size, unstable ? 1 : 5, unstable));
+    some.add(gpu_run(Path::kStaged, size, 4));
+    none.add(gpu_run(Path::kDirect, size, 1, true));
+    none.add(gpu_run(Path::kStaged, size, 4));
+  }
+  EXPECT_EQ(some.all().at(0).words(), "direct at every size (1 unstable size left out)");
+  EXPECT_EQ(some.all().at(0).crossover_bytes(), 0u);
+  EXPECT_EQ(none.all().at(0).words(), "not known: no size is stable both ways");
+  EXPECT_THAT(to_text(none.all()), HasSubstr("4.00 !\n  better: not known"));
 }
 
 TEST(RunPathTest, EfficiencyIsMedianOverCeiling) {

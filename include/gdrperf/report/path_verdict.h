@@ -13,7 +13,10 @@ namespace gdrperf::report {
 struct PathPoint {
   double direct = 0;
   double staged = 0;
+  bool unstable = false;  ///< either of the two
   bool both() const { return direct > 0 && staged > 0; }
+  /// Both are known: the verdict counts this size.
+  bool counts() const { return both() && !unstable; }
 };
 
 /// The two ways of one test between two ends, over the sizes that were run.
@@ -30,6 +33,7 @@ struct PathVerdict {
   /// size is better; 0: one way is better throughout, or it goes to and fro.
   std::uint64_t crossover_bytes() const;
   /// In words: "direct at every size", "direct below 1 MiB, staged from there on".
+  /// Sizes with an unstable run have no say, and are counted where there are any.
   std::string words() const;
 };
 

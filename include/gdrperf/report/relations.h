@@ -18,7 +18,7 @@ inline constexpr std::array<const char*, 6> kRelationOrder = {"PIX",  "PXB", "PH
 
 /// Gathers runs and compares the relations between GPU and NIC: for each test
 /// and size the median over a relation's pairs, their spread, and the ratio to
-/// the best relation.
+/// the best relation. Rows that stand on an unstable run carry the tables' mark.
 class RelationComparison {
  public:
   void add(const RunRecord& record);
@@ -26,7 +26,11 @@ class RelationComparison {
   void print(std::ostream& out, RateUnit unit) const;
 
  private:
-  using ByRelation = std::map<std::string, std::vector<double>>;  ///< GB/s, or ns
+  struct Pairs {
+    std::vector<double> values;  ///< GB/s, or ns; one for each pair
+    bool unstable = false;       ///< any of them
+  };
+  using ByRelation = std::map<std::string, Pairs>;
   std::map<std::string, std::map<std::uint64_t, ByRelation>> tests_;  ///< by test, by size
   std::vector<std::string> order_;                                    ///< of tests
   bool any_pair_ = false;
