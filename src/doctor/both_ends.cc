@@ -7,6 +7,7 @@
 
 #include "checks.h"
 #include "gpudirect.h"
+#include "programs.h"
 #include "text.h"
 
 namespace gdrperf::doctor {
@@ -33,6 +34,12 @@ constexpr std::array kOfDevices = {
     Comparison{"driver", Verdict::kWarn, "drivers of different stacks differ in features and defaults",
                "the same adapter driver (OFED or kernel) at both ends"},
     Comparison{"rate", Verdict::kWarn, "the slower port is the ceiling", "check cable and switch port of the slower end"},
+    Comparison{"PFC", Verdict::kWarn, "one end pauses for a priority and the other does not: packets are lost one way",
+               "sudo mlnx_qos -i NETDEV --trust dscp --pfc 0,0,0,1,0,0,0,0  # the same at both ends and on the switch"},
+    Comparison{"pause", Verdict::kWarn, "one end pauses and the other does not: packets are lost one way",
+               "sudo ethtool -A NETDEV rx on tx on  # the same at both ends, or PFC at both"},
+    Comparison{"trust", Verdict::kWarn, "ends that put the same packet into different priorities lose it one way",
+               "sudo mlnx_qos -i NETDEV --trust dscp  # at both ends"},
     Comparison{"traffic class", Verdict::kWarn, "one end's packets are in another priority: only one way is lossless",
                "echo VALUE | sudo tee /sys/class/infiniband/DEVICE/tc/1/traffic_class  # the same at both ends"},
 };
@@ -70,9 +77,32 @@ std::string gid_type(const Port& port) {
   return ranked.empty() ? std::string() : verbs::family_name(ranked.front());
 }
 
+const char* on_or_off(const std::optional<bool>& value) { return value.value_or(false) ? "on" : "off"; }
+
+void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port, std::map<std::string, std::string>& own) {
+  if (!device.hardware() || port.link_layer != "Ethernet" || port.netdev.empty()) return;
+  const FlowControl flow = flow_of(machine, port.netdev);
+  own["PFC"] = flow.pfc.value_or("");
+  own["trust"] = flow.trust;
+  if (flow.rx_pause) own["pause"] = fmt::format("rx {} tx {}", on_or_off(flow.rx_pause), on_or_off(flow.tx_pause));
+}
+
+/// The same machine, with what its ports' flow control is asked for at the same time.
+std::unique_ptr<Machine> with_flow_control(const Machine& machine) {
+  std::vector<Argv> wanted;
+  for (const std::string& device : machine.list("/sys/class/infiniband")) {
+    for (const std::string& netdev : machine.list("/sys/class/infiniband/" + device + "/device/net")) {
+      for (Argv& argv : flow_control_programs(netdev)) wanted.push_back(std::move(argv));
+    }
+  }
+  return asked_ahead(machine, wanted);
+}
+
 }  // namespace
 
-Facts facts_of(const Machine& machine) {
+Facts facts_of(const Machine& asked) {
+  const std::unique_ptr<Machine> machine_with_answers = with_flow_control(asked);
+  const Machine& machine = *machine_with_answers;
   const Survey survey = look_at(machine);
   Facts facts;
   facts[""]["kernel"] = survey.platform.kernel;
@@ -89,6 +119,7 @@ Facts facts_of(const Machine& machine) {
       own["active MTU"] = std::to_string(port.active_mtu);
       own["interface MTU"] = port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "";
       own["GID type"] = gid_type(port);
+      add_flow_control(machine, device, port, own);
       own["rate"] = port.rate_gbps > 0 ? fmt::format("{:g} Gb/s", port.rate_gbps) : "";
       break;
     }

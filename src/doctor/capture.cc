@@ -90,11 +90,12 @@ void read_ethtool(std::string_view text, Findings& findings) {
 
 void read_settings(std::string_view text, Findings& findings) {
   if (text.find("Pause parameters for") != std::string_view::npos ||
-      text.find("Priority trust state:") != std::string_view::npos) {
+      text.find("Priority trust state:") != std::string_view::npos || text.find("prio-pfc 0:") != std::string_view::npos) {
     FlowControl flow = parse_pause(text);
     parse_qos(text, flow);
     judge_flow("", "NETDEV", flow, false, findings);
   }
+  judge_pasted_filter(text, findings);
   const auto settings = parse_mlxconfig(text);
   if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED")) {
     judge_nic_config("", settings, true, findings);

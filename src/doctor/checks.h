@@ -43,13 +43,46 @@ struct FlowControl {
   std::optional<bool> tx_pause;
   std::optional<std::string> pfc;  ///< "00010000": on, by priority
   std::string trust;               ///< "dscp", "pcp"
+  std::map<int, int> dscp_priority;  ///< as far as mlnx_qos lists it; else DSCP / 8
 };
+/// What ethtool, mlnx_qos and dcb say of an interface.
+FlowControl flow_of(const Machine& machine, const std::string& netdev);
 /// Output of ethtool -a, and of mlnx_qos -i.
 FlowControl parse_pause(std::string_view text);
 void parse_qos(std::string_view text, FlowControl& flow);
 void judge_flow(const std::string& subject, const std::string& netdev, const FlowControl& flow, bool lost,
                 Findings& findings);
 void check_flow_control(const Survey& survey, Findings& findings);
+
+// checks_congestion.cc
+void check_ecn(const Survey& survey, Findings& findings);
+void check_traffic_class(const Survey& survey, Findings& findings);
+
+// checks_firewall.cc
+/// What a packet filter does with new packets to a port of this host, from the
+/// least to the most in the way.
+enum class Filtering { kOpen, kUnknown, kClosed };
+/// Output of `nft list ruleset`, and of `iptables -S`.
+Filtering nft_filtering(std::string_view ruleset, std::string_view protocol, int number);
+Filtering iptables_filtering(std::string_view rules, std::string_view protocol, int number);
+void judge_pasted_filter(std::string_view text, Findings& findings);
+void check_firewall(const Survey& survey, Findings& findings);
+
+// checks_cgroup.cc
+void check_cgroup(const Survey& survey, Findings& findings);
+
+// checks_gpu_path.cc
+void check_vgpu(const Survey& survey, Findings& findings);
+void check_topology_override(const Survey& survey, Findings& findings);
+void check_resizable_bar(const Survey& survey, Findings& findings);
+void check_data_direct(const Survey& survey, Findings& findings);
+void check_common_root(const Survey& survey, Findings& findings);
+
+// checks_pod.cc
+void check_kubernetes(const Survey& survey, Findings& findings);
+
+// checks_interrupts.cc
+void check_irqbalance(const Survey& survey, Findings& findings);
 
 // checks_versions.cc
 void check_versions(const Survey& survey, Findings& findings);
@@ -61,6 +94,7 @@ void judge_nic_config(const std::string& subject, const std::map<std::string, st
                       Findings& findings);
 void check_nic_config(const Survey& survey, Findings& findings);
 void check_write_ordering(const Survey& survey, Findings& findings);
+void check_port_type(const Survey& survey, Findings& findings);
 
 // checks_memlock.cc
 void check_memlock(const Survey& survey, Findings& findings);
@@ -73,10 +107,8 @@ void check_governor(const Survey& survey, Findings& findings);
 void check_numa_balancing(const Survey& survey, Findings& findings);
 void check_numa(const Survey& survey, Findings& findings);
 void check_idle_states(const Survey& survey, Findings& findings);
-void check_irqbalance(const Survey& survey, Findings& findings);
 void check_open_files(const Survey& survey, Findings& findings);
 void check_huge_pages(const Survey& survey, Findings& findings);
-void check_firewall(const Survey& survey, Findings& findings);
 void check_kernel_log(const Survey& survey, Findings& findings);
 
 // checks_pcie.cc

@@ -13,23 +13,22 @@
 namespace gdrperf::doctor {
 namespace {
 
-/// Drivers of a branch below `fixed` have a fault that concerns GPUDirect RDMA.
+/// Drivers from `first` up to but without `fixed` have a fault that concerns GPUDirect RDMA.
 struct DriverFault {
-  const char* branch;
+  const char* first;
   const char* fixed;
   const char* what;
+  const char* source;
 };
 constexpr std::array kDriverFaults = {
-    // Mellanox/nv_peer_memory issue 112: "invalid page_table" in the kernel's
-    // log, cured by the releases of May 2021 and later.
-    DriverFault{"460", "460.80", "nvidia_p2p_get_pages answers with an invalid page table"},
-    DriverFault{"465", "465.31", "nvidia_p2p_get_pages answers with an invalid page table"},
-    DriverFault{"450", "450.119.04", "nvidia_p2p_get_pages answers with an invalid page table"},
-    DriverFault{"470", "470.57", "nvidia_p2p_get_pages answers with an invalid page table"},
+    DriverFault{"0", "470", "nvidia_p2p_get_pages may answer with an invalid page table (fixed in R470 from May 2021 on)",
+                "https://github.com/Mellanox/nv_peer_memory/issues/112"},
+    DriverFault{"0", "470", "it brings no nvidia_peermem of its own",
+                "https://docs.nvidia.com/cuda/archive/12.4.0/gpudirect-rdma/ (Changes in CUDA 11.4, which comes with R470)"},
+    DriverFault{"535.129.03", "560.35.03",
+                "'nv_get_p2p_free_callback ... detected invalid context' in the log comes from its workaround and is harmless",
+                "https://github.com/Mellanox/nv_peer_memory/issues/120"},
 };
-// nvidia_peermem is part of the driver from this one on (NVIDIA driver README,
-// chapter "GPUDirect RDMA").
-constexpr const char* kFirstWithPeermem = "470";
 
 /// One finding for a driver that is bound: do its programs reach it?
 void ask_nvidia_smi(const Survey& survey, const NvidiaDriver& driver, const Check& check) {
@@ -58,15 +57,10 @@ void judge_driver_version(const std::string& version, Findings& findings) {
   const Check check(findings, "nvidia-driver",
                     "GPU memory is allocated and exported by this driver");
   for (const DriverFault& fault : kDriverFaults) {
-    if (!version.starts_with(std::string(fault.branch) + ".")) continue;
-    if (version_at_least(version, fault.fixed)) continue;
+    if (version.empty() || !version_at_least(version, fault.first) || version_at_least(version, fault.fixed)) continue;
     check.warn("", fmt::format("driver {}: {}", version, fault.what),
-               fmt::format("install driver {} or later, best of a current branch (R535, R570, R580)",
-                           fault.fixed));
-  }
-  if (!version.empty() && !version_at_least(version, kFirstWithPeermem)) {
-    check.warn("", fmt::format("driver {} brings no nvidia_peermem of its own", version),
-               "install driver 470 or later; below that, nv_peer_mem is built apart");
+               fmt::format("install driver {} or later, best of a current branch (R570, R580)", fault.fixed))
+        .saw("source", fault.source);
   }
 }
 

@@ -43,7 +43,28 @@ void parse_qos(std::string_view text, FlowControl& flow) {
       flow.pfc = "";
       for (const std::string_view word : words) *flow.pfc += word;
     }
+    // "prio:3 dscp:31,30,29,28,27,26,25,24,"
+    if (const auto value = value_after(line, "prio:")) {
+      std::size_t at = value->find("dscp:");
+      at = at == std::string_view::npos ? value->size() : at + 5;
+      for (std::string_view list = value->substr(at); !list.empty() && list[0] >= '0' && list[0] <= '9';) {
+        flow.dscp_priority[leading_int(list)] = leading_int(*value);
+        list.remove_prefix(std::min(list.find(',') == std::string_view::npos ? list.size() : list.find(',') + 1, list.size()));
+      }
+    }
+    // iproute2's dcb: "prio-pfc 0:off 1:off 2:off 3:on ..."
+    if (const auto value = value_after(line, "prio-pfc "); value && !flow.pfc) {
+      flow.pfc = "";
+      for (const std::string_view word : words_of(*value)) *flow.pfc += word.ends_with(":on") ? '1' : '0';
+    }
   }
+}
+
+FlowControl flow_of(const Machine& machine, const std::string& netdev) {
+  FlowControl flow = parse_pause(machine.run({"ethtool", "-a", netdev}).output);
+  parse_qos(machine.run({"mlnx_qos", "-i", netdev}).output, flow);
+  parse_qos(machine.run({"dcb", "pfc", "show", "dev", netdev}).output, flow);
+  return flow;
 }
 
 void judge_flow(const std::string& subject, const std::string& netdev, const FlowControl& flow, bool lost,
@@ -52,7 +73,7 @@ void judge_flow(const std::string& subject, const std::string& netdev, const Flo
   const bool pause = flow.rx_pause.value_or(false) && flow.tx_pause.value_or(false);
   const bool pfc = flow.pfc && flow.pfc->find('1') != std::string::npos;
   if (!flow.rx_pause && !flow.pfc) {
-    check.skip(subject, "neither ethtool -a nor mlnx_qos tells", "install ethtool and mlnx-tools");
+    check.skip(subject, "neither ethtool -a nor mlnx_qos nor dcb tells", "install ethtool, and mlnx-tools or iproute2's dcb");
   } else if (pfc && flow.trust == "pcp") {
     check.warn(subject, "PFC is on, but the port trusts PCP: without a VLAN all packets are of priority 0",
                fmt::format("sudo mlnx_qos -i {} --trust dscp", netdev))
@@ -70,7 +91,7 @@ void judge_flow(const std::string& subject, const std::string& netdev, const Flo
         .for_good("the same mlnx_qos line from a systemd unit or /etc/network/if-up.d: firmware updates and reboots "
                   "forget it")
         .undo(fmt::format("sudo mlnx_qos -i {} --pfc 0,0,0,0,0,0,0,0", netdev))
-        .saw("ethtool -a / mlnx_qos", flow.pfc ? "PFC " + *flow.pfc : "pause off");
+        .saw("ethtool -a, mlnx_qos", flow.pfc ? "PFC " + *flow.pfc : "pause off");
   }
 }
 
@@ -81,9 +102,7 @@ void check_flow_control(const Survey& survey, Findings& findings) {
       return device.name == port.device && device.hardware();
     });
     if (!hardware) continue;
-    FlowControl flow = parse_pause(survey.machine.run({"ethtool", "-a", port.netdev}).output);
-    parse_qos(survey.machine.run({"mlnx_qos", "-i", port.netdev}).output, flow);
-    judge_flow(port.subject(), port.netdev, flow, port_lost_packets(survey, port), findings);
+    judge_flow(port.subject(), port.netdev, flow_of(survey.machine, port.netdev), port_lost_packets(survey, port), findings);
   }
   if (of_this_check(findings, "flow-control") == 0) {
     flow_check(findings).skip("", "no ACTIVE RoCE port of a NIC");

@@ -73,4 +73,34 @@ void check_numa_balancing(const Survey& survey, Findings& findings) {
   }
 }
 
+void check_huge_pages(const Survey& survey, Findings& findings) {
+  const Check check(findings, "hugepages", "large registrations in pages of 2 MiB cost the NIC fewer translations (--buffer hugepage)");
+  const std::string memory = survey.machine.read("/proc/meminfo").text;
+  std::optional<int> all;
+  int free = 0;
+  for (const std::string_view line : lines_of(memory)) {
+    if (const auto value = value_after(line, "HugePages_Total:")) all = leading_int(*value);
+    if (const auto value = value_after(line, "HugePages_Free:")) free = leading_int(*value);
+  }
+  const std::string transparent = line_of(survey.machine, "/sys/kernel/mm/transparent_hugepage/enabled");
+  const Cure reserve = set_sysctl("vm.nr_hugepages", std::to_string(all.value_or(0) + 512), std::to_string(all.value_or(0)));
+  if (!all) {
+    check.skip("", "the kernel has none");
+  } else if (*all > 0 && free == 0) {
+    check.warn("", fmt::format("all {} that are reserved are in use: --buffer hugepage finds none", *all), reserve.now)
+        .for_good(reserve.for_good)
+        .undo(reserve.undo)
+        .saw("/proc/meminfo", fmt::format("HugePages_Total {}, HugePages_Free 0", *all));
+  } else if (*all == 0 && transparent.find("[never]") != std::string::npos) {
+    check.warn("", "none reserved, and transparent ones are off: all registrations are of pages of 4 KiB",
+               "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled")
+        .for_good("transparent_hugepage=madvise on the kernel's command line")
+        .undo("echo never | sudo tee /sys/kernel/mm/transparent_hugepage/enabled")
+        .saw("/sys/kernel/mm/transparent_hugepage/enabled", transparent);
+  } else {
+    check.ok("", *all > 0 ? fmt::format("{} of {} free", free, *all)
+                          : "none reserved, which --buffer hugepage alone needs: sudo sysctl -w vm.nr_hugepages=512");
+  }
+}
+
 }  // namespace gdrperf::doctor

@@ -110,4 +110,36 @@ void check_write_ordering(const Survey& survey, Findings& findings) {
   }
 }
 
+void check_port_type(const Survey& survey, Findings& findings) {
+  const Check check(findings, "port-type", "a port set to InfiniBand finds no link on an Ethernet switch, and the other way round");
+  std::map<std::string, std::string> of_model;
+  for (const RdmaDevice& device : survey.rdma) {
+    const PciFunction* nic = survey.function(device.pci_address);
+    if (nic == nullptr || nic->vendor != "0x15b3") continue;
+    const ProgramResult query = survey.machine.run({"mlxconfig", "-d", nic->address, "query"});
+    const auto settings = parse_mlxconfig(query.ok() ? query.output : "");
+    for (const Port& port : device.ports) {
+      if (port.link_layer.empty()) continue;
+      const std::string other = port.link_layer == "Ethernet" ? "InfiniBand" : "Ethernet";
+      const char* wanted = port.link_layer == "Ethernet" ? "1" : "2";
+      const std::string key = fmt::format("LINK_TYPE_P{}", nic->address.ends_with(".1") ? 2 : 1);
+      const bool both = settings.contains(key);
+      const auto [it, first] = of_model.try_emplace(nic->device, port.link_layer);
+      const bool no_link = !port.active() && (port.phys_state == "Polling" || port.phys_state == "Disabled");
+      if (no_link && (both || it->second != port.link_layer)) {
+        check.warn(port.subject(), fmt::format("set to {}, and without a link: is the switch {}?", port.link_layer, other),
+                   fmt::format("sudo mlxconfig -d {} set {}={}  # {}; then sudo mlxfwreset -d {} reset, or reboot", nic->address, key,
+                               wanted, other, nic->address))
+            .undo(fmt::format("sudo mlxconfig -d {} set {}={}", nic->address, key, port.link_layer == "Ethernet" ? "2" : "1"))
+            .saw("link_layer, phys_state", port.link_layer + ", " + port.phys_state);
+      } else {
+        check.ok(port.subject(), first || it->second == port.link_layer
+                                     ? port.link_layer
+                                     : fmt::format("{}, where another adapter of the model is set to {}", port.link_layer, it->second));
+      }
+    }
+  }
+  if (of_this_check(findings, "port-type") == 0) check.skip("", "no ConnectX port");
+}
+
 }  // namespace gdrperf::doctor

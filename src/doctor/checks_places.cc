@@ -15,24 +15,10 @@
 namespace gdrperf::doctor {
 namespace {
 
-/// "0-3,8" as a set.
-std::set<int> parse_cpus(std::string_view list) {
-  std::set<int> cpus;
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    const int first = leading_int(part);
-    const std::size_t dash = part.find('-');
-    const int last = dash == std::string_view::npos ? first : leading_int(part.substr(dash + 1));
-    for (int cpu = first; cpu <= last && cpus.size() < 8192; ++cpu) cpus.insert(cpu);
-    list.remove_prefix(std::min(part.size() + 1, list.size()));
-  }
-  return cpus;
-}
-
 std::set<int> allowed_cpus(const Machine& machine) {
   const std::string status = machine.read("/proc/self/status").text;
   for (const std::string_view line : lines_of(status)) {
-    if (const auto list = value_after(line, "Cpus_allowed_list:")) return parse_cpus(*list);
+    if (const auto list = value_after(line, "Cpus_allowed_list:")) return parse_cpu_list(*list);
   }
   return {};
 }
@@ -48,7 +34,7 @@ void judge_shell(const Survey& survey, const PciFunction& nic, const std::set<in
     check.skip(nic.address, "the firmware does not tell its NUMA node");
     return;
   }
-  const auto cpus = parse_cpus(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
+  const auto cpus = parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));
   const bool near = std::any_of(cpus.begin(), cpus.end(), [&](int cpu) { return allowed.contains(cpu); });
   if (!near && !cpus.empty() && !allowed.empty()) {
     check.warn(nic.address, fmt::format("on node {}, whose CPUs this process may not use", node),
@@ -104,17 +90,6 @@ void check_idle_states(const Survey& survey, Findings& findings) {
   }
 }
 
-void check_irqbalance(const Survey& survey, Findings& findings) {
-  const Check check(findings, "irqbalance", "it moves the NIC's interrupts between CPUs: scatter in latency with events");
-  const auto run = survey.machine.list("/run");
-  const bool there = std::any_of(run.begin(), run.end(), [](const auto& name) { return name.starts_with("irqbalance"); });
-  if (!survey.any_hardware()) {
-    check.skip("", "no NIC");
-  } else {
-    check.ok("", there ? "runs; for latency with --events: sudo systemctl stop irqbalance" : "does not run");
-  }
-}
-
 void check_open_files(const Survey& survey, Findings& findings) {
   const Check check(findings, "open-files", "each connection takes descriptors: hundreds of ranks need thousands");
   const std::string limits = survey.machine.read("/proc/self/limits").text;
@@ -132,41 +107,6 @@ void check_open_files(const Survey& survey, Findings& findings) {
     return;
   }
   check.skip("", "the limit cannot be read");
-}
-
-void check_huge_pages(const Survey& survey, Findings& findings) {
-  const Check check(findings, "hugepages", "large registrations in pages of 2 MiB cost the NIC fewer translations (--buffer hugepage)");
-  const std::string memory = survey.machine.read("/proc/meminfo").text;
-  for (const std::string_view line : lines_of(memory)) {
-    const auto free = value_after(line, "HugePages_Free:");
-    if (!free) continue;
-    check.ok("", leading_int(*free) > 0 ? fmt::format("{} free", leading_int(*free))
-                                        : "none reserved; needed for --buffer hugepage alone: sudo sysctl -w vm.nr_hugepages=512");
-    return;
-  }
-  check.skip("", "the kernel tells of none");
-}
-
-void check_firewall(const Survey& survey, Findings& findings) {
-  const Check check(findings, "firewall", "both ends agree about a run over TCP; Soft-RoCE needs UDP port 4791, too");
-  const ProgramResult firewall = survey.machine.run({"firewall-cmd", "--list-ports"});
-  if (!firewall.ok()) {
-    check.skip("", "whether packets are filtered only root can see", "sudo nft list ruleset | grep -e 4791 -e dport");
-    return;
-  }
-  const std::string ports = one_line(firewall.output);
-  const bool soft = std::any_of(survey.rdma.begin(), survey.rdma.end(), [](const auto& each) { return each.driver == "rdma_rxe"; });
-  std::string missing;
-  if (ports.find("18515/tcp") == std::string::npos) missing = "18515/tcp";
-  if (soft && ports.find("4791/udp") == std::string::npos) missing += (missing.empty() ? "" : " ") + std::string("4791/udp");
-  if (missing.empty()) {
-    check.ok("", "firewalld lets them through: " + ports);
-  } else {
-    check.warn("", fmt::format("firewalld runs, without {}", missing),
-               fmt::format("sudo firewall-cmd --add-port={}", missing.substr(0, missing.find(' '))))
-        .for_good("the same with --permanent")
-        .undo(fmt::format("sudo firewall-cmd --remove-port={}", missing.substr(0, missing.find(' '))));
-  }
 }
 
 void check_kernel_log(const Survey& survey, Findings& findings) {

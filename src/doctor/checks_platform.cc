@@ -54,6 +54,34 @@ void judge_aws(const Survey& survey, const Check& check) {
   }
 }
 
+void judge_google(const Survey& survey, bool pair, const Check& check) {
+  if (!pair) {
+    check.ok("", "Google Cloud; no GPU with an RDMA device (A3 Mega has GPUDirect-TCPXO instead)");
+  } else if (set_to(survey.platform, "NCCL_NET", "gIB")) {
+    check.ok("", "Google Cloud, with NCCL_NET=gIB");
+  } else {
+    check.warn("", "Google Cloud VM with GPU and RDMA (A3 Ultra, A4, A4X): its network wants the NCCL plugin gIB with its settings, and "
+                   "this environment has none",
+               "source /usr/local/gib/scripts/set_nccl_env.sh  # of the package nccl-gib; in pods mount /home/kubernetes/bin/gib")
+        .saw("environment", "no NCCL_NET=gIB");
+  }
+}
+
+/// Oracle's manifests for its shapes set the traffic class of its fabric.
+void judge_oracle(const Survey& survey, bool pair, const Check& check) {
+  if (!pair) {
+    check.ok("", "Oracle Cloud; no GPU with an RDMA device");
+  } else if (set_to(survey.platform, "NCCL_IB_TC", "")) {
+    check.ok("", "Oracle Cloud, with NCCL_IB_TC set");
+  } else {
+    check.warn("", "Oracle Cloud with GPU and RDMA: its fabric wants traffic class 41, and this environment does not set it",
+               "export NCCL_IB_TC=41 NCCL_IB_SL=0 NCCL_IB_GID_INDEX=3 NCCL_IB_QPS_PER_CONNECTION=4 NCCL_IB_SPLIT_DATA_ON_QPS=0; the "
+               "shape's own list: github.com/oracle-quickstart/oci-hpc-oke")
+        .for_good("the same lines in /etc/nccl.conf (without 'export')")
+        .saw("environment", "no NCCL_IB_TC");
+  }
+}
+
 bool kernel_option(const Survey& survey, const char* option) {
   const std::string config = survey.machine.read("/boot/config-" + survey.platform.kernel).text;
   return config.empty() || config.find(std::string(option) + "=y") != std::string::npos;
@@ -116,13 +144,8 @@ void check_cloud(const Survey& survey, Findings& findings) {
       }
       return;
     case Cloud::kAws: judge_aws(survey, check); return;
-    case Cloud::kGoogle:
-      check.ok("", "Google Cloud: A3 Ultra and A4 need the gIB plugin (source /usr/local/gib/scripts/set_nccl_env.sh), A3 Mega "
-                   "TCPXO");
-      return;
-    case Cloud::kOracle:
-      check.ok("", "Oracle Cloud: NCCL_IB_TC=41 NCCL_IB_GID_INDEX=3 and the topology file of the shape");
-      return;
+    case Cloud::kGoogle: judge_google(survey, pair, check); return;
+    case Cloud::kOracle: judge_oracle(survey, pair, check); return;
     case Cloud::kAlibaba: check.ok("", "Alibaba Cloud: eRDMA is iWARP-like: rdma_cm (-R) connects it"); return;
   }
 }

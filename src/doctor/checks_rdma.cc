@@ -35,7 +35,8 @@ constexpr std::array kProviders = {
     Provider{"mlx5_core", "mlx5"}, Provider{"mlx4_core", "mlx4"}, Provider{"bnxt_en", "bnxt_re"},
     Provider{"ice", "irdma"},      Provider{"i40e", "irdma"},     Provider{"cxgb4", "cxgb4"},
     Provider{"qede", "qedr"},      Provider{"hns3", "hns"},       Provider{"efa", "efa"},
-    Provider{"mana", "mana"},      Provider{"rdma_rxe", "rxe"},   Provider{"siw", "siw"},
+    Provider{"mana", "mana"},      Provider{"ionic", "ionic"},   Provider{"rdma_rxe", "rxe"},
+    Provider{"siw", "siw"},
 };
 
 constexpr const char* kNoNic =

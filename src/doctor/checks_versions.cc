@@ -105,19 +105,25 @@ void judge_combination(const Survey& survey, const std::string& ofed, const Chec
   }
 }
 
-/// Oldest firmware that is not warned about, by PCI device.
+/// Oldest firmware that is not warned about, by PCI device, and where that is said.
 struct Firmware {
   const char* device;
   const char* card;
   const char* least;
+  const char* source;
 };
-// Bundled with MLNX_OFED 5.8 LTS (release notes, "Supported NICs firmware
-// versions"): what is older was never tested with current drivers.
+// What NVIDIA shipped in 2022 and 2023 with drivers that know dma-buf: the firmware updater mlxup 4.22.1, and 4.24.0, the
+// first that lists BlueField-3.
+constexpr const char* kMlxup4221 =
+    "https://docs.nvidia.com/networking/display/mlxuprnv4221/Supported+Adapters+Cards+and+Firmware+Versions";
+constexpr const char* kMlxup4240 =
+    "https://docs.nvidia.com/networking/display/mlxuprnv4240/supported+adapters+cards+and+firmware+versions";
 constexpr std::array kFirmware = {
-    Firmware{"0x1017", "ConnectX-5", "16.35.2000"},    Firmware{"0x1019", "ConnectX-5 Ex", "16.35.2000"},
-    Firmware{"0x101b", "ConnectX-6", "20.35.2000"},    Firmware{"0x101d", "ConnectX-6 Dx", "22.35.2000"},
-    Firmware{"0x101f", "ConnectX-6 Lx", "26.35.2000"}, Firmware{"0x1021", "ConnectX-7", "28.35.2000"},
-    Firmware{"0xa2d6", "BlueField-2", "24.35.2000"},
+    Firmware{"0x1013", "ConnectX-4", "12.28.2006", kMlxup4221},    Firmware{"0x1015", "ConnectX-4 Lx", "14.32.1010", kMlxup4221},
+    Firmware{"0x1017", "ConnectX-5", "16.35.2000", kMlxup4221},    Firmware{"0x1019", "ConnectX-5 Ex", "16.35.2000", kMlxup4221},
+    Firmware{"0x101b", "ConnectX-6", "20.35.2000", kMlxup4221},    Firmware{"0x101d", "ConnectX-6 Dx", "22.35.2000", kMlxup4221},
+    Firmware{"0x101f", "ConnectX-6 Lx", "26.35.2000", kMlxup4221}, Firmware{"0x1021", "ConnectX-7", "28.35.2000", kMlxup4221},
+    Firmware{"0xa2d6", "BlueField-2", "24.35.2000", kMlxup4221},   Firmware{"0xa2dc", "BlueField-3", "32.37.1014", kMlxup4240},
 };
 
 }  // namespace
@@ -151,7 +157,10 @@ void check_firmware(const Survey& survey, Findings& findings) {
     }
     if (least != nullptr && !version_at_least(version, least->least)) {
       check.warn(device.name, fmt::format("{}: firmware {}, older than {}", least->card, version, least->least),
-                 fmt::format("sudo mlxfwmanager -d {} --online -u  # then mlxfwreset or reboot", function->address));
+                 fmt::format("sudo mlxfwmanager -d {} --online -u  # then mlxfwreset or reboot; cards of other makers: their own "
+                             "firmware",
+                             function->address))
+          .saw("source", least->source);
     } else if (!first && it->second != version) {
       check.warn(device.name, fmt::format("firmware {}, where another adapter of the same model has {}", version, it->second),
                  "sudo mlxfwmanager --online -u  # one firmware for all");

@@ -55,6 +55,9 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
   const bool nvidia = !machine.list("/proc/driver/nvidia").empty();
   const auto devices = machine.list("/sys/class/infiniband");
   wanted.push_back({"dmesg"});
+  wanted.push_back({"firewall-cmd", "--list-ports"});
+  wanted.push_back({"nft", "list", "ruleset"});
+  wanted.push_back({"iptables", "-S"});
   if (nvidia) {
     wanted.push_back({"nvidia-smi", "-L"});
     wanted.push_back({kGpuProbe});
@@ -68,8 +71,7 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
   for (const std::string& device : devices) {
     const std::string folder = "/sys/class/infiniband/" + device + "/device";
     for (const std::string& netdev : machine.list(folder + "/net")) {
-      wanted.push_back({"ethtool", "-a", netdev});
-      wanted.push_back({"mlnx_qos", "-i", netdev});
+      for (Argv& argv : flow_control_programs(netdev)) wanted.push_back(std::move(argv));
     }
     const std::string address = machine.resolve(folder);
     if (!address.empty()) {
@@ -79,8 +81,13 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
   return wanted;
 }
 
-std::unique_ptr<Machine> asked_ahead(const Machine& machine) {
-  const std::vector<Argv> wanted = programs_to_ask(machine);
+std::vector<Argv> flow_control_programs(const std::string& netdev) {
+  return {{"ethtool", "-a", netdev}, {"mlnx_qos", "-i", netdev}, {"dcb", "pfc", "show", "dev", netdev}};
+}
+
+std::unique_ptr<Machine> asked_ahead(const Machine& machine) { return asked_ahead(machine, programs_to_ask(machine)); }
+
+std::unique_ptr<Machine> asked_ahead(const Machine& machine, const std::vector<Argv>& wanted) {
   std::vector<ProgramResult> results(wanted.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {

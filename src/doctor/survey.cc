@@ -35,7 +35,7 @@ std::vector<PciFunction> look_at_pci(const Machine& machine) {
     function.device = line_of(machine, folder + "/device");
     function.class_code = line_of(machine, folder + "/class");
     // A server has hundreds of other functions, of which only the place is asked.
-    if (function.is_nvidia_gpu() || function.vendor == "0x1002" || function.is_network()) {
+    if (function.is_nvidia_gpu() || function.vendor == "0x1002" || function.is_network() || function.is_data_direct()) {
       function.driver = base_name(machine.resolve(folder + "/driver"));
     }
     const std::string place = machine.resolve(folder);

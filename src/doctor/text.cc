@@ -88,4 +88,17 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+std::set<int> parse_cpu_list(std::string_view list) {
+  std::set<int> cpus;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    const int first = leading_int(part);
+    const std::size_t dash = part.find('-');
+    const int last = dash == std::string_view::npos ? first : leading_int(part.substr(dash + 1));
+    for (int cpu = first; cpu <= last && cpus.size() < 8192; ++cpu) cpus.insert(cpu);
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+  }
+  return cpus;
+}
+
 }  // namespace gdrperf::doctor

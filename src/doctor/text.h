@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,5 +38,8 @@ std::string first_line(std::string_view text);
 
 /// One line of a text of many: every run of white space is one blank.
 std::string one_line(std::string_view text);
+
+/// "0-3,8" as a set: CPUs or nodes, as the kernel lists them.
+std::set<int> parse_cpu_list(std::string_view list);
 
 }  // namespace gdrperf::doctor

@@ -16,8 +16,15 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+/// Whether one of the spellings in `words` is in `text`.
 bool in(std::string_view text, const char* words) {
-  return words == nullptr || text.find(words) != std::string_view::npos;
+  if (words == nullptr) return true;
+  for (std::string_view rest = words;;) {
+    const std::size_t end = rest.find('|');
+    if (text.find(rest.substr(0, end)) != std::string_view::npos) return true;
+    if (end == std::string_view::npos) return false;
+    rest.remove_prefix(end + 1);
+  }
 }
 
 bool line_matches(std::string_view line, const WordRule& rule) {

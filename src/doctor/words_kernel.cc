@@ -20,12 +20,7 @@ constexpr std::array kKernelRules = {
              "peer-to-peer through a translating IOMMU fails silently",
              "iommu=pt (or intel_iommu=off) on the kernel's command line, then reboot; check with "
              "gdrperf verify"},
-    WordRule{"iommu-faults", Verdict::kFail, {"arm-smmu", "event", nullptr}, nullptr, nullptr,
-             "the SMMU refused accesses of a device: its data did not arrive: data corruption, not "
-             "only slow",
-             "peer-to-peer through a translating IOMMU fails silently",
-             "iommu.passthrough=1 on the kernel's command line, then reboot; check with gdrperf verify"},
-    WordRule{"iommu-faults", Verdict::kFail, {"arm-smmu", "unhandled context fault", nullptr}, nullptr, nullptr,
+    WordRule{"iommu-faults", Verdict::kFail, {"arm-smmu", "event|unhandled context fault", nullptr}, nullptr, nullptr,
              "the SMMU refused accesses of a device: its data did not arrive: data corruption, not "
              "only slow",
              "peer-to-peer through a translating IOMMU fails silently",

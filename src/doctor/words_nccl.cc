@@ -8,89 +8,48 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kNcclRules = {
-    WordRule{"nccl", Verdict::kFail, {"got completion", "retry_exc_err", nullptr}, nullptr, nullptr,
-             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
-             "when the GID index is a link-local or RoCE v1 one",
+    WordRule{"nccl", Verdict::kFail, {"got completion", "retry_exc_err|error 12,|error 12 |status=12", nullptr}, nullptr, nullptr,
+             "completion error 12 (retry exceeded): the two NICs cannot reach each other; when it comes at once, the GID index is a "
+             "link-local or RoCE v1 one",
              "the other end did not answer in time: packets did not get through, or not back",
-             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
-             "devices' prints, at every rank; then addresses, routes, PFC and the switch: gdrperf "
-             "write_bw HOST"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "wr_flush_err", nullptr}, nullptr, nullptr,
-             "completion error 5 (flushed): a follower of the first error, often at the other end",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf devices' prints, at every rank; then "
+             "addresses, routes, PFC and the switch: gdrperf write_bw HOST"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "wr_flush_err|error 5,|error 5 |status=5", nullptr}, nullptr, nullptr,
+             "completion error 5 (flushed): it follows the first error, which is often at the other end",
              "the QP was in error already: what broke it stands earlier, or in the log of the peer",
-             "read the first error of every rank (NCCL_DEBUG=INFO)"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "loc_prot_err", nullptr}, nullptr, nullptr,
-             "completion error 4 (local protection): memory of this end went away or was never "
-             "reachable for the NIC",
+             "read the first error of every rank (NCCL_DEBUG=INFO): 12 there means the network, 10 or 11 memory at the other end"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "loc_prot_err|error 4,|error 4 |status=4", nullptr}, nullptr, nullptr,
+             "completion error 4 (local protection): memory of this end went away, or the NIC could not reach it",
              "the registered memory and what the NIC was told to move do not agree",
-             "gdrperf doctor HOST: differing MTU at both ends is one cause; iommu, acs; test with "
-             "NCCL_NET_GDR_LEVEL=LOC"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "rem_access_err", nullptr}, nullptr, nullptr,
-             "completion error 10 (remote access): the other end refused address or key",
+             "differing MTU at both ends is one cause ('local access violation'), which gdrperf doctor HOST compares; then iommu and "
+             "acs here; test with NCCL_NET_GDR_LEVEL=LOC"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "rem_access_err|error 10,|error 10 |status=10", nullptr}, nullptr, nullptr,
+             "completion error 10 (remote access): the other end refused the address or key: its memory is not registered as this end "
+             "believes",
              "remote keys and memory do not agree",
-             "gdrperf doctor on that machine: iommu; its first error"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 12", nullptr}, nullptr, nullptr,
-             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
-             "when the GID index is a link-local or RoCE v1 one",
-             "the other end did not answer in time: packets did not get through, or not back",
-             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
-             "devices' prints, at every rank; then check addresses, routes, PFC and the switch with "
-             "gdrperf write_bw HOST"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "status=12", nullptr}, nullptr, nullptr,
-             "completion error 12 (retry exceeded): the two NICs cannot reach each other, at once "
-             "when the GID index is a link-local or RoCE v1 one",
-             "the other end did not answer in time: packets did not get through, or not back",
-             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf "
-             "devices' prints, at every rank; then check addresses, routes, PFC and the switch with "
-             "gdrperf write_bw HOST"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 5,", nullptr}, nullptr, nullptr,
-             "completion error 5 (flushed): a follower of the first error, often at the other end",
-             "the QP was in error already: what broke it stands earlier, or in the log of the peer",
-             "read the first error of every rank (NCCL_DEBUG=INFO); error 12 there means the network, "
-             "10 or 11 memory at the other end"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "status=5", nullptr}, nullptr, nullptr,
-             "completion error 5 (flushed): a follower of the first error, often at the other end",
-             "the QP was in error already: what broke it stands earlier, or in the log of the peer",
-             "read the first error of every rank (NCCL_DEBUG=INFO); error 12 there means the network, "
-             "10 or 11 memory at the other end"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 4,", nullptr}, nullptr, nullptr,
-             "completion error 4 (local protection): memory of this end went away or was never "
-             "reachable for the NIC",
-             "the registered memory and what the NIC was told to move do not agree",
-             "differing MTU at both ends is one cause ('local access violation'): gdrperf doctor HOST "
-             "compares; else update driver and NCCL, or test with NCCL_NET_GDR_LEVEL=LOC"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "status=4", nullptr}, nullptr, nullptr,
-             "completion error 4 (local protection): memory of this end went away or was never "
-             "reachable for the NIC",
-             "the registered memory and what the NIC was told to move do not agree",
-             "differing MTU at both ends is one cause ('local access violation'): gdrperf doctor HOST "
-             "compares; else update driver and NCCL, or test with NCCL_NET_GDR_LEVEL=LOC"},
+             "the first error of the other rank; the IOMMU there must be off or in passthrough (gdrperf doctor)"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "rem_op_err|error 11,|error 11 |status=11", nullptr}, nullptr, nullptr,
+             "completion error 11 (remote operation): the NIC at the other end could not read or write its memory",
+             "the other end has the fault",
+             "gdrperf doctor on that machine: ACS, IOMMU, peer memory; its dmesg"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "rem_inv_req_err|error 9,|error 9 |status=9", nullptr}, nullptr, nullptr,
+             "completion error 9 (remote invalid request): the two ends do not agree about sizes or operations",
+             "both ends must run the same NCCL with the same settings",
+             "same NCCL version and NCCL_* variables at every rank"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "rnr_retry_exc_err|error 13,|error 13 |status=13", nullptr}, nullptr, nullptr,
+             "completion error 13 (receiver not ready): the other end posted no receive in time",
+             "the other rank is stuck or too slow",
+             "look at the rank that hangs; NCCL_IB_RETRY_CNT=7 is the default"},
+    WordRule{"nccl", Verdict::kFail, {"got completion", "loc_len_err|error 1,|error 1 |status=1 ", nullptr}, nullptr, nullptr,
+             "completion error 1 (local length): a message longer than the receive that was posted for it",
+             "both ends must agree about sizes",
+             "same NCCL version and NCCL_* variables at every rank"},
     WordRule{"nccl", Verdict::kFail, {"local access violation", nullptr, nullptr}, nullptr, nullptr,
              "local access violation: packets larger than the other end agreed to, or memory that was "
              "not registered",
              "both ends must agree about MTU and memory",
              "set the same MTU at both servers and the switch (ip link set NETDEV mtu 9000); gdrperf "
              "doctor HOST compares both ends"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 10", nullptr}, nullptr, nullptr,
-             "completion error 10 (remote access): the other end refused the address or key: its "
-             "memory is not registered as this end believes",
-             "remote keys and memory do not agree",
-             "look for the first error at the other rank; the IOMMU there must be off or in "
-             "passthrough (gdrperf doctor)"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 11", nullptr}, nullptr, nullptr,
-             "completion error 11 (remote operation): the NIC at the other end could not read or "
-             "write its memory",
-             "the other end has the fault",
-             "gdrperf doctor on that machine: ACS, IOMMU, peer memory; its dmesg"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 9", nullptr}, nullptr, nullptr,
-             "completion error 9 (remote invalid request): the two ends do not agree about sizes or "
-             "operations",
-             "both ends must run the same NCCL with the same settings",
-             "same NCCL version and NCCL_* variables at every rank"},
-    WordRule{"nccl", Verdict::kFail, {"got completion", "error 13", nullptr}, nullptr, nullptr,
-             "completion error 13 (receiver not ready): the other end posted no receive in time",
-             "the other rank is stuck or too slow",
-             "look at the rank that hangs; NCCL_IB_RETRY_CNT=7 is the default"},
     WordRule{"memlock", Verdict::kFail, {"ibv_reg_mr", "cannot allocate memory", nullptr}, nullptr, nullptr,
              "memory could not be registered (Cannot allocate memory): the memlock limit of the "
              "process, or of the daemon that started it",
@@ -141,13 +100,7 @@ constexpr std::array kNcclRules = {
              "no peer-to-peer between GPUs or GPU and NIC: NCCL goes through host memory",
              "a bridge, an IOMMU or the platform forbids it",
              "gdrperf doctor on that machine: acs, iommu, gpu-registration; nvidia-smi topo -p2p r"},
-    WordRule{"nccl", Verdict::kFail, {"ibv_modify_qp", "110", nullptr}, nullptr, nullptr,
-             "the QP could not be connected (Connection timed out): the NIC of the other end is not "
-             "reachable from this one; typical of rail-only fabrics, where rails do not meet",
-             "with several NICs NCCL connects across rails unless told not to",
-             "export NCCL_CROSS_NIC=0  # rails that are not connected; then check each pair of NICs "
-             "with gdrperf write_bw HOST -d NIC --peer-dev NIC"},
-    WordRule{"nccl", Verdict::kFail, {"ibv_modify_qp", "connection timed out", nullptr}, nullptr, nullptr,
+    WordRule{"nccl", Verdict::kFail, {"ibv_modify_qp", "connection timed out|110", nullptr}, nullptr, nullptr,
              "the QP could not be connected (Connection timed out): the NIC of the other end is not "
              "reachable from this one; typical of rail-only fabrics, where rails do not meet",
              "with several NICs NCCL connects across rails unless told not to",
@@ -176,15 +129,9 @@ constexpr std::array kNcclRules = {
              "RoCE v2 follows the IP routes of its interface",
              "ip route get ADDRESS oif NETDEV  # give each NIC a route (or its own table) to the "
              "networks of the others"},
-    WordRule{"gid", Verdict::kFail, {"gid_attrs", "invalid argument", nullptr}, nullptr, nullptr,
+    WordRule{"gid", Verdict::kFail, {"gid_attrs", "invalid argument|no such", nullptr}, nullptr, nullptr,
              "reading an empty index of the GID table failed: the table has holes, as in pods that "
              "own only some of its indexes",
-             "the indexes of a pod are not those of the host",
-             "name one that is filled: NCCL_IB_GID_INDEX (show_gids in the pod), or a newer NCCL, "
-             "which skips holes"},
-    WordRule{"gid", Verdict::kFail, {"gid_attrs", "no such", nullptr}, nullptr, nullptr,
-             "an index of the GID table is empty: the table has holes, as in pods that own only some "
-             "of its indexes",
              "the indexes of a pod are not those of the host",
              "name one that is filled: NCCL_IB_GID_INDEX (show_gids in the pod), or a newer NCCL, "
              "which skips holes"},

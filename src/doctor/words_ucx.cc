@@ -50,11 +50,7 @@ constexpr std::array kUcxRules = {
              "on Sapphire and Emerald Rapids and on AMD, writes wait for each other without it: 16 "
              "instead of more than 40 GB/s",
              "UCX_IB_PCI_RELAXED_ORDERING=y"},
-    WordRule{"ucx", Verdict::kFail, {"no active messages transport", nullptr, nullptr}, nullptr, nullptr,
-             "UCX found no transport both ends can use",
-             "a device or a network is missing at one end",
-             "ucx_info -d at both ends; UCX_NET_DEVICES and UCX_TLS must name what both have"},
-    WordRule{"ucx", Verdict::kFail, {"destination is unreachable", nullptr, nullptr}, nullptr, nullptr,
+    WordRule{"ucx", Verdict::kFail, {"destination is unreachable|no active messages transport", nullptr, nullptr}, nullptr, nullptr,
              "UCX found no way to the other end",
              "a device or a network is missing at one end",
              "ucx_info -d at both ends; UCX_NET_DEVICES and UCX_TLS must name what both have; RoCE: "
@@ -113,11 +109,7 @@ constexpr std::array kUcxRules = {
              "IBGDA needs the driver to map the NIC for the GPU",
              "options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\" "
              "in /etc/modprobe.d, then reboot; nvidia_peermem loaded"},
-    WordRule{"gdrcopy", Verdict::kWarn, {"gdr_open", nullptr, nullptr}, nullptr, nullptr,
-             "GDRCopy is not there: its kernel module gdrdrv is not loaded",
-             "small messages go slower without it",
-             "sudo modprobe gdrdrv  # of the gdrdrv-dkms package"},
-    WordRule{"gdrcopy", Verdict::kWarn, {"gdrdrv", "not loaded", nullptr}, nullptr, nullptr,
+    WordRule{"gdrcopy", Verdict::kWarn, {"gdr_open|gdrdrv not loaded|gdrdrv is not loaded", nullptr, nullptr}, nullptr, nullptr,
              "GDRCopy is not there: its kernel module gdrdrv is not loaded",
              "small messages go slower without it",
              "sudo modprobe gdrdrv  # of the gdrdrv-dkms package"},

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         Story{"rail-only-fabric.txt", "nccl", kIsFail, "rail-only", "NCCL_CROSS_NIC=0"},
         Story{"azure-aks.machine", "cloud", kIsWarn, "topology file", "NCCL_TOPO_FILE=/opt/microsoft/ndv5-topo.xml"},
         Story{"invalid-page-table.txt", "nvidia-driver", kIsFail, "invalid page table", "R470"},
-        Story{"invalid-page-table.txt", "nvidia-driver", kIsWarn, "driver 465.19.01", "465.31"},
+        Story{"invalid-page-table.txt", "nvidia-driver", kIsWarn, "driver 465.19.01: nvidia_p2p_get_pages", "driver 470 or later"},
         Story{"ucx-roce-retry.txt", "roce-loss", kIsFail, "lost on a RoCE fabric", "roce_adp_retrans_en=1"},
         Story{"vm-mmio-too-high.machine", "mmio", kIsWarn, "MMIO base is too high", "MMIO High Base"},
         Story{"amd-symbol-without-client.machine", "amd-gpu", kIsFail, "no peer client registered", "dma-buf"},

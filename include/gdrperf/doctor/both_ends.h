@@ -12,8 +12,8 @@ namespace gdrperf::doctor {
 /// device, by name ("active MTU", "firmware").
 using Facts = std::map<std::string, std::map<std::string, std::string>>;
 
-/// Reads files and asks libibverbs; runs no program: a server tells it when it
-/// starts.
+/// Reads files, asks libibverbs, and ethtool, mlnx_qos and dcb about each RoCE port of a
+/// NIC, all at once: a server tells it when it starts.
 Facts facts_of(const Machine& machine);
 
 /// The devices one run used, and what is known of both hosts.

@@ -64,6 +64,8 @@ std::unique_ptr<Machine> this_machine(std::string own_program = {});
 /// `machine` with the outputs of the programs that checks will ask for, run at
 /// the same time, each once and for two seconds at most. Borrows `machine`.
 std::unique_ptr<Machine> asked_ahead(const Machine& machine);
+/// The same with these programs: name and arguments of each.
+std::unique_ptr<Machine> asked_ahead(const Machine& machine, const std::vector<std::vector<std::string>>& wanted);
 
 /// A recorded machine: a folder, a tar file (gzip or not) or a text file, as in
 /// docs/doctor.md. What is wrong inside is its damage(). Throws usage_error for
