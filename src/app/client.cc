@@ -1,7 +1,5 @@
 #include "gdrperf/app/client.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <new>
 #include <utility>
@@ -106,9 +104,8 @@ report::RunRecord Client::run(const TestSpec& spec) {
   try {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
-    engine::ClientTerms terms{max_memory_bytes_, {}};
-    if (::isatty(STDERR_FILENO) != 0) terms.setting_up = [](const std::string& text) { say(text); };
-    report::RunRecord record = engine::run_client(channel_.value(), spec, &environment, terms);
+    report::RunRecord record =
+        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_});
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     server_text_ = std::move(environment);

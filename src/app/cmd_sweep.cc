@@ -10,7 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
-#include "gdrperf/report/progress.h"
+#include "live_line.h"
 #include "no_effect.h"
 #include "paths.h"
 #include "requirements.h"
@@ -39,11 +39,12 @@ std::string shown_name(const PlannedRun& run) {
 class Sweep {
  public:
   Sweep(Client& client, Output& output, const SweepOptions& options, std::size_t total)
-      : client_(client), output_(output), options_(options), progress_(stderr, total), total_(total) {}
+      : client_(client), output_(output), options_(options), total_(total), live_(live_to(options.output), options.output.rate_unit, total) {
+    client_.set_observer(&live_);
+  }
 
   int run(const std::vector<PlannedRun>& runs) {
     for (const PlannedRun& run : runs) {
-      progress_.update(done_, shown_name(run));
       try {
         client_.open();
       } catch (const Error& error) {
@@ -53,7 +54,6 @@ class Sweep {
       measure(run);
       ++done_;
     }
-    progress_.clear();
     client_.close();
     output_.finish();
     if (failed_ > 0) say(fmt::format("{} of {} runs failed", failed_, total_));
@@ -72,13 +72,13 @@ class Sweep {
   void measure(const PlannedRun& run) {
     std::optional<report::RunRecord> record;
     try {
+      const LiveScope shown(live_, done_, shown_name(run));
       record = client_.run(run.spec);
       name_pair(*record, run, options_);
     } catch (const Error& error) {
       note(error, shown_name(run));
       ++failed_;
     }
-    progress_.clear();
     if (record) {
       ++measured_;
       stable_ += record->measured.unstable ? 0 : 1;
@@ -98,7 +98,6 @@ class Sweep {
     worst_ = std::max(worst_, error.code());
     output_.add_warning(fmt::format("{}: {}", where, error.what()));
     if (!told_.insert(error.what()).second) return;
-    progress_.clear();
     // Many sizes fail alike: the same advice once is enough.
     const bool advise = told_.insert(error.hint()).second;
     say_error(Error(error.code(), where + ": " + error.what(), advise ? error.hint() : ""));
@@ -107,8 +106,8 @@ class Sweep {
   Client& client_;
   Output& output_;
   const SweepOptions& options_;
-  report::Progress progress_;
   std::size_t total_;
+  LiveLine live_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
   std::size_t measured_ = 0;

@@ -11,6 +11,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "live_line.h"
 #include "no_effect.h"
 #include "paths.h"
 #include "requirements.h"
@@ -69,8 +70,9 @@ std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
 }
 
 // What was measured before a failure is kept, also where it goes to a pipe.
-report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output) {
+report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live) {
   try {
+    const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
     return client.run(spec);
   } catch (const Error& error) {
     if (total == 1) throw;
@@ -99,9 +101,11 @@ int measure(const TestOptions& options, const Argv& argv) {
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
+  LiveLine live(live_to(options.output), options.output.rate_unit, specs.size());
+  client->set_observer(&live);
   for (const TestSpec& spec : specs) {
     client->open();
-    report::RunRecord record = run_one(*client, spec, specs.size(), output);
+    report::RunRecord record = run_one(*client, spec, specs.size(), output, live);
     if (client->server_environment()) output.set_server(*client->server_environment());
     output.add(std::move(record));
   }

@@ -16,6 +16,7 @@
 #include "gdrperf/mem/buffer.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
+#include "live_line.h"
 #include "sink.h"
 #include "terminal.h"
 #include "verify_results.h"
@@ -121,7 +122,9 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
 class Verification {
  public:
   Verification(Client& client, const VerifyOptions& options, std::ostream& out)
-      : client_(client), options_(options), out_(out) {}
+      : client_(client), options_(options), out_(out), live_(live_to(options.output), options.output.rate_unit, 1) {
+    client_.set_observer(&live_);
+  }
 
   ExitCode run(const std::vector<Case>& cases) {
     for (const Case& each : cases) {
@@ -150,6 +153,7 @@ class Verification {
       if (!spec.stop.iterations && !spec.stop.duration) spec.stop.iterations = messages_for(test, size);
       try {
         client_.open();
+        const LiveScope shown(live_, 0, fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
         row.messages += client_.run(spec).measured.iterations;
         row.sizes_bytes.push_back(size);
       } catch (const Error& error) {
@@ -182,6 +186,7 @@ class Verification {
   Client& client_;
   const VerifyOptions& options_;
   std::ostream& out_;
+  LiveLine live_;
   std::vector<VerifyRow> rows_;
   std::size_t passed_ = 0;
   std::size_t failed_ = 0;

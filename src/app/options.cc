@@ -206,6 +206,9 @@ std::string format_names() {
 void add_output(CLI::App& command, OutputOptions& output) {
   Group group(command, "Output");
   group.text("-o,--output", "FILE", output.format_file, "where --format goes, written whole (default: standard output)");
+  group.flag("--progress", "say once a second what is set up or measured, as lines on standard error (default: one "
+             "line, rewritten, on a terminal)",
+             [&output] { output.progress_lines = true; });
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",
              [&output] { output.rate_unit = report::RateUnit::kGigabits; });
   group.text("--json", "FILE", output.json, "write the JSON document ('-': standard output)");

@@ -5,6 +5,7 @@
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
+#include "live_state.h"
 #include "measure.h"
 
 namespace gdrperf::engine {
@@ -24,9 +25,10 @@ BatchSeries series_for(const StopRule& stop) {
 /// One run of stream_bandwidth().
 class Stream {
  public:
-  Stream(Mover& mover, const TestSpec& spec, StandstillWatch& watch)
+  Stream(Mover& mover, const TestSpec& spec, const Watchers& watchers)
       : mover_(mover),
-        watch_(watch),
+        watch_(watchers.standstill),
+        live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
         judge_(spec.stop, spec.stop.precision),
         depth_(static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         unit_(static_cast<std::uint64_t>(spec.cq_mod)),
@@ -35,6 +37,7 @@ class Stream {
         run_{series_for(spec.stop)} {}
 
   BandwidthRun go() {
+    live_.begin();
     first_message_ = mover_.sent();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
@@ -50,6 +53,7 @@ class Stream {
                       end->sent - open->sent);
       open = end;
       if (judge_.finished(run_.series, done(), run_.series.total_seconds())) end_by(judge_.reason());
+      live_.look(run_.series, done(), run_.series.total_seconds());
     }
     run_.end_ns = last_ns_;
     run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
@@ -104,6 +108,7 @@ class Stream {
 
   Mover& mover_;
   StandstillWatch& watch_;
+  LiveState live_;
   StopJudge judge_;
   std::uint64_t depth_;
   std::uint64_t unit_;
@@ -122,13 +127,15 @@ double now_ns() {
   return clock.to_ns(clock.ticks());
 }
 
-BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, StandstillWatch& watch) {
-  return Stream(mover, spec, watch).go();
+BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers& watchers) {
+  return Stream(mover, spec, watchers).go();
 }
 
-BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec) {
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observer) {
   BandwidthRun run{series_for(spec.stop)};
   StopJudge judge(spec.stop, spec.stop.precision);
+  LiveState live(observer, spec, static_cast<double>(spec.size_bytes));
+  live.begin();
   run.start_ns = run.first_batch_ns = now_ns();
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   const auto add_lap = [&](Laps::Result& sum) {
@@ -139,7 +146,8 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec) {
     run.sent += lap.sent;
     run.messages += lap.messages;
   };
-  const auto out_of_time = [&] { return judge.out_of_time((now_ns() - run.start_ns) * 1e-9); };
+  const auto elapsed_s = [&] { return (now_ns() - run.start_ns) * 1e-9; };
+  const auto out_of_time = [&] { return judge.out_of_time(elapsed_s()); };
   // The first lap pays for what is new to caches and the device; of N messages it is one.
   Laps::Result first;
   if (!spec.stop.iterations) add_lap(first);
@@ -150,6 +158,7 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec) {
     while (!out_of_time() && run.sent < wanted && batch.seconds < run.series.target_seconds());
     run.series.add(batch.seconds, batch.messages);
     const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
+    live.look(run.series, run.sent, elapsed_s());
     if (!finished && !out_of_time()) continue;
     run.stop = finished ? judge.reason() : judge.reason_of_time();
     run.end_ns = now_ns();

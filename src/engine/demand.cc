@@ -45,12 +45,6 @@ const std::string& buffer_of(const TestSpec& spec, Side side) {
   return side == Side::kClient ? spec.client.buffer : spec.server.buffer;
 }
 
-std::string about(std::uint64_t bytes) {
-  const auto mib = static_cast<double>(bytes) / (1u << 20);
-  if (mib < 1000) return fmt::format("{:.3g} MiB", mib);
-  return mib < 1000 * 1024 ? fmt::format("{:.3g} GiB", mib / 1024) : fmt::format("{:.3g} TiB", mib / 1024 / 1024);
-}
-
 /// 0 for "max_bytes" stands for a quarter of it; no limit where it is not known.
 std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
   if (max_bytes != 0) return max_bytes;
@@ -58,6 +52,12 @@ std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
 }
 
 }  // namespace
+
+std::string about(std::uint64_t bytes) {
+  const auto mib = static_cast<double>(bytes) / (1u << 20);
+  if (mib < 1000) return fmt::format("{:.3g} MiB", mib);
+  return mib < 1000 * 1024 ? fmt::format("{:.3g} GiB", mib / 1024) : fmt::format("{:.3g} TiB", mib / 1024 / 1024);
+}
 
 bool initiates(const TestSpec& spec, Side side) { return side == Side::kClient || both_ways(spec); }
 bool is_target(const TestSpec& spec, Side side) { return side == Side::kServer || both_ways(spec); }

@@ -44,4 +44,7 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
 /// likewise).
 void check_memory(const Demand& demand, const TestSpec& resolved, conn::Side side, std::uint64_t max_bytes);
 
+/// "3.5 GiB": three digits.
+std::string about(std::uint64_t bytes);
+
 }  // namespace gdrperf::engine

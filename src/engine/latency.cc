@@ -9,6 +9,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
 #include "latency_series.h"
+#include "live_state.h"
 #include "measure.h"
 
 namespace gdrperf::engine {
@@ -98,11 +99,14 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
 
 }  // namespace
 
-LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, StandstillWatch& watch) {
+LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, const Watchers& watchers) {
   const Clock& clock = Clock::get();
   Bouncer bouncer(streamer, plan, laps);
   LatencyRun run;
   report::Measurement& measured = run.measured;
+  const bool halved = traits_of(spec).halved;
+  LiveState live(watchers.observer, spec, clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+  live.begin();
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
   LatencySeries series;
@@ -113,6 +117,7 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Lap
   // Of N round trips there are batches enough for an interval.
   const std::uint64_t batch_limit = spec.stop.iterations ? std::max<std::uint64_t>(wanted / (kMinBatches + 2), 1) : wanted;
   const std::uint64_t start = clock.ticks();
+  double elapsed_s = 0;
   std::uint64_t rounds = 0;
   std::uint64_t chunk = spec.rate_per_s > 0 ? 1 : 16;
   do {
@@ -124,7 +129,7 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Lap
     while (batch_elapsed_s < batch_s && batch_rounds < most) {
       const std::uint64_t step = std::min(chunk, most - batch_rounds);
       bouncer.advance(step);
-      watch.look();
+      watchers.standstill.look();
       batch_rounds += step;
       batch_elapsed_s = clock.to_ns(clock.ticks() - batch_start) * 1e-9;
     }
@@ -132,7 +137,9 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Lap
     rounds += batch_rounds;
     series.add(plan.histogram, batch_elapsed_s);
     plan.histogram.clear();
-  } while (!judge.finished(series, rounds, clock.to_ns(clock.ticks() - start) * 1e-9));
+    elapsed_s = clock.to_ns(clock.ticks() - start) * 1e-9;
+    live.look(series, rounds, elapsed_s);
+  } while (!judge.finished(series, rounds, elapsed_s));
   measured.stop = judge.reason();
 
   // Who asks for N round trips gets the figure of N round trips.
@@ -140,7 +147,7 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Lap
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
-  measured.latency = condense(steady, clock, traits_of(spec).halved);
+  measured.latency = condense(steady, clock, halved);
   judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
   note_late_starts(measured, plan.pingpong, spec);
   run.longest_batch_s = series.longest_batch_s();

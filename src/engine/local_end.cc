@@ -62,8 +62,8 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
 }
 
 LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
-                   int mtu_bytes, const std::vector<int>& others_cpus)
-    : side_(side), spec_(spec), device_(std::move(device)),
+                   int mtu_bytes, const std::vector<int>& others_cpus, const SetUpSteps& steps)
+    : side_(side), spec_(spec), steps_(steps), device_(std::move(device)),
       affinity_(side == conn::Side::kClient ? spec.client : spec.server,
                 verbs::numa_node(device_.context), side, others_cpus) {
   check_message_size(device_, spec_.size_bytes);
@@ -76,6 +76,7 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
   // writes, each message would take this end's line away as well.
   const std::uint64_t area = area_bytes(spec_);
+  steps_.memory("allocating");
   buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
                              area * (initiates() && is_target() ? 2 : 1), spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
@@ -90,6 +91,7 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
 void LocalEnd::register_memory(int access) {
   if (pipelined(spec_)) access = IBV_ACCESS_LOCAL_WRITE | wire_access();
   if (staged(spec_, side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * wire_shape(spec_).bytes());
+  steps_.memory("registering");
   mr_ = (bounce_ ? bounce_ : buffer_)->register_with(pd_.get(), access);
 }
 
@@ -154,6 +156,7 @@ void LocalEnd::make_queues() {
   settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
   inline_bytes_ = choose_inline();
   settings.init.cap.max_inline_data = static_cast<std::uint32_t>(inline_bytes_);
+  steps_.queues("creating");
   connector_->prepare(pd_.get(), settings, endpoint_);
 }
 
@@ -210,6 +213,7 @@ void LocalEnd::connect(const proto::Endpoint& remote) {
     throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
                                  format_size(needed)));
   }
+  steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
   remote_ = remote;
   if (pipelined(spec_)) {

@@ -14,6 +14,7 @@
 #include "gdrperf/verbs/resources.h"
 #include "affinity.h"
 #include "plan.h"
+#include "set_up_steps.h"
 #include "wire_shape.h"
 
 namespace gdrperf::engine {
@@ -45,7 +46,7 @@ class LocalEnd {
   /// `spec` is resolved; `mtu_bytes` agreed; `others_cpus` are those of the other
   /// end where it is on this host. Makes all but the connection.
   LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes,
-           const std::vector<int>& others_cpus);
+           const std::vector<int>& others_cpus, const SetUpSteps& steps = {});
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
 
@@ -106,6 +107,7 @@ class LocalEnd {
 
   conn::Side side_;
   TestSpec spec_;
+  SetUpSteps steps_;
   OpenDevice device_;
   AffinityScope affinity_;  // in front of the buffer: it lies where it is touched first
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context

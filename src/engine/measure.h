@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "batches.h"
+#include "gdrperf/engine/observer.h"
 #include "gdrperf/report/record.h"
 #include "laps.h"
 #include "mover.h"
@@ -17,6 +18,12 @@ namespace gdrperf::engine {
 inline constexpr double kBatchSeconds = 0.010;
 /// With -D below 0.3 s, and at first with -n, they are shorter: no less than this.
 inline constexpr double kLeastBatchSeconds = 0.001;
+
+/// Who looks at a run while it goes on.
+struct Watchers {
+  StandstillWatch& standstill;
+  RunObserver* observer = nullptr;  ///< null: nobody
+};
 
 /// What the initiating end saw of a bandwidth run; condense() makes figures of
 /// it, after the peer's share has come.
@@ -35,11 +42,11 @@ struct BandwidthRun {
 
 /// Streams until the stop rule is met; nothing is drained but after -n. 10 ms per
 /// batch where the run is long enough for 30 of them.
-BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, StandstillWatch& watch);
+BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers& watchers);
 
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
-BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec);
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observer);
 
 /// Bytes the peer sent in a bidirectional run, and how far its clock is ahead.
 struct PeerBytes {
@@ -60,7 +67,7 @@ struct LatencyRun {
 
 /// Round trips until the stop rule is met; with `laps` (else null) every one is
 /// a verified lap.
-LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, StandstillWatch& watch);
+LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, const Watchers& watchers);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

@@ -19,7 +19,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kPollInterval{5};
-constexpr milliseconds kSlice{100};
+/// Short: time asleep looks like standing still (StandstillWatch).
+constexpr milliseconds kSlice{20};
 /// How long a failed work request waits for the peer's explanation.
 constexpr milliseconds kExplanation{500};
 

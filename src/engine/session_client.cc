@@ -84,23 +84,24 @@ double watched_s(Peer& peer) {
   return peer.watch().longest_s();
 }
 
-report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec& spec, Peer& peer, Laps* laps) {
-  LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, peer.watch());
+report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec& spec, Peer& peer, Laps* laps,
+                                    RunObserver* observer) {
+  LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, {peer.watch(), observer});
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{{mover.rounds()}});
   const auto done = peer.expect<proto::Done>(kReplyTimeout);
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, client_s, done);
 }
 
-report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer, Laps& laps) {
-  const BandwidthRun run = lap_bandwidth(laps, spec);
+report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer, Laps& laps, RunObserver* observer) {
+  const BandwidthRun run = lap_bandwidth(laps, spec, observer);
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{mover.posted_messages()});
   const auto done = peer.expect<proto::Done>(kReplyTimeout);
   return with_standstill(condense(run, spec, nullptr), {}, client_s, done);
 }
 
-report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
+report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer, RunObserver* observer) {
   const bool bidirectional = spec.direction == Direction::kBidirectional;
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
@@ -111,11 +112,13 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer) {
   std::optional<Laps> laps;
   if (spec.verify_seed) laps.emplace(Side::kClient, end, *mover, spec, peer);
   peer.watch().restart();
-  if (spec.test.metric == Metric::kLatency) return measure_latency(*mover, end, spec, peer, laps ? &*laps : nullptr);
-  if (laps) return measure_laps(*mover, spec, peer, *laps);
+  if (spec.test.metric == Metric::kLatency) {
+    return measure_latency(*mover, end, spec, peer, laps ? &*laps : nullptr, observer);
+  }
+  if (laps) return measure_laps(*mover, spec, peer, *laps, observer);
   auto* const pipeline = dynamic_cast<ChunkMover*>(mover.get());
   if (pipeline != nullptr) pipeline->choose_chunk();
-  const BandwidthRun run = stream_bandwidth(*mover, spec, peer.watch());
+  const BandwidthRun run = stream_bandwidth(*mover, spec, {peer.watch(), observer});
   const double client_s = watched_s(peer);
   mover->drain();
   const std::vector<std::uint64_t> sent = mover->posted_messages();
@@ -186,16 +189,6 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   return fmt::format("the server chose {} for its end, as was typed there; --peer-dev and its like decide from here", text);
 }
 
-/// Says what takes time, where it takes any.
-void announce(const Demand& demand, const ClientTerms& terms) {
-  constexpr std::uint64_t kLargeBytes = 1u << 30;
-  constexpr int kManyQps = 200;
-  if (!terms.setting_up || (demand.host_bytes() + demand.gpu_bytes() < kLargeBytes && demand.qps < kManyQps)) return;
-  terms.setting_up(fmt::format("setting up: {} QP{}, {:.3g} GiB of memory at this end", demand.qps,
-                               demand.qps == 1 ? "" : "s",
-                               static_cast<double>(demand.host_bytes() + demand.gpu_bytes()) / (1u << 30)));
-}
-
 report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment,
                       const ClientTerms& terms) {
   TestSpec spec = resolve(given);
@@ -205,7 +198,8 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   const Demand demand = demand_of(spec, Side::kClient);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
   check_memory(demand, spec, Side::kClient, terms.max_memory_bytes);
-  announce(demand, terms);
+  const SetUpSteps steps(terms.observer, demand);
+  steps.server();
   channel.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
@@ -221,14 +215,15 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
   std::vector<int> servers_cpu;
   if (accepted.endpoint.host_id == host_identity()) servers_cpu = {accepted.endpoint.cpu};
-  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu);
+  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps);
   peer.send(proto::Connect{end.endpoint()});
   end.connect(accepted.endpoint);
+  steps.server();
   peer.expect<proto::Ready>(kSetupTimeout);
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
-  record.measured = measure(end, spec, peer);
+  record.measured = measure(end, spec, peer, terms.observer);
   return record;
 }
 

@@ -229,10 +229,11 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
     peer.send(accept);
     const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
     prepared.end->connect(connect.endpoint);
+    // From here on: an end that is stopped before it reads Start is stopped within the run.
+    peer.watch().restart();
     peer.send(proto::Ready{});
     await_start(peer);
     peer.begin_run(terms.max_time);
-    peer.watch().restart();
     proto::Done done = serve(*prepared.end, prepared.spec, peer);
     peer.watch().look();
     done.standstill_s = peer.watch().longest_s();

@@ -34,19 +34,30 @@ double StandstillWatch::runnable_s() const {
   return seconds_of(CLOCK_THREAD_CPUTIME_ID) + static_cast<double>(waited) * 1e-9;
 }
 
+bool StandstillWatch::read(Moment& moment) const {
+  // A turn of another program between the two reads would count twice.
+  constexpr int kTries = 4;
+  constexpr double kAtOnceSeconds = 0.001;
+  for (int i = 0; i < kTries; ++i) {
+    moment.wall_s = seconds_of(CLOCK_BOOTTIME);
+    moment.runnable_s = runnable_s();
+    if (seconds_of(CLOCK_BOOTTIME) - moment.wall_s < kAtOnceSeconds) return true;
+  }
+  return false;
+}
+
 void StandstillWatch::restart() {
-  wall_s_ = seconds_of(CLOCK_BOOTTIME);
-  runnable_s_ = runnable_s();
+  read(last_);
   longest_s_ = 0;
 }
 
 void StandstillWatch::look() {
-  const double wall_s = seconds_of(CLOCK_BOOTTIME);
-  if (wall_s - wall_s_ < kLookSeconds) return;
-  const double now_s = runnable_s();
-  longest_s_ = std::max(longest_s_, (wall_s - wall_s_) - (now_s - runnable_s_));
-  wall_s_ = wall_s;
-  runnable_s_ = now_s;
+  if (seconds_of(CLOCK_BOOTTIME) - last_.wall_s < kLookSeconds) return;
+  Moment now;
+  // The next look sees this time as well.
+  if (!read(now)) return;
+  longest_s_ = std::max(longest_s_, (now.wall_s - last_.wall_s) - (now.runnable_s - last_.runnable_s));
+  last_ = now;
 }
 
 }  // namespace gdrperf::engine

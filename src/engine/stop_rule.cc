@@ -62,6 +62,8 @@ double half_width(const Samples& steady) {
   return stats::stop_decision(summary_of(steady), steady.values.size(), 0, 0).relative_half_width;
 }
 
+double median_of(const Samples& samples) { return summary_of(samples).median; }
+
 bool StopJudge::tight_enough(const Samples& all) const {
   const Samples steady = all.from(stats::warmup_cut(all.values));
   return steady.values.size() >= kMinBatches && half_width(steady) <= precision_;
@@ -94,7 +96,7 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
 void judge_standstill(report::Measurement& measured, const Standstill& standstill) {
   const auto note = [&measured](const std::string& who, double seconds) {
     mark(measured, "suspended",
-         fmt::format("{} for {:.1f} s in the middle of the run (stopped, suspended, or its machine was): measure again",
+         fmt::format("{} for {:.3g} s in the middle of the run (stopped, suspended, or its machine was): measure again",
                      who, seconds));
   };
   const bool client = standstill.client_s >= StandstillWatch::kLeastSeconds;
@@ -107,7 +109,7 @@ void judge_standstill(report::Measurement& measured, const Standstill& standstil
   if (client || server || standstill.typical_s <= 0 || standstill.data_s < kLeastDataSeconds) return;
   if (standstill.data_s < kTimesTypical * standstill.typical_s) return;
   mark(measured, "suspended",
-       fmt::format("nothing, or next to nothing, moved for {:.1f} s in the middle of the run, though both ends ran: "
+       fmt::format("nothing, or next to nothing, moved for {:.3g} s in the middle of the run, though both ends ran: "
                    "look for lost packets and link failures (ethtool -S, 'gdrperf doctor'), and measure again",
                    standstill.data_s));
 }

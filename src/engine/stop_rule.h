@@ -29,6 +29,9 @@ struct Samples {
 /// with fewer batches than an interval needs.
 double half_width(const Samples& steady);
 
+/// Weighted by the batches' lengths, where those are known.
+double median_of(const Samples& samples);
+
 /// When a run ends: the one rule for rates and for round trips.
 class StopJudge {
  public:

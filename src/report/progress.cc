@@ -21,38 +21,34 @@ std::size_t columns_of(std::FILE* out) {
   return size.ws_col;
 }
 
-std::string time_left(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s left", seconds);
-  return fmt::format("{:.0f} min left", seconds / 60);
-}
-
 }  // namespace
 
-std::string progress_line(std::size_t done, std::size_t total, std::string_view what,
-                          std::chrono::duration<double> elapsed, std::size_t width) {
-  std::string line = fmt::format("[{}/{}] {}", done, total, what);
-  if (done > 0 && done < total) {
-    const double per_run = elapsed.count() / static_cast<double>(done);
-    line += ", " + time_left(per_run * static_cast<double>(total - done));
-  }
-  if (line.size() > width) line.resize(width);
-  return line;
+std::string short_time(double seconds) {
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  return fmt::format("{:.0f} min", seconds / 60);
 }
 
-Progress::Progress(std::FILE* out, std::size_t total)
-    : out_(out), total_(total), enabled_(can_rewrite(out)) {}
+std::string progress_line(std::size_t done, std::size_t total, std::string_view what,
+                          std::chrono::duration<double> elapsed) {
+  std::string line = fmt::format("[{}/{}] {}", done, total, what);
+  if (done == 0 || done >= total) return line;
+  const double per_run = elapsed.count() / static_cast<double>(done);
+  return line + fmt::format(", {} left", short_time(per_run * static_cast<double>(total - done)));
+}
 
-void Progress::update(std::size_t done, std::string_view what) {
+ProgressLine::ProgressLine(std::FILE* out) : out_(out), enabled_(can_rewrite(out)) {}
+
+void ProgressLine::show(std::string_view text) {
   if (!enabled_) return;
   // One column is left free: writing into the last one wraps on some terminals.
-  const std::string line = progress_line(
-      done, total_, what, std::chrono::steady_clock::now() - started_, columns_of(out_) - 1);
-  std::fprintf(out_, "\r\033[K%s", line.c_str());
+  const std::string_view fits = text.substr(0, columns_of(out_) - 1);
+  std::fprintf(out_, "\r\033[K%.*s", static_cast<int>(fits.size()), fits.data());
   std::fflush(out_);
   shown_ = true;
 }
 
-void Progress::clear() {
+void ProgressLine::clear() {
   if (!shown_) return;
   std::fputs("\r\033[K", out_);
   std::fflush(out_);

@@ -7,13 +7,12 @@ import json
 import os
 import socket
 import struct
-import threading
 import time
 
 import support
 
 RUN = ["--softnic", "-n", "100", "-s", "64"]
-LONG_RUN = ["--softnic", "-D", "60s", "-s", "64"]
+LONG_RUN = ["--softnic", "-D", "60s", "-s", "64", "--progress"]
 
 
 class Guest(support.Peer):
@@ -77,57 +76,4 @@ def request(**changes):
     return message
 
 
-class Proxy:
-    """Between a client and a server; `lose(sender, message)` says which frames do not get through. With `mute`
-    the end of a connection does not get through either, once something was lost."""
-
-    def __init__(self, server_port, lose, mute=False):
-        self.lose = lose
-        self.mute = mute
-        self.lost = threading.Event()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.server_port = server_port
-        self.sockets = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.server_port))
-                self.sockets += [client, server]
-                for sender, source, sink in (("client", client, server), ("server", server, client)):
-                    threading.Thread(target=self._pass, args=(sender, source, sink), daemon=True).start()
-
-    def _pass(self, sender, source, sink):
-        with contextlib.suppress(OSError, EOFError, struct.error):
-            while True:
-                header = self._exactly(source, 4)
-                text = self._exactly(source, struct.unpack(">I", header)[0])
-                if self.lose(sender, json.loads(text)):
-                    self.lost.set()
-                else:
-                    sink.sendall(header + text)
-        if self.mute and self.lost.is_set():
-            return
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
-
-    @staticmethod
-    def _exactly(source, count):
-        data = b""
-        while len(data) < count:
-            piece = source.recv(count - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-        for each in self.sockets:
-            each.close()
+Proxy = support.Proxy

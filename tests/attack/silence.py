@@ -62,7 +62,7 @@ def stopped_server(row):
         with support.Server("--bind", "127.0.0.1") as server:
             with support.Background(*test, "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
                 server.wait_line("serving client")
-                client.wait_busy()
+                client.wait_measuring()
                 server.signal(signal.SIGSTOP)
                 words(row, client, "nothing heard from it", since=time.monotonic())
                 server.signal(signal.SIGCONT)
@@ -77,7 +77,7 @@ def stopped_client(row):
         for test in row.of(TESTS, 1):
             with support.Background(*test, "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
                 server.wait_line("serving client")
-                client.wait_busy()
+                client.wait_measuring()
                 client.signal(signal.SIGSTOP)
                 start = time.monotonic()
                 row.expect("nothing heard from it", server.wait_line(test[0]))
@@ -115,7 +115,7 @@ def cut_off(row):
             with Proxy(server.port, lambda who, message: bool(cut), mute=True) as proxy:
                 with support.Background(*test, "127.0.0.1", "-p", proxy.port, *LONG_RUN) as client:
                     server.wait_line("serving client")
-                    client.wait_busy()
+                    client.wait_measuring()
                     cut.append(True)
                     start = time.monotonic()
                     words(row, client, "nothing heard from it", since=start)

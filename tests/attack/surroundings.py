@@ -114,7 +114,7 @@ def killed_client(row, server):
     for _ in row.times(2, 50):
         with support.Background("send_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
             server.wait_line("serving client")
-            client.wait_busy(0.05)
+            client.wait_measuring()
             client.signal(signal.SIGKILL)
             client.wait()
         row.serves(server)

@@ -11,7 +11,7 @@ from support import (PROMISE_S, Background, CliTest, Peer, Server, fake_server, 
                      softnic_works)
 
 RUN = ["--softnic", "-n", "100", "-s", "64"]
-LONG_RUN = ["--softnic", "-D", "60s", "-s", "64"]
+LONG_RUN = ["--softnic", "-D", "60s", "-s", "64", "--progress"]
 
 
 def client(port, *options):
@@ -161,8 +161,8 @@ class Strangers(CliTest):
     @unittest.skipIf(softnic_works(), "no software device")
     def test_during_a_run(self):
         with Server() as server:
-            with Background(*client(server.port, "--softnic", "-D", "3s", "-s", "64")) as run_on:
-                run_on.wait_busy(0.1)
+            with Background(*client(server.port, "--softnic", "-D", "3s", "-s", "64", "--progress")) as run_on:
+                run_on.wait_measuring()
                 self.scan(server.port)
                 self.assertEqual(run_on.wait(), 0, run_on.err)
 
@@ -274,7 +274,7 @@ class Stopping(CliTest):
             with self.subTest(test), Server() as server:
                 with Background(test, "127.0.0.1", "-p", server.port, *LONG_RUN) as run_on:
                     server.wait_line("serving client")
-                    run_on.wait_busy()
+                    run_on.wait_measuring()
                     server.signal(signal.SIGINT)
                     self.assertEqual(server.wait(PROMISE_S), 0, server.err)
                     self.assertEqual(run_on.wait(PROMISE_S), 5, run_on.err)

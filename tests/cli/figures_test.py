@@ -1,13 +1,18 @@
 """What a run's figure stands on: N means N, unstable is marked whatever ended the run, a stopped end shows."""
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
+import subprocess
+import threading
 import time
 import unittest
 
 import support
-from support import CliTest, Background, Server, run
+from support import CliTest, Background, Proxy, Server, run
 
 LINK = {"SOFTNIC": "soft0:rate=1GB/s,latency=4us;soft1:rate=1GB/s,latency=4us"}
 
@@ -62,37 +67,101 @@ class FiguresTest(CliTest):
         self.assertEqual(result.code, 4, str(result))
         self.assertIn("runs is stable: no figure here", result.err.splitlines()[-1])
 
+    def stop(self, who):
+        """Stopped for a second within the run: the stop is what is measured, not what is waited for."""
+        who.signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        who.signal(signal.SIGCONT)
+
+    def expect_named(self, *ends):
+        with open(self.document, encoding="utf-8") as file:
+            measured, = self.runs_of(json.load(file))
+        self.assertTrue(measured["unstable"], measured["warnings"])
+        self.assertEqual(measured["unstable_reason"], "suspended", measured["warnings"])
+        found = dict(re.findall(r"the (client|server) stood still for ([0-9.]+) s", "\n".join(measured["warnings"])))
+        self.assertEqual(sorted(found), sorted(ends), measured["warnings"])
+        for end in ends:
+            self.assertGreater(float(found[end]), 0.95)
+
     def test_a_stopped_end_is_named_and_the_run_unstable(self):
+        # The stop follows the first word that the run is on: it falls into the warm-up, which is watched as well.
         for test, end in (("write_bw", "client"), ("write_bw", "server"), ("send_bw", "server"), ("read_lat", "server")):
             with Server() as server:
-                client = Background(test, "127.0.0.1", "-p", server.port, "--softnic", "-D", "2s", "--json", self.document)
+                client = Background(test, "127.0.0.1", "-p", server.port, "--softnic", "-D", "3s", "--progress",
+                                    "--json", self.document)
                 with client:
-                    client.wait_busy()
-                    stopped = client if end == "client" else server
-                    stopped.signal(signal.SIGSTOP)
-                    time.sleep(2.2)  # what is measured, not what is waited for
-                    stopped.signal(signal.SIGCONT)
+                    client.wait_measuring()
+                    self.stop(client if end == "client" else server)
                     code = client.wait()
             with self.subTest(test=test, end=end):
                 self.assertEqual(code, 0, client.err)
-                with open(self.document, encoding="utf-8") as file:
-                    measured, = self.runs_of(json.load(file))
-                self.assertTrue(measured["unstable"])
-                self.assertTrue(any(f"the {end} stood still for 2." in text for text in measured["warnings"]),
-                                measured["warnings"])
+                self.expect_named(end)
+
+    def test_a_server_stopped_before_it_reads_start_is_named(self):
+        """The client is told that all is ready and runs; the server, stopped meanwhile, would otherwise begin to watch
+        only when the run is over."""
+        with Server() as server:
+            ready = threading.Event()
+
+            def hold(sender, message):
+                """Stops the server while Start is on its way to it."""
+                if sender == "client" and message["type"] == "start":
+                    server.signal(signal.SIGSTOP)
+                    ready.set()
+                return False
+
+            with Proxy(server.port, hold) as proxy:
+                client = Background("write_bw", "127.0.0.1", "-p", proxy.port, "--softnic", "-D", "2s", "--json", self.document)
+                with client:
+                    self.assertTrue(ready.wait(support.PATIENCE_S), client.lines)
+                    time.sleep(1.0)
+                    server.signal(signal.SIGCONT)
+                    self.assertEqual(client.wait(), 0, client.err)
+            self.expect_named("server")
 
     def test_a_stopped_process_with_both_ends_names_both(self):
-        with Background("write_bw", "--local", "--softnic", "-D", "1s", "--json", self.document) as both:
-            both.wait_busy()
-            both.signal(signal.SIGSTOP)
-            time.sleep(1.4)
-            both.signal(signal.SIGCONT)
+        with Background("write_bw", "--local", "--softnic", "-D", "3s", "--progress", "--json", self.document) as both:
+            both.wait_measuring()
+            self.stop(both)
             self.assertEqual(both.wait(), 0, both.err)
-        with open(self.document, encoding="utf-8") as file:
-            measured, = self.runs_of(json.load(file))
-        self.assertEqual(measured["unstable_reason"], "suspended")
-        for end in ("client", "server"):
-            self.assertTrue(any(f"the {end} stood still" in text for text in measured["warnings"]), measured["warnings"])
+        self.expect_named("client", "server")
+
+    def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
+        for test, figure in (("write_bw", rb"[0-9.]+ GB/s"), ("write_lat", rb"p50 [0-9.]+ us")):
+            # Interval: none before there are batches; time left: always, of a run that is limited by time.
+            code, out, err = on_terminal(test, "--local", "--softnic", "-D", "2s")
+            with self.subTest(test):
+                self.assertEqual(code, 0, err)
+                self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
+                self.assertRegex(err, figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left")
+                self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
+                self.assertNotIn(b"\033[K", out)
+        _, _, err = on_terminal("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64", "-D", "1s")
+        self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.]+ GB/s")
+
+    def test_progress_is_lines_for_logs_and_nothing_elsewhere(self):
+        result = run("write_bw", "--local", "--softnic", "-D", "2s", "--progress")
+        self.expect_ok(result)
+        lines = [line for line in result.err.splitlines() if line.startswith("gdrperf: write_bw 64 KiB: ")]
+        self.assertTrue(any(re.search(r"[0-9.]+ GB/s.*[0-9.]+ s left", line) for line in lines), result.err)
+        self.assertNotIn("\033", result.err)
+        self.assertNotIn("left", run("write_bw", "--local", "--softnic", "-D", "1s").err)
+
+
+def on_terminal(*args):
+    """Exit code, standard output and what a terminal at standard error was sent."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([support.BINARY, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave,
+                               env=support.environment({"TERM": "xterm"}))
+    os.close(slave)
+    written = b""
+    # A terminal whose other side has gone reads as an error.
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 4096):
+            written += piece
+    os.close(master)
+    out, _ = process.communicate(timeout=support.PATIENCE_S)
+    return process.returncode, out, written
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import unittest
 
 from support import PROMISE_S, Background, CliTest, Server, main, run, softnic_works
 
-LONG_RUN = ["--softnic", "-D", "60s", "-s", "64"]
+LONG_RUN = ["--softnic", "-D", "60s", "-s", "64", "--progress"]
 SHORT_RUN = ["--softnic", "-n", "100", "-s", "64"]
 CASES = [["write_bw"], ["write_lat"], ["send_bw"], ["send_lat"], ["read_bw"], ["read_lat"],
          ["write_bw", "-b"], ["send_bw", "-b"], ["send_bw", "-e"]]
@@ -19,7 +19,7 @@ class Killed(CliTest):
             with self.subTest(" ".join(case)), Server() as server:
                 with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:], *LONG_RUN) as client:
                     server.wait_line("serving client")
-                    (client if "-e" not in case else server).wait_busy()
+                    client.wait_measuring()
                     server.signal(signal.SIGKILL)
                     self.assertEqual(client.wait(PROMISE_S), 5, client.err)
                     self.assertIn(f"gdrperf: error: server 127.0.0.1:{server.port}: ", client.err)
@@ -32,7 +32,7 @@ class Killed(CliTest):
                     with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:],
                                     *LONG_RUN) as client:
                         server.wait_line("serving client")
-                        client.wait_busy()
+                        client.wait_measuring()
                         client.signal(signal.SIGKILL)
                         client.wait()
                         server.wait_line("failed", PROMISE_S)
@@ -45,7 +45,7 @@ class Killed(CliTest):
         with Server() as server:
             with Background("write_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as first:
                 server.wait_line("serving client")
-                first.wait_busy()
+                first.wait_measuring()
                 with Background("read_bw", "127.0.0.1", "-p", server.port, *SHORT_RUN) as second:
                     second.wait_line("waiting")
                     first.signal(signal.SIGKILL)
@@ -55,9 +55,9 @@ class Killed(CliTest):
     def test_the_sweeps_server(self):
         with Server() as server:
             with Background("sweep", "127.0.0.1", "-p", server.port, "--devices", "soft0",
-                            "--sizes", "64,4K", *LONG_RUN[:3]) as client:
+                            "--sizes", "64,4K", "--progress", *LONG_RUN[:3]) as client:
                 server.wait_line("serving client")
-                client.wait_busy()
+                client.wait_measuring()
                 server.signal(signal.SIGKILL)
                 # One failed run, then nobody to connect to for 3 s.
                 self.assertEqual(client.wait(2 * PROMISE_S), 5, client.err)
@@ -67,7 +67,7 @@ class Killed(CliTest):
         with Server() as server:
             with Background("send_bw", "127.0.0.1", "-p", server.port, *LONG_RUN) as client:
                 server.wait_line("serving client")
-                client.wait_busy()
+                client.wait_measuring()
                 client.signal(signal.SIGINT)
                 client.wait(PROMISE_S)
                 server.wait_line("failed", PROMISE_S)

@@ -112,19 +112,13 @@ class Background:
                 raise AssertionError(f"'{text}' did not appear in: " + "\n".join(self.lines))
             self.lines.append(line)
 
-    def wait_busy(self, seconds=0.3):
-        """Until the process has used this much more CPU time: a run is on."""
-        deadline = time.monotonic() + PATIENCE_S
-        goal = self._cpu_seconds() + seconds
-        while self._cpu_seconds() < goal:
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise AssertionError("it does not run: " + "\n".join(self.lines))
-            time.sleep(0.01)
-
-    def _cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def wait_measuring(self):
+        """Until a client with --progress says that its run is on, set-up over."""
+        assert "--progress" in self.args, "a client says what it does only with --progress"
+        while True:
+            line = self.wait_line(": ")
+            if line.startswith("gdrperf: ") and ("measuring" in line or " left" in line):
+                return
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -278,6 +272,62 @@ def fake_server(converse):
         thread.start()
         yield listener.getsockname()[1]
         thread.join(PATIENCE_S)
+
+
+class Proxy:
+    """Between a client and a server; `lose(sender, message)` says which frames do not get through. With `mute`
+    the end of a connection does not get through either, once something was lost."""
+
+    def __init__(self, server_port, lose, mute=False):
+        self.lose = lose
+        self.mute = mute
+        self.lost = threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.server_port = server_port
+        self.sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.server_port))
+                self.sockets += [client, server]
+                for sender, source, sink in (("client", client, server), ("server", server, client)):
+                    threading.Thread(target=self._pass, args=(sender, source, sink), daemon=True).start()
+
+    def _pass(self, sender, source, sink):
+        with contextlib.suppress(OSError, EOFError, struct.error):
+            while True:
+                header = self._exactly(source, 4)
+                text = self._exactly(source, struct.unpack(">I", header)[0])
+                if self.lose(sender, json.loads(text)):
+                    self.lost.set()
+                else:
+                    sink.sendall(header + text)
+        if self.mute and self.lost.is_set():
+            return
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    @staticmethod
+    def _exactly(source, count):
+        data = b""
+        while len(data) < count:
+            piece = source.recv(count - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+        return data
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        for each in self.sockets:
+            each.close()
 
 
 class CliTest(unittest.TestCase):

@@ -40,7 +40,7 @@ struct Outcome {
 };
 
 /// One request over a socket pair, the server on a thread of its own.
-Outcome run_local(const TestSpec& spec) {
+Outcome run_local(const TestSpec& spec, RunObserver* observer = nullptr) {
   auto [client, server] = proto::local_channel_pair();
   Outcome outcome;
   const std::atomic<bool> cancelled{false};
@@ -53,7 +53,7 @@ Outcome run_local(const TestSpec& spec) {
     }
   });
   try {
-    outcome.record = run_client(client, spec);
+    outcome.record = run_client(client, spec, nullptr, {0, observer});
   } catch (const Error& error) {
     outcome.client_error = error;
   }
@@ -99,6 +99,42 @@ void expect_sound(const Outcome& outcome, const TestSpec& spec) {
     EXPECT_LE(measured.latency->p50_ns, measured.latency->max_ns);
     EXPECT_EQ(measured.latency->halved, spec.test.operation != Operation::kRead);
   }
+}
+
+struct Notes final : RunObserver {
+  void setting_up(const std::string& what) override { steps.push_back(what); }
+  void measuring(const RunState& state) override { states.push_back(state); }
+  std::vector<std::string> steps;
+  std::vector<RunState> states;
+};
+
+TEST_F(EngineTest, AnObserverHearsOfALongSetUpAndOfTheRun) {
+  TestSpec spec = spec_for({Operation::kWrite, Metric::kBandwidth}, 64);
+  spec.qps = 120;
+  spec.stop.duration = 1s;
+  Notes notes;
+  expect_sound(run_local(spec, &notes), spec);
+  const std::vector<std::string> steps = {"waiting for the server to set up its end (120 QPs)", "creating 120 QPs",
+                                          "connecting 120 QPs", "waiting for the server to set up its end (120 QPs)"};
+  EXPECT_EQ(notes.steps, steps);
+  ASSERT_GE(notes.states.size(), 2u);
+  EXPECT_EQ(notes.states.front().bytes_per_s, 0);
+  EXPECT_EQ(notes.states.front().left_s, 1);
+  EXPECT_GT(notes.states.back().bytes_per_s, 0);
+  EXPECT_LT(notes.states.back().left_s, 1);
+}
+
+TEST_F(EngineTest, AnObserverIsToldTheRoundTripSoFar) {
+  TestSpec spec = spec_for({Operation::kRead, Metric::kLatency}, 8);
+  spec.stop = {};
+  spec.stop.iterations = 20'000;
+  Notes notes;
+  expect_sound(run_local(spec, &notes), spec);
+  EXPECT_TRUE(notes.steps.empty());
+  ASSERT_GE(notes.states.size(), 2u);
+  EXPECT_TRUE(std::isnan(notes.states.front().left_s));
+  EXPECT_GT(notes.states.back().p50_ns, 0);
+  EXPECT_GE(notes.states.back().left_s, 0);
 }
 
 TEST_F(EngineTest, AllSixTestsAtSeveralSizes) {

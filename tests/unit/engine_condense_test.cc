@@ -136,17 +136,18 @@ TEST(Standstill, NamesWhoStoodStill) {
     return measured;
   };
   EXPECT_FALSE(marked({}).unstable);
-  EXPECT_FALSE(marked({0.9, 0.9, 0.9, 0.01}).unstable);
+  EXPECT_FALSE(marked({0.19, 0.19, 0.9, 0.01}).unstable);
   EXPECT_FALSE(marked({0, 0, 3, 1.5}).unstable);  // large messages on a slow link
   EXPECT_FALSE(marked({0, 0, 3, 0}).unstable);
   const report::Measurement client = marked({6.02, 0, 6.1, 0.01});
   EXPECT_TRUE(client.unstable);
   EXPECT_EQ(client.unstable_reason, "suspended");
   ASSERT_EQ(client.warnings.size(), 1u);
-  EXPECT_NE(client.warnings[0].find("the client stood still for 6.0 s"), std::string::npos);
+  EXPECT_NE(client.warnings[0].find("the client stood still for 6.02 s"), std::string::npos);
+  EXPECT_NE(marked({0.25, 0, 0.25, 0.01}).warnings.at(0).find("the client stood still for 0.25 s"), std::string::npos);
   EXPECT_EQ(marked({6, 6, 6, 0.01}).warnings.size(), 2u);
-  EXPECT_NE(marked({0, 2, 0.01, 0.01}).warnings.at(0).find("the server stood still for 2.0 s"), std::string::npos);
-  EXPECT_NE(marked({0, 0, 2, 0.01}).warnings.at(0).find("moved for 2.0 s"), std::string::npos);
+  EXPECT_NE(marked({0, 2, 0.01, 0.01}).warnings.at(0).find("the server stood still for 2 s"), std::string::npos);
+  EXPECT_NE(marked({0, 0, 2, 0.01}).warnings.at(0).find("moved for 2 s"), std::string::npos);
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ TEST(Rate, IsNeverAboveTheLinkHoweverCompletionsBunch) {
       Link link(seed++);
       LinkMover mover(link, shape, 0);
       StandstillWatch watch;
-      const BandwidthRun run = stream_bandwidth(mover, spec, watch);
+      const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
       const report::Measurement measured = condense(run, spec, nullptr);
       EXPECT_GT(measured.bandwidth->median_gbytes, 0);
       EXPECT_LE(measured.bandwidth->max_gbytes, most_of(shape));
@@ -203,7 +203,7 @@ TEST(Rate, NMessagesAreNMessages) {
       Link link(seed++);
       LinkMover mover(link, shape, n);
       StandstillWatch watch;
-      const BandwidthRun run = stream_bandwidth(mover, spec, watch);
+      const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
       EXPECT_EQ(link.carried(), n);
       EXPECT_EQ(run.sent, n);
       const report::Measurement measured = condense(run, spec, nullptr);

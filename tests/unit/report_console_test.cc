@@ -137,13 +137,12 @@ TEST(Colour, TerminalsOnlyAndNotAgainstNoColor) {
 }
 
 TEST(Progress, LineSaysHowFarAndHowLong) {
-  EXPECT_EQ(progress_line(0, 138, "write_bw 2 B", seconds(3), 80), "[0/138] write_bw 2 B");
-  EXPECT_EQ(progress_line(69, 138, "write_bw 2 B", seconds(60), 80),
+  EXPECT_EQ(progress_line(0, 138, "write_bw 2 B", seconds(3)), "[0/138] write_bw 2 B");
+  EXPECT_EQ(progress_line(69, 138, "write_bw 2 B", seconds(60)),
             "[69/138] write_bw 2 B, 60 s left");
-  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 80),
+  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2)),
             "[1/138] write_bw 2 B, 5 min left");
-  EXPECT_EQ(progress_line(138, 138, "done", seconds(60), 80), "[138/138] done");
-  EXPECT_EQ(progress_line(1, 138, "write_bw 2 B", seconds(2), 10), "[1/138] wr");
+  EXPECT_EQ(progress_line(138, 138, "done", seconds(60)), "[138/138] done");
 }
 
 TEST(Progress, RewritesOneLineOfATerminal) {
@@ -153,14 +152,15 @@ TEST(Progress, RewritesOneLineOfATerminal) {
   std::FILE* out = ::fdopen(::dup(pty.terminal.get()), "w");
   ASSERT_NE(out, nullptr);
   {
-    Progress progress(out, 2);
-    progress.update(0, "write_bw 2 B");
-    EXPECT_EQ(pty.read(), "\r\033[K[0/2] write_bw 2 B");
+    ProgressLine progress(out);
+    EXPECT_TRUE(progress.enabled());
+    progress.show("write_bw 2 B");
+    EXPECT_EQ(pty.read(), "\r\033[Kwrite_bw 2 B");
     progress.clear();
     EXPECT_EQ(pty.read(), "\r\033[K");
     progress.clear();
-    progress.update(1, "x");
-    pty.read();
+    progress.show(std::string(200, 'x'));
+    EXPECT_EQ(pty.read(), "\r\033[K" + std::string(79, 'x'));
   }
   EXPECT_EQ(pty.read(), "\r\033[K");  // the destructor leaves a clean line
   std::fclose(out);
@@ -170,8 +170,9 @@ TEST(Progress, IsSilentElsewhere) {
   std::FILE* out = std::tmpfile();
   ASSERT_NE(out, nullptr);
   {
-    Progress progress(out, 2);
-    progress.update(1, "write_bw 2 B");
+    ProgressLine progress(out);
+    EXPECT_FALSE(progress.enabled());
+    progress.show("write_bw 2 B");
   }
   EXPECT_EQ(std::ftell(out), 0);
   std::fclose(out);

@@ -9,6 +9,7 @@
 
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/observer.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/proto/token.h"
@@ -39,6 +40,8 @@ class Client {
   /// What this end may take for a run; with a local client that end twice. 0: a quarter
   /// of what is available. Before open().
   void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
+  /// Told what runs are doing; borrowed. null: nobody.
+  void set_observer(engine::RunObserver* observer) { observer_ = observer; }
   /// Says good-bye. Quiet when there is no session.
   void close() noexcept;
 
@@ -47,6 +50,7 @@ class Client {
   virtual void closed() noexcept {}
 
   std::uint64_t max_memory_bytes_ = 0;
+  engine::RunObserver* observer_ = nullptr;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
   std::string server_text_;

@@ -33,6 +33,7 @@ struct OutputOptions {
   topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
   TableFor table = TableFor::kPeople;
+  bool progress_lines = false;  ///< what runs are doing, as lines
 };
 
 /// What leaves a command: the table people read, on standard output or, when

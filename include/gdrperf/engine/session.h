@@ -3,9 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "gdrperf/engine/observer.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/proto/spec.h"
@@ -16,8 +16,7 @@ namespace gdrperf::engine {
 /// What a client's own end may take.
 struct ClientTerms {
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
-  /// Told, where given, what a set-up does that may take seconds.
-  std::function<void(const std::string&)> setting_up = {};
+  RunObserver* observer = nullptr;     ///< borrowed; null: nobody watches
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns

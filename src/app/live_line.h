@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "gdrperf/app/output.h"
+#include "gdrperf/engine/observer.h"
+#include "gdrperf/report/console.h"
+#include "gdrperf/report/progress.h"
+
+namespace gdrperf::app {
+
+/// Where a command says what its runs are doing.
+enum class LiveTo {
+  kTerminal,  ///< a line rewritten in place, where standard error is a terminal
+  kLines,     ///< a line a second, wherever it goes (--progress)
+};
+
+LiveTo live_to(const OutputOptions& options);
+
+/// Says what is set up and measured while a run goes on: rate, interval, time left.
+/// A thread of its own writes, so that a terminal that is slow or held up (Ctrl-S)
+/// does not hold up the run. begin() and end() are called by one thread.
+class LiveLine final : public engine::RunObserver {
+ public:
+  /// `total` runs lie ahead.
+  LiveLine(LiveTo to, report::RateUnit unit, std::size_t total);
+  ~LiveLine() override;
+  LiveLine(const LiveLine&) = delete;
+  LiveLine& operator=(const LiveLine&) = delete;
+
+  /// `done` runs have ended and `what` ("write_bw 64 KiB") is on.
+  void begin(std::size_t done, std::string what);
+  /// The run is over: nothing is shown any more. Before anything else is printed.
+  void end();
+
+  void setting_up(const std::string& what) override;
+  void measuring(const engine::RunState& state) override;
+
+ private:
+  void write_now_and_then();
+  void write();
+  std::string text() const;
+
+  LiveTo to_;
+  report::RateUnit unit_;
+  std::size_t total_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::mutex writing_;  ///< held while something is written; taken before mutex_
+  report::ProgressLine line_;
+
+  std::mutex mutex_;  ///< all below
+  std::condition_variable changed_;
+  bool over_ = false;
+  bool on_ = false;
+  bool due_ = false;  ///< something new, not only newer figures
+  std::size_t done_ = 0;
+  std::string what_;
+  std::string set_up_;
+  std::chrono::steady_clock::time_point set_up_since_;
+  std::optional<engine::RunState> state_;
+  std::chrono::steady_clock::time_point told_;  ///< state_
+
+  std::thread writer_;
+};
+
+/// How far a run is: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
+std::string state_text(const engine::RunState& state, report::RateUnit unit);
+
+/// Of what is going on while this lives.
+class LiveScope {
+ public:
+  LiveScope(LiveLine& line, std::size_t done, std::string what) : line_(line) { line_.begin(done, std::move(what)); }
+  ~LiveScope() { line_.end(); }
+  LiveScope(const LiveScope&) = delete;
+  LiveScope& operator=(const LiveScope&) = delete;
+
+ private:
+  LiveLine& line_;
+};
+
+}  // namespace gdrperf::app
