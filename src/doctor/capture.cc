@@ -9,6 +9,7 @@
 
 #include "capture_parse.h"
 #include "checks.h"
+#include "gpudirect.h"
 #include "text.h"
 #include "words.h"
 
@@ -79,6 +80,22 @@ void read_ports(std::string_view text, Findings& findings) {
   if (const auto ports = parse_show_gids(text); !ports.empty()) check_gids(ports, unknown, findings);
 }
 
+/// ibv_devices with a heading and nothing below it.
+void read_device_list(std::string_view text, Findings& findings) {
+  const auto lines = lines_of(text);
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    const bool heading = lines[i].find("node GUID") != std::string_view::npos && trimmed(lines[i + 1]).starts_with("------");
+    if (!heading) continue;
+    const auto next = i + 2 < lines.size() ? words_of(lines[i + 2]) : std::vector<std::string_view>();
+    if (next.size() == 2 && next[1].size() == 16) return;
+    Check(findings, "rdma-device", "without an RDMA device nothing can be measured")
+        .fail("", "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
+                  "given it",
+              "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; ibverbs-providers (rdma-core)");
+    return;
+  }
+}
+
 void read_ethtool(std::string_view text, Findings& findings) {
   const auto driver = parse_ethtool_driver(text);
   if (!driver) return;
@@ -135,8 +152,57 @@ void read_nvidia_smi(std::string_view text, Findings& findings) {
 }
 
 void read_messages(std::string_view text, Findings& findings) {
-  for (const auto rules : {nccl_words(), ucx_words(), perftest_words(), kernel_words(), system_words()}) {
-    read_words(text, rules, "line", findings);
+  // One list: a line is the first rule's that knows it.
+  static const std::vector<WordRule> kAll = [] {
+    std::vector<WordRule> all;
+    for (const auto rules : {nvshmem_words(), nccl_words(), ucx_words(), perftest_words(), kernel_words(), system_words()}) {
+      all.insert(all.end(), rules.begin(), rules.end());
+    }
+    return all;
+  }();
+  read_words(text, kAll, "line", findings);
+}
+
+/// Names of GPUs in a text: a vGPU that could not be registered is the cause itself.
+void read_gpu_names(std::string_view text, Findings& findings) {
+  constexpr std::string_view kName = "device name = [";
+  const std::size_t at = text.find(kName);
+  const bool refused = text.find("allocate MR") != std::string_view::npos || text.find("Bad address") != std::string_view::npos;
+  if (at == std::string_view::npos || !refused) return;
+  const std::string_view rest = text.substr(at + kName.size());
+  const std::string name(rest.substr(0, std::min(rest.find(']'), std::size_t{80})));
+  if (is_vgpu(name)) {
+    Check(findings, "vgpu", "a vGPU is a share of a GPU: only some types give NICs access to their memory")
+        .fail(name, "a vGPU whose memory was not registered: GPUDirect RDMA is supported on a subset of vGPU types only",
+              "the list 'GPUDirect RDMA' in the documentation of this vGPU release; else a whole GPU passed through; until then stage "
+              "through host memory");
+  } else if (is_geforce(name)) {
+    Check(findings, "gpu-registration", "registration of its memory ends in 'Bad address'")
+        .fail(name, "a GeForce: it does no GPUDirect RDMA, whatever is loaded",
+              "a data-centre or professional GPU; else stage through host memory");
+  }
+}
+
+/// The GID index that a program was told, against the table in the same text.
+void read_gid_index(std::string_view text, Findings& findings) {
+  for (const std::string_view name : {std::string_view("NCCL_IB_GID_INDEX="), std::string_view("UCX_IB_GID_INDEX="),
+                                      std::string_view("NCCL_IB_GID_INDEX set by environment to ")}) {
+    const std::size_t at = text.find(name);
+    if (at == std::string_view::npos) continue;
+    const auto digits = text.substr(at + name.size(), 4);
+    if (digits.empty() || digits[0] < '0' || digits[0] > '9') continue;
+    const int index = leading_int(digits);
+    for (const Port& port : parse_show_gids(text)) {
+      const Check check(findings, "gid-index", "programs take the GID index that they are told, whatever stands there");
+      for (const verbs::Gid& gid : port.gids.value_or(std::vector<verbs::Gid>())) {
+        const bool good = gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
+        if (gid.index != index || good) continue;
+        check.warn(port.subject(), fmt::format("index {} was asked for, and is {}{} there: completion error 12", index,
+                                               verbs::to_string(gid.type), gid.link_local ? ", link-local" : ""),
+                   "the index of the RoCE v2 entry with an IPv4 address, in this same table");
+      }
+    }
+    return;
   }
 }
 
@@ -173,8 +239,8 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
 
 Findings read_one(std::string_view text) {
   Findings findings;
-  for (const auto reader : {read_ports, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
-                            read_settings, read_nvidia_smi, read_messages}) {
+  for (const auto reader : {read_ports, read_device_list, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
+                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_index, read_messages}) {
     reader(text, findings);
   }
   drop_repeated(findings);

@@ -14,16 +14,6 @@
 namespace gdrperf::doctor {
 namespace {
 
-/// Names of vGPU types end in their memory in GB and a series: "NVIDIA A100-40C", "GRID T4-2Q", "A100-4-20C".
-bool is_vgpu(std::string_view name) {
-  const std::size_t dash = name.rfind('-');
-  if (dash == std::string_view::npos || name.size() < dash + 3) return false;
-  const std::string_view type = name.substr(dash + 1);
-  const std::string_view number = type.substr(0, type.size() - 1);
-  return std::string_view("QCAB").find(type.back()) != std::string_view::npos &&
-         number.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 std::string driver_parameter(const Machine& machine, const char* name) {
   const std::string parameters = machine.read("/proc/driver/nvidia/params").text;
   for (const std::string_view line : lines_of(parameters)) {

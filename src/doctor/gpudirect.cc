@@ -126,6 +126,15 @@ bool is_geforce(std::string_view name) {
          name.find("TITAN") != std::string_view::npos;
 }
 
+bool is_vgpu(std::string_view name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || name.size() < dash + 3) return false;
+  const std::string_view type = name.substr(dash + 1);
+  const std::string_view number = type.substr(0, type.size() - 1);
+  return std::string_view("QCAB").find(type.back()) != std::string_view::npos &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool shares_memory_with_cpu(std::string_view name) {
   for (const char* word : {"GB10", "Orin", "Thor", "Xavier", "Tegra", "Spark"}) {
     const std::size_t at = name.find(word);

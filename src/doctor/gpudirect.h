@@ -24,6 +24,8 @@ GpuProbe ask_gpus(const Machine& machine);
 std::vector<std::string> gpu_names(const Survey& survey);
 /// A GeForce: it does no GPUDirect RDMA, whatever is loaded.
 bool is_geforce(std::string_view name);
+/// A vGPU: its name ends in its memory and series, "NVIDIA A100-40C".
+bool is_vgpu(std::string_view name);
 /// GB10 and Tegra: memory that GPU and CPU share, no GPUDirect RDMA to it.
 bool shares_memory_with_cpu(std::string_view name);
 

@@ -37,27 +37,30 @@ bool line_matches(std::string_view line, const WordRule& rule) {
 bool read_words(std::string_view text, std::span<const WordRule> rules, const std::string& source,
                 Findings& findings) {
   const std::string all = lower_case(text);
-  std::vector<const WordRule*> open;
+  struct Open {
+    const WordRule* rule;
+    bool spoke = false;
+  };
+  std::vector<Open> open;
   for (const WordRule& rule : rules) {
     const bool barred = rule.without != nullptr && in(all, rule.without);
-    if (in(all, rule.text) && !barred && in(all, rule.line[0])) open.push_back(&rule);
+    if (in(all, rule.text) && !barred && in(all, rule.line[0])) open.push_back({&rule});
   }
   bool any = false;
   const auto lines = lines_of(text);
   const auto lower_lines = lines_of(all);
   for (std::size_t i = 0; i < lines.size() && !open.empty(); ++i) {
-    // Terminals wrap lines: a match may end in the next one.
-    const auto it = std::find_if(open.begin(), open.end(), [&](const WordRule* rule) {
-      return line_matches(lower_lines[i], *rule);
+    const auto it = std::find_if(open.begin(), open.end(), [&](const Open& each) {
+      return line_matches(lower_lines[i], *each.rule);
     });
-    if (it == open.end()) continue;
-    const WordRule& rule = **it;
+    // A line that was understood before is not left to the next rule, which knows less.
+    if (it == open.end() || it->spoke) continue;
+    it->spoke = any = true;
+    const WordRule& rule = *it->rule;
     Check(findings, rule.check, rule.why)
         .add(rule.verdict, "", rule.found, rule.fix)
         .for_good(rule.for_good)
         .saw(source, std::string(lines[i]));
-    open.erase(it);
-    any = true;
   }
   return any;
 }

@@ -26,6 +26,7 @@ struct WordRule {
 
 std::span<const WordRule> nccl_words();
 std::span<const WordRule> ucx_words();
+std::span<const WordRule> nvshmem_words();
 std::span<const WordRule> perftest_words();
 std::span<const WordRule> system_words();
 /// Of the kernel's log, pasted or read here.

@@ -8,6 +8,44 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kKernelRules = {
+    WordRule{"kernel-log", Verdict::kOk, {"nv_get_p2p_free_callback", "invalid context, skipping", nullptr}, nullptr, nullptr,
+             "harmless: the driver's workaround for a race says so (R535.129 and later; gone in R560)",
+             "",
+             ""},
+    WordRule{"kernel-log", Verdict::kFail, {"async reg mr failed|create_mkey", "status|failed", nullptr}, nullptr, nullptr,
+             "the NIC refused a registration (mkey): it is out of resources, or its firmware is",
+             "registrations fail, or come later than asked for",
+             "fewer or larger registrations; sudo mlxconfig -d DEVICE query | grep -i -e NUM_PF_MSIX -e LOG_MAX; update its "
+             "firmware; reboot if it stays"},
+    WordRule{"kernel-log", Verdict::kWarn, {"insufficient power on the pcie slot", nullptr, nullptr}, nullptr, nullptr,
+             "the slot says that it gives the NIC too little power",
+             "the NIC may turn ports off or slow down",
+             "another slot, or the BIOS's slot power limit; if the card runs at full rate it is harmless"},
+    WordRule{"kernel-log", Verdict::kFail, {"port module event", "cable error|unplugged|bad or unsupported|no eeprom|high temperature|shorted", nullptr}, nullptr, nullptr,
+             "the port's cable or module is faulty, unplugged or not supported",
+             "without it the port has no link",
+             "sudo mlxlink -d DEVICE -m; reseat or replace the cable or module; one that NVIDIA lists for this card"},
+    // Of devices only: bridges and virtual functions lack room on many machines, which does no harm.
+    WordRule{"bar1", Verdict::kWarn,
+             {"bar 0: no space for|bar 1: no space for|bar 2: no space for|bar 3: no space for|bar 0 [mem|bar 1 [mem|bar 2 [mem|bar 3 [mem",
+              "no space", nullptr}, nullptr, nullptr,
+             "the BIOS left no room for a device's memory (BAR): when it is a GPU's, its BAR1 is missing",
+             "without BAR1 neither driver nor NIC reaches the GPU's memory",
+             "BIOS: Above 4G Decoding on, MMIO size and base as large as it offers; in a VM: a larger 64-bit PCI hole; or "
+             "pci=realloc on the kernel's command line"},
+    WordRule{"aer", Verdict::kFail, {"dpc: containment event|dpc:", "containment|unmasked uncorrectable", nullptr}, nullptr, nullptr,
+             "a PCIe link was cut off after an error (Downstream Port Containment)",
+             "the devices below it are gone until they are found again",
+             "reseat the card, its riser and cables; firmware of card and BIOS; sudo dmesg | grep -A5 DPC"},
+    WordRule{"amd-gpu", Verdict::kOk, {"peerdirect support was initialized", nullptr, nullptr}, nullptr, nullptr,
+             "amdgpu registered as peer memory client",
+             "",
+             ""},
+    WordRule{"versions", Verdict::kFail, {"could not insert 'mlx5|could not insert 'ib_|could not insert 'rdma", "unknown symbol|invalid argument|exec format", nullptr}, nullptr, nullptr,
+             "an RDMA module does not load: modules of OFED and of the kernel are mixed",
+             "modules of one stack must be of one build",
+             "reinstall OFED for the running kernel (--add-kernel-support), then sudo /etc/init.d/openibd restart; or remove "
+             "it whole and reboot"},
     WordRule{"iommu-faults", Verdict::kFail, {"io_page_fault", nullptr, nullptr}, nullptr, nullptr,
              "the IOMMU refused accesses of a device (AMD-Vi IO_PAGE_FAULT): its data did not arrive: "
              "data corruption, peer copies of zeros, not only slow",

@@ -8,6 +8,23 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kNcclRules = {
+    WordRule{"gid", Verdict::kFail, {"got completion", "status=12|error 12", "localgid fe80"}, nullptr, nullptr,
+             "completion error 12 over a link-local GID (localGid fe80...): the other end is not reached from it",
+             "a link-local GID is not routed, and mostly has no answer beyond its own link",
+             "export NCCL_IB_GID_INDEX=3  # the RoCE v2/IPv4 index that show_gids or 'gdrperf devices' prints; give the "
+             "interface an IPv4 address where there is none"},
+    WordRule{"memlock", Verdict::kFail, {"ibv_reg_dmabuf_mr", "cannot allocate memory", nullptr}, nullptr, nullptr,
+             "GPU memory could not be registered as dma-buf (Cannot allocate memory): the memlock limit, or buffers larger "
+             "than BAR1 or the NIC allow (NCCL_BUFFSIZE)",
+             "registered memory counts against memlock and takes room in BAR1",
+             "ulimit -l inside the job: unlimited? NCCL_BUFFSIZE at its default? nvidia-smi -q -d MEMORY (BAR1); docker "
+             "--ulimit memlock=-1"},
+    WordRule{"memlock", Verdict::kFail, {"ibv_create_cq|ibv_create_comp_channel", "cannot allocate memory", nullptr}, nullptr, "max locked memory",
+             "a CQ could not be created (Cannot allocate memory): the memlock limit of the process, or of the daemon that "
+             "started it",
+             "queues are locked memory, too",
+             "ulimit -l inside the job; LimitMEMLOCK=infinity for slurmd or sshd, docker --ulimit memlock=-1, then restart "
+             "that daemon"},
     WordRule{"nccl", Verdict::kFail, {"got completion", "retry_exc_err|error 12,|error 12 |status=12", nullptr}, nullptr, nullptr,
              "completion error 12 (retry exceeded): the two NICs cannot reach each other; when it comes at once, the GID index is a "
              "link-local or RoCE v1 one",
@@ -80,8 +97,8 @@ constexpr std::array kNcclRules = {
              "(/sys/kernel/mm/memory_peers/nv_mem*/version, nvidia_peermem) nor dma-buf, or the NIC "
              "is too far",
              "data goes through host memory: half of the rate or less",
-             "sudo modprobe nvidia_peermem  # and gdrperf doctor here: peermem, dma-buf; in VMs of "
-             "clouds also NCCL_TOPO_FILE"},
+             "sudo modprobe nvidia_peermem  # and gdrperf doctor here: peermem, dma-buf; it is loaded? NCCL before 2.23 does not look for it "
+             "under its new name: update NCCL; in VMs of clouds also NCCL_TOPO_FILE"},
     WordRule{"nccl", Verdict::kWarn, {"gpu direct rdma", "disabled", "distance"}, nullptr, nullptr,
              "NCCL leaves GPUDirect RDMA off because GPU and NIC are too far apart for its level",
              "the default allows one PCIe switch or the same host bridge",
@@ -212,6 +229,65 @@ constexpr std::array kNcclRules = {
              "NCCL finds no interface for its bootstrap",
              "ranks find each other over TCP first",
              "export NCCL_SOCKET_IFNAME=NETDEV"},
+    WordRule{"nccl", Verdict::kOk, {"ibv_set_ece", "not supported", nullptr}, nullptr, nullptr,
+             "harmless: this NIC or firmware has no enhanced connection establishment (ECE); NCCL goes on without",
+             "",
+             ""},
+    WordRule{"nccl", Verdict::kOk, {"mlx5dv_get_data_direct_sysfs_path", "failed", nullptr}, nullptr, nullptr,
+             "harmless: this NIC has no Data Direct function, which only a ConnectX-8 has",
+             "",
+             ""},
+    WordRule{"nccl", Verdict::kOk, {"libnccl-net", "no plugin found|cannot open shared object|could not find", nullptr}, nullptr, nullptr,
+             "harmless: no network plugin is installed; NCCL uses its own InfiniBand transport",
+             "",
+             ""},
+    WordRule{"shm", Verdict::kFail, {"shared memory segment", "/dev/shm|size", nullptr}, nullptr, nullptr,
+             "shared memory is full or too small: in containers /dev/shm has 64 MiB unless told otherwise",
+             "NCCL exchanges data between ranks of a host through /dev/shm",
+             "docker run --shm-size=16g ... or --ipc=host; Kubernetes: an emptyDir with medium: Memory at /dev/shm"},
+    WordRule{"nccl", Verdict::kWarn, {"socketprogress|socketrecv|call to recv from", "connection reset|broken pipe|connection closed", nullptr}, nullptr, nullptr,
+             "another rank ended first: this one only lost its connection",
+             "the cause stands in the log of the rank that ended",
+             "the first error of every rank (NCCL_DEBUG=INFO; its dmesg, for the OOM killer)"},
+    WordRule{"nccl", Verdict::kWarn, {"watchdog caught collective operation timeout", nullptr, nullptr}, nullptr, nullptr,
+             "a rank hangs or fell behind: this message says not why",
+             "a collective waits for all ranks: one that crashed, or a network that lost packets, looks the same",
+             "which rank is missing, and its first error (NCCL_DEBUG=INFO, TORCH_NCCL_TRACE_BUFFER_SIZE=2000); then 'gdrperf "
+             "doctor' on that machine: port-errors, link-flaps, acs, iommu"},
+    WordRule{"nccl", Verdict::kFail, {"async event", "local catastrophic error|device fatal", nullptr}, nullptr, nullptr,
+             "the NIC failed in the middle of a run (local catastrophic error)",
+             "its firmware stopped; all its QPs are gone",
+             "sudo dmesg | grep mlx5_core: health, PCIe errors; sudo mlxfwreset -d DEVICE reset; update its firmware"},
+    WordRule{"nccl", Verdict::kOk, {"via net/ib", "gdrdma", nullptr}, nullptr, nullptr,
+             "GPUDirect RDMA is used: data goes the direct way (GDRDMA)",
+             "",
+             ""},
+    WordRule{"nccl", Verdict::kWarn, {"via net/ib/", nullptr, nullptr}, nullptr, "gdrdma",
+             "NCCL goes through host memory on this channel (NET/IB without GDRDMA)",
+             "half of the rate or less, and CPU memory is busy",
+             "'gdrperf doctor' on that machine: peermem, dma-buf, pair; NCCL_NET_GDR_LEVEL=PHB or SYS when GPU and NIC are "
+             "far apart; in VMs of clouds NCCL_TOPO_FILE"},
+    WordRule{"nccl", Verdict::kWarn, {"via net/socket|using network socket", nullptr, nullptr}, nullptr, nullptr,
+             "NCCL uses sockets (TCP), not RDMA",
+             "TCP is several times slower",
+             "NCCL_DEBUG=INFO: the lines of NET/IB say why; NCCL_IB_DISABLE unset, NCCL_IB_HCA naming devices that exist, "
+             "/dev/infiniband in containers; EFA: the aws-ofi-nccl plugin"},
+    WordRule{"acs", Verdict::kWarn, {"p2p is disabled between|could not enable p2p between", nullptr, nullptr}, nullptr, nullptr,
+             "P2P between GPUs is off: ACS or an IOMMU redirects it, or the platform forbids it",
+             "GPUs of one host then exchange data through host memory",
+             "sudo gdrperf doctor  # acs, iommu; nvidia-smi topo -p2p r; in virtual machines the host decides"},
+    WordRule{"nccl", Verdict::kOk, {"gpu direct rdma", "enabled for hca|(dmabuf) enabled|(peermem) enabled", nullptr}, nullptr, nullptr,
+             "GPUDirect RDMA is enabled for this NIC",
+             "",
+             ""},
+    WordRule{"dma-buf", Verdict::kOk, {"dma-buf is available on gpu", nullptr, nullptr}, nullptr, nullptr,
+             "dma-buf is available, says NCCL",
+             "",
+             ""},
+    WordRule{"nccl", Verdict::kSkip, {"unhandled system error|nccl_error_system_error|ncclsystemerror|system call (e.g. socket, malloc)", nullptr, nullptr}, nullptr, nullptr,
+             "NCCL names no cause in this line",
+             "the line before it does, once asked",
+             "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET, then read that output here"},
 };
 
 }  // namespace

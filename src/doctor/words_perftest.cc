@@ -8,6 +8,11 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kPerftestRules = {
+    WordRule{"perftest", Verdict::kFail, {"transport retry counter exceeded|transport retry count exceeded (12)", nullptr, nullptr}, nullptr, "ucx",
+             "completion error 12 (retry exceeded): the two NICs cannot reach each other",
+             "the other end did not answer in time: packets did not get through, or not back",
+             "the same kind of GID at both ends (-g INDEX, -x in perftest; RoCE v2 over IPv4), addresses and routes; gdrperf "
+             "write_bw HOST chooses the GID itself"},
     WordRule{"peermem", Verdict::kFail, {"couldn't allocate mr", "error=14", nullptr}, nullptr, nullptr,
              "GPU memory was not registered (errno 14, Bad address): no memlock problem; peer memory "
              "does not serve, or this GPU does no GPUDirect RDMA (GeForce, GB10)",
@@ -123,6 +128,37 @@ constexpr std::array kPerftestRules = {
              "the MTU that was asked for is more than the active one",
              "the interface is too small for it",
              "sudo ip link set NETDEV mtu 9000 at both ends and on the switch"},
+    WordRule{"perftest", Verdict::kWarn, {"couldn't read remote address|unable to read to socket/rdma_cm|failed to exchange data between server and clients", nullptr, nullptr}, nullptr, nullptr,
+             "the other end ended first: its message names the cause",
+             "perftest exchanges addresses over TCP until the test begins",
+             "read the output of the other end; the same options and perftest version at both"},
+    WordRule{"perftest", Verdict::kFail, {"cuda dma-buf cannot be used without cuda", nullptr, nullptr}, nullptr, nullptr,
+             "--use_cuda must stand before --use_cuda_dmabuf",
+             "perftest reads its options in order",
+             "ib_write_bw --use_cuda=0 --use_cuda_dmabuf ..."},
+    WordRule{"perftest", Verdict::kOk, {"cuda tests with inline messages", nullptr, nullptr}, nullptr, nullptr,
+             "harmless: with GPU memory perftest sends nothing inline",
+             "",
+             ""},
+    WordRule{"perftest", Verdict::kFail, {"unrecognized option", "use_cuda|use_rocm", nullptr}, nullptr, nullptr,
+             "this perftest was built without CUDA or ROCm",
+             "distributions build perftest without it",
+             "./autogen.sh && ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make; or gdrperf write_bw HOST "
+             "--buffer cuda:0"},
+    WordRule{"rdma-device", Verdict::kFail, {"unable to find the infiniband/roce device|no rdma devices found", nullptr, nullptr}, nullptr, nullptr,
+             "libibverbs shows no RDMA device there, or not the named one",
+             "without one nothing can be measured",
+             "ibv_devices; gdrperf doctor on that machine; containers: --device=/dev/infiniband"},
+    WordRule{"nvidia-driver", Verdict::kFail, {"cuinit|cudagetdevicecount|cuda_error_system_not_ready", "802|system not yet initialized|cuda_error_system_not_ready", nullptr}, nullptr, nullptr,
+             "CUDA error 802 (system not yet initialized): the fabric manager of the NVSwitches does not run",
+             "GPUs of an HGX or DGX start only with it",
+             "sudo systemctl enable --now nvidia-fabricmanager  # of the very version of the driver; its log in "
+             "/var/log/fabricmanager.log"},
+    WordRule{"dma-buf", Verdict::kFail, {"cumemgethandleforaddressrange", "801|not supported|not_supported", nullptr}, nullptr, nullptr,
+             "the GPU's driver exports no dma-buf (error 801)",
+             "dma-buf needs the open kernel module and a kernel that supports it",
+             "the open kernel module (nvidia-open, Turing and later) on Linux 5.12 or later; or nvidia_peermem without "
+             "--use_cuda_dmabuf"},
 };
 
 }  // namespace

@@ -52,11 +52,6 @@ constexpr std::array kSystemRules = {
              "GPU memory of AMD was not registered",
              "dma-buf or amdgpu's peer client is missing",
              "see amd-gpu in gdrperf doctor"},
-    WordRule{"versions", Verdict::kFail, {"no userspace device-specific driver found", nullptr, nullptr}, nullptr, nullptr,
-             "libibverbs has no provider that fits this kernel driver: in a container the user space "
-             "of the image does not match the host's OFED",
-             "libibverbs shows only devices it has a user-space driver for",
-             "the same MLNX_OFED or DOCA user space in the image as on the host (--user-space-only)"},
     WordRule{"kubernetes", Verdict::kWarn, {"waiting for mellanox ofed", nullptr, nullptr}, nullptr, nullptr,
              "the GPU operator's peermem container waits for OFED on the node",
              "nvidia_peermem is loaded beside the driver container",
@@ -73,6 +68,62 @@ constexpr std::array kSystemRules = {
              "the kernel's own RDMA stack has none",
              "install MLNX_OFED or DOCA-OFED first, then the NVIDIA driver; or dma-buf with the open "
              "kernel module"},
+    WordRule{"rdma-device", Verdict::kFail, {"can't open umad port|stat of ib device|ibpanic", nullptr, nullptr}, nullptr, nullptr,
+             "the management tools find no such device, or no ib_umad: ibstat and its kin need both",
+             "they open /dev/infiniband/umadN",
+             "sudo modprobe ib_umad; the right name: ibv_devices; in containers: --device=/dev/infiniband, and enough rights "
+             "for umad"},
+    WordRule{"nvidia-driver", Verdict::kFail, {"no devices were found", nullptr, nullptr}, nullptr, nullptr,
+             "nvidia-smi finds no GPU that works",
+             "a GPU that is not started gives neither memory nor answers",
+             "sudo dmesg | grep -i -e nvrm -e 'bar ': RmInitAdapter, Xid 79, BARs without room; lspci | grep -i nvidia; in "
+             "containers: --gpus all"},
+    WordRule{"nvidia-driver", Verdict::kFail, {"failed to initialize nvml", "unknown error|insufficient permissions", nullptr}, nullptr, nullptr,
+             "the container lost its GPUs: systemd took their devices out of its cgroup ('systemctl daemon-reload' does)",
+             "device rules of a cgroup are written anew by systemd",
+             "restart the container; for good: docker with --device=/dev/nvidia0 --device=/dev/nvidiactl, CDI, or "
+             "\"exec-opts\": [\"native.cgroupdriver=cgroupfs\"] in /etc/docker/daemon.json"},
+    WordRule{"nvidia-driver", Verdict::kFail, {"gpu is lost|unable to determine the device handle|fallen off the bus", nullptr, nullptr}, nullptr, nullptr,
+             "a GPU fell off the PCIe bus",
+             "it answers nobody until it is reset",
+             "sudo dmesg | grep -i -e xid -e aer; power, riser and cooling; reboot, and have it replaced when it comes back"},
+    WordRule{"kubernetes", Verdict::kFail, {"missing rdma device spec", nullptr, nullptr}, nullptr, nullptr,
+             "the RDMA device plugin finds no device files for this adapter: mlx5_ib, ib_umad or rdma_ucm is not loaded on "
+             "the node, or the adapter has no driver",
+             "the plugin passes issm, umad, uverbs and rdma_cm files to the pod",
+             "on the node: sudo modprobe -a mlx5_ib ib_umad ib_uverbs rdma_ucm; ls /dev/infiniband; then delete the plugin's "
+             "pod"},
+    WordRule{"kubernetes", Verdict::kFail, {"incorrect rdma subsystem network namespace", nullptr, nullptr}, nullptr, nullptr,
+             "the shared device plugin needs the RDMA subsystem in shared mode, and this node's is exclusive",
+             "in exclusive mode a device is seen in one network namespace alone",
+             "sudo rdma system set netns shared  # on the node, before any pod runs; or rdma-cni with SR-IOV, which wants exclusive"},
+    WordRule{"libibverbs", Verdict::kFail, {"error while loading shared libraries", "libibverbs.so|librdmacm.so", nullptr}, nullptr, nullptr,
+             "libibverbs or librdmacm is not installed there: no RDMA program starts",
+             "RDMA programs load them",
+             "sudo apt-get install libibverbs1 librdmacm1 ibverbs-providers  # dnf install libibverbs librdmacm; until then gdrperf-doctor, "
+             "which starts without them"},
+    WordRule{"kubernetes", Verdict::kFail, {"namespace awareness mode|awareness mode", nullptr, nullptr}, nullptr, nullptr,
+             "rdma-cni moves devices into pods, which the mode of this node does not allow: it must be exclusive",
+             "in shared mode an RDMA device belongs to the host",
+             "sudo rdma system set netns exclusive  # on the node, before any pod runs; for good: options ib_core "
+             "netns_mode=0 in /etc/modprobe.d"},
+    WordRule{"kubernetes", Verdict::kFail, {"nvidia-driver: line", "unbound variable", nullptr}, nullptr, nullptr,
+             "the script of the driver container's peermem sidecar has a fault",
+             "the peermem container starts the same script",
+             "a newer driver container (driver.version), or dma-buf in place of peermem: driver.rdma.enabled=false with the "
+             "open kernel module"},
+    WordRule{"openmpi", Verdict::kOk, {"infiniband ports on a device are not used by default", nullptr, nullptr}, nullptr, nullptr,
+             "harmless with UCX: Open MPI tells that its old openib transport leaves InfiniBand to UCX",
+             "",
+             ""},
+    WordRule{"openmpi", Verdict::kWarn, {"error initializing an openfabrics device|no openfabrics connection schemes", nullptr, nullptr}, nullptr, nullptr,
+             "Open MPI's old openib transport does not know this adapter; UCX does",
+             "openib is no longer kept up",
+             "mpirun --mca pml ucx --mca btl ^openib ...; it must be built with UCX: ompi_info | grep ucx"},
+    WordRule{"port-state", Verdict::kFail, {"openfabrics device", "no active ports detected", nullptr}, nullptr, nullptr,
+             "Open MPI finds no ACTIVE port",
+             "only an ACTIVE port carries data",
+             "ibstat; ip link set NETDEV up; the cable and the switch, or the subnet manager"},
 };
 
 }  // namespace

@@ -8,6 +8,12 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kUcxRules = {
+    WordRule{"gid", Verdict::kFail, {"ibv_create_ah", "connection timed out", nullptr}, nullptr, nullptr,
+             "the other NIC did not answer ARP (address handle: Connection timed out): no route between the two addresses, "
+             "or the GID is of another network",
+             "RoCE v2 sends to the MAC that ARP finds for the address",
+             "ping -I NETDEV ADDRESS; ip route get ADDRESS oif NETDEV; UCX_IB_GID_INDEX and UCX_NET_DEVICES of one network "
+             "at both ends"},
     WordRule{"memlock", Verdict::kFail, {"failed", "please set max locked memory", nullptr}, nullptr, "current:",
              "memory could not be registered under the memlock limit",
              "memory that NICs use is locked",
@@ -33,7 +39,7 @@ constexpr std::array kUcxRules = {
              "ethtool -S NETDEV | grep -E 'discard|out_of_seq' at both ends: lossy? Then PFC "
              "(mlnx_qos) or roce_accl (roce_adp_retrans_en=1); else GID index, addresses and routes: "
              "gdrperf write_bw HOST"},
-    WordRule{"versions", Verdict::kFail, {"devx", "failed", nullptr}, nullptr, nullptr,
+    WordRule{"versions", Verdict::kFail, {"devx", "failed", "event|uar|obj_create|open_device|general_cmd"}, nullptr, nullptr,
              "DEVX calls fail: the kernel's own mlx5_ib is loaded below a user space of MLNX_OFED (or "
              "the other way round)",
              "user space and kernel modules must come from one source",
@@ -51,7 +57,7 @@ constexpr std::array kUcxRules = {
              "instead of more than 40 GB/s",
              "UCX_IB_PCI_RELAXED_ORDERING=y"},
     WordRule{"ucx", Verdict::kFail, {"destination is unreachable|no active messages transport", nullptr, nullptr}, nullptr, nullptr,
-             "UCX found no way to the other end",
+             "UCX found no transport that reaches the other end",
              "a device or a network is missing at one end",
              "ucx_info -d at both ends; UCX_NET_DEVICES and UCX_TLS must name what both have; RoCE: "
              "the same subnet or a route, UCX_IB_GID_INDEX"},
@@ -92,6 +98,10 @@ constexpr std::array kUcxRules = {
              "the adapter's driver registers only part of memory (mlx4 log_num_mtt)",
              "large registrations fail",
              "options mlx4_core log_num_mtt=24 in /etc/modprobe.d, or a current driver"},
+WordRule{"provider", Verdict::kWarn, {"couldn't load driver", "libvmw_pvrdma|libi40iw|libcxgb|libhfi1|libocrdma|libqedr|librxe|libsiw|libipathverbs|libmthca|libnes|libhns|libefa|libbnxt|libirdma|liberdma|libmana|libmlx4", nullptr}, nullptr, nullptr,
+             "the library for another maker's adapters is not installed: harmless, unless that is the adapter here",
+             "libibverbs tries all that are listed in /etc/libibverbs.d",
+             "nothing; or where it is this adapter: sudo apt-get install ibverbs-providers (dnf: rdma-core)"},
     WordRule{"provider", Verdict::kFail, {"couldn't load driver", nullptr, nullptr}, nullptr, nullptr,
              "the provider library of libibverbs does not load: user space of another release, or "
              "packages missing in the image",
@@ -117,6 +127,32 @@ constexpr std::array kUcxRules = {
              "the GID index that was asked for is empty",
              "the table differs from machine to machine, and from pod to pod",
              "show_gids; UCX_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry"},
+    WordRule{"peermem", Verdict::kFail, {"failed to register address|failed to register memory|failed to register mr", "input/output error|bad address", nullptr}, nullptr, nullptr,
+             "memory was not registered: with GPU memory no peer memory module or dma-buf serves, or this GPU does no "
+             "GPUDirect RDMA (GeForce)",
+             "without peer memory or dma-buf a NIC cannot be given GPU memory",
+             "sudo modprobe nvidia_peermem on the host; then 'gdrperf doctor' there: peermem, dma-buf, gpu-registration"},
+    WordRule{"rdma_ucm", Verdict::kFail, {"rdma_create_event_channel", "no such device|no such file", nullptr}, nullptr, nullptr,
+             "rdma_cm is not there: the module rdma_ucm is not loaded, or /dev/infiniband/rdma_cm is not in the container",
+             "rdma_cm goes through this kernel module",
+             "sudo modprobe rdma_ucm; containers: --device=/dev/infiniband/rdma_cm"},
+    WordRule{"ucx", Verdict::kWarn, {"is not available, please use one or more of", nullptr, nullptr}, nullptr, nullptr,
+             "UCX was told to use a device or transport that is not here",
+             "a name of another machine, a port that is down, or a container without /dev/infiniband",
+             "ucx_info -d lists what there is; UCX_NET_DEVICES and UCX_TLS unset or naming those"},
+    WordRule{"ucx", Verdict::kFail, {"local protection on", nullptr, nullptr}, nullptr, nullptr,
+             "the NIC could not reach local memory (local protection)",
+             "memory went away before the transfer ended, or an IOMMU or ACS keeps the NIC from the GPU",
+             "'gdrperf doctor' here: iommu, acs, gpu-registration; UCX_IB_GPU_DIRECT_RDMA=n to test; the same MTU at both "
+             "ends"},
+    WordRule{"ucx", Verdict::kWarn, {"remote access on", nullptr, nullptr}, nullptr, nullptr,
+             "remote access error: the other end refused the address or key",
+             "the memory went away, or an IOMMU at the other end turns addresses",
+             "gdrperf doctor on that machine: iommu, acs"},
+    WordRule{"ucx", Verdict::kFail, {"remote operation on", nullptr, nullptr}, nullptr, nullptr,
+             "the NIC at the other end could not read or write its memory (remote operation)",
+             "the other end has the fault",
+             "gdrperf doctor on that machine: iommu, acs, gpu-registration; its dmesg"},
 };
 
 }  // namespace
