@@ -96,8 +96,8 @@ std::string container_memlock(const Platform& platform) {
 std::string container_network(const Platform& platform) {
   switch (platform.runtime) {
     case Runtime::kKubernetes:
-      return "hostNetwork: true, or an SR-IOV VF with its own RDMA device (network operator: "
-             "SriovNetwork with 'rdma: true'); macvlan needs 'rdma system set netns exclusive' off";
+      return "hostNetwork: true, or an SR-IOV VF with its own RDMA device (network operator: SriovNetwork with "
+             "'rdma: true'); the GIDs of a macvlan interface stay with the host's device";
     case Runtime::kPodman: return "podman run --network=host ...";
     case Runtime::kEnroot:
     case Runtime::kApptainer: return "these share the host's network unless told otherwise";

@@ -29,8 +29,13 @@ step() {
 
 /// Something that a shell can run: a command, not advice in words.
 bool is_command(const std::string& text) {
-  for (const char* begin : {"sudo ", "for b in ", "printf ", "echo ", "ulimit "}) {
+  for (const char* begin : {"sudo ", "for b in ", "for p in ", "printf ", "echo ", "ulimit "}) {
     if (text.rfind(begin, 0) == 0) {
+      // A command that goes on in words is advice.
+      const std::string command = text.substr(0, text.find(" #"));
+      for (const char* words : {" or ", "; or", "; then ", ", then", " on the host", ": ", "; else", "; the ", "; check", "; a ", ", "}) {
+        if (command.find(words) != std::string::npos) return false;
+      }
       // Words in capitals are for a person to fill in.
       for (const char* blank : {"NETDEV", "ADDRESS", "VERSION", "DEVICE", "HOST", "MOK.der", "..."}) {
         if (text.find(blank) != std::string::npos) return false;

@@ -273,6 +273,24 @@ TEST(Settings, OpenFiles) {
   EXPECT_EQ(examine_for(machine, "open-files").verdict, Verdict::kOk);
 }
 
+TEST(Settings, TheScriptRunsCommandsAndNotAdvice) {
+  const auto finding = [](const std::string& fix) {
+    Finding made;
+    made.verdict = Verdict::kWarn;
+    made.check = "x";
+    made.fix = fix;
+    return made;
+  };
+  for (const char* advice : {"sudo modprobe nvidia_peermem on the host; then 'gdrperf doctor' there", "sudo dmesg | grep mlx5_core: health",
+                             "sudo systemctl start x, then reboot", "sudo ip link set NETDEV up", "hostNetwork: true"}) {
+    EXPECT_THAT(fix_script({finding(advice)}), HasSubstr(std::string("# by hand: ") + advice));
+  }
+  for (const char* command : {"sudo sysctl -w kernel.numa_balancing=0", "sudo ip link set eth2 mtu 9000  # 4200 will do; at both ends, too",
+                              "for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/eth2/ecn/$p/enable/3; done"}) {
+    EXPECT_THAT(fix_script({finding(command)}), HasSubstr("\nstep ")) << command;
+  }
+}
+
 // -- firmware, rates, counters, PCIe errors
 
 TEST(Settings, Firmware) {
