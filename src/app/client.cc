@@ -88,6 +88,7 @@ class LocalClient : public Client {
   }
 
  private:
+  bool server_here() const override { return true; }
   void closed() noexcept override {
     if (!thread_.joinable()) return;
     stop_->trigger();
@@ -105,7 +106,7 @@ report::RunRecord Client::run(const TestSpec& spec) {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
     report::RunRecord record =
-        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_});
+        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_, server_here()});
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     server_text_ = std::move(environment);

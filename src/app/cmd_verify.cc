@@ -17,6 +17,7 @@
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
 #include "live_line.h"
+#include "no_effect.h"
 #include "sink.h"
 #include "terminal.h"
 #include "verify_results.h"
@@ -28,6 +29,7 @@ struct VerifyOptions : ClientOptions {
   std::vector<Test> tests = all_tests();
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> buffers;  ///< empty: all at hand
+  std::vector<std::string> without_effect;
 };
 
 constexpr const char* kVerifyFooter = R"(
@@ -87,6 +89,7 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
     Case one{fmt::format("{} to {}", client, server), options.spec.client, options.spec.server};
     one.client.buffer = client;
     one.server.buffer = server;
+    one.server.buffer_given = true;
     const bool known = std::any_of(cases.begin(), cases.end(), [&](const Case& c) { return c.title == one.title; });
     if (!known) cases.push_back(std::move(one));
   };
@@ -114,6 +117,7 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
     proof.client.buffer = "host";
     proof.server.device = second;
     proof.server.buffer = kind;
+    proof.server.buffer_given = true;
     cases.push_back(std::move(proof));
   }
   return cases;
@@ -210,6 +214,31 @@ int run_verify(const VerifyOptions& options, const Argv& argv) {
   return static_cast<int>(code);
 }
 
+bool may_use_gpus(const VerifyOptions& options) {
+  const std::vector<std::string> kinds = options.buffers.empty() ? mem::buffers_at_hand() : options.buffers;
+  return std::any_of(kinds.begin(), kinds.end(), uses_gpu);
+}
+
+/// What was typed in vain: `verify` compares and measures nothing.
+std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed& typed) {
+  std::vector<std::string> sentences = without_effect(options, options.tests, may_use_gpus(options), typed);
+  const auto note = [&](const char* flag, const char* why) {
+    if (typed(flag)) sentences.push_back(fmt::format("{} changes nothing: {}", flag, why));
+  };
+  if (!options.spec.stop.iterations && !options.spec.stop.duration) {
+    const char* fixed = "verify sends a number of messages that depends on their size (-n, -D)";
+    note("--precision", fixed);
+    note("--cap", fixed);
+  }
+  note("--verify", "verify compares every byte anyway");
+  const char* kinds = "verify goes through kinds of memory at both ends (--buffers)";
+  note("--buffer", kinds);
+  note("--peer-buffer", kinds);
+  note("--use_cuda", kinds);
+  note("--use_cuda_bus_id", kinds);
+  return sentences;
+}
+
 /// No figures, no table: of what writes those there is nothing here but --json.
 void leave_out_exports(CLI::App& command) {
   for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--nvidia-smi", "--min-gbps",
@@ -236,13 +265,15 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_client_options(*command, *options);
   leave_out_exports(*command);
   command->footer(kVerifyFooter);
-  command->final_callback([options, &action] {
+  command->final_callback([options, command, &action] {
+    options->without_effect = typed_in_vain(*options, typed_on(*command));
     action = [options](const Argv& argv) {
       check_target(*options);
       if (options->host.empty() && !options->local) {
         throw usage_error("verify: give HOST, or --local for both ends on this machine",
                           "on the other machine run 'gdrperf serve'");
       }
+      note_without_effect(options->without_effect);
       return run_verify(*options, argv);
     };
   });

@@ -58,9 +58,11 @@ std::vector<std::string> without_effect(const ClientOptions& options, const std:
     note("-r", "only send tests post receives");
   }
   if (options.spec.stop.iterations || options.spec.stop.duration) {
+    const char* const end_by = options.spec.stop.duration ? "-D does" : "-n does";
     const std::string end = fmt::format("{} says when the run ends", options.spec.stop.duration ? "-D" : "-n");
-    note("--precision", end);
     note("--cap", end);
+    if (typed("--precision")) sentences.push_back(fmt::format("--precision does not end the run, {}; a figure that is "
+                                                              "not known as well is marked unstable", end_by));
   }
   if (options.local) note("-p", "--local needs no port");
   return sentences;

@@ -75,7 +75,12 @@ void add_ends(CLI::App& command, ClientOptions& options) {
   peer.integer("--peer-port,--peer-ib-port", server.port, 1, 255,
                "its port (default: the first active one)");
   peer.integer("--peer-gid-index", server.gid_index, 0, 65535, "GID index (default: as for -x)");
-  peer.text("--peer-buffer", "KIND", server.buffer, "memory, as for --buffer (default: host)");
+  peer.value("--peer-buffer", "KIND", "memory, as for --buffer (default: host, or what was typed where the server was started)",
+             [&server](const std::string& text, const std::string& flag) {
+               if (text.empty()) throw usage_error(fmt::format("{}: needs a value", flag));
+               server.buffer = text;
+               server.buffer_given = true;
+             });
   peer.integer("--peer-cpu", server.cpu, 0, 65535, "CPU to run on (default: any of --peer-numa)");
   peer.integer("--peer-numa", server.numa, 0, 4095,
                "NUMA node of thread and host buffers (default: the NIC's)");
@@ -142,7 +147,7 @@ void add_queues(CLI::App& command, TestSpec& spec) {
               });
   group.integer("-q,--qp", spec.qps, 1, 16384, "QPs (default: 1; bandwidth)");
   group.integer("-t,--tx-depth", spec.tx_depth, 1, 65536,
-                "messages in flight per QP (default: 128, fewer from 128 KiB on, at least 8)");
+                "messages in flight per QP (default: 128, fewer from 128 KiB on, at least 8 and -Q)");
   group.integer("-r,--rx-depth", spec.rx_depth, 1, 65536,
                 "receives posted per QP (default: 512; send)");
   group.integer("-Q,--cq-mod", spec.cq_mod, 1, 65536,

@@ -99,6 +99,7 @@ std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std:
           each.spec.client.device = device;
           each.spec.client.buffer = buffer;
           each.spec.server.buffer = peer_buffer;
+          each.spec.server.buffer_given |= !options.peer_buffers.empty();
           add_runs(runs, each, test, size, std::nullopt);
         }
       }
@@ -143,6 +144,7 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
       }
       for (const std::string& peer : peer_buffers_of(options)) {
         each.spec.server.buffer = peer;
+        each.spec.server.buffer_given |= !options.peer_buffers.empty();
         for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
       }
     }

@@ -123,6 +123,13 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   }
 }
 
+void check_shared_device(int qps, const ibv_device_attr& attr, const std::string& device) {
+  if (attr.max_qp <= 0 || qps <= attr.max_qp / 2) return;
+  throw usage_error(fmt::format("-q {}: with both ends in this process that is {} QPs; {} has {} at most", qps, 2 * qps,
+                                device, attr.max_qp),
+                    fmt::format("give -q {} at most, or run 'gdrperf serve' for the other end", attr.max_qp / 2));
+}
+
 void check_memory(const Demand& demand, const TestSpec& spec, Side side, std::uint64_t max_bytes) {
   const auto check = [&](std::uint64_t wanted, std::uint64_t available, const char* kind, const std::string& parts) {
     const std::uint64_t most = budget(max_bytes, available);

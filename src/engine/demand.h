@@ -44,6 +44,10 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
 /// likewise).
 void check_memory(const Demand& demand, const TestSpec& resolved, conn::Side side, std::uint64_t max_bytes);
 
+/// Of one device that has the QPs of both ends, each `qps`. Throws Error(kUsage) where it
+/// takes fewer.
+void check_shared_device(int qps, const ibv_device_attr& attr, const std::string& device);
+
 /// "3.5 GiB": three digits.
 std::string about(std::uint64_t bytes);
 

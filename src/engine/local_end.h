@@ -14,6 +14,7 @@
 #include "gdrperf/verbs/resources.h"
 #include "affinity.h"
 #include "plan.h"
+#include "port_watch.h"
 #include "set_up_steps.h"
 #include "wire_shape.h"
 
@@ -87,14 +88,18 @@ class LocalEnd {
   bool shares_cpu() const { return same_host(endpoint_, remote_) && endpoint_.cpu == remote_.cpu; }
   Events events() const { return {completion_channel_.get()}; }
   const std::string& device() const { return device_.context.name(); }
+  PortWatch& port_watch() { return port_watch_; }
 
  private:
   /// Destroys the QPs before the CQs, MR and PD that they use, also when the
-  /// constructor fails half way: declared after those.
+  /// constructor fails half way: declared after those. Memory goes in front of its MR: the
+  /// software device would copy gigabytes back that nobody wants.
   struct QpRelease {
-    std::unique_ptr<conn::Connector>& connector;
+    LocalEnd& end;
     ~QpRelease() {
-      if (connector) connector->destroy_qps();
+      if (end.connector_) end.connector_->destroy_qps();
+      if (end.buffer_) end.buffer_->let_go();
+      if (end.bounce_) end.bounce_->let_go();
     }
   };
 
@@ -109,6 +114,7 @@ class LocalEnd {
   TestSpec spec_;
   SetUpSteps steps_;
   OpenDevice device_;
+  PortWatch port_watch_{device_.context, device_.port.number};
   AffinityScope affinity_;  // in front of the buffer: it lies where it is touched first
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
@@ -118,7 +124,7 @@ class LocalEnd {
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
-  QpRelease qp_release_{connector_};
+  QpRelease qp_release_{*this};
   int inline_bytes_ = 0;
   std::byte* initiator_area_ = nullptr;
   std::byte* target_area_ = nullptr;

@@ -37,10 +37,12 @@ std::optional<proto::Message> Peer::poll() {
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
     throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
   }
+  if (port_ != nullptr) port_->look();
   if (put_back_) return std::exchange(put_back_, std::nullopt);
   std::optional<proto::Message> message = channel_.try_receive();
   if (message) {
     failed_ = std::holds_alternative<proto::Failure>(*message) || std::holds_alternative<proto::Reject>(*message);
+    if (failed_ && port_ != nullptr) port_->require_up();
     proto::throw_if_failure(channel_, *message);
   } else if (running_) {
     channel_.check_taken();
@@ -76,6 +78,7 @@ proto::Message Peer::wait(std::chrono::nanoseconds timeout, const char* awaited)
 }
 
 void Peer::throw_fault(const Fault& fault, const std::string& device, const char* what) {
+  if (port_ != nullptr) port_->require_up();
   const auto deadline = steady_clock::now() + kExplanation;
   // The peer's own words, or its silence, say more than our completion status.
   while (steady_clock::now() < deadline) {

@@ -7,6 +7,7 @@
 #include "gdrperf/base/patience.h"
 #include "gdrperf/engine/streams.h"
 #include "gdrperf/proto/channel.h"
+#include "port_watch.h"
 #include "standstill.h"
 
 namespace gdrperf::engine {
@@ -50,6 +51,10 @@ class Peer {
   /// Of this end's thread: every poll() looks at it.
   StandstillWatch& watch() { return watch_; }
 
+  /// This end's port, from now on: where it goes down, that is the error, whatever failed
+  /// because of it at either end. Borrowed.
+  void watch_port(PortWatch& port) { port_ = &port; }
+
   void send(const proto::Message& message) { channel_.send(message); }
 
   /// True once the peer has said itself that it failed: it need not be told.
@@ -69,6 +74,7 @@ class Peer {
   std::chrono::steady_clock::time_point run_start_{};
   bool failed_ = false;
   StandstillWatch watch_;
+  PortWatch* port_ = nullptr;
   std::optional<proto::Message> put_back_;
 };
 

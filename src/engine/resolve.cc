@@ -36,6 +36,11 @@ TestSpec resolve(TestSpec spec) {
   if (spec.tx_depth == 0) {
     const std::uint64_t in_flight = kInFlightBytes / std::max<std::uint64_t>(spec.size_bytes, 1);
     spec.tx_depth = static_cast<int>(std::clamp<std::uint64_t>(in_flight, 8, 128));
+    // Every -Q th message is signalled: as many have to be in flight. A lap has its own depth.
+    if (spec.test.metric == Metric::kBandwidth && !spec.verify_seed) {
+      spec.tx_depth = std::max(spec.tx_depth, static_cast<int>(round_up(static_cast<std::uint64_t>(spec.cq_mod),
+                                                                        static_cast<std::uint64_t>(spec.post_list))));
+    }
     spec.tx_depth = std::max(spec.tx_depth / spec.post_list, 1) * spec.post_list;
   }
   if (spec.cq_mod == 0) spec.cq_mod = spec.size_bytes <= 8192 ? std::clamp(spec.tx_depth / 4, 1, 64) : 1;

@@ -189,6 +189,14 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   return fmt::format("the server chose {} for its end, as was typed there; --peer-dev and its like decide from here", text);
 }
 
+/// Of two ends in this process: whether their QPs come out of one device's number. Software
+/// devices of a process share one.
+bool one_device(const OpenDevice& own, const std::string& others) {
+  const verbs::DeviceKind kind = own.context.kind();
+  return others.empty() || others == own.context.name() || kind == verbs::DeviceKind::kSoftware ||
+         kind == verbs::DeviceKind::kSimulated;
+}
+
 report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment,
                       const ClientTerms& terms) {
   TestSpec spec = resolve(given);
@@ -197,6 +205,9 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   OpenDevice device = open_device(spec.client, Side::kClient);
   const Demand demand = demand_of(spec, Side::kClient);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
+  if (terms.server_here && one_device(device, spec.server.device)) {
+    check_shared_device(demand.qps, device.context.attr().orig_attr, device.context.name());
+  }
   check_memory(demand, spec, Side::kClient, terms.max_memory_bytes);
   const SetUpSteps steps(terms.observer, demand);
   steps.server();
@@ -218,6 +229,7 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps);
   peer.send(proto::Connect{end.endpoint()});
   end.connect(accepted.endpoint);
+  peer.watch_port(end.port_watch());
   steps.server();
   peer.expect<proto::Ready>(kSetupTimeout);
 

@@ -229,6 +229,7 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
     peer.send(accept);
     const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
     prepared.end->connect(connect.endpoint);
+    peer.watch_port(prepared.end->port_watch());
     // From here on: an end that is stopped before it reads Start is stopped within the run.
     peer.watch().restart();
     peer.send(proto::Ready{});

@@ -29,14 +29,21 @@ class MappedBuffer final : public CpuBuffer {
                        limit.empty() ? hint : limit + "; or " + hint);
     }
     data_ = static_cast<std::byte*>(at);
-    // First touch: the pages come from this thread's NUMA node.
-    std::memset(data_, 0, mapped_);
+    // First touch: the pages come from this thread's NUMA node. Written: what was only read would be
+    // one page of zeros. All at once takes half the time of a fault per page.
+    if (::madvise(at, mapped_, MADV_POPULATE_WRITE) != 0) std::memset(data_, 0, mapped_);
   }
-  ~MappedBuffer() override { ::munmap(data_, mapped_); }
+  ~MappedBuffer() override { unmap(); }
+  void let_go() noexcept override { unmap(); }
   MappedBuffer(const MappedBuffer&) = delete;
   MappedBuffer& operator=(const MappedBuffer&) = delete;
 
  private:
+  void unmap() noexcept {
+    if (data_ != nullptr) ::munmap(data_, mapped_);
+    data_ = nullptr;
+  }
+
   std::size_t mapped_;
 };
 

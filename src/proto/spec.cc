@@ -167,7 +167,7 @@ EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there) {
     take(&EndSpec::port);
     take(&EndSpec::gid_index);
   }
-  take(&EndSpec::buffer);
+  if (!asked.buffer_given) take(&EndSpec::buffer);
   if (asked.cpu < 0 && asked.numa < 0) {
     take(&EndSpec::cpu);
     take(&EndSpec::numa);

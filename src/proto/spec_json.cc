@@ -62,6 +62,7 @@ json end_to_json(const EndSpec& end) {
           {"port", end.port},
           {"gid_index", end.gid_index},
           {"buffer", end.buffer},
+          {"buffer_given", end.buffer_given ? 1 : 0},
           {"cpu", end.cpu},
           {"numa", end.numa}};
 }
@@ -73,7 +74,8 @@ EndSpec end_from_json(const JsonReader& reader) {
   end.gid_index = reader.integer<int>("gid_index");
   end.buffer = reader.text("buffer");
   end.cpu = reader.integer<int>("cpu");
-  // An end of before there was a choice does not say.
+  // Older peers do not say.
+  if (reader.has("buffer_given")) end.buffer_given = reader.integer<int>("buffer_given", 0, 1) != 0;
   if (reader.has("numa")) end.numa = reader.integer<int>("numa");
   return end;
 }

@@ -84,26 +84,6 @@ Error open_error(const ibv_device& device, int errno_value) {
                     "gdrperf doctor finds out more");
 }
 
-std::string state_hint(const Context& context, const PortInfo& port) {
-  if (context.kind() == DeviceKind::kSoftware || context.kind() == DeviceKind::kSimulated) {
-    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with -d";
-  }
-  if (!port.netdev.empty()) {
-    return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",
-                       port.netdev);
-  }
-  if (port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
-    return port.state == IBV_PORT_INIT
-               ? "the link is up but no subnet manager has configured it: start opensm or ask for "
-                 "it"
-               : "check the cable and the switch, and that a subnet manager runs";
-  }
-  return fmt::format(
-      "bring its network interface up (rdma link show {}), or choose another device "
-      "with -d; gdrperf devices lists them",
-      context.name());
-}
-
 }  // namespace
 
 const char* to_string(DeviceKind kind) {
@@ -212,6 +192,26 @@ PortInfo query_port(const Context& context, int port) {
   info.netdev = netdev_of(context, port);
   info.mac = mac_of(info.netdev);
   return info;
+}
+
+std::string state_hint(const Context& context, const PortInfo& port) {
+  if (context.kind() == DeviceKind::kSoftware || context.kind() == DeviceKind::kSimulated) {
+    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with -d";
+  }
+  if (!port.netdev.empty()) {
+    return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",
+                       port.netdev);
+  }
+  if (port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+    return port.state == IBV_PORT_INIT
+               ? "the link is up but no subnet manager has configured it: start opensm or ask for "
+                 "it"
+               : "check the cable and the switch, and that a subnet manager runs";
+  }
+  return fmt::format(
+      "bring its network interface up (rdma link show {}), or choose another device "
+      "with -d; gdrperf devices lists them",
+      context.name());
 }
 
 PortInfo choose_port(const Context& context, int requested) {

@@ -3,9 +3,10 @@ and what the program says. Prints the matrix.
 
 usage: faults_test.py BINARY [SCHEMA]
 """
+import os
 import unittest
 
-from support import CliTest, main, run, softnic_works
+from support import PROMISE_S, Background, CliTest, Server, main, run, softnic_works
 
 RUN = ["-s", "4K", "-n", "2000"]
 SILENT = ["flip", "truncate", "stale", "misplace"]
@@ -24,6 +25,28 @@ def one_line(result):
 @unittest.skipIf(softnic_works(), "no software device")
 class Faults(CliTest):
     matrix = []
+
+    def test_a_port_that_goes_down_in_the_middle_of_a_run_is_the_error_at_both_ends(self):
+        devices = os.path.join(self.scratch(), "devices")
+
+        def set_ports(*down):
+            with open(devices + ".new", "w", encoding="ascii") as file:
+                file.writelines(f"{name}:port=down\n" if name in down else f"{name}\n" for name in ("soft0", "soft1"))
+            os.replace(devices + ".new", devices)
+
+        env = {"SOFTNIC": "@" + devices}
+        for test, down in (("send_lat", "soft0"), ("send_lat", "soft1"), ("read_lat", "soft1"), ("write_bw", "soft1"),
+                           ("send_bw", "soft0")):
+            set_ports()
+            with self.subTest(test=test, down=down), Server(env=env) as server:
+                with Background(test, "127.0.0.1", "-p", server.port, "--softnic", "-d", "soft0", "--peer-dev", "soft1",
+                                "-D", "60s", "--progress", env=env) as client:
+                    client.wait_measuring()
+                    set_ports(down)
+                    self.assertEqual(client.wait(PROMISE_S), 3, client.err)
+                    self.assertIn(f"{down} port 1 went down in the middle of the run and is DOWN", client.err)
+                    self.assertEqual("server 127.0.0.1" in client.err, down == "soft1", client.err)
+                    self.assertIn(f"{down} port 1 went down", server.wait_line(test))
 
     @classmethod
     def tearDownClass(cls):

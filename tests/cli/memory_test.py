@@ -46,6 +46,11 @@ class MemoryTest(CliTest):
         result = run("write_bw", "--local", "--softnic", "-q", "5000", "-n", "5000")
         self.expect_error(result, 2, "-q 5000", "QPs at most", within=support.PROMISE_S)
 
+    def test_both_ends_in_one_process_share_the_devices_limit(self):
+        result = run("write_bw", "--local", "--softnic", "-q", "4000", "-n", "8000")
+        self.expect_error(result, 2, "-q 4000: with both ends in this process that is 8000 QPs; soft0 has 4095 at most",
+                          "-q 2047 at most, or run 'gdrperf serve'", within=support.PROMISE_S)
+
     def test_many_qps_take_little_memory(self):
         with Server() as server:
             document = os.path.join(self.scratch(), "run.json")

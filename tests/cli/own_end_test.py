@@ -34,6 +34,11 @@ class OwnEnd(CliTest):
         self.assertEqual(record["server"]["device"], "soft0")
         self.assertNotIn("the server chose", " ".join(record["warnings"]))
 
+    def test_memory_that_the_client_asks_for_comes_first_also_where_it_is_the_default(self):
+        record, _ = self.measure(["--buffer", "hugepage"], "--peer-buffer", "host")
+        self.assertEqual(record["server"]["buffer"], "host")
+        self.assertNotIn("the server chose", " ".join(record["warnings"]))
+
     def test_what_only_a_client_decides_is_told(self):
         record, said = self.measure(["-s", "4K", "-q", "2", "--buffer", "host"])
         self.assertEqual((record["size_bytes"], record["qps"]), (64, 1))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line itself: help, spellings, order, and what is refused."""
 
+import json
 import unittest
 
 from support import CliTest, main, run, softnic_works
@@ -105,6 +106,13 @@ class Refusals(CliTest):
                 self.refuse(*words, says=says)
                 self.assertNotRegex(run(*words).err, "required|At Most|Could not convert|subcommand|COMMAND")
 
+    @unittest.skipIf(softnic_works(), "no software device")
+    def test_a_signal_beyond_the_default_depth_makes_the_queue_deeper(self):
+        result = run("write_bw", "--local", "--softnic", "-s", "4M", "-Q", "50", "-n", "60", "--json", "-")
+        self.expect_ok(result)
+        (record,) = self.runs_of(json.loads(result.out))
+        self.assertEqual((record["tx_depth"], record["cq_mod"]), (50, 50))
+
     def test_an_empty_host_is_an_unset_variable(self):
         for command in ("write_bw", "read_lat", "sweep", "verify"):
             self.refuse(command, "", says=["HOST is empty", "unset"])
@@ -155,12 +163,12 @@ class Notes(CliTest):
         for test, typed, flag in (("write_bw", ["--chunk", "64K"], "--chunk"),
                                   ("write_bw", ["--register", "dmabuf"], "--register"),
                                   ("write_lat", ["-t", "16"], "-t"), ("write_lat", ["-Q", "4"], "-Q"),
-                                  ("write_bw", ["-r", "64"], "-r"), ("write_bw", ["--cap", "5s"], "--cap"),
-                                  ("read_bw", ["--precision", "2%"], "--precision")):
+                                  ("write_bw", ["-r", "64"], "-r"), ("write_bw", ["--cap", "5s"], "--cap")):
             with self.subTest(test, typed=typed):
                 result = run(test, *LOCAL, *typed)
                 self.expect_ok(result)
                 self.assertIn(f"gdrperf: note: {flag} changes nothing: ", result.err)
+        self.assertIn("gdrperf: note: --precision does not end the run, -n does; ", run("read_bw", *LOCAL, "--precision", "2%").err)
         self.assertNotIn("note", run("send_bw", *LOCAL, "-r", "64", "-t", "16", "-Q", "4").err)
 
     def test_both_ways_of_host_memory_are_one(self):

@@ -28,6 +28,15 @@ class Verify(CliTest):
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("2 passed", result.out)
 
+    def test_options_that_change_nothing_are_told(self):
+        words = ("--cap", "1s", "--precision", "5%", "--chunk", "64K", "-r", "16", "--verify", "--peer-buffer", "host")
+        result = run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "write_bw", "--sizes", "9", *words)
+        self.assertEqual(result.code, 0, str(result))
+        for flag in (word for word in words if word.startswith("-")):
+            self.assertIn(f"note: {flag} changes nothing: ", result.err)
+        self.assertNotIn("note", run("verify", "--local", "--softnic", "--buffers", "host", "--ops", "send_bw", "--sizes", "9",
+                                     "-r", "16", "-n", "30").err)
+
     def test_no_fault_is_missed(self):
         wrong, tried = fault_matrix.missed(())
         more, also = fault_matrix.missed((), tests=("write_bw",), sizes=(1, 64))

@@ -43,6 +43,21 @@ TEST(Resolve, KeepsThePipeFullByDefault) {
   EXPECT_EQ(resolve(spec).cq_mod, 1);
 }
 
+TEST(Resolve, DepthFollowsWhatIsAskedOfCqModAndPostList) {
+  TestSpec spec;
+  spec.size_bytes = 8u << 20;
+  spec.cq_mod = 100;
+  EXPECT_EQ(resolve(spec).tx_depth, 100);
+  EXPECT_EQ(resolve(spec).cq_mod, 100);
+  EXPECT_EQ(resolve(resolve(spec)), resolve(spec));
+  spec.size_bytes = 64;
+  EXPECT_EQ(resolve(spec).tx_depth, 128);
+  spec.cq_mod = 200;
+  spec.post_list = 3;
+  EXPECT_EQ(resolve(spec).tx_depth, 201);
+  EXPECT_EQ(resolve(spec).cq_mod, 201);
+}
+
 TEST(Resolve, ALapHasASlotForEveryMessage) {
   for (const Operation operation : {Operation::kWrite, Operation::kSend, Operation::kRead}) {
     for (const std::uint64_t size : {1ull, 8192ull, 1ull << 20, 64ull << 20}) {

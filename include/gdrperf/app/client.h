@@ -46,6 +46,8 @@ class Client {
   void close() noexcept;
 
  protected:
+  /// In this process.
+  virtual bool server_here() const { return false; }
   /// Ends what open() began; the channel is closed by then.
   virtual void closed() noexcept {}
 

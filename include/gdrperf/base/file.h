@@ -13,11 +13,11 @@ std::string read_file(const std::string& path, std::size_t max_bytes);
 /// when it cannot be read.
 std::string read_line_or_empty(const std::string& path);
 
-/// Replaces `path` by `content` through a file beside it, fsync and rename: readers
-/// see the old or the new file, never a part. That file has no name while it is
-/// written (O_TMPFILE), so a killed process leaves nothing behind; where the file
-/// system has no such files it is `path`.XXXXXX. Throws Error(kEnvironment) naming the
-/// path and the cause (disk full, no access), with nothing left beside it.
+/// Writes `content` to a temporary file in the same folder, syncs it and renames it to `path`:
+/// readers see the old file or the new one, never a part. The temporary file has no name
+/// (O_TMPFILE), so a killed process leaves nothing behind; where the file system lacks
+/// O_TMPFILE, its name is `path`.XXXXXX. Throws Error(kEnvironment) that names the path
+/// and the cause (disk full, no access); the temporary file is removed then.
 void write_file_atomic(const std::string& path, const std::string& content);
 
 }  // namespace gdrperf

@@ -17,6 +17,7 @@ namespace gdrperf::engine {
 struct ClientTerms {
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   RunObserver* observer = nullptr;     ///< borrowed; null: nobody watches
+  bool server_here = false;            ///< in this process
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns

@@ -41,6 +41,10 @@ class Buffer {
   /// Who fills and compares: "cpu", "gpu", or "copy" (the CPU, on a copy).
   virtual const std::string& checker() const = 0;
 
+  /// Frees the memory, or does nothing, while it is registered still: no message comes any
+  /// more, and nobody wants what is in it. Only destruction may follow.
+  virtual void let_go() noexcept {}
+
   /// Null: not in a GPU.
   virtual const GpuInfo* gpu() const { return nullptr; }
   /// A queue of copies between this GPU memory and pinned host memory; null

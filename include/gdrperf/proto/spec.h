@@ -48,6 +48,7 @@ struct EndSpec {
   int port = 0;                  ///< 1-based; 0: first active
   int gid_index = -1;            ///< -1: chosen by itself
   std::string buffer = "host";   ///< memory kind
+  bool buffer_given = false;     ///< `buffer` was asked for, also where it is the default
   int cpu = -1;                  ///< CPU to pin the benchmark thread to; -1: any of `numa`
   int numa = -1;                 ///< NUMA node of thread and host buffers; -1: the NIC's
   bool operator==(const EndSpec&) const = default;

@@ -99,6 +99,9 @@ struct PortInfo {
 /// call fails.
 PortInfo query_port(const Context& context, int port);
 
+/// What to do about a port that is not ACTIVE.
+std::string state_hint(const Context& context, const PortInfo& port);
+
 /// The port to use: `requested` (from 1), or, for 0, the first ACTIVE one.
 /// Throws Error(kEnvironment) naming device, port and state, with what to do
 /// about it, when that port is not ACTIVE.
