@@ -12,9 +12,11 @@
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/server.h"
 #include "gdrperf/app/stop_signal.h"
+#include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/report/environment.h"
+#include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/inventory.h"
 
 namespace gdrperf::app {
@@ -28,9 +30,27 @@ constexpr auto kHelloPatience = 3500ms;
 constexpr int kTxDepth = 32;
 constexpr std::uint64_t kLargeBytes = 128u << 10;
 
-CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortInfo& port) {
-  return {info.name,     verbs::to_string(info.kind), info.driver,
-          info.firmware, port.active_mtu_bytes,       port.rate_gbps};
+// "16.0 GT/s PCIe x16", as the link was trained.
+std::string pcie_link(const std::string& pci_address) {
+  if (pci_address.empty()) return {};
+  const std::string folder = "/sys/bus/pci/devices/" + pci_address;
+  const std::string speed = read_line_or_empty(folder + "/current_link_speed");
+  return speed.empty() ? std::string() : speed + " x" + read_line_or_empty(folder + "/current_link_width");
+}
+
+CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& details) {
+  CardDevice card;
+  card.name = info.name;
+  card.kind = verbs::to_string(info.kind);
+  card.driver = info.driver;
+  card.firmware = info.firmware;
+  card.mtu_bytes = details.port.active_mtu_bytes;
+  card.rate_gbps = details.port.rate_gbps;
+  card.pcie = pcie_link(info.pci_address);
+  card.numa_node = info.numa_node;
+  // What a run takes where both ends have it.
+  if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
+  return card;
 }
 
 // A server per device: the rails of a node are measured at once.
@@ -66,7 +86,7 @@ class DeviceServers {
   std::list<One> servers_;
 };
 
-ClusterRate run_one(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
+ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
   try {
     TestSpec spec;
     spec.test = {Operation::kWrite, Metric::kBandwidth};
@@ -92,7 +112,7 @@ Rates run_all(const Measure& measure, const proto::Token& token) {
   Rates rates{measure.id, std::vector<ClusterRate>(measure.runs.size())};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < measure.runs.size(); ++i) {
-    threads.emplace_back([&, i] { rates.rates[i] = run_one(measure.runs[i], measure, token); });
+    threads.emplace_back([&, i] { rates.rates[i] = run_link(measure.runs[i], measure, token); });
   }
   for (std::thread& thread : threads) thread.join();
   return rates;
@@ -103,8 +123,15 @@ Rates run_all(const Measure& measure, const proto::Token& token) {
 Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
               const std::string& leaf) {
   const report::Environment environment = report::collect_environment();
-  Card card{launch.rank, launch.ranks,        environment.hostname, host_identity(),
-            leaf,        environment.kernel, tool_version(),       {}};
+  Card card;
+  card.rank = launch.rank;
+  card.ranks = launch.ranks;
+  card.host = environment.hostname;
+  card.host_id = host_identity();
+  card.leaf = leaf;
+  card.kernel = environment.kernel;
+  card.gpu_driver = environment.gpu_driver;
+  card.version = tool_version();
   std::vector<std::string> there;
   for (const verbs::DeviceInfo& info : verbs::list_devices()) {
     there.push_back(info.name);
@@ -112,7 +139,7 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
                                      [](const verbs::PortDetails& each) { return each.port.active(); });
     const bool asked =
         wanted.empty() || std::find(wanted.begin(), wanted.end(), info.name) != wanted.end();
-    if (asked && active != info.ports.end()) card.devices.push_back(card_of(info, active->port));
+    if (asked && active != info.ports.end()) card.devices.push_back(card_of(info, *active));
   }
   for (const std::string& name : wanted) {
     if (std::find(there.begin(), there.end(), name) == there.end()) {

@@ -79,32 +79,6 @@ Json suspects_json(const ClusterResult& result) {
   return suspects;
 }
 
-// What differs between ranks, and who has which value: often that is the cause.
-Json differences_json(const Star& star) {
-  std::map<std::string, std::map<std::string, std::vector<std::size_t>>> values;
-  for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
-    const Member& member = star.members()[rank];
-    if (member.card.devices.empty()) continue;
-    values["kernel"][member.card.kernel].push_back(rank);
-    values["gdrperf"][member.card.version].push_back(rank);
-    values["devices"][std::to_string(member.devices.size())].push_back(rank);
-    for (std::size_t i = 0; i < member.card.devices.size(); ++i) {
-      const CardDevice& device = member.card.devices[i];
-      const std::string nic = "nic" + std::to_string(i) + ".";
-      values[nic + "kind"][device.kind].push_back(rank);
-      values[nic + "driver"][device.driver].push_back(rank);
-      values[nic + "firmware"][device.firmware].push_back(rank);
-      values[nic + "mtu_bytes"][std::to_string(device.mtu_bytes)].push_back(rank);
-      values[nic + "rate_gbps"][std::to_string(device.rate_gbps)].push_back(rank);
-    }
-  }
-  Json differences = Json::object();
-  for (const auto& [what, by_value] : values) {
-    if (by_value.size() > 1) differences[what] = by_value;
-  }
-  return differences;
-}
-
 Json samples_json(const std::vector<cluster::Sample>& samples) {
   Json list = Json::array();
   for (const cluster::Sample& sample : samples) list.push_back({sample.from, sample.to, sample.gbytes});
@@ -119,7 +93,8 @@ const char* verdict_name(ExitCode code) {
 }  // namespace
 
 std::string cluster_document(const Star& star, const cluster::Launch& launch, const ClusterTest& test,
-                             const ClusterResult& result, const std::string& started) {
+                             const ClusterResult& result, const std::string& started,
+                             const std::string& measurements_file) {
   Json failed = Json::array();
   for (const FailedRun& run : result.failed) failed.push_back({{"from", run.from}, {"to", run.to}, {"why", run.why}});
   const Json document = {
@@ -128,12 +103,15 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"started", started},
       {"launcher", launch.origin},
       {"verdict", verdict_name(verdict_of(star, result))},
+      {"partial", result.partial},
       {"test",
        {{"test", "write_bw"},
         {"size_bytes", test.size_bytes},
         {"duration_s", std::chrono::duration<double>(test.duration).count()},
         {"rounds", result.rounds},
+        {"rounds_done", result.rounds_done},
         {"seed", test.schedule.seed},
+        {"matchings", test.schedule.matchings},
         {"seconds", result.seconds}}},
       {"typical_gbytes", result.judgement.typical_gbytes},
       {"nic_sigma_percent", 100 * result.judgement.nic_sigma},
@@ -142,9 +120,10 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"suspects", suspects_json(result)},
       {"ranks", ranks_json(star)},
       {"nics", nics_json(star, result)},
-      {"differences", differences_json(star)},
+      {"differences", differences(star)},
       {"failed", std::move(failed)},
-      {"measurements", samples_json(result.samples)},
+      {"measurements_file", measurements_file.empty() ? Json(nullptr) : Json(measurements_file)},
+      {"measurements", measurements_file.empty() ? samples_json(result.samples) : Json::array()},
       {"retests", samples_json(result.retests)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

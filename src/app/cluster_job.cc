@@ -1,7 +1,16 @@
 #include "cluster_job.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <span>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/cluster/controls.h"
 
 namespace gdrperf::app {
 namespace {
@@ -34,15 +43,38 @@ void build_fabric(const Star& star, ClusterResult& result) {
 class Job {
  public:
   Job(Star& star, const ClusterTest& test, ClusterResult& result)
-      : star_(star), test_(test), result_(result) {}
+      : star_(star), test_(test), result_(result), random_(test.schedule.seed) {}
 
-  void measure(const std::vector<Round>& rounds, std::vector<Sample>& samples) {
-    for (const Round& round : rounds) {
-      const Round mended = cluster::without_nodes(round, result_.fabric, gone());
-      Round back;
-      for (const Link& link : mended) back.push_back({link.b, link.a});
-      one_way(mended, samples);
-      one_way(back, samples);
+  void measure(const Round& round, std::vector<Sample>& samples) {
+    const Round mended = cluster::without_nodes(round, result_.fabric, gone());
+    Round back;
+    for (const Link& link : mended) back.push_back({link.b, link.a});
+    one_way(mended, samples);
+    one_way(back, samples);
+  }
+
+  // Retests are few, and alone they would be faster than in a full round: others run beside them, and tell by
+  // how much everything is faster or slower than it was.
+  void retest(const Round& round, std::vector<Sample>& samples) {
+    const Round mended = cluster::without_nodes(round, result_.fabric, gone());
+    const Round controls = cluster::controls_of(mended, result_.fabric, result_.judgement, gone(), random_);
+    for (const bool forth : {true, false}) {
+      Round both;
+      for (const Round& some : {mended, controls}) {
+        for (const Link& link : some) both.push_back(forth ? link : Link{link.b, link.a});
+      }
+      std::vector<Sample> measured;
+      one_way(both, measured);
+      const auto is_control = [&](const Sample& sample) {
+        const auto a = static_cast<int>(sample.from);
+        const auto b = static_cast<int>(sample.to);
+        return std::find(controls.begin(), controls.end(), forth ? Link{a, b} : Link{b, a}) != controls.end();
+      };
+      const auto first_control = std::stable_partition(measured.begin(), measured.end(), std::not_fn(is_control));
+      const double shift = cluster::common_shift(std::span(first_control, measured.end()), result_.fabric, result_.judgement);
+      for (auto at = measured.begin(); at != first_control; ++at) {
+        samples.push_back({at->from, at->to, at->gbytes / static_cast<float>(std::exp(shift))});
+      }
     }
   }
 
@@ -98,25 +130,56 @@ class Job {
   Star& star_;
   const ClusterTest& test_;
   ClusterResult& result_;
+  std::mt19937_64 random_;
   int id_ = 0;
 };
 
+// Only what was measured in the same way between the same NICs goes on.
+void take_over(const ClusterFile& earlier, const Star& star, const ClusterTest& test, ClusterResult& result) {
+  const auto refuse = [](const std::string& what) {
+    throw usage_error("--resume: " + what, "leave --resume out to measure everything");
+  };
+  if (earlier.size_bytes != test.size_bytes || earlier.seed != test.schedule.seed ||
+      earlier.matchings != test.schedule.matchings ||
+      std::fabs(earlier.duration_s - std::chrono::duration<double>(test.duration).count()) > 1e-9) {
+    refuse(fmt::format("that run had -s {} -D {:.4g}s --seed {} --matchings {}, this one has not", earlier.size_bytes,
+                       earlier.duration_s, earlier.seed, earlier.matchings));
+  }
+  bool same = earlier.nics.size() == result.places.size() && earlier.rounds == result.rounds;
+  for (std::size_t i = 0; same && i < result.places.size(); ++i) {
+    const Member& member = star.members()[static_cast<std::size_t>(result.places[i].rank)];
+    same = earlier.nics[i].rank == result.places[i].rank && earlier.nics[i].host == member.card.host &&
+           earlier.nics[i].device == member.devices[result.places[i].device];
+  }
+  if (!same) refuse("that run had other ranks, hosts or NICs");
+  result.samples = earlier.measurements;
+  result.rounds_done = std::min(earlier.rounds_done, result.rounds);
+}
+
 }  // namespace
 
-ClusterResult run_cluster(Star& star, const ClusterTest& test) {
+ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier, const RoundDone& round_done) {
   ClusterResult result;
   build_fabric(star, result);
   const auto start = steady_clock::now();
   const std::vector<Round> rounds = cluster::make_schedule(result.fabric, test.schedule);
   result.rounds = rounds.size();
+  if (earlier != nullptr) take_over(*earlier, star, test, result);
   Job job(star, test, result);
-  job.measure(rounds, result.samples);
+  const auto note_time = [&] { result.seconds = std::chrono::duration<double>(steady_clock::now() - start).count(); };
+  while (result.rounds_done < rounds.size()) {
+    job.measure(rounds[result.rounds_done], result.samples);
+    ++result.rounds_done;
+    note_time();
+    round_done(result);
+  }
   result.judgement = cluster::judge(result.fabric, result.samples, test.judge);
   const auto retest = [&](std::span<const Link> links, std::vector<Sample>& samples) {
-    job.measure(cluster::pack_rounds(links), samples);
+    for (const Round& round : cluster::pack_rounds(links)) job.retest(round, samples);
   };
   cluster::settle(result.fabric, result.samples, test.judge, retest, result.retests, result.judgement);
-  result.seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
+  result.partial = false;
+  note_time();
   // What failed only because a rank was lost is told with that rank.
   std::erase_if(result.failed, [&](const FailedRun& run) {
     return !star.there(result.places[static_cast<std::size_t>(run.from)].rank) ||

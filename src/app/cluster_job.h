@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cluster_file.h"
 #include "cluster_star.h"
 #include "gdrperf/cluster/fabric.h"
 #include "gdrperf/cluster/judge.h"
@@ -44,10 +46,16 @@ struct ClusterResult {
   std::vector<FailedRun> failed;
   cluster::Judgement judgement;
   std::size_t rounds = 0;
-  double seconds = 0;  ///< all rounds and retests
+  std::size_t rounds_done = 0;
+  bool partial = true;  ///< rounds are missing, or the judgement
+  double seconds = 0;   ///< all rounds and retests
 };
 
-/// Measures all rounds over `star`, judges, and retests what is suspect.
-ClusterResult run_cluster(Star& star, const ClusterTest& test);
+/// Told after each round; the result is partial then.
+using RoundDone = std::function<void(const ClusterResult&)>;
+
+/// Measures all rounds over `star`, judges, and retests what is suspect. With `earlier`, a partial result of the
+/// same ranks and the same test, its rounds are not measured again; throws usage_error when it is another's.
+ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier, const RoundDone& round_done);
 
 }  // namespace gdrperf::app

@@ -144,6 +144,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
                        cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
   }
   print_losses(star, result, out);
+  print_differences(star, out);
+  out << heat_map(result);
   if (std::any_of(slow.begin(), slow.end(), [](const Suspect& s) { return s.part == cluster::Part::kNic; })) {
     out << "rates do not tell a NIC from its cable or its switch port: look at their counters\n";
   }

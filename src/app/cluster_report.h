@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "cluster_job.h"
 #include "cluster_star.h"
@@ -18,8 +21,20 @@ ExitCode verdict_of(const Star& star, const ClusterResult& result);
 void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result,
                    std::ostream& out);
 
-/// The document (results/cluster-schema.json).
+/// The document (results/cluster-schema.json). With `measurements_file` the single measurements are in that file
+/// beside it, as pack_measurements() makes it.
 std::string cluster_document(const Star& star, const cluster::Launch& launch, const ClusterTest& test,
-                             const ClusterResult& result, const std::string& started);
+                             const ClusterResult& result, const std::string& started,
+                             const std::string& measurements_file);
+
+/// What differs between ranks: name -> value -> ranks that have it. Often that is the cause.
+std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const Star& star);
+
+/// The odd ones out of differences(), in a few lines.
+void print_differences(const Star& star, std::ostream& out);
+
+/// One character for each NIC, a line per rail: how its slower way does against the others. Of more than 64
+/// nodes the worst of neighbours share one. Nothing where nothing was measured.
+std::string heat_map(const ClusterResult& result);
 
 }  // namespace gdrperf::app

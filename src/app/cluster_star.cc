@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr auto kHelloPatience = 3500ms;
+constexpr auto kRankPatience = 3500ms;
 // As long as a card may be: a host of many devices.
 constexpr std::size_t kMaxCardBytes = 64u << 10;
 
@@ -113,9 +113,9 @@ void Star::admit(proto::Channel channel) {
     channel.limit_frames(kMaxCardBytes);
     proto::Hello own = proto::server_hello();
     own.token = static_cast<bool>(settings_.token);
-    const proto::Hello hello = proto::exchange_hello(channel, kHelloPatience, own);
+    const proto::Hello hello = proto::exchange_hello(channel, kRankPatience, own);
     prove_as_server(channel, settings_.token, own, hello);
-    Card card = expect_cluster<Card>(channel, kHelloPatience);
+    Card card = expect_cluster<Card>(channel, kRankPatience);
     if (card.ranks != settings_.ranks || card.rank < 1 || card.rank >= settings_.ranks ||
         there(card.rank)) {
       const std::string why = fmt::format("rank {} of {} has no place among {} ranks, or is there already",
@@ -132,6 +132,15 @@ void Star::admit(proto::Channel channel) {
     member.channel = std::move(channel);
   } catch (const Error& error) {
     say(fmt::format("not admitted: {}", error.what()));
+  }
+}
+
+void Star::set_leaves(const cluster::Leaves& leaves) {
+  for (Member& member : members_) {
+    const std::string& host = member.card.host;
+    auto at = leaves.find(host);
+    if (at == leaves.end()) at = leaves.find(host.substr(0, host.find('.')));
+    if (at != leaves.end()) member.card.leaf = at->second;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster_wire.h"
+#include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
 
@@ -46,6 +47,8 @@ class Star {
   Star& operator=(const Star&) = delete;
 
   const std::vector<Member>& members() const { return members_; }
+  /// Goes before what the ranks say of their leaves; hosts by their full or short name.
+  void set_leaves(const cluster::Leaves& leaves);
   bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].channel.has_value(); }
   /// Measures as each rank is told; what comes back, by rank. Whoever has not answered
   /// when `expected` and the deadline are over is lost.

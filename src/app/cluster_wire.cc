@@ -9,8 +9,8 @@
 namespace gdrperf::app {
 
 // Not in the nameless namespace: the library finds them by their types' namespace.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CardDevice, name, kind, driver, firmware, mtu_bytes, rate_gbps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, leaf, kernel, version, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CardDevice, name, kind, driver, firmware, mtu_bytes, rate_gbps, gid_type, pcie, numa_node)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, leaf, kernel, gpu_driver, version, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpenDevices, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRun, host, port, device, peer_device)

@@ -20,6 +20,9 @@ struct CardDevice {
   std::string firmware;
   int mtu_bytes = 0;
   double rate_gbps = 0;
+  std::string gid_type;  ///< of the GID that a run takes: "RoCE v2/IPv4"
+  std::string pcie;      ///< link as it was trained: "16.0 GT/s x16"; "" on no bus
+  int numa_node = -1;
 };
 
 /// A rank to rank 0: who it is.
@@ -30,6 +33,7 @@ struct Card {
   std::string host_id;  ///< of the running kernel (base/host.h)
   std::string leaf;     ///< switch that it hangs on; "" unknown
   std::string kernel;
+  std::string gpu_driver;  ///< "" where there is none
   std::string version;  ///< of gdrperf
   std::vector<CardDevice> devices;
 };

@@ -1,5 +1,6 @@
 #include "cmd_cluster.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -10,16 +11,21 @@
 #include <fmt/format.h>
 
 #include "cluster_agent.h"
+#include "cluster_compare.h"
+#include "cluster_export.h"
+#include "cluster_file.h"
 #include "cluster_job.h"
 #include "cluster_report.h"
 #include "cluster_root.h"
 #include "cluster_star.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
+#include "gdrperf/base/file.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/cluster/exchange.h"
 #include "gdrperf/cluster/launch.h"
 #include "gdrperf/cluster/plan.h"
+#include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/report/document.h"
 #include "lists.h"
 #include "terminal.h"
@@ -30,13 +36,23 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kClusterPort = 18525;
+// More measurements than that are in a file beside the document.
+constexpr std::size_t kMostInDocument = 100'000;
+constexpr std::size_t kMostTopologyBytes = 256u << 20;
+// Slower than that against --baseline counts.
+constexpr double kBaselineShare = 0.05;
 
 struct ClusterOptions {
   cluster::LaunchByHand by_hand;
   int port = kClusterPort;
   std::vector<std::string> devices;
   std::string leaf;
+  std::string topology;
   std::string json;
+  std::string format;
+  std::string from;
+  std::string resume;
+  std::string baseline;
   std::string token;
   ClusterTest test;
   std::chrono::nanoseconds start_patience = 60s;
@@ -119,27 +135,114 @@ Start find_start(const ClusterOptions& options) {
   return start;
 }
 
+// A few lines about how the slow parts did in an earlier result of the same cluster.
+void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ostream& out) {
+  const ClusterComparison comparison = compare_clusters(baseline, now);
+  for (const FileSuspect& suspect : now.suspects) {
+    if (suspect.verdict != "slow" || suspect.nic < 0 || suspect.part != "nic") continue;
+    const FileNic& nic = now.nics[static_cast<std::size_t>(suspect.nic)];
+    const auto at = std::find_if(comparison.changes.begin(), comparison.changes.end(), [&](const NicChange& change) {
+      return change.host == nic.host && change.device == nic.device;
+    });
+    if (at == comparison.changes.end()) continue;
+    out << fmt::format("baseline: NIC {} of {} is at {:+.1f} % of what it {} then{}\n", nic.device, nic.host,
+                       at->change_percent, std::string_view(at->way) == "sends" ? "sent" : "received",
+                       is_regression(*at, kBaselineShare) ? ": it became slow" : ": it was so before, or is within its noise");
+  }
+  out << to_text(comparison, baseline, now, kBaselineShare);
+}
+
+// Where a result goes: the document after each round, in the end all that was asked for.
+class Report {
+ public:
+  Report(const ClusterOptions& options, const Star& star, const cluster::Launch& launch)
+      : options_(options), star_(star), launch_(launch), started_(report::rfc3339_utc(std::chrono::system_clock::now())) {}
+
+  void round_done(const ClusterResult& result) const {
+    if (!options_.json.empty() && options_.json != "-") write(result);
+  }
+
+  ExitCode finish(const ClusterResult& result) const {
+    ExitCode code = verdict_of(star_, result);
+    std::ostream& table = options_.json == "-" || !options_.format.empty() ? std::cerr : std::cout;
+    print_cluster(star_, options_.test, result, table);
+    const std::string document = write(result);
+    if (options_.json == "-") std::cout << document;
+    if (options_.format.empty() && options_.baseline.empty()) return code;
+    ClusterFile file = parse_cluster(cluster_document(star_, launch_, options_.test, result, started_, ""), "result");
+    if (!options_.baseline.empty()) {
+      const ClusterFile baseline = read_cluster(options_.baseline);
+      print_witness(baseline, file, table);
+      if (code == ExitCode::kOk) code = verdict_of(compare_clusters(baseline, file), baseline, file, kBaselineShare);
+    }
+    if (!options_.format.empty()) std::cout << export_cluster(file, parse_cluster_format(options_.format));
+    return code;
+  }
+
+ private:
+  // Many measurements go into a file beside the document.
+  std::string write(const ClusterResult& result) const {
+    const bool named = !options_.json.empty() && options_.json != "-";
+    const bool beside = named && result.samples.size() > kMostInDocument;
+    const std::string pairs = beside ? options_.json + ".pairs" : "";
+    const std::string document = cluster_document(star_, launch_, options_.test, result, started_,
+                                                  pairs.substr(pairs.rfind('/') + 1));
+    if (beside) write_output(pairs, pack_measurements(result.samples));
+    if (named) write_output(options_.json, document);
+    return document;
+  }
+
+  const ClusterOptions& options_;
+  const Star& star_;
+  const cluster::Launch& launch_;
+  std::string started_;
+};
+
 int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token) {
-  const std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
+  std::optional<ClusterFile> earlier;
+  if (!options.resume.empty()) earlier = read_cluster(options.resume);
+  cluster::Leaves leaves;
+  if (!options.topology.empty()) {
+    leaves = parse_leaves(read_file(options.topology, kMostTopologyBytes), options.topology);
+  }
   const int ranks = start.launch.ranks;
+  const auto begin = std::chrono::steady_clock::now();
   Star star(std::move(*start.listener),
             {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline}, card);
   int there = 0;
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
-  say(fmt::format("{} of {} ranks are here", there, ranks));
-  const ClusterResult result = run_cluster(star, options.test);
-  print_cluster(star, options.test, result, options.json == "-" ? std::cerr : std::cout);
-  if (!options.json.empty()) {
-    const std::string document = cluster_document(star, start.launch, options.test, result, started);
-    if (options.json == "-") std::cout << document;
-    else write_output(options.json, document);
+  say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  star.set_leaves(leaves);
+  const Report report(options, star, start.launch);
+  const ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr,
+                                           [&](const ClusterResult& so_far) { report.round_done(so_far); });
+  return static_cast<int>(report.finish(result));
+}
+
+// A saved result in another form; nothing is measured.
+int print_saved(const ClusterOptions& options) {
+  const ClusterFile file = read_cluster(options.from);
+  std::cout << export_cluster(file, parse_cluster_format(options.format));
+  return 0;
+}
+
+void check_outputs(const ClusterOptions& options) {
+  if (!options.format.empty()) parse_cluster_format(options.format);
+  if (!options.from.empty() && options.format.empty()) {
+    throw usage_error("--from: --format is missing", "say which: prometheus, slurm, kubernetes or markdown");
   }
-  return static_cast<int>(verdict_of(star, result));
+  if (options.json == "-" && !options.format.empty()) {
+    throw usage_error("--json - and --format: standard output can carry one of them", "give --json a file");
+  }
+  if (!options.baseline.empty()) read_cluster(options.baseline);
 }
 
 int run_cluster_command(const ClusterOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   if (options.plan) return print_plan(options, std::cout);
+  check_outputs(options);
+  if (!options.from.empty()) return print_saved(options);
   const proto::Token token = proto::read_token(options.token);
   Start start = find_start(options);
   const std::string leaf =
@@ -167,6 +270,8 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { take_root(*options, text); });
   value("--leaf", "NAME", "switch that this node hangs on (default: of SLURM_TOPOLOGY_ADDR)",
         [options](const std::string& text) { options->leaf = text; });
+  value("--topology", "FILE", "leaves by host: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
+        [options](const std::string& text) { options->topology = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
   value("--token", "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
@@ -200,6 +305,14 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   });
   value("--json", "FILE", "the whole result; - for standard output (rank 0)",
         [options](const std::string& text) { options->json = text; });
+  value("--resume", "FILE", "go on where the job that wrote FILE by --json ended, same ranks and options (rank 0)",
+        [options](const std::string& text) { options->resume = text; });
+  value("--baseline", "FILE", "an earlier result: also name NICs that are 5 % slower than there (rank 0)",
+        [options](const std::string& text) { options->baseline = text; });
+  value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
+        [options](const std::string& text) { options->format = text; });
+  value("--from", "FILE", "with --format: of a saved result; measures nothing",
+        [options](const std::string& text) { options->from = text; });
   command.add_flag("--plan", options->plan, "print rounds, time, data and load of --ranks nodes, and start nothing");
   value("--rails", "N", "of --plan: NICs per node (default: 1)", [options](const std::string& text) {
     options->rails = static_cast<int>(parse_integer(text, "--rails", 1, 64));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <optional>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -11,11 +13,13 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/by_relation.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/compare/session.h"
+#include "cluster_compare.h"
 #include "rerun.h"
 #include "table.h"
 #include "terminal.h"
@@ -220,8 +224,26 @@ int compare_relations(const CompareOptions& options, std::ostream& out, std::ost
   return static_cast<int>(ExitCode::kOk);
 }
 
+// Results of `gdrperf cluster`, NIC by NIC. nullopt when the first document is of another kind.
+std::optional<int> compare_as_clusters(const CompareOptions& options, std::ostream& out) {
+  constexpr std::size_t kMostBytes = 1u << 30;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(options.baseline, ignored)) return std::nullopt;
+  const std::string text = read_file(options.baseline, kMostBytes);
+  if (!is_cluster_document(text)) return std::nullopt;
+  if (options.recent.size() != 1 || !options.json.empty() || !options.markdown.empty() || !options.rerun.empty()) {
+    throw usage_error("two results of gdrperf cluster are compared, without --json, --markdown and --rerun");
+  }
+  const ClusterFile before = parse_cluster(text, options.baseline);
+  const ClusterFile after = read_cluster(options.recent.front());
+  const ClusterComparison comparison = compare_clusters(before, after);
+  out << printable_lines(to_text(comparison, before, after, options.settings.threshold));
+  return static_cast<int>(verdict_of(comparison, before, after, options.settings.threshold));
+}
+
 int run_compare(const CompareOptions& options, std::ostream& out, std::ostream& err) {
   check(options);
+  if (const auto code = compare_as_clusters(options, out)) return *code;
   if (options.by == "relation") return compare_relations(options, out, err);
   std::vector<std::string> warnings;
   const Side baseline = read_side({options.baseline}, options, nullptr, warnings);

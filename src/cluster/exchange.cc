@@ -21,11 +21,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostPmiRanks = 1 << 20;
 constexpr std::size_t kMostLineBytes = 64u << 10;
 // All ranks have to come into the barrier, and processes of 10,000 nodes take their time.
 constexpr auto kPatience = std::chrono::seconds(120);
-constexpr const char* kKey = "gdrperf-root";
+constexpr const char* kPmiKey = "gdrperf-root";
 
 Error manager_error(const std::string& what) {
   return Error(ExitCode::kEnvironment, "PMI-1 (PMI_FD): " + what,
@@ -39,8 +39,8 @@ int number_of(const Variables& variables, const char* name, int low) {
   int value = 0;
   const char* end = text->data() + text->size();
   const auto [at, error] = std::from_chars(text->data(), end, value);
-  if (error != std::errc() || at != end || value < low || value > kMostRanks) {
-    throw usage_error(fmt::format("{} is '{}': a whole number from {} to {} is needed", name, *text, low, kMostRanks),
+  if (error != std::errc() || at != end || value < low || value > kMostPmiRanks) {
+    throw usage_error(fmt::format("{} is '{}': a whole number from {} to {} is needed", name, *text, low, kMostPmiRanks),
                       "or type --rank, --ranks and --root");
   }
   return value;
@@ -120,11 +120,11 @@ Launch exchange_by_pmi1(int fd, const Variables& variables, const OwnAddress& ow
   const std::string space = manager.ask("cmd=get_my_kvsname", "my_kvsname")["kvsname"];
   if (launch.rank == 0) {
     launch.root = own_address();
-    manager.ask(fmt::format("cmd=put kvsname={} key={} value={}", space, kKey, launch.root), "put_result");
+    manager.ask(fmt::format("cmd=put kvsname={} key={} value={}", space, kPmiKey, launch.root), "put_result");
   }
   manager.ask("cmd=barrier_in", "barrier_out");
   if (launch.rank != 0) {
-    launch.root = manager.ask(fmt::format("cmd=get kvsname={} key={}", space, kKey), "get_result")["value"];
+    launch.root = manager.ask(fmt::format("cmd=get kvsname={} key={}", space, kPmiKey), "get_result")["value"];
   }
   // From here on a rank may end without the others.
   manager.ask("cmd=finalize", "finalize_ack");

@@ -17,7 +17,7 @@
 namespace gdrperf::cluster {
 namespace {
 
-constexpr const char* kKey = "gdrperf.root";
+constexpr const char* kPmixKey = "gdrperf.root";
 
 // Loaded when it is needed: a machine without PMIx runs everything else.
 class Pmix {
@@ -81,7 +81,7 @@ void put_address(const Pmix& pmix, std::string address) {
   std::memset(&value, 0, sizeof value);
   value.type = PMIX_STRING;
   value.data.string = address.data();
-  pmix.check(pmix.put(PMIX_GLOBAL, kKey, &value), "PMIx_Put");
+  pmix.check(pmix.put(PMIX_GLOBAL, kPmixKey, &value), "PMIx_Put");
   pmix.check(pmix.commit(), "PMIx_Commit");
 }
 
@@ -116,7 +116,7 @@ std::optional<Launch> exchange_by_pmix(const OwnAddress& own_address) {
   }
   fence(pmix, own);
   if (launch.rank != 0) {
-    const Value value = get(pmix, process_of(own, 0), kKey);
+    const Value value = get(pmix, process_of(own, 0), kPmixKey);
     if (value->type == PMIX_STRING && value->data.string != nullptr) launch.root = value->data.string;
   }
   // From here on a rank may end without the others.

@@ -18,14 +18,14 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
 inline constexpr std::uint32_t kMaxQps = 1u << kQpIndexBits;
 inline constexpr std::uint32_t kMaxCqs = 4096;
 inline constexpr std::uint32_t kMaxMrs = 1u << 16;
-inline constexpr std::uint32_t kMaxDevicesShared = 32;
+inline constexpr std::uint32_t kMaxDevicesShared = 64;
 inline constexpr std::uint32_t kGidsPerPort = 3;
 /// Sparse: only touched pages cost memory.
 inline constexpr std::uint64_t kSegmentBytes = 8ull << 30;

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import support
@@ -27,14 +28,19 @@ def options(port, *more):
             "--deadline", "20s", "--start-timeout", "40s", *more]
 
 
-def start(slow=None, document=None):
+def start(slow=None, document=None, more=()):
     port = support.free_port()
     env = {"SOFTNIC": devices(slow)}
     ranks = []
     for rank in range(RANKS):
-        more = ["--json", document] if rank == 0 and document else []
-        ranks.append(support.Background(*options(port, "--rank", rank, "--ranks", RANKS, *more), env=env))
+        own = ["--json", document, *more] if rank == 0 and document else []
+        ranks.append(support.Background(*options(port, "--rank", rank, "--ranks", RANKS, *own), env=env))
     return ranks
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 class Cluster(unittest.TestCase):
@@ -66,8 +72,79 @@ class Cluster(unittest.TestCase):
             self.assertIn(f"SLOW NIC nic{SLOW} of rank {SLOW}", ranks[0].out)
             self.assertIn("1 part is slow", ranks[0].out)
             document = self.check_document(path)
+            self.check_other_forms(path)
         self.check_slow(document)
         self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
+        self.assertFalse(document["partial"])
+        heat = next(line for line in ranks[0].out.splitlines() if line.startswith("  rail 0 "))
+        self.assertEqual(heat.split()[-1][SLOW], "#", heat)
+
+    def check_other_forms(self, path):
+        host = load(path)["ranks"][SLOW]["host"]
+        for form, wanted in (("slurm", f"scontrol update NodeName={host} State=DRAIN Reason=\"gdrperf: NIC nic{SLOW} -"),
+                             ("kubernetes", f"kubectl taint nodes {host} gdrperf/slow=true:NoSchedule"),
+                             ("prometheus", 'gdrperf_cluster_verdict{verdict="slow"} 1'),
+                             ("markdown", f"| NIC nic{SLOW} of {host} (rank {SLOW}) | slow |")):
+            result = support.run("cluster", "--from", path, "--format", form)
+            self.assertEqual(result.code, 0, result)
+            self.assertIn(wanted, result.out)
+        same = support.run("compare", path, path)
+        self.assertEqual(same.code, 0, same)
+        self.assertIn("no NIC is slower", same.out)
+        slower = load(path)
+        slower["typical_gbytes"] *= 0.9
+        with open(path + ".slower", "w", encoding="utf-8") as file:
+            json.dump(slower, file)
+        worse = support.run("compare", path, path + ".slower", "--threshold", "5%")
+        self.assertEqual(worse.code, 1, worse)
+        self.assertIn("(-10.0 %)", worse.out)
+
+    def test_a_killed_job_goes_on_where_it_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path)
+            deadline = time.monotonic() + support.PATIENCE_S
+            while not os.path.exists(path) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            for rank in ranks:
+                rank.signal(signal.SIGKILL)
+            for rank in ranks:
+                rank.wait()
+            begun = self.check_document(path)
+            self.assertTrue(begun["partial"])
+            self.assertLess(begun["test"]["rounds_done"], RANKS - 1, "killed in time")
+            other = start(None, os.path.join(folder, "other.json"), ["--resume", path, "--seed", "9"])
+            self.assertEqual(other[0].wait(), 2)
+            self.assertIn("--resume: that run had", other[0].err)
+            for rank in other:
+                rank.wait()
+            again = start(None, os.path.join(folder, "whole.json"), ["--resume", path])
+            for rank in again:
+                rank.wait()
+            whole = self.check_document(os.path.join(folder, "whole.json"))
+        self.assertFalse(whole["partial"])
+        self.assertEqual(whole["test"]["rounds_done"], RANKS - 1)
+        self.assertEqual(whole["measurements"][:len(begun["measurements"])], begun["measurements"])
+        self.assertEqual(len(whole["measurements"]), RANKS * (RANKS - 1))
+
+    def test_environments_of_other_launchers(self):
+        """What torchrun and an indexed Job set, replayed."""
+        for name, rank_variable, more in (("torchrun", "RANK", {"WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1"}),
+                                          ("indexed Job", "JOB_COMPLETION_INDEX", {})):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "cluster.json")
+                port = support.free_port()
+                given = ["--ranks", "4"] if not more else []
+                ranks = [support.Background(*options(port, *given, *(["--json", path] if rank == 0 else [])),
+                                            env={"SOFTNIC": devices(), rank_variable: str(rank), **more})
+                         for rank in range(4)]
+                for rank in ranks:
+                    rank.wait()
+                document = self.check_document(path)
+            self.assertEqual(document["launcher"], name)
+            self.assertEqual(len(document["ranks"]), 4)
+            # Six devices on four ranks: two have two each, and meet on both rails.
+            self.assertEqual(len(document["measurements"]), 14)
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
     def test_mpirun_starts_it(self):

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gdrperf/cluster/controls.h"
 #include "gdrperf/cluster/schedule.h"
 #include "gdrperf/cluster/simulator.h"
 
@@ -196,6 +197,47 @@ TEST(Judge, ASuspectNearTheLimitIsRetestedInStages) {
   }
   EXPECT_EQ(called_slow, 0);
   EXPECT_EQ(most_retests, 9u + 18u + 36u) << "three stages, one way";
+}
+
+// Retests that all run 30 % faster than the rounds did, as with less load, still name the slow NIC and nothing else.
+TEST(Judge, ControlsTellWhatAllRetestsShare) {
+  World world{.nodes = 32, .rails = 2};
+  world.faults.push_back({.node = 7, .rail = 1, .factor = 0.85});
+  Simulator simulator(world);
+  World faster = world;
+  faster.gbytes *= 1.3;
+  Simulator later(faster);
+  std::vector<Sample> samples;
+  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
+  Judgement judgement = judge(simulator.fabric(), samples, {});
+  std::mt19937_64 random(1);
+  const std::vector<bool> gone = {true};
+  const auto measure = [&](std::span<const Link> links, std::vector<Sample>& to) {
+    for (const Round& round : pack_rounds(links)) {
+      const Round beside = controls_of(round, simulator.fabric(), judgement, gone, random);
+      EXPECT_GE(beside.size(), 2u * 14);
+      for (const Link& link : beside) {
+        for (const int nic : {link.a, link.b}) {
+          EXPECT_NE(nic / 2, 0) << "gone";
+          EXPECT_NE(nic / 2, 7) << "suspect";
+        }
+      }
+      std::vector<Sample> controls;
+      std::vector<Sample> retests;
+      later.measure(beside, controls);
+      later.measure(round, retests);
+      const double shift = common_shift(controls, simulator.fabric(), judgement);
+      EXPECT_NEAR(std::exp(shift), 1.3, 0.02);
+      for (const Sample& sample : retests) to.push_back({sample.from, sample.to, sample.gbytes / static_cast<float>(std::exp(shift))});
+    }
+  };
+  std::vector<Sample> retests;
+  settle(simulator.fabric(), samples, {}, measure, retests, judgement);
+  const auto found = slow(judgement);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].nic, 15);
+  EXPECT_NEAR(std::exp(found[0].retest_shift), 0.85, 0.02);
+  EXPECT_EQ(common_shift({}, simulator.fabric(), judgement), 0) << "too few to tell";
 }
 
 TEST(Judge, NothingMeasuredIsNothingJudged) {

@@ -18,9 +18,9 @@ struct Launch {
 
 /// What was typed; it goes before what the environment says.
 struct LaunchByHand {
-  std::optional<int> rank;
-  std::optional<int> ranks;
-  std::string root;
+  std::optional<int> rank = {};
+  std::optional<int> ranks = {};
+  std::string root = {};
 };
 
 /// Value of an environment variable.

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdrperf::cluster {
+
+/// Leaf switch of each host, by the host's name.
+using Leaves = std::map<std::string, std::string>;
+
+/// All of Slurm's "n[3-5,20],m1", in that order. Throws usage_error for what is no such list, or one of more
+/// than a million.
+std::vector<std::string> expand_hosts(std::string_view list);
+
+/// Leaves of a file, told apart by its content: Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-8]), or what
+/// ibnetdiscover prints. Throws usage_error that names `path`, and the line where there is one, for anything else.
+Leaves parse_topology_file(std::string_view text, const std::string& path);
+
+}  // namespace gdrperf::cluster

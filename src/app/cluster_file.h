@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrperf/cluster/fabric.h"
+#include "gdrperf/cluster/topology_file.h"
+
+namespace gdrperf::app {
+
+/// One way of one NIC as a document tells it: percent against the others, and its 95 % interval.
+struct FileEffect {
+  bool known = false;
+  double shift_percent = 0;
+  double low_percent = 0;
+  double high_percent = 0;
+};
+
+struct FileNic {
+  int rank = 0;
+  std::string host;
+  std::string device;
+  int rail = 0;
+  FileEffect sends;
+  FileEffect receives;
+};
+
+struct FileSuspect {
+  std::string part;     ///< "rail", "leaf", "node", "nic", "pair"
+  std::string verdict;  ///< "slow", "cleared", "undecided"
+  int rank = -1;
+  int nic = -1;
+  int peer = -1;
+  int rail = -1;
+  std::string leaf;
+  std::string way;
+  double percent = 0;  ///< of the retests, where there are any
+  int retests = 0;
+};
+
+struct FileRank {
+  int rank = 0;
+  std::string host;
+  std::string lost;  ///< "" when it stayed
+};
+
+/// A result of `gdrperf cluster` read back.
+struct ClusterFile {
+  std::string started;
+  std::string verdict;
+  bool partial = false;
+  std::uint64_t size_bytes = 0;
+  double duration_s = 0;
+  std::uint64_t seed = 0;
+  int matchings = 0;
+  std::size_t rounds = 0;
+  std::size_t rounds_done = 0;
+  double typical_gbytes = 0;
+  std::vector<FileRank> ranks;
+  std::vector<FileNic> nics;
+  std::vector<FileSuspect> suspects;
+  std::vector<cluster::Sample> measurements;
+
+  const FileRank* rank(int number) const;
+};
+
+/// Whether a text begins as a document of `gdrperf cluster` does.
+bool is_cluster_document(std::string_view text);
+/// Throws usage_error naming `path` for what is no such document; its measurements are read from the file beside it
+/// where it names one.
+ClusterFile parse_cluster(const std::string& text, const std::string& path);
+/// parse_cluster() of a file's content.
+ClusterFile read_cluster(const std::string& path);
+
+/// Leaves of a file: JSON ({"leaf1": ["n1", "n2"]}), or what cluster::parse_topology_file() reads. Throws usage_error.
+cluster::Leaves parse_leaves(const std::string& text, const std::string& path);
+
+/// Measurements as 12 bytes each, little-endian: from, to (32 bits), GB/s (32-bit float).
+std::string pack_measurements(const std::vector<cluster::Sample>& samples);
+
+}  // namespace gdrperf::app

@@ -1,0 +1,173 @@
+#include "gdrperf/cluster/topology_file.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::cluster {
+namespace {
+
+constexpr std::size_t kMostHosts = 1u << 20;
+
+Error bad_list(std::string_view list, const char* why) {
+  return usage_error(fmt::format("the list of nodes '{}' {}", list.substr(0, 100), why));
+}
+
+// "003-016": the width of the first number holds for all.
+void expand_range(std::string_view range, const std::vector<std::string>& heads, std::string_view list,
+                  std::vector<std::string>& out) {
+  const auto dash = range.find('-');
+  const std::string_view first = range.substr(0, dash);
+  const std::string_view last = dash == std::string_view::npos ? first : range.substr(dash + 1);
+  unsigned low = 0;
+  unsigned high = 0;
+  const auto number = [&](std::string_view text, unsigned& value) {
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || at != text.data() + text.size()) throw bad_list(list, "has a range that is none");
+  };
+  number(first, low);
+  number(last, high);
+  if (high < low || high - low >= kMostHosts || (high - low + 1) * heads.size() + out.size() > kMostHosts) {
+    throw bad_list(list, "has a range that is none, or too many nodes");
+  }
+  for (const std::string& head : heads) {
+    for (unsigned value = low; value <= high; ++value) out.push_back(fmt::format("{}{:0{}}", head, value, first.size()));
+  }
+}
+
+// One name with its brackets.
+std::vector<std::string> expand_name(std::string_view name, std::string_view list) {
+  std::vector<std::string> heads = {""};
+  while (!name.empty()) {
+    const auto open = std::min(name.find('['), name.size());
+    for (std::string& head : heads) head += name.substr(0, open);
+    name.remove_prefix(open);
+    if (name.empty()) break;
+    const auto close = name.find(']');
+    if (close == std::string_view::npos) throw bad_list(list, "has a '[' without ']'");
+    std::vector<std::string> longer;
+    for (std::string_view inside = name.substr(1, close - 1);;) {
+      const auto comma = std::min(inside.find(','), inside.size());
+      expand_range(inside.substr(0, comma), heads, list, longer);
+      if (comma == inside.size()) break;
+      inside.remove_prefix(comma + 1);
+    }
+    heads = std::move(longer);
+    name.remove_prefix(close + 1);
+  }
+  return heads;
+}
+
+void for_each_line(std::string_view text, const std::function<void(std::string_view, int)>& take) {
+  for (int number = 1; !text.empty(); ++number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    take(text.substr(0, end), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+bool same_word(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char one, unsigned char other) {
+    return std::tolower(one) == std::tolower(other);
+  });
+}
+
+// Value of "Key=value" in a line of blanks and such words; "" without.
+std::string_view value_of(std::string_view line, std::string_view key) {
+  while (!line.empty()) {
+    const auto start = line.find_first_not_of(" \t\r");
+    if (start == std::string_view::npos) break;
+    line.remove_prefix(start);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    const auto equals = word.find('=');
+    if (equals != std::string_view::npos && same_word(word.substr(0, equals), key)) return word.substr(equals + 1);
+    line.remove_prefix(word.size());
+  }
+  return {};
+}
+
+Leaves parse_slurm(std::string_view text, const std::string& path) {
+  Leaves leaves;
+  for_each_line(text, [&](std::string_view line, int number) {
+    line = line.substr(0, line.find('#'));
+    const std::string_view name = value_of(line, "SwitchName");
+    const std::string_view nodes = value_of(line, "Nodes");
+    if (name.empty() && line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      throw usage_error(fmt::format("{}:{}: no SwitchName in '{}'", path, number, line.substr(0, 60)),
+                        "this reads Slurm's topology.conf, ibnetdiscover's output, or JSON {\"leaf1\": [\"n1\", \"n2\"]}");
+    }
+    if (nodes.empty()) return;
+    try {
+      for (const std::string& host : expand_hosts(nodes)) leaves[host] = std::string(name);
+    } catch (const Error& error) {
+      throw error.in(fmt::format("{}:{}", path, number));
+    }
+  });
+  return leaves;
+}
+
+// Text of the first '"..."' in `text`.
+std::string_view first_quoted(std::string_view text) {
+  const auto begin = text.find('"');
+  const auto end = begin == std::string_view::npos ? begin : text.find('"', begin + 1);
+  return end == std::string_view::npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
+}
+
+// A block per switch: 'Switch 40 "S-b859..." # "leaf1" ...', then its ports; a port to a host is
+// '[3] "H-248a..."[1](248a...) # "n3 mlx5_0" lid 7 4xEDR'.
+Leaves parse_ibnetdiscover(std::string_view text) {
+  Leaves leaves;
+  std::string leaf;
+  for_each_line(text, [&](std::string_view line, int) {
+    const auto comment = line.find("# \"");
+    const std::string_view said = comment == std::string_view::npos ? std::string_view() : first_quoted(line.substr(comment));
+    if (line.starts_with("Switch")) {
+      leaf = said.empty() ? first_quoted(line) : said;
+    } else if (line.starts_with("Ca")) {
+      leaf.clear();
+    } else if (line.starts_with('[') && !leaf.empty() && first_quoted(line).starts_with("H-")) {
+      const std::string host(said.substr(0, said.find(' ')));
+      if (!host.empty()) leaves.try_emplace(host, leaf);
+    }
+  });
+  return leaves;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hosts(std::string_view list) {
+  std::vector<std::string> hosts;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    int depth = 0;
+    std::size_t end = 0;
+    for (; end < rest.size() && (rest[end] != ',' || depth > 0); ++end) depth += int{rest[end] == '['} - int{rest[end] == ']'};
+    for (std::string& host : expand_name(rest.substr(0, end), list)) {
+      if (host.empty()) throw bad_list(list, "has an empty name");
+      hosts.push_back(std::move(host));
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (hosts.empty()) throw bad_list(list, "names no node");
+  if (hosts.size() > kMostHosts) throw bad_list(list, "has too many nodes");
+  return hosts;
+}
+
+Leaves parse_topology_file(std::string_view text, const std::string& path) {
+  Leaves leaves;
+  if (text.find("\nSwitch\t") != std::string_view::npos || text.find("\nSwitch ") != std::string_view::npos ||
+      text.starts_with("Switch\t") || text.starts_with("Switch ")) {
+    leaves = parse_ibnetdiscover(text);
+  } else {
+    leaves = parse_slurm(text, path);
+  }
+  if (leaves.empty()) throw usage_error(fmt::format("{}: no host hangs on any switch there", path));
+  return leaves;
+}
+
+}  // namespace gdrperf::cluster

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What scripts/cluster ships: manifests of the structure that the API's objects have, whose names, counts and options
+fit together; scripts that a shell takes. Nothing is run on a cluster."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(support.SCHEMA or "")), "scripts", "cluster")
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def text(name):
+    with open(path(name), encoding="utf-8") as file:
+        return file.read()
+
+
+def documents(name):
+    return {each["kind"]: each for each in yaml.safe_load_all(text(name))}
+
+
+@unittest.skipUnless(yaml, "python3-yaml is not installed")
+class Manifests(unittest.TestCase):
+    def check_pod(self, pod, network="host"):
+        self.assertEqual(pod.get("hostNetwork", False), network == "host")
+        if network == "host":
+            self.assertEqual(pod["dnsPolicy"], "ClusterFirstWithHostNet", "names resolve on the host's network, too")
+        volumes = {each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}
+        for container in pod["containers"]:
+            self.assertTrue(container["image"])
+            self.assertEqual(container["securityContext"]["capabilities"]["add"], ["IPC_LOCK"])
+            mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+            self.assertEqual(mounts, {"infiniband": "/dev/infiniband"})
+            self.assertEqual(volumes, mounts)
+
+    def check_one_per_node(self, template):
+        labels = template["metadata"]["labels"]
+        terms = template["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        self.assertEqual(len(terms), 1)
+        self.assertEqual(terms[0]["topologyKey"], "kubernetes.io/hostname")
+        self.assertEqual(terms[0]["labelSelector"]["matchLabels"], labels)
+
+    def check_options(self, args):
+        """The program knows them all; --plan starts nothing."""
+        result = support.run(*args, "--plan")
+        self.assertEqual(result.code, 0, result)
+
+    def check_job(self, job, root):
+        self.assertEqual(job["completionMode"], "Indexed")
+        self.assertEqual(job["completions"], job["parallelism"], "all ranks at once")
+        self.assertEqual(job["backoffLimit"], 0)
+        pod = job["template"]["spec"]
+        self.assertEqual(pod["restartPolicy"], "Never")
+        self.check_pod(pod)
+        self.check_one_per_node(job["template"])
+        args = pod["containers"][0]["args"]
+        self.assertEqual(args[0], "cluster")
+        self.assertEqual(int(args[args.index("--ranks") + 1]), job["completions"])
+        self.assertEqual(args[args.index("--root") + 1], root)
+        self.check_options(args)
+
+    def test_indexed_job(self):
+        both = documents("job.yaml")
+        service, job = both["Service"], both["Job"]
+        self.assertEqual((service["apiVersion"], job["apiVersion"]), ("v1", "batch/v1"))
+        self.assertEqual(service["spec"]["clusterIP"], "None")
+        self.assertIs(service["spec"]["publishNotReadyAddresses"], True)
+        template = job["spec"]["template"]
+        self.assertEqual(service["spec"]["selector"], template["metadata"]["labels"])
+        self.assertEqual(template["spec"]["subdomain"], service["metadata"]["name"])
+        self.check_job(job["spec"], f"{job['metadata']['name']}-0.{service['metadata']['name']}")
+
+    def test_jobset(self):
+        jobset = documents("jobset.yaml")["JobSet"]
+        self.assertEqual(jobset["apiVersion"], "jobset.x-k8s.io/v1alpha2")
+        self.assertIs(jobset["spec"]["network"]["publishNotReadyAddresses"], True)
+        replicated = jobset["spec"]["replicatedJobs"]
+        self.assertEqual([each["replicas"] for each in replicated], [1])
+        name = jobset["metadata"]["name"]
+        self.check_job(replicated[0]["template"]["spec"], f"{name}-{replicated[0]['name']}-0-0.{name}")
+
+    def test_mpijob(self):
+        job = documents("mpijob.yaml")["MPIJob"]
+        self.assertEqual(job["apiVersion"], "kubeflow.org/v2beta1")
+        roles = job["spec"]["mpiReplicaSpecs"]
+        self.assertEqual(job["spec"]["slotsPerWorker"], 1)
+        self.assertEqual(roles["Launcher"]["replicas"], 1)
+        launcher = roles["Launcher"]["template"]["spec"]["containers"][0]
+        args = launcher["args"]
+        self.assertEqual(launcher["command"], ["mpirun"])
+        self.assertEqual(int(args[args.index("-np") + 1]), roles["Worker"]["replicas"])
+        self.assertIn("--enable-recovery", args)
+        self.assertEqual(args[args.index("orte_abort_on_non_zero_status") + 1], "0")
+        self.check_options([*args[args.index("gdrperf") + 1:], "--ranks", 4])
+        self.check_pod(roles["Worker"]["template"]["spec"], network="pod")
+        self.check_one_per_node(roles["Worker"]["template"])
+
+    def test_servers(self):
+        servers = documents("daemonset.yaml")["DaemonSet"]
+        self.assertEqual(servers["apiVersion"], "apps/v1")
+        template = servers["spec"]["template"]
+        self.assertEqual(servers["spec"]["selector"]["matchLabels"], template["metadata"]["labels"])
+        self.check_pod(template["spec"])
+        container = template["spec"]["containers"][0]
+        self.assertEqual(container["args"], ["serve"])
+        ports = re.findall(r"--port[^\n]*?(\d{4,5})", support.run("serve", "--help").out)
+        self.assertIn(str(container["ports"][0]["containerPort"]), ports)
+
+
+class Scripts(unittest.TestCase):
+    def test_a_shell_takes_them(self):
+        for name in ("gdrperf.sbatch", "mpirun.sh"):
+            subprocess.run(["bash", "-n", path(name)], check=True)
+
+    def test_sbatch_keeps_the_job_when_a_node_fails(self):
+        lines = text("gdrperf.sbatch").splitlines()
+        self.assertEqual(lines[0], "#!/bin/bash")
+        self.assertIn("#SBATCH --ntasks-per-node=1", lines)
+        self.assertIn("#SBATCH --no-kill", lines)
+        start = next(line for line in lines if line.startswith("srun "))
+        for option in ("--no-kill", "-K0", "-W0", "gdrperf cluster"):
+            self.assertIn(option, start)
+
+    def test_mpirun_wants_a_hostfile_and_keeps_the_job(self):
+        refused = subprocess.run([path("mpirun.sh")], capture_output=True, text=True, check=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("HOSTFILE", refused.stderr)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+    def test_mpirun_takes_its_options(self):
+        script = text("mpirun.sh")
+        options = script[script.index("--map-by"):script.index("gdrperf cluster")].replace("\\\n", " ").split()
+        done = subprocess.run(["mpirun", "--allow-run-as-root", *options, "true"], capture_output=True, text=True,
+                              timeout=support.PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_image_has_what_the_build_needs(self):
+        dockerfile = text("Dockerfile")
+        with open(os.path.join(FOLDER, "..", "install-deps"), encoding="utf-8") as file:
+            listed = re.search(r"kBuild=\((.*?)\)", file.read(), re.S).group(1).split()
+        # What those are for is not in an image: plug-ins of hwloc's graphics, and reading schemas.
+        needed = set(listed) - {"libhwloc-plugins", "python3-jsonschema", "ibverbs-providers"}
+        self.assertEqual([each for each in sorted(needed) if each not in dockerfile.split()], [])
+        self.assertIn("ibverbs-providers", dockerfile)
+
+
+if __name__ == "__main__":
+    support.main()
