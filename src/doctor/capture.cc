@@ -183,6 +183,21 @@ void read_gpu_names(std::string_view text, Findings& findings) {
   }
 }
 
+/// A table that begins with empty entries, as in pods: programs that take index 0 to 3 fail.
+void read_gid_holes(std::string_view text, Findings& findings) {
+  for (const Port& port : parse_show_gids(text)) {
+    if (!port.gids || port.gids->empty() || port.gids->front().index <= 3) continue;
+    const auto good = std::find_if(port.gids->begin(), port.gids->end(), [](const verbs::Gid& gid) {
+      return gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
+    });
+    if (good == port.gids->end()) continue;
+    Check(findings, "gid-index", "programs take index 0 or 3 unless told, and each pod has indexes of its own")
+        .warn(port.subject(), fmt::format("the table begins with empty entries, the first in use is {}", port.gids->front().index),
+              fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.21 and later finds it itself",
+                          good->index));
+  }
+}
+
 /// The GID index that a program was told, against the table in the same text.
 void read_gid_index(std::string_view text, Findings& findings) {
   for (const std::string_view name : {std::string_view("NCCL_IB_GID_INDEX="), std::string_view("UCX_IB_GID_INDEX="),
@@ -240,7 +255,7 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
 Findings read_one(std::string_view text) {
   Findings findings;
   for (const auto reader : {read_ports, read_device_list, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
-                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_index, read_messages}) {
+                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_holes, read_gid_index, read_messages}) {
     reader(text, findings);
   }
   drop_repeated(findings);

@@ -8,6 +8,11 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kKernelRules = {
+    WordRule{"peermem", Verdict::kFail, {"umem get failed|ib_umem_get: failed to get user pages", nullptr, nullptr}, nullptr, nullptr,
+             "the RDMA core took an address for host memory that is none (umem get failed): GPU memory that no peer memory module claimed, or "
+             "more of it than BAR1 holds",
+             "through peer memory or dma-buf alone ibv_reg_mr takes GPU memory",
+             "sudo modprobe nvidia_peermem  # loaded? nvidia-smi -q -d MEMORY: BAR1 larger than the registration?"},
     WordRule{"kernel-log", Verdict::kOk, {"nv_get_p2p_free_callback", "invalid context, skipping", nullptr}, nullptr, nullptr,
              "harmless: the driver's workaround for a race says so (R535.129 and later; gone in R560)",
              "",

@@ -124,11 +124,11 @@ constexpr std::array kNcclRules = {
              "export NCCL_CROSS_NIC=0  # rails that are not connected; then check each pair of NICs "
              "with gdrperf write_bw HOST -d NIC --peer-dev NIC"},
     WordRule{"netns", Verdict::kFail, {"ibv_modify_qp", "no such device", nullptr}, nullptr, nullptr,
-             "the QP could not be connected (No such device): the GID belongs to an interface of "
+             "the QP could not be connected (No such device): the GID index is empty here, or the GID belongs to an interface of "
              "another network namespace, as in macvlan and ipvlan pods",
              "a GID can only be used where its interface lives",
-             "hostNetwork: true, or an SR-IOV VF with its own RDMA device; or sudo rdma system set "
-             "netns exclusive and move the device in"},
+             "is it a pod? Its GID index is its own: NCCL_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry that show_gids lists in it, or a newer "
+             "NCCL, which finds it; else hostNetwork: true, or an SR-IOV VF with its own RDMA device"},
     WordRule{"gid", Verdict::kFail, {"ibv_modify_qp", "invalid argument", nullptr}, nullptr, nullptr,
              "the QP could not be connected (Invalid argument): the GID index does not fit: empty "
              "here, or IPv4 at one end and link-local or IPv6 at the other",

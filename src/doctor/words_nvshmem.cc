@@ -26,10 +26,11 @@ constexpr std::array kNvshmemRules = {
              "each peer is reached through a GID of the same kind",
              "NVSHMEM_IB_GID_INDEX=3 (the RoCE v2/IPv4 one of show_gids), NVSHMEM_HCA_LIST=mlx5_0:1,... naming the NICs of "
              "the fabric alone"},
-    WordRule{"gid", Verdict::kWarn, {"ib_roce_get_version_num", nullptr, nullptr}, nullptr, nullptr,
-             "NVSHMEM reads the GID table, which has holes: no entry that it can use may be left",
+    WordRule{"gid", Verdict::kWarn, {"ib_roce_get_version_num|ncclibrocegetversionnum", nullptr, nullptr}, nullptr, nullptr,
+             "the GID table that NCCL or NVSHMEM reads has holes: no entry that it can use may be left",
              "in pods and VMs the table begins with empty entries",
-             "NVSHMEM_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry (show_gids in that container)"},
+             "NCCL_IB_GID_INDEX=INDEX NVSHMEM_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry (show_gids in that container); or a newer NCCL, "
+             "which skips holes"},
     WordRule{"nvshmem", Verdict::kWarn, {"non-zero status: 7|nvshmem initialization failed|nvshmem api called before|nvshmem setup connections failed|building transport map failed", nullptr, nullptr}, nullptr, nullptr,
              "NVSHMEM did not start: what it says here follows the first error, which stands above",
              "set-up goes on for some lines after it failed",

@@ -127,6 +127,11 @@ WordRule{"provider", Verdict::kWarn, {"couldn't load driver", "libvmw_pvrdma|lib
              "the GID index that was asked for is empty",
              "the table differs from machine to machine, and from pod to pod",
              "show_gids; UCX_IB_GID_INDEX=INDEX of the RoCE v2/IPv4 entry"},
+    WordRule{"memlock", Verdict::kFail, {"failed to register memory|failed to register mr", "cannot allocate memory", nullptr}, nullptr, nullptr,
+             "memory could not be registered (Cannot allocate memory): the memlock limit; with GPU memory, more than BAR1 holds (256 MiB on a "
+             "T4 and on GeForce)",
+             "registered memory is locked, and of a GPU takes room in BAR1",
+             "ulimit -l in that process: unlimited? nvidia-smi -q -d MEMORY (BAR1); docker --ulimit memlock=-1"},
     WordRule{"peermem", Verdict::kFail, {"failed to register address|failed to register memory|failed to register mr", "input/output error|bad address", nullptr}, nullptr, nullptr,
              "memory was not registered: with GPU memory no peer memory module or dma-buf serves, or this GPU does no "
              "GPUDirect RDMA (GeForce)",

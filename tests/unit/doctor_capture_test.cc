@@ -98,6 +98,20 @@ TEST(Capture, DetailsOfThose) {
   EXPECT_EQ(ports[0].fix, "sudo ip link set ens3np0 up");
 }
 
+TEST(Capture, EveryFileOfTheIndexIsKnown) {
+  const char* root = std::getenv("GDRPERF_SOURCE_ROOT");
+  const std::string folder = std::string(root == nullptr ? "" : root) + "/../shared/fixtures/doctor/";
+  if (!std::filesystem::exists(folder + "INDEX.tsv")) GTEST_SKIP() << "no " << folder;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".txt") continue;
+    ++count;
+    const auto findings = read_capture(read_file(entry.path().string(), 1u << 20));
+    EXPECT_TRUE(of_check(findings, "capture").empty()) << entry.path();
+  }
+  EXPECT_GE(count, 19);
+}
+
 TEST(Capture, SeveralInOneText) {
   const auto findings = read_capture(
       "$ ibdev2netdev\nmlx5_0 port 1 ==> eth2 (Down)\n$ lsmod\nnvidia 100 0\nib_core 100 0\n");

@@ -100,8 +100,11 @@ TEST(Messages, AGidIndexOfTheWrongType) {
   const std::string table =
       "mlx5_0  1       4       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v1      net1\n"
       "mlx5_0  1       5       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v2      net1\n";
-  EXPECT_EQ(finding_of(read_capture("export NCCL_IB_GID_INDEX=4\n" + table), "gid-index").verdict, Verdict::kWarn);
-  EXPECT_TRUE(of_check(read_capture("export NCCL_IB_GID_INDEX=5\n" + table), "gid-index").empty());
+  EXPECT_EQ(told(of_check(read_capture("export NCCL_IB_GID_INDEX=4\n" + table), "gid-index")).find("index 4 was asked for") != std::string::npos, true);
+  const auto right = of_check(read_capture("export NCCL_IB_GID_INDEX=5\n" + table), "gid-index");
+  EXPECT_THAT(told(right), Not(HasSubstr("was asked for")));
+  // As in a pod: nothing below 4.
+  EXPECT_THAT(told(right), HasSubstr("NCCL_IB_GID_INDEX=5 UCX_IB_GID_INDEX=5"));
 }
 
 }  // namespace
