@@ -145,7 +145,8 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
   check_only(options.only);
   if (!options.record.empty()) return record(options, out);
   const Examination examination = examine(options);
-  const Detail detail = options.verbose ? Detail::kAll : Detail::kBrief;
+  // Of pasted text all is shown: what is harmless, and what was not understood, too.
+  const Detail detail = options.verbose || !options.captures.empty() ? Detail::kAll : Detail::kBrief;
   if (options.fix_script) {
     out << doctor::fix_script(examination.findings);
   } else if (options.json) {

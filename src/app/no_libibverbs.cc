@@ -19,6 +19,7 @@ void* not_here() {
   extern "C" void* name() { return not_here(); }
 
 GDRPERF_NOT_HERE(_ibv_query_gid_table)
+GDRPERF_NOT_HERE(ibv_ack_async_event)
 GDRPERF_NOT_HERE(ibv_ack_cq_events)
 GDRPERF_NOT_HERE(ibv_alloc_pd)
 GDRPERF_NOT_HERE(ibv_close_device)
@@ -31,6 +32,7 @@ GDRPERF_NOT_HERE(ibv_destroy_comp_channel)
 GDRPERF_NOT_HERE(ibv_destroy_cq)
 GDRPERF_NOT_HERE(ibv_destroy_qp)
 GDRPERF_NOT_HERE(ibv_free_device_list)
+GDRPERF_NOT_HERE(ibv_get_async_event)
 GDRPERF_NOT_HERE(ibv_get_cq_event)
 GDRPERF_NOT_HERE(ibv_get_device_guid)
 GDRPERF_NOT_HERE(ibv_get_device_list)
