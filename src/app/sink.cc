@@ -101,6 +101,11 @@ bool Sink::same_as(const Sink& other) const {
 }
 
 void Sink::check(const char* flag) const {
+  if (stdout_ && (::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+    // Closed, and something else in its place (occupy_standard_descriptors).
+    throw Error(ExitCode::kEnvironment, "cannot write standard output: it is closed",
+                fmt::format("leave it open, or give {} a file", flag));
+  }
   if (!given() || is_stream()) return;
   std::error_code error;
   if (fs::is_directory(*file_, error)) {

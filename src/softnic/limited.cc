@@ -42,7 +42,7 @@ std::string cause(int error) {
                          "for each peer, and uses little of that", limit >> 20);
     case EFBIG:
       limit_of(RLIMIT_FSIZE, limit);
-      return fmt::format("files are limited to {} MiB: raise ulimit -f, memory that is shared counts as a file", limit >> 20);
+      return fmt::format("files are limited to {} KiB: raise ulimit -f, memory that is shared counts as a file", limit >> 10);
     case EAGAIN:
       return limit_of(RLIMIT_NPROC, limit) ? fmt::format("a user may have {} threads: raise ulimit -u", limit) : "";
     case EPERM:

@@ -44,13 +44,18 @@ class Documents(CliTest):
         self.assertEqual([one["size_bytes"] for one in runs], [64, 4096])
         for one in runs:
             self.assertEqual(one["device_kind"], "software")
+            self.assertRegex(one["started"], r"^20[0-9-]+T[0-9:]+Z$")
         self.assertIn("--softnic", document["tool"]["argv"])
         for end in ("client", "server"):
             self.assertTrue(document["hosts"][end]["hostname"])
         self.assertEqual(sorted(nic["name"] for nic in document["topology"]["nics"])[:2],
                          ["soft0", "soft1"])
         with open(f"{folder}/r.csv", encoding="utf-8") as file:
-            self.assertEqual(len(list(csv.DictReader(file))), 2)
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["started"] for row in rows], [one["started"] for one in runs])
+        for row in rows:
+            self.assertEqual([row["client_host"], row["server_host"]],
+                             [document["hosts"][end]["hostname"] for end in ("client", "server")])
         self.assertEqual(sorted(os.listdir(folder)), ["r.csv", "r.json"])
         self.assertEqual(stat.S_IMODE(os.stat(f"{folder}/r.json").st_mode) & 0o444, 0o444)
 
@@ -143,7 +148,8 @@ class Documents(CliTest):
     def test_closed_standard_output_is_an_error(self):
         for options in (["--json", "-"], ["--csv", "-"], ["--format", "prometheus"]):
             result = run("write_lat", *LOCAL, *options, command=["sh", "-c", 'exec "$0" "$@" >&-'])
-            self.expect_error(result, 3, "cannot write standard output")
+            self.expect_error(result, 3, "cannot write standard output: it is closed")
+            self.assertNotIn("write_lat  ", result.err, "said before anything is measured")
 
     def test_names_of_standard_output_are_streams(self):
         folder = self.scratch()

@@ -113,6 +113,9 @@ class Refusals(CliTest):
         (record,) = self.runs_of(json.loads(result.out))
         self.assertEqual((record["tx_depth"], record["cq_mod"]), (50, 50))
 
+    def test_a_single_run_ends_after_five_seconds_at_the_latest(self):
+        self.assertIn("default: 5s; a run of sweep 1s", " ".join(run("write_bw", "--help").out.split()))
+
     def test_an_empty_host_is_an_unset_variable(self):
         for command in ("write_bw", "read_lat", "sweep", "verify"):
             self.refuse(command, "", says=["HOST is empty", "unset"])
