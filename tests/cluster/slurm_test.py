@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""`gdrperf cluster` under a real Slurm: slurmctld and 16 slurmd on this host, in namespaces of their own. Started by
+environment and by PMIx, with the leaves of Slurm's topology; a node that dies is named and the rest has its result.
+
+usage: slurm_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+NODES = 16
+SLOW = 5
+LOST = 4  # rank; its node is n5
+SKIPPED = 77
+PATIENCE_S = 150
+WORK = "/tmp/work"  # of the mount namespace
+
+SLURM_CONF = """ClusterName=test
+SlurmctldHost=head(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+CredType=cred/munge
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd.%n
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.%n.pid
+SlurmctldLogFile=/tmp/work/slurmctld.log
+SlurmdLogFile=/tmp/work/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+ReturnToService=2
+SlurmdParameters=config_overrides
+TmpFS=/tmp/work/tf.%n
+TopologyPlugin=topology/tree
+KillWait=5
+SlurmdTimeout=10
+MpiDefault=none
+NodeName=n[1-16] NodeHostName=head NodeAddr=127.0.0.1 Port=[17001-17016] CPUs=4 RealMemory=100
+PartitionName=all Nodes=n[1-16] Default=YES OverSubscribe=YES State=UP
+"""
+
+TOPOLOGY_CONF = """SwitchName=leaf1 Nodes=n[1-8]
+SwitchName=leaf2 Nodes=n[9-16]
+SwitchName=spine Switches=leaf[1-2]
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def run(*command, **more):
+    return subprocess.run(command, check=True, **more)
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def wait_until(what, done):
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {PATIENCE_S} s")
+        time.sleep(0.1)
+
+
+def own_folders():
+    """What Slurm and munge write and read lies in this mount namespace alone."""
+    run("mount", "--make-rprivate", "/")
+    # The program under test and its library may lie below /tmp.
+    for folder in ("/etc/slurm", "/etc/munge", "/var/spool", "/var/lib/munge", "/var/log/munge", "/run"):
+        os.makedirs(folder, exist_ok=True)
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
+    os.makedirs(WORK, exist_ok=True)
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", WORK)
+    write(f"{WORK}/hosts", "127.0.0.1 localhost head " + " ".join(f"n{i + 1}" for i in range(NODES)) + "\n")
+    run("mount", "--bind", f"{WORK}/hosts", "/etc/hosts")
+    run("hostname", "head")
+    run("ip", "link", "set", "lo", "up")
+    # Slurm resolves no name, not even a numeric one, where nothing but loopback has an address.
+    run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+    run("ip", "address", "add", "198.18.0.1/24", "dev", "up0")
+    run("ip", "link", "set", "up0", "up")
+    run("ip", "link", "set", "up1", "up")
+
+
+def start_slurm():
+    with open("/etc/munge/munge.key", "wb") as key:
+        key.write(os.urandom(1024))
+    os.makedirs("/run/munge")
+    for path in ("/etc/munge", "/etc/munge/munge.key", "/var/lib/munge", "/var/log/munge", "/run/munge"):
+        shutil.chown(path, "munge", "munge")
+    os.chmod("/etc/munge/munge.key", 0o400)
+    os.chmod("/etc/munge", 0o700)
+    run("su", "munge", "-s", "/bin/sh", "-c", "/usr/sbin/munged")
+    write("/etc/slurm/slurm.conf", SLURM_CONF)
+    write("/etc/slurm/topology.conf", TOPOLOGY_CONF)
+    os.makedirs("/var/spool/slurmctld")
+    for i in range(NODES):
+        os.makedirs(f"{WORK}/tf.n{i + 1}", exist_ok=True)
+    run("/usr/sbin/slurmctld")
+    for i in range(NODES):
+        run("/usr/sbin/slurmd", "-N", f"n{i + 1}")
+    wait_until("16 idle nodes", lambda: idle_nodes() == NODES)
+
+
+def idle_nodes():
+    done = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True, check=False)
+    return done.stdout.split().count("idle")
+
+
+def devices(slow):
+    return ";".join(f"nic{rank}:rate=8MB/s,react=500ms" + (",slow=1.25" if rank == slow else "") for rank in range(NODES))
+
+
+def command(binary, document, *srun):
+    return ["srun", "-N", str(NODES), "-n", str(NODES), *srun, binary, "cluster", "--softnic", "-e", "-s", "16K", "-D", "250ms",
+            "--deadline", "10s", "--json", document]
+
+
+def measured(document, done):
+    assert os.path.exists(document), f"no document; {done}"
+    with open(document, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def check_named(document, launcher):
+    assert document["launcher"] == launcher, document["launcher"]
+    assert not document["partial"]
+    slow = [(each["part"], each["rank"]) for each in document["suspects"] if each["verdict"] == "slow"]
+    assert slow == [("nic", SLOW)], document["suspects"]
+    leaves = {each["leaf"] for each in document["ranks"]}
+    assert leaves == {"leaf1", "leaf2"}, leaves
+
+
+def starts(binary, mpi, launcher):
+    document = f"{WORK}/{mpi}.json"
+    done = subprocess.run(command(binary, document, f"--mpi={mpi}"), env={**os.environ, "SOFTNIC": devices(SLOW)},
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    check_named(measured(document, done), launcher)
+    # srun ends with the highest status of its tasks: 1, a part is slow.
+    assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
+    print(f"srun --mpi={mpi}:\n{done.stdout}{done.stderr}")
+
+
+def pids_of_node(node):
+    """slurmd of a node, its step daemons, and their tasks."""
+    pids = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"SLURMD_NODENAME={node}".encode() not in file.read().split(b"\0"):
+                    continue
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                parent = next(line.split()[1] for line in file if line.startswith("PPid:"))
+        except (OSError, StopIteration):
+            continue
+        pids += [parent, pid]
+    with open(f"/run/slurmd.{node}.pid", encoding="ascii") as file:
+        pids.append(file.read().strip())
+    return {int(pid) for pid in pids if int(pid) > 1}
+
+
+def survives_a_lost_node(binary):
+    document = f"{WORK}/lost.json"
+    with open(f"{WORK}/lost.err", "w+", encoding="utf-8") as err:
+        job = subprocess.Popen(command(binary, document, "--mpi=none", "--no-kill", "-K0", "-W0"),
+                               env={**os.environ, "SOFTNIC": devices(None)}, stdout=subprocess.PIPE, stderr=err, text=True)
+
+        def all_here():
+            err.seek(0)
+            return "ranks are here" in err.read() or job.poll() is not None
+
+        wait_until("all ranks", all_here)
+        for pid in pids_of_node(f"n{LOST + 1}"):
+            os.kill(pid, 9)
+        # Rank 0's verdict; srun itself may wait for the node that is gone.
+        wait_until("a whole document", lambda: os.path.exists(document) and not json.load(open(document, encoding="utf-8"))["partial"])
+        job.kill()
+        print("a killed node:\n" + job.communicate()[0])
+        err.seek(0)
+        print(err.read())
+    result = measured(document, None)
+    assert [each["rank"] for each in result["ranks"] if each["lost"]] == [LOST], result["ranks"]
+    assert result["verdict"] == "inconclusive", result["suspects"]
+    met = {one[0] for one in result["measurements"]}
+    assert met >= set(range(NODES)) - {LOST}, met
+
+
+def inside(binary):
+    own_folders()
+    start_slurm()
+    starts(binary, "none", "Slurm")
+    kinds = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, check=False)
+    if "pmix" in kinds.stdout + kinds.stderr and pmix(binary):
+        starts(binary, "pmix", "PMIx")
+    else:
+        print("skipped: srun --mpi=pmix (this Slurm or this build has no PMIx)")
+    survives_a_lost_node(binary)
+    print("passed")
+
+
+def pmix(binary):
+    with open(binary, "rb") as file:
+        return b"libpmix.so.2" in file.read()
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[2] == "--inside":
+        inside(sys.argv[1])
+        return
+    if os.geteuid() != 0:
+        skip("namespaces and slurmd need root")
+    for program in ("slurmctld", "slurmd", "srun", "munged", "unshare", "ip"):
+        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            skip(f"{program} is not installed (slurm-wlm, munge, util-linux, iproute2)")
+    again = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*again, "true"], capture_output=True, check=False).returncode != 0:
+        skip("no new namespaces here (a container without CAP_SYS_ADMIN?)")
+    done = subprocess.run([*again, sys.executable, "-B", __file__, os.path.abspath(sys.argv[1]), "--inside"], check=False)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
