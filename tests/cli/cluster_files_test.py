@@ -2,6 +2,7 @@
 """What scripts/cluster ships: manifests of the structure that the API's objects have, whose names, counts and options
 fit together; scripts that a shell takes. Nothing is run on a cluster."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,10 @@ try:
     import yaml
 except ImportError:
     yaml = None
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(support.SCHEMA or "")), "scripts", "cluster")
 
@@ -117,6 +122,21 @@ class Manifests(unittest.TestCase):
         self.assertEqual(container["args"], ["serve"])
         ports = re.findall(r"--port[^\n]*?(\d{4,5})", support.run("serve", "--help").out)
         self.assertIn(str(container["ports"][0]["containerPort"]), ports)
+
+
+class Result(unittest.TestCase):
+    """The recorded run of 64 ranks, nic41 being 20 % slow."""
+
+    def test_it_is_of_the_schema_and_names_the_slow_device_alone(self):
+        folder = os.path.dirname(support.SCHEMA)
+        with open(os.path.join(folder, "cluster-64.json"), encoding="utf-8") as file:
+            document = json.load(file)
+        if jsonschema:
+            with open(os.path.join(folder, "cluster-schema.json"), encoding="utf-8") as file:
+                jsonschema.validate(document, json.load(file))
+        self.assertEqual([(each["part"], each["rank"]) for each in document["suspects"] if each["verdict"] == "slow"],
+                         [("nic", 41)])
+        self.assertEqual(len(document["measurements"]), 64 * 63)
 
 
 class Scripts(unittest.TestCase):
