@@ -65,8 +65,8 @@ TestSpec full_spec() {
   TestSpec s;
   s.test = {Operation::kSend, Metric::kBandwidth};
   s.size_bytes = 1u << 31;
-  s.client = {"soft0", 1, 2, "host", 3};
-  s.server = {"soft1", 2, 0, "gpu0", 0};
+  s.client = {"soft0", 1, 2, "host", true, 3};
+  s.server = {"soft1", 2, 0, "gpu0", false, 0};
   s.qps = 4;
   s.tx_depth = 64;
   s.rx_depth = 256;
