@@ -15,7 +15,6 @@ namespace gdrperf::app {
 namespace {
 
 using cluster::Suspect;
-using cluster::Verdict;
 
 constexpr std::size_t kMostLines = 6;
 
@@ -63,7 +62,7 @@ const char* way_text(const Suspect& suspect) {
   return "";
 }
 
-std::vector<Suspect> with(const ClusterResult& result, Verdict verdict) {
+std::vector<Suspect> with(const ClusterResult& result, cluster::Verdict verdict) {
   std::vector<Suspect> some;
   for (const Suspect& suspect : result.judgement.suspects) {
     if (suspect.verdict == verdict) some.push_back(suspect);
@@ -118,8 +117,8 @@ void print_losses(const Star& star, const ClusterResult& result, std::ostream& o
 }  // namespace
 
 ExitCode verdict_of(const Star& star, const ClusterResult& result) {
-  if (!with(result, Verdict::kSlow).empty()) return ExitCode::kRegression;
-  const bool known = result.judgement.judged > 0 && with(result, Verdict::kUndecided).empty() &&
+  if (!with(result, cluster::Verdict::kSlow).empty()) return ExitCode::kRegression;
+  const bool known = result.judgement.judged > 0 && with(result, cluster::Verdict::kUndecided).empty() &&
                      lost_count(star) == 0 && result.failed.empty();
   return known ? ExitCode::kOk : ExitCode::kInconclusive;
 }
@@ -128,18 +127,18 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
                    std::ostream& out) {
   const Names names{star, result};
   print_head(star, test, result, out);
-  const auto slow = with(result, Verdict::kSlow);
+  const auto slow = with(result, cluster::Verdict::kSlow);
   for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) {
     out << fmt::format("SLOW {}: {:+.1f} %{} ({} retests; {:+.1f} % and {:.0f} sigma in {} measurements before)\n",
                        names.part(slow[i]), percent(slow[i].retest_shift), way_text(slow[i]),
                        slow[i].retests, percent(slow[i].shift), slow[i].sigmas, slow[i].samples);
   }
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
-  for (const Suspect& suspect : with(result, Verdict::kUndecided)) {
+  for (const Suspect& suspect : with(result, cluster::Verdict::kUndecided)) {
     out << fmt::format("undecided: {}: {:+.1f} %, retested {} times only\n", names.part(suspect),
                        percent(suspect.shift), suspect.retests);
   }
-  if (const auto cleared = with(result, Verdict::kCleared); !cleared.empty()) {
+  if (const auto cleared = with(result, cluster::Verdict::kCleared); !cleared.empty()) {
     out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front()),
                        cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
   }
