@@ -47,7 +47,7 @@ class Stream {
       const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
       const bool full = elapsed_s >= run_.series.target_seconds() && mover_.sent() - open->sent >= mover_.least_batch();
       if (!full) continue;
-      const std::optional<Edge> end = mover_.edge();
+      const std::optional<Edge> end = find_edge();
       if (!end || end->sent == open->sent) continue;
       run_.series.add((open->before_ns - run_.first_batch_ns) * 1e-9, (end->after_ns - open->before_ns) * 1e-9,
                       end->sent - open->sent);
@@ -78,6 +78,13 @@ class Stream {
     if (done() >= wanted_) end_by(report::StopReason::kIterations);
   }
 
+  /// Messages complete on the way to an edge: their time counts as they do.
+  std::optional<Edge> find_edge() {
+    std::optional<Edge> edge = mover_.edge();
+    last_ns_ = now_ns();
+    return edge;
+  }
+
   /// The pipe is full once as many messages have come out as fit in. Nothing where
   /// the run is over before.
   std::optional<Edge> fill_pipe() {
@@ -87,8 +94,9 @@ class Stream {
     }
     run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;
     while (!over_) {
-      if (auto edge = mover_.edge()) return edge;
+      if (auto edge = find_edge()) return edge;
       send(std::min(unit_, wanted_ - done()));
+      if (judge_.out_of_time((last_ns_ - run_.start_ns) * 1e-9)) end_by(judge_.reason_of_time());
     }
     return std::nullopt;
   }

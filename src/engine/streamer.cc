@@ -1,6 +1,8 @@
 #include "streamer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "edge_search.h"
@@ -74,8 +76,12 @@ std::uint64_t free_until(std::uint64_t limit, const TestSpec& spec) {
   return limit < pipe ? 0 : limit - pipe + 1;
 }
 
-/// Looks at the peer, with empty polls between them, before an edge is given up.
-constexpr int kEdgeLooks = 1000;
+/// An edge is given up after so long: nothing completes then, or hardly ever.
+constexpr std::chrono::milliseconds kEdgePatience{500};
+/// Who waits for events looks so often without a rest, and then with rests that are
+/// short against a batch.
+constexpr int kRestlessLooks = 1000;
+constexpr std::chrono::microseconds kEdgeRest{50};
 /// A batch has so many times the messages that its edges may miss: 1 % at most.
 constexpr std::uint64_t kLeastOfUnseen = 100;
 
@@ -179,11 +185,16 @@ std::uint64_t Streamer::least_batch() const {
 std::optional<Edge> Streamer::edge() {
   EdgeSearch search(plan_.send, plan_.receives() ? &plan_.recv : nullptr, free_until_);
   Fault fault;
-  for (int looks = 0; looks < kEdgeLooks && may_post_freely(); ++looks) {
+  const auto patience = std::chrono::steady_clock::now() + kEdgePatience;
+  for (int looks = 0; may_post_freely() && std::chrono::steady_clock::now() < patience; ++looks) {
     const Outcome outcome = search.look(kernels_.polls, fault);
     if (outcome == Outcome::kReached) return search.edge();
     if (outcome == Outcome::kFailed) peer_.throw_fault(fault, device_, what_);
-    ::sched_yield();
+    if (events_.channel != nullptr && looks >= kRestlessLooks) {
+      std::this_thread::sleep_for(kEdgeRest);
+    } else {
+      ::sched_yield();
+    }
     if (auto message = peer_.poll_now_and_then()) {
       peer_.put_back(std::move(*message));
       return std::nullopt;

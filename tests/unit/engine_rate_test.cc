@@ -27,7 +27,8 @@ void hold_up(double ns) {
 
 class Link {
  public:
-  explicit Link(unsigned seed) : random_(seed) {
+  explicit Link(unsigned seed, double message_ns = kMessageNs, bool calm = false)
+      : random_(seed), message_ns_(message_ns), calm_(calm) {
     context_.ops.post_send = [](ibv_qp* qp, ibv_send_wr* request, ibv_send_wr**) { return of(qp->context).post(request); };
     context_.ops.poll_cq = [](ibv_cq* cq, int most, ibv_wc* wc) { return of(cq->context).poll(most, wc); };
     current = this;
@@ -44,12 +45,12 @@ class Link {
 
   /// A turn of another program, now and then.
   void interrupt() {
-    if (random_() % 400 == 0) hold_up(static_cast<double>(random_() % 600'000));
+    if (!calm_ && random_() % 400 == 0) hold_up(static_cast<double>(random_() % 600'000));
   }
   int post(ibv_send_wr* request) {
     interrupt();
     for (; request != nullptr; request = request->next) {
-      free_ns_ = std::max(free_ns_, now_ns()) + kMessageNs;
+      free_ns_ = std::max(free_ns_, now_ns()) + message_ns_;
       ++carried_;
       if ((request->send_flags & IBV_SEND_SIGNALED) != 0) done_.push_back({free_ns_, request->wr_id});
     }
@@ -70,6 +71,8 @@ class Link {
   static Link* current;
   ibv_context context_{};
   std::minstd_rand random_;
+  double message_ns_;
+  bool calm_;
   double free_ns_ = 0;
   std::uint64_t carried_ = 0;
   std::deque<Done> done_;
@@ -190,6 +193,19 @@ TEST(Rate, IsNeverAboveTheLinkHoweverCompletionsBunch) {
       }
     }
   }
+}
+
+// Eight messages complete at once on the way to the edge that ends the run.
+TEST(Rate, OfAShortRunIsNotAboveASlowLink) {
+  constexpr double kSlow = 200e3;
+  TestSpec spec = spec_of({1, 32, 8, 1});
+  spec.stop.duration = std::chrono::milliseconds(25);
+  Link link(1, kSlow, true);
+  LinkMover mover(link, {1, 32, 8, 1}, 0);
+  StandstillWatch watch;
+  const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
+  EXPECT_LE(static_cast<double>(run.messages) / run.seconds, 1e9 / kSlow);
+  EXPECT_LE(condense(run, spec, nullptr).bandwidth->median_gbytes, static_cast<double>(kBytes) / kSlow * (1 + 1e-6));
 }
 
 TEST(Rate, NMessagesAreNMessages) {
