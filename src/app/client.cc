@@ -32,6 +32,7 @@ class RemoteClient : public Client {
     const proto::Hello server = proto::exchange_hello(channel, 3500ms, own);
     prove_as_client(channel, address_.token, own, server);
     channel.send(proto::Enter{});
+    channel.tell_silence_at_work(notice_);
     channel.keep_alive();
     wait_for_turn(channel);
     channel.limit_frames(proto::Channel::kMaxFrameBytes);
@@ -51,7 +52,8 @@ class RemoteClient : public Client {
   void wait_for_turn(proto::Channel& channel) {
     std::string told;
     while (true) {
-      const proto::Message message = channel.receive(proto::Channel::kForever);
+      // A server says every second whom it serves.
+      const proto::Message message = channel.receive(proto::Channel::kSilence);
       if (std::holds_alternative<proto::Turn>(message)) return;
       const auto* busy = std::get_if<proto::Busy>(&message);
       if (busy == nullptr) {

@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -113,12 +114,17 @@ SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, con
   try {
     while (const auto request = next_request(channel, stop, terms)) {
       ++result.runs;
+      bool told = false;
+      engine::Terms run = terms.run;
+      run.on_failure = [&](const Error& error) {
+        if (!std::exchange(told, true)) log(failure_text(channel.peer(), request->spec, error.what()));
+      };
       try {
-        serve_one(channel, *request, stop, terms.run);
+        serve_one(channel, *request, stop, run);
       } catch (const Error& error) {
         ++result.failed;
         result.worst = std::max(result.worst, error.code());
-        log(failure_text(channel.peer(), request->spec, error.what()));
+        run.on_failure(error);
       }
     }
   } catch (const Error& error) {

@@ -227,6 +227,7 @@ void Server::converse(Connection& connection, StopSignal& stop) {
   if (!wait_for_turn(connection, ticket, stop)) return;
   connection.served = true;
   channel.limit_frames(proto::Channel::kMaxFrameBytes);
+  channel.tell_silence_at_work(log_);
   channel.keep_alive();
   channel.send(proto::Turn{});
   log_(fmt::format("serving {}", name));

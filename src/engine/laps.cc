@@ -16,7 +16,6 @@ namespace {
 
 using conn::Side;
 
-constexpr std::chrono::seconds kLapTimeout{60};
 constexpr std::uint32_t kFromClient = 0;
 constexpr std::uint32_t kFromServer = 1;
 
@@ -118,6 +117,7 @@ void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) con
 
 void Laps::fill() const {
   if (!end_.source_offset()) return;
+  const auto work = peer_.working("filling its memory");
   const std::uint64_t stride = layout_of(spec_).stride;
   for_each_run(*end_.source_offset(), side_ == Side::kClient ? kFromClient : kFromServer,
                [&](std::uint64_t message, mem::PatternRun& run) {
@@ -128,6 +128,7 @@ void Laps::fill() const {
 
 void Laps::check() const {
   if (!end_.sink_offset()) return;
+  const auto work = peer_.working("comparing what arrived");
   const std::uint64_t stride = layout_of(spec_).stride;
   std::uint64_t wrong = 0;
   std::string first;
@@ -156,6 +157,7 @@ std::uint64_t Laps::all_sent() const { return sum(streamer_.posted_messages()); 
 
 /// Takes receives until `total` in all.
 void Laps::receive_up_to(std::uint64_t total) try {
+  const auto work = peer_.working("receiving what is under way");
   if (auto message = streamer_.receive_until(total)) {
     throw peer_error(fmt::format("the peer sent '{}' before its messages were there", proto::type_name(*message)));
   }
@@ -172,6 +174,7 @@ bool Laps::passive() const {
 
 /// This end's share of the lap; its seconds.
 double Laps::go(std::optional<proto::Message>& early) {
+  const auto work = peer_.working("in the middle of a lap");
   const double start = now_ns();
   if (latency_) {
     if (!passive()) early = streamer_.bounce_until(streamer_.rounds() + 1);
@@ -185,7 +188,7 @@ double Laps::go(std::optional<proto::Message>& early) {
 Laps::Result Laps::run() {
   fill();
   peer_.send(proto::Lap{iteration_});
-  peer_.expect<proto::Ready>(kLapTimeout);
+  peer_.expect<proto::Ready>();
   std::optional<proto::Message> early;
   Result result;
   result.seconds = go(early);
@@ -198,7 +201,7 @@ Laps::Result Laps::run() {
     checked = as<proto::Checked>(*message, "checked");
     receive_up_to(checked.messages);
   } else {
-    checked = peer_.expect<proto::Checked>(kLapTimeout);
+    checked = peer_.expect<proto::Checked>();
   }
   check();
   result.sent = sum(shares());
@@ -219,7 +222,7 @@ proto::Stop Laps::serve() {
     const double seconds = go(message);
     const bool receives = streamer_.receives() && (!latency_ || passive());
     if (!message && receives) message = streamer_.receive_until(~std::uint64_t{0});
-    if (!message) message = peer_.wait(kLapTimeout, "lap_done");
+    if (!message) message = peer_.answer("lap_done");
     const auto done = as<proto::LapDone>(*message, "lap_done");
     if (receives) receive_up_to(sum(done.messages));
     check();

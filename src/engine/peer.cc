@@ -77,6 +77,25 @@ proto::Message Peer::wait(std::chrono::nanoseconds timeout, const char* awaited)
   }
 }
 
+proto::Message Peer::answer(const char* awaited) {
+  Patience in_all(kWorkTimeout);
+  Patience idle(kAnswerTimeout);
+  while (true) {
+    if (std::optional<proto::Message> message = poll()) return std::move(*message);
+    const std::string& work = channel_.peers_work();
+    if (!work.empty()) idle.restart();
+    if (idle.over()) {
+      throw peer_error(fmt::format("{}: no '{}' for {:.3g} s, though it is up", channel_.peer(), awaited,
+                                   std::chrono::duration<double>(kAnswerTimeout).count()));
+    }
+    if (in_all.over()) {
+      throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(), work));
+    }
+    pollfd readable{channel_.fd(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(kSlice.count()));
+  }
+}
+
 void Peer::throw_fault(const Fault& fault, const std::string& device, const char* what) {
   if (port_ != nullptr) port_->require_up();
   const auto deadline = steady_clock::now() + kExplanation;
@@ -102,7 +121,8 @@ void StallWatch::check(std::uint64_t progress) {
     progress_ = progress;
     patience_.restart();
   } else if (patience_.over()) {
-    throw peer_error(fmt::format("{}: nothing completed for {} s, though both ends are up", device_, limit_.count()),
+    throw peer_error(fmt::format("{}: nothing completed for {:.3g} s, though both ends are up", device_,
+                                 std::chrono::duration<double>(limit_).count()),
                      "the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
                      "devices'), the path MTU (-m) and flow control");
   }

@@ -15,6 +15,11 @@ namespace gdrperf::engine {
 /// Longer than any run: what ends it is silence, or the server's --max-time.
 inline constexpr std::chrono::hours kLongestRun{24 * 30};
 
+/// How long a peer may take to answer when its heartbeats name no work, and when they do: registering
+/// gigabytes and connecting hundreds of QPs take their time.
+inline constexpr std::chrono::milliseconds kAnswerTimeout{4500};
+inline constexpr std::chrono::seconds kWorkTimeout{60};
+
 /// The other end while a run is going on: what it says, and whether it is still
 /// there.
 class Peer {
@@ -40,10 +45,14 @@ class Peer {
   /// suspended does not count.
   proto::Message wait(std::chrono::nanoseconds timeout, const char* awaited);
 
-  /// wait() for one kind of message.
+  /// Waits for what the peer owes this end now: kAnswerTimeout from the last heartbeat that names work, and
+  /// kWorkTimeout in all.
+  proto::Message answer(const char* awaited);
+
+  /// answer() of one kind.
   template <typename T>
-  T expect(std::chrono::nanoseconds timeout) {
-    proto::Message message = wait(timeout, proto::type_name(proto::Message(T{})));
+  T expect() {
+    proto::Message message = answer(proto::type_name(proto::Message(T{})));
     if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
     proto::throw_unexpected(channel_, proto::type_name(proto::Message(T{})), message);
   }
@@ -56,6 +65,9 @@ class Peer {
   void watch_port(PortWatch& port) { port_ = &port; }
 
   void send(const proto::Message& message) { channel_.send(message); }
+
+  /// While it lives, the peer is told to wait for this end, and why.
+  proto::Channel::Work working(const std::string& what) { return {channel_, what}; }
 
   /// True once the peer has said itself that it failed: it need not be told.
   bool failed() const { return failed_; }
@@ -82,15 +94,15 @@ class Peer {
 /// changed for `limit`, counted while this process was running.
 class StallWatch {
  public:
-  static constexpr std::chrono::seconds kPatience{10};
+  static constexpr std::chrono::milliseconds kPatience{4500};
 
-  explicit StallWatch(const std::string& device, std::chrono::seconds limit = kPatience)
+  explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience)
       : device_(device), limit_(limit), patience_(limit) {}
   void check(std::uint64_t progress);
 
  private:
   const std::string& device_;
-  std::chrono::seconds limit_;
+  std::chrono::milliseconds limit_;
   std::uint64_t progress_ = ~std::uint64_t{0};
   Patience patience_;
 };

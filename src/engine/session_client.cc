@@ -30,7 +30,7 @@ double clock_ahead_ns(Peer& peer) {
   for (std::uint64_t i = 0; i < 8; ++i) {
     const double sent = now_ns();
     peer.send(proto::Ping{i});
-    const auto pong = peer.expect<proto::Pong>(kReplyTimeout);
+    const auto pong = peer.expect<proto::Pong>();
     const double trip = now_ns() - sent;
     if (trip >= best_trip) continue;
     best_trip = trip;
@@ -41,7 +41,7 @@ double clock_ahead_ns(Peer& peer) {
 
 /// Receives whatever still comes until the server's Done.
 proto::Done await_done(Mover& streamer, Peer& peer) {
-  if (!streamer.receives()) return peer.expect<proto::Done>(kReplyTimeout);
+  if (!streamer.receives()) return peer.expect<proto::Done>();
   const std::optional<proto::Message> message = streamer.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
@@ -89,7 +89,7 @@ report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec&
   LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, {peer.watch(), observer});
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{{mover.rounds()}});
-  const auto done = peer.expect<proto::Done>(kReplyTimeout);
+  const auto done = peer.expect<proto::Done>();
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, client_s, done);
 }
 
@@ -97,7 +97,7 @@ report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer,
   const BandwidthRun run = lap_bandwidth(laps, spec, observer);
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{mover.posted_messages()});
-  const auto done = peer.expect<proto::Done>(kReplyTimeout);
+  const auto done = peer.expect<proto::Done>();
   return with_standstill(condense(run, spec, nullptr), {}, client_s, done);
 }
 
@@ -107,7 +107,7 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer, Run
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   peer.begin_run(std::chrono::nanoseconds{0});
   peer.send(proto::Start{});
-  if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>(kReplyTimeout);
+  if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
   const std::unique_ptr<Mover> mover = make_mover(Side::kClient, end, spec, peer);
   std::optional<Laps> laps;
   if (spec.verify_seed) laps.emplace(Side::kClient, end, *mover, spec, peer);
@@ -197,8 +197,8 @@ bool one_device(const OpenDevice& own, const std::string& others) {
          kind == verbs::DeviceKind::kSimulated;
 }
 
-report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given, std::string* environment,
-                      const ClientTerms& terms) {
+report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environment, const ClientTerms& terms,
+                      std::optional<LocalEnd>& made) {
   TestSpec spec = resolve(given);
   mem::check_kind(spec.client.buffer, "--buffer");
   check_pipeline(spec);
@@ -211,10 +211,10 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   check_memory(demand, spec, Side::kClient, terms.max_memory_bytes);
   const SetUpSteps steps(terms.observer, demand);
   steps.server();
-  channel.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
+  peer.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
-  const auto accepted = peer.expect<proto::Accept>(kSetupTimeout);
+  const auto accepted = peer.expect<proto::Accept>();
   if (environment) *environment = accepted.environment;
   if (accepted.server_end) {
     spec.server = *accepted.server_end;
@@ -226,12 +226,16 @@ report::RunRecord run(proto::Channel& channel, Peer& peer, const TestSpec& given
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
   std::vector<int> servers_cpu;
   if (accepted.endpoint.host_id == host_identity()) servers_cpu = {accepted.endpoint.cpu};
-  LocalEnd end(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps);
-  peer.send(proto::Connect{end.endpoint()});
-  end.connect(accepted.endpoint);
-  peer.watch_port(end.port_watch());
+  {
+    const auto work = peer.working("setting up");
+    made.emplace(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps);
+    peer.send(proto::Connect{made->endpoint()});
+    made->connect(accepted.endpoint);
+    peer.watch_port(made->port_watch());
+  }
+  LocalEnd& end = *made;
   steps.server();
-  peer.expect<proto::Ready>(kSetupTimeout);
+  peer.expect<proto::Ready>();
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
@@ -245,8 +249,9 @@ report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std:
                              const ClientTerms& terms) {
   validate(spec);
   Peer peer(channel, nullptr);
+  std::optional<LocalEnd> end;  // given back after the server has been told
   try {
-    return run(channel, peer, spec, environment, terms);
+    return run(peer, spec, environment, terms, end);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
     throw;

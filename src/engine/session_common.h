@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "gdrperf/base/error.h"
@@ -11,11 +10,6 @@
 #include "peer.h"
 
 namespace gdrperf::engine {
-
-/// Registering gigabytes and connecting hundreds of QPs take their time.
-inline constexpr std::chrono::seconds kSetupTimeout{60};
-/// A peer that is there answers at once.
-inline constexpr std::chrono::seconds kReplyTimeout{20};
 
 /// How this run's messages are moved.
 std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);

@@ -58,7 +58,8 @@ std::uint64_t total_of(const proto::Stop& stop) {
   return std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
 }
 
-void receive_all(Mover& streamer, std::uint64_t total) {
+void receive_all(Mover& streamer, Peer& peer, std::uint64_t total) {
+  const auto work = peer.working("receiving what is under way");
   if (auto message = streamer.receive_until(total)) {
     throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
   }
@@ -76,7 +77,7 @@ proto::Done receive(Mover& streamer, Peer& peer) {
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
-    receive_all(streamer, total_of(stop_of(*message)));
+    receive_all(streamer, peer, total_of(stop_of(*message)));
     return done_with(streamer.received());
   }
 }
@@ -140,15 +141,22 @@ proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
   if (!message && streamer.receives()) message = streamer.receive_until(~std::uint64_t{0});
   if (!message) message = peer.wait(kLongestRun, "stop");
   const proto::Stop stop = stop_of(*message);
-  streamer.drain();
-  if (streamer.receives()) receive_all(streamer, total_of(stop));
+  {
+    const auto work = peer.working("finishing what it sends");
+    streamer.drain();
+  }
+  if (streamer.receives()) receive_all(streamer, peer, total_of(stop));
   const std::vector<std::uint64_t> sent = streamer.posted_messages();
   done.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   return done;
 }
 
 proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
-  const std::unique_ptr<Mover> mover = make_mover(Side::kServer, end, spec, peer);
+  std::unique_ptr<Mover> mover;
+  {
+    const auto work = peer.working("setting up");
+    mover = make_mover(Side::kServer, end, spec, peer);
+  }
   Mover& streamer = *mover;
   const OpTraits& op = traits_of(spec);
   if (spec.verify_seed) {
@@ -165,7 +173,7 @@ proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
 
 void await_start(Peer& peer) {
   while (true) {
-    const proto::Message message = peer.wait(kSetupTimeout, "start");
+    const proto::Message message = peer.answer("start");
     if (std::holds_alternative<proto::Start>(message)) return;
     const auto* ping = std::get_if<proto::Ping>(&message);
     if (!ping) throw peer_error(fmt::format("the client sent '{}' instead of start", proto::type_name(message)));
@@ -210,39 +218,55 @@ Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   return prepared;
 }
 
+/// From Accept to Done.
+void converse(Prepared& prepared, const TestSpec& asked, Peer& peer, const Terms& terms) {
+  proto::Accept accept{prepared.end->endpoint(), terms.environment};
+  if (prepared.spec.server != asked.server) accept.server_end = prepared.spec.server;
+  peer.send(accept);
+  const auto connect = peer.expect<proto::Connect>();
+  {
+    const auto work = peer.working("connecting");
+    prepared.end->connect(connect.endpoint);
+    peer.watch_port(prepared.end->port_watch());
+  }
+  // From here on: an end that is stopped before it reads Start is stopped within the run.
+  peer.watch().restart();
+  peer.send(proto::Ready{});
+  await_start(peer);
+  peer.begin_run(terms.max_time);
+  proto::Done done = serve(*prepared.end, prepared.spec, peer);
+  peer.watch().look();
+  done.standstill_s = peer.watch().longest_s();
+  peer.send(done);
+}
+
 }  // namespace
 
 void serve_run(proto::Channel& channel, const proto::RunRequest& request, const std::atomic<bool>& cancelled,
                const Terms& terms) {
   Peer peer(channel, &cancelled);
+  const auto give_back = [&](Prepared& prepared) {
+    const auto work = peer.working("giving back what the run took");
+    prepared.end.reset();
+  };
   Prepared prepared;
   try {
     check_time(request.spec.stop, terms);
+    const auto work = peer.working("setting up");
     prepared = prepare(request, terms);
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;
   }
   try {
-    proto::Accept accept{prepared.end->endpoint(), terms.environment};
-    if (prepared.spec.server != request.spec.server) accept.server_end = prepared.spec.server;
-    peer.send(accept);
-    const auto connect = peer.expect<proto::Connect>(kSetupTimeout);
-    prepared.end->connect(connect.endpoint);
-    peer.watch_port(prepared.end->port_watch());
-    // From here on: an end that is stopped before it reads Start is stopped within the run.
-    peer.watch().restart();
-    peer.send(proto::Ready{});
-    await_start(peer);
-    peer.begin_run(terms.max_time);
-    proto::Done done = serve(*prepared.end, prepared.spec, peer);
-    peer.watch().look();
-    done.standstill_s = peer.watch().longest_s();
-    peer.send(done);
+    converse(prepared, request.spec, peer, terms);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
+    if (terms.on_failure) terms.on_failure(error);
+    give_back(prepared);
     throw;
   }
+  give_back(prepared);
 }
 
 }  // namespace gdrperf::engine

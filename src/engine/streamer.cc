@@ -76,6 +76,14 @@ std::uint64_t free_until(std::uint64_t limit, const TestSpec& spec) {
   return limit < pipe ? 0 : limit - pipe + 1;
 }
 
+/// Until one message of each QP is through, on 1 Gb/s if need be.
+std::chrono::milliseconds stall_limit(const TestSpec& spec) {
+  constexpr std::uint64_t kSlowestBytesPerMs = 100'000;
+  constexpr std::uint64_t kMostMs = 60'000;
+  const std::uint64_t bytes = spec.size_bytes * static_cast<std::uint64_t>(spec.qps);
+  return StallWatch::kPatience + std::chrono::milliseconds(std::min(bytes / kSlowestBytesPerMs, kMostMs));
+}
+
 /// An edge is given up after so long: nothing completes then, or hardly ever.
 constexpr std::chrono::milliseconds kEdgePatience{500};
 /// Who waits for events looks so often without a rest, and then with rests that are
@@ -110,7 +118,7 @@ Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& p
       device_(end.device()),
       what_(work_name(spec.test.operation)),
       // What --verify waits for in vain has been lost.
-      patience_(spec.verify_seed ? std::chrono::seconds(4) : StallWatch::kPatience),
+      patience_(spec.verify_seed ? std::chrono::seconds(4) : stall_limit(spec)),
       limit_(spec.stop.iterations.value_or(~std::uint64_t{0})),
       free_until_(spec.stop.iterations ? free_until(limit_, spec) : ~std::uint64_t{0}) {}
 

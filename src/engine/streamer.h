@@ -59,7 +59,7 @@ class Streamer final : public Mover {
   Kernels kernels_;
   std::string device_;
   const char* what_;
-  std::chrono::seconds patience_;
+  std::chrono::milliseconds patience_;
   std::uint64_t limit_;       ///< messages in all
   std::uint64_t free_until_;  ///< completed: until then a kernel cannot post beyond the limit
 };

@@ -1,6 +1,7 @@
 #include "gdrperf/proto/channel.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,8 +17,6 @@
 
 #include <fmt/format.h>
 
-#include "gdrperf/base/version.h"
-#include "gdrperf/proto/token.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -84,23 +83,40 @@ std::string framed(const std::string& text) {
 /// What the heartbeat's thread shares with the channel's.
 struct Channel::Link {
   explicit Link(UniqueFd fd) : socket(std::move(fd)) {}
+  void set_work(const std::string& what);
   void beat() noexcept;
+  void listen() noexcept;
   void run(const std::stop_token& stop);
 
   UniqueFd socket;
   std::mutex sending;  ///< a frame goes out whole
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> taken{0};
+  std::string work;      ///< under `sending`
+  std::string peer;      ///< who, and how long, and whom to tell: set before `beater` starts
+  std::chrono::nanoseconds silence{kSilence};
+  std::function<void(const std::string&)> tell;
+  std::atomic<bool> working{false};
+  std::atomic<bool> silent{false};  ///< nothing came while this end worked
+  int unread = -1;                  ///< bytes, at listen()'s last look
+  Patience quiet{kSilence};         ///< of listen()
   std::mutex pausing;
   std::condition_variable_any pause;
   std::jthread beater;  ///< last: joined first
 };
 
+void Channel::Link::set_work(const std::string& what) {
+  const std::lock_guard lock(sending);
+  work = what;
+  working = !what.empty();
+  if (working) silent = false;
+}
+
 /// A socket that is full has a peer that does not read: it misses nothing.
 void Channel::Link::beat() noexcept {
   try {
     const std::lock_guard lock(sending);
-    const std::string frame = framed(encode(Alive{sent, taken}));
+    const std::string frame = framed(encode(Alive{sent, taken, work}));
     pollfd entry{socket.get(), POLLOUT, 0};
     if (::poll(&entry, 1, 0) <= 0 || (entry.revents & POLLOUT) == 0) return;
     const ssize_t put = ::send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -110,10 +126,30 @@ void Channel::Link::beat() noexcept {
   }
 }
 
+/// Bytes that nobody reads grow while the peer beats.
+void Channel::Link::listen() noexcept {
+  int count = 0;
+  const bool works = working && ::ioctl(socket.get(), FIONREAD, &count) == 0;
+  if (!works || count != unread) {
+    unread = works ? count : -1;
+    quiet = Patience(silence);
+    if (works) silent = false;
+  } else if (quiet.over() && !silent.exchange(true) && tell) {
+    try {
+      std::unique_lock lock(sending);
+      const std::string what = work;
+      lock.unlock();
+      tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(silence), what));
+    } catch (const std::exception&) {  // who works finds out when it is done
+    }
+  }
+}
+
 void Channel::Link::run(const std::stop_token& stop) {
   std::unique_lock lock(pausing);
   while (!stop.stop_requested()) {
     beat();
+    listen();
     pause.wait_for(lock, stop, kBeatInterval, [] { return false; });
   }
 }
@@ -135,6 +171,8 @@ void Channel::expect_alive(nanoseconds silence) {
 void Channel::keep_alive(nanoseconds silence) {
   expect_alive(silence);
   if (link_->beater.joinable()) return;
+  link_->peer = peer_;
+  link_->silence = silence;
   try {
     link_->beater = std::jthread([link = link_.get()](const std::stop_token& stop) { link->run(stop); });
   } catch (const std::system_error& error) {
@@ -142,6 +180,11 @@ void Channel::keep_alive(nanoseconds silence) {
                 "raise the limit on processes (ulimit -u, or the container's pids limit)");
   }
 }
+
+Channel::Work::Work(Channel& channel, const std::string& what) : link_(*channel.link_) { link_.set_work(what); }
+Channel::Work::~Work() { link_.set_work({}); }
+
+void Channel::tell_silence_at_work(std::function<void(const std::string&)> tell) { link_->tell = std::move(tell); }
 
 void Channel::send(const Message& message) {
   const std::string text = encode(message);
@@ -247,10 +290,11 @@ void Channel::note_alive(const Alive& alive) {
   }
   if (alive.taken != peer_taken_) untaken_.restart();
   peer_taken_ = alive.taken;
+  peers_work_ = alive.work;
 }
 
 void Channel::note_silence() {
-  if (!expects_alive_ || !silence_.over()) return;
+  if (!expects_alive_ || (!silence_.over() && !link_->silent)) return;
   throw peer_error(
       fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(silence_.limit())),
       "its process is stopped or starved (Ctrl-Z, a debugger, a paused container), or a firewall drops the "
@@ -325,34 +369,6 @@ std::pair<Channel, Channel> local_channel_pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
     throw call_error("socketpair", errno);
   return {Channel(UniqueFd(fds[0]), "server (local)"), Channel(UniqueFd(fds[1]), "client (local)")};
-}
-
-Hello server_hello() {
-  Hello hello;
-  hello.tool_version = tool_version();
-  hello.nonce = new_nonce();
-  return hello;
-}
-
-Hello own_hello() {
-  char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
-  Hello hello = server_hello();
-  hello.host = name;
-  return hello;
-}
-
-Hello exchange_hello(Channel& channel, nanoseconds timeout, const Hello& own) {
-  channel.send(own);
-  Hello peer = expect<Hello>(channel, timeout);
-  if (peer.major != own.major) {
-    throw peer_error(
-        fmt::format("{}: runs gdrperf {} (protocol {}.{}), this end gdrperf {} (protocol {}.{})",
-                    channel.peer(), peer.tool_version, peer.major, peer.minor, own.tool_version,
-                    own.major, own.minor),
-        "install the same gdrperf on both ends");
-  }
-  return peer;
 }
 
 }  // namespace gdrperf::proto

@@ -68,10 +68,14 @@ void read(const JsonReader& in, Hello& m) {
 void write(json& out, const Proof& m) { out = {{"hmac", m.hmac}}; }
 void read(const JsonReader& in, Proof& m) { m.hmac = in.text("hmac"); }
 
-void write(json& out, const Alive& m) { out = {{"sent", m.sent}, {"taken", m.taken}}; }
+void write(json& out, const Alive& m) {
+  out = {{"sent", m.sent}, {"taken", m.taken}};
+  if (!m.work.empty()) out["work"] = m.work;
+}
 void read(const JsonReader& in, Alive& m) {
   m.sent = in.integer<std::uint64_t>("sent");
   m.taken = in.integer<std::uint64_t>("taken");
+  m.work = in.text_or_empty("work");
 }
 
 void write(json& out, const Busy& m) {

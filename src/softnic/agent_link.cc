@@ -16,7 +16,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::chrono::seconds kAgentPatience{5};
+constexpr std::chrono::seconds kAgentPatience{4};
 
 CopyRequest request_for(const Regions& regions, const MrShared& region, std::uint64_t address) {
   CopyRequest request;

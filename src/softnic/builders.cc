@@ -14,7 +14,9 @@ namespace {
 SendSlot* begin(ibv_qp_ex* base, ibv_wr_opcode opcode) noexcept {
   Qp& qp = Qp::of(base);
   const std::uint32_t released = qp.process.sq_released[qp.index].load(std::memory_order_relaxed);
-  if (qp.build_error_ != 0 || qp.posted_ + qp.built_ - released >= qp.cap_.max_send_wr) {
+  // As in sq_full(): peers write to what was polled.
+  const bool full = qp.posted_ + qp.built_ - released >= qp.cap_.max_send_wr || !qp.has_slot_behind(qp.built_);
+  if (qp.build_error_ != 0 || full) {
     if (qp.build_error_ == 0) qp.build_error_ = ENOMEM;
     return nullptr;
   }

@@ -72,7 +72,8 @@ void Qp::submit_gated(SendOp& op) noexcept {
   // The peer may have put this QP into the error state: first what was there first.
   if (now == IBV_QPS_ERR) flush_waiting();
   op.sq_count = ++posted_;
-  if (now == IBV_QPS_SQD || (now == IBV_QPS_RTS && gate_.waiting != 0)) {
+  // Peers write states, also ones that cannot be here. Whatever waits is the last that was posted.
+  if (now == IBV_QPS_SQD || gate_.waiting != 0) {
     wait_in_slot(op);
   } else {
     complete(op, now == IBV_QPS_RTS ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, 0);

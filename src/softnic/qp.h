@@ -120,7 +120,7 @@ struct Qp : ibv_qp_ex {
   int modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
   /// Waits until the peer has left what it was doing on this QP; repairs what
-  /// a dead one left. Gives up after five seconds with a stopped peer: false.
+  /// a dead one left. Gives up with a stopped peer, or after five seconds: false.
   bool settle_turn();
   /// Its two halves, for many QPs: no thread of this process executes what it
   /// began before; and, behind a heavy barrier, no peer does, until `limit`.
@@ -187,6 +187,8 @@ struct Qp : ibv_qp_ex {
   void store(const SendOp& op) noexcept;
   /// store() for one that others may have to move on; under sq_lock.
   void wait_in_slot(const SendOp& op) noexcept;
+  /// One more request than `count` can wait behind those that wait.
+  bool has_slot_behind(std::uint32_t count) const noexcept { return gate_.waiting + count <= slot_mask_; }
   bool sq_full() noexcept {
     // Mostly what was found the last time settles it.
     if (static_cast<std::int32_t>(post_limit_ - posted_) > 0) [[likely]] return false;

@@ -3,8 +3,9 @@
 import contextlib
 import json
 import random
+import re
 
-from guests import Guest, request, vitals
+from guests import Guest, request, serve, vitals
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 EXTREMES = [0, -1, 1, 2**31, 2**63 - 1, -2**63, 2**64 - 1, 1e308, "", "x" * 20000, "../../dev/zero", None, True, [], {},
@@ -34,17 +35,39 @@ def too_long(row, server):
     row.expect("this server allows runs of", reason)
 
 
-def too_much_memory(row, server):
+# What they would take: 4 to 20 GiB, for messages, for many QPs, for deep queues.
+GREEDY = [
+    {"size_bytes": 1 << 30, "tx_depth": 4, "footprint_bytes": 4 << 30},
+    {"size_bytes": 1 << 30, "tx_depth": 16, "footprint_bytes": 16 << 30},
+    {"size_bytes": 1 << 20, "qps": 2048, "tx_depth": 4, "footprint_bytes": 4 << 20},
+    {"size_bytes": 65536, "qps": 4000, "tx_depth": 64, "footprint_bytes": 4 << 20},
+    {"test": "send_bw", "size_bytes": 4096, "qps": 2040, "tx_depth": 2048, "rx_depth": 2048, "footprint_bytes": 2 << 20},
+]
+BUDGET_GIB = 1
+
+
+def too_much_memory(row):
     """A request of some 600 bytes for many GiB: refused with both figures, before any memory is taken."""
-    before = vitals(server.process.pid)["peak_kib"]
-    for changes in ({"size_bytes": 1 << 30, "tx_depth": 64, "footprint_bytes": 1 << 36},
-                    {"size_bytes": 1 << 20, "qps": 16384, "tx_depth": 128, "footprint_bytes": 1 << 27},
-                    {"size_bytes": 1 << 31, "footprint_bytes": 1 << 38}):
-        for _ in row.times(1, 20):
-            kind, reason = ask(server, request(**changes))
-            row.note(kind == "reject", f"{kind}: {reason}")
-    grown = vitals(server.process.pid)["peak_kib"] - before
-    row.note(grown < 64 * 1024, f"the server grew by {grown} KiB")
+    with serve("--max-memory", f"{BUDGET_GIB}G") as server:
+        row.serves(server)
+        before = vitals(server.process.pid)
+        for changes in GREEDY:
+            for _ in row.times(1, 20):
+                message = request(cq_mod=1, **changes)
+                row.note(len(json.dumps(message)) < 2000, "not a small request")
+                kind, reason = ask(server, message)
+                row.note(kind == "reject", f"{kind}: {reason}")
+                figures = re.search(r"would need ([\d.]+) GiB of memory .*more than the ([\d.]+) GiB it may take", reason)
+                row.note(figures is not None, f"no figures: {reason}")
+                if figures:
+                    row.note(4 <= float(figures[1]) <= 20, f"asked: {reason}")
+                    row.note(float(figures[2]) == BUDGET_GIB, f"budget: {reason}")
+        kind, reason = ask(server, request(qps=4000, tx_depth=16000, cq_mod=1))
+        row.note(kind == "reject" and "entries in a completion queue" in reason, f"{kind}: {reason}")
+        after = vitals(server.process.pid)
+        for figure in ("rss_kib", "peak_kib"):
+            row.note(after[figure] <= before[figure] + 8 * 1024, f"{figure}: before {before}, after {after}")
+        row.serves(server)
 
 
 def nonsense(row, server):
@@ -115,7 +138,7 @@ def vanish(row, server):
 
 ATTACKS = [
     ("a run of 168 h", too_long, True),
-    ("600 bytes that ask for many GiB", too_much_memory, True),
+    ("600 bytes that ask for 4 to 20 GiB", too_much_memory, False),
     ("requests with absurd members", nonsense, True),
     ("frames of 4 MiB from the one that is served", big_frames, True),
     ("50,000 heartbeats at once", heartbeat_flood, True),

@@ -90,7 +90,7 @@ def lost(row, kind, sender):
     with serve() as server:
         for test in TESTS:
             with Proxy(server.port, lambda who, message: who == sender and message["type"] == kind) as proxy:
-                with support.Background(*test, "127.0.0.1", "-p", proxy.port, "--softnic", "-n", "1000", "-s", "64") as client:
+                with support.Background(*test, "127.0.0.1", "-p", proxy.port, *RUN) as client:
                     row.note(proxy.lost.wait(support.PATIENCE_S), f"no {kind} came by")
                     start = time.monotonic()
                     words(row, client, "was lost on the way", since=start)

@@ -15,8 +15,8 @@ class Bare:
 
     def __init__(self, **descriptors):
         self.port = support.free_port()
-        self.process = subprocess.Popen([support.BINARY, "serve", "--softnic", "--bind", "127.0.0.1", "-p", str(self.port)],
-                                        env=support.environment(), **descriptors)
+        words = ["serve", "--softnic", "--bind", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen([*support.WITH_THE_TEST, support.BINARY, *words], env=support.environment(), **descriptors)
 
     def __enter__(self):
         return self
@@ -63,7 +63,7 @@ def closed_descriptors(row):
     """Started with 0, 1 and 2 closed: the first client's socket must not become the log."""
     port = support.free_port()
     command = f'exec "{support.BINARY}" serve --softnic --bind 127.0.0.1 -p {port} <&- >&- 2>&-'
-    process = subprocess.Popen(["sh", "-c", command], env=support.environment())
+    process = subprocess.Popen([*support.WITH_THE_TEST, "sh", "-c", command], env=support.environment())
     try:
         for _ in row.times(2, 100):
             result = support.run("write_bw", "127.0.0.1", "-p", port, *RUN)

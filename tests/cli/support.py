@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import socket
 import struct
@@ -34,6 +35,10 @@ def start_up_s():
 PROMISE_S = 5.0 + start_up_s()
 # How long a test waits for what must come at some time; a hang ends here.
 PATIENCE_S = 60.0
+
+
+# In front of a program: it ends with the test that started it, however that ends.
+WITH_THE_TEST = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
 class Result:
@@ -76,7 +81,7 @@ class Background:
 
     def __init__(self, *args, env=None):
         self.args = args
-        self.process = subprocess.Popen([BINARY, *map(str, args)], env=environment(env),
+        self.process = subprocess.Popen([*WITH_THE_TEST, BINARY, *map(str, args)], env=environment(env),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.lines = []
@@ -276,11 +281,14 @@ def fake_server(converse):
 
 class Proxy:
     """Between a client and a server; `lose(sender, message)` says which frames do not get through. With `mute`
-    the end of a connection does not get through either, once something was lost."""
+    the end of a connection does not get through either, once something was lost. With `hide` heartbeats are
+    changed so that the loss does not show: as if the receiver had taken the frame and done nothing."""
 
-    def __init__(self, server_port, lose, mute=False):
+    def __init__(self, server_port, lose, mute=False, hide=False):
         self.lose = lose
         self.mute = mute
+        self.hide = hide
+        self.hidden = {"client": 0, "server": 0}
         self.lost = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -302,10 +310,17 @@ class Proxy:
             while True:
                 header = self._exactly(source, 4)
                 text = self._exactly(source, struct.unpack(">I", header)[0])
-                if self.lose(sender, json.loads(text)):
+                message = json.loads(text)
+                if self.lose(sender, message):
+                    self.hidden[sender] += 1
                     self.lost.set()
-                else:
-                    sink.sendall(header + text)
+                    continue
+                if self.hide and message["type"] == "alive":
+                    message["sent"] -= self.hidden[sender]
+                    message["taken"] += self.hidden["client" if sender == "server" else "server"]
+                    text = json.dumps(message).encode()
+                    header = struct.pack(">I", len(text))
+                sink.sendall(header + text)
         if self.mute and self.lost.is_set():
             return
         with contextlib.suppress(OSError):

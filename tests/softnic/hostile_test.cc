@@ -17,6 +17,7 @@
 #include "layout.h"
 #include "names.h"
 #include "sealed.h"
+#include "users.h"
 #include "wire.h"
 
 namespace softnic_test {
@@ -27,12 +28,7 @@ using namespace gdrperf::softnic;  // NOLINT
 
 constexpr uid_t kNobody = 65534;
 
-void become(uid_t user) {
-  ASSERT_EQ(::setresgid(user, user, user), 0);
-  ASSERT_EQ(::setresuid(user, user, user), 0);
-}
-
-void become_nobody() { become(kNobody); }
+void become_nobody() { become_user(kNobody); }
 
 /// A block that nobody has, with a socket that listens there.
 UniqueFd false_listener(std::uint32_t& block) {
@@ -169,21 +165,7 @@ TEST(SoftnicHostile, WhoTakesAllNamesStopsNobody) {
   ASSERT_EQ(hear<int>(squatter.socket()), 1);
   std::uint32_t block = 0;
   ASSERT_FALSE(false_listener(block)) << block;
-  SecondProcess both([](int) {
-    SecondProcess other([](int socket) {
-      End end;
-      end.memory->fill(7);
-      meet_parent(end, socket);
-      hear<int>(socket);
-    });
-    End end;
-    const Address peer = meet(end, other);
-    ASSERT_EQ(end.post(IBV_WR_RDMA_READ, peer, 0, 65536), 0);
-    EXPECT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
-    EXPECT_TRUE(end.memory->holds(7, 0, 65536));
-    tell(other.socket(), 1);
-    EXPECT_EQ(other.wait(), 0);
-  });
+  SecondProcess both([](int) { meet_a_friend(1); });
   EXPECT_EQ(both.wait(), 0);
 }
 

@@ -14,6 +14,7 @@
 #include "names.h"
 #include "sealed.h"
 #include "stranger.h"
+#include "users.h"
 #include "wire.h"
 
 namespace softnic_test {
@@ -24,11 +25,6 @@ using namespace gdrperf::softnic;  // NOLINT
 
 constexpr uid_t kUser = 65534;
 constexpr uid_t kOtherUser = 65533;
-
-void become_user(uid_t user) {
-  ASSERT_EQ(::setresgid(user, user, user), 0);
-  ASSERT_EQ(::setresuid(user, user, user), 0);
-}
 
 EndOptions allows_users() {
   EndOptions options;
@@ -136,21 +132,7 @@ TEST(SoftnicUsers, EachWorksForItself) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto work = [](uid_t user) {
     become_user(user);
-    SecondProcess other([](int socket) {
-      End end;
-      end.memory->fill(7);
-      meet_parent(end, socket);
-      hear<int>(socket);
-    });
-    End end;
-    const Address peer = meet(end, other);
-    for (int i = 0; i < 200; ++i) {
-      ASSERT_EQ(end.post(IBV_WR_RDMA_READ, peer, 0, 65536), 0);
-      ASSERT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
-    }
-    EXPECT_TRUE(end.memory->holds(7, 0, 65536));
-    tell(other.socket(), 1);
-    EXPECT_EQ(other.wait(), 0);
+    meet_a_friend(200);
   };
   SecondProcess one([&work](int) { work(kOtherUser); });
   SecondProcess two([&work](int) { work(kUser); });

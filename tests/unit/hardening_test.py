@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-PROGRAM, LIBRARY = sys.argv[1:3]
+PROGRAM, LIBRARY = FILES = sys.argv[1:3]
 
 
 def readelf(*arguments):
@@ -16,29 +16,24 @@ def readelf(*arguments):
 
 @unittest.skipIf(shutil.which("readelf") is None, "no readelf (binutils)")
 class Hardening(unittest.TestCase):
-    def each(self):
-        for file in (PROGRAM, LIBRARY):
-            with self.subTest(file):
-                yield file
-
     def test_position_independent(self):
-        for file in self.each():
-            self.assertRegex(readelf("-h", file), r"Type: +DYN")
+        for file in FILES:
+            self.assertRegex(readelf("-h", file), r"Type: +DYN", file)
         self.assertRegex(readelf("-d", PROGRAM), r"FLAGS_1.*\bPIE\b")
 
     def test_full_relro(self):
-        for file in self.each():
-            self.assertIn("GNU_RELRO", readelf("-l", file))
-            self.assertRegex(readelf("-d", file), r"BIND_NOW|FLAGS_1.*\bNOW\b")
+        for file in FILES:
+            self.assertIn("GNU_RELRO", readelf("-l", file), file)
+            self.assertRegex(readelf("-d", file), r"BIND_NOW|FLAGS_1.*\bNOW\b", file)
 
     def test_no_executable_stack(self):
-        for file in self.each():
+        for file in FILES:
             (stack,) = [line for line in readelf("-l", file).splitlines() if "GNU_STACK" in line]
-            self.assertNotIn("RWE", stack)
+            self.assertNotIn("RWE", stack, file)
 
     def test_stack_protector(self):
-        for file in self.each():
-            self.assertIn("__stack_chk_fail", readelf("--dyn-syms", file))
+        for file in FILES:
+            self.assertIn("__stack_chk_fail", readelf("--dyn-syms", file), file)
 
     def test_fortified_calls(self):
         self.assertRegex(readelf("--dyn-syms", PROGRAM), r"__\w+_chk@")

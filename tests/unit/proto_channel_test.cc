@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <future>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -226,6 +227,32 @@ TEST(Heartbeat, ShowsThatAFrameWasNotTaken) {
   wire.put(frame(encode(Alive{0, 1})));
   EXPECT_FALSE(wire.channel->try_receive());
   wire.channel->check_taken();
+}
+
+/// Registering memory cannot be interrupted: words come in the middle of it.
+TEST(Heartbeat, SilenceIsToldOfInTheMiddleOfWork) {
+  Wire wire;
+  std::promise<std::string> told;
+  wire.channel->tell_silence_at_work([&](const std::string& text) { told.set_value(text); });
+  wire.channel->keep_alive(300ms);
+  {
+    const Channel::Work work(*wire.channel, "setting up");
+    EXPECT_EQ(told.get_future().get(), "server far:1: nothing heard from it for 0.3 s while this end was setting up");
+  }
+  EXPECT_THAT(failure_of([&] { wire.channel->receive(Channel::kForever); }).what(), HasSubstr("nothing heard from it"));
+}
+
+TEST(Heartbeat, NamesWhatThePeerHasToWaitFor) {
+  auto [client, server] = local_channel_pair();
+  server.keep_alive();
+  EXPECT_EQ(client.peers_work(), "");
+  const auto hear = [&, &client = client] { failure_of([&] { client.receive(10ms); }); };
+  {
+    const Channel::Work work(server, "setting up");
+    while (client.peers_work().empty()) hear();
+    EXPECT_EQ(client.peers_work(), "setting up");
+  }
+  while (!client.peers_work().empty()) hear();
 }
 
 TEST(Heartbeat, WhoWaitsKeepsWhatAnEagerPeerSays) {

@@ -96,6 +96,7 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(round_trip(Proof{"ff"}).hmac, "ff");
   round_trip(Enter{});
   EXPECT_EQ(round_trip(Alive{3, 4}).taken, 4u);
+  EXPECT_EQ(round_trip(Alive{3, 4, "setting up"}).work, "setting up");
   EXPECT_EQ(round_trip(Busy{"10.0.0.2", 3, 2}).ahead, 2);
   round_trip(Turn{});
   const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});

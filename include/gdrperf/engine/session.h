@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "gdrperf/base/error.h"
 #include "gdrperf/engine/observer.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/messages.h"
@@ -36,6 +38,8 @@ struct Terms {
   std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit
   EndSpec own_end = {};                  ///< for what a client leaves open about this end
   std::uint64_t max_memory_bytes = 0;    ///< of one run; 0: a quarter of what is available
+  /// Told of a failure before the run's resources are given back, which may take seconds.
+  std::function<void(const Error&)> on_failure = {};
 };
 
 /// Serves the one run that `request` asks for, from Accept (or Reject) to Done.

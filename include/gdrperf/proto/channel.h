@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ namespace gdrperf::proto {
 /// (4 bytes big-endian, then the text). Used by one thread at a time; a thread of its own says twice a
 /// second that this end is there (keep_alive()).
 class Channel {
+  struct Link;
+
  public:
   static constexpr std::size_t kMaxFrameBytes = 4u << 20;
   /// What a stranger may send: no greeting is longer.
@@ -64,13 +67,30 @@ class Channel {
   /// Takes in heartbeats alone; what else has come stays for receive(). Throws as try_receive().
   void attend();
 
+  /// While it lives, heartbeats tell the peer what it has to wait for. One at a time.
+  class Work {
+   public:
+    Work(Channel& channel, const std::string& what);
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+    ~Work();
+
+   private:
+    Link& link_;
+  };
+
+  /// Before keep_alive(). The heartbeat's thread calls `tell` when the peer falls silent during a Work, which
+  /// cannot look itself; afterwards, what waits or looks throws at once.
+  void tell_silence_at_work(std::function<void(const std::string&)> tell);
+
+  /// What the peer does before it answers, by its last heartbeat; "": nothing.
+  const std::string& peers_work() const { return peers_work_; }
+
   /// Throws peer_error when the peer is there but has not taken our last message for as long. For
   /// times in which it looks often.
   void check_taken();
 
  private:
-  struct Link;
-
   bool read_some();
   bool frame_is_whole(std::size_t& length) const;
   std::optional<Message> take_frame();
@@ -89,6 +109,7 @@ class Channel {
   Patience untaken_{kSilence};
   std::uint64_t peer_taken_ = 0;  ///< of our frames, by its last heartbeat
   const char* last_sent_ = "";
+  std::string peers_work_;
 };
 
 /// receive() that must yield a T: a Failure or Reject from the peer is thrown

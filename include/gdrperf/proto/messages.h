@@ -37,6 +37,7 @@ struct Enter {};
 struct Alive {
   std::uint64_t sent = 0;   ///< by this end so far
   std::uint64_t taken = 0;  ///< of the other's
+  std::string work = {};    ///< what delays this end's next message ("setting up"); "": nothing does
 };
 
 /// Server to a client whose turn has not come, every second: who is being served, for how long, and how
