@@ -16,7 +16,8 @@ class Bare:
     def __init__(self, **descriptors):
         self.port = support.free_port()
         words = ["serve", "--softnic", "--bind", "127.0.0.1", "-p", str(self.port)]
-        self.process = subprocess.Popen([*support.WITH_THE_TEST, support.BINARY, *words], env=support.environment(), **descriptors)
+        self.process = subprocess.Popen([*support.WITH_THE_TEST, support.BINARY, *words], env=support.environment(),
+                                        **descriptors)
 
     def __enter__(self):
         return self
