@@ -121,6 +121,31 @@ def killed_client(row, server):
         row.serves(server)
 
 
+def deep_queues(row):
+    """Thousands of QPs with deep queues have to go: others are served meanwhile or told, and SIGTERM ends it."""
+    qps = "4000" if row.long else "1000"
+    deep = ["send_bw", "127.0.0.1", *LONG_RUN, "-q", qps, "-t", "16", "-r", "128", "-p"]
+    with serve("--max-memory", "4G") as server:
+        for _ in row.times(1, 3):
+            with support.Background(*deep, server.port) as client, Guest(server.port) as waiting:
+                client.wait_measuring()
+                waiting.hello()
+                row.expect("busy", waiting.receive()["type"])
+                client.signal(signal.SIGKILL)
+                start = time.monotonic()
+                row.note(waiting.turn() == "turn", "the next in the queue is not served")
+                row.took(time.monotonic() - start, "the turn of the next")
+            row.serves(server)
+        with support.Background(*deep, server.port) as client:
+            client.wait_measuring()
+            server.signal(signal.SIGTERM)
+            start = time.monotonic()
+            row.note(client.wait() == 5, client.err)
+            row.took(time.monotonic() - start, "the words of the client")
+            row.note(server.wait() == 0, server.err)
+            row.took(time.monotonic() - start, "the end of the server")
+
+
 ATTACKS = [
     ("a log that nobody reads", full_log, False),
     ("a log whose reader is gone", closed_log, False),
@@ -128,4 +153,5 @@ ATTACKS = [
     ("strangers are counted, not listed", quiet_log, False),
     ("SIGTERM in the middle of a run", terminated, False),
     ("clients killed in the middle of a run", killed_client, True),
+    ("thousands of deep queues torn down", deep_queues, False),
 ]

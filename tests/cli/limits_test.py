@@ -81,6 +81,19 @@ class Limits(CliTest):
         self.assertEqual(process.returncode, -signal.SIGPIPE, err)
         self.assertEqual(os.listdir(folder), ["s.json"], "what was measured is kept, and nothing beside it")
 
+    def test_a_killed_sweep_leaves_no_files_of_other_names(self):
+        folder = self.scratch()
+        words = [BINARY, "sweep", "--local", "--softnic", "-n", "50", "--json", folder + "/s.json"]
+        for lines in range(2, 8):
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()) as process:
+                for _ in range(lines):
+                    process.stdout.readline()
+                process.kill()
+            self.assertLessEqual(set(os.listdir(folder)), {"s.json", "s.json.part"})
+        # What one left behind the next one takes away.
+        self.expect_swept(run(*words[1:], "-s", "64"))
+        self.assertEqual(os.listdir(folder), ["s.json"])
+
 
 if __name__ == "__main__":
     main()
