@@ -88,9 +88,11 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   std::vector<TestSpec> specs;
+  std::vector<Path> paths = options.paths;
+  // In host memory both ways are one.
+  if (paths.size() > 1) paths = ways(options.spec, paths);
   for (const std::uint64_t size : sizes_of(options)) {
-    // In host memory both ways are one.
-    for (const Path path : options.paths.size() > 1 ? ways(options.spec, options.paths) : options.paths) {
+    for (const Path path : paths) {
       specs.push_back(spec_for(options, options.test, size));
       specs.back().path = path;
       validate(specs.back());

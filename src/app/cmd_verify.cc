@@ -18,6 +18,7 @@
 #include "lists.h"
 #include "live_line.h"
 #include "no_effect.h"
+#include "paths.h"
 #include "sink.h"
 #include "terminal.h"
 #include "verify_results.h"
