@@ -110,7 +110,8 @@ void Peer::throw_fault(const Fault& fault, const std::string& device, const char
   const bool softnic = preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr;
   if (softnic && fault.status == IBV_WC_RETRY_EXC_ERR) {
     throw peer_error(fmt::format("{}: {} failed: the other end's software device does not let this one in, or has gone", device, what),
-                     "it reaches processes of its own user on its own host only: run both ends as one user");
+                     "it reaches processes of its own user on its own host only: run both ends as one user, or let each "
+                     "allow the other with peers= in SOFTNIC (docs/softnic.md)");
   }
   throw peer_error(fmt::format("{}: {} failed: {} (vendor error 0x{:x})", device, what,
                                verbs::describe(fault.status), fault.vendor_error));
