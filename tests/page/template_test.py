@@ -11,16 +11,17 @@ from node_packages import install
 
 WEB, FOLDER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
+MODULES, WHY_NOT = install(WEB, FOLDER)
+if WHY_NOT:
+    print("skipped:", WHY_NOT)
+    sys.exit(77)
+
 
 class Template(unittest.TestCase):
     def test_it_matches_its_sources(self):
-        modules, why = install(WEB, FOLDER)
-        if why:
-            print("skipped:", why)
-            sys.exit(77)
         with tempfile.TemporaryDirectory() as scratch:
             made = os.path.join(scratch, "template.html")
-            done = subprocess.run(["node", os.path.join(WEB, "build.mjs"), made, modules], capture_output=True, text=True, check=False)
+            done = subprocess.run(["node", os.path.join(WEB, "build.mjs"), made, MODULES], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(made, "rb") as new, open(os.path.join(WEB, "template.html"), "rb") as old:
                 self.assertTrue(new.read() == old.read(), "web/template.html is old: cd web && npm ci && npm run build")
