@@ -81,7 +81,8 @@ class FiguresTest(CliTest):
         found = dict(re.findall(r"the (client|server) stood still for ([0-9.]+) s", "\n".join(measured["warnings"])))
         self.assertEqual(sorted(found), sorted(ends), measured["warnings"])
         for end in ends:
-            self.assertGreater(float(found[end]), 0.95)
+            # Of the second: what the end then waits for a CPU, on a busy machine, it does not call standing still.
+            self.assertGreater(float(found[end]), 0.7)
 
     def test_a_stopped_end_is_named_and_the_run_unstable(self):
         # The stop follows the first word that the run is on: it falls into the warm-up, which is watched as well.
