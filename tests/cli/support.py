@@ -23,6 +23,13 @@ BINARY = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "gdrperf"
 SCHEMA = sys.argv[2] if len(sys.argv) > 2 else None
 
 
+def sanitized():
+    """Built with AddressSanitizer: several times slower than the links that tests simulate."""
+    with open(BINARY, "rb") as binary:
+        return b"__asan_init" in binary.read()
+
+
+
 
 def start_up_s():
     """How long a program that does nothing takes here and now: sanitizers and other tests slow it down."""
