@@ -29,8 +29,6 @@ def sanitized():
         return b"__asan_init" in binary.read()
 
 
-
-
 def start_up_s():
     """How long a program that does nothing takes here and now: sanitizers and other tests slow it down."""
     begin = time.monotonic()
