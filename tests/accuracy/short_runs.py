@@ -123,7 +123,8 @@ def main():
     links = []
     try:
         for rate, latency in MODELS:
-            model = f"rate={rate / 1e6:g}MB/s,latency={latency}ns"
+            # By default the model does not count what a program needs between a completion and its next post.
+            model = f"rate={rate / 1e6:g}MB/s,latency={latency}ns,react=0us"
             softnic = f"soft0:{model};soft1:{model}"
             links.append((rate, latency, softnic, Server(options.gdrperf, softnic)))
         with tempfile.TemporaryDirectory(prefix="gdrperf-short-") as folder:
