@@ -4,8 +4,10 @@
 usage: bench/instructions.py [--no-peer] [--only OPERATION]
 
 Two message counts are differenced, so that set-up cancels, and what the device's
-library executes and calls is left out. The count does not depend on what else the
-machine does. Each row is counted for gdrperf and, with the same settings and in the
+library executes and calls is left out. Batches end by the clock, and valgrind slows
+the program down: a batch then holds few messages, and the search for its edges is a
+part of the count, which varies with the load of the machine by a few instructions
+(bandwidth at full speed spends it once in 10 ms). Each row is counted for gdrperf and, with the same settings and in the
 same run, for Debian's perftest.
 
 Write and read run on the software device's null mode, which completes everything

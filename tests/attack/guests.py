@@ -76,4 +76,3 @@ def request(**changes):
     return message
 
 
-Proxy = support.Proxy

@@ -6,7 +6,8 @@ import threading
 import time
 
 import support
-from guests import Proxy, serve
+from guests import serve
+from proxy import Proxy
 
 # Message and who sends it, in the order of a session; the run is send_bw in both directions.
 PHASES = [("hello", "client"), ("hello", "server"), ("enter", "client"), ("turn", "server"), ("run_request", "client"),

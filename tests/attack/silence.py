@@ -4,7 +4,8 @@ import signal
 import time
 
 import support
-from guests import Guest, LONG_RUN, Proxy, RUN, request, serve
+from guests import Guest, LONG_RUN, RUN, request, serve
+from proxy import Proxy
 
 TESTS = [["write_bw"], ["send_bw", "-b"], ["read_lat"]]
 

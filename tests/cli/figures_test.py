@@ -12,7 +12,8 @@ import time
 import unittest
 
 import support
-from support import CliTest, Background, Proxy, Server, run
+from proxy import Proxy
+from support import CliTest, Background, Server, run
 
 LINK = {"SOFTNIC": "soft0:rate=1GB/s,latency=4us;soft1:rate=1GB/s,latency=4us"}
 

@@ -17,7 +17,7 @@ SLOW = 5
 LOST = 4  # rank; its node is n5
 SKIPPED = 77
 PATIENCE_S = 150
-WORK = "/tmp/work"  # of the mount namespace
+WORK = "/tmp/slurm"  # of the mount namespace
 
 SLURM_CONF = """ClusterName=test
 SlurmctldHost=head(127.0.0.1)
@@ -28,15 +28,15 @@ StateSaveLocation=/var/spool/slurmctld
 SlurmdSpoolDir=/var/spool/slurmd.%n
 SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.%n.pid
-SlurmctldLogFile=/tmp/work/slurmctld.log
-SlurmdLogFile=/tmp/work/slurmd.%n.log
+SlurmctldLogFile=/tmp/slurm/slurmctld.log
+SlurmdLogFile=/tmp/slurm/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
 SlurmdParameters=config_overrides
-TmpFS=/tmp/work/tf.%n
+TmpFS=/tmp/slurm/tf.%n
 TopologyPlugin=topology/tree
 KillWait=5
 SlurmdTimeout=10

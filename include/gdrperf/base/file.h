@@ -16,7 +16,7 @@ std::string read_line_or_empty(const std::string& path);
 /// Writes `content` to a temporary file in the same folder, syncs it and renames it to `path`:
 /// readers see the old file or the new one, never a part. The temporary file has no name
 /// (O_TMPFILE), so a killed process leaves nothing behind; where the file system lacks
-/// O_TMPFILE, its name is `path`.XXXXXX. Throws Error(kEnvironment) that names the path
+/// O_TMPFILE, its name is `path`, a dot and six random characters. Throws Error(kEnvironment) that names the path
 /// and the cause (disk full, no access); the temporary file is removed then.
 void write_file_atomic(const std::string& path, const std::string& content);
 
