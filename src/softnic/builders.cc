@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <cstring>
 
 #include "mw.h"
 #include "qp.h"
@@ -141,7 +140,8 @@ void set_inline_data_list(ibv_qp_ex* base, std::size_t count, const ibv_data_buf
       Qp::of(base).build_error_ = EINVAL;
       return;
     }
-    if (list[i].length > 0) std::memcpy(data + length, list[i].addr, list[i].length);
+    const Piece piece{data + length, list[i].length, nullptr};
+    if (list[i].length > 0) copy_pieces_from(static_cast<const std::uint8_t*>(list[i].addr), &piece, 1);
     length += list[i].length;
   }
   slot->op.flags |= IBV_SEND_INLINE;

@@ -101,7 +101,8 @@ ibv_sge World::piece(const End& end, Random& random) const {
 
 void World::remote(std::uint32_t slot, Random& random, std::uint64_t& address, std::uint32_t& rkey) const {
   const Entry& other = peer(slot);
-  address = other.address + (random() % (kRegionBytes / 2) & ~7u);
+  // Often where the others write and what is sent inline is read.
+  address = other.address + (random() % (random.one_in(4) ? 64 : kRegionBytes / 2) & ~7u);
   rkey = random.wrong(2) ? other.window.load() : other.rkey.load();
   if (random.wrong(10)) address += random();
   if (random.wrong(10)) rkey ^= 1u << random() % 32;
