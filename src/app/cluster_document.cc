@@ -102,7 +102,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"tool", {{"version", tool_version()}, {"git", tool_git()}}},
       {"started", started},
       {"launcher", launch.origin},
-      {"verdict", verdict_name(verdict_of(star, result))},
+      {"verdict", verdict_name(verdict_of(star, test, result))},
       {"partial", result.partial},
       {"test",
        {{"test", "write_bw"},

@@ -53,6 +53,11 @@ struct Names {
   }
 };
 
+// NICs scatter so much that a slow one would not show.
+bool is_blind(const ClusterTest& test, const ClusterResult& result) {
+  return result.judgement.judged > 0 && cluster::least_visible(result.judgement, test.judge) > test.judge.must_see;
+}
+
 const char* way_text(const Suspect& suspect) {
   switch (suspect.way) {
     case cluster::Way::kBoth: return "";
@@ -116,9 +121,9 @@ void print_losses(const Star& star, const ClusterResult& result, std::ostream& o
 
 }  // namespace
 
-ExitCode verdict_of(const Star& star, const ClusterResult& result) {
+ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result) {
   if (!with(result, cluster::Verdict::kSlow).empty()) return ExitCode::kRegression;
-  const bool known = result.judgement.judged > 0 && with(result, cluster::Verdict::kUndecided).empty() &&
+  const bool known = result.judgement.judged > 0 && !is_blind(test, result) && with(result, cluster::Verdict::kUndecided).empty() &&
                      lost_count(star) == 0 && result.failed.empty();
   return known ? ExitCode::kOk : ExitCode::kInconclusive;
 }
@@ -135,8 +140,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   }
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
   for (const Suspect& suspect : with(result, cluster::Verdict::kUndecided)) {
-    out << fmt::format("undecided: {}: {:+.1f} %, retested {} times only\n", names.part(suspect),
-                       percent(suspect.shift), suspect.retests);
+    out << fmt::format("undecided: {}: {:+.1f} % in {} measurements, {:+.1f} % in {} retests\n", names.part(suspect),
+                       percent(suspect.shift), suspect.samples, percent(suspect.retest_shift), suspect.retests);
   }
   if (const auto cleared = with(result, cluster::Verdict::kCleared); !cleared.empty()) {
     out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front()),
@@ -148,7 +153,12 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   if (std::any_of(slow.begin(), slow.end(), [](const Suspect& s) { return s.part == cluster::Part::kNic; })) {
     out << "rates do not tell a NIC from its cable or its switch port: look at their counters\n";
   }
-  switch (verdict_of(star, result)) {
+  if (is_blind(test, result)) {
+    out << fmt::format("NICs scatter so much that one that is less than {:.0f} % slow would not show: measure again when "
+                       "nothing else runs, or longer (-D)\n",
+                       100 * cluster::least_visible(result.judgement, test.judge));
+  }
+  switch (verdict_of(star, test, result)) {
     case ExitCode::kOk: out << "nothing is slow\n"; break;
     case ExitCode::kRegression:
       out << fmt::format("{} part{} slow\n", slow.size(), slow.size() == 1 ? " is" : "s are");
@@ -156,7 +166,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
     default:
       out << (result.judgement.judged == 0
                   ? "cannot tell: each NIC needs three partners at least to be judged\n"
-                  : "cannot tell: not everything could be measured (above)\n");
+                  : "cannot tell (above)\n");
   }
 }
 

@@ -14,8 +14,9 @@
 namespace gdrperf::app {
 
 /// What a cluster's measurement comes to: kOk, kRegression when a part is slow, kInconclusive
-/// when that cannot be told (ranks lost, too few partners, suspects without retests).
-ExitCode verdict_of(const Star& star, const ClusterResult& result);
+/// when that cannot be told (ranks lost, too few partners, suspects that stay undecided,
+/// NICs that scatter so much that a slow one would not show).
+ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result);
 
 /// About ten lines, the slowest first.
 void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result,

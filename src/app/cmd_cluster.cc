@@ -163,7 +163,7 @@ class Report {
   }
 
   ExitCode finish(const ClusterResult& result) const {
-    ExitCode code = verdict_of(star_, result);
+    ExitCode code = verdict_of(star_, options_.test, result);
     std::ostream& table = options_.json == "-" || !options_.format.empty() ? std::cerr : std::cout;
     print_cluster(star_, options_.test, result, table);
     const std::string document = write(result);

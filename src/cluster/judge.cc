@@ -226,4 +226,8 @@ Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const Jud
   return judgement;
 }
 
+double least_visible(const Judgement& judgement, const JudgeOptions& options) {
+  return std::max(options.suspect_share, 1 - std::exp(-options.suspect_sigmas * judgement.nic_sigma));
+}
+
 }  // namespace gdrperf::cluster

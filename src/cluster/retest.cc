@@ -13,11 +13,16 @@ namespace {
 constexpr std::size_t kLeastRetests = 4;  // measurements
 // Standard error of an upper quartile: this times sigma / sqrt(n), for a normal distribution.
 constexpr double kQuartileError = 1.36;
+constexpr double kQuartileOfNormal = 0.674;
 // Beyond the limit by so many standard errors is decided. Of 8,000 NICs that scatter by 0.5 % one lies at -2 %
 // by nature; a quartile of nine at the limit itself would call a tenth of such slow.
 constexpr double kSureErrors = 3;
 // Each stage retests twice as many links as the one before.
 constexpr int kStages = 3;
+// What may be so many times as slow as the limit, for all that the retests tell, is not cleared.
+constexpr double kDoubtful = 2;
+// Chance, of all NICs of a run together, below which collisions explain nothing.
+constexpr double kUnlikely = 1e-3;
 
 bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) {
   const Nic& nic = fabric.nics[id];
@@ -172,6 +177,47 @@ bool concerns(const Suspect& suspect, const Fabric& fabric, const Sample& sample
   return suspect.way == Way::kSends ? from : to;
 }
 
+double quartile_error(double sigma, std::size_t count) {
+  return kSureErrors * kQuartileError * sigma / std::sqrt(static_cast<double>(count));
+}
+
+// Whether collisions alone can have lowered the upper quartile of `count` measurements of some NIC.
+bool may_be_collisions(std::size_t count, const Judgement& judgement) {
+  const double n = static_cast<double>(count);
+  const double slow = std::floor(kUpperQuartile * (n - 1)) + 1;
+  const double log_share = std::log(std::max(judgement.slow_share, 1e-9));
+  const double log_ways = std::lgamma(n + 1) - std::lgamma(slow + 1) - std::lgamma(n - slow + 1);
+  const double log_nics = std::log(2.0 * static_cast<double>(std::max<std::size_t>(judgement.sends.size(), 1)));
+  return log_ways + slow * log_share + log_nics > std::log(kUnlikely);
+}
+
+// Its first measurements alone leave no doubt that it was slow then. Both ways were counted.
+bool was_surely_slow(const Suspect& suspect, double doubtful, const Judgement& judgement) {
+  const std::size_t count = suspect.samples / 2;
+  return suspect.part != Part::kPair && count > 0 && !may_be_collisions(count, judgement) &&
+         suspect.shift + quartile_error(judgement.pair_sigma, count) < doubtful;
+}
+
+void decide_one(Suspect& suspect, std::vector<float>& shifts, const JudgeOptions& options, Stage stage, const Judgement& judgement) {
+  const double limit = std::log(1 - options.suspect_share);
+  const double doubtful = std::log(1 - kDoubtful * options.suspect_share);
+  // A pair that reached its rate once is whole.
+  const bool pair = suspect.part == Part::kPair;
+  suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
+  // Of a machine that became busy, the retests scatter more than what was judged.
+  const double sigma = pair ? 0 : std::max(judgement.pair_sigma, robust_center(shifts).sigma);
+  const double error = quartile_error(sigma, shifts.size());
+  // More scatter alone lifts the quartile.
+  const double lifted = pair ? 0 : kQuartileOfNormal * (sigma - judgement.pair_sigma);
+  if (suspect.retest_shift < limit - error) {
+    suspect.verdict = Verdict::kSlow;
+  } else if (suspect.retest_shift - lifted > limit + error) {
+    suspect.verdict = was_surely_slow(suspect, doubtful, judgement) ? Verdict::kUndecided : Verdict::kCleared;
+  } else if (stage == Stage::kLast) {
+    suspect.verdict = suspect.retest_shift - lifted - error > doubtful ? Verdict::kCleared : Verdict::kUndecided;
+  }
+}
+
 }  // namespace
 
 std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
@@ -187,7 +233,6 @@ std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
 
 void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options, Stage stage,
             Judgement& judgement) {
-  const double limit = std::log(1 - options.suspect_share);
   for (Suspect& suspect : judgement.suspects) {
     if (suspect.verdict != Verdict::kSuspect) continue;
     std::vector<float> shifts;
@@ -199,14 +244,7 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
       if (stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
       continue;
     }
-    // A pair that reached its rate once is whole.
-    const bool pair = suspect.part == Part::kPair;
-    suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
-    const double error = pair ? 0
-                              : kSureErrors * kQuartileError * judgement.pair_sigma /
-                                    std::sqrt(static_cast<double>(shifts.size()));
-    if (suspect.retest_shift < limit - error) suspect.verdict = Verdict::kSlow;
-    else if (suspect.retest_shift > limit + error || stage == Stage::kLast) suspect.verdict = Verdict::kCleared;
+    decide_one(suspect, shifts, options, stage, judgement);
   }
 }
 

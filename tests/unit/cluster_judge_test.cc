@@ -240,6 +240,39 @@ TEST(Judge, ControlsTellWhatAllRetestsShare) {
   EXPECT_EQ(common_shift({}, simulator.fabric(), judgement), 0) << "too few to tell";
 }
 
+Verdict verdict_after(double first, double first_scatter, double later, double later_scatter) {
+  World world{.nodes = 32, .rails = 1, .pair_scatter = first_scatter};
+  world.faults.push_back({.node = 7, .factor = first});
+  Simulator before(world);
+  world.faults[0].factor = later;
+  world.pair_scatter = later_scatter;
+  Simulator after(world);
+  std::vector<Sample> samples;
+  for (const Round& round : make_schedule(before.fabric(), {})) before.measure(round, samples);
+  Judgement judgement = judge(before.fabric(), samples, {});
+  std::vector<Sample> retests;
+  settle(before.fabric(), samples, {}, [&](std::span<const Link> links, std::vector<Sample>& to) { after.measure(links, to); }, retests, judgement);
+  const auto at = std::find_if(judgement.suspects.begin(), judgement.suspects.end(), [](const Suspect& suspect) { return suspect.nic == 7 && suspect.part == Part::kNic; });
+  return at == judgement.suspects.end() ? Verdict::kSuspect : at->verdict;
+}
+
+TEST(Judge, ARetestThatScattersClearsNothing) {
+  EXPECT_EQ(verdict_after(0.9, 0.01, 0.9, 0.01), Verdict::kSlow);
+  EXPECT_EQ(verdict_after(0.95, 0.01, 1, 0.01), Verdict::kCleared);
+  EXPECT_EQ(verdict_after(0.95, 0.01, 0.96, 0.3), Verdict::kUndecided) << "busy since";
+}
+
+TEST(Judge, WhatWasSurelySlowAndIsNotAnyMoreIsNotCleared) {
+  EXPECT_EQ(verdict_after(0.8, 0.01, 1, 0.01), Verdict::kUndecided);
+}
+
+TEST(Judge, WhereNicsScatterMuchASlowOneWouldNotShow) {
+  const Judgement quiet = judged({.nodes = 32, .rails = 1});
+  EXPECT_LT(least_visible(quiet, {}), 0.06);
+  EXPECT_GE(least_visible(quiet, {}), 0.03);
+  EXPECT_GT(least_visible(judged({.nodes = 32, .rails = 1, .nic_scatter = 0.08}), {}), 0.2);
+}
+
 TEST(Judge, NothingMeasuredIsNothingJudged) {
   const Judgement judgement = judge(uniform_fabric(8, 2, 4), {}, {});
   EXPECT_EQ(judgement.judged, 0u);

@@ -127,6 +127,7 @@ TEST(Messages, EveryOneComesBackWhole) {
   round_trip(Lap{7});
   round_trip(LapDone{{1, 2}});
   round_trip(Checked{9, 0.5});
+  EXPECT_EQ(round_trip(Cluster{R"({"cluster":"end"})"}).text, R"({"cluster":"end"})");
 }
 
 TEST(Messages, SpecsKeepEveryStopRule) {

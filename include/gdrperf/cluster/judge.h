@@ -23,7 +23,7 @@ enum class Verdict {
   kSuspect,    ///< not retested
   kSlow,       ///< retests agree
   kCleared,    ///< retests don't
-  kUndecided,  ///< too few retests
+  kUndecided,  ///< too few retests, too much scatter, or slow at first and not in the retests
 };
 std::string_view to_string(Verdict verdict);
 
@@ -59,6 +59,7 @@ struct JudgeOptions {
   int retests = 9;              ///< links per suspect, in the first stage
   int most_pairs = 32;          ///< slowest single pairs that are retested
   int least_partners = 3;       ///< a NIC that met fewer is not judged
+  double must_see = 0.15;       ///< where a NIC that is slower by this share would not be suspected, nothing is fine
   std::uint64_t seed = 1;       ///< of the choice of partners
 };
 
@@ -84,6 +85,9 @@ struct Judgement {
 /// memory grow with the samples.
 Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options);
 
+/// By which share a NIC has to be slow to be suspected among NICs that scatter as these.
+double least_visible(const Judgement& judgement, const JudgeOptions& options);
+
 /// Links that decide about the suspects without a verdict: with partners under no suspicion, those not met
 /// in `samples` or `retests` first; single pairs again and again.
 std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
@@ -96,7 +100,8 @@ enum class Stage {
 };
 
 /// Verdicts of the suspects without one, by `retests` on retest_links(): slow or cleared by three standard
-/// errors of the retests' quartile.
+/// errors of the retests' quartile. What may be twice as slow as the limit by then is undecided, and what was surely
+/// so slow before the retests say otherwise: something changed meanwhile.
 void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options, Stage stage,
             Judgement& judgement);
 
