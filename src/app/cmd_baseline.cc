@@ -7,6 +7,7 @@
 
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"

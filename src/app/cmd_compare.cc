@@ -13,6 +13,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/by_relation.h"

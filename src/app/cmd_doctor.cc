@@ -13,6 +13,7 @@
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/doctor/doctor.h"
 

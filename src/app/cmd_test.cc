@@ -1,6 +1,4 @@
 // The six tests: one command each.
-#include <algorithm>
-#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,8 +9,11 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/settings.h"
 #include "live_line.h"
 #include "no_effect.h"
+#include "parse_words.h"
 #include "paths.h"
 #include "requirements.h"
 #include "serve.h"
@@ -33,10 +34,8 @@ constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
 constexpr std::uint64_t kDefaultLatencyBytes = 2;
 
 std::string description(Test test) {
-  const char* what = test.operation == Operation::kWrite  ? "RDMA write"
-                     : test.operation == Operation::kSend ? "send and receive"
-                                                          : "RDMA read";
-  return fmt::format("{} of {}", test.metric == Metric::kBandwidth ? "Bandwidth" : "Latency", what);
+  return fmt::format("{} of {}", test.metric == Metric::kBandwidth ? "Bandwidth" : "Latency",
+                     facts_of(test.operation).title);
 }
 
 std::string footer(Test test) {
@@ -132,22 +131,24 @@ int serve_one_client(const TestOptions& options) {
   return serve(serve_options);
 }
 
-// Options typed on an end that serves but that its client decides. What concerns this end alone
-// stands where the client says nothing about it.
+/// What an end that serves decides itself: where it listens, and, where its client says
+/// nothing about it, the settings of this end.
+bool own_of_server(const CLI::Option& option) {
+  for (const char* name : {"--port", "--bind", "--token", "--softnic"}) {
+    if (option.check_name(name)) return true;
+  }
+  for (const Setting& each : settings()) {
+    const bool own_end = std::string_view(each.object) == "client" && *each.flags != 0;
+    if (own_end && option.check_name(flag_of(each))) return true;
+  }
+  return option.get_positional();
+}
+
+// Options typed on an end that serves but that its client decides.
 std::vector<std::string> decided_by_client(const CLI::App& command) {
   std::vector<std::string> given;
-  constexpr const char* kOwn[] = {"--ib-dev", "--ib-port", "--gid-index", "--buffer", "--cpu",
-                                  "--numa",   "--use_cuda", "--use_cuda_bus_id"};
   for (const CLI::Option* option : command.get_options()) {
-    const bool local = option->check_name("--port") || option->check_name("--bind") ||
-                       option->check_name("--token") ||
-                       option->check_name("--softnic") || option->get_positional() ||
-                       std::any_of(std::begin(kOwn), std::end(kOwn),
-                                   [&](const char* own) { return option->check_name(own); });
-    if (option->count() > 0 && !local) {
-      given.push_back(option->get_snames().empty() ? "--" + option->get_lnames().front()
-                                                   : "-" + option->get_snames().front());
-    }
+    if (option->count() > 0 && !own_of_server(*option)) given.push_back(flag_of(*option));
   }
   return given;
 }

@@ -4,23 +4,44 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/proto/settings.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
 
-bool any_of(const std::vector<Test>& tests, Metric metric) {
-  return std::any_of(tests.begin(), tests.end(), [&](const Test& test) { return test.metric == metric; });
-}
-
-bool any_of(const std::vector<Test>& tests, Operation operation) {
-  return std::any_of(tests.begin(), tests.end(), [&](const Test& test) { return test.operation == operation; });
-}
-
 bool staged(const ClientOptions& options) {
   const auto is_staged = [](const EndSpec& end) { return end.buffer.starts_with("staged"); };
   return options.spec.consume || is_staged(options.spec.client) || is_staged(options.spec.server) ||
          std::find(options.paths.begin(), options.paths.end(), Path::kStaged) != options.paths.end();
+}
+
+/// Why a setting means nothing here; "" where it does.
+std::string why_not(const Setting& each, const ClientOptions& options, const std::vector<Test>& tests, bool gpu) {
+  const auto any = [&](auto means) { return std::any_of(tests.begin(), tests.end(), means); };
+  const bool concerned = any([&](Test test) { return concerns(each, test); });
+  // write_lat of GPU memory ends its rounds with receives.
+  const bool gpu_receives = gpu && any([](Test test) { return test.metric == Metric::kLatency; });
+  bool means = concerned;
+  if (each.scope == Scope::kReceives) means = concerned || gpu_receives;
+  if (each.scope == Scope::kGpu) means = gpu;
+  if (each.scope == Scope::kStaged) means = gpu && staged(options);
+  if (means) return {};
+  const bool no_gpu = each.scope == Scope::kStaged && !gpu;
+  return reason_for(no_gpu ? setting<&TestSpec::registration>() : each, tests.front());
+}
+
+/// -n and -D take the place of the rule that ends a run by itself.
+void note_stop(const StopRule& stop, const Typed& typed, std::vector<std::string>& sentences) {
+  if (!stop.iterations && !stop.duration) return;
+  const std::string end = stop.duration ? flag<&TestSpec::stop, &StopRule::duration>()
+                                        : flag<&TestSpec::stop, &StopRule::iterations>();
+  const std::string cap = flag<&TestSpec::stop, &StopRule::cap>();
+  if (typed(cap)) sentences.push_back(fmt::format("{} changes nothing: {} says when the run ends", cap, end));
+  const std::string precision = flag<&TestSpec::stop, &StopRule::precision>();
+  if (!typed(precision)) return;
+  sentences.push_back(fmt::format("{} does not end the run, {} does; a figure that is not known as well is marked "
+                                  "unstable", precision, end));
 }
 
 }  // namespace
@@ -35,35 +56,16 @@ Typed typed_on(const CLI::App& command) {
 std::vector<std::string> without_effect(const ClientOptions& options, const std::vector<Test>& tests, bool gpu,
                                         const Typed& typed) {
   std::vector<std::string> sentences;
-  const auto note = [&](const char* flag, const std::string& why) {
-    if (typed(flag)) sentences.push_back(fmt::format("{} changes nothing: {}", flag, why));
+  const auto note = [&](const std::string& flag, const std::string& why) {
+    if (typed(flag) && !why.empty()) sentences.push_back(fmt::format("{} changes nothing: {}", flag, why));
   };
-  if (!gpu) {
-    const char* host = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
-    note("--register", host);
-    note("--use_cuda_dmabuf", host);
-    note("--chunk", host);
-    if (options.paths.size() > 1) note("--path", host);
-  } else if (!staged(options)) {
-    note("--chunk", "the path is direct; --path staged copies in chunks");
+  for (const Setting& each : settings()) {
+    if (each.elsewhere == Elsewhere::kNoted) note(flag_of(each), why_not(each, options, tests, gpu));
   }
-  if (!any_of(tests, Metric::kBandwidth)) {
-    const char* one = "a latency test has one message in flight";
-    note("-t", one);
-    note("-Q", one);
-    note("--footprint", "a latency test sends from one place");
+  if (!gpu && options.paths.size() > 1) {
+    note(flag<&TestSpec::path>(), reason_for(setting<&TestSpec::registration>(), tests.front()));
   }
-  // write_lat of GPU memory ends its rounds with receives.
-  if (!any_of(tests, Operation::kSend) && !(gpu && any_of(tests, Metric::kLatency))) {
-    note("-r", "only send tests post receives");
-  }
-  if (options.spec.stop.iterations || options.spec.stop.duration) {
-    const char* const end_by = options.spec.stop.duration ? "-D does" : "-n does";
-    const std::string end = fmt::format("{} says when the run ends", options.spec.stop.duration ? "-D" : "-n");
-    note("--cap", end);
-    if (typed("--precision")) sentences.push_back(fmt::format("--precision does not end the run, {}; a figure that is "
-                                                              "not known as well is marked unstable", end_by));
-  }
+  note_stop(options.spec.stop, typed, sentences);
   if (options.local) note("-p", "--local needs no port");
   return sentences;
 }

@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
 #include "machine.h"
@@ -55,16 +56,8 @@ std::vector<std::string> choose_devices(const SweepOptions& options, Output& out
 
 // What one test cannot have is left at its default; a single test would refuse.
 TestSpec adapted(TestSpec spec) {
-  const TestSpec defaults;
-  if (spec.test.metric == Metric::kLatency) {
-    spec.qps = defaults.qps;
-    spec.post_list = defaults.post_list;
-    spec.direction = defaults.direction;
-  } else {
-    spec.rate_per_s = defaults.rate_per_s;
-  }
-  if (spec.test.operation == Operation::kRead) spec.inline_bytes = defaults.inline_bytes;
-  if (spec.footprint_bytes < spec.size_bytes) spec.footprint_bytes = defaults.footprint_bytes;
+  leave_out_elsewhere(spec);
+  if (spec.footprint_bytes < spec.size_bytes) spec.footprint_bytes = TestSpec().footprint_bytes;
   return spec;
 }
 

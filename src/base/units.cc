@@ -152,6 +152,33 @@ std::vector<std::uint64_t> parse_size_list(std::string_view text, std::string_vi
   return sizes;
 }
 
+std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low, std::int64_t high) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::invalid_argument || rest != end) {
+    throw usage_error(
+        fmt::format("{} '{}': not a number; give one from {} to {}", flag, text, low, high));
+  }
+  if (error != std::errc() || value < low || value > high) {
+    throw usage_error(fmt::format("{} {}: must be from {} to {}", flag, text, low, high));
+  }
+  return value;
+}
+
+double parse_percent(const std::string& text, std::string_view flag) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (error != std::errc() || !(unit.empty() || unit == "%") || !(value > 0 && value < 100)) {
+    throw usage_error(
+        fmt::format("{} '{}': give percent, above 0 and below 100, like 1% or 0.5%", flag, text));
+  }
+  return value / 100;
+}
+
 std::string format_size(std::uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

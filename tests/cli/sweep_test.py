@@ -48,11 +48,12 @@ class Sweep(CliTest):
 
     def test_settings_of_bandwidth_do_not_stop_the_other_tests(self):
         _, document = self.sweep("-d", "soft0", "--sizes", "64", "-q", "2", "-b", "-t", "16", "-l", "4",
-                                 "-I", "16")
+                                 "-I", "16", "-e")
         runs = {one["op"]: one for one in self.runs_of(document)}
         self.assertEqual(sorted(runs), sorted(TESTS))
         self.assertEqual(runs["write_bw"]["qps"], 2)
         self.assertEqual(runs["write_lat"]["qps"], 1)
+        self.assertEqual((runs["write_lat"]["wait"], runs["send_lat"]["wait"]), ("poll", "event"))
 
     def test_one_server_for_all_of_it(self):
         with Server() as server:

@@ -6,6 +6,7 @@
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
 namespace {

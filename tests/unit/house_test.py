@@ -83,6 +83,22 @@ class House(unittest.TestCase):
                         wrong.append(f"{path.relative_to(ROOT)}:{number}: {name} in {module}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    # A member without a row would be left out of the command line, the protocol and the record.
+    def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
+        spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()
+        table = (ROOT / "src/proto/setting_table.cc").read_text()
+        rows = set(re.findall(r"to<([^>]*)>", table))
+        missing = []
+        for struct, prefixes, nested in (("TestSpec", ("&T::",), {"test", "client", "server", "stop"}),
+                                         ("EndSpec", ("kClient, &E::", "kServer, &E::"), set()),
+                                         ("StopRule", ("kStop, &S::",), set())):
+            body = re.search(rf"struct {struct} {{(.*?)\n}};", spec, re.S).group(1)
+            members = re.findall(r"^  [\w:<>]+ (\w+)(?: = [^;]+)?;", body, re.M)
+            self.assertGreater(len(members), 3, struct)
+            missing += [prefix + name for name in members if name not in nested for prefix in prefixes
+                        if prefix + name not in rows]
+        self.assertEqual(missing, [])
+
     def test_headers_compile_alone(self):
         headers = sorted((ROOT / "include").rglob("*.h"))
         self.assertGreater(len(headers), 20)

@@ -49,13 +49,4 @@ std::vector<std::uint64_t> all_sizes();
 /// and inlining left out of reads when `options` serve several tests.
 TestSpec spec_for(const ClientOptions& options, Test test, std::uint64_t size_bytes);
 
-/// The whole of `text` as an integer within [low, high]; usage_error naming
-/// `flag` otherwise.
-std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low,
-                           std::int64_t high);
-
-/// "1%", "0.5 %" or "1" as a fraction (0.01); usage_error naming `flag`
-/// unless above 0 and below 100.
-double parse_percent(const std::string& text, std::string_view flag);
-
 }  // namespace gdrperf::app

@@ -16,6 +16,14 @@ std::uint64_t parse_size(std::string_view text, std::string_view flag);
 /// Parses a time: "2s", "500ms", "10us", "3m"; a bare number is seconds.
 std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view flag);
 
+/// The whole of `text` as an integer within [low, high]; usage_error naming
+/// `flag` otherwise.
+std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low, std::int64_t high);
+
+/// "1%", "0.5 %" or "1" as a fraction (0.01); usage_error naming `flag`
+/// unless above 0 and below 100.
+double parse_percent(const std::string& text, std::string_view flag);
+
 /// Parses a rate into bytes per second: "12.5GB/s", "950MB/s" (powers of 1000)
 /// or "100Gb/s", "40Mb/s" (bits). The case of the B decides.
 double parse_rate(std::string_view text, std::string_view flag);

@@ -1,0 +1,222 @@
+// The option table. docs/architecture.md says how to add a row.
+#include "gdrperf/proto/settings.h"
+
+#include "gdrperf/base/error.h"
+#include "setting_access.h"
+
+namespace gdrperf {
+namespace setting_rows {
+
+using setting_access::to;
+using T = TestSpec;
+using E = EndSpec;
+using S = StopRule;
+using enum SettingType;
+
+constexpr auto kClient = &T::client;
+constexpr auto kServer = &T::server;
+constexpr auto kStop = &T::stop;
+
+constexpr const char* kOwnGroup = "This end";
+constexpr const char* kPeerGroup = "The server's end";
+constexpr const char* kGpuGroup = "GPU memory";
+constexpr const char* kQueueGroup = "Queues and messages";
+constexpr const char* kStopGroup = "How long (default: until the 95 % interval of the median is tight)";
+constexpr const char* kNetworkGroup = "Network";
+
+constexpr std::int64_t kMaxName = 128;
+constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
+constexpr std::int64_t kMaxDepth = 65536;
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr Range kTimeRange = {kMillisecond, 7 * 24 * 3600 * 1000 * kMillisecond};
+
+constexpr Choice kDirections[] = {{"unidirectional", 0}, {"bidirectional", 1}};
+constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
+constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
+constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
+                                     {"peermem", static_cast<int>(Registration::kPeermem)}};
+constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
+constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
+
+constexpr Recorded kCondition = {.identity = Identity::kCondition};
+constexpr Recorded kNamed = {.identity = Identity::kName};
+constexpr Recorded kBytes = {.identity = Identity::kCondition, .unit = "B"};
+
+constexpr const char* kOneInFlight = "a latency test has one message in flight";
+constexpr const char* kHostMemory = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
+
+static void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view flag) {
+  if (text.empty()) throw usage_error(std::string(flag) + ": needs a value");
+  spec.server.buffer = text;
+  spec.server.buffer_given = true;
+}
+
+static void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag) {
+  if (text.empty()) throw usage_error(std::string(flag) + ": needs a GPU");
+  spec.client.buffer = "cuda:" + text;
+}
+
+static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDmabuf; }
+
+static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
+  constexpr std::uint64_t kSeed = 1;
+  if (!spec.verify_seed) spec.verify_seed = kSeed;
+}
+
+constexpr Setting kSettings[] = {
+    {.member = "size_bytes", .access = to<&T::size_bytes>(), .type = kSize, .range = {1, kMaxMessageBytes},
+     .flags = "-s,--size", .placeholder = "SIZES", .recorded = {.identity = Identity::kName, .unit = "B"}},
+
+    {.object = "client", .member = "device", .access = to<kClient, &E::device>(), .type = kName, .range = {0, kMaxName},
+     .flags = "-d,--ib-dev", .placeholder = "DEVICE", .group = kOwnGroup,
+     .help = "RDMA device (default: the first with an active port)"},
+    {.object = "client", .member = "port", .access = to<kClient, &E::port>(), .range = {1, 255},
+     .flags = "-i,--ib-port", .placeholder = "N", .group = kOwnGroup,
+     .help = "its port (default: the first active one)"},
+    {.object = "client", .member = "gid_index", .access = to<kClient, &E::gid_index>(), .range = {0, 65535},
+     .flags = "-x,--gid-index", .placeholder = "N", .group = kOwnGroup,
+     .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"},
+    {.object = "client", .member = "buffer", .access = to<kClient, &E::buffer>(), .type = kName, .range = {1, kMaxName},
+     .flags = "--buffer", .placeholder = "KIND", .group = kOwnGroup,
+     .help = "memory: host, hugepage, cuda:N, cuda-vmm:N, cuda-host or staged:N; N is a GPU's index, PCI address or "
+             "UUID (default: {})"},
+    {.object = "client", .member = "buffer_given", .access = to<kClient, &E::buffer_given>(), .type = kFlag,
+     .wire = Wire::kMayMiss},
+    {.object = "client", .member = "cpu", .access = to<kClient, &E::cpu>(), .range = {0, 65535},
+     .flags = "--cpu", .placeholder = "N", .group = kOwnGroup, .help = "CPU to run on (default: any of --numa)"},
+    {.object = "client", .member = "numa", .access = to<kClient, &E::numa>(), .range = {0, 4095},
+     .flags = "--numa", .placeholder = "N", .group = kOwnGroup,
+     .help = "NUMA node of thread and host buffers (default: the NIC's)", .wire = Wire::kMayMiss},
+
+    {.object = "server", .member = "device", .access = to<kServer, &E::device>(), .type = kName, .range = {0, kMaxName},
+     .flags = "--peer-dev", .placeholder = "DEVICE", .group = kPeerGroup,
+     .help = "RDMA device (default: the first with an active port; with --local that of -d)"},
+    {.object = "server", .member = "port", .access = to<kServer, &E::port>(), .range = {1, 255},
+     .flags = "--peer-port,--peer-ib-port", .placeholder = "N", .group = kPeerGroup,
+     .help = "its port (default: the first active one)"},
+    {.object = "server", .member = "gid_index", .access = to<kServer, &E::gid_index>(), .range = {0, 65535},
+     .flags = "--peer-gid-index", .placeholder = "N", .group = kPeerGroup, .help = "GID index (default: as for -x)"},
+    {.object = "server", .member = "buffer", .access = to<kServer, &E::buffer>(), .type = kName, .range = {1, kMaxName},
+     .flags = "--peer-buffer", .placeholder = "KIND", .group = kPeerGroup,
+     .help = "memory, as for --buffer (default: {}, or what was typed where the server was started)",
+     .take = take_peer_buffer},
+    {.object = "server", .member = "buffer_given", .access = to<kServer, &E::buffer_given>(), .type = kFlag,
+     .wire = Wire::kMayMiss},
+    {.object = "server", .member = "cpu", .access = to<kServer, &E::cpu>(), .range = {0, 65535},
+     .flags = "--peer-cpu", .placeholder = "N", .group = kPeerGroup,
+     .help = "CPU to run on (default: any of --peer-numa)"},
+    {.object = "server", .member = "numa", .access = to<kServer, &E::numa>(), .range = {0, 4095},
+     .flags = "--peer-numa", .placeholder = "N", .group = kPeerGroup,
+     .help = "NUMA node of thread and host buffers (default: the NIC's)", .wire = Wire::kMayMiss},
+
+    {.member = "registration", .access = to<&T::registration>(), .type = kChoice, .choices = kRegistrations,
+     .flags = "--register", .placeholder = "HOW", .group = kGpuGroup,
+     .help = "how the NIC is given it: dmabuf or peermem (default: dmabuf where that works)",
+     .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .wire = Wire::kWhenSet},
+    {.member = "path", .access = to<&T::path>(), .type = kChoice, .choices = kPaths,
+     .flags = "--path", .placeholder = "WAY", .group = kGpuGroup,
+     .help = "direct (GPUDirect RDMA), staged (through pinned host memory), or both, compared (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "chunk_bytes", .access = to<&T::chunk_bytes>(), .type = kSize, .range = {4096, 1 << 30},
+     .flags = "--chunk", .placeholder = "SIZE", .group = kGpuGroup,
+     .help = "staged: bytes per copy (default: the fastest of several, tried before the run)",
+     .scope = Scope::kStaged, .elsewhere = Elsewhere::kNoted,
+     .reason = "the path is direct; --path staged copies in chunks", .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kCondition, .name = "chunk_asked_bytes", .unit = "B"}},
+    {.member = "consume", .access = to<&T::consume>(), .type = kFlag, .flags = "--consume", .group = kGpuGroup,
+     .help = "the receiving GPU computes on each message and copies the result back, within the time",
+     .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.object = "client", .type = kName, .flags = "--use_cuda", .placeholder = "N", .group = kGpuGroup, .help = "as --buffer cuda:N",
+     .take = take_gpu},
+    {.object = "client", .type = kName, .flags = "--use_cuda_bus_id", .placeholder = "ADDRESS", .group = kGpuGroup,
+     .help = "as --buffer cuda:ADDRESS", .take = take_gpu},
+    {.type = kFlag, .flags = "--use_cuda_dmabuf", .group = kGpuGroup, .help = "as --register dmabuf",
+     .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_dmabuf},
+
+    {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
+     .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
+     .help = "latency: N messages are due per second and times count from when they were due (default: the next when "
+             "the last is back)",
+     .scope = Scope::kLatency, .reason = "{} posts as fast as messages complete; only latency tests have a rate",
+     .wire = Wire::kMayMiss, .recorded = {.identity = Identity::kName, .unit = "1/s", .label = "rate"}},
+    {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
+     .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} uses one QP", .recorded = kNamed},
+    {.member = "tx_depth", .access = to<&T::tx_depth>(), .range = {1, kMaxDepth},
+     .flags = "-t,--tx-depth", .placeholder = "N", .group = kQueueGroup,
+     .help = "messages in flight per QP (default: 128, fewer from 128 KiB on, at least 8 and -Q)",
+     .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = kOneInFlight, .recorded = kCondition},
+    {.member = "rx_depth", .access = to<&T::rx_depth>(), .range = {1, kMaxDepth},
+     .flags = "-r,--rx-depth", .placeholder = "N", .group = kQueueGroup,
+     .help = "receives posted per QP (default: {}; send)",
+     .scope = Scope::kReceives, .elsewhere = Elsewhere::kNoted, .reason = "only send tests post receives",
+     .recorded = kCondition},
+    {.member = "cq_mod", .access = to<&T::cq_mod>(), .range = {1, kMaxDepth},
+     .flags = "-Q,--cq-mod", .placeholder = "N", .group = kQueueGroup,
+     .help = "signal every N-th message (default: a quarter of -t up to 8 KiB, 1 above)",
+     .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = kOneInFlight, .recorded = kCondition},
+    {.member = "post_list", .access = to<&T::post_list>(), .range = {1, kMaxDepth},
+     .flags = "-l,--post_list,--post-list", .placeholder = "N", .group = kQueueGroup,
+     .help = "messages per ibv_post_send (default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} posts one message at a time", .recorded = kCondition},
+    {.member = "inline_bytes", .access = to<&T::inline_bytes>(), .range = {0, 65536},
+     .flags = "-I,--inline_size,--inline-size", .placeholder = "N", .group = kQueueGroup,
+     .help = "inline messages up to N bytes (default: latency what the device can, up to 220; bandwidth 0)",
+     .scope = Scope::kCarriesData, .off = 0, .reason = "a read carries no data to inline", .recorded = kBytes},
+    {.member = "footprint_bytes", .access = to<&T::footprint_bytes>(), .type = kSize, .range = {1, 1ll << 40},
+     .flags = "--footprint", .placeholder = "SIZE", .group = kQueueGroup,
+     .help = "memory each QP walks through (default: one slot per message in flight, up to 4 MiB)",
+     .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = "a latency test sends from one place",
+     .recorded = kBytes},
+    {.member = "direction", .access = to<&T::direction>(), .type = kSwitch, .choices = kDirections,
+     .flags = "-b,--bidirectional", .group = kQueueGroup, .help = "both ends send at once (bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one message in flight; only bandwidth tests are bidirectional",
+     .recorded = kNamed},
+    {.type = kFlag, .flags = "--verify", .group = kQueueGroup,
+     .help = "fill every message with a pattern and compare what arrives, byte by byte", .take = take_verify},
+    {.member = "verify_seed", .access = to<&T::verify_seed>(),
+     .range = {0, std::numeric_limits<std::int64_t>::max()}, .flags = "--seed", .placeholder = "N",
+     .group = kQueueGroup, .help = "the pattern's seed; implies --verify (default: 1)", .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kCondition, .name = "verified"}},
+    {.member = "wait", .access = to<&T::wait>(), .type = kSwitch, .choices = kWaits,
+     .flags = "-e,--events", .group = kQueueGroup, .help = "sleep on completion events instead of polling",
+     .scope = Scope::kEvents, .reason = "{} waits for the last byte in memory, which raises no event",
+     .recorded = kNamed},
+
+    {.object = "stop", .member = "iterations", .access = to<kStop, &S::iterations>(), .range = {1, 1'000'000'000'000},
+     .flags = "-n,--iters", .placeholder = "N", .group = kStopGroup,
+     .help = "messages, or round trips of a latency test", .wire = Wire::kWhenSet},
+    {.object = "stop", .member = "duration_ns", .access = to<kStop, &S::duration>(), .type = kTime,
+     .range = kTimeRange, .flags = "-D,--duration", .placeholder = "TIME", .group = kStopGroup,
+     .help = "time to measure, like 2s, 500ms or 1m", .wire = Wire::kWhenSet},
+    {.object = "stop", .member = "precision", .access = to<kStop, &S::precision>(), .type = kPercent,
+     .flags = "--precision", .placeholder = "PERCENT", .group = kStopGroup,
+     .help = "half width of the interval to reach (default: {})"},
+    {.object = "stop", .member = "cap_ns", .access = to<kStop, &S::cap>(), .type = kTime, .range = kTimeRange,
+     .flags = "--cap", .placeholder = "TIME", .group = kStopGroup,
+     .help = "give up on the precision after this time (default: {}; a run of sweep 1s)"},
+
+    {.member = "mtu_bytes", .access = to<&T::mtu_bytes>(), .range = {256, 4096}, .only = kMtus,
+     .flags = "-m,--mtu", .placeholder = "N", .group = kNetworkGroup,
+     .help = "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the lesser of both ports')",
+     .recorded = kBytes},
+    {.member = "service_level", .access = to<&T::service_level>(), .range = {0, 15},
+     .flags = "-S,--sl", .placeholder = "N", .group = kNetworkGroup, .help = "service level (default: {})",
+     .recorded = kCondition},
+    {.member = "traffic_class", .access = to<&T::traffic_class>(), .range = {0, 255},
+     .flags = "-T,--tos", .placeholder = "N", .group = kNetworkGroup,
+     .help = "traffic class, the IP type of service of RoCE v2 (default: {})", .recorded = kCondition},
+    {.member = "qp_timeout", .access = to<&T::qp_timeout>(), .range = {0, 31},
+     .flags = "-u,--qp-timeout", .placeholder = "N", .group = kNetworkGroup,
+     .help = "local ACK timeout, 4.096 us * 2^N; 0 is none (default: {}, 67 ms)", .recorded = kCondition},
+    {.member = "connector", .access = to<&T::connector>(), .type = kSwitch, .choices = kConnectors,
+     .flags = "-R,--rdma_cm,--rdma-cm", .group = kNetworkGroup,
+     .help = "connect QPs by rdma_cm (default: exchange addresses)",
+     .recorded = {.identity = Identity::kCondition, .name = "connection"}},
+};
+
+}  // namespace setting_rows
+
+std::span<const Setting> settings() { return setting_rows::kSettings; }
+
+}  // namespace gdrperf
