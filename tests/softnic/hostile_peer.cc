@@ -11,10 +11,10 @@
 #include <cstring>
 #include <string>
 
-#include "names.h"
-#include "ring.h"
-#include "sealed.h"
-#include "wire.h"
+#include "host/names.h"
+#include "shared/ring.h"
+#include "shared/sealed.h"
+#include "host/wire.h"
 
 namespace softnic_fuzz {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "fuzz_world.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 /// What a hostile peer does, a step at a time.
 namespace softnic_fuzz {

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "../loopback/softnic_fixture.h"
-#include "layout.h"
-#include "names.h"
-#include "sealed.h"
+#include "shared/layout.h"
+#include "host/names.h"
+#include "shared/sealed.h"
 #include "users.h"
-#include "wire.h"
+#include "host/wire.h"
 
 namespace softnic_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "spin.h"
+#include "shared/spin.h"
 
 namespace gdrperf::softnic {
 namespace {

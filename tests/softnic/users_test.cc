@@ -10,12 +10,12 @@
 #include <string>
 
 #include "../loopback/softnic_fixture.h"
-#include "layout.h"
-#include "names.h"
-#include "sealed.h"
-#include "stranger.h"
+#include "shared/layout.h"
+#include "host/names.h"
+#include "shared/sealed.h"
+#include "host/stranger.h"
 #include "users.h"
-#include "wire.h"
+#include "host/wire.h"
 
 namespace softnic_test {
 namespace {

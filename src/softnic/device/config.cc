@@ -1,0 +1,212 @@
+#include "device/config.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "shared/layout.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr std::size_t kMaxDevices = kMaxDevicesShared;
+constexpr std::size_t kMaxNameLength = 31;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+Error config_error(std::string_view part, const std::string& accepted) {
+  return usage_error(fmt::format("SOFTNIC '{}': {}", part, accepted));
+}
+
+bool is_device_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameLength) return false;
+  for (const char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-';
+    if (!good) return false;
+  }
+  return true;
+}
+
+std::optional<int> errno_by_name(std::string_view name) {
+  for (int error = 1; error < 256; ++error) {
+    const char* candidate = ::strerrorname_np(error);
+    if (candidate != nullptr && name == candidate) return error;
+  }
+  return std::nullopt;
+}
+
+/// True for `yes`, false for `no`; anything else is refused.
+bool choose(std::string_view option, std::string_view value, std::string_view yes,
+            std::string_view no) {
+  if (value == yes) return true;
+  if (value == no) return false;
+  throw config_error(option, fmt::format("give {} or {}", yes, no));
+}
+
+CallFault parse_fault(std::string_view option, std::string_view value) {
+  const auto parts = split(value, ':');
+  const bool known = parts[0] == "reg_mr" || parts[0] == "create_qp" || parts[0] == "modify_qp";
+  const auto error = parts.size() == 2 ? errno_by_name(parts[1]) : std::nullopt;
+  if (!known || !error) {
+    throw config_error(option, "give fail=CALL:ERRNO with CALL one of reg_mr, create_qp, modify_qp "
+                               "and ERRNO a name like ENOMEM");
+  }
+  return {std::string(parts[0]), *error};
+}
+
+std::array<std::uint8_t, 6> parse_mac(std::string_view option, std::string_view value) {
+  std::array<std::uint8_t, 6> mac{};
+  char rest;
+  const int found = std::sscanf(std::string(value).c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1],
+                                &mac[2], &mac[3], &mac[4], &mac[5], &rest);
+  if (found != 6) throw config_error(option, "give six bytes in hexadecimal, like mac=02:00:00:00:00:01");
+  return mac;
+}
+
+PeerPolicy parse_peers(std::string_view option, std::string_view value) {
+  PeerPolicy policy;
+  policy.any = value == "any";
+  if (policy.any || value == "own") return policy;
+  for (const std::string_view part : split(value, '+')) {
+    std::uint32_t user = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), user);
+    if (error != std::errc() || end != part.data() + part.size() || part.empty()) {
+      throw config_error(option, "give peers=own, peers=any or users' numbers, like peers=1000+1001");
+    }
+    policy.users.push_back(user);
+  }
+  return policy;
+}
+
+void apply_option(DeviceConfig& device, std::string_view option) {
+  const std::size_t equals = option.find('=');
+  const std::string_view key = option.substr(0, equals);
+  const std::string_view value =
+      equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
+  if (key == "mode") {
+    device.mode = choose(option, value, "null", "full") ? DeviceMode::kNull : DeviceMode::kFull;
+  } else if (key == "port") {
+    device.port_up = choose(option, value, "up", "down");
+  } else if (key == "gid") {
+    device.has_gids = choose(option, value, "all", "none");
+  } else if (key == "move") {
+    device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
+  } else if (key == "kernel") {
+    device.kernel = choose(option, value, "auto", "never") ? KernelPolicy::kAuto : KernelPolicy::kNever;
+  } else if (key == "peers") {
+    device.peers = parse_peers(option, value);
+  } else if (key == "netdev") {
+    if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
+    device.netdev = value;
+  } else if (key == "mac") {
+    device.mac = parse_mac(option, value);
+  } else if (key == "pci") {
+    unsigned domain, bus, slot, function;
+    char rest;
+    if (std::sscanf(std::string(value).c_str(), "%4x:%2x:%2x.%1u%c", &domain, &bus, &slot, &function, &rest) != 4) {
+      throw config_error(option, "give a PCI address, like pci=0000:3b:00.0");
+    }
+    device.pci = fmt::format("{:04x}:{:02x}:{:02x}.{}", domain, bus, slot, function);
+  } else if (key == "numa") {
+    char rest;
+    if (std::sscanf(std::string(value).c_str(), "%3d%c", &device.numa, &rest) != 1 || device.numa < 0) {
+      throw config_error(option, "give the number of a NUMA node, like numa=1");
+    }
+  } else if (key == "fail") {
+    device.faults.push_back(parse_fault(option, value));
+  } else if (key == "fault") {
+    device.message_faults.push_back(parse_fault_rule(value));
+  } else if (!apply_link_option(device.link, key, value)) {
+    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, peers=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+                               "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
+  }
+}
+
+DeviceConfig parse_device(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  DeviceConfig device;
+  device.name = text.substr(0, colon);
+  if (!is_device_name(device.name)) {
+    throw config_error(text, "a device is NAME or NAME:OPTION,OPTION with a name of letters, digits, "
+                             "'_' and '-', like soft0:port=down");
+  }
+  if (colon == std::string_view::npos) return device;
+  for (const std::string_view option : split(text.substr(colon + 1), ',')) {
+    apply_option(device, option);
+  }
+  return device;
+}
+
+std::string_view trimmed(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  const std::size_t first = line.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// The file's lines as one list; empty ones and comments are left out.
+std::string file_as_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw config_error("@" + path, fmt::format("cannot read the file: {}", std::strerror(errno)));
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    std::string_view rest = trimmed(line);
+    while (!rest.empty() && rest.back() == ';') rest.remove_suffix(1);
+    if (rest.empty()) continue;
+    if (!text.empty()) text += ';';
+    text += rest;
+  }
+  return text;
+}
+
+}  // namespace
+
+bool PeerPolicy::admits(std::uint32_t user) const {
+  return any || std::find(users.begin(), users.end(), user) != users.end();
+}
+
+int DeviceConfig::fault(std::string_view call) const {
+  for (const CallFault& fault : faults) {
+    if (fault.call == call) return fault.error;
+  }
+  return 0;
+}
+
+std::vector<DeviceConfig> parse_config(std::string_view text) {
+  std::string from_file;
+  if (text.starts_with('@')) {
+    from_file = file_as_text(std::string(text.substr(1)));
+    text = from_file;
+  }
+  if (text.empty()) text = "soft0;soft1";
+  std::vector<DeviceConfig> devices;
+  for (const std::string_view part : split(text, ';')) {
+    DeviceConfig device = parse_device(part);
+    for (const DeviceConfig& other : devices) {
+      if (other.name == device.name) throw config_error(part, "this device is named twice");
+    }
+    devices.push_back(std::move(device));
+    if (devices.size() > kMaxDevices) {
+      throw config_error(part, fmt::format("at most {} devices", kMaxDevices));
+    }
+  }
+  return devices;
+}
+
+}  // namespace gdrperf::softnic

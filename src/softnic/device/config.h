@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace gdrperf::softnic {
+
+/// What a device does with work requests.
+enum class DeviceMode {
+  kFull,  ///< moves data
+  kNull,  ///< completes every send-side request at once, moves nothing
+};
+
+/// Whether registered pages may be moved onto shared memory.
+enum class MovePolicy { kAuto, kNever };
+
+/// Whether the kernel may be asked to copy to and from another process.
+enum class KernelPolicy { kAuto, kNever };
+
+/// Which users' processes a device has to do with besides those of its own user.
+struct PeerPolicy {
+  bool any = false;
+  std::vector<std::uint32_t> users;
+  bool own_user_only() const { return !any && users.empty(); }
+  bool admits(std::uint32_t user) const;
+};
+
+/// A control call that is made to fail with a chosen errno.
+struct CallFault {
+  std::string call;  ///< "reg_mr", "create_qp" or "modify_qp"
+  int error = 0;
+};
+
+struct DeviceConfig {
+  std::string name;
+  DeviceMode mode = DeviceMode::kFull;
+  MovePolicy move = MovePolicy::kAuto;
+  KernelPolicy kernel = KernelPolicy::kAuto;
+  PeerPolicy peers;
+  bool port_up = true;
+  bool has_gids = true;
+  std::string netdev = "lo";  ///< which has the addresses 127.0.0.n
+  std::optional<std::array<std::uint8_t, 6>> mac;
+  std::string pci;  ///< "0000:3b:00.0"; empty: on no bus
+  int numa = -1;
+  std::vector<CallFault> faults;
+  LinkConfig link;
+  std::vector<FaultRule> message_faults;
+
+  /// Messages go through the link model (or its faults).
+  bool modelled() const { return link.given || !message_faults.empty(); }
+  /// The errno that `call` shall fail with, 0 for none.
+  int fault(std::string_view call) const;
+};
+
+/// Parses the text of the SOFTNIC variable:
+///
+///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
+///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
+///             kernel=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
+///             and those of the link (model_config.h)
+///
+/// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the
+/// file, where a line end separates devices as well and # begins a comment.
+/// Throws usage_error naming SOFTNIC, the part that is wrong and what is
+/// accepted.
+std::vector<DeviceConfig> parse_config(std::string_view text);
+
+}  // namespace gdrperf::softnic

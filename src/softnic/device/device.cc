@@ -1,0 +1,259 @@
+#include "device/device.h"
+
+#include <net/if.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+/// No company's OUI; programs take 0 for a device that was not asked.
+constexpr std::uint32_t kNoVendor = 0xffffff;
+constexpr std::uint8_t kWidth4x = 2;
+constexpr std::uint8_t kSpeedHdr = 64;
+constexpr std::uint8_t kSpeedNdr = 128;
+constexpr std::uint8_t kPhysDisabled = 3;
+constexpr std::uint8_t kPhysLinkUp = 5;
+
+/// Four lanes of the slowest kind that is not slower than the link.
+std::uint8_t speed_of(double rate) {
+  struct Speed {
+    double gigabits;
+    std::uint8_t code;
+  };
+  constexpr Speed kSpeeds[] = {{10, 1}, {20, 2}, {40, 4}, {56, 16}, {100, 32}, {200, kSpeedHdr}};
+  if (rate <= 0) return kSpeedHdr;
+  for (const Speed& speed : kSpeeds) {
+    if (rate * 8e-9 <= speed.gigabits * 1.0001) return speed.code;
+  }
+  return kSpeedNdr;
+}
+
+ibv_mtu mtu_of(std::uint32_t bytes) {
+  int code = IBV_MTU_256;
+  while (code < IBV_MTU_4096 && (128u << code) < bytes) ++code;
+  return static_cast<ibv_mtu>(code);
+}
+
+void copy_text(char* to, std::size_t capacity, const std::string& text) {
+  std::snprintf(to, capacity, "%s", text.c_str());
+}
+
+/// FNV-1a: the same in every process.
+std::uint64_t fingerprint(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : text) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
+  return hash;
+}
+
+std::vector<std::unique_ptr<Device>> make_devices() {
+  std::vector<std::unique_ptr<Device>> made;
+  const char* given = std::getenv("SOFTNIC");
+  const std::string text = given != nullptr ? given : "";
+  try {
+    std::uint16_t index = 0;
+    for (DeviceConfig& config : parse_config(text)) {
+      made.push_back(std::make_unique<Device>(std::move(config), index++, text));
+    }
+  } catch (const Error& error) {
+    std::fprintf(stderr, "softnic: %s\n", error.what());
+    made.clear();
+  }
+  return made;
+}
+
+}  // namespace
+
+Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings)
+    : ibv_device{},
+      config(std::move(device_config)),
+      index(device_index),
+      port_name(fmt::format("{}.{:016x}", config.name, fingerprint(settings))),
+      port_up(config.port_up) {
+  node_type = IBV_NODE_CA;
+  transport_type = IBV_TRANSPORT_IB;
+  copy_text(name, sizeof name, config.name);
+  copy_text(dev_name, sizeof dev_name, "softnic" + std::to_string(index));
+  // No such folders: there is no kernel device. Readers find nothing there.
+  copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
+  copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
+  if (config.modelled()) set_model();
+  // Locally administered: 02, "SN", and the device's number.
+  mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
+         static_cast<std::uint8_t>(index & 0xff)};
+  if (config.mac) mac = *config.mac;
+}
+
+void Device::change(const DeviceConfig& fresh) {
+  const std::lock_guard guard(mutex_);
+  config.link = fresh.link;
+  config.message_faults = fresh.message_faults;
+  config.faults = fresh.faults;
+}
+
+void Device::set_model() {
+  const std::lock_guard guard(mutex_);
+  models_.push_back(std::make_unique<DeviceModel>(config.link, config.message_faults, Clock::get()));
+  model.store(models_.back().get(), std::memory_order_release);
+}
+
+int Device::call_fault(std::string_view call) const {
+  const std::lock_guard guard(mutex_);
+  return config.fault(call);
+}
+
+LinkConfig Device::link() const {
+  const std::lock_guard guard(mutex_);
+  return config.link;
+}
+
+bool Device::simulated() const { return model.load() != nullptr; }
+
+__be64 Device::guid() const {
+  const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe,
+                                 mac[3], mac[4], mac[5]};
+  __be64 guid;
+  std::memcpy(&guid, eui64, sizeof guid);
+  return guid;
+}
+
+ibv_gid Device::gid(std::uint32_t entry) const {
+  ibv_gid gid{};
+  if (!config.has_gids || entry >= kGidsPerPort) return gid;
+  if (kGidKinds[entry].ipv4) {
+    const std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0,
+                                     static_cast<std::uint8_t>((index + 1) >> 8),
+                                     static_cast<std::uint8_t>((index + 1) & 0xff)};
+    std::memcpy(gid.raw, mapped, sizeof mapped);
+    return gid;
+  }
+  gid.raw[0] = 0xfe;
+  gid.raw[1] = 0x80;
+  const __be64 id = guid();
+  std::memcpy(gid.raw + 8, &id, sizeof id);
+  return gid;
+}
+
+const std::vector<std::unique_ptr<Device>>& devices() {
+  // Never destroyed: contexts may outlive static destruction.
+  static const auto* made = new std::vector<std::unique_ptr<Device>>(make_devices());
+  return *made;
+}
+
+Device* soft_device(const ibv_device* device) {
+  for (const auto& candidate : devices()) {
+    if (candidate.get() == device) return candidate.get();
+  }
+  return nullptr;
+}
+
+void describe_device(const Device& device, ibv_device_attr& attr) {
+  attr = {};
+  std::snprintf(attr.fw_ver, sizeof attr.fw_ver, "softnic %s%s", GDRPERF_VERSION,
+                device.simulated() ? " simulated" : "");
+  attr.node_guid = device.guid();
+  attr.sys_image_guid = device.guid();
+  attr.vendor_id = kNoVendor;
+  attr.max_mr_size = 1ull << 46;
+  attr.page_size_cap = 0xfffff000;
+  attr.max_qp = static_cast<int>(kMaxQps - 1);
+  attr.max_qp_wr = static_cast<int>(kMaxQpWr);
+  attr.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                          IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                          IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  attr.max_sge = static_cast<int>(kMaxSge);
+  attr.max_sge_rd = static_cast<int>(kMaxSge);
+  attr.max_cq = static_cast<int>(kMaxCqs - 1);
+  attr.max_cqe = static_cast<int>(kMaxCqe);
+  attr.max_mr = static_cast<int>(kMaxMrs - 1);
+  attr.max_mw = static_cast<int>(kMaxMrs - 1);
+  attr.max_pd = 1 << 20;
+  attr.max_qp_rd_atom = kMaxRdAtomic;
+  attr.max_res_rd_atom = static_cast<int>(kMaxRdAtomic * (kMaxQps - 1));
+  attr.max_qp_init_rd_atom = kMaxRdAtomic;
+  attr.atomic_cap = IBV_ATOMIC_HCA;
+  attr.max_ah = 1 << 16;
+  attr.max_srq = static_cast<int>(kMaxQps - 1);
+  attr.max_srq_wr = static_cast<int>(kMaxSrqWr);
+  attr.max_srq_sge = static_cast<int>(kMaxSge);
+  attr.max_pkeys = 1;
+  attr.local_ca_ack_delay = 0;
+  attr.phys_port_cnt = 1;
+}
+
+void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size) {
+  ibv_device_attr_ex full{};
+  describe_device(device, full.orig_attr);
+  full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+  full.phys_port_cnt_ex = 1;
+  // Completions are stamped with CLOCK_MONOTONIC, in nanoseconds.
+  full.completion_timestamp_mask = ~std::uint64_t{0};
+  full.hca_core_clock = kStampClockKhz;
+  std::memcpy(&attr, &full, std::min(size, sizeof full));
+}
+
+void describe_port(const Device& device, ibv_port_attr& attr) {
+  attr = {};
+  const bool up = device.port_up.load();
+  attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr.max_mtu = IBV_MTU_4096;
+  attr.active_mtu = mtu_of(device.link().mtu);
+  attr.gid_tbl_len = static_cast<int>(kGidsPerPort);
+  attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  attr.max_msg_sz = kMaxMessageBytes;
+  attr.pkey_tbl_len = 1;
+  attr.max_vl_num = 1;
+  attr.active_width = kWidth4x;
+  attr.active_speed = speed_of(device.link().rate);
+  attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
+  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+}
+
+double port_gigabits(const Device& device) {
+  ibv_port_attr attr;
+  describe_port(device, attr);
+  // Gb/s of a lane, by the code's bit.
+  constexpr double kLane[] = {2.5, 5, 10, 10, 14, 25, 50, 100};
+  unsigned bit = 0;
+  while (bit < 7 && attr.active_speed >> bit > 1) ++bit;
+  return 4 * kLane[bit];
+}
+
+int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
+  for (const auto& device : devices()) {
+    for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
+      const ibv_gid own = device->gid(entry);
+      if (!device->config.has_gids || std::memcmp(&own, &gid, sizeof own) != 0) continue;
+      std::memcpy(mac, device->mac.data(), sizeof mac);
+      return 0;
+    }
+  }
+  // Link-local: made of the address.
+  if (gid.raw[0] != 0xfe || gid.raw[1] != 0x80 || gid.raw[11] != 0xff || gid.raw[12] != 0xfe) return ENOENT;
+  const std::uint8_t from[6] = {static_cast<std::uint8_t>(gid.raw[8] ^ 0x02), gid.raw[9], gid.raw[10],
+                                gid.raw[13], gid.raw[14], gid.raw[15]};
+  std::memcpy(mac, from, sizeof mac);
+  return 0;
+}
+
+int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) {
+  if (entry >= kGidsPerPort) return EINVAL;
+  if (!device.config.has_gids) return ENODATA;
+  out = {};
+  out.gid = device.gid(entry);
+  out.gid_index = entry;
+  out.port_num = kPort;
+  out.gid_type = kGidKinds[entry].type;
+  // The addresses 127.0.0.n belong to the loopback interface.
+  out.ndev_ifindex = ::if_nametoindex(device.config.netdev.c_str());
+  return 0;
+}
+
+}  // namespace gdrperf::softnic

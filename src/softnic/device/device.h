@@ -1,0 +1,87 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/config.h"
+#include "model/faults.h"
+#include "shared/layout.h"
+
+namespace gdrperf::softnic {
+
+/// A software device as ibv_get_device_list shows it. Lives as long as the
+/// process.
+struct Device : ibv_device {
+  Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings);
+
+  /// Vendor libraries read what their own device struct holds behind
+  /// ibv_device before they know that this one is not theirs.
+  std::array<std::uint8_t, 1024> padding{};
+  DeviceConfig config;
+  std::uint16_t index;
+  /// With a model: what processes with the same settings find their port by.
+  std::string port_name;
+  std::array<std::uint8_t, 6> mac;
+  /// Link and faults; null on a device that never had any. Replaced as a whole
+  /// by set_model(), and each lives on, because a data path may be in it.
+  std::atomic<DeviceModel*> model{nullptr};
+  std::atomic<bool> port_up;
+  /// What a changed file says of the link and of faults (LiveConfig).
+  void change(const DeviceConfig& fresh);
+  /// Puts the model that `config` now describes in the place of the one before.
+  void set_model();
+  /// The errno that this control call shall fail with, 0 for none.
+  int call_fault(std::string_view call) const;
+  LinkConfig link() const;
+  /// Has, or had once, a link model or faults.
+  bool simulated() const;
+  /// With a model: the port, shared with other processes (Context's business).
+  PortShared* port = nullptr;
+
+  __be64 guid() const;
+  /// Entry of the GID table; all zero when the device was given none.
+  ibv_gid gid(std::uint32_t entry) const;
+
+ private:
+  mutable std::mutex mutex_;  ///< of what change() changes in `config`, and of models_
+  std::vector<std::unique_ptr<DeviceModel>> models_;
+};
+
+/// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC
+/// (said on stderr, once).
+const std::vector<std::unique_ptr<Device>>& devices();
+/// Null when the device is not one of ours.
+Device* soft_device(const ibv_device* device);
+
+inline constexpr std::uint8_t kPort = 1;
+inline constexpr std::uint32_t kMaxMessageBytes = 1u << 30;
+inline constexpr std::uint32_t kMaxSge = 16;
+inline constexpr std::uint32_t kMaxInline = 1024;
+inline constexpr std::uint32_t kMaxQpWr = 32768;
+inline constexpr std::uint32_t kMaxCqe = 1u << 22;
+inline constexpr std::uint32_t kMaxSrqWr = 32768;
+inline constexpr std::uint8_t kMaxRdAtomic = 16;
+inline constexpr std::uint64_t kStampClockKhz = 1'000'000;
+
+void describe_device(const Device& device, ibv_device_attr& attr);
+/// Writes at most `size` bytes of the extended attributes.
+void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size);
+void describe_port(const Device& device, ibv_port_attr& attr);
+/// The port's speed as describe_port codes it, all lanes together.
+double port_gigabits(const Device& device);
+/// Where a frame to this GID goes: ENOENT when it is none that a device of
+/// ours could have.
+int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]);
+/// ENODATA for an empty entry, EINVAL past the table.
+int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out);
+
+}  // namespace gdrperf::softnic

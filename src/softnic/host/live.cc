@@ -1,0 +1,89 @@
+#include "host/live.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "gdrperf/base/error.h"
+#include "host/process.h"
+#include "objects/context.h"
+#include "objects/qp.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+void set_port(Process& process, Device& device, const DeviceConfig& fresh) {
+  if (device.port_up.exchange(fresh.port_up) == fresh.port_up) return;
+  process.for_each_qp([&](Qp& qp) {
+    if (&qp.owner.device == &device) qp.set_port(fresh.port_up);
+  });
+  ibv_async_event event{};
+  event.event_type = fresh.port_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  event.element.port_num = kPort;
+  process.for_each_context([&](Context& context) {
+    if (&context.device == &device) context.raise(event);
+  });
+}
+
+void change(Process& process, Device& device, const DeviceConfig& fresh) {
+  device.change(fresh);
+  if (fresh.modelled() || device.model.load() != nullptr) {
+    // Asks another process, perhaps: not under a lock that this one's thread wants.
+    process.ports().get(device.port_name);
+    device.set_model();
+    process.for_each_context([&](Context& context) {
+      if (&context.device == &device) context.follow_model();
+    });
+  }
+  set_port(process, device, fresh);
+}
+
+void apply(Process& process) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard guard(one_at_a_time);
+  const char* text = std::getenv("SOFTNIC");
+  if (text == nullptr) return;
+  try {
+    const auto fresh = parse_config(text);
+    for (const auto& device : devices()) {
+      for (const DeviceConfig& config : fresh) {
+        if (device->config.name == config.name && config.mode != DeviceMode::kNull) change(process, *device, config);
+      }
+    }
+    // Only now: a QP needs the ports of both ends.
+    process.for_each_qp([](Qp& qp) {
+      if (qp.owner.modelled()) qp.follow_model();
+    });
+  } catch (const Error& error) {
+    std::fprintf(stderr, "softnic: %s; nothing changes\n", error.what());
+  }
+}
+
+}  // namespace
+
+int LiveConfig::watch() {
+  const char* text = std::getenv("SOFTNIC");
+  if (text == nullptr || text[0] != '@') return -1;
+  inotify_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  // The folder: a file that is replaced is another file.
+  const std::string path = text + 1;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (::inotify_add_watch(inotify_.get(), folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO) < 0) inotify_.reset();
+  return inotify_.get();
+}
+
+void LiveConfig::follow(Process& process) {
+  alignas(inotify_event) char events[4096];
+  while (::read(inotify_.get(), events, sizeof events) > 0) {
+  }
+  // Ports are asked for at the threads of other processes, which do this as well.
+  std::thread([&process] { apply(process); }).detach();
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gdrperf/base/unique_fd.h"
+#include "host/agent.h"
+#include "host/control.h"
+#include "host/peer.h"
+#include "host/ports.h"
+#include "host/stranger.h"
+#include "memory/move.h"
+#include "shared/layout.h"
+#include "shared/segment.h"
+
+namespace gdrperf::softnic {
+
+struct Channel;
+struct Context;
+struct Qp;
+
+/// Hands out table indices 1..limit-1, each as late again as possible: a
+/// number that was just given back must not mean something else at once.
+class IndexPool {
+ public:
+  explicit IndexPool(std::uint32_t limit) : used_(limit, false) {}
+  /// 0 when all are taken.
+  std::uint32_t take();
+  void give_back(std::uint32_t index);
+
+ private:
+  std::mutex mutex_;
+  std::vector<bool> used_;
+  std::uint32_t next_ = 1;
+};
+
+/// This process as its peers know it: its block of QP numbers, its segment,
+/// its control thread, and who is connected. Created when the first software
+/// device is opened, never destroyed. A forked child starts without one; what
+/// it inherited of its parent's is closed and cut off.
+class Process {
+ public:
+  /// Creates it when there is none. Throws Error(kEnvironment).
+  static Process& get();
+  /// False for objects that a forked child inherited.
+  static bool is_current(const Process* process) noexcept;
+
+  std::uint64_t id() const noexcept { return id_; }
+  std::uint32_t block() const noexcept { return block_; }
+  Segment& segment() noexcept { return memory_.segment(); }
+  /// Its regions: what it knows of them is its own.
+  const Regions& regions() const noexcept { return regions_; }
+  MrShared& known_region(std::uint32_t index) noexcept { return known_[index]; }
+  /// The region or window may be used under `key` from now on, also by peers.
+  void publish_region(std::uint32_t index, std::uint32_t key) noexcept;
+  SegmentMemory& memory() noexcept { return memory_; }
+  Control& control() noexcept { return control_; }
+  PageMover& mover() noexcept { return mover_; }
+  Ports& ports() noexcept { return ports_; }
+  Agents& agents() noexcept { return agents_; }
+  Strangers& strangers() noexcept { return strangers_; }
+  /// A device of this process has to do with that user.
+  static bool admits(const ucred& credentials);
+  /// Whether this process' executors may leave the fence to the owner.
+  bool barrier_registered() const noexcept { return barrier_registered_; }
+
+  /// The process behind `block`, connected to when not yet known; null when it
+  /// cannot be reached. Blocks up to two seconds.
+  std::shared_ptr<Peer> peer(std::uint32_t block, const PeerPolicy& policy);
+  void forget(Peer* peer);
+
+  template <typename F>
+  void for_each_context(F&& f) {
+    const std::lock_guard guard(mutex_);
+    for (Context* context : contexts_) f(*context);
+  }
+  void add(Context* context);
+  void remove(Context* context);
+  /// Numbers a channel; its descriptor is what peers get under that number.
+  std::uint32_t add_channel(int fd);
+  void remove_channel(std::uint32_t number);
+  int channel_fd(std::uint32_t number);
+
+  /// Makes the QP known to peers' messages and to the control thread.
+  void publish(Qp* qp, std::uint32_t index);
+  void withdraw(std::uint32_t index);
+  template <typename F>
+  void for_each_qp(F&& f) {
+    const std::lock_guard guard(qps_mutex_);
+    for (Qp* qp : qps_) {
+      if (qp != nullptr) f(*qp);
+    }
+  }
+  template <typename F>
+  void with_qp(std::uint32_t index, F&& f) {
+    const std::lock_guard guard(qps_mutex_);
+    if (index < qps_.size() && qps_[index] != nullptr) f(*qps_[index]);
+  }
+
+  /// Waits until no peer executes on any QP of protection domain `pd` with
+  /// what it had looked up before the call.
+  void settle(std::uint32_t pd);
+  /// The same for all QPs, of all domains, and for receives being flushed.
+  void settle_all();
+  /// How long a peer that is stopped in the middle is waited for.
+  static constexpr std::chrono::seconds kSettleLimit{5};
+
+  /// Full memory barrier on every CPU that runs an executor.
+  void heavy_barrier() noexcept;
+
+  IndexPool qp_indices{kMaxQps};
+  IndexPool cq_indices{kMaxCqs};
+  IndexPool mr_indices{kMaxMrs};
+  std::atomic<std::uint32_t> next_pd{1};
+  std::atomic<std::uint8_t> next_key{1};
+  /// Send requests of each QP whose completion was polled, or that came
+  /// before one whose completion was.
+  std::array<std::atomic<std::uint32_t>, kMaxQps> sq_released{};
+
+ private:
+  Process();
+  void claim_block();
+  bool claim(std::uint32_t block);
+  bool claim_beside(std::uint32_t block);
+  static void before_fork();
+  static void after_fork_parent();
+  static void after_fork_child();
+  void abandon();
+
+  SegmentMemory memory_;
+  MrShared* known_ = nullptr;  ///< kMaxMrs
+  Regions regions_;
+  PageMover mover_;
+  UniqueFd listener_;
+  std::uint64_t id_ = 0;
+  std::uint32_t block_ = 0;
+  bool barrier_registered_ = false;
+  Control control_;
+  Ports ports_{control_};
+  Agents agents_{regions_, id_};
+  Strangers strangers_{*this};
+
+  std::mutex mutex_;  ///< peers_, contexts_, channels_
+  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<Context*> contexts_;
+  std::vector<int> channels_;
+  std::mutex qps_mutex_;
+  std::vector<Qp*> qps_;
+  /// While forking: the child closes its end when it has its own pages.
+  int fork_pipe_[2] = {-1, -1};
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,332 @@
+#include "objects/calls.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <new>
+
+#include "gdrperf/base/error.h"
+#include "objects/context.h"
+#include "objects/cq.h"
+#include "objects/failure.h"
+#include "objects/mr.h"
+#include "objects/mw.h"
+#include "objects/qp.h"
+#include "objects/srq.h"
+#include "shared/limited.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+/// Runs what returns a pointer; what it throws becomes errno.
+template <typename F>
+auto guarded(F&& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const VerbsFailure& failure) {
+    errno = failure.error;
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+  } catch (const CallFailure& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    errno = failure.errno_value;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    errno = EIO;
+  }
+  return nullptr;
+}
+
+Context& living(ibv_context* context) {
+  Context& ours = Context::of(context);
+  // Inherited over fork: its queues and its thread are the parent's.
+  if (!ours.alive()) throw VerbsFailure{EINVAL};
+  return ours;
+}
+
+bool dead(ibv_context* context) { return !Context::of(context).alive(); }
+
+constexpr std::uint64_t kSendOps =
+    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+    IBV_QP_EX_WITH_SEND_WITH_INV;
+
+void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
+  if (const int error = device.call_fault("create_qp"); error != 0) throw VerbsFailure{error};
+  constexpr std::uint32_t kKnown =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  if ((attr.comp_mask & ~kKnown) != 0 || attr.qp_type != IBV_QPT_RC) throw VerbsFailure{EOPNOTSUPP};
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) {
+    throw VerbsFailure{EOPNOTSUPP};
+  }
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attr.send_ops_flags & ~kSendOps) != 0) {
+    throw VerbsFailure{EOPNOTSUPP};
+  }
+  // Objects of one context go together.
+  const ibv_context* context = attr.pd->context;
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr || attr.send_cq->context != context ||
+      attr.recv_cq->context != context || (attr.srq != nullptr && attr.srq->context != context)) {
+    throw VerbsFailure{EINVAL};
+  }
+  const ibv_qp_cap& cap = attr.cap;
+  if (cap.max_send_wr > kMaxQpWr || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
+    throw VerbsFailure{EINVAL};
+  }
+  if (attr.srq == nullptr && (cap.max_recv_wr > kMaxQpWr || cap.max_recv_sge > kMaxSge)) {
+    throw VerbsFailure{EINVAL};
+  }
+}
+
+}  // namespace
+
+ibv_context* open_device(ibv_device* device) {
+  return guarded([&] { return &(new Context(*soft_device(device)))->context; });
+}
+
+int close_device(ibv_context* context) {
+  if (!dead(context)) delete &Context::of(context);
+  return 0;
+}
+
+ibv_pd* make_pd(ibv_context* context) {
+  return guarded([&]() -> ibv_pd* {
+    Context& owner = living(context);
+    auto pd = std::make_unique<Pd>();
+    pd->context = context;
+    pd->number = owner.process.next_pd.fetch_add(1);
+    pd->handle = pd->number;
+    return pd.release();
+  });
+}
+
+int destroy_pd(ibv_pd* pd) {
+  if (dead(pd->context)) return 0;
+  auto* ours = static_cast<Pd*>(pd);
+  if (ours->users.load() != 0) return EBUSY;
+  delete ours;
+  return 0;
+}
+
+ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access) {
+  return guarded([&]() -> ibv_mr* {
+    living(pd->context);
+    return register_memory(*static_cast<Pd*>(pd), address, length, iova, access);
+  });
+}
+
+ibv_mr* make_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
+                       unsigned access) {
+  return guarded([&]() -> ibv_mr* {
+    living(pd->context);
+    return register_dmabuf(*static_cast<Pd*>(pd), offset, length, iova, fd, access);
+  });
+}
+
+int destroy_mr(ibv_mr* mr) {
+  return dead(mr->context) ? 0 : deregister_memory(static_cast<Mr*>(mr));
+}
+
+ibv_mw* make_mw(ibv_pd* pd, ibv_mw_type type) {
+  return guarded([&]() -> ibv_mw* {
+    living(pd->context);
+    return allocate_window(*static_cast<Pd*>(pd), type);
+  });
+}
+
+int bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind& bind) {
+  return dead(mw->context) ? EINVAL : bind_window(qp, Mw::of(mw), bind);
+}
+
+int destroy_mw(ibv_mw* mw) {
+  if (!dead(mw->context)) free_window(&Mw::of(mw));
+  return 0;
+}
+
+int change_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+  int error = EINVAL;
+  if (!dead(mr->context)) {
+    error = reregister_memory(*static_cast<Mr*>(mr), flags, static_cast<Pd*>(pd), address, length,
+                              static_cast<unsigned>(access));
+  }
+  if (error == 0) return 0;
+  errno = error;
+  return IBV_REREG_MR_ERR_INPUT;
+}
+
+ibv_comp_channel* make_channel(ibv_context* context) {
+  return guarded([&]() -> ibv_comp_channel* { return new Channel(living(context)); });
+}
+
+int destroy_channel(ibv_comp_channel* channel) {
+  if (dead(channel->context)) return 0;
+  if (channel->refcnt != 0) return EBUSY;
+  delete static_cast<Channel*>(channel);
+  return 0;
+}
+
+ibv_cq* make_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel, int vector) {
+  return guarded([&]() -> ibv_cq* {
+    Context& owner = living(context);
+    if (entries <= 0 || static_cast<std::uint32_t>(entries) > kMaxCqe || vector < 0 ||
+        vector >= context->num_comp_vectors) {
+      throw VerbsFailure{EINVAL};
+    }
+    auto* cq = new Cq(owner, static_cast<std::uint32_t>(entries), user, channel);
+    return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(cq));
+  });
+}
+
+ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
+  return guarded([&]() -> ibv_cq_ex* {
+    Context& owner = living(context);
+    constexpr std::uint32_t kFlags =
+        IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+    constexpr std::uint64_t kWcFlags = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
+                                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    const bool unknown = (attr.wc_flags & ~kWcFlags) != 0 ||
+                         (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
+                         ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kFlags) != 0);
+    if (unknown) throw VerbsFailure{EOPNOTSUPP};
+    if (attr.cqe == 0 || attr.cqe > kMaxCqe ||
+        attr.comp_vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) {
+      throw VerbsFailure{EINVAL};
+    }
+    auto* cq = new Cq(owner, attr.cqe, attr.cq_context, attr.channel);
+    cq->enable_extended_poll(attr.wc_flags);
+    return cq;
+  });
+}
+
+int destroy_cq(ibv_cq* cq) {
+  if (dead(cq->context)) return 0;
+  Cq& ours = Cq::of(cq);
+  if (ours.users.load() != 0) return EBUSY;
+  ours.owner.drop_events(cq);
+  delete &ours;
+  return 0;
+}
+
+int resize_cq(ibv_cq* cq, int entries) {
+  if (dead(cq->context) || entries <= 0) return EINVAL;
+  return Cq::of(cq).resize(static_cast<std::uint32_t>(entries));
+}
+
+int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
+  Cq* found = nullptr;
+  const int error =
+      dead(channel->context) ? EINVAL : static_cast<Channel*>(channel)->next_event(found);
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  *cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(found));
+  *user = found->cq_context;
+  return 0;
+}
+
+ibv_srq* make_srq(ibv_pd* pd, ibv_srq_init_attr& attr) {
+  return guarded([&]() -> ibv_srq* {
+    living(pd->context);
+    if (attr.attr.max_wr == 0 || attr.attr.max_wr > kMaxSrqWr || attr.attr.max_sge > kMaxSge) {
+      throw VerbsFailure{EINVAL};
+    }
+    auto srq = std::make_unique<Srq>(*static_cast<Pd*>(pd), attr);
+    attr.attr = srq->attributes;
+    return srq.release();
+  });
+}
+
+int modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask) {
+  if (dead(srq->context)) return EINVAL;
+  if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
+  if ((mask & ~IBV_SRQ_LIMIT) != 0) return EINVAL;
+  Srq& ours = Srq::of(srq);
+  if ((mask & IBV_SRQ_LIMIT) != 0) {
+    if (attr.srq_limit > ours.attributes.max_wr) return EINVAL;
+    ours.queue.ring.memory->limit.store(attr.srq_limit);
+  }
+  return 0;
+}
+
+int query_srq(ibv_srq* srq, ibv_srq_attr& attr) {
+  if (dead(srq->context)) return EINVAL;
+  attr = Srq::of(srq).attributes;
+  attr.srq_limit = Srq::of(srq).queue.ring.memory->limit.load();
+  return 0;
+}
+
+int destroy_srq(ibv_srq* srq) {
+  if (dead(srq->context)) return 0;
+  Srq& ours = Srq::of(srq);
+  if (ours.users.load() != 0) return EBUSY;
+  Context::of(srq->context).drop_events(srq);
+  delete &ours;
+  return 0;
+}
+
+ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
+  return guarded([&]() -> ibv_qp* {
+    if (attr.pd == nullptr) throw VerbsFailure{EINVAL};
+    Context& owner = living(attr.pd->context);
+    check_qp_request(owner.device, attr);
+    const bool builders = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+    auto* qp = new Qp(*static_cast<Pd*>(attr.pd), attr, builders);
+    attr.cap = qp->cap_;
+    return &qp->qp_base;
+  });
+}
+
+int modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
+  const int error = dead(qp->context) ? EINVAL : Qp::of(qp).modify(attr, mask);
+  // It is the answer that counts, but many programs print errno.
+  if (error != 0) errno = error;
+  return error;
+}
+
+int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init) {
+  if (dead(qp->context)) return EINVAL;
+  Qp::of(qp).query(attr, init);
+  return 0;
+}
+
+int destroy_qp(ibv_qp* qp) {
+  if (!dead(qp->context)) delete &Qp::of(qp);
+  return 0;
+}
+
+ibv_qp_ex* extended_qp(ibv_qp* qp) {
+  Qp& ours = Qp::of(qp);
+  return ours.wr_start != nullptr ? &ours : nullptr;
+}
+
+ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr) {
+  return guarded([&]() -> ibv_ah* {
+    living(pd->context);
+    if (attr.is_global == 0 || attr.port_num != kPort || attr.grh.sgid_index >= kGidsPerPort) {
+      throw VerbsFailure{EINVAL};
+    }
+    auto ah = std::make_unique<ibv_ah>();
+    ah->context = pd->context;
+    ah->pd = pd;
+    ++static_cast<Pd*>(pd)->users;
+    return ah.release();
+  });
+}
+
+int destroy_ah(ibv_ah* ah) {
+  if (dead(ah->context)) return 0;
+  --static_cast<Pd*>(ah->pd)->users;
+  delete ah;
+  return 0;
+}
+
+int get_async_event(ibv_context* context, ibv_async_event& event) {
+  const int error = dead(context) ? EINVAL : Context::of(context).next_event(event);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+}  // namespace gdrperf::softnic

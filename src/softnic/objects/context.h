@@ -1,0 +1,88 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "device/device.h"
+#include "host/process.h"
+
+namespace gdrperf::softnic {
+
+struct Cq;
+struct Mw;
+
+/// An open device. Its `ops` are what ibv_post_send and its kin go through.
+struct Context : verbs_context {
+  /// Throws Error when the process cannot be set up.
+  explicit Context(Device& opened);
+  ~Context();
+
+  static Context& of(ibv_context* context) {
+    // ibv_context is the last member of verbs_context.
+    auto* bytes = reinterpret_cast<std::uint8_t*>(context);
+    return *static_cast<Context*>(
+        reinterpret_cast<verbs_context*>(bytes - offsetof(verbs_context, context)));
+  }
+  bool modelled() const { return device.model.load() != nullptr; }
+  bool null_mode() const { return device.config.mode == DeviceMode::kNull; }
+  /// Of this process, not of one it was forked from.
+  bool alive() const { return Process::is_current(&process); }
+  /// In a forked child: data path calls fail from now on.
+  void cut_off();
+
+  /// The device was given a model, or another one (control thread).
+  void follow_model();
+  void raise(const ibv_async_event& event);
+  int next_event(ibv_async_event& event);
+  /// Drops queued events of an object that is being destroyed.
+  void drop_events(const void* element);
+
+  Device& device;
+  Process& process;
+  std::atomic<int> qps{0};
+
+ private:
+  std::mutex mutex_;
+  std::deque<ibv_async_event> events_;
+};
+
+/// True when the context, and so its objects, is ours.
+bool is_soft(const ibv_context* context);
+
+/// True for the cmd_fd of a context of ours, in whatever process it was opened.
+bool is_command_descriptor(int fd);
+
+struct Pd : ibv_pd {
+  std::uint32_t number;
+  std::atomic<int> users{0};
+  /// Held while a window is bound, and while a region becomes invalid.
+  std::mutex windows_mutex;
+  std::vector<Mw*> windows;
+};
+
+/// A completion channel: its descriptor is an eventfd that counts events not
+/// yet fetched; the CQs say which they are.
+struct Channel : ibv_comp_channel {
+  explicit Channel(Context& context);  // throws VerbsFailure
+  ~Channel();
+  /// Waits (unless the descriptor is non-blocking) for the next event.
+  /// 0, or an errno.
+  int next_event(Cq*& cq);
+  void add(Cq* cq);
+  /// Also takes back events of this CQ that were raised and not fetched.
+  void remove(Cq* cq);
+
+  Process& process;
+  std::uint32_t number;
+
+ private:
+  std::mutex mutex_;
+  std::vector<Cq*> cqs_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace gdrperf::softnic

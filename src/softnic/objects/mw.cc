@@ -1,0 +1,216 @@
+#include "objects/mw.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "objects/failure.h"
+#include "objects/qp.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | kRemoteWriters | IBV_ACCESS_REMOTE_READ |
+                                   IBV_ACCESS_ZERO_BASED;
+/// How long a peer may take to leave; longer than any copy.
+constexpr std::uint64_t kLeaveLimitNs = 1'000'000'000;
+
+MrShared& known_of(const Mw& mw) { return Context::of(mw.context).process.known_region(mw.index); }
+
+/// The key of a window while it is bound: whoever acts on its QP may have withdrawn it in
+/// what peers see.
+std::uint32_t bound_key(Process& process, std::uint32_t index) {
+  const std::uint32_t key = process.known_region(index).key.load();
+  return process.regions().published[index].key.load() == key ? key : 0;
+}
+
+bool is_bound(Process& process, std::uint32_t index) { return bound_key(process, index) != 0; }
+
+/// The window of that key and domain. Its other members may be read only after
+/// the key has been found to be this one: who binds a window writes the key last.
+const MrShared* window_of(const Regions& regions, std::uint32_t key, std::uint32_t pd) noexcept {
+  const std::uint32_t index = key >> 8;
+  if (index >= kMaxMrs || key == 0) return nullptr;
+  const MrShared& window = regions.known[index];
+  const bool found = window.key.load(std::memory_order_acquire) == key && window.pd == kWindowDomain &&
+                     window.window_pd == pd && regions.published[index].key.load(std::memory_order_acquire) == key;
+  return found ? &window : nullptr;
+}
+
+}  // namespace
+
+Mw* allocate_window(Pd& pd, ibv_mw_type type) {
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) throw VerbsFailure{EINVAL};
+  Process& process = Context::of(pd.context).process;
+  auto mw = std::make_unique<Mw>();
+  const std::lock_guard guard(pd.windows_mutex);
+  pd.windows.reserve(pd.windows.size() + 1);
+  mw->index = process.mr_indices.take();
+  if (mw->index == 0) throw VerbsFailure{ENOMEM};
+  mw->context = pd.context;
+  mw->pd = &pd;
+  mw->type = type;
+  mw->handle = mw->index;
+  mw->rkey = mw->index << 8 | process.next_key.fetch_add(1);
+  MrShared& known = process.known_region(mw->index);
+  known.pd = kWindowDomain;
+  known.window_pd = pd.number;
+  known.qpn = 0;
+  ++pd.users;
+  pd.windows.push_back(mw.get());
+  return mw.release();
+}
+
+void free_window(Mw* mw) {
+  Process& process = Context::of(mw->context).process;
+  Pd& pd = *static_cast<Pd*>(mw->pd);
+  MrShared& known = known_of(*mw);
+  {
+    const std::lock_guard guard(pd.windows_mutex);
+    pd.windows.erase(std::remove(pd.windows.begin(), pd.windows.end(), mw), pd.windows.end());
+    withdraw(process.regions(), known);
+    known.window_pd = 0;
+  }
+  process.settle(pd.number);
+  process.mr_indices.give_back(mw->index);
+  --pd.users;
+  delete mw;
+}
+
+int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
+  Process& process = Context::of(mw.context).process;
+  MrShared& known = known_of(mw);
+  const std::lock_guard guard(mw.binding);
+  // The old binding ends here and not in the queue, where nobody can wait for
+  // those that use it.
+  const std::uint32_t old = bound_key(process, mw.index);
+  withdraw(process.regions(), known);
+  if (old != 0) process.settle(static_cast<Pd*>(mw.pd)->number);
+  const std::uint32_t key = ibv_inc_rkey(mw.rkey);
+  ibv_send_wr request{};
+  request.wr_id = bind.wr_id;
+  request.opcode = IBV_WR_BIND_MW;
+  request.send_flags = bind.send_flags | kTypeOneBind;
+  request.bind_mw.mw = &mw;
+  request.bind_mw.rkey = key;
+  request.bind_mw.bind_info = bind.bind_info;
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(qp, &request, &bad);
+  if (error != 0) {
+    process.publish_region(mw.index, old);
+  } else {
+    mw.rkey = key;
+  }
+  return error;
+}
+
+bool has_windows(Pd& pd, std::uint32_t region) {
+  for (const Mw* mw : pd.windows) {
+    if (is_bound(Context::of(mw->context).process, mw->index) && known_of(*mw).region == region) return true;
+  }
+  return false;
+}
+
+int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info& info,
+              unsigned send_flags) noexcept {
+  const bool type_one = (send_flags & kTypeOneBind) != 0;
+  if (mw == nullptr || (mw->type == IBV_MW_TYPE_1) != type_one) return EINVAL;
+  if ((info.mw_access_flags & ~kWindowAccess) != 0) return EINVAL;
+  if (info.mr == nullptr && (info.length != 0 || !type_one)) return EINVAL;
+  op.num_sge = 0;
+  op.rkey = rkey;
+  op.imm = Mw::of(mw).index;
+  op.remote_addr = info.addr;
+  op.compare_add = info.length;
+  op.swap = static_cast<std::uint64_t>(info.mw_access_flags) << 32 | (info.mr != nullptr ? info.mr->lkey : 0);
+  return 0;
+}
+
+const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                            std::uint32_t qpn, unsigned access, std::uint64_t address,
+                            std::uint64_t length) noexcept {
+  const MrShared* window = window_of(regions, key, pd);
+  if (window == nullptr || (window->qpn != 0 && window->qpn != qpn)) return nullptr;
+  const std::uint64_t offset = address - window->iova;
+  const bool inside = offset <= window->length && length <= window->length - offset;
+  return inside && (window->access & access) == access ? window : nullptr;
+}
+
+const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                                  std::uint32_t qpn) noexcept {
+  const MrShared* window = window_of(regions, key, pd);
+  return window != nullptr && window->qpn == qpn ? window : nullptr;
+}
+
+void withdraw(const Regions& regions, const MrShared& region) noexcept {
+  // Of a peer's both are the same. What a process knows of its own it may change.
+  const_cast<MrShared&>(region).key.store(0);
+  regions.published[regions.index_of(region)].key.store(0);
+}
+
+int Qp::take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {
+  if ((op.flags & IBV_SEND_INLINE) != 0 && op.opcode != IBV_WR_SEND_WITH_INV) return EINVAL;
+  op.imm = request.invalidate_rkey;
+  if (op.opcode == IBV_WR_LOCAL_INV) op.num_sge = 0;
+  if (op.opcode != IBV_WR_BIND_MW) return 0;
+  return fill_bind(op, request.bind_mw.mw, request.bind_mw.rkey, request.bind_mw.bind_info,
+                   request.send_flags);
+}
+
+/// Executes a request that concerns a window of this process; sq_lock is held.
+Outcome Qp::change_window(const SendOp& op) noexcept {
+  const bool done = op.opcode == IBV_WR_LOCAL_INV ? withdraw_window(op) : make_window(op);
+  return done ? Outcome{} : Outcome::failed(IBV_WC_MW_BIND_ERR);
+}
+
+bool Qp::withdraw_window(const SendOp& op) noexcept {
+  const MrShared* window = find_withdrawable(process.regions(), op.imm, pd, number());
+  if (window == nullptr) return false;
+  withdraw(process.regions(), *window);
+  // Whoever may use the window acts on this QP: once it has left, nothing more
+  // is written. One that is stopped in the middle is not waited for.
+  process.heavy_barrier();
+  const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
+  const std::uint64_t limit = monotonic_ns() + kLeaveLimitNs;
+  while ((turn & 1) != 0 && shared->turns.load(std::memory_order_acquire) == turn && monotonic_ns() < limit) {
+    ::sched_yield();
+  }
+  return true;
+}
+
+bool Qp::make_window(const SendOp& op) noexcept {
+  if (op.imm >= kMaxMrs) return false;
+  MrShared& window = process.known_region(op.imm);
+  const auto access = static_cast<unsigned>(op.swap >> 32);
+  const auto lkey = static_cast<std::uint32_t>(op.swap);
+  const std::uint64_t length = op.compare_add;
+  const std::lock_guard guard(pd_ref.windows_mutex);
+  // Bound already: a window of type 2 has to be withdrawn first. One of type 1
+  // comes here unbound, unless two binds of it stand in queues.
+  if (window.pd != kWindowDomain || window.window_pd != pd || is_bound(process, op.imm) ||
+      op.rkey >> 8 != op.imm) {
+    return false;
+  }
+  const auto mw = std::find_if(pd_ref.windows.begin(), pd_ref.windows.end(),
+                               [&op](const Mw* it) { return it->index == op.imm; });
+  if (mw == pd_ref.windows.end()) return false;
+  if (length == 0 && (*mw)->type == IBV_MW_TYPE_1) return true;
+  unsigned needed = IBV_ACCESS_MW_BIND;
+  if ((access & kRemoteWriters) != 0) needed |= IBV_ACCESS_LOCAL_WRITE;
+  const MrShared* region = find_region(process.regions(), lkey, pd, needed, op.remote_addr, length);
+  if (region == nullptr || in_gpu(*region)) return false;
+  window.access = access;
+  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? number() : 0;
+  window.region = lkey >> 8;
+  window.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : op.remote_addr;
+  window.addr = region->addr + (op.remote_addr - region->iova);
+  window.length = length;
+  window.moved_begin = region->moved_begin;
+  window.moved_end = region->moved_end;
+  process.publish_region(op.imm, op.rkey);
+  return true;
+}
+
+}  // namespace gdrperf::softnic

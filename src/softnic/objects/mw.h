@@ -1,0 +1,54 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include "objects/context.h"
+#include "objects/mr.h"
+#include "shared/layout.h"
+
+namespace gdrperf::softnic {
+
+struct SendOp;
+struct Target;
+
+/// A memory window: a key of its own to a part of a region, made and withdrawn
+/// by requests in a send queue. It has an entry in the table of regions, whose
+/// `pd` no region has: so it is no lkey, and looking up regions costs no more.
+struct Mw : ibv_mw {
+  std::uint32_t index;
+  std::mutex binding;  ///< held by ibv_bind_mw, which changes rkey
+  static Mw& of(ibv_mw* mw) { return *static_cast<Mw*>(mw); }
+};
+
+/// Rights for which the region itself must be writable.
+inline constexpr unsigned kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+inline constexpr std::uint32_t kWindowDomain = ~0u;
+/// In ibv_send_wr::send_flags: ibv_bind_mw posts it. Only that may bind windows
+/// of type 1.
+inline constexpr unsigned kTypeOneBind = 1u << 31;
+
+/// EINVAL for an unknown type, ENOMEM for a full table, as VerbsFailure.
+Mw* allocate_window(Pd& pd, ibv_mw_type type);
+/// Withdraws the key, then waits until nobody uses it.
+void free_window(Mw* mw);
+/// Type 1: binds, or with length 0 unbinds. 0, or an errno.
+int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind);
+/// True while a window is bound to this region, which then cannot change.
+bool has_windows(Pd& pd, std::uint32_t region);
+
+/// Turns the request to bind into a SendOp. 0, or EINVAL.
+int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info& info,
+              unsigned send_flags) noexcept;
+
+/// As find_region, for windows, on behalf of a peer that acts on the QP `qpn`.
+const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                            std::uint32_t qpn, unsigned access, std::uint64_t address,
+                            std::uint64_t length) noexcept;
+/// The window of type 2 with this key, if that QP may withdraw it; null otherwise.
+const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                                  std::uint32_t qpn) noexcept;
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,166 @@
+#include <cerrno>
+#include <cstring>
+
+#include "objects/qp.h"
+
+/// ibv_modify_qp for RC: InfiniBand specification 11.2.5.2, tables 91 to 95.
+namespace gdrperf::softnic {
+namespace {
+
+struct Transition {
+  ibv_qp_state from;
+  ibv_qp_state to;
+  int required;
+  int optional;
+};
+
+constexpr int kLiveOptional =
+    IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_MIN_RNR_TIMER;
+
+constexpr Transition kTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR,
+     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+         IBV_QP_MIN_RNR_TIMER,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS,
+     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+     kLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kLiveOptional},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     kLiveOptional | IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX},
+};
+
+bool allowed(ibv_qp_state from, ibv_qp_state to, int mask) {
+  mask &= ~IBV_QP_STATE;
+  if (to == IBV_QPS_RESET) return mask == 0;
+  if (to == IBV_QPS_ERR) return from != IBV_QPS_RESET && mask == 0;
+  for (const Transition& transition : kTransitions) {
+    if (transition.from != from || transition.to != to) continue;
+    return (mask & transition.required) == transition.required &&
+           (mask & ~(transition.required | transition.optional)) == 0;
+  }
+  return false;
+}
+
+bool is_zero(const ibv_gid& gid) {
+  const ibv_gid zero{};
+  return std::memcmp(&gid, &zero, sizeof zero) == 0;
+}
+
+}  // namespace
+
+int Qp::check_path(const ibv_qp_attr& attr) const {
+  const ibv_ah_attr& path = attr.ah_attr;
+  // RoCE always routes by GID.
+  if (path.is_global == 0 || path.port_num != kPort) return EINVAL;
+  if (path.grh.sgid_index >= kGidsPerPort || !owner.device.config.has_gids) return EINVAL;
+  return is_zero(path.grh.dgid) ? EINVAL : 0;
+}
+
+void Qp::store_attributes(const ibv_qp_attr& attr, int mask) {
+  const auto given = [mask](int bit) { return (mask & bit) != 0; };
+  if (given(IBV_QP_PKEY_INDEX)) attr_.pkey_index = attr.pkey_index;
+  if (given(IBV_QP_PORT)) attr_.port_num = attr.port_num;
+  if (given(IBV_QP_ACCESS_FLAGS)) attr_.qp_access_flags = attr.qp_access_flags;
+  if (given(IBV_QP_AV)) attr_.ah_attr = attr.ah_attr;
+  if (given(IBV_QP_PATH_MTU)) attr_.path_mtu = attr.path_mtu;
+  if (given(IBV_QP_DEST_QPN)) attr_.dest_qp_num = attr.dest_qp_num & 0xffffff;
+  if (given(IBV_QP_RQ_PSN)) attr_.rq_psn = attr.rq_psn & 0xffffff;
+  if (given(IBV_QP_SQ_PSN)) attr_.sq_psn = attr.sq_psn & 0xffffff;
+  if (given(IBV_QP_MAX_DEST_RD_ATOMIC)) attr_.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+  if (given(IBV_QP_MAX_QP_RD_ATOMIC)) attr_.max_rd_atomic = attr.max_rd_atomic;
+  if (given(IBV_QP_MIN_RNR_TIMER)) attr_.min_rnr_timer = attr.min_rnr_timer;
+  if (given(IBV_QP_TIMEOUT)) attr_.timeout = attr.timeout;
+  if (given(IBV_QP_RETRY_CNT)) attr_.retry_cnt = attr.retry_cnt;
+  if (given(IBV_QP_RNR_RETRY)) attr_.rnr_retry = attr.rnr_retry;
+  shared->access = attr_.qp_access_flags;
+  shared->sgid_index = attr_.ah_attr.grh.sgid_index;
+  shared->min_rnr_timer = attr_.min_rnr_timer;
+  shared->max_dest_rd_atomic = attr_.max_dest_rd_atomic;
+}
+
+namespace {
+
+int check_values(const ibv_qp_attr& attr, int mask) {
+  const auto given = [mask](int bit) { return (mask & bit) != 0; };
+  if (given(IBV_QP_PORT) && attr.port_num != kPort) return EINVAL;
+  if (given(IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) return EINVAL;
+  if (given(IBV_QP_PATH_MTU) && (attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096)) {
+    return EINVAL;
+  }
+  if (given(IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > kMaxRdAtomic) return EINVAL;
+  if (given(IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > kMaxRdAtomic) return EINVAL;
+  if (given(IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31) return EINVAL;
+  if (given(IBV_QP_TIMEOUT) && attr.timeout > 31) return EINVAL;
+  if (given(IBV_QP_RETRY_CNT) && attr.retry_cnt > 7) return EINVAL;
+  if (given(IBV_QP_RNR_RETRY) && attr.rnr_retry > 7) return EINVAL;
+  return 0;
+}
+
+}  // namespace
+
+int Qp::modify(const ibv_qp_attr& attr, int mask) {
+  if (const int error = owner.device.call_fault("modify_qp"); error != 0) return error;
+  // Reaching the peer's process takes that process' control thread, and may
+  // take time: not under the lock that ours may want.
+  std::shared_ptr<Peer> peer;
+  const bool connects = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR &&
+                        (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
+  if (connects && qpn_block(attr.dest_qp_num) != process.block()) {
+    peer = process.peer(qpn_block(attr.dest_qp_num & 0xffffff), owner.device.config.peers);
+    if (peer != nullptr && peer->stranger() == nullptr) {
+      const QpShared& other = peer->segment().qps[qpn_index(attr.dest_qp_num)];
+      const std::uint32_t index = other.recv_cq.load();
+      const CqShared& queue = peer->segment().cqs[index % kMaxCqs];
+      if (queue.has_channel.load() != 0) peer->fetch_channel(queue.channel);
+      peer->find_way(owner.device.config.kernel == KernelPolicy::kAuto);
+    }
+  }
+
+  const std::lock_guard guard(control_mutex_);
+  const ibv_qp_state from = state();
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
+  if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) return EINVAL;
+  if (!allowed(from, to, mask)) return EINVAL;
+  if (const int error = check_values(attr, mask); error != 0) return error;
+  if ((mask & IBV_QP_AV) != 0) {
+    if (const int error = check_path(attr); error != 0) return error;
+  }
+
+  if (to == IBV_QPS_RESET) {
+    reset();
+  } else if (to == IBV_QPS_ERR) {
+    sq_lock.lock();
+    set_state(IBV_QPS_ERR);
+    flush_waiting();
+    sq_lock.unlock();
+    settle_turn();
+    flush_receives();
+    if (from != IBV_QPS_ERR) report_last_receive();
+  } else {
+    const std::lock_guard quiet(process.strangers().mutex());
+    sq_lock.lock();
+    store_attributes(attr, mask);
+    if (to == IBV_QPS_RTR) {
+      peer_ = std::move(peer);
+      connect();
+    }
+    // Not over an error that came in between.
+    std::uint64_t epoch = shared->epoch.load();
+    while (epoch_state(epoch) == from &&
+           !shared->epoch.compare_exchange_weak(epoch, next_epoch(epoch, to))) {
+    }
+    const bool waits = gate_.waiting > 0;
+    sq_lock.unlock();
+    if (waits && to == IBV_QPS_RTS) send_queue_->add_waiting(this);
+  }
+  qp_base.state = state();
+  return 0;
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,117 @@
+#include "objects/verbs_ops.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "objects/calls.h"
+#include "objects/context.h"
+#include "objects/cq.h"
+#include "objects/failure.h"
+#include "objects/qp.h"
+#include "objects/srq.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) { return Cq::of(cq).poll(count, completions); }
+
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  Cq::of(cq).arm(solicited_only != 0);
+  return 0;
+}
+
+int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send(request, bad);
+}
+
+int post_send_null(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send_null(request, bad);
+}
+
+int post_send_modelled(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send_modelled(request, bad);
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
+  return Qp::of(qp).post_recv(request, bad);
+}
+
+int post_srq_recv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) {
+  return Srq::of(srq).queue.post(request, bad);
+}
+
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) { return make_mw(pd, type); }
+
+int bind_mw_op(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) { return bind_mw(qp, mw, *bind); }
+
+int dealloc_mw(ibv_mw* mw) { return destroy_mw(mw); }
+
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr, std::size_t size) {
+  if (port != kPort) return EINVAL;
+  ibv_port_attr full;
+  describe_port(Context::of(context).device, full);
+  std::memcpy(attr, &full, std::min(size, sizeof full));
+  return 0;
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
+                    ibv_device_attr_ex* attr, std::size_t size) {
+  if (input != nullptr && input->comp_mask != 0) return EINVAL;
+  describe_device_ex(Context::of(context).device, *attr, size);
+  return 0;
+}
+
+int query_rt_values(ibv_context*, ibv_values_ex* values) {
+  if ((values->comp_mask & ~std::uint32_t{IBV_VALUES_MASK_RAW_CLOCK}) != 0) return EOPNOTSUPP;
+  // Ticks of the clock that stamps completions, where other providers put theirs.
+  values->raw_clock = {0, static_cast<long>(monotonic_ns())};
+  return 0;
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  return make_cq_ex(context, *attr);
+}
+
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) { return make_qp(*attr); }
+
+}  // namespace
+
+void fill_verbs_ops(Context& context) {
+  ibv_context_ops& ops = context.context.ops;
+  ops.poll_cq = &poll_cq;
+  ops.req_notify_cq = &req_notify_cq;
+  ops.post_send = context.null_mode() ? &post_send_null : context.modelled() ? &post_send_modelled : &post_send;
+  ops.post_recv = &post_recv;
+  ops.post_srq_recv = &post_srq_recv;
+  ops.alloc_mw = &alloc_mw;
+  ops.bind_mw = &bind_mw_op;
+  ops.dealloc_mw = &dealloc_mw;
+  context.query_port = &query_port;
+  context.query_device_ex = &query_device_ex;
+  context.query_rt_values = &query_rt_values;
+  context.create_cq_ex = &create_cq_ex;
+  context.create_qp_ex = &create_qp_ex;
+}
+
+void fill_dead_ops(Context& context) {
+  ibv_context_ops& ops = context.context.ops;
+  ops.poll_cq = [](ibv_cq*, int, ibv_wc*) { return -1; };
+  ops.req_notify_cq = [](ibv_cq*, int) { return EINVAL; };
+  ops.post_send = [](ibv_qp*, ibv_send_wr* request, ibv_send_wr** bad) {
+    *bad = request;
+    return EINVAL;
+  };
+  ops.post_recv = [](ibv_qp*, ibv_recv_wr* request, ibv_recv_wr** bad) {
+    *bad = request;
+    return EINVAL;
+  };
+  ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr* request, ibv_recv_wr** bad) {
+    *bad = request;
+    return EINVAL;
+  };
+  context.create_cq_ex = nullptr;
+  context.create_qp_ex = nullptr;
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,400 @@
+#include "paths/pieces.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+/// Executing one request: everything that happens between initiator and
+/// target, on the initiator's thread.
+namespace gdrperf::softnic {
+namespace {
+
+/// Spreads a message of `total` bytes over the SGEs of a receive, of which the
+/// first one has the first `skip` already. SUCCESS, or what the receiver's
+/// completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is `copy_error`
+/// (left alone otherwise).
+ibv_wc_status scatter(const Target& target, const QpShared& receiver, const TakenReceive& receive,
+                      Pieces& message, ibv_wc_status& copy_error, std::uint64_t total,
+                      std::uint64_t skip) noexcept {
+  std::uint64_t room = 0;
+  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
+  if (room < total || (skip > 0 && receive.sges[0].length < skip)) return IBV_WC_LOC_LEN_ERR;
+  for (std::uint32_t i = 0; message.total > 0; ++i) {
+    ibv_sge sge = receive.sges[i];
+    if (sge.length == 0) continue;
+    sge.addr += skip;
+    sge.length -= static_cast<std::uint32_t>(skip);
+    skip = 0;
+    const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
+    const MrShared* region = find_region(target.regions, sge.lkey, receiver.recv_pd,
+                                         IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+    if (region == nullptr) return IBV_WC_LOC_PROT_ERR;
+    ibv_wc_status status;
+    if (length == message.total) {
+      status = put(target, *region, sge.addr, message);
+      message.total = 0;
+    } else {
+      Pieces part;
+      split_front(message, length, part);
+      status = put(target, *region, sge.addr, part);
+    }
+    if (status != IBV_WC_SUCCESS) {
+      copy_error = status;
+      return IBV_WC_LOC_PROT_ERR;
+    }
+  }
+  return IBV_WC_SUCCESS;
+}
+
+/// Before a message is copied: the cells that are written after it, this one's
+/// completion and the next receive. Not without a link model, where the owner
+/// looks at them all the time and takes them back.
+inline void fetch_ahead(const Target& target) noexcept {
+  const CqRing completions = CqRing::at(*target.segment, target.recv_cq->ring.load(std::memory_order_acquire));
+  if (completions.memory == nullptr) return;
+  prefetch_for_write(&completions.cell(completions.memory->tail.load(std::memory_order_relaxed)));
+  prefetch_for_write(&target.recv_ring.cell(target.recv_ring.memory->head.load(std::memory_order_relaxed)));
+}
+
+}  // namespace
+
+bool Qp::refresh_target() noexcept {
+  Target& target = target_;
+  const QpShared& peer = *target.qp;
+  const std::uint64_t epoch = peer.epoch.load(std::memory_order_acquire);
+  const ibv_qp_state peer_state = epoch_state(epoch);
+  if (peer_state != IBV_QPS_RTR && peer_state != IBV_QPS_RTS && peer_state != IBV_QPS_SQD) {
+    return false;
+  }
+  if (peer.dest_qpn != number() || (peer.dest_process != 0 && peer.dest_process != process.id())) {
+    return false;
+  }
+  if (peer.port_up == 0 || shared->port_up == 0) return false;
+  // Each once, and bounded: the peer may have written anything there.
+  const std::uint8_t their_gid = peer.sgid_index;
+  const std::uint16_t device = peer.device;
+  const std::uint32_t queue = peer.recv_cq;
+  const RecvRing ring = RecvRing::at(*target.segment, peer.recv_ring);
+  if (their_gid >= kGidsPerPort || device >= kMaxDevicesShared || queue >= kMaxCqs || ring.memory == nullptr) return false;
+  const GidKind& theirs = kGidKinds[their_gid];
+  const GidKind& ours = kGidKinds[attr_.ah_attr.grh.sgid_index];
+  if (theirs.type != ours.type || theirs.ipv4 != ours.ipv4) return false;
+  const ibv_gid& expected = target.segment->header.gids[device][their_gid];
+  if (std::memcmp(&expected, &attr_.ah_attr.grh.dgid, sizeof expected) != 0) return false;
+
+  target.recv_ring = ring;
+  target.recv_cq = &target.segment->cqs[queue];
+  target.recv_tag = claim_tag(qpn_index(peer.qpn), Side::kReceive);
+  target.pd = peer.pd;
+  target.access = peer.access;
+  target.min_rnr_timer = peer.min_rnr_timer;
+  target.max_rd_atomic = peer.max_dest_rd_atomic;
+  target.uses_srq = peer.uses_srq != 0;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (peer.epoch.load(std::memory_order_acquire) != epoch) return false;
+  target.epoch = epoch;
+  return true;
+}
+
+Outcome Qp::execute(const SendOp& op) noexcept {
+  if (is_local(op.opcode)) [[unlikely]] return change_window(op);
+  if (target_.segment == nullptr) {
+    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+  }
+  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (!enter()) return {Outcome::Kind::kUnreachable};
+  const Outcome outcome = run<false>(op, {});
+  leave();
+  return outcome;
+}
+
+Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
+  if (is_local(op.opcode)) return change_window(op);
+  if (target_.segment == nullptr) {
+    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+  }
+  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (!enter()) return {Outcome::Kind::kUnreachable};
+  const Outcome outcome = run<true>(op, part);
+  leave();
+  return outcome;
+}
+
+template <bool kPart>
+inline Outcome Qp::run(const SendOp& op, const Part& part) noexcept {
+  switch (op.opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return write<kPart>(op, part);
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
+      return send<kPart>(op, part);
+    case IBV_WR_RDMA_READ:
+      return read<kPart>(op, part);
+    default:
+      return atomic(op);
+  }
+}
+
+template <bool kPart>
+inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
+  Pieces pieces;
+  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_WRITE) == 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  const MrShared* region = nullptr;
+  if (pieces.total > 0) {
+    region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_WRITE, op.remote_addr, pieces.total);
+    if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  }
+  const bool with_imm = op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  RecvCell* receive = nullptr;
+  if (with_imm) {
+    receive = target_.recv_ring.take(target_.recv_tag);
+    if (receive == nullptr) return {Outcome::Kind::kNoReceive};
+  }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  if constexpr (kPart) part.apply(pieces);
+  if (region != nullptr && pieces.total > 0) {
+    const ibv_wc_status status = put(target_, *region, op.remote_addr + (kPart ? part.skip : 0), pieces);
+    if (status != IBV_WC_SUCCESS) {
+      if (receive != nullptr) RecvRing::release(*receive);
+      return refuse(status, IBV_EVENT_QP_FATAL);
+    }
+  }
+  if (with_imm) {
+    Completion completion;
+    completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    completion.flags = IBV_WC_WITH_IMM;
+    completion.imm = op.imm;
+    completion.byte_len = bytes;
+    const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+    if (outcome.kind != Outcome::Kind::kDone) return outcome;
+  }
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
+}
+
+template <bool kPart>
+Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
+  Pieces pieces;
+  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+    return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  }
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_READ) == 0 || target_.max_rd_atomic == 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  if (pieces.total > 0) {
+    const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_READ, op.remote_addr, pieces.total);
+    if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    if constexpr (kPart) part.apply(pieces);
+    const ibv_wc_status status = get(target_, *region, op.remote_addr + (kPart ? part.skip : 0), pieces);
+    if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
+  }
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
+}
+
+template <bool kPart>
+Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
+  Pieces pieces;
+  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  RecvCell* receive = target_.recv_ring.take(target_.recv_tag);
+  if (receive == nullptr) return {Outcome::Kind::kNoReceive};
+  if (op.opcode == IBV_WR_SEND_WITH_INV) [[unlikely]] return send_with_invalidate(op, pieces, receive);
+  if (flight_ != nullptr) fetch_ahead(target_);
+
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  Completion completion;
+  completion.opcode = IBV_WC_RECV;
+  completion.byte_len = bytes;
+  if (op.opcode == IBV_WR_SEND_WITH_IMM) {
+    completion.flags = IBV_WC_WITH_IMM;
+    completion.imm = op.imm;
+  }
+  ibv_wc_status copy_error = IBV_WC_SUCCESS;
+  std::uint64_t skip = 0;
+  if constexpr (kPart) {
+    if (part.skip > 0 && part.peeked == receive) skip = part.skip;
+    Part{skip, part.keep, nullptr}.apply(pieces);
+  }
+  completion.status = scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, skip);
+  const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+  if (completion.status == IBV_WC_SUCCESS) {
+    return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
+                                                : outcome;
+  }
+  return refuse_send(completion.status, copy_error);
+}
+
+/// A SEND that also withdraws a window of the receiver: before its completion
+/// is seen, so that whoever sees it knows that the window is closed.
+Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept {
+  Completion completion;
+  completion.opcode = IBV_WC_RECV;
+  completion.flags = IBV_WC_WITH_INV;
+  completion.imm = op.imm;
+  const auto bytes = static_cast<std::uint32_t>(pieces.total);
+  completion.byte_len = bytes;
+  const MrShared* window = find_withdrawable(target_.regions, op.imm, target_.pd, target_.qp->qpn);
+  ibv_wc_status copy_error = IBV_WC_SUCCESS;
+  completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
+                                        : scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
+  // Nobody else may use it: it belongs to the QP that this one acts on.
+  if (completion.status == IBV_WC_SUCCESS) withdraw(target_.regions, *window);
+  const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
+  if (window == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  if (completion.status == IBV_WC_SUCCESS) {
+    return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes} : outcome;
+  }
+  return refuse_send(completion.status, copy_error);
+}
+
+/// The receive has failed; what the sender is told.
+Outcome Qp::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept {
+  if (copy_error != IBV_WC_SUCCESS) return refuse(copy_error, IBV_EVENT_QP_FATAL);
+  return refuse(received == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
+}
+
+Outcome Qp::atomic(const SendOp& op) noexcept {
+  Pieces result;
+  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
+    return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  }
+  if (result.total != sizeof(std::uint64_t)) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
+  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if ((target_.access & IBV_ACCESS_REMOTE_ATOMIC) == 0 || target_.max_rd_atomic == 0 ||
+      (op.remote_addr & 7) != 0) {
+    return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+  }
+  const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_ATOMIC, op.remote_addr, 8);
+  if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  const std::uint64_t address = region->addr + (op.remote_addr - region->iova);
+  if ((address & 7) != 0) return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+
+  const auto apply = [&op](std::uint64_t before) {
+    if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return before + op.compare_add;
+    return before == op.compare_add ? op.swap : before;
+  };
+  std::uint64_t before = 0;
+  const bool mapped = address >= region->moved_begin && address + 8 <= region->moved_end &&
+                      (target_.peer == nullptr || target_.window != nullptr);
+  // Memory that some initiator cannot map is changed by one at a time.
+  std::atomic<std::uint64_t>& turnstile = target_.segment->header.atomic_lock;
+  // Not got: it waits as for a peer that does not answer. The lock of a holder
+  // that has died is opened by the process whose memory it is.
+  if (!mapped && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (std::uint8_t* direct = reach(target_, *region, address, 8); direct != nullptr) {
+    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
+    before = word.load();
+    while (!word.compare_exchange_weak(before, apply(before))) {
+    }
+  } else {
+    Pieces word;
+    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&before), 8, nullptr};
+    word.total = 8;
+    status = get(target_, *region, op.remote_addr, word);
+    std::uint64_t after = apply(before);
+    word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
+    if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
+  }
+  if (!mapped) leave_turnstile(turnstile, process.id());
+  if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
+  if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
+}
+
+Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) noexcept {
+  Completion completion = base;
+  completion.wr_id = receive->wr_id;
+  completion.qpn = target_.qp->qpn;
+  completion.src_qpn = number();
+  if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion, receive)) {
+    RecvRing::release(*receive);
+    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
+  }
+  if (target_.uses_srq) {
+    RecvRingMemory& ring = *target_.recv_ring.memory;
+    const std::uint32_t limit = ring.limit.load(std::memory_order_relaxed);
+    if (limit != 0 && ring.tail.load() - ring.head.load() < limit && ring.limit.exchange(0) != 0) {
+      if (target_.peer != nullptr) {
+        target_.peer->tell(WireKind::kSrqLimit, target_.qp->qpn, 0);
+      } else {
+        process.control().srq_limit(qpn_index(target_.qp->qpn));
+      }
+    }
+  }
+  if (take_event(*target_.recv_cq, solicited || completion.status != IBV_WC_SUCCESS)) {
+    notify_peer_cq();
+  }
+  return {Outcome::Kind::kDone};
+}
+
+void Qp::notify_peer_cq() noexcept {
+  const std::uint32_t number = target_.recv_cq->channel;
+  if (target_.peer != nullptr) {
+    target_.peer->raise(number);
+    return;
+  }
+  raise_event(process.channel_fd(number));
+}
+
+/// The target finds a fault: it goes into the error state and its process is
+/// told, so that it flushes and reports; this end's request fails.
+Outcome Qp::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
+  std::uint64_t epoch = target_.epoch;
+  target_.qp->epoch.compare_exchange_strong(epoch, next_epoch(epoch, IBV_QPS_ERR));
+  if (target_.peer != nullptr) {
+    target_.peer->tell(WireKind::kQpError, target_.qp->qpn, event);
+  } else {
+    process.control().qp_failed(qpn_index(target_.qp->qpn), event);
+  }
+  return Outcome::failed(local_status);
+}
+
+/// Moves `length` bytes more of a message that has not arrived yet. False: that
+/// is not to be had, for a reason that its arrival will find.
+bool Qp::move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
+  if (target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || !enter()) return false;
+  const bool moved = move_part_inside(op, stamp, length);
+  leave();
+  return moved;
+}
+
+bool Qp::move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
+  const bool read = op.opcode == IBV_WR_RDMA_READ;
+  const bool send = is_send(op.opcode);
+  Pieces pieces;
+  if (!gather(process.regions(), pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
+  const unsigned right = read ? IBV_ACCESS_REMOTE_READ : send ? 0 : IBV_ACCESS_REMOTE_WRITE;
+  const MrShared* region = nullptr;
+  std::uint64_t to = op.remote_addr;
+  if (send) {
+    // The same receive as for the piece before, or none.
+    const RecvCell* cell = target_.uses_srq ? nullptr : target_.recv_ring.peek(flight_->copied_sends);
+    if (cell == nullptr || (stamp.copied > 0 && cell != stamp.peeked)) return false;
+    const TakenReceive receive(target_.recv_ring, *cell);
+    if (receive.num_sge == 0 || receive.sges[0].length < pieces.total) return false;
+    stamp.peeked = cell;
+    to = receive.sges[0].addr;
+    region = find_region(target_.regions, receive.sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
+                         pieces.total);
+  } else if ((target_.access & right) == right) {
+    region = find_region(target_.regions, op.rkey, target_.pd, right, to, pieces.total);
+  }
+  if (region == nullptr) return false;
+  Part{stamp.copied, stamp.copied + length, nullptr}.apply(pieces);
+  const ibv_wc_status status = read ? get(target_, *region, to + stamp.copied, pieces)
+                                    : put(target_, *region, to + stamp.copied, pieces);
+  return status == IBV_WC_SUCCESS;
+}
+
+}  // namespace gdrperf::softnic
