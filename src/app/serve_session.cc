@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -93,16 +94,18 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
   }
 }
 
-/// The next request for a run; nothing after Bye or when the server is to stop.
-std::optional<proto::RunRequest> next_request(proto::Channel& channel, const StopSignal& stop,
-                                              const SessionTerms& terms) {
+/// The next request for a run; nothing after Bye or when the server is to stop. `failed`: the client's run has
+/// failed after it was over here, or failed here, too.
+std::optional<proto::RunRequest> next_request(proto::Channel& channel, const StopSignal& stop, const SessionTerms& terms,
+                                              const std::function<void(const proto::Failure&)>& failed) {
   Waiting waiting(channel, stop, terms);
   while (true) {
     auto message = waiting.next();
     if (!message) say_stopped(channel);
     if (!message || std::holds_alternative<proto::Bye>(*message)) return std::nullopt;
-    // What else may still come belongs to a run that has failed here.
     if (auto* request = std::get_if<proto::RunRequest>(&*message)) return std::move(*request);
+    if (const auto* failure = std::get_if<proto::Failure>(&*message)) failed(*failure);
+    // What else may still come belongs to a run that has failed here.
   }
 }
 
@@ -111,14 +114,23 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
 SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log,
                             const SessionTerms& terms) {
   SessionResult result;
+  std::optional<proto::RunRequest> request;
+  bool told = true;
+  const auto tell = [&](std::string_view what) {
+    if (!std::exchange(told, true)) log(failure_text(channel.peer(), request->spec, what));
+  };
+  const auto failed_there = [&](const proto::Failure& failure) {
+    if (told) return;
+    ++result.failed;
+    result.worst = std::max(result.worst, ExitCode::kPeer);
+    tell(failure.reason);
+  };
   try {
-    while (const auto request = next_request(channel, stop, terms)) {
+    while ((request = next_request(channel, stop, terms, failed_there))) {
       ++result.runs;
-      bool told = false;
+      told = false;
       engine::Terms run = terms.run;
-      run.on_failure = [&](const Error& error) {
-        if (!std::exchange(told, true)) log(failure_text(channel.peer(), request->spec, error.what()));
-      };
+      run.on_failure = [&](const Error& error) { tell(error.what()); };
       try {
         serve_one(channel, *request, stop, run);
       } catch (const Error& error) {

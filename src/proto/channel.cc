@@ -86,6 +86,9 @@ struct Channel::Link {
   void set_work(const std::string& what);
   void beat() noexcept;
   void listen() noexcept;
+  void expect(std::chrono::nanoseconds after);
+  void heard();
+  bool silent();
   void run(const std::stop_token& stop);
 
   UniqueFd socket;
@@ -94,12 +97,12 @@ struct Channel::Link {
   std::atomic<std::uint64_t> taken{0};
   std::string work;      ///< under `sending`
   std::string peer;      ///< who, and how long, and whom to tell: set before `beater` starts
-  std::chrono::nanoseconds silence{kSilence};
   std::function<void(const std::string&)> tell;
   std::atomic<bool> working{false};
-  std::atomic<bool> silent{false};  ///< nothing came while this end worked
-  int unread = -1;                  ///< bytes, at listen()'s last look
-  Patience quiet{kSilence};         ///< of listen()
+  std::mutex listening;
+  Patience silence{kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
+  int unread = 0;              ///< bytes, at listen()'s last look
+  bool told = false;           ///< what tell() is for
   std::mutex pausing;
   std::condition_variable_any pause;
   std::jthread beater;  ///< last: joined first
@@ -109,7 +112,23 @@ void Channel::Link::set_work(const std::string& what) {
   const std::lock_guard lock(sending);
   work = what;
   working = !what.empty();
-  if (working) silent = false;
+}
+
+void Channel::Link::expect(std::chrono::nanoseconds after) {
+  const std::lock_guard lock(listening);
+  silence = Patience(after);
+}
+
+void Channel::Link::heard() {
+  const std::lock_guard lock(listening);
+  silence.restart();
+  unread = 0;
+  told = false;
+}
+
+bool Channel::Link::silent() {
+  const std::lock_guard lock(listening);
+  return silence.over();
 }
 
 /// A socket that is full has a peer that does not read: it misses nothing.
@@ -129,19 +148,22 @@ void Channel::Link::beat() noexcept {
 /// Bytes that nobody reads grow while the peer beats.
 void Channel::Link::listen() noexcept {
   int count = 0;
-  const bool works = working && ::ioctl(socket.get(), FIONREAD, &count) == 0;
-  if (!works || count != unread) {
-    unread = works ? count : -1;
-    quiet = Patience(silence);
-    if (works) silent = false;
-  } else if (quiet.over() && !silent.exchange(true) && tell) {
-    try {
-      std::unique_lock lock(sending);
-      const std::string what = work;
-      lock.unlock();
-      tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(silence), what));
-    } catch (const std::exception&) {  // who works finds out when it is done
-    }
+  if (::ioctl(socket.get(), FIONREAD, &count) != 0) return;
+  std::unique_lock quiet(listening);
+  if (count > unread) {
+    silence.restart();
+    told = false;
+  }
+  unread = count;
+  if (!silence.over() || !working || !tell || std::exchange(told, true)) return;
+  const nanoseconds limit = silence.limit();
+  quiet.unlock();
+  try {
+    std::unique_lock lock(sending);
+    const std::string what = work;
+    lock.unlock();
+    tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(limit), what));
+  } catch (const std::exception&) {  // who works finds out when it is done
   }
 }
 
@@ -164,7 +186,7 @@ int Channel::fd() const { return link_->socket.get(); }
 
 void Channel::expect_alive(nanoseconds silence) {
   expects_alive_ = true;
-  silence_ = Patience(silence);
+  link_->expect(silence);
   untaken_ = Patience(silence);
 }
 
@@ -172,7 +194,6 @@ void Channel::keep_alive(nanoseconds silence) {
   expect_alive(silence);
   if (link_->beater.joinable()) return;
   link_->peer = peer_;
-  link_->silence = silence;
   try {
     link_->beater = std::jthread([link = link_.get()](const std::stop_token& stop) { link->run(stop); });
   } catch (const std::system_error& error) {
@@ -195,9 +216,11 @@ void Channel::send(const Message& message) {
   }
   const std::lock_guard lock(link_->sending);
   if (peer_taken_ == link_->sent) untaken_.restart();
+  // With the count of those before it: one that was lost shows before the next is taken for it.
+  const std::string before = link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work})) : "";
   ++link_->sent;
   last_sent_ = type_name(message);
-  send_bytes(framed(text));
+  send_bytes(before + framed(text));
 }
 
 void Channel::send_bytes(std::string_view bytes) {
@@ -239,7 +262,7 @@ bool Channel::read_some() {
     if (got > 0) {
       pending_.erase(0, std::exchange(begin_, 0));
       pending_.append(block, static_cast<std::size_t>(got));
-      silence_.restart();
+      link_->heard();
       return true;
     }
     if (got == 0 || errno == ECONNRESET || errno == EPIPE) {
@@ -294,9 +317,9 @@ void Channel::note_alive(const Alive& alive) {
 }
 
 void Channel::note_silence() {
-  if (!expects_alive_ || (!silence_.over() && !link_->silent)) return;
+  if (!expects_alive_ || !link_->silent()) return;
   throw peer_error(
-      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(silence_.limit())),
+      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(link_->silence.limit())),
       "its process is stopped or starved (Ctrl-Z, a debugger, a paused container), or a firewall drops the "
       "connection's packets");
 }

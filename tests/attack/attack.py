@@ -76,7 +76,8 @@ def attacks():
 
 def play(options):
     rows = []
-    with serve() as server:
+    # What it may take bounds what it grows by, whatever is asked of it.
+    with serve("--max-memory", "128M") as server:
         warm = Row("", options)
         for _ in range(3):
             warm.serves(server)

@@ -211,6 +211,28 @@ TEST(Heartbeat, ShowsThatAFrameWasLost) {
               HasSubstr("a message was lost on the way: it sent 1, 0 came"));
 }
 
+/// Whoever gets the message after the lost one must not take it for that.
+TEST(Heartbeat, GoesWithEachMessageSoThatALossShowsBeforeTheNext) {
+  Wire sender;
+  sender.channel->keep_alive();
+  sender.channel->send(Start{});
+  sender.channel->send(Stop{{1}});
+  std::string bytes;
+  while (bytes.find("stop") == std::string::npos || bytes.back() != '}') {
+    char block[4096];
+    const ssize_t got = ::recv(sender.raw.get(), block, sizeof block, 0);
+    ASSERT_GT(got, 0);
+    bytes.append(block, static_cast<std::size_t>(got));
+  }
+  const std::string lost = frame(encode(Start{}));
+  ASSERT_NE(bytes.find(lost), std::string::npos);
+  bytes.erase(bytes.find(lost), lost.size());
+  Wire receiver;
+  receiver.put(bytes);
+  EXPECT_THAT(failure_of([&] { receiver.channel->receive(1s); }).what(),
+              HasSubstr("a message was lost on the way: it sent 1, 0 came"));
+}
+
 TEST(Heartbeat, ShowsThatAFrameWasNotTaken) {
   Wire wire;
   wire.channel->expect_alive(300ms);

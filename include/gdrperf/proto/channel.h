@@ -105,7 +105,6 @@ class Channel {
   std::string pending_;      ///< bytes received that are no whole frame yet, from begin_ on
   std::size_t begin_ = 0;
   bool expects_alive_ = false;
-  Patience silence_{kSilence};
   Patience untaken_{kSilence};
   std::uint64_t peer_taken_ = 0;  ///< of our frames, by its last heartbeat
   const char* last_sent_ = "";
