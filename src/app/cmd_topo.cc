@@ -1,11 +1,15 @@
 #include "cmd_topo.h"
 
 #include <algorithm>
-#include <ostream>
+#include <iostream>
+#include <memory>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command.h"
+#include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/printable.h"
 #include "placement.h"
@@ -42,8 +46,9 @@ std::string absent_from(const topo::Topology& topology) {
 
 /// The file that has the first word.
 std::string file_of(const topo::TopologyFiles& files) {
-  for (const std::string* name : {&files.nvidia_smi, &files.hwloc, &files.sysfs, &files.lspci, &files.nccl_xml}) {
-    if (!name->empty()) return *name == "-" ? "standard input" : *name;
+  for (const topo::TopologyFormat& format : topo::topology_formats()) {
+    const std::string& path = files.path(format.name);
+    if (!path.empty()) return path == "-" ? "standard input" : path;
   }
   return {};
 }
@@ -51,37 +56,35 @@ std::string file_of(const topo::TopologyFiles& files) {
 }  // namespace
 
 void add_topology_files(CLI::App& command, topo::TopologyFiles& files) {
-  const auto file = [&](const char* flag, std::string& target, const char* type, const char* help) {
+  for (const topo::TopologyFormat& format : topo::topology_formats()) {
+    const std::string flag = fmt::format("--{}", format.name);
     command
         .add_option_function<std::string>(
             flag,
-            [&target, flag](const std::string& text) {
+            [&files, flag, &format](const std::string& text) {
               if (text.empty()) throw usage_error(fmt::format("{}: needs a value", flag));
-              target = text;
+              files.set(format.name, text);
             },
-            help)
-        ->type_name(type)
+            std::string(format.help))
+        ->type_name(std::string(format.type))
         ->group("Recorded machines");
-  };
-  file("--nvidia-smi", files.nvidia_smi, "FILE",
-       "output of `nvidia-smi topo -m` (- for standard input), in place of running it here");
-  file("--hwloc", files.hwloc, "FILE", "hwloc XML, as `lstopo --whole-io FILE.xml` writes it");
-  file("--sysfs", files.sysfs, "DIR", "a copy of /sys: the directory that holds its 'sys'");
-  file("--lspci", files.lspci, "FILE", "output of `lspci -tv`; it tells no NUMA nodes");
-  file("--nccl-xml", files.nccl_xml, "FILE",
-       "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)");
+  }
 }
 
-CLI::App* add_topo_command(CLI::App& app, TopoOptions& options) {
+void add_topo_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<TopoOptions>();
   CLI::App* command = app.add_subcommand(
       "topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS), and the path");
-  add_topology_files(*command, options.files);
-  command->add_flag("--json", options.json, "Print JSON");
-  command->add_option("--explain", options.explain, "Tell the path of one pair hop by hop")
+  add_topology_files(*command, options->files);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("--explain", options->explain, "Tell the path of one pair hop by hop")
       ->expected(2)
       ->type_name("GPU NIC");
   command->footer(kFooter);
-  return command;
+  add_softnic_flag(*command);
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_topo(*options, std::cout); };
+  });
 }
 
 int run_topo(const TopoOptions& options, std::ostream& out) {

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "gdrperf/topo/topology.h"
+
+namespace CLI {
+class App;
+}
 
 namespace gdrperf::app {
 
@@ -18,9 +20,6 @@ struct TopoOptions {
 
 /// Adds --nvidia-smi, --hwloc, ... to a command.
 void add_topology_files(CLI::App& command, topo::TopologyFiles& files);
-
-/// Registers `gdrperf topo`; parsing fills `options`.
-CLI::App* add_topo_command(CLI::App& app, TopoOptions& options);
 
 /// Prints the relations of GPUs and NICs to `out` and returns the exit code.
 /// Throws Error: kUsage for a file that is no topology, kEnvironment where

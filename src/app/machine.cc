@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -113,31 +111,6 @@ LinkModel parse_link_model(const std::string& text, const std::string& name) {
 LinkModel read_link_model(const std::string& path) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   return parse_link_model(topo::read_capture(path, kMost), path);
-}
-
-topo::TopologyFiles recognise_machine(const std::string& path) {
-  topo::TopologyFiles files;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    files.sysfs = path;
-    return files;
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw usage_error(fmt::format("--machine {}: cannot be read", path));
-  std::string head(std::size_t{1} << 16, '\0');
-  in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(in.gcount()));
-  const auto has = [&](std::string_view text) { return head.find(text) != std::string::npos; };
-  if (has("<topology")) {
-    files.hwloc = path;
-  } else if (has("<system")) {
-    files.nccl_xml = path;
-  } else if (head.starts_with("-[") || head.starts_with("-+-[") || has("\n-[") || has("\n-+-[")) {
-    files.lspci = path;
-  } else {
-    files.nvidia_smi = path;
-  }
-  return files;
 }
 
 std::string client_device(topo::Relation relation) {

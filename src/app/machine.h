@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "gdrperf/topo/relation.h"
-#include "gdrperf/topo/topology.h"
 
 namespace gdrperf::app {
 
@@ -21,10 +20,6 @@ LinkModel default_link_model();
 /// options; '#' starts a comment. Throws usage_error naming file and line.
 LinkModel read_link_model(const std::string& path);
 LinkModel parse_link_model(const std::string& text, const std::string& name);
-
-/// What the file is that records a machine, by its content: hwloc or NCCL XML,
-/// `lspci -tv`, the matrix of nvidia-smi, or a directory with a copy of /sys.
-topo::TopologyFiles recognise_machine(const std::string& path);
 
 /// Whether simulated messages move all their data or only their edges, which
 /// any machine can do at any rate.

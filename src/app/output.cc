@@ -76,7 +76,7 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
                                        Placement::Machine::kRecorded);
   }
   topo::TopologyFiles files;
-  files.nvidia_smi = options.nvidia_smi;
+  if (!options.nvidia_smi.empty()) files.set("nvidia-smi", options.nvidia_smi);
   return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
 }
 

@@ -176,7 +176,7 @@ std::string pairs_wanted(const SweepOptions& options, const topo::Topology& topo
 
 void enter_machine(SweepOptions& options, std::vector<std::string> argv) {
   if (options.machine.empty()) return;
-  options.output.machine = recognise_machine(options.machine);
+  options.output.machine = topo::recognise_topology(options.machine, "--machine");
   const topo::Topology machine = topo::load_topology(options.output.machine);
   enter_links(options, choose_pairs(machine, pairs_wanted(options, machine)), std::move(argv));
 }

@@ -105,7 +105,7 @@ Json numa_json(const PciTree& tree) {
 
 Json tree_json(const PciTree& tree) {
   Json document;
-  if (tree.source == topo::TreeSource::kHwloc) document["hwloc_xml_version"] = tree.version;
+  if (tree.source == "hwloc") document["hwloc_xml_version"] = tree.version;
   document["gpus"] = Json::array();
   for (const topo::TreeGpu& gpu : tree.gpus) {
     Json json = {{"label", gpu.label}};
@@ -186,7 +186,7 @@ Json nccl_json(const PciTree& tree) {
 }
 
 Json any_tree_json(const PciTree& tree) {
-  Json document = tree.source == topo::TreeSource::kNcclXml ? nccl_json(tree) : tree_json(tree);
+  Json document = tree.of_nccl ? nccl_json(tree) : tree_json(tree);
   document["notes"] = tree.notes;
   return document;
 }

@@ -61,7 +61,7 @@ Matrix matrix_of(const PciTree& tree) {
   Matrix matrix;
   const auto word = [&](std::size_t one, std::size_t other) {
     // NCCL's own file speaks NCCL's words.
-    if (tree.source == topo::TreeSource::kNcclXml) {
+    if (tree.of_nccl) {
       return std::string(to_string(topo::nccl_relation_of(tree, one, other)));
     }
     return to_string(topo::relation_of(tree, one, other));

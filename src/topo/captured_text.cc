@@ -91,7 +91,7 @@ std::string_view first_word(std::string_view line) {
   return line.substr(start, end - start);
 }
 
-std::string quoted(std::string_view word) {
+std::string in_quotes(std::string_view word) {
   constexpr std::size_t kShown = 24;
   std::string text = "'";
   for (const char c : word.substr(0, kShown)) {

@@ -26,7 +26,7 @@ std::vector<Token> tokens_of(std::string_view line, std::size_t max_tokens = SIZ
 std::string_view first_word(std::string_view line);
 
 /// A word in quotes for a message: short and printable whatever it is.
-std::string quoted(std::string_view word);
+std::string in_quotes(std::string_view word);
 
 /// A terminal capture as plain lines: escape sequences (also those that lost
 /// their ESC in a paste), the byte-order mark and carriage returns are gone and

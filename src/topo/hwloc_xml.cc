@@ -77,13 +77,13 @@ bool is_rdma_name(std::string_view name) {
 
 class HwlocHandler : public XmlHandler {
  public:
-  HwlocHandler() { tree_.source = TreeSource::kHwloc; }
+  HwlocHandler() { tree_.source = "hwloc"; }
 
   void start(std::string_view element, const XmlAttributes& attributes) override {
     if (open_.empty()) {
       if (element != "topology") {
         throw error(fmt::format("not a hwloc topology: the outermost element is <{}>, not <topology>",
-                                quoted(element)));
+                                in_quotes(element)));
       }
       start_topology(attributes);
       open_.push_back({});
@@ -128,7 +128,7 @@ class HwlocHandler : public XmlHandler {
     const std::string_view major = std::string_view(tree_.version).substr(0, tree_.version.find('.'));
     if (major != "1" && major != "2" && major != "3") {
       throw error(fmt::format("hwloc XML of version {} is not known; versions 1, 2 and 3 are",
-                              quoted(tree_.version)));
+                              in_quotes(tree_.version)));
     }
   }
 
@@ -166,7 +166,7 @@ class HwlocHandler : public XmlHandler {
   int add_function(const XmlAttributes& attributes, const Level& level, bool bridge) {
     const auto address = parse_pci_address(attributes.get_or_empty("pci_busid"));
     if (!address) {
-      throw error(fmt::format("{} is no PCI address", quoted(attributes.get_or_empty("pci_busid"))));
+      throw error(fmt::format("{} is no PCI address", in_quotes(attributes.get_or_empty("pci_busid"))));
     }
     if (level.root < 0) throw error("a PCI device outside of any host bridge");
     if (tree_.functions.size() == kMostFunctions) throw error("too many PCI devices");
@@ -179,7 +179,7 @@ class HwlocHandler : public XmlHandler {
     function.numa = level.numa.empty() ? std::vector<int>{0} : level.numa;
     const auto type = parse_pci_type(attributes.get_or_empty("pci_type"));
     if (!type) {
-      throw error(fmt::format("{} is no pci_type", quoted(attributes.get_or_empty("pci_type"))));
+      throw error(fmt::format("{} is no pci_type", in_quotes(attributes.get_or_empty("pci_type"))));
     }
     function.class_code = static_cast<std::uint16_t>(type->class_code);
     function.vendor = static_cast<std::uint16_t>(type->vendor);
@@ -207,7 +207,7 @@ class HwlocHandler : public XmlHandler {
     if (type == OsDevice::kNetwork) netdevs_.emplace(function, name);
     if (type == OsDevice::kRdma) {
       if (!names_.insert(std::string(name)).second) {
-        throw error(fmt::format("two RDMA devices are called {}", quoted(name)));
+        throw error(fmt::format("two RDMA devices are called {}", in_quotes(name)));
       }
       if (tree_.nics.size() == kMostNics) throw error("too many RDMA devices");
       TreeNic nic;

@@ -47,7 +47,7 @@ PciTree live_tree() {
     throw Error(ExitCode::kEnvironment, error.what(), error.hint());
   }
   ::hwloc_free_xmlbuffer(topology.get(), text);
-  tree.source = TreeSource::kLive;
+  tree.source = "pci";
   add_sysfs_details(tree, "/sys");
   return tree;
 }

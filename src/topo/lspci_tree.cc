@@ -30,7 +30,7 @@ struct Branch {
 
 class LspciParser {
  public:
-  LspciParser(const CapturedText& text) : text_(text) { tree_.source = TreeSource::kLspci; }
+  LspciParser(const CapturedText& text) : text_(text) { tree_.source = "lspci"; }
 
   PciTree parse() {
     std::size_t line = first_line();
@@ -146,7 +146,7 @@ class LspciParser {
         std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
     if (digits.empty() || digits.size() > most || failed != std::errc() ||
         rest != digits.data() + digits.size()) {
-      throw error(fmt::format("{} is no hexadecimal number of up to {} digits", quoted(digits), most));
+      throw error(fmt::format("{} is no hexadecimal number of up to {} digits", in_quotes(digits), most));
     }
     return value;
   }
@@ -156,7 +156,7 @@ class LspciParser {
     const auto address =
         parse_pci_address(fmt::format("{:04x}:{:02x}:{}", bus.domain, bus.number, name.substr(0, 8)));
     if (!address || name.size() != 4) {
-      throw error(fmt::format("{} is no function (DEVICE.FUNCTION, like 1c.0)", quoted(name)));
+      throw error(fmt::format("{} is no function (DEVICE.FUNCTION, like 1c.0)", in_quotes(name)));
     }
     if (!seen_.insert(*address).second) {
       throw error(fmt::format("the PCI address {} comes twice", to_string(*address)));

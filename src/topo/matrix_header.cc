@@ -79,7 +79,7 @@ class HeaderParser {
       throw text_.error(header_.line, word(at),
                         fmt::format("the header has {} where a device or an affinity column is "
                                     "expected",
-                                    quoted(label)));
+                                    in_quotes(label)));
     }
     if (header_.devices() == kMaxDevices) {
       throw text_.error(header_.line, fmt::format("more than {} device columns", kMaxDevices));

@@ -87,14 +87,14 @@ Cells assign(const CapturedText& text, const Header& header, std::size_t line, C
                                    header.devices(), header.line + 1));
     }
     if (value.find_first_not_of("0123456789abcdefABCDEFNx,-./: ") != std::string_view::npos) {
-      throw text.error(line, value, fmt::format("{} is no CPU or NUMA affinity", quoted(value)));
+      throw text.error(line, value, fmt::format("{} is no CPU or NUMA affinity", in_quotes(value)));
     }
   }
   tail = without_gaps(std::move(tail), header);
   if (tail.size() > header.affinities()) {
     throw text.error(line, tail.back(),
                      fmt::format("{} stands behind the last column of the header (line {})",
-                                 quoted(tail.back()), header.line + 1));
+                                 in_quotes(tail.back()), header.line + 1));
   }
   Cells values(kAffinities);
   std::size_t next = 0;

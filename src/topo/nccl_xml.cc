@@ -33,13 +33,16 @@ double leading_number(std::string_view text) {
 
 class NcclHandler : public XmlHandler {
  public:
-  NcclHandler() { tree_.source = TreeSource::kNcclXml; }
+  NcclHandler() {
+    tree_.source = "nccl-xml";
+    tree_.of_nccl = true;
+  }
 
   void start(std::string_view element, const XmlAttributes& attributes) override {
     if (open_.empty()) {
       if (element != "system") {
         throw error(fmt::format("not a NCCL topology: the outermost element is <{}>, not <system>",
-                                quoted(element)));
+                                in_quotes(element)));
       }
       tree_.version = std::string(attributes.get_or_empty("version").substr(0, kMostName));
       open_.push_back({});
@@ -94,7 +97,7 @@ class NcclHandler : public XmlHandler {
   void start_pci(const XmlAttributes& attributes, Level& level) {
     const std::string_view bus_id = attributes.get_or_empty("busid");
     const auto address = parse_pci_address(bus_id);
-    if (!address) throw error(fmt::format("{} is no PCI address", quoted(bus_id)));
+    if (!address) throw error(fmt::format("{} is no PCI address", in_quotes(bus_id)));
     if (level.root < 0) throw error("a <pci> outside of any <cpu>");
     if (!seen_.insert(*address).second) {
       throw error(fmt::format("the PCI address {} comes twice", to_string(*address)));
@@ -133,7 +136,7 @@ class NcclHandler : public XmlHandler {
     std::from_chars(text.data(), text.data() + text.size(), dev);
     const std::string label = fmt::format("GPU{}", dev);
     if (dev < 0 || tree_.gpu(label) != nullptr) {
-      throw error(fmt::format("two GPUs have dev {}", quoted(text)));
+      throw error(fmt::format("two GPUs have dev {}", in_quotes(text)));
     }
     if (tree_.gpus.size() == kMostGpus) throw error("too many GPUs");
     tree_.gpus.push_back({label, static_cast<std::size_t>(level.function), "", false});
@@ -151,7 +154,7 @@ class NcclHandler : public XmlHandler {
       return;
     }
     if (tree_.nic(name) != nullptr) {
-      throw error(fmt::format("two <net> are called {}", quoted(name)));
+      throw error(fmt::format("two <net> are called {}", in_quotes(name)));
     }
     if (tree_.nics.size() == kMostNics) throw error("too many NICs");
     TreeNic nic;

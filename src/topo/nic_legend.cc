@@ -22,7 +22,7 @@ class Names {
                         fmt::format("the NIC legend names {}, which has no column", label));
     }
     if (!is_device_label(name)) {
-      throw text_.error(line, name, fmt::format("{} is no device name", quoted(name)));
+      throw text_.error(line, name, fmt::format("{} is no device name", in_quotes(name)));
     }
     if (!names_[*column].empty()) {
       throw text_.error(line, label, fmt::format("the NIC legend names {} twice", label));

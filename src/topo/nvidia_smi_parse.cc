@@ -78,7 +78,7 @@ void Parser::parse_row(std::size_t line) {
   const auto column = header_.column(label);
   if (!column) {
     throw text_.error(line, label,
-                      fmt::format("the row {} has no column (the header is line {})", quoted(label),
+                      fmt::format("the row {} has no column (the header is line {})", in_quotes(label),
                                   header_.line + 1));
   }
   const std::size_t own = *column;
@@ -102,9 +102,9 @@ void Parser::check_cells(std::size_t line, std::size_t own, const Row& row) cons
           fmt::format("row {}, column {}: {}", header_.labels[own], header_.labels[i], why));
     };
     if (cell.empty()) throw refuse("the cell is empty");
-    if (!is_cell(cell)) throw refuse(fmt::format("unknown relation {}", quoted(cell)));
+    if (!is_cell(cell)) throw refuse(fmt::format("unknown relation {}", in_quotes(cell)));
     if ((cell == "X") != (i == own)) {
-      throw refuse(i == own ? fmt::format("{} where X is expected", quoted(cell))
+      throw refuse(i == own ? fmt::format("{} where X is expected", in_quotes(cell))
                             : "X, which belongs on the diagonal");
     }
     if (is_nvlink(cell) && !(is_gpu(header_.labels[i]) && is_gpu(header_.labels[own]))) {

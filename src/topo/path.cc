@@ -44,7 +44,7 @@ PathHop hop_at(const PciTree& tree, std::size_t index, PathHop::Side side) {
   hop.max_read_request_bytes = function.max_read_request_bytes;
   hop.device = !function.bridge;
   // NCCL's switches are whole: the function above is no port of this link.
-  if (function.parent < 0 || tree.source == TreeSource::kNcclXml) return hop;
+  if (function.parent < 0 || tree.of_nccl) return hop;
   const PciFunction& port = tree.functions[static_cast<std::size_t>(function.parent)];
   if (!hop.now.known()) hop.now = port.link;
   if (port.link_max.known()) hop.max = both_can(hop.max, port.link_max);
@@ -58,7 +58,7 @@ std::vector<PathHop> climb(const PciTree& tree, std::size_t function, const Chai
   std::vector<PathHop> hops;
   for (std::size_t at = bridges.size() + 1; at-- > depth;) {
     const std::size_t index = at == bridges.size() ? function : bridges[at];
-    const bool nccl = tree.source == TreeSource::kNcclXml;
+    const bool nccl = tree.of_nccl;
     if (nccl || has_link_above(tree.functions[index], at)) {
       hops.push_back(hop_at(tree, index, side));
     }

@@ -20,17 +20,6 @@ auto find_named(const List& list, Name name, std::string_view wanted) -> decltyp
 
 }  // namespace
 
-std::string_view to_string(TreeSource source) {
-  switch (source) {
-    case TreeSource::kLive: return "pci";
-    case TreeSource::kHwloc: return "hwloc";
-    case TreeSource::kSysfs: return "sysfs";
-    case TreeSource::kLspci: return "lspci";
-    case TreeSource::kNcclXml: return "nccl-xml";
-  }
-  return "unknown";
-}
-
 const TreeGpu* PciTree::gpu(std::string_view label) const {
   return find_named(gpus, &TreeGpu::label, label);
 }

@@ -47,7 +47,7 @@ RelationRange on_nccl_tree(const PciTree& tree, std::size_t one, std::size_t oth
 Chain nccl_parents(const PciTree& tree, std::size_t function) {
   Chain parents;
   const Chain bridges = tree.bridges(function);
-  const std::size_t step = tree.source == TreeSource::kNcclXml ? 1 : 2;
+  const std::size_t step = tree.of_nccl ? 1 : 2;
   for (std::size_t left = bridges.size(); left >= step; left -= step) {
     parents.push_back(bridges[left - step]);
   }
@@ -74,7 +74,7 @@ std::string to_string(const RelationRange& range) {
 RelationRange relation_of(const PciTree& tree, std::size_t one, std::size_t other) {
   const PciFunction& a = tree.functions[one];
   const PciFunction& b = tree.functions[other];
-  if (tree.source == TreeSource::kNcclXml) return on_nccl_tree(tree, one, other);
+  if (tree.of_nccl) return on_nccl_tree(tree, one, other);
   if (a.root < 0 || b.root < 0) return without_bridges(a, b);
   const Chain up_one = tree.bridges(one);
   const Chain up_other = tree.bridges(other);
@@ -99,7 +99,7 @@ Relation nccl_relation_of(const PciTree& tree, std::size_t one, std::size_t othe
   // Functions of one card without a switch above still share their node.
   const PciFunction& a = tree.functions[one];
   const PciFunction& b = tree.functions[other];
-  if (tree.source == TreeSource::kNcclXml) {
+  if (tree.of_nccl) {
     return a.root == b.root ? Relation::kPhb : Relation::kSys;
   }
   return a.numa == b.numa ? Relation::kPhb : Relation::kSys;

@@ -136,7 +136,7 @@ class SysfsReader {
  public:
   SysfsReader(fs::path sys, fs::path proc)
       : sys_(std::move(sys)), proc_(std::move(proc)), nodes_(read_nodes(sys_)) {
-    tree_.source = TreeSource::kSysfs;
+    tree_.source = "sysfs";
   }
 
   PciTree read() {

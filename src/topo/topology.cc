@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/topo/nvidia_smi.h"
@@ -13,20 +14,29 @@
 namespace gdrperf::topo {
 namespace {
 
-std::optional<PciTree> read_tree(const TopologyFiles& files) {
-  std::optional<PciTree> tree;
-  const auto take = [&](const std::string& file, PciTree (*read)(const std::string&)) {
-    if (file.empty()) return;
-    if (tree) {
-      throw usage_error("give one of --hwloc, --sysfs, --lspci and --nccl-xml: each is a machine");
+/// The formats of machines, for a message: "--hwloc, --sysfs, ...".
+std::string flags_of_trees() {
+  std::vector<std::string> flags;
+  for (const TopologyFormat& format : topology_formats()) {
+    if (format.read_tree != nullptr) flags.push_back(fmt::format("--{}", format.name));
+  }
+  return fmt::format("{} and {}", fmt::join(flags.begin(), flags.end() - 1, ", "), flags.back());
+}
+
+void read_files(const TopologyFiles& files, Topology& topology) {
+  for (const TopologyFormat& format : topology_formats()) {
+    const std::string& path = files.path(format.name);
+    if (path.empty()) continue;
+    if (format.read_tree == nullptr) {
+      topology.matrix = format.read_matrix(path);
+    } else if (topology.tree) {
+      throw usage_error(fmt::format("give one of {}: each is a machine", flags_of_trees()));
+    } else {
+      topology.tree = format.read_tree(path);
     }
-    tree = read(file);
-  };
-  take(files.hwloc, read_hwloc_file);
-  take(files.sysfs, read_sysfs);
-  take(files.lspci, read_lspci_file);
-  take(files.nccl_xml, read_nccl_file);
-  return tree;
+  }
+  if (topology.tree) topology.source = topology.tree->source;
+  if (topology.matrix) topology.source = "file";
 }
 
 void ask_nvidia_smi(Topology& topology) {
@@ -69,7 +79,7 @@ Pair pair_of_tree(const PciTree& tree, const TreeGpu& gpu, const TreeNic& nic) {
   pair.tree = relation_of(tree, gpu.function, nic.function);
   pair.relation = pair.tree->farthest;
   // NCCL calls PHB what may be NODE; its word is kept.
-  if (tree.source == TreeSource::kNcclXml) {
+  if (tree.of_nccl) {
     pair.relation = nccl_relation_of(tree, gpu.function, nic.function);
   }
   return pair;
@@ -158,12 +168,7 @@ bool has_grace(const PciTree& tree) {
 Topology load_topology(const TopologyFiles& files) {
   Topology topology;
   if (files.any()) {
-    topology.tree = read_tree(files);
-    if (topology.tree) topology.source = to_string(topology.tree->source);
-    if (!files.nvidia_smi.empty()) {
-      topology.matrix = read_nvidia_smi_file(files.nvidia_smi);
-      topology.source = "file";
-    }
+    read_files(files, topology);
     return topology;
   }
   ask_nvidia_smi(topology);
@@ -187,7 +192,7 @@ bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address) {
   nic.declared = true;
   found->os_devices.push_back(nic.name);
   topology.tree->nics.push_back(std::move(nic));
-  if (topology.source == "none") topology.source = to_string(topology.tree->source);
+  if (topology.source == "none") topology.source = topology.tree->source;
   return true;
 }
 

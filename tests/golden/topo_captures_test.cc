@@ -24,10 +24,7 @@ namespace {
 gdrperf::app::TopoOptions options_for(const fs::path& capture, const std::string& kind) {
   gdrperf::app::TopoOptions options;
   options.json = true;
-  if (kind == "nvidia-smi") options.files.nvidia_smi = capture;
-  if (kind == "hwloc") options.files.hwloc = capture;
-  if (kind == "nccl-xml") options.files.nccl_xml = capture;
-  if (kind == "lspci") options.files.lspci = capture;
+  options.files.set(kind, capture);
   return options;
 }
 
@@ -74,7 +71,7 @@ std::string check_lspci(const fs::path& capture, const json& expected) {
   const fs::path matrix = capture.parent_path().parent_path() /
                           expected.at("nvidia_smi_capture").get<std::string>();
   if (!fs::exists(matrix)) return {};
-  options.files.nvidia_smi = matrix;
+  options.files.set("nvidia-smi", matrix);
   const json both = run(options);
   if (!both.at("differences").empty()) return "they differ: " + both.at("differences").dump();
   return compare("relations", expected.at("relations").at("gpu_nic"), both.at("relations"));

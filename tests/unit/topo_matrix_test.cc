@@ -180,10 +180,10 @@ TEST_F(NvidiaSmi, AFileComesFirst) {
   install("exit 1\n");
   const std::filesystem::path file = folder_ / "capture.txt";
   std::ofstream(file) << kCapture;
-  const Topology topology = load_topology({.nvidia_smi = file, .hwloc = "", .sysfs = "", .lspci = "", .nccl_xml = ""});
+  const Topology topology = load_topology({{"nvidia-smi", file}});
   EXPECT_EQ(topology.source, "file");
   EXPECT_EQ(topology.matrix->nics.size(), 2u);
-  EXPECT_THROW(load_topology({.nvidia_smi = folder_ / "absent.txt", .hwloc = "", .sysfs = "", .lspci = "", .nccl_xml = ""}), Error);
+  EXPECT_THROW(load_topology({{"nvidia-smi", folder_ / "absent.txt"}}), Error);
 }
 
 }  // namespace

@@ -65,14 +65,13 @@ struct TreeNic {
   std::vector<std::pair<std::string, std::string>> attributes;
 };
 
-/// Which reader filled a tree.
-enum class TreeSource { kLive, kHwloc, kSysfs, kLspci, kNcclXml };
-std::string_view to_string(TreeSource source);
-
 /// PCI functions of one machine, as far as they lie on paths of GPUs and NICs
 /// or the source lists them. Parents stand in front of what hangs below them.
 struct PciTree {
-  TreeSource source = TreeSource::kLive;
+  /// "pci" for this machine, else the name of the format it was read from (formats.h).
+  std::string source = "pci";
+  /// As NCCL has trees: a switch is one function, and root ports are left out.
+  bool of_nccl = false;
   std::string version;  ///< of the file's format: "2.0"
   std::vector<PciRoot> roots;
   std::vector<PciFunction> functions;

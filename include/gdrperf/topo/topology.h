@@ -5,29 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/topo/formats.h"
 #include "gdrperf/topo/matrix.h"
 #include "gdrperf/topo/pci_tree.h"
 #include "gdrperf/topo/placement.h"
 
 namespace gdrperf::topo {
 
-/// Recorded topologies to read in place of this machine's; empty: none.
-struct TopologyFiles {
-  std::string nvidia_smi;  ///< output of `nvidia-smi topo -m`
-  std::string hwloc;       ///< XML
-  std::string sysfs;       ///< directory
-  std::string lspci;       ///< output of `lspci -tv`
-  std::string nccl_xml;
-  bool any_tree() const {
-    return !hwloc.empty() || !sysfs.empty() || !lspci.empty() || !nccl_xml.empty();
-  }
-  bool any() const { return any_tree() || !nvidia_smi.empty(); }
-};
-
 /// The machine's topology: what nvidia-smi says, which counts, and the PCI tree.
 struct Topology {
-  /// "nvidia-smi", "pci", "none"; from a file: "file" (a matrix), "hwloc",
-  /// "sysfs", "lspci", "nccl-xml".
+  /// "nvidia-smi", "pci", "none"; from a file: "file" (a matrix), or the name of a tree's format.
   std::string source = "none";
   std::optional<Matrix> matrix;
   std::optional<PciTree> tree;
