@@ -1,10 +1,13 @@
 #include "cmd_baseline.h"
 
 #include <cmath>
-#include <ostream>
+#include <iostream>
+#include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
@@ -93,15 +96,16 @@ int trend(const BaselineOptions& options, std::ostream& out) {
 
 }  // namespace
 
-CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
+void add_baseline_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<BaselineOptions>();
   CLI::App* command = app.add_subcommand("baseline", "Keep results to compare with, and their noise");
   command->require_subcommand(1);
   const auto task = [&](const char* name, const char* help, BaselineOptions::Task which) {
     CLI::App* each = command->add_subcommand(name, help);
     each->allow_extras(false);  // main() looks for left-overs one level down only
-    each->add_option("RESULTS", options.results, "Result documents, or folders of them")->required();
-    each->add_option("--dir", options.store, "The store of baselines")->type_name("DIR")->capture_default_str();
-    each->final_callback([&options, which] { options.task = which; });
+    each->add_option("RESULTS", options->results, "Result documents, or folders of them")->required();
+    each->add_option("--dir", options->store, "The store of baselines")->type_name("DIR")->capture_default_str();
+    each->final_callback([options, which] { options->task = which; });
   };
   task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);
   task("noise", "Measure how much unchanged sessions differ, and record it", BaselineOptions::Task::kNoise);
@@ -110,11 +114,13 @@ CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options) {
   command->get_subcommand("trend")
       ->add_option_function<std::string>(
           "--threshold",
-          [&options](const std::string& text) { options.threshold = parse_percent(text, "--threshold"); },
+          [options](const std::string& text) { options->threshold = parse_percent(text, "--threshold"); },
           "smallest change to show (default: 2%)")
       ->type_name("PERCENT");
   command->footer(kBaselineFooter);
-  return command;
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_baseline(*options, std::cout); };
+  });
 }
 
 int run_baseline(const BaselineOptions& options, std::ostream& out) {

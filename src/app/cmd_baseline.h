@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace gdrperf::app {
 
 struct BaselineOptions {
@@ -15,9 +13,6 @@ struct BaselineOptions {
   std::string store = "results/baselines";
   double threshold = 0.02;           ///< trend: smaller changes are left out
 };
-
-/// Registers `gdrperf baseline add`, `noise` and `trend`; parsing fills `options`.
-CLI::App* add_baseline_command(CLI::App& app, BaselineOptions& options);
 
 /// Stores documents, measures and records their A/A noise, or prints where their
 /// history changed. Throws Error.

@@ -1,4 +1,4 @@
-#include "cmd_cluster.h"
+#include "command.h"
 
 #include <algorithm>
 #include <csignal>

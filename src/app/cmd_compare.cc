@@ -4,12 +4,15 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
+#include <memory>
 #include <optional>
-#include <ostream>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
@@ -151,63 +154,66 @@ void check(const CompareOptions& options) {
 
 }  // namespace
 
-CLI::App* add_compare_command(CLI::App& app, CompareOptions& options) {
+void add_compare_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Say what got slower since a baseline");
-  command->add_option("BASELINE", options.baseline, "A baseline's folder, or one document")->required();
-  command->add_option("NEW", options.recent, "Documents to compare with it, or folders of them")->required();
+  command->add_option("BASELINE", options->baseline, "A baseline's folder, or one document")->required();
+  command->add_option("NEW", options->recent, "Documents to compare with it, or folders of them")->required();
   command
       ->add_option_function<std::string>(
           "--threshold",
-          [&options](const std::string& text) { options.settings.threshold = parse_percent(text, "--threshold"); },
+          [options](const std::string& text) { options->settings.threshold = parse_percent(text, "--threshold"); },
           "smallest change that matters (default: 2%)")
       ->type_name("PERCENT");
   command
       ->add_option_function<std::string>(
           "--sensitivity",
-          [&options](const std::string& text) { options.settings.sensitivity = parse_percent(text, "--sensitivity"); },
+          [options](const std::string& text) { options->settings.sensitivity = parse_percent(text, "--sensitivity"); },
           "change that has to be seen: a cell whose limit is wider is blind, not ok (default: 10%)")
       ->type_name("PERCENT");
   command
       ->add_option_function<std::string>(
-          "--alpha", [&options](const std::string& text) { options.settings.alpha = parse_alpha(text); },
+          "--alpha", [options](const std::string& text) { options->settings.alpha = parse_alpha(text); },
           "share of wrong ones among significant changes (default: 0.01)")
       ->type_name("P");
   command
       ->add_option_function<std::string>(
-          "--across", [&options](const std::string& text) { options.settings.across = parse_across(text); },
+          "--across", [options](const std::string& text) { options->settings.across = parse_across(text); },
           "conditions that may differ from the baseline's, like host,kernel (default: none)")
       ->type_name("NAMES");
   command
-      ->add_option("--rerun", options.rerun,
+      ->add_option("--rerun", options->rerun,
                    "where there is a regression, run CMD again and call it one only if it comes back; {} in "
                    "CMD is the file it writes")
       ->type_name("CMD");
   command
       ->add_option_function<std::string>(
           "--reruns",
-          [&options](const std::string& text) {
-            options.reruns = static_cast<int>(parse_integer(text, "--reruns", 1, 100));
+          [options](const std::string& text) {
+            options->reruns = static_cast<int>(parse_integer(text, "--reruns", 1, 100));
           },
           "how often CMD is run (default: 3)")
       ->type_name("N");
   command
       ->add_option_function<std::string>(
           "--by",
-          [&options](const std::string& text) {
+          [options](const std::string& text) {
             if (text != "relation") {
               throw usage_error(fmt::format("--by '{:.40}': there is only relation", text));
             }
-            options.by = text;
+            options->by = text;
           },
           "relation: two layouts or machines side by side, relation by relation, and what pairs that "
           "moved have gained")
       ->type_name("WHAT");
-  command->add_flag("-a,--all", options.all, "Show cells that are ok, too");
-  command->add_option("--json", options.json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
-  command->add_option("--markdown", options.markdown, "write a summary page to FILE (- for standard output)")
+  command->add_flag("-a,--all", options->all, "Show cells that are ok, too");
+  command->add_option("--json", options->json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
+  command->add_option("--markdown", options->markdown, "write a summary page to FILE (- for standard output)")
       ->type_name("FILE");
   command->footer(kCompareFooter);
-  return command;
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_compare(*options, std::cout, std::cerr); };
+  });
 }
 
 // Two layouts or two machines side by side: a report, not a gate.

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "gdrperf/compare/judge.h"
 
 namespace gdrperf::app {
@@ -21,9 +19,6 @@ struct CompareOptions {
   std::string by;        ///< "relation": side by side instead of the gate
   bool all = false;      ///< show cells that are ok, too
 };
-
-/// Registers `gdrperf compare`; parsing fills `options`.
-CLI::App* add_compare_command(CLI::App& app, CompareOptions& options);
 
 /// Compares and reports; the exit code is 0 (no regression), 1 (regression) or
 /// 4 (inconclusive). Throws Error(kUsage) for what cannot be read.

@@ -1,12 +1,16 @@
 #include "cmd_devices.h"
 
-#include <ostream>
+#include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "command.h"
+#include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/verbs/inventory.h"
 #include "device_facts.h"
@@ -104,11 +108,15 @@ void print_table(const std::vector<DeviceInfo>& devices, std::ostream& out) {
 
 }  // namespace
 
-CLI::App* add_devices_command(CLI::App& app, DevicesOptions& options) {
+void add_devices_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<DevicesOptions>();
   CLI::App* command = app.add_subcommand("devices", "List RDMA devices, their ports and GIDs");
-  command->add_flag("-v,--verbose", options.verbose, "Print what each device claims: limits, ports, how data travels");
-  command->add_flag("--json", options.json, "Print JSON (with all that -v shows)");
-  return command;
+  command->add_flag("-v,--verbose", options->verbose, "Print what each device claims: limits, ports, how data travels");
+  command->add_flag("--json", options->json, "Print JSON (with all that -v shows)");
+  add_softnic_flag(*command);
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_devices(*options, std::cout); };
+  });
 }
 
 int run_devices(const DevicesOptions& options, std::ostream& out) {

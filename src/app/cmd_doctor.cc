@@ -1,11 +1,14 @@
 #include "cmd_doctor.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ostream>
+#include <iostream>
+#include <memory>
 
+#include "command.h"
 #include "doctor_host.h"
 #include "doctor_probe.h"
 #include "doctor_text.h"
@@ -94,46 +97,49 @@ ExitCode exit_code(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options) {
+void add_doctor_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand(
       "doctor", "Find out why RDMA or GPUDirect RDMA does not work, or is slow, here");
   command
-      ->add_option("--read", options.captures,
+      ->add_option("--read", options->captures,
                    "Judge captured text (- for standard input) instead of this machine: lspci -vvv, lsmod, "
                    "dmesg, ethtool, show_gids, ibdev2netdev, ibv_devinfo, ibstat, nvidia-smi, mlxconfig, "
                    "messages of NCCL, UCX and perftest; several files are compared, too")
       ->type_name("FILE");
-  command->add_option("--root", options.root, "Judge a recorded machine: a folder, a tar file or a text recording")
+  command->add_option("--root", options->root, "Judge a recorded machine: a folder, a tar file or a text recording")
       ->type_name("DIR|FILE");
   command
-      ->add_option("--record", options.record,
+      ->add_option("--record", options->record,
                    "Write what the checks look at into a gzipped tar file, for --root; MACs, serial numbers and "
                    "addresses are masked")
       ->type_name("FILE.tar.gz");
-  options.port = kDefaultPort;
-  command->add_option("host", options.host,
+  options->port = kDefaultPort;
+  command->add_option("host", options->host,
                       "A machine that runs 'gdrperf serve': both ends are compared, and a short transfer goes each way")
       ->type_name("HOST");
   command
       ->add_option_function<std::string>(
           "-p,--port",
-          [&options](const std::string& text) { options.port = static_cast<int>(parse_integer(text, "-p", 1, 65535)); },
+          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, "-p", 1, 65535)); },
           fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
-  command->add_option("--token", options.token, "With HOST: file with the secret that the server wants")->type_name("FILE");
-  command->add_option("-d,--dev", options.device, "With HOST: RDMA device of this end")->type_name("DEV");
-  command->add_option("--peer-dev", options.peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
-  command->add_flag("--unmasked", options.unmasked, "With --record: leave MACs, serial numbers and addresses in");
-  command->add_option("--only", options.only, "Run these checks only")->type_name("ID")->delimiter(',');
-  command->add_flag("--list", options.list, "List all checks, what each looks at and when it complains");
-  command->add_flag("-v,--verbose", options.verbose, "Every finding and pair, with evidence and undo");
-  command->add_flag("--fix-script", options.fix_script,
+  command->add_option("--token", options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");
+  command->add_option("-d,--dev", options->device, "With HOST: RDMA device of this end")->type_name("DEV");
+  command->add_option("--peer-dev", options->peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
+  command->add_flag("--unmasked", options->unmasked, "With --record: leave MACs, serial numbers and addresses in");
+  command->add_option("--only", options->only, "Run these checks only")->type_name("ID")->delimiter(',');
+  command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
+  command->add_flag("-v,--verbose", options->verbose, "Every finding and pair, with evidence and undo");
+  command->add_flag("--fix-script", options->fix_script,
                     "Print a commented shell script of the cures, each of which asks first; run nothing");
-  command->add_flag("--json", options.json, "Print JSON");
-  command->add_flag("--probe-gpus", options.probe_gpus)->group("");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--probe-gpus", options->probe_gpus)->group("");
   command->footer(
       "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to look at.");
-  return command;
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_doctor(*options, std::cout); };
+  });
 }
 
 int run_doctor(const DoctorOptions& options, std::ostream& out) {

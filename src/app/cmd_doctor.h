@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -24,9 +23,6 @@ struct DoctorOptions {
   bool json = false;
   bool probe_gpus = false;
 };
-
-/// Registers `gdrperf doctor`; parsing fills `options`.
-CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& options);
 
 /// Runs the checks, here, on a recording or on captured text, and prints them;
 /// the exit code: 1 when a check failed, 3 when there was nothing to look at.

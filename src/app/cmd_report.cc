@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <ostream>
+#include <iostream>
+#include <memory>
 #include <set>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
@@ -113,19 +116,22 @@ std::string rendered(ReportOptions::Form form, const page::Page& page) {
 
 }  // namespace
 
-CLI::App* add_report_command(CLI::App& app, ReportOptions& options) {
+void add_report_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "Make a page of results: verdict, charts, tables in one HTML file");
-  command->add_option("RESULTS", options.results, "Result documents (- for standard input), or folders of a baseline")->required();
-  command->add_option("-o,--output", options.output,
+  command->add_option("RESULTS", options->results, "Result documents (- for standard input), or folders of a baseline")->required();
+  command->add_option("-o,--output", options->output,
                       "where to write it, - for standard output (default: report.html; standard output for the other formats)")
       ->type_name("FILE");
   command
       ->add_option_function<std::string>(
-          "--format", [&options](const std::string& text) { options.form = parse_form(text); },
+          "--format", [options](const std::string& text) { options->form = parse_form(text); },
           "html: the page; markdown: verdict and tables for CI's summaries; svg: the two main charts (default: html)")
       ->type_name("FORM");
   command->footer(kReportFooter);
-  return command;
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_report(*options, std::cerr); };
+  });
 }
 
 int run_report(const ReportOptions& options, std::ostream& err) {

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace gdrperf::app {
 
 struct ReportOptions {
@@ -14,9 +12,6 @@ struct ReportOptions {
   Form form = Form::kHtml;
   std::string output;  ///< file, "-" for standard output; "" by the form
 };
-
-/// Registers `gdrperf report`; parsing fills `options`.
-CLI::App* add_report_command(CLI::App& app, ReportOptions& options);
 
 /// Writes the report. Throws Error(kUsage) for documents that cannot be read.
 int run_report(const ReportOptions& options, std::ostream& err);

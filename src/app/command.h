@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace gdrperf::app {
 
@@ -15,11 +17,27 @@ using Argv = std::vector<std::string>;
 /// exit code. Throws gdrperf::Error.
 using Action = std::function<int(const Argv&)>;
 
-/// Each registers one command (the six tests: six) with `app`; when parsing
-/// has chosen it, `action` is set.
-void add_serve_command(CLI::App& app, Action& action);
-void add_test_commands(CLI::App& app, Action& action);
-void add_sweep_command(CLI::App& app, Action& action);
-void add_verify_command(CLI::App& app, Action& action);
+/// Registers one command (the tests: each of them) with `app`; when parsing has
+/// chosen it, `action` is set. `action` outlives the parsing.
+using AddCommand = void(CLI::App& app, Action& action);
+
+AddCommand add_baseline_command;
+AddCommand add_cluster_command;
+AddCommand add_compare_command;
+AddCommand add_devices_command;
+AddCommand add_doctor_command;
+AddCommand add_report_command;
+AddCommand add_serve_command;
+AddCommand add_sweep_command;
+AddCommand add_test_commands;
+AddCommand add_topo_command;
+AddCommand add_verify_command;
+
+/// All commands, in the order of `gdrperf --help`.
+inline constexpr AddCommand* kCommands[] = {
+    add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command,
+    add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
+    add_baseline_command, add_compare_command, add_report_command,
+};
 
 }  // namespace gdrperf::app

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "cmd_doctor.h"
+#include "command.h"
 #include "gdrperf/base/error.h"
 #include "terminal.h"
 
@@ -41,8 +41,8 @@ void become_gdrperf(int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Find out why RDMA or GPUDirect RDMA does not work, or is slow, here", "gdrperf-doctor");
   app.require_subcommand(0, 1);
-  DoctorOptions options;
-  add_doctor_command(app, options);
+  Action action;
+  add_doctor_command(app, action);
   // As if `doctor` had been typed.
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) words.emplace_back(argv[i]);
@@ -54,7 +54,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw usage_error(error.what(), "'gdrperf-doctor --help' shows what is accepted");
   }
-  return run_doctor(options, std::cout);
+  return action ? action(Argv(argv, argv + argc)) : static_cast<int>(ExitCode::kUsage);
 }
 
 }  // namespace

@@ -8,13 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cmd_baseline.h"
-#include "cmd_cluster.h"
-#include "cmd_compare.h"
-#include "cmd_devices.h"
-#include "cmd_doctor.h"
-#include "cmd_report.h"
-#include "cmd_topo.h"
 #include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
@@ -51,35 +44,9 @@ int run(int argc, char** argv) {
   app.allow_extras();
   app.prefix_command(false);
   Action action;
-  add_serve_command(app, action);
-  add_test_commands(app, action);
-  add_sweep_command(app, action);
-  add_verify_command(app, action);
-  add_cluster_command(app, action);
-  DevicesOptions devices;
-  TopoOptions topo;
-  DoctorOptions doctor;
-  BaselineOptions baseline;
-  CompareOptions compare;
-  ReportOptions report;
-  CLI::App* devices_command = add_devices_command(app, devices);
-  add_softnic_flag(*devices_command);
-  devices_command->final_callback(
-      [&] { action = [&devices](const Argv&) { return run_devices(devices, std::cout); }; });
-  CLI::App* topo_command = add_topo_command(app, topo);
-  add_softnic_flag(*topo_command);
-  topo_command->final_callback(
-      [&] { action = [&topo](const Argv&) { return run_topo(topo, std::cout); }; });
-  CLI::App* doctor_command = add_doctor_command(app, doctor);
-  add_softnic_flag(*doctor_command);
-  doctor_command->final_callback(
-      [&] { action = [&doctor](const Argv&) { return run_doctor(doctor, std::cout); }; });
-  add_baseline_command(app, baseline)->final_callback(
-      [&] { action = [&baseline](const Argv&) { return run_baseline(baseline, std::cout); }; });
-  add_compare_command(app, compare)->final_callback(
-      [&] { action = [&compare](const Argv&) { return run_compare(compare, std::cout, std::cerr); }; });
-  add_report_command(app, report)->final_callback(
-      [&] { action = [&report](const Argv&) { return run_report(report, std::cerr); }; });
+  for (AddCommand* add : kCommands) add(app, action);
+  // Not in gdrperf-doctor, which is for machines without libibverbs.
+  add_softnic_flag(*app.get_subcommand("doctor"));
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
   }
