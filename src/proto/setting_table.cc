@@ -65,7 +65,7 @@ static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
 
 constexpr Setting kSettings[] = {
     {.member = "size_bytes", .access = to<&T::size_bytes>(), .type = kSize, .range = {1, kMaxMessageBytes},
-     .flags = "-s,--size", .placeholder = "SIZES", .recorded = {.identity = Identity::kName, .unit = "B"}},
+     .flags = "-s,--size", .placeholder = "SIZES", .recorded = {.identity = Identity::kName, .unit = "B", .label = nullptr}},
 
     {.object = "client", .member = "device", .access = to<kClient, &E::device>(), .type = kName, .range = {0, kMaxName},
      .flags = "-d,--ib-dev", .placeholder = "DEVICE", .group = kOwnGroup,

@@ -1,12 +1,10 @@
-#include <cmath>
-#include <stdexcept>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/required.h"
+#include "field_rows.h"
 
 namespace gdrperf::report {
 namespace {
@@ -23,8 +21,6 @@ FieldValue value(std::string_view text) { return value(std::string(text)); }
 
 template <auto Member>
 FieldValue record(const RunRecord& run) { return value(run.*Member); }
-template <auto Member>
-FieldValue spec(const RunRecord& run) { return value(run.spec.*Member); }
 template <auto Member>
 FieldValue client(const RunRecord& run) { return value(run.client.*Member); }
 template <auto Member>
@@ -51,18 +47,6 @@ template <typename Number>
 FieldValue positive(Number number) { return number > 0 ? FieldValue(number) : FieldValue(); }
 
 FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
-FieldValue direction(const RunRecord& run) {
-  return std::string(run.spec.direction == Direction::kBidirectional ? "bidirectional" : "unidirectional");
-}
-FieldValue wait(const RunRecord& run) { return std::string(run.spec.wait == Wait::kEvent ? "event" : "poll"); }
-FieldValue connection(const RunRecord& run) { return value(to_string(run.spec.connector)); }
-/// Exact: it identifies.
-FieldValue rate(const RunRecord& run) {
-  const double rate = run.spec.rate_per_s;
-  const bool whole = rate >= 1 && rate < 1e18 && rate == std::floor(rate);
-  return whole ? FieldValue(static_cast<std::uint64_t>(rate)) : positive(rate);
-}
-FieldValue chunk_asked(const RunRecord& run) { return positive(run.spec.chunk_bytes); }
 FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
 FieldValue ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
 FieldValue stop(const RunRecord& run) { return value(to_string(run.measured.stop)); }
@@ -105,12 +89,6 @@ namespace say {
 std::string only(std::string_view value, std::string_view wanted) {
   return std::string(value == wanted ? value : std::string_view());
 }
-std::string direction(std::string_view value) { return only(value, "bidirectional"); }
-std::string qps(std::string_view value) { return value.empty() || value == "1" ? "" : fmt::format("qps:{}", value); }
-std::string wait(std::string_view value) { return only(value, "event"); }
-std::string rate(std::string_view value) { return value.empty() ? "" : fmt::format("rate:{}", value); }
-std::string path(std::string_view value) { return only(value, "staged"); }
-std::string consume(std::string_view value) { return value == "true" ? "consume" : ""; }
 std::string node(std::string_view value) { return only(value, "remote"); }  // local goes without saying
 std::string kind(std::string_view value) { return only(value, "simulated"); }  // the one thing every format keeps
 
@@ -124,13 +102,14 @@ constexpr Missing kOmitted = Missing::kOmitted;
 
 // A CPU or a NUMA node is no identity: host_node says what of it matters. A chunk that was
 // chosen by itself is none either, since the choice differs from run to run.
-constexpr Field kFields[] = {
+// Rows of settings have but their place here: the rest comes from the option table.
+constexpr Field kRows[] = {
     {"started", "started", "", kNo, "", get::record<&RunRecord::started>, kOmitted},
     {"client_host", "", "", kCondition, "host", get::client<&EndRecord::host>},
     {"server_host", "", "", kCondition, "host", get::server<&EndRecord::host>},
     {"relation", "", "", kName, "", get::record<&RunRecord::relation>},
     {"op", "op", "", kName, "", get::op},
-    {"size_bytes", "size_bytes", "B", kName, "", get::spec<&TestSpec::size_bytes>},
+    {.name = "size_bytes"},
     {"pair", "pair", "", kName, "", get::place<&RunPath::pair>},
     {"client_device", "client.device", "", kName, "", get::client<&EndRecord::device>},
     {"client_kind", "client.kind", "", kNo, "", get::client<&EndRecord::kind>},
@@ -160,27 +139,28 @@ constexpr Field kFields[] = {
     {"server_numa", "server.numa", "", kNo, "", get::server<&EndRecord::numa>},
     {"server_registration", "server.registration", "", kCondition, "registration",
      get::server<&EndRecord::registration>, kOmitted},
-    {"direction", "direction", "", kName, "", get::direction, kNull, say::direction},
-    {"qps", "qps", "", kName, "", get::spec<&TestSpec::qps>, kNull, say::qps},
-    {"wait", "wait", "", kName, "", get::wait, kNull, say::wait},
-    {"rate_per_s", "rate_per_s", "1/s", kName, "", get::rate, kNull, say::rate},
-    {"path", "path", "", kName, "", get::path, kOmitted, say::path},
-    {"consume", "consume", "", kName, "", get::consume, kOmitted, say::consume},
+    {.name = "direction"},
+    {.name = "qps"},
+    {.name = "wait"},
+    {.name = "rate_per_s"},
+    {.name = "path", .getter = get::path},
+    {.name = "consume", .getter = get::consume},
     {"host_node", "host_node", "", kName, "", get::place<&RunPath::host_node>, kNull, say::node},
     {"device_kind", "device_kind", "", kCondition, "kind", get::record<&RunRecord::device_kind>, kNull, say::kind},
-    {"connection", "connection", "", kCondition, "connection", get::connection},
-    {"tx_depth", "tx_depth", "", kCondition, "tx_depth", get::spec<&TestSpec::tx_depth>},
-    {"rx_depth", "rx_depth", "", kCondition, "rx_depth", get::spec<&TestSpec::rx_depth>},
-    {"cq_mod", "cq_mod", "", kCondition, "cq_mod", get::spec<&TestSpec::cq_mod>},
-    {"post_list", "post_list", "", kCondition, "post_list", get::spec<&TestSpec::post_list>},
-    {"inline_bytes", "inline_bytes", "B", kCondition, "inline_bytes", get::spec<&TestSpec::inline_bytes>},
-    {"footprint_bytes", "footprint_bytes", "B", kCondition, "footprint_bytes", get::spec<&TestSpec::footprint_bytes>},
-    {"mtu_bytes", "mtu_bytes", "B", kCondition, "mtu_bytes", get::spec<&TestSpec::mtu_bytes>},
-    {"qp_timeout", "qp_timeout", "", kCondition, "qp_timeout", get::spec<&TestSpec::qp_timeout>},
-    {"service_level", "service_level", "", kCondition, "service_level", get::spec<&TestSpec::service_level>},
-    {"traffic_class", "traffic_class", "", kCondition, "traffic_class", get::spec<&TestSpec::traffic_class>},
-    {"verified", "verified", "", kCondition, "verified", get::verified},
-    {"chunk_asked_bytes", "chunk_asked_bytes", "B", kCondition, "chunk_asked_bytes", get::chunk_asked, kOmitted},
+    {.name = "connection"},
+    {.name = "tx_depth"},
+    {.name = "rx_depth"},
+    {.name = "cq_mod"},
+    {.name = "post_list"},
+    {.name = "inline_bytes"},
+    {.name = "footprint_bytes"},
+    {.name = "mtu_bytes"},
+    {.name = "qp_timeout"},
+    {.name = "service_level"},
+    {.name = "traffic_class"},
+    {.name = kOtherSettings},
+    {.name = "verified", .getter = get::verified},
+    {.name = "chunk_asked_bytes"},
     {"chunk_bytes", "chunk_bytes", "B", kNo, "", get::chunk, kOmitted},
     {"iterations", "iterations", "", kNo, "", get::measured<&Measurement::iterations>},
     {"duration_s", "duration_s", "s", kNo, "", get::measured<&Measurement::duration_s>},
@@ -221,13 +201,6 @@ constexpr Field kFields[] = {
 
 }  // namespace
 
-std::span<const Field> fields() { return kFields; }
-
-const Field& field(std::string_view name) {
-  for (const Field& each : kFields) {
-    if (each.name == name) return each;
-  }
-  throw std::logic_error("no such field: " + std::string(name));
-}
+std::span<const Field> field_rows() { return kRows; }
 
 }  // namespace gdrperf::report

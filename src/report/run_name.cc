@@ -58,7 +58,8 @@ std::string to_text(const FieldValue& value) {
 std::string name_suffix(const FieldText& text) {
   std::string suffix;
   for (const Field& each : fields()) {
-    const std::string said = each.in_name ? each.in_name(text(each.name)) : std::string();
+    if (each.namer == nullptr && each.setting == nullptr) continue;
+    const std::string said = each.in_name(text(each.name));
     if (!said.empty()) suffix += "/" + said;
   }
   return suffix;

@@ -78,7 +78,7 @@ struct Recorded {
   Identity identity = Identity::kNo;  ///< kNo: not at all
   const char* name = "";   ///< column; "": the member's name
   const char* unit = "";
-  const char* label = "";  ///< in names of runs ("rate:1000"); "": the column's name
+  const char* label = "";  ///< in names of runs ("rate:1000"); "": the column's name; null: not at their end
 };
 
 /// One setting of a test: a row of the option table. The command line, its help,

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::report {
@@ -19,28 +20,29 @@ using FieldValue = std::variant<std::monostate, bool, std::uint64_t, double, std
 /// without an exponent where that is short; "" for monostate, NaN and infinities.
 std::string to_text(const FieldValue& value);
 
-/// Whether two runs that differ in a field are two different things.
-enum class Identity {
-  kNo,         ///< a result, or a circumstance of one run
-  kCondition,  ///< yes: compared only where it is equal
-  kName,       ///< yes, and it is part of the run's name
-};
+using gdrperf::Identity;
 
 /// Where a document has no value for a field.
 enum class Missing { kNull, kOmitted };
 
-/// One field of a run. Every form of output takes its fields from one table.
+/// One field of a run. Every form of output takes its fields from one table. What a
+/// setting of the test is recorded as stands in the option table (proto/settings.h).
 struct Field {
   std::string_view name;  ///< column of CSV, label of Prometheus
-  std::string_view json;  ///< where a run of a document has it, like "client.device"; "": nowhere
-  std::string_view unit;  ///< "B", "ns", "us", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
+  std::string_view json = {};  ///< where a run of a document has it, like "client.device"; "": nowhere
+  std::string_view unit = {};  ///< "B", "ns", "us", "s", "Gb/s", "GB/s", "million/s", "1/s"; "" for none
   Identity identity = Identity::kNo;
-  std::string_view condition;  ///< its name in comparisons; fields of both ends share one
-  FieldValue (*get)(const RunRecord&);
+  std::string_view condition = {};  ///< its name in comparisons; fields of both ends share one
+  FieldValue (*getter)(const RunRecord&) = nullptr;  ///< null: the setting's value
   Missing missing = Missing::kNull;
-  /// What the end of a run's name says of a value, "" for what goes without saying;
-  /// nullptr: nothing, or it stands further in front.
-  std::string (*in_name)(std::string_view value) = nullptr;
+  /// nullptr: the rule of settings (a word, or "name:value", where it is not the default).
+  std::string (*namer)(std::string_view value) = nullptr;
+  const Setting* setting = nullptr;  ///< null: no setting
+
+  FieldValue get(const RunRecord& run) const;
+  /// What the end of a run's name says of a value: "" for what goes without saying, and
+  /// for what stands further in front.
+  std::string in_name(std::string_view value) const;
 };
 
 /// The table, in the order of CSV columns. A run's relation is not inside of its
