@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <exception>
-#include <list>
+#include <future>
 #include <memory>
 #include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cluster_servers.h"
 #include "gdrperf/app/client.h"
-#include "gdrperf/app/server.h"
-#include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/version.h"
@@ -52,39 +51,6 @@ CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& deta
   if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
   return card;
 }
-
-// A server per device: the rails of a node are measured at once.
-class DeviceServers {
- public:
-  DeviceServers(std::size_t count, const proto::Token& token) {
-    for (std::size_t i = 0; i < count; ++i) {
-      ServerSettings settings;
-      settings.token = token;
-      servers_.emplace_back(proto::Listener("", 0), settings);
-    }
-  }
-  Ports ports() const {
-    Ports ports;
-    for (const One& one : servers_) ports.ports.push_back(one.server.port());
-    return ports;
-  }
-
- private:
-  struct One {
-    One(proto::Listener listener, const ServerSettings& settings)
-        // What fails here is told to the client, which is another rank.
-        : server(std::move(listener), settings, [](const std::string&) {}),
-          thread([this] { server.run(stop); }) {}
-    ~One() {
-      stop.trigger();
-      thread.join();
-    }
-    StopSignal stop;
-    Server server;
-    std::thread thread;
-  };
-  std::list<One> servers_;
-};
 
 ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
   try {
@@ -181,23 +147,84 @@ proto::Channel connect_root(const RootAddress& root, const proto::Token& token, 
   }
 }
 
-void run_agent(proto::Channel& root, const Card& card, const proto::Token& token) {
-  root.send(encode_cluster(card));
-  std::unique_ptr<DeviceServers> servers;
+Agent::Agent(Card card, AgentSettings settings) : card_(std::move(card)), settings_(std::move(settings)) {
+  if (!settings_.tree) return;
+  listener_.emplace("", 0);
+  card_.relay_port = listener_->port();
+}
+
+Agent::~Agent() = default;
+
+void Agent::run(const std::function<proto::Channel()>& connect_to_root) {
   while (true) {
-    const auto message =
-        decode_cluster(proto::expect<proto::Cluster>(root, proto::Channel::kForever), root.peer());
-    if (const auto* open = std::get_if<OpenDevices>(&message)) {
-      servers = std::make_unique<DeviceServers>(open->devices.size(), token);
-      root.send(encode_cluster(servers->ports()));
-    } else if (const auto* measure = std::get_if<Measure>(&message)) {
-      root.send(encode_cluster(run_all(*measure, token)));
-    } else if (std::holds_alternative<End>(message)) {
+    parent_.emplace(connect_to_root());
+    parent_is_root_ = true;
+    parent_->send(encode_cluster(card_));
+    // Before the tree stands rank 0 has no thread for each heartbeat.
+    if (!settings_.tree || joined_) parent_->keep_alive(settings_.deadline);
+    try {
+      while (take(proto::expect<proto::Cluster>(*parent_, proto::Channel::kForever))) continue;
       return;
-    } else {
-      throw peer_error(root.peer() + ": sent a message that is for rank 0 alone");
+    } catch (const Error&) {
+      // Rank 0 has another place for whoever hung on a rank that is lost.
+      if (parent_is_root_) throw;
     }
   }
+}
+
+// False when it is over.
+bool Agent::take(const proto::Cluster& message) {
+  if (is_bundle(message.text)) return pass_on(message.text);
+  const ClusterMessage order = decode_cluster(message, parent_->peer());
+  if (std::holds_alternative<End>(order)) return false;
+  if (const auto* relay = std::get_if<BecomeRelay>(&order)) {
+    relay_.emplace(*relay, settings_.token, settings_.deadline);
+  } else if (const auto* attach = std::get_if<Attach>(&order)) {
+    hang_on(*attach);
+  } else {
+    parent_->send(proto::Cluster{answer(order)});
+  }
+  return true;
+}
+
+void Agent::hang_on(const Attach& attach) {
+  if (attach.port != 0) {
+    proto::Channel channel = connect_root({{attach.host}, attach.port}, settings_.token, settings_.deadline);
+    parent_.emplace(std::move(channel));
+    parent_is_root_ = false;
+    parent_->send(encode_cluster(Joined{card_.rank, {}}));
+  }
+  Joined joined{card_.rank, {}};
+  if (relay_ && listener_) joined.missing = relay_->gather(*listener_);
+  joined_ = true;
+  parent_->keep_alive(settings_.deadline);
+  parent_->send(encode_cluster(joined));
+}
+
+bool Agent::pass_on(const std::string& text) {
+  const Bundle bundle = read_bundle(text);
+  if (relay_) relay_->send(bundle, card_.rank);
+  std::future<std::string> own;
+  for (const auto& [rank, part] : bundle.texts) {
+    if (rank != card_.rank) continue;
+    ClusterMessage order = decode_cluster_text(part, parent_->peer());
+    if (std::holds_alternative<End>(order)) return false;
+    own = std::async(std::launch::async, [this, order = std::move(order)] { return answer(order); });
+  }
+  std::string answers = begin_bundle({});
+  if (relay_) relay_->collect(bundle.patience, answers);
+  if (own.valid()) add_to_bundle(card_.rank, own.get(), answers);
+  parent_->send(proto::Cluster{std::move(answers)});
+  return true;
+}
+
+std::string Agent::answer(const ClusterMessage& order) {
+  if (const auto* open = std::get_if<OpenDevices>(&order)) {
+    servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
+    return encode_cluster_text(servers_->ports());
+  }
+  if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_.token));
+  throw peer_error(parent_->peer() + ": sent a message that is for rank 0 alone");
 }
 
 }  // namespace gdrperf::app

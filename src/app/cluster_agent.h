@@ -1,9 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cluster_relay.h"
 #include "cluster_root.h"
 #include "cluster_wire.h"
 #include "gdrperf/cluster/launch.h"
@@ -21,8 +25,38 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
 /// exchanges hellos and proofs. Throws Error(kPeer).
 proto::Channel connect_root(const RootAddress& root, const proto::Token& token, std::chrono::nanoseconds patience);
 
-/// Does what rank 0 asks for until it says that it is over. Throws Error(kPeer)
-/// when rank 0 is gone.
-void run_agent(proto::Channel& root, const Card& card, const proto::Token& token);
+struct AgentSettings {
+  proto::Token token;
+  std::chrono::nanoseconds deadline{};  ///< silence for so long, and the other end is gone
+  bool tree = false;                    ///< more ranks than rank 0 talks to itself: some hang on others
+};
+
+class DeviceServers;
+
+/// A rank: does what rank 0 asks for, and passes on what is for ranks that hang on this one. One thread.
+class Agent {
+ public:
+  Agent(Card card, AgentSettings settings);
+  ~Agent();
+
+  /// Until rank 0 says that it is over. Throws Error(kPeer) when rank 0 is gone; when another rank is on which
+  /// this one hangs, it connects anew.
+  void run(const std::function<proto::Channel()>& connect_to_root);
+
+ private:
+  bool take(const proto::Cluster& message);
+  bool pass_on(const std::string& text);
+  void hang_on(const Attach& attach);
+  std::string answer(const ClusterMessage& order);
+
+  Card card_;
+  AgentSettings settings_;
+  std::optional<proto::Listener> listener_;  ///< of the tree
+  std::optional<proto::Channel> parent_;
+  bool parent_is_root_ = true;
+  bool joined_ = false;  ///< the tree stands
+  std::optional<Relay> relay_;
+  std::unique_ptr<DeviceServers> servers_;
+};
 
 }  // namespace gdrperf::app

@@ -101,9 +101,10 @@ class Job {
     ++id_;
     for (const Link& link : round) {
       const int rank = result_.places[static_cast<std::size_t>(link.a)].rank;
+      const int peer_rank = result_.places[static_cast<std::size_t>(link.b)].rank;
       const Member& own = member_of(link.a);
       const Member& peer = member_of(link.b);
-      if (!own.channel || !peer.channel) continue;
+      if (!star_.there(rank) || !star_.there(peer_rank)) continue;
       Measure& order = orders[rank];
       order.id = id_;
       order.size_bytes = test_.size_bytes;

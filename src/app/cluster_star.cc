@@ -18,9 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr auto kRankPatience = 3500ms;
-// As long as a card may be: a host of many devices.
-constexpr std::size_t kMaxCardBytes = 64u << 10;
+constexpr int kWaitMs = 100;
+constexpr auto kLookInterval = 500ms;
 
 // "client 10.0.0.2:4711" is at 10.0.0.2, "client [fd00::2]:4711" at fd00::2.
 std::string address_of(const std::string& peer) {
@@ -44,7 +43,7 @@ std::vector<std::vector<std::string>> share_devices(const std::vector<Member>& m
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> hosts;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const Member& member = members[rank];
-    if (member.channel) hosts[{member.card.host_id, member.card.host}].push_back(rank);
+    if (member.here) hosts[{member.card.host_id, member.card.host}].push_back(rank);
   }
   std::vector<std::vector<std::string>> shares(members.size());
   for (const auto& [host, ranks] : hosts) {
@@ -60,18 +59,27 @@ std::vector<std::vector<std::string>> share_devices(const std::vector<Member>& m
 }
 
 Star::Star(proto::Listener listener, StarSettings settings, const Card& own)
-    : settings_(std::move(settings)), members_(static_cast<std::size_t>(settings_.ranks)) {
+    : settings_(std::move(settings)), members_(static_cast<std::size_t>(settings_.ranks)), gate_(std::move(listener), settings_.token) {
+  const auto start = steady_clock::now();
   start_own(own);
-  gather(listener);
+  gather();
+  gathered_s_ = std::chrono::duration<double>(steady_clock::now() - start).count();
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     if (!there(rank)) lose(rank, "did not come within " + in_seconds(settings_.start_patience));
   }
+  if (settings_.fanout > 0) plant_tree();
   open_devices();
 }
 
 Star::~Star() {
-  for (int rank = 0; rank < settings_.ranks; ++rank) {
-    if (there(rank)) send(rank, End{});
+  try {
+    std::map<int, std::string> orders;
+    for (int rank = 0; rank < settings_.ranks; ++rank) {
+      if (there(rank)) orders[rank] = encode_cluster_text(End{});
+    }
+    post(orders, {});
+  } catch (const std::exception&) {
+    // They end when the connection does.
   }
   members_.clear();
   if (own_.joinable()) own_.join();
@@ -80,59 +88,56 @@ Star::~Star() {
 // Rank 0 measures like any other.
 void Star::start_own(const Card& own) {
   auto [root, agent] = proto::local_channel_pair();
-  own_ = std::thread([channel = std::move(agent), own, token = settings_.token]() mutable {
+  own_ = std::thread([channel = std::move(agent), own, settings = settings_]() mutable {
     try {
-      run_agent(channel, own, token);
+      Agent(own, {settings.token, settings.deadline, false}).run([&] { return std::move(channel); });
     } catch (const std::exception&) {
       // The other half is told by the hang-up.
     }
   });
   Member& member = members_[0];
   member.channel = std::move(root);
+  member.here = true;
   member.card = own;
   member.address = settings_.address;
   expect_cluster<Card>(*member.channel, settings_.deadline);
+  member.channel->keep_alive(settings_.deadline);
 }
 
-void Star::gather(proto::Listener& listener) {
+void Star::gather() {
   const auto give_up = steady_clock::now() + settings_.start_patience;
-  const auto all_there = [&] {
-    return std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.channel.has_value(); });
-  };
-  while (!all_there()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - steady_clock::now());
-    if (left.count() <= 0) return;
-    pollfd entry{listener.fd(), POLLIN, 0};
-    if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0) continue;
-    if (auto channel = listener.accept()) admit(std::move(*channel));
+  for (int missing = settings_.ranks - 1; missing > 0;) {
+    const auto left = give_up - steady_clock::now();
+    if (left <= 0s) return;
+    for (Arrival& arrival : gate_.take(left)) missing -= int{admit(std::move(arrival))};
   }
 }
 
-void Star::admit(proto::Channel channel) {
-  try {
-    channel.limit_frames(kMaxCardBytes);
-    proto::Hello own = proto::server_hello();
-    own.token = static_cast<bool>(settings_.token);
-    const proto::Hello hello = proto::exchange_hello(channel, kRankPatience, own);
-    prove_as_server(channel, settings_.token, own, hello);
-    Card card = expect_cluster<Card>(channel, kRankPatience);
-    if (card.ranks != settings_.ranks || card.rank < 1 || card.rank >= settings_.ranks ||
-        there(card.rank)) {
-      const std::string why = fmt::format("rank {} of {} has no place among {} ranks, or is there already",
-                                          card.rank, card.ranks, settings_.ranks);
-      channel.send(proto::Failure{static_cast<int>(ExitCode::kUsage), why,
-                                  "give each process a rank of its own and all the same number"});
-      throw usage_error(why);
+bool Star::admit(Arrival arrival) {
+  Card& card = arrival.card;
+  const bool orphan = orphans_.contains(card.rank);
+  if (card.ranks != settings_.ranks || card.rank < 1 || card.rank >= settings_.ranks || (there(card.rank) && !orphan) ||
+      !at(card.rank).lost.empty()) {
+    const std::string why = fmt::format("rank {} of {} has no place among {} ranks, or is there already", card.rank,
+                                        card.ranks, settings_.ranks);
+    say("not admitted: " + why);
+    try {
+      arrival.channel.send(proto::Failure{static_cast<int>(ExitCode::kUsage), why,
+                                          "give each process a rank of its own and all the same number"});
+    } catch (const Error&) {
+      // It is gone.
     }
-    Member& member = members_[static_cast<std::size_t>(card.rank)];
-    member.address = address_of(channel.peer());
-    if (is_loopback(member.address)) member.address = settings_.address;
-    channel.keep_alive(settings_.deadline);
-    member.card = std::move(card);
-    member.channel = std::move(channel);
-  } catch (const Error& error) {
-    say(fmt::format("not admitted: {}", error.what()));
+    return false;
   }
+  Member& member = at(card.rank);
+  member.address = address_of(arrival.channel.peer());
+  if (is_loopback(member.address)) member.address = settings_.address;
+  if (orphan || settings_.fanout == 0) arrival.channel.keep_alive(settings_.deadline);
+  orphans_.erase(card.rank);
+  member.here = true;
+  member.card = std::move(card);
+  member.channel = std::move(arrival.channel);
+  return true;
 }
 
 void Star::set_leaves(const cluster::Leaves& leaves) {
@@ -146,28 +151,27 @@ void Star::set_leaves(const cluster::Leaves& leaves) {
 
 void Star::open_devices() {
   const auto shares = share_devices(members_);
-  std::vector<int> waiting;
+  std::map<int, std::string> orders;
   for (int rank = 0; rank < settings_.ranks; ++rank) {
-    Member& member = members_[static_cast<std::size_t>(rank)];
-    member.devices = shares[static_cast<std::size_t>(rank)];
-    if (there(rank) && send(rank, OpenDevices{member.devices})) waiting.push_back(rank);
+    at(rank).devices = shares[static_cast<std::size_t>(rank)];
+    if (there(rank)) orders[rank] = encode_cluster_text(OpenDevices{at(rank).devices});
   }
-  collect(waiting, settings_.deadline, [&](int rank, const ClusterMessage& message) {
+  collect(post(orders, settings_.deadline), settings_.deadline, [&](int rank, const ClusterMessage& message) {
     const auto* ports = std::get_if<Ports>(&message);
-    Member& member = members_[static_cast<std::size_t>(rank)];
-    if (ports == nullptr || ports->ports.size() != member.devices.size()) return false;
-    member.ports = ports->ports;
+    if (ports == nullptr || ports->ports.size() != at(rank).devices.size()) return false;
+    at(rank).ports = ports->ports;
     return true;
   });
 }
 
 std::map<int, Rates> Star::measure(const std::map<int, Measure>& orders, std::chrono::nanoseconds expected) {
   std::map<int, Rates> answers;
-  std::vector<int> waiting;
+  std::map<int, std::string> texts;
   for (const auto& [rank, order] : orders) {
-    if (there(rank) && send(rank, order)) waiting.push_back(rank);
+    if (there(rank)) texts[rank] = encode_cluster_text(order);
   }
-  collect(waiting, expected + settings_.deadline, [&](int rank, const ClusterMessage& message) {
+  const auto patience = expected + settings_.deadline;
+  collect(post(texts, patience), patience, [&](int rank, const ClusterMessage& message) {
     const auto* rates = std::get_if<Rates>(&message);
     const Measure& order = orders.at(rank);
     if (rates == nullptr || rates->id != order.id || rates->rates.size() != order.runs.size()) return false;
@@ -178,16 +182,25 @@ std::map<int, Rates> Star::measure(const std::map<int, Measure>& orders, std::ch
 }
 
 void Star::lose(int rank, const std::string& why) {
-  Member& member = members_[static_cast<std::size_t>(rank)];
+  Member& member = at(rank);
+  if (!member.lost.empty()) return;
   member.channel.reset();
+  member.here = false;
   member.lost = why;
+  orphans_.erase(rank);
   say(fmt::format("rank {}{} is lost: {}", rank,
                   member.card.host.empty() ? "" : " on " + member.card.host, why));
+  if (children_.empty()) return;
+  for (const int child : children_[static_cast<std::size_t>(rank)]) {
+    if (!there(child)) continue;
+    at(child).parent = 0;
+    if (!at(child).channel) orphans_.insert(child);
+  }
 }
 
-bool Star::send(int rank, const ClusterMessage& message) {
+bool Star::send(int rank, proto::Cluster message) {
   try {
-    members_[static_cast<std::size_t>(rank)].channel->send(encode_cluster(message));
+    at(rank).channel->send(message);
     return true;
   } catch (const Error& error) {
     lose(rank, error.what());
@@ -195,45 +208,101 @@ bool Star::send(int rank, const ClusterMessage& message) {
   }
 }
 
-void Star::collect(std::vector<int> waiting, std::chrono::nanoseconds patience,
-                   const std::function<bool(int, const ClusterMessage&)>& take) {
-  const auto give_up = steady_clock::now() + patience;
-  while (!waiting.empty()) {
+std::set<int> Star::post(const std::map<int, std::string>& orders, std::chrono::nanoseconds patience) {
+  std::map<int, std::string> texts;  // by whom they go through
+  std::set<int> waiting;
+  for (const auto& [rank, order] : orders) {
+    const int top = top_of(rank);
+    if (!at(top).channel) continue;
+    waiting.insert(rank);
+    std::string& text = texts[top];
+    if (children_.empty() || children_[static_cast<std::size_t>(top)].empty()) {
+      text = order;
+    } else {
+      if (text.empty()) text = begin_bundle(std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+      add_to_bundle(rank, order, text);
+    }
+  }
+  for (auto& [top, text] : texts) send(top, {std::move(text)});
+  return waiting;
+}
+
+void Star::collect(std::set<int> waiting, std::chrono::nanoseconds patience, const Take& take) {
+  // A relay that gives somebody up says so in time.
+  const auto give_up = steady_clock::now() + patience + (children_.empty() ? 0s : 1s);
+  while (true) {
     const bool late = steady_clock::now() >= give_up;
-    std::erase_if(waiting, [&](int rank) {
-      const auto message = look(rank);
-      if (!there(rank)) return true;
-      if (message && !take(rank, *message)) lose(rank, "sent what was not asked for");
-      else if (!message && late) lose(rank, "no answer within " + in_seconds(patience));
-      else return message.has_value();
-      return true;
-    });
-    if (!waiting.empty()) wait_readable(waiting);
+    readmit();
+    for (const int top : wait_readable()) hear(top, waiting, take);
+    // Who hung on a rank that is lost has not got the order, or nobody to answer to.
+    std::erase_if(waiting, [&](int rank) { return !there(rank) || orphans_.contains(top_of(rank)); });
+    if (waiting.empty()) break;
+    if (!late) continue;
+    for (const int rank : std::exchange(waiting, {})) lose(rank, "no answer within " + in_seconds(patience));
+  }
+  wait_for_orphans();
+}
+
+void Star::hear(int top, std::set<int>& waiting, const Take& take) {
+  while (there(top) && at(top).channel) {
+    const auto message = look(top);
+    if (!message) return;
+    try {
+      if (!is_bundle(message->text)) {
+        hear_one(top, message->text, waiting, take);
+        continue;
+      }
+      for (const auto& [rank, text] : read_bundle(message->text).texts) {
+        const bool known = rank >= 0 && rank < settings_.ranks && top_of(rank) == top;
+        if (!known) throw peer_error("speaks for a rank that does not hang on it");
+        hear_one(rank, text, waiting, take);
+      }
+    } catch (const Error& error) {
+      lose(top, error.what());
+    }
   }
 }
 
-std::optional<ClusterMessage> Star::look(int rank) {
-  proto::Channel& channel = *members_[static_cast<std::size_t>(rank)].channel;
+void Star::hear_one(int rank, std::string_view text, std::set<int>& waiting, const Take& take) {
+  if (!there(rank)) return;
+  const ClusterMessage message = decode_cluster_text(text, fmt::format("rank {}", rank));
+  if (const auto* lost = std::get_if<Lost>(&message)) lose(rank, lost->why);
+  else if (!waiting.contains(rank) || !take(rank, message)) lose(rank, "sent what was not asked for");
+  waiting.erase(rank);
+}
+
+std::optional<proto::Cluster> Star::look(int rank) {
+  proto::Channel& channel = *at(rank).channel;
   try {
-    const auto message = channel.try_receive();
+    auto message = channel.try_receive();
     if (!message) return std::nullopt;
     proto::throw_if_failure(channel, *message);
-    const auto* cluster = std::get_if<proto::Cluster>(&*message);
+    auto* cluster = std::get_if<proto::Cluster>(&*message);
     if (cluster == nullptr) proto::throw_unexpected(channel, "cluster", *message);
-    return decode_cluster(*cluster, channel.peer());
+    return std::move(*cluster);
   } catch (const Error& error) {
     lose(rank, error.what());
     return std::nullopt;
   }
 }
 
-// Heartbeats wake it, and silence is looked for.
-void Star::wait_readable(const std::vector<int>& waiting) const {
+// Heartbeats wake it; where nothing wakes it, silence is looked for.
+std::vector<int> Star::wait_readable() {
   std::vector<pollfd> entries;
-  for (const int rank : waiting) {
-    entries.push_back({members_[static_cast<std::size_t>(rank)].channel->fd(), POLLIN, 0});
+  std::vector<int> ranks;
+  for (int rank = 0; rank < settings_.ranks; ++rank) {
+    if (!at(rank).channel) continue;
+    entries.push_back({at(rank).channel->fd(), POLLIN, 0});
+    ranks.push_back(rank);
   }
-  ::poll(entries.data(), entries.size(), 100);
+  ::poll(entries.data(), entries.size(), kWaitMs);
+  const bool look_at_all = steady_clock::now() >= next_look_;
+  if (look_at_all) next_look_ = steady_clock::now() + kLookInterval;
+  std::vector<int> readable;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (look_at_all || entries[i].revents != 0) readable.push_back(ranks[i]);
+  }
+  return readable;
 }
 
 }  // namespace gdrperf::app

@@ -4,11 +4,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "cluster_gate.h"
+#include "cluster_tree.h"
 #include "cluster_wire.h"
 #include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/proto/channel.h"
@@ -18,7 +22,9 @@ namespace gdrperf::app {
 
 /// A rank as rank 0 knows it.
 struct Member {
-  std::optional<proto::Channel> channel;  ///< none: never came, or lost
+  bool here = false;                      ///< came, and is not lost
+  std::optional<proto::Channel> channel;  ///< of who hangs on rank 0 itself
+  int parent = 0;                         ///< rank that it hangs on
   Card card;
   std::string address;                ///< for the other ranks
   std::vector<std::string> devices;   ///< that it measures with
@@ -32,10 +38,11 @@ struct StarSettings {
   proto::Token token;
   std::chrono::nanoseconds start_patience{};  ///< for ranks to come
   std::chrono::nanoseconds deadline{};        ///< silence, or an answer that overdue, loses a rank
+  int fanout = 0;  ///< ranks that hang on each other one; 0: all hang on rank 0, up to kStarMost
 };
 
-/// Rank 0's side of the channels to all ranks, itself included. A rank that is
-/// lost is said once and asked for nothing any more.
+/// Rank 0's side of the channels to all ranks, itself included, directly or by a tree. A rank that is
+/// lost is said once and asked for nothing any more; those that hung on it come to rank 0 itself.
 class Star {
  public:
   /// Takes `own` as rank 0, and whoever comes within the patience as the others;
@@ -49,26 +56,47 @@ class Star {
   const std::vector<Member>& members() const { return members_; }
   /// Goes before what the ranks say of their leaves; hosts by their full or short name.
   void set_leaves(const cluster::Leaves& leaves);
-  bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].channel.has_value(); }
+  bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].here; }
+  /// Of how long the start took.
+  double gathered_s() const { return gathered_s_; }
+  /// The rank through which rank 0 reaches `rank`: itself without a tree.
+  int top_of(int rank) const;
   /// Measures as each rank is told; what comes back, by rank. Whoever has not answered
   /// when `expected` and the deadline are over is lost.
   std::map<int, Rates> measure(const std::map<int, Measure>& orders, std::chrono::nanoseconds expected);
 
  private:
+  using Take = std::function<bool(int, const ClusterMessage&)>;
+
+  Member& at(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  const Member& at(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
   void start_own(const Card& own);
-  void gather(proto::Listener& listener);
-  void admit(proto::Channel channel);
+  void gather();
+  bool admit(Arrival arrival);
+  void readmit();
+  void plant_tree();
+  void tell_places(const std::vector<int>& order, std::vector<proto::Channel>& leaving);
   void open_devices();
   void lose(int rank, const std::string& why);
-  bool send(int rank, const ClusterMessage& message);
-  /// Hands each message of `waiting` ranks to `take` until all have said one.
-  void collect(std::vector<int> waiting, std::chrono::nanoseconds patience,
-               const std::function<bool(int, const ClusterMessage&)>& take);
-  std::optional<ClusterMessage> look(int rank);
-  void wait_readable(const std::vector<int>& waiting) const;
+  bool send(int rank, proto::Cluster message);
+  std::vector<int> below(int rank) const;
+  /// To all of `orders`; who answers within `patience`, if any is to.
+  std::set<int> post(const std::map<int, std::string>& orders, std::chrono::nanoseconds patience);
+  /// Hands each message of `waiting` ranks to `take` until all have said one, or are lost.
+  void collect(std::set<int> waiting, std::chrono::nanoseconds patience, const Take& take);
+  void hear(int top, std::set<int>& waiting, const Take& take);
+  void hear_one(int rank, std::string_view text, std::set<int>& waiting, const Take& take);
+  std::optional<proto::Cluster> look(int rank);
+  std::vector<int> wait_readable();
+  void wait_for_orphans();
 
   StarSettings settings_;
   std::vector<Member> members_;
+  std::vector<std::vector<int>> children_;  ///< of each rank in the tree; none without
+  std::set<int> orphans_;                   ///< here, but what they hung on is lost
+  std::chrono::steady_clock::time_point next_look_;  ///< at all, for silence
+  double gathered_s_ = 0;
+  Gate gate_;
   std::thread own_;
 };
 

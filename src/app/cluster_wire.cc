@@ -10,7 +10,12 @@ namespace gdrperf::app {
 
 // Not in the nameless namespace: the library finds them by their types' namespace.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CardDevice, name, kind, driver, firmware, mtu_bytes, rate_gbps, gid_type, pcie, numa_node)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, leaf, kernel, gpu_driver, version, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, leaf, kernel, gpu_driver, version, relay_port, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RelayChild, rank, below)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BecomeRelay, children)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Attach, host, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Joined, rank, missing)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Lost, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpenDevices, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRun, host, port, device, peer_device)
@@ -22,7 +27,7 @@ void from_json(const nlohmann::json&, End&) {}
 
 namespace {
 
-constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end"};
+constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost"};
 static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
 
 template <std::size_t I = 0>
@@ -37,22 +42,29 @@ ClusterMessage decode_named(const std::string& name, const nlohmann::json& value
 
 }  // namespace
 
-proto::Cluster encode_cluster(const ClusterMessage& message) {
+std::string encode_cluster_text(const ClusterMessage& message) {
   nlohmann::json out;
   std::visit([&](const auto& m) { out = m; }, message);
   out["cluster"] = kNames[message.index()];
-  return {out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  // In ASCII alone: the channel replaces control characters of any other, which would change lengths in a bundle.
+  return out.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer) {
+proto::Cluster encode_cluster(const ClusterMessage& message) { return {encode_cluster_text(message)}; }
+
+ClusterMessage decode_cluster_text(std::string_view text, const std::string& peer) {
   try {
-    const auto value = nlohmann::json::parse(message.text);
+    const auto value = nlohmann::json::parse(text);
     return decode_named(value.at("cluster").get<std::string>(), value);
   } catch (const nlohmann::json::exception& error) {
     throw peer_error(fmt::format("{}: cluster message not understood: {}", peer, error.what()));
   } catch (const Error& error) {
     throw error.in(peer);
   }
+}
+
+ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer) {
+  return decode_cluster_text(message.text, peer);
 }
 
 }  // namespace gdrperf::app

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -35,7 +36,31 @@ struct Card {
   std::string kernel;
   std::string gpu_driver;  ///< "" where there is none
   std::string version;  ///< of gdrperf
+  int relay_port = 0;   ///< where others can hang on this rank; 0: they cannot
   std::vector<CardDevice> devices;
+};
+
+/// Rank 0 to a rank of a tree: these come to you, and what is for them and those below goes through you.
+struct RelayChild {
+  int rank = 0;
+  std::vector<int> below;  ///< without itself
+};
+struct BecomeRelay {
+  std::vector<RelayChild> children;
+};
+/// Rank 0 to a rank of a tree: hang on that one.
+struct Attach {
+  std::string host;
+  int port = 0;
+};
+/// A rank to the one it hangs on, when all below it are there but for `missing`.
+struct Joined {
+  int rank = 0;
+  std::vector<int> missing;
+};
+/// A relay to rank 0, in place of an answer of somebody below.
+struct Lost {
+  std::string why;
 };
 
 /// Rank 0 to a rank: serve these devices. The rank answers with Ports.
@@ -71,11 +96,14 @@ struct Rates {
 /// Rank 0 to a rank: it is over.
 struct End {};
 
-using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End>;
+using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End, BecomeRelay, Attach, Joined, Lost>;
 
 proto::Cluster encode_cluster(const ClusterMessage& message);
+/// Its text alone, for a bundle (cluster_tree.h).
+std::string encode_cluster_text(const ClusterMessage& message);
 /// Throws peer_error with `peer` in front for what is none of them.
 ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer);
+ClusterMessage decode_cluster_text(std::string_view text, const std::string& peer);
 
 /// The next message as a T; throws peer_error as proto::expect().
 template <typename T>

@@ -57,6 +57,7 @@ struct ClusterOptions {
   ClusterTest test;
   std::chrono::nanoseconds start_patience = 60s;
   std::chrono::nanoseconds deadline = 10s;
+  int fanout = 0;  ///< of the tree; 0: by the number of ranks
   bool plan = false;
   int rails = 1;
   double rate = 50e9;  ///< bytes/s
@@ -198,6 +199,11 @@ class Report {
   std::string started_;
 };
 
+int fanout_of(const ClusterOptions& options, int ranks) {
+  if (options.fanout > 0) return options.fanout;
+  return ranks > kStarMost ? kTreeFanout : 0;
+}
+
 int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token) {
   std::optional<ClusterFile> earlier;
   if (!options.resume.empty()) earlier = read_cluster(options.resume);
@@ -208,7 +214,9 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   const int ranks = start.launch.ranks;
   const auto begin = std::chrono::steady_clock::now();
   Star star(std::move(*start.listener),
-            {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline}, card);
+            {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline,
+             fanout_of(options, ranks)},
+            card);
   int there = 0;
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
   say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
@@ -249,9 +257,8 @@ int run_cluster_command(const ClusterOptions& options) {
       options.leaf.empty() ? cluster::leaf_of(variable("SLURM_TOPOLOGY_ADDR").value_or("")) : options.leaf;
   const Card card = own_card(start.launch, options.devices, leaf);
   if (start.launch.rank == 0) return run_root(options, std::move(start), card, token);
-  proto::Channel root = connect_root(start.root, token, options.start_patience);
-  root.keep_alive(options.deadline);
-  run_agent(root, card, token);
+  Agent agent(card, {token, options.deadline, fanout_of(options, start.launch.ranks) > 0});
+  agent.run([&] { return connect_root(start.root, token, options.start_patience); });
   return 0;
 }
 
@@ -276,6 +283,8 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
   value("--token", "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
+  value("--fanout", "N", fmt::format("of a tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
+        [options](const std::string& text) { options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256)); });
   value("--start-timeout", "TIME", "wait so long for all ranks (default: 60s)", [options](const std::string& text) {
     options->start_patience = parse_duration(text, "--start-timeout");
   });

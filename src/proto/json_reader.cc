@@ -55,11 +55,11 @@ double JsonReader::to_number(const json& value, const std::string& path) {
   return number;
 }
 
-std::string JsonReader::to_text(const json& value, const std::string& path) {
+std::string JsonReader::to_text(const json& value, const std::string& path, std::size_t most_bytes) {
   if (!value.is_string()) refuse(path, "is no text");
   std::string text = value.get<std::string>();
-  if (text.size() > kMaxTextBytes)
-    refuse(path, fmt::format("is longer than {} bytes", kMaxTextBytes));
+  if (text.size() > most_bytes)
+    refuse(path, fmt::format("is longer than {} bytes", most_bytes));
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x20 || byte == 0x7f) text[i] = '?';
@@ -76,6 +76,10 @@ double JsonReader::number(const char* member) const {
 
 std::string JsonReader::text(const char* member) const {
   return to_text(at(member), path_of(member));
+}
+
+std::string JsonReader::long_text(const char* member, std::size_t most_bytes) const {
+  return to_text(at(member), path_of(member), most_bytes);
 }
 
 std::string JsonReader::text_or_empty(const char* member) const {

@@ -34,6 +34,8 @@ class JsonReader {
   /// Text of at most kMaxTextBytes; control characters become '?', for it may
   /// end on a terminal.
   std::string text(const char* member) const;
+  /// text() that may be that long.
+  std::string long_text(const char* member, std::size_t most_bytes) const;
   /// text(), or "" where the member is absent.
   std::string text_or_empty(const char* member) const;
   JsonReader object(const char* member) const;
@@ -51,7 +53,7 @@ class JsonReader {
     }
   }
   static double to_number(const nlohmann::json& value, const std::string& path);
-  static std::string to_text(const nlohmann::json& value, const std::string& path);
+  static std::string to_text(const nlohmann::json& value, const std::string& path, std::size_t most_bytes = kMaxTextBytes);
   [[noreturn]] static void refuse(const std::string& path, const std::string& what);
 
  private:

@@ -244,7 +244,8 @@ void write(json& out, const Failure& m) { write_refusal(out, m); }
 void read(const JsonReader& in, Failure& m) { read_refusal(in, m); }
 
 void write(json& out, const Cluster& m) { out = {{"text", m.text}}; }
-void read(const JsonReader& in, Cluster& m) { m.text = in.text("text"); }
+// A whole frame may be its text: orders of hundreds of ranks go together.
+void read(const JsonReader& in, Cluster& m) { m.text = in.long_text("text", std::size_t{4} << 20); }
 
 void write(json& out, const Ping& m) { out = {{"token", m.token}}; }
 void read(const JsonReader& in, Ping& m) { m.token = in.integer<std::uint64_t>("token"); }

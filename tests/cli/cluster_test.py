@@ -31,13 +31,13 @@ def options(port, *more):
             "--deadline", "20s", "--start-timeout", "40s", *more]
 
 
-def start(slow=None, document=None, more=()):
+def start(slow=None, document=None, more=(), every=()):
     port = support.free_port()
     env = {"SOFTNIC": devices(slow)}
     ranks = []
     for rank in range(RANKS):
         own = ["--json", document, *more] if rank == 0 and document else []
-        ranks.append(support.Background(*options(port, "--rank", rank, "--ranks", RANKS, *own), env=env))
+        ranks.append(support.Background(*options(port, "--rank", rank, "--ranks", RANKS, *(own or every)), env=env))
     return ranks
 
 
@@ -194,6 +194,22 @@ class Cluster(unittest.TestCase):
         self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
         # The five that are left met each other, all that were not paired with the lost one.
         self.assertGreaterEqual(len(document["measurements"]), 12)
+
+    def test_a_tree_loses_a_rank_on_which_others_hang(self):
+        """Two hang on each: rank 1 has ranks below it, which come to rank 0 when it is gone."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path, ["--fanout", "2"], every=["--fanout", "2"])
+            ranks[0].wait_line("ranks are here")
+            ranks[1].signal(signal.SIGKILL)
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+        self.assertEqual(codes[2:], [0] * (RANKS - 2), [rank.err for rank in ranks])
+        self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [1])
+        sent = {one[0] for one in document["measurements"]}
+        self.assertEqual(sent - {1}, {0, 2, 3, 4, 5}, "all others were measured")
+        # Their pairs that did not fall into the round in which rank 1 was lost.
+        self.assertGreaterEqual(len(document["measurements"]), 10)
 
     def test_a_plan_starts_nothing(self):
         result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s")

@@ -128,6 +128,7 @@ TEST(Messages, EveryOneComesBackWhole) {
   round_trip(LapDone{{1, 2}});
   round_trip(Checked{9, 0.5});
   EXPECT_EQ(round_trip(Cluster{R"({"cluster":"end"})"}).text, R"({"cluster":"end"})");
+  EXPECT_EQ(round_trip(Cluster{std::string(1u << 20, 'x')}).text.size(), 1u << 20) << "for many ranks";
 }
 
 TEST(Messages, SpecsKeepEveryStopRule) {

@@ -1,0 +1,351 @@
+// How long rank 0 of `gdrperf cluster` takes to gather the cards of 10,000 ranks, and a round's go and done through
+// its tree. The ranks are light agents of one process here: they say hello, send a card, go to their place in the
+// tree, pass on what is for others and answer with made-up rates, over real connections.
+//
+// usage: cluster_tree [RANKS [ROUNDS]]
+
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cluster_star.h"
+#include "cluster_tree.h"
+#include "cluster_wire.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/proto/channel.h"
+
+namespace {
+
+using namespace gdrperf;
+using namespace gdrperf::app;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+// A run of that length asks the first level to answer for all below, at once: what each of them would take runs on
+// machines of their own.
+constexpr std::int64_t kFirstLevelAnswers = 1;
+
+Card card_of(int rank, int ranks) {
+  Card card;
+  card.rank = rank;
+  card.ranks = ranks;
+  card.host = fmt::format("node{}", rank);
+  card.host_id = card.host;
+  card.kernel = "6.1.0-28-amd64";
+  card.version = "bench";
+  for (int i = 0; i < 8; ++i) {
+    card.devices.push_back({fmt::format("mlx5_{}", i), "hardware", "mlx5_core", "28.39.1002", 4096, 400, "RoCE v2/IPv4", "32.0 GT/s PCIe x16", i / 4});
+  }
+  return card;
+}
+
+// The text of a member of an order: a light agent parses no JSON.
+std::int64_t number_after(std::string_view text, std::string_view member) {
+  const auto at = text.find(member);
+  return at == std::string_view::npos ? 0 : std::atoll(text.data() + at + member.size());
+}
+
+class Light {
+ public:
+  Light(int rank, int ranks, int root_port, bool relay) : card_(card_of(rank, ranks)) {
+    if (relay) listener_.emplace("127.0.0.1", 0);
+    if (listener_) card_.relay_port = listener_->port();
+    parent_.emplace(proto::connect_tcp("127.0.0.1", root_port, 3s));
+    parent_->send(proto::own_hello());
+    // Without a token nothing has to be waited for.
+    parent_->send(encode_cluster(card_));
+  }
+  int rank() const { return card_.rank; }
+  const proto::Listener* listener() const { return listener_ ? &*listener_ : nullptr; }
+  proto::Channel& parent() { return *parent_; }
+
+  // False when it is over.
+  bool ready(int fd) {
+    if (listener_ && fd == listener_->fd()) {
+      accept();
+    } else if (parent_ && fd == parent_->fd()) {
+      while (const auto message = parent_->try_receive()) {
+        if (const auto* cluster = std::get_if<proto::Cluster>(&*message); cluster && !take(cluster->text)) return false;
+        if (fd != parent_->fd()) break;
+      }
+    } else if (const auto at = by_fd_.find(fd); at != by_fd_.end()) {
+      hear(at->second);
+    }
+    return true;
+  }
+
+  static std::function<void(int, Light&)> watch;
+
+ private:
+  struct Child {
+    proto::Channel channel;
+    int rank = -1;  ///< until it says so
+  };
+
+  void accept() {
+    while (auto channel = listener_->accept()) {
+      const int fd = channel->fd();
+      by_fd_.insert_or_assign(fd, Child{std::move(*channel)});
+      by_fd_.at(fd).channel.send(proto::server_hello());
+      watch(fd, *this);
+    }
+  }
+
+  bool take(const std::string& text) {
+    if (is_bundle(text)) return pass_on(text);
+    if (text.find("\"measure\"") != std::string::npos) {
+      parent_->send(proto::Cluster{answer(text)});
+      return true;
+    }
+    const ClusterMessage order = decode_cluster_text(text, "root");
+    if (std::holds_alternative<End>(order)) return false;
+    if (const auto* relay = std::get_if<BecomeRelay>(&order)) {
+      for (const RelayChild& child : relay->children) {
+        child_of_[child.rank] = child.rank;
+        for (const int below : child.below) child_of_[below] = child.rank;
+        leaf_[child.rank] = child.below.empty();
+        ++expected_;
+      }
+    } else if (const auto* attach = std::get_if<Attach>(&order)) {
+      placed_ = true;
+      if (attach->port != 0) {
+        parent_.emplace(proto::connect_tcp("127.0.0.1", attach->port, 3s));
+        watch(parent_->fd(), *this);
+        parent_->send(proto::own_hello());
+        parent_->send(encode_cluster(Joined{card_.rank, {}}));
+      }
+      say_joined();
+    } else {
+      parent_->send(proto::Cluster{answer(text)});
+    }
+    return true;
+  }
+
+  void say_joined() {
+    if (placed_ && joined_children_ == expected_) parent_->send(encode_cluster(Joined{card_.rank, {}}));
+  }
+
+  std::string answer(std::string_view order) {
+    if (order.find("\"open\"") != std::string_view::npos) return encode_cluster_text(Ports{std::vector<int>(8, 18515)});
+    std::string text = fmt::format("{{\"cluster\":\"rates\",\"id\":{},\"rates\":[", number_after(order, "\"id\":"));
+    for (int i = 0; i < 8; ++i) text += i > 0 ? ",{\"error\":\"\",\"gbytes\":48.7}" : "{\"error\":\"\",\"gbytes\":48.7}";
+    return text + "]}";
+  }
+
+  bool pass_on(const std::string& text) {
+    const Bundle bundle = read_bundle(text);
+    answers_ = begin_bundle({});
+    due_ = 0;
+    const bool at_once = !bundle.texts.empty() && number_after(bundle.texts[0].second, "\"duration_ns\":") == kFirstLevelAnswers;
+    std::map<int, std::string> texts;
+    bool goes_on = true;
+    for (const auto& [rank, part] : bundle.texts) {
+      if (rank == card_.rank || at_once) {
+        if (part.find("\"end\"") != std::string_view::npos) goes_on = false;
+        else add_to_bundle(rank, answer(part), answers_);
+        continue;
+      }
+      const int child = child_of_.at(rank);
+      std::string& packed = texts[child];
+      if (leaf_.at(child)) {
+        packed = part;
+      } else {
+        if (packed.empty()) packed = begin_bundle(bundle.patience);
+        add_to_bundle(rank, part, packed);
+      }
+      ++due_;
+    }
+    for (auto& [child, packed] : texts) by_fd_.at(children_.at(child)).channel.send(proto::Cluster{std::move(packed)});
+    if (goes_on && due_ == 0) parent_->send(proto::Cluster{answers_});
+    return goes_on;
+  }
+
+  void hear(Child& child) {
+    while (const auto message = child.channel.try_receive()) {
+      const auto* cluster = std::get_if<proto::Cluster>(&*message);
+      if (cluster == nullptr) continue;
+      if (cluster->text.find("\"joined\"") != std::string::npos) {
+        const ClusterMessage joined = decode_cluster(*cluster, "child");
+        if (std::exchange(child.rank, std::get<Joined>(joined).rank) >= 0) {
+          ++joined_children_;
+          say_joined();
+        }
+        children_[child.rank] = child.channel.fd();
+        continue;
+      }
+      if (is_bundle(cluster->text)) {
+        for (const auto& [rank, text] : read_bundle(cluster->text).texts) {
+          add_to_bundle(rank, text, answers_);
+          --due_;
+        }
+      } else {
+        add_to_bundle(child.rank, cluster->text, answers_);
+        --due_;
+      }
+      if (due_ == 0) parent_->send(proto::Cluster{answers_});
+    }
+  }
+
+  Card card_;
+  std::optional<proto::Listener> listener_;
+  std::optional<proto::Channel> parent_;
+  std::map<int, Child> by_fd_;
+  std::map<int, int> children_;  ///< descriptor, by rank
+  std::map<int, int> child_of_;
+  std::map<int, bool> leaf_;
+  bool placed_ = false;
+  std::size_t expected_ = 0;
+  std::size_t joined_children_ = 0;
+  std::size_t due_ = 0;
+  std::string answers_;
+};
+
+std::function<void(int, Light&)> Light::watch;
+
+// Ranks from `first` up to `last` as light agents, until rank 0 ends them.
+void run_agents(int first, int last, int ranks, int root_port, bool relays) {
+  const int events = ::epoll_create1(EPOLL_CLOEXEC);
+  Light::watch = [events](int fd, Light& light) {
+    epoll_event event{EPOLLIN, {.u64 = static_cast<std::uint64_t>(light.rank()) << 32 | static_cast<std::uint32_t>(fd)}};
+    ::epoll_ctl(events, EPOLL_CTL_ADD, fd, &event);
+  };
+  std::map<int, std::unique_ptr<Light>> lights;
+  const auto look = [&](int patience_ms) {
+    epoll_event ready[256];
+    const int count = ::epoll_wait(events, ready, 256, patience_ms);
+    for (int i = 0; i < count; ++i) {
+      const auto at = lights.find(static_cast<int>(ready[i].data.u64 >> 32));
+      if (at == lights.end()) continue;
+      try {
+        if (at->second->ready(static_cast<int>(ready[i].data.u64 & 0xffffffff))) continue;
+      } catch (const Error& error) {
+        fmt::print(stderr, "agent {}: {}\n", at->first, error.what());
+      }
+      lights.erase(at);
+    }
+  };
+  for (int rank = first; rank < last; ++rank) {
+    auto light = std::make_unique<Light>(rank, ranks, root_port, relays);
+    Light::watch(light->parent().fd(), *light);
+    if (light->listener() != nullptr) Light::watch(light->listener()->fd(), *light);
+    lights.emplace(rank, std::move(light));
+    if (rank % 32 == 0) look(0);
+  }
+  while (!lights.empty()) look(1000);
+}
+
+pid_t start_agents(int first, int last, int ranks, int root_port, bool relays) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    run_agents(first, last, ranks, root_port, relays);
+    ::_exit(0);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "agents: {}\n", error.what());
+    ::_exit(1);
+  }
+}
+
+std::map<int, Measure> orders_for(const std::vector<int>& ranks, int id, std::int64_t duration_ns) {
+  std::map<int, Measure> orders;
+  for (const int rank : ranks) {
+    Measure order;
+    order.id = id;
+    order.size_bytes = 1u << 20;
+    order.duration_ns = duration_ns;
+    for (int rail = 0; rail < 8; ++rail) order.runs.push_back({"10.1.2.3", 40000 + rail, fmt::format("mlx5_{}", rail), fmt::format("mlx5_{}", rail)});
+    orders.emplace(rank, std::move(order));
+  }
+  return orders;
+}
+
+// Median and most of `rounds`, in milliseconds.
+struct Times {
+  double median_ms = 0;
+  double most_ms = 0;
+};
+
+Times time_rounds(Star& star, const std::vector<int>& ranks, int rounds, std::int64_t duration_ns, int& id) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    const auto orders = orders_for(ranks, ++id, duration_ns);
+    const auto start = steady_clock::now();
+    const auto answers = star.measure(orders, 60s);
+    times.push_back(std::chrono::duration<double, std::milli>(steady_clock::now() - start).count());
+    if (answers.size() != ranks.size()) throw peer_error(fmt::format("{} of {} ranks answered", answers.size(), ranks.size()));
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.back()};
+}
+
+void run(int ranks, int rounds) {
+  proto::Listener listener("127.0.0.1", 0);
+  const int port = listener.port();
+  // So many have somebody below them; two processes, since one may not have as many descriptors.
+  const int relays = std::min(ranks - 1, ranks / kTreeFanout + 1);
+  std::vector<pid_t> agents = {start_agents(1, relays + 1, ranks, port, true), start_agents(relays + 1, ranks, ranks, port, false)};
+  const auto start = steady_clock::now();
+  {
+    StarSettings settings;
+    settings.ranks = ranks;
+    settings.address = "127.0.0.1";
+    settings.start_patience = 60s;
+    settings.deadline = 60s;
+    settings.fanout = kTreeFanout;
+    Star star(std::move(listener), settings, card_of(0, ranks));
+    fmt::print("{} cards gathered in {:.2f} s, the tree of {} stands and all have answered once after {:.2f} s   (wanted < 5 s)\n", ranks,
+               star.gathered_s(), kTreeFanout, std::chrono::duration<double>(steady_clock::now() - start).count());
+    std::vector<int> all;
+    std::vector<int> one_branch;
+    for (int rank = 1; rank < ranks; ++rank) {
+      if (!star.there(rank)) continue;
+      all.push_back(rank);
+      if (star.top_of(rank) == 1) one_branch.push_back(rank);
+    }
+    int id = 0;
+    const Times root = time_rounds(star, all, rounds, kFirstLevelAnswers, id);
+    const Times branch = time_rounds(star, one_branch, rounds, 1000, id);
+    const Times here = time_rounds(star, all, rounds, 1000, id);
+    fmt::print("a round's go and done, 8 links each: rank 0 and {} ranks {:.1f} ms (most {:.1f}), one branch of {} ranks {:.1f} ms (most {:.1f}): "
+               "{:.1f} ms   (wanted < 100 ms)\n",
+               all.size(), root.median_ms, root.most_ms, one_branch.size(), branch.median_ms, branch.most_ms, root.median_ms + branch.median_ms);
+    fmt::print("with all branches on these {} cores, one after another: {:.1f} ms (most {:.1f})\n", ::sysconf(_SC_NPROCESSORS_ONLN), here.median_ms,
+               here.most_ms);
+  }
+  for (const pid_t pid : agents) ::waitpid(pid, nullptr, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 10000;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 21;
+  if (ranks < 2 || rounds < 1) {
+    fmt::print(stderr, "usage: cluster_tree [RANKS [ROUNDS]]\n");
+    return 2;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    run(ranks, rounds);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "cluster_tree: {}\n", error.what());
+    return 3;
+  }
+  return 0;
+}

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <thread>
+
+#include "cluster_wire.h"
+#include "gdrperf/app/server.h"
+#include "gdrperf/app/stop_signal.h"
+#include "gdrperf/proto/token.h"
+
+namespace gdrperf::app {
+
+/// Servers of this process that other ranks are clients of: one per run that may come at once. They end with it.
+class DeviceServers {
+ public:
+  DeviceServers(std::size_t count, const proto::Token& token);
+  Ports ports() const;
+
+ private:
+  struct One {
+    One(proto::Listener listener, const ServerSettings& settings);
+    ~One();
+    StopSignal stop;
+    Server server;
+    std::thread thread;
+  };
+  std::list<One> servers_;
+};
+
+}  // namespace gdrperf::app

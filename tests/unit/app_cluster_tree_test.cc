@@ -1,0 +1,60 @@
+#include "cluster_tree.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster_wire.h"
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::app {
+namespace {
+
+TEST(ClusterTree, ThirtyTwoHangOnEach) {
+  const std::vector<int> parents = tree_parents(10000, 32);
+  EXPECT_EQ(parents[0], -1);
+  EXPECT_EQ(parents[32], 0);
+  EXPECT_EQ(parents[33], 1);
+  EXPECT_EQ(parents[64], 1);
+  EXPECT_EQ(parents[65], 2);
+  std::vector<int> children(parents.size(), 0);
+  int deepest = 0;
+  for (std::size_t i = 1; i < parents.size(); ++i) {
+    ++children[static_cast<std::size_t>(parents[i])];
+    int depth = 0;
+    for (int at = static_cast<int>(i); at > 0; at = parents[static_cast<std::size_t>(at)]) ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  EXPECT_EQ(*std::max_element(children.begin(), children.end()), 32);
+  EXPECT_EQ(deepest, 3);
+}
+
+TEST(ClusterTree, ABundleComesBackWhole) {
+  std::string text = begin_bundle(std::chrono::milliseconds(1500));
+  add_to_bundle(7, "{\"a\": 1}", text);
+  add_to_bundle(1048576, "", text);
+  add_to_bundle(0, "3 4 many ", text);
+  ASSERT_TRUE(is_bundle(text));
+  const Bundle bundle = read_bundle(text);
+  EXPECT_EQ(bundle.patience.count(), 1500);
+  const std::vector<std::pair<int, std::string_view>> wanted = {{7, "{\"a\": 1}"}, {1048576, ""}, {0, "3 4 many "}};
+  EXPECT_EQ(bundle.texts, wanted);
+}
+
+TEST(ClusterTree, GarbledBundlesAreRefused) {
+  for (const char* text : {"", "many", "many ", "many x ", "many 5 1", "many 5 1 10 short", "many 5 99999999999999999999 1 a",
+                           "many 5 2000000 1 a", "many 5 -1 1 a", "many 5 1 18446744073709551615 a"}) {
+    EXPECT_THROW(read_bundle(text), Error) << text;
+  }
+}
+
+TEST(ClusterTree, MessagesComeBackWhole) {
+  const auto again = [](const ClusterMessage& message) { return decode_cluster_text(encode_cluster_text(message), "peer"); };
+  const ClusterMessage relay = again(BecomeRelay{{{3, {4, 5}}, {6, {}}}});
+  EXPECT_EQ(std::get<BecomeRelay>(relay).children.at(0).below, (std::vector<int>{4, 5}));
+  EXPECT_EQ(std::get<BecomeRelay>(relay).children.at(1).rank, 6);
+  EXPECT_EQ(std::get<Attach>(again(Attach{"10.0.0.1", 4711})).port, 4711);
+  EXPECT_EQ(std::get<Joined>(again(Joined{2, {9}})).missing, std::vector<int>{9});
+  EXPECT_EQ(std::get<Lost>(again(Lost{"no answer"})).why, "no answer");
+}
+
+}  // namespace
+}  // namespace gdrperf::app
