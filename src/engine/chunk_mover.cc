@@ -27,16 +27,16 @@ Side other(Side side) { return side == Side::kClient ? Side::kServer : Side::kCl
 
 }  // namespace
 
-ChunkMover::ChunkMover(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
+ChunkMover::ChunkMover(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
     : side_(side),
       end_(end),
       spec_(spec),
       peer_(peer),
-      wire_(wire_shape(spec)),
-      layout_(layout_of(spec)),
+      wire_(spec.wire()),
+      layout_(spec.layout()),
       device_(end.device()),
-      own_staged_(staged(spec, side)),
-      peer_staged_(staged(spec, other(side))),
+      own_staged_(spec.staged(side)),
+      peer_staged_(spec.staged(other(side))),
       chunk_(wire_.slot_bytes),
       ring_(wire_.slots),
       last_ring_(wire_.slots) {

@@ -18,7 +18,7 @@ namespace gdrperf::engine {
 /// each other how far they are. Driven by step() from one thread.
 class ChunkMover : public Mover {
  public:
-  ChunkMover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+  ChunkMover(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
 
   const std::uint64_t& sent() const override { return sent_; }
   const std::uint64_t& received() const override { return received_; }
@@ -81,7 +81,7 @@ class ChunkMover : public Mover {
 
   conn::Side side_;
   LocalEnd& end_;
-  const TestSpec& spec_;
+  const ResolvedSpec& spec_;
   Peer& peer_;
   WireShape wire_;
   Layout layout_;

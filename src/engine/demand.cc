@@ -12,7 +12,6 @@
 #include "gdrperf/mem/available.h"
 #include "gdrperf/mem/kind.h"
 #include "plan.h"
-#include "wire_shape.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -36,15 +35,6 @@ int entries(int qps, int depth) {
   return static_cast<int>(std::min<std::int64_t>(wanted, std::numeric_limits<int>::max()));
 }
 
-bool both_ways(const TestSpec& spec) {
-  return spec.direction == Direction::kBidirectional ||
-         (spec.test.metric == Metric::kLatency && traits_of(spec).round_end != RoundEnd::kOwnCompletion);
-}
-
-const std::string& buffer_of(const TestSpec& spec, Side side) {
-  return side == Side::kClient ? spec.client.buffer : spec.server.buffer;
-}
-
 /// 0 for "max_bytes" stands for a quarter of it; no limit where it is not known.
 std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
   if (max_bytes != 0) return max_bytes;
@@ -59,11 +49,8 @@ std::string about(std::uint64_t bytes) {
   return mib < 1000 * 1024 ? fmt::format("{:.3g} GiB", mib / 1024) : fmt::format("{:.3g} TiB", mib / 1024 / 1024);
 }
 
-bool initiates(const TestSpec& spec, Side side) { return side == Side::kClient || both_ways(spec); }
-bool is_target(const TestSpec& spec, Side side) { return side == Side::kServer || both_ways(spec); }
-
-std::uint64_t area_bytes(const TestSpec& spec) {
-  const std::uint64_t bytes = times(layout_of(spec).qp_bytes(), static_cast<std::uint64_t>(spec.qps));
+std::uint64_t area_bytes(const ResolvedSpec& spec) {
+  const std::uint64_t bytes = times(spec.layout().qp_bytes(), static_cast<std::uint64_t>(spec.qps));
   return plus(bytes, kPage - 1) / kPage * kPage;
 }
 
@@ -71,22 +58,22 @@ std::uint64_t Demand::host_bytes() const {
   return plus(plus(staging_bytes, queues_bytes), messages_on_gpu ? 0 : messages_bytes);
 }
 
-Demand demand_of(const TestSpec& spec, Side side) {
+Demand demand_of(const ResolvedSpec& spec, Side side) {
   Demand demand;
   const auto qps = static_cast<std::uint64_t>(spec.qps);
-  const bool out = initiates(spec, side);
-  const bool receives = is_target(spec, side) && traits_of(spec).consumes_receives;
-  demand.messages_bytes = times(area_bytes(spec), out && is_target(spec, side) ? 2 : 1);
-  demand.messages_on_gpu = mem::on_gpu(mem::parse_kind(buffer_of(spec, side), side == Side::kClient ? "--buffer" : "--peer-buffer"));
+  const bool out = spec.initiates(side);
+  const bool receives = spec.is_target(side) && spec.op().consumes_receives;
+  demand.messages_bytes = times(area_bytes(spec), out && spec.is_target(side) ? 2 : 1);
+  demand.messages_on_gpu = mem::on_gpu(spec.kind(side));
   demand.qps = spec.qps;
-  const bool piped = pipelined(spec);
-  const int wire_depth = piped ? static_cast<int>(2 * wire_shape(spec).slots) : 0;
+  const bool piped = spec.staging();
+  const int wire_depth = piped ? static_cast<int>(2 * spec.wire().slots) : 0;
   const int receive_depth = receives ? receive_shape(spec).depth : 1;
   demand.send_wr = piped ? wire_depth : spec.tx_depth;
   demand.recv_wr = piped ? wire_depth : receive_depth;
   demand.send_entries = piped ? wire_depth + 1 : entries(spec.qps, spec.tx_depth);
   demand.recv_entries = piped ? wire_depth + 1 : receives ? entries(spec.qps, receive_depth) : 1;
-  if (staged(spec, side)) demand.staging_bytes = times(2, wire_shape(spec).bytes());
+  if (spec.staged(side)) demand.staging_bytes = times(2, spec.wire().bytes());
   std::uint64_t bytes = times(qps, kQpBytes);
   if (out && !piped) bytes = plus(bytes, times(qps, times(send_ring_length(spec), sizeof(ibv_send_wr) + sizeof(ibv_sge))));
   if (receives && !piped) {
@@ -130,7 +117,7 @@ void check_shared_device(int qps, const ibv_device_attr& attr, const std::string
                     fmt::format("give -q {} at most, or run 'gdrperf serve' for the other end", attr.max_qp / 2));
 }
 
-void check_memory(const Demand& demand, const TestSpec& spec, Side side, std::uint64_t max_bytes) {
+void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes) {
   const auto check = [&](std::uint64_t wanted, std::uint64_t available, const char* kind, const std::string& parts) {
     const std::uint64_t most = budget(max_bytes, available);
     if (wanted <= most) return;
@@ -146,7 +133,7 @@ void check_memory(const Demand& demand, const TestSpec& spec, Side side, std::ui
   check(demand.host_bytes(), mem::available_bytes(), "",
         fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
   if (demand.messages_on_gpu) {
-    check(demand.gpu_bytes(), mem::available_gpu_bytes(buffer_of(spec, side)), "GPU ", "messages");
+    check(demand.gpu_bytes(), mem::available_gpu_bytes(spec.end(side).buffer), "GPU ", "messages");
   }
 }
 

@@ -6,16 +6,12 @@
 #include <string>
 
 #include "gdrperf/conn/connector.h"
-#include "gdrperf/proto/spec.h"
+#include "gdrperf/engine/resolve.h"
 
 namespace gdrperf::engine {
 
-/// That end posts sends, writes or reads; that end's memory is what the other reaches.
-bool initiates(const TestSpec& resolved, conn::Side side);
-bool is_target(const TestSpec& resolved, conn::Side side);
-
 /// Bytes of one direction's messages: whole pages.
-std::uint64_t area_bytes(const TestSpec& resolved);
+std::uint64_t area_bytes(const ResolvedSpec& resolved);
 
 /// What one end of a run takes, reckoned from the spec alone, before anything is
 /// mapped. Saturates instead of wrapping round.
@@ -33,7 +29,7 @@ struct Demand {
   int send_entries = 1;  ///< of the completion queues
   int recv_entries = 1;
 };
-Demand demand_of(const TestSpec& resolved, conn::Side side);
+Demand demand_of(const ResolvedSpec& resolved, conn::Side side);
 
 /// Throws usage_error, naming the option, for what the device does not have (QPs,
 /// entries, requests, bytes of a region).
@@ -42,7 +38,7 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
 /// Throws Error(kEnvironment) with both figures and the option that permits it where
 /// `demand` is more than `max_bytes` (0: a quarter of what is available; of GPU memory
 /// likewise).
-void check_memory(const Demand& demand, const TestSpec& resolved, conn::Side side, std::uint64_t max_bytes);
+void check_memory(const Demand& demand, const ResolvedSpec& resolved, conn::Side side, std::uint64_t max_bytes);
 
 /// Of one device that has the QPs of both ends, each `qps`. Throws Error(kUsage) where it
 /// takes fewer.

@@ -35,11 +35,11 @@ std::string iteration_name(std::uint64_t iteration) {
 
 }  // namespace
 
-LapShape lap_shape(const TestSpec& resolved) {
+LapShape lap_shape(const ResolvedSpec& resolved) {
   LapShape shape;
-  if (resolved.test.metric == Metric::kLatency) return shape;
-  shape.slots = layout_of(resolved).slots;
-  if (traits_of(resolved).consumes_receives && !pipelined(resolved)) {
+  if (resolved.latency()) return shape;
+  shape.slots = resolved.layout().slots;
+  if (resolved.op().consumes_receives && !resolved.staging()) {
     shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
   }
   const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
@@ -47,19 +47,19 @@ LapShape lap_shape(const TestSpec& resolved) {
   return shape;
 }
 
-Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer& peer)
+Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, Peer& peer)
     : side_(side),
       end_(end),
       streamer_(streamer),
       spec_(spec),
       peer_(peer),
       shape_(lap_shape(spec)),
-      latency_(spec.test.metric == Metric::kLatency),
-      duplex_(spec.direction == Direction::kBidirectional) {
+      latency_(spec.latency()),
+      duplex_(spec.bidirectional()) {
   if (!end_.sink_offset()) return;
   // As if a lap had gone before.
   --iteration_;
-  const Layout layout = layout_of(spec_);
+  const Layout layout = spec_.layout();
   for (std::uint32_t q = 0; q < static_cast<std::uint32_t>(spec_.qps); ++q) {
     mem::PatternRun run;
     run.offset = *end_.sink_offset() + q * layout.qp_bytes();
@@ -77,7 +77,7 @@ Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer
 /// The slot in which the `message`-th of this lap arrives. Sends arrive where
 /// the receives point that were posted in a ring; all else at its own place.
 std::uint64_t Laps::landing(std::uint64_t message) const {
-  if (!traits_of(spec_).consumes_receives || pipelined(spec_)) return message;
+  if (!spec_.op().consumes_receives || spec_.staging()) return message;
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 
@@ -96,7 +96,7 @@ std::vector<std::uint64_t> Laps::shares() const {
 /// Calls act(offset relative to where message 0 of the lap lies or lands, run).
 template <typename Do>
 void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const {
-  const Layout layout = layout_of(spec_);
+  const Layout layout = spec_.layout();
   const std::vector<std::uint64_t> messages = shares();
   for (std::uint32_t q = 0; q < static_cast<std::uint32_t>(spec_.qps); ++q) {
     for (std::uint64_t message = 0; message < messages[q];) {
@@ -118,7 +118,7 @@ void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) con
 void Laps::fill() const {
   if (!end_.source_offset()) return;
   const auto work = peer_.working("filling its memory");
-  const std::uint64_t stride = layout_of(spec_).stride;
+  const std::uint64_t stride = spec_.layout().stride;
   for_each_run(*end_.source_offset(), side_ == Side::kClient ? kFromClient : kFromServer,
                [&](std::uint64_t message, mem::PatternRun& run) {
                  run.offset += message * stride;
@@ -129,7 +129,7 @@ void Laps::fill() const {
 void Laps::check() const {
   if (!end_.sink_offset()) return;
   const auto work = peer_.working("comparing what arrived");
-  const std::uint64_t stride = layout_of(spec_).stride;
+  const std::uint64_t stride = spec_.layout().stride;
   std::uint64_t wrong = 0;
   std::string first;
   for_each_run(*end_.sink_offset(), side_ == Side::kClient ? kFromServer : kFromClient,
@@ -169,7 +169,7 @@ void Laps::receive_up_to(std::uint64_t total) try {
 
 /// The client alone knows when a round ends.
 bool Laps::passive() const {
-  return side_ == Side::kServer && traits_of(spec_).round_end == RoundEnd::kOwnCompletion;
+  return side_ == Side::kServer && spec_.op().round_end == RoundEnd::kOwnCompletion;
 }
 
 /// This end's share of the lap; its seconds.

@@ -15,7 +15,7 @@ struct LapShape {
   std::uint64_t messages = 1;
   std::uint64_t slots = 1;  ///< a power of two
 };
-LapShape lap_shape(const TestSpec& resolved);
+LapShape lap_shape(const ResolvedSpec& resolved);
 
 /// One end of a run whose data is verified (`--verify`). It goes in laps: the
 /// sources are filled with the lap's pattern, one message is sent into every
@@ -25,7 +25,7 @@ LapShape lap_shape(const TestSpec& resolved);
 class Laps {
  public:
   /// Writes into the sinks what no message carries. Before Ready.
-  Laps(conn::Side side, LocalEnd& end, Mover& streamer, const TestSpec& spec, Peer& peer);
+  Laps(conn::Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, Peer& peer);
 
   struct Result {
     std::uint64_t sent = 0;      ///< by this end
@@ -54,7 +54,7 @@ class Laps {
   conn::Side side_;
   LocalEnd& end_;
   Mover& streamer_;
-  const TestSpec& spec_;
+  const ResolvedSpec& spec_;
   Peer& peer_;
   LapShape shape_;
   bool latency_;

@@ -99,12 +99,12 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
 
 }  // namespace
 
-LatencyRun bounce_latency(Mover& streamer, Plan& plan, const TestSpec& spec, Laps* laps, const Watchers& watchers) {
+LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
   const Clock& clock = Clock::get();
   Bouncer bouncer(streamer, plan, laps);
   LatencyRun run;
   report::Measurement& measured = run.measured;
-  const bool halved = traits_of(spec).halved;
+  const bool halved = spec.op().halved;
   LiveState live(watchers.observer, spec, clock.ns_per_tick() * (halved ? 0.5 : 1.0));
   live.begin();
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);

@@ -61,7 +61,7 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
   return requested_bytes;
 }
 
-LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
+LocalEnd::LocalEnd(conn::Side side, const ResolvedSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
                    int mtu_bytes, const std::vector<int>& others_cpus, const SetUpSteps& steps)
     : side_(side), spec_(spec), steps_(steps), device_(std::move(device)),
       affinity_(side == conn::Side::kClient ? spec.client : spec.server,
@@ -70,7 +70,7 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
                    : conn::make_exchange_connector(device_.context);
-  const OpTraits& op = traits_of(spec_);
+  const OpTraits& op = spec_.op();
   pd_ = verbs::make_pd(connector_->context());
   // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
@@ -89,8 +89,8 @@ LocalEnd::LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, con
 }
 
 void LocalEnd::register_memory(int access) {
-  if (pipelined(spec_)) access = IBV_ACCESS_LOCAL_WRITE | wire_access();
-  if (staged(spec_, side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * wire_shape(spec_).bytes());
+  if (spec_.staging()) access = IBV_ACCESS_LOCAL_WRITE | wire_access();
+  if (spec_.staged(side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * spec_.wire().bytes());
   steps_.memory("registering");
   mr_ = (bounce_ ? bounce_ : buffer_)->register_with(pd_.get(), access);
 }
@@ -101,15 +101,15 @@ int LocalEnd::wire_access() const {
 }
 
 std::byte* LocalEnd::out_slot(std::uint64_t slot) const {
-  return bounce_ ? bounce_->data() + slot * wire_shape(spec_).slot_bytes : nullptr;
+  return bounce_ ? bounce_->data() + slot * spec_.wire().slot_bytes : nullptr;
 }
 
 std::byte* LocalEnd::in_slot(std::uint64_t slot) const {
-  return bounce_ ? out_slot(slot) + wire_shape(spec_).bytes() : nullptr;
+  return bounce_ ? out_slot(slot) + spec_.wire().bytes() : nullptr;
 }
 
-bool LocalEnd::initiates() const { return engine::initiates(spec_, side_); }
-bool LocalEnd::is_target() const { return engine::is_target(spec_, side_); }
+bool LocalEnd::initiates() const { return spec_.initiates(side_); }
+bool LocalEnd::is_target() const { return spec_.is_target(side_); }
 
 std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
   if (area == nullptr) return std::nullopt;
@@ -125,17 +125,17 @@ std::optional<std::uint64_t> LocalEnd::sink_offset() const {
 }
 
 bool LocalEnd::waits_on_memory() const {
-  return spec_.test.metric == Metric::kLatency &&
-         traits_of(spec_).round_end == RoundEnd::kMemory;
+  return spec_.latency() &&
+         spec_.op().round_end == RoundEnd::kMemory;
 }
 
 void LocalEnd::make_queues() {
-  const OpTraits& op = traits_of(spec_);
+  const OpTraits& op = spec_.op();
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const Demand demand = demand_of(spec_, side_);
   // Pipelines poll.
-  ibv_comp_channel* const channel = pipelined(spec_) ? nullptr : completion_channel_.get();
+  ibv_comp_channel* const channel = spec_.staging() ? nullptr : completion_channel_.get();
   send_cq_ = verbs::make_cq(context, demand.send_entries, channel);
   recv_cq_ = verbs::make_cq(context, demand.recv_entries, channel);
   if (completion_channel_) {
@@ -147,7 +147,7 @@ void LocalEnd::make_queues() {
   capacity.recv_wr = demand.recv_wr;
   conn::QpSettings settings;
   settings.count = spec_.qps;
-  settings.access = pipelined(spec_) ? wire_access() : is_target() ? op.qp_access : 0;
+  settings.access = spec_.staging() ? wire_access() : is_target() ? op.qp_access : 0;
   settings.service_level = spec_.service_level;
   settings.traffic_class = spec_.traffic_class;
   settings.timeout = spec_.qp_timeout;
@@ -162,9 +162,9 @@ void LocalEnd::make_queues() {
 
 /// What was asked for; by itself, the most that a QP here takes, latency only.
 int LocalEnd::choose_inline() {
-  if (!traits_of(spec_).can_inline || !initiates()) return 0;
+  if (!spec_.op().can_inline || !initiates()) return 0;
   // The CPU that posts would have to read it.
-  if (!buffer_->cpu_reachable() || pipelined(spec_)) return 0;
+  if (!buffer_->cpu_reachable() || spec_.staging()) return 0;
   if (spec_.inline_bytes >= 0) return spec_.inline_bytes;
   if (spec_.test.metric == Metric::kBandwidth) return 0;
   verbs::QpCapacity capacity;
@@ -197,26 +197,26 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
   if (bounce_ && is_target()) {
     endpoint_.address = reinterpret_cast<std::uintptr_t>(spec_.test.operation == Operation::kRead ? out_slot(0) : in_slot(0));
-    endpoint_.length = wire_shape(spec_).bytes();
+    endpoint_.length = spec_.wire().bytes();
     endpoint_.rkey = mr_->rkey;
   } else if (target_area_) {
     endpoint_.address = reinterpret_cast<std::uintptr_t>(target_area_);
-    endpoint_.length = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
+    endpoint_.length = spec_.layout().qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
     endpoint_.rkey = mr_->rkey;
   }
   endpoint_.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_rd_atom, 1, 255);
 }
 
 void LocalEnd::connect(const proto::Endpoint& remote) {
-  const std::uint64_t needed = layout_of(spec_).qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
-  if (initiates() && !pipelined(spec_) && traits_of(spec_).has_remote_address && remote.length < needed) {
+  const std::uint64_t needed = spec_.layout().qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
+  if (initiates() && !spec_.staging() && spec_.op().has_remote_address && remote.length < needed) {
     throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
                                  format_size(needed)));
   }
   steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
   remote_ = remote;
-  if (pipelined(spec_)) {
+  if (spec_.staging()) {
     plan_ = std::make_unique<Plan>(PlanInput{spec_, {}, send_cq_.get(), recv_cq_.get(), nullptr, nullptr, mr_->lkey, 0, remote});
     return;
   }

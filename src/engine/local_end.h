@@ -16,7 +16,6 @@
 #include "plan.h"
 #include "port_watch.h"
 #include "set_up_steps.h"
-#include "wire_shape.h"
 
 namespace gdrperf::engine {
 
@@ -46,7 +45,7 @@ class LocalEnd {
  public:
   /// `spec` is resolved; `mtu_bytes` agreed; `others_cpus` are those of the other
   /// end where it is on this host. Makes all but the connection.
-  LocalEnd(conn::Side side, const TestSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes,
+  LocalEnd(conn::Side side, const ResolvedSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes,
            const std::vector<int>& others_cpus, const SetUpSteps& steps = {});
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
@@ -111,7 +110,7 @@ class LocalEnd {
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
 
   conn::Side side_;
-  TestSpec spec_;
+  const ResolvedSpec spec_;
   SetUpSteps steps_;
   OpenDevice device_;
   PortWatch port_watch_{device_.context, device_.port.number};

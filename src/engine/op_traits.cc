@@ -1,37 +1,30 @@
 #include "gdrperf/engine/op_traits.h"
 
-#include "gdrperf/mem/kind.h"
-
 namespace gdrperf::engine {
+namespace {
 
-const OpTraits& traits_of(Operation operation) {
-  static constexpr OpTraits kWrite{IBV_WR_RDMA_WRITE, true, false, 0,
-                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE,
-                                   false, true, RoundEnd::kMemory, true};
-  static constexpr OpTraits kSend{IBV_WR_SEND, false, true, 0, IBV_ACCESS_LOCAL_WRITE, 0,
-                                  false, true, RoundEnd::kReceive, true};
-  static constexpr OpTraits kRead{IBV_WR_RDMA_READ, true, false, IBV_ACCESS_LOCAL_WRITE,
-                                  IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_READ, true, false,
-                                  RoundEnd::kOwnCompletion, false};
-  switch (operation) {
-    case Operation::kSend: return kSend;
-    case Operation::kRead: return kRead;
-    case Operation::kWrite: break;
-  }
-  return kWrite;
-}
+constexpr int kWritten = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-bool ends_by_immediate(const TestSpec& spec) {
-  if (spec.test.operation != Operation::kWrite || spec.test.metric != Metric::kLatency) return false;
-  return mem::on_gpu(mem::parse_kind(spec.client.buffer, "--buffer")) ||
-         mem::on_gpu(mem::parse_kind(spec.server.buffer, "--peer-buffer"));
-}
+constexpr OpTraits kWriteWithImmediate = {
+    .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .has_remote_address = true, .consumes_receives = true,
+    .target_access = kWritten, .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true,
+    .round_end = RoundEnd::kReceive, .halved = true};
 
-const OpTraits& traits_of(const TestSpec& spec) {
-  static constexpr OpTraits kWriteWithImmediate{IBV_WR_RDMA_WRITE_WITH_IMM, true, true, 0,
-                                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-                                                IBV_ACCESS_REMOTE_WRITE, false, true, RoundEnd::kReceive, true};
-  return ends_by_immediate(spec) ? kWriteWithImmediate : traits_of(spec.test.operation);
-}
+// In the order of Operation.
+constexpr OpTraits kTraits[] = {
+    {.opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .target_access = kWritten,
+     .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true, .round_end = RoundEnd::kMemory, .halved = true},
+    {.opcode = IBV_WR_SEND, .consumes_receives = true, .target_access = IBV_ACCESS_LOCAL_WRITE, .can_inline = true,
+     .round_end = RoundEnd::kReceive, .halved = true},
+    {.opcode = IBV_WR_RDMA_READ, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
+     .target_access = IBV_ACCESS_REMOTE_READ, .qp_access = IBV_ACCESS_REMOTE_READ,
+     .round_end = RoundEnd::kOwnCompletion},
+};
+
+}  // namespace
+
+const OpTraits& traits_of(Operation operation) { return kTraits[static_cast<std::size_t>(operation)]; }
+
+const OpTraits& write_with_immediate() { return kWriteWithImmediate; }
 
 }  // namespace gdrperf::engine

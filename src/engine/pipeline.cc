@@ -10,7 +10,7 @@ namespace gdrperf::engine {
 
 using conn::Side;
 
-Pipeline::Pipeline(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
+Pipeline::Pipeline(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
     : ChunkMover(side, end, spec, peer) {
   if (own_staged_ && end.initiates()) out_ = end.buffer().make_copier();
   // --consume: a direct receiver has work for its GPU as well.
@@ -18,7 +18,7 @@ Pipeline::Pipeline(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
 }
 
 bool Pipeline::receives() const {
-  return side_ == Side::kServer || spec_.direction == Direction::kBidirectional;
+  return side_ == Side::kServer || spec_.bidirectional();
 }
 
 /// Queues copies, or marks chunks as ready, as far as both rings have room.

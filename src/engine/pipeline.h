@@ -15,7 +15,7 @@ namespace gdrperf::engine {
 /// where it is to be. In a bidirectional run both ends are both.
 class Pipeline final : public ChunkMover {
  public:
-  Pipeline(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+  Pipeline(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
 
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override;
   bool receives() const override;

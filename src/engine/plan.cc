@@ -20,16 +20,16 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
 
 }  // namespace
 
-std::size_t send_ring_length(const TestSpec& resolved) {
+std::size_t send_ring_length(const ResolvedSpec& resolved) {
   // Latency: one request unsignalled, the same once more signalled.
-  if (resolved.test.metric == Metric::kLatency) return 2;
+  if (resolved.latency()) return 2;
   const auto cq_mod = static_cast<std::size_t>(resolved.cq_mod);
-  return (std::max<std::size_t>(layout_of(resolved).slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
+  return (std::max<std::size_t>(resolved.layout().slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
 }
 
-ReceiveShape receive_shape(const TestSpec& resolved) {
+ReceiveShape receive_shape(const ResolvedSpec& resolved) {
   ReceiveShape shape;
-  if (resolved.test.metric == Metric::kLatency) {
+  if (resolved.latency()) {
     shape.depth = std::min(resolved.rx_depth, 64);
   } else {
     shape.batch = std::clamp(resolved.rx_depth / 4, 1, 16);
@@ -39,18 +39,18 @@ ReceiveShape receive_shape(const TestSpec& resolved) {
 }
 
 Plan::Plan(const PlanInput& input) {
-  const Layout layout = layout_of(input.spec);
+  const Layout layout = input.spec.layout();
   if (input.initiator_area) build_sends(input, layout);
-  if (input.target_area && traits_of(input.spec).consumes_receives) {
+  if (input.target_area && input.spec.op().consumes_receives) {
     build_receives(input, layout);
   }
-  if (input.spec.test.metric == Metric::kLatency && input.initiator_area) build_pingpong(input);
+  if (input.spec.latency() && input.initiator_area) build_pingpong(input);
 }
 
 void Plan::build_sends(const PlanInput& input, const Layout& layout) {
-  const TestSpec& spec = input.spec;
-  const OpTraits& op = traits_of(spec);
-  const bool latency = spec.test.metric == Metric::kLatency;
+  const ResolvedSpec& spec = input.spec;
+  const OpTraits& op = spec.op();
+  const bool latency = spec.latency();
   const std::size_t length = send_ring_length(spec);
   const auto post_list = static_cast<std::size_t>(latency ? 1 : spec.post_list);
   const auto cq_mod = static_cast<std::size_t>(latency ? 2 : spec.cq_mod);
@@ -126,8 +126,8 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
 }
 
 void Plan::build_pingpong(const PlanInput& input) {
-  const TestSpec& spec = input.spec;
-  const OpTraits& op = traits_of(spec);
+  const ResolvedSpec& spec = input.spec;
+  const OpTraits& op = spec.op();
   pingpong.qp = input.qps.front();
   pingpong.request = &send_requests_[0];
   pingpong.signalled = &send_requests_[1];

@@ -13,7 +13,7 @@ namespace gdrperf::engine {
 
 /// What the work requests of one end refer to.
 struct PlanInput {
-  const TestSpec& spec;              ///< resolved
+  const ResolvedSpec& spec;              ///< resolved
   std::span<ibv_qp* const> qps;
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
@@ -64,13 +64,13 @@ class Plan {
 
 /// Work requests of one QP's ring: a multiple of cq_mod, so that signalling fits into
 /// it, with every slot used.
-std::size_t send_ring_length(const TestSpec& resolved);
+std::size_t send_ring_length(const ResolvedSpec& resolved);
 
 /// Depth of the receive queues and how many receives are posted at once.
 struct ReceiveShape {
   int depth = 1;
   int batch = 1;
 };
-ReceiveShape receive_shape(const TestSpec& resolved);
+ReceiveShape receive_shape(const ResolvedSpec& resolved);
 
 }  // namespace gdrperf::engine

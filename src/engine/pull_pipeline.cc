@@ -10,7 +10,7 @@ namespace gdrperf::engine {
 
 using conn::Side;
 
-PullPipeline::PullPipeline(Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
+PullPipeline::PullPipeline(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
     : ChunkMover(side, end, spec, peer) {
   if (own_staged_ && end.is_target()) out_ = end.buffer().make_copier();
   // --consume: a direct reader has work for its GPU as well.

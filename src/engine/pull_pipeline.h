@@ -16,7 +16,7 @@ namespace gdrperf::engine {
 /// bidirectional run both ends do both.
 class PullPipeline final : public ChunkMover {
  public:
-  PullPipeline(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+  PullPipeline(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
 
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override;
   /// It has to copy what is asked for.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "wire_shape.h"
+#include "staging_rules.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -12,6 +12,9 @@ constexpr std::uint64_t kInFlightBytes = 16u << 20;
 constexpr std::uint64_t kFootprintBytes = 4u << 20;
 /// Of all QPs together: hundreds of them would only take time to set up.
 constexpr std::uint64_t kAllFootprintsBytes = 256u << 20;
+/// Larger chunks gain nothing: a copy of 4 MiB runs at the link's rate.
+constexpr std::uint64_t kMaxChunk = 4u << 20;
+constexpr std::uint64_t kRingBytes = 32u << 20;
 constexpr std::uint64_t kMaxSlots = 65536;  // work requests built in advance per QP
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -25,10 +28,8 @@ void shape_for_laps(TestSpec& spec) {
   spec.rx_depth = static_cast<int>(std::max(std::bit_floor(static_cast<std::uint64_t>(spec.rx_depth)), unit));
 }
 
-}  // namespace
-
-TestSpec resolve(TestSpec spec) {
-  if (pipelined(spec)) {
+void put_in_defaults(TestSpec& spec, DataPath path) {
+  if (path == DataPath::kStaging) {
     // Its own rings and window take the place of these.
     spec.cq_mod = 1;
     spec.post_list = 1;
@@ -56,7 +57,6 @@ TestSpec resolve(TestSpec spec) {
   }
   if (spec.verify_seed) shape_for_laps(spec);
   if (spec.test.metric == Metric::kLatency) spec.footprint_bytes = round_up(spec.size_bytes, 64);
-  return spec;
 }
 
 Layout layout_of(const TestSpec& resolved) {
@@ -67,6 +67,46 @@ Layout layout_of(const TestSpec& resolved) {
   // A footprint of more slots than that is reached with gaps between them.
   layout.stride = std::max(layout.stride, resolved.footprint_bytes / layout.slots / 64 * 64);
   return layout;
+}
+
+WireShape wire_shape(const TestSpec& resolved) {
+  WireShape shape;
+  const std::uint64_t whole = (resolved.size_bytes + 63) / 64 * 64;
+  shape.slot_bytes = std::min(whole, resolved.chunk_bytes != 0 ? resolved.chunk_bytes : kMaxChunk);
+  shape.slots = std::clamp<std::uint64_t>(kRingBytes / shape.slot_bytes, 4, 32);
+  return shape;
+}
+
+}  // namespace
+
+ResolvedSpec::ResolvedSpec(const TestSpec& asked)
+    : TestSpec(asked),
+      client_kind_(mem::parse_kind(client.buffer, end_flag<&EndSpec::buffer>(conn::Side::kClient))),
+      server_kind_(mem::parse_kind(server.buffer, end_flag<&EndSpec::buffer>(conn::Side::kServer))) {
+  const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
+  const bool by_immediate = gpu && latency() && traits_of(test.operation).round_end == RoundEnd::kMemory;
+  op_ = by_immediate ? &write_with_immediate() : &traits_of(test.operation);
+  const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
+  if (stages) {
+    data_path_ = DataPath::kStaging;
+    check_staging(*this);
+  }
+  put_in_defaults(*this, data_path_);
+  layout_ = layout_of(*this);
+  wire_ = wire_shape(*this);
+}
+
+bool ResolvedSpec::staged(conn::Side side) const {
+  return kind(side).place == mem::Place::kStaged || (path == Path::kStaged && mem::on_gpu(kind(side)));
+}
+
+bool ResolvedSpec::both_ways() const {
+  return bidirectional() || (latency() && op_->round_end != RoundEnd::kOwnCompletion);
+}
+
+ResolvedSpec resolve(const TestSpec& asked) {
+  validate(asked);
+  return ResolvedSpec(asked);
 }
 
 }  // namespace gdrperf::engine

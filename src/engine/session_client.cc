@@ -51,8 +51,8 @@ proto::Done await_done(Mover& streamer, Peer& peer) {
   return *done;
 }
 
-void check_all_arrived(const TestSpec& spec, const std::vector<std::uint64_t>& sent, const proto::Done& done) {
-  if (!traits_of(spec).consumes_receives || spec.direction == Direction::kBidirectional) return;
+void check_all_arrived(const ResolvedSpec& spec, const std::vector<std::uint64_t>& sent, const proto::Done& done) {
+  if (!spec.op().consumes_receives || spec.bidirectional()) return;
   std::uint64_t total = 0;
   for (const std::uint64_t messages : sent) total += messages;
   if (done.messages != total) {
@@ -84,7 +84,7 @@ double watched_s(Peer& peer) {
   return peer.watch().longest_s();
 }
 
-report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec& spec, Peer& peer, Laps* laps,
+report::Measurement measure_latency(Mover& mover, LocalEnd& end, const ResolvedSpec& spec, Peer& peer, Laps* laps,
                                     RunObserver* observer) {
   LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, {peer.watch(), observer});
   const double client_s = watched_s(peer);
@@ -93,7 +93,7 @@ report::Measurement measure_latency(Mover& mover, LocalEnd& end, const TestSpec&
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, client_s, done);
 }
 
-report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer, Laps& laps, RunObserver* observer) {
+report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps, RunObserver* observer) {
   const BandwidthRun run = lap_bandwidth(laps, spec, observer);
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{mover.posted_messages()});
@@ -101,8 +101,8 @@ report::Measurement measure_laps(Mover& mover, const TestSpec& spec, Peer& peer,
   return with_standstill(condense(run, spec, nullptr), {}, client_s, done);
 }
 
-report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer, RunObserver* observer) {
-  const bool bidirectional = spec.direction == Direction::kBidirectional;
+report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, RunObserver* observer) {
+  const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   peer.begin_run(std::chrono::nanoseconds{0});
@@ -112,7 +112,7 @@ report::Measurement measure(LocalEnd& end, const TestSpec& spec, Peer& peer, Run
   std::optional<Laps> laps;
   if (spec.verify_seed) laps.emplace(Side::kClient, end, *mover, spec, peer);
   peer.watch().restart();
-  if (spec.test.metric == Metric::kLatency) {
+  if (spec.latency()) {
     return measure_latency(*mover, end, spec, peer, laps ? &*laps : nullptr, observer);
   }
   if (laps) return measure_laps(*mover, spec, peer, *laps, observer);
@@ -156,7 +156,7 @@ void note_shared_cpu(report::RunRecord& record) {
   }
 }
 
-report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
+report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
                             int inline_bytes) {
   report::RunRecord record;
   record.spec = spec;
@@ -168,7 +168,7 @@ report::RunRecord record_of(const TestSpec& spec, const proto::Endpoint& client,
   record.server = end_record(server);
   record.device_kind = less_real(client.kind, server.kind);
   if (same_host(client, server)) note_shared_cpu(record);
-  if (ends_by_immediate(spec)) {
+  if (spec.ends_by_immediate()) {
     record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
   }
   return record;
@@ -199,28 +199,26 @@ bool one_device(const OpenDevice& own, const std::string& others) {
 
 report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environment, const ClientTerms& terms,
                       std::optional<LocalEnd>& made) {
-  TestSpec spec = resolve(given);
-  mem::check_kind(spec.client.buffer, "--buffer");
-  check_pipeline(spec);
-  OpenDevice device = open_device(spec.client, Side::kClient);
-  const Demand demand = demand_of(spec, Side::kClient);
+  const ResolvedSpec asked = resolve(given);
+  mem::check_kind(asked.client.buffer, end_flag<&EndSpec::buffer>(Side::kClient));
+  OpenDevice device = open_device(asked.client, Side::kClient);
+  const Demand demand = demand_of(asked, Side::kClient);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
-  if (terms.server_here && one_device(device, spec.server.device)) {
+  if (terms.server_here && one_device(device, asked.server.device)) {
     check_shared_device(demand.qps, device.context.attr().orig_attr, device.context.name());
   }
-  check_memory(demand, spec, Side::kClient, terms.max_memory_bytes);
+  check_memory(demand, asked, Side::kClient, terms.max_memory_bytes);
   const SetUpSteps steps(terms.observer, demand);
   steps.server();
-  peer.send(proto::RunRequest{spec, verbs::offered_families(device.gids, spec.client.gid_index),
+  peer.send(proto::RunRequest{asked, verbs::offered_families(device.gids, asked.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
-                                 cpu_range(spec.client, verbs::numa_node(device.context)).preferred});
+                                 cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>();
   if (environment) *environment = accepted.environment;
-  if (accepted.server_end) {
-    spec.server = *accepted.server_end;
-    spec = resolve(spec);
-    check_pipeline(spec);
-  }
+  // What was typed where the server was started may decide about its end.
+  TestSpec taken = asked;
+  if (accepted.server_end) taken.server = *accepted.server_end;
+  const ResolvedSpec spec = resolve(taken);
 
   const std::vector<std::string> families{accepted.endpoint.gid_family};
   const verbs::GidChoice gid = choose_gid(device, spec.client, Side::kClient, families);
@@ -247,7 +245,6 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
 
 report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment,
                              const ClientTerms& terms) {
-  validate(spec);
   Peer peer(channel, nullptr);
   std::optional<LocalEnd> end;  // given back after the server has been told
   try {

@@ -6,10 +6,10 @@
 
 namespace gdrperf::engine {
 
-std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer) {
+std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
   const bool reads = spec.test.operation == Operation::kRead;
-  if (pipelined(spec) && reads) return std::make_unique<PullPipeline>(side, end, spec, peer);
-  if (pipelined(spec)) return std::make_unique<Pipeline>(side, end, spec, peer);
+  if (spec.staging() && reads) return std::make_unique<PullPipeline>(side, end, spec, peer);
+  if (spec.staging()) return std::make_unique<Pipeline>(side, end, spec, peer);
   return std::make_unique<Streamer>(side, end, spec, peer);
 }
 

@@ -12,7 +12,7 @@
 namespace gdrperf::engine {
 
 /// How this run's messages are moved.
-std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
 
 /// Tells the peer why this end gives up; silent where it is gone already.
 void tell_failure(proto::Channel& channel, const Error& error) noexcept;

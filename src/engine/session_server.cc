@@ -96,7 +96,7 @@ proto::Done bounce(Mover& streamer, Peer& peer) {
 /// How far this end was at which time, for the client's windows.
 class Progress {
  public:
-  Progress(Mover& streamer, const TestSpec& spec) : streamer_(streamer), spec_(spec) { series_.add(now_ns(), 0); }
+  Progress(Mover& streamer, const ResolvedSpec& spec) : streamer_(streamer), spec_(spec) { series_.add(now_ns(), 0); }
 
   /// Only where count and time belong together: an edge that was interrupted says
   /// nothing.
@@ -116,13 +116,13 @@ class Progress {
   std::uint64_t bytes(std::uint64_t messages) const { return messages * spec_.size_bytes; }
 
   Mover& streamer_;
-  const TestSpec& spec_;
+  const ResolvedSpec& spec_;
   ByteSeries series_;
 };
 
 /// The other half of a bidirectional run: sends until told to stop, or the N
 /// messages of -n.
-proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
+proto::Done stream(Mover& streamer, Peer& peer, const ResolvedSpec& spec) {
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   Progress progress(streamer, spec);
   peer.send(proto::Ready{});  // the client starts now: all its run is in our series
@@ -151,23 +151,23 @@ proto::Done stream(Mover& streamer, Peer& peer, const TestSpec& spec) {
   return done;
 }
 
-proto::Done serve(LocalEnd& end, const TestSpec& spec, Peer& peer) {
+proto::Done serve(LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
   std::unique_ptr<Mover> mover;
   {
     const auto work = peer.working("setting up");
     mover = make_mover(Side::kServer, end, spec, peer);
   }
   Mover& streamer = *mover;
-  const OpTraits& op = traits_of(spec);
+  const OpTraits& op = spec.op();
   if (spec.verify_seed) {
     Laps(Side::kServer, end, streamer, spec, peer).serve();
     return {};
   }
-  if (spec.test.metric == Metric::kLatency) {
+  if (spec.latency()) {
     if (op.round_end != RoundEnd::kOwnCompletion) return bounce(streamer, peer);
     return streamer.receives() ? receive(streamer, peer) : sit(peer);
   }
-  if (spec.direction == Direction::kBidirectional) return stream(streamer, peer, spec);
+  if (spec.bidirectional()) return stream(streamer, peer, spec);
   return streamer.receives() ? receive(streamer, peer) : sit(peer);
 }
 
@@ -194,17 +194,15 @@ void check_time(const StopRule& stop, const Terms& terms) {
 }
 
 struct Prepared {
-  TestSpec spec;
+  ResolvedSpec spec;
   std::unique_ptr<LocalEnd> end;
 };
 
 Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   TestSpec asked = request.spec;
   asked.server = with_defaults(asked.server, terms.own_end);
-  validate(asked);
   Prepared prepared{resolve(asked), nullptr};
-  mem::check_kind(prepared.spec.server.buffer, "--peer-buffer");
-  check_pipeline(prepared.spec);
+  mem::check_kind(prepared.spec.server.buffer, end_flag<&EndSpec::buffer>(Side::kServer));
   OpenDevice device = open_device(prepared.spec.server, Side::kServer);
   // Before anything is mapped: a request of a few hundred bytes may ask for terabytes.
   const Demand demand = demand_of(prepared.spec, Side::kServer);
@@ -249,24 +247,24 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
     const auto work = peer.working("giving back what the run took");
     prepared.end.reset();
   };
-  Prepared prepared;
+  std::optional<Prepared> prepared;
   try {
     check_time(request.spec.stop, terms);
     const auto work = peer.working("setting up");
-    prepared = prepare(request, terms);
+    prepared.emplace(prepare(request, terms));
   } catch (const Error& error) {
     channel.send(proto::Reject{static_cast<int>(error.code()), error.what(), error.hint()});
     throw;
   }
   try {
-    converse(prepared, request.spec, peer, terms);
+    converse(*prepared, request.spec, peer, terms);
   } catch (const Error& error) {
     if (!peer.failed()) tell_failure(channel, error);
     if (terms.on_failure) terms.on_failure(error);
-    give_back(prepared);
+    give_back(*prepared);
     throw;
   }
-  give_back(prepared);
+  give_back(*prepared);
 }
 
 }  // namespace gdrperf::engine

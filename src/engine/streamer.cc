@@ -43,9 +43,9 @@ Kernels::Function choose_pingpong(RoundEnd round_end) {
 }
 
 template <class Completion>
-Kernels choose(const TestSpec& spec, conn::Side side) {
-  const OpTraits& op = traits_of(spec);
-  const bool duplex = spec.direction == Direction::kBidirectional && op.consumes_receives;
+Kernels choose(const ResolvedSpec& spec, conn::Side side) {
+  const OpTraits& op = spec.op();
+  const bool duplex = spec.bidirectional() && op.consumes_receives;
   Kernels chosen;
   chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;
   chosen.recv = recv_kernel<Completion>;
@@ -71,13 +71,13 @@ Spin spin_of(const LocalEnd& end) {
 
 /// A kernel that has not reached its goal has posted at most what had completed by
 /// then and a pipe-full more; a message per queue is kept for ExactSend to signal.
-std::uint64_t free_until(std::uint64_t limit, const TestSpec& spec) {
+std::uint64_t free_until(std::uint64_t limit, const ResolvedSpec& spec) {
   const std::uint64_t pipe = static_cast<std::uint64_t>(spec.tx_depth + 1) * static_cast<std::uint64_t>(spec.qps);
   return limit < pipe ? 0 : limit - pipe + 1;
 }
 
 /// Until one message of each QP is through, on 1 Gb/s if need be.
-std::chrono::milliseconds stall_limit(const TestSpec& spec) {
+std::chrono::milliseconds stall_limit(const ResolvedSpec& spec) {
   constexpr std::uint64_t kSlowestBytesPerMs = 100'000;
   constexpr std::uint64_t kMostMs = 60'000;
   const std::uint64_t bytes = spec.size_bytes * static_cast<std::uint64_t>(spec.qps);
@@ -95,7 +95,7 @@ constexpr std::uint64_t kLeastOfUnseen = 100;
 
 }  // namespace
 
-Kernels choose_kernels(const TestSpec& spec, conn::Side side, Spin spin) {
+Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin) {
   if (spec.wait == Wait::kEvent) return choose<kernels::EventCompletion>(spec, side);
   return spin == Spin::kYield ? choose<kernels::YieldCompletion>(spec, side)
                               : choose<kernels::PollCompletion>(spec, side);
@@ -110,7 +110,7 @@ const char* work_name(Operation operation) {
   return "RDMA write";
 }
 
-Streamer::Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer)
+Streamer::Streamer(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
     : plan_(end.plan()),
       events_(end.events()),
       peer_(peer),

@@ -21,7 +21,7 @@ struct Kernels {
 /// Whether a kernel that waits keeps its CPU or offers it to others.
 enum class Spin { kBusy, kYield };
 
-Kernels choose_kernels(const TestSpec& spec, conn::Side side, Spin spin);
+Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin);
 
 /// "RDMA write", "RDMA read", "send".
 const char* work_name(Operation operation);
@@ -29,7 +29,7 @@ const char* work_name(Operation operation);
 /// Drives the kernels of one end, looking after the peer whenever they idle.
 class Streamer final : public Mover {
  public:
-  Streamer(conn::Side side, LocalEnd& end, const TestSpec& spec, Peer& peer);
+  Streamer(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }

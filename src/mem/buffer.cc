@@ -6,9 +6,9 @@
 
 namespace gdrperf::mem {
 
-void check_kind(const std::string& text, const char* flag) {
+void check_kind(const std::string& text, const std::string& flag) {
   const Kind kind = parse_kind(text, flag);
-  if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag);
+  if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag.c_str());
 }
 
 std::vector<std::string> buffers_at_hand() {

@@ -24,7 +24,7 @@ constexpr std::array kNames = {
 
 }  // namespace
 
-Kind parse_kind(std::string_view text, const char* flag) {
+Kind parse_kind(std::string_view text, const std::string& flag) {
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   for (const Name& known : kNames) {

@@ -51,7 +51,7 @@ TEST(Demand, AFewHundredBytesOfRequestAreNotWrappedRound) {
 TEST(Demand, ARefusalNamesBothFiguresAndTheOption) {
   TestSpec spec = spec_of(Operation::kWrite, Metric::kBandwidth);
   spec.footprint_bytes = 64u << 20;
-  const TestSpec resolved = resolve(spec);
+  const ResolvedSpec resolved = resolve(spec);
   for (const Side side : {Side::kClient, Side::kServer}) {
     const Demand demand = demand_of(resolved, side);
     EXPECT_NO_THROW(check_memory(demand, resolved, side, 80u << 20));

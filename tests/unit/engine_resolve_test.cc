@@ -1,6 +1,11 @@
 #include "gdrperf/engine/resolve.h"
 
+#include <type_traits>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gdrperf/base/error.h"
 
 #include <bit>
 
@@ -17,14 +22,14 @@ TEST(Resolve, IsIdempotentAndSound) {
         spec.size_bytes = size;
         spec.post_list = post_list;
         spec.cq_mod = cq_mod;
-        const TestSpec once = resolve(spec);
+        const ResolvedSpec once = resolve(spec);
         EXPECT_EQ(resolve(once), once);
         EXPECT_GE(once.tx_depth, once.post_list);
         EXPECT_NO_THROW(validate(once));
         EXPECT_GE(once.cq_mod, 1);
         EXPECT_LE(once.cq_mod, once.tx_depth);
         EXPECT_EQ(once.cq_mod % once.post_list, 0) << size << ' ' << post_list << ' ' << cq_mod;
-        const Layout layout = layout_of(once);
+        const Layout layout = once.layout();
         EXPECT_TRUE(std::has_single_bit(layout.slots));
         EXPECT_GE(layout.stride, size);
         EXPECT_EQ(layout.stride % 64, 0u);
@@ -69,7 +74,7 @@ TEST(Resolve, ALapHasASlotForEveryMessage) {
           spec.cq_mod = cq_mod;
           spec.rx_depth = rx_depth;
           spec.verify_seed = 1;
-          const TestSpec once = resolve(spec);
+          const ResolvedSpec once = resolve(spec);
           EXPECT_EQ(resolve(once), once);
           const LapShape lap = lap_shape(once);
           EXPECT_TRUE(std::has_single_bit(lap.slots));
@@ -86,9 +91,45 @@ TEST(Layout, ALargeFootprintIsReachedWithGaps) {
   TestSpec spec;
   spec.size_bytes = 8;
   spec.footprint_bytes = 1u << 30;
-  const Layout layout = layout_of(resolve(spec));
+  const Layout layout = resolve(spec).layout();
   EXPECT_LE(layout.slots, 65536u);
   EXPECT_EQ(layout.qp_bytes(), 1u << 30);
+}
+
+static_assert(!std::is_constructible_v<ResolvedSpec, TestSpec> && !std::is_default_constructible_v<ResolvedSpec>,
+              "resolve() alone makes one");
+
+TEST(Resolve, IsWhereARequestIsJudged) {
+  const auto refusal = [](auto spoil) -> std::string {
+    TestSpec spec;
+    spoil(spec);
+    try {
+      resolve(spec);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal([](TestSpec&) {}), "");
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.qps = 0; }), testing::StartsWith("-q 0: must be from 1"));
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.server.buffer = "disk"; }), testing::StartsWith("--peer-buffer"));
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged; }), testing::StartsWith("--path staged: neither end"));
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged, spec.client.buffer = "cuda:0", spec.qps = 2; }),
+              testing::StartsWith("-q 2: --path staged keeps one QP busy"));
+}
+
+TEST(Resolve, SaysHowDataTravels) {
+  TestSpec spec;
+  spec.test = {Operation::kWrite, Metric::kLatency};
+  EXPECT_FALSE(resolve(spec).ends_by_immediate());
+  spec.server.buffer = "cuda:0";
+  EXPECT_TRUE(resolve(spec).ends_by_immediate());
+  EXPECT_EQ(resolve(spec).data_path(), DataPath::kStreaming);
+  spec.server.buffer = "staged:0";
+  const ResolvedSpec staged = resolve(spec);
+  EXPECT_EQ(staged.data_path(), DataPath::kStaging);
+  EXPECT_TRUE(staged.staged(conn::Side::kServer));
+  EXPECT_FALSE(staged.staged(conn::Side::kClient));
 }
 
 }  // namespace

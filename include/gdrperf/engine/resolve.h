@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "gdrperf/conn/connector.h"
+#include "gdrperf/engine/op_traits.h"
+#include "gdrperf/mem/kind.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::engine {
-
-/// `spec` with every default that needs no device put in: depths, cq_mod (a
-/// multiple of post_list), footprint. Pure, idempotent, the same on both ends.
-TestSpec resolve(TestSpec spec);
 
 /// Where messages lie in a region: each QP has `slots` of `stride` bytes.
 struct Layout {
@@ -16,6 +17,63 @@ struct Layout {
   std::uint64_t slots = 1;   ///< per QP, a power of two
   std::uint64_t qp_bytes() const { return stride * slots; }
 };
-Layout layout_of(const TestSpec& resolved);
+
+/// Slots of both ends' staging memory.
+struct WireShape {
+  std::uint64_t slot_bytes = 0;  ///< the largest chunk
+  std::uint64_t slots = 0;
+  std::uint64_t bytes() const { return slot_bytes * slots; }
+};
+
+/// How the data of a run travels: work requests straight from the plan, or chunks
+/// through staging memory.
+enum class DataPath { kStreaming, kStaging };
+
+/// A valid spec with every default that needs no device put in, and all that follows
+/// from it, computed once. Only resolve() makes one. The TestSpec inside is what travels
+/// and what the record shows.
+class ResolvedSpec : public TestSpec {
+ public:
+  const OpTraits& op() const { return *op_; }
+  const Layout& layout() const { return layout_; }
+  const WireShape& wire() const { return wire_; }
+  DataPath data_path() const { return data_path_; }
+  bool staging() const { return data_path_ == DataPath::kStaging; }
+  bool latency() const { return test.metric == Metric::kLatency; }
+  bool bidirectional() const { return direction == Direction::kBidirectional; }
+
+  const EndSpec& end(conn::Side side) const { return side == conn::Side::kClient ? client : server; }
+  const mem::Kind& kind(conn::Side side) const { return side == conn::Side::kClient ? client_kind_ : server_kind_; }
+  /// That end's data lies in a GPU and goes through its host's memory.
+  bool staged(conn::Side side) const;
+  /// That end posts sends, writes or reads; that end's memory is what the other reaches.
+  bool initiates(conn::Side side) const { return side == conn::Side::kClient || both_ways(); }
+  bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
+  /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
+  bool ends_by_immediate() const { return op_ != &traits_of(test.operation); }
+
+ private:
+  explicit ResolvedSpec(const TestSpec& asked);
+  friend ResolvedSpec resolve(const TestSpec& asked);
+  bool both_ways() const;
+
+  mem::Kind client_kind_;
+  mem::Kind server_kind_;
+  const OpTraits* op_;
+  DataPath data_path_ = DataPath::kStreaming;
+  Layout layout_;
+  WireShape wire_;
+};
+
+/// The one place where a request is judged without a device: throws usage_error naming
+/// the flag for values and combinations that cannot be. Pure, idempotent, the same on
+/// both ends.
+ResolvedSpec resolve(const TestSpec& asked);
+
+/// The flag of a member of that end: "-d" or "--peer-dev".
+template <auto Member>
+std::string end_flag(conn::Side side) {
+  return side == conn::Side::kClient ? flag<&TestSpec::client, Member>() : flag<&TestSpec::server, Member>();
+}
 
 }  // namespace gdrperf::engine

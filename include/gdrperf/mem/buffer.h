@@ -55,7 +55,7 @@ class Buffer {
 /// Throws usage_error, naming `flag`, when `kind` is none that there is, and
 /// Error(kEnvironment) when this build or this machine has no such memory.
 /// Allocates nothing.
-void check_kind(const std::string& kind, const char* flag);
+void check_kind(const std::string& kind, const std::string& flag);
 
 /// Kinds of memory that this machine has, "host" first; of each GPU its
 /// "cuda:N", of the first one the others too.

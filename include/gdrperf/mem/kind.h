@@ -22,7 +22,7 @@ struct Kind {
 };
 
 /// Throws usage_error, naming `flag`, for a text that names no kind.
-Kind parse_kind(std::string_view text, const char* flag);
+Kind parse_kind(std::string_view text, const std::string& flag);
 
 /// Data lies in GPU memory (cuda, cuda-vmm, staged): the CPU cannot look at it.
 bool on_gpu(const Kind& kind);
