@@ -84,8 +84,8 @@ void add_connection(CLI::App& command, ClientOptions& options) {
 
 std::string format_names() {
   std::string names;
-  for (const report::Format format : report::all_formats()) {
-    names += (names.empty() ? "" : ", ") + std::string(report::to_string(format));
+  for (const report::Format& format : report::all_formats()) {
+    names += (names.empty() ? "" : ", ") + std::string(format.name);
   }
   return names;
 }

@@ -48,7 +48,7 @@ Sinks checked(const OutputOptions& options) {
   std::string format = "--format";
   if (options.format) {
     sinks.format = Sink(options.format_file.empty() ? "-" : options.format_file);
-    format += fmt::format(" {}", report::to_string(*options.format));
+    format += fmt::format(" {}", options.format->name);
     if (!options.format_file.empty()) format += " -o " + options.format_file;
   }
   const std::string json = "--json " + options.json;
@@ -136,7 +136,7 @@ void Output::finish() {
   if (sinks_->json.given()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given()) sinks_->csv.write(csv_);
   if (options_.format) {
-    sinks_->format.write(report::render(*options_.format, kept_,
+    sinks_->format.write(options_.format->render(kept_,
                                         {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online}));
   }
 }

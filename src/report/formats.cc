@@ -7,8 +7,8 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/csv.h"
 #include "gdrperf/report/fields.h"
+#include "exporters.h"
 #include "json_text.h"
-#include "prometheus.h"
 #include "record_json.h"
 
 namespace gdrperf::report {
@@ -101,7 +101,7 @@ std::string google_benchmark(std::span<const RunRecord> runs, const FormatContex
   return pretty(document, 0) + "\n";
 }
 
-std::string bencher(std::span<const RunRecord> runs) {
+std::string bencher(std::span<const RunRecord> runs, const FormatContext&) {
   Json document = Json::object();
   const std::vector<std::string> names = run_names(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -153,54 +153,34 @@ std::string lines(std::span<const RunRecord> runs, const FormatContext& context)
   return text;
 }
 
-std::string csv(std::span<const RunRecord> runs) {
+std::string csv(std::span<const RunRecord> runs, const FormatContext&) {
   std::string text = csv_header();
   for (const RunRecord& record : runs) text += csv_line(record);
   return text;
 }
 
+std::string bigger(std::span<const RunRecord> runs, const FormatContext&) { return custom(runs, Metric::kBandwidth); }
+std::string smaller(std::span<const RunRecord> runs, const FormatContext&) { return custom(runs, Metric::kLatency); }
+
+constexpr Format kFormats[] = {
+    {"google-benchmark", google_benchmark},       // its JSON
+    {"csv", csv},                                 // csv_header() and a csv_line() per run
+    {"prometheus", prometheus},                   // text exposition format 0.0.4
+    {"bmf", bencher},                             // Bencher Metric Format
+    {"custom-bigger-is-better", bigger},          // github-action-benchmark: bandwidth runs
+    {"custom-smaller-is-better", smaller},        // the same tool: latency runs
+    {"jsonl", lines},                             // one run per line, as in the document, with its relation
+};
+
 }  // namespace
 
-std::string_view to_string(Format format) {
-  switch (format) {
-    case Format::kGoogleBenchmark: return "google-benchmark";
-    case Format::kCsv: return "csv";
-    case Format::kPrometheus: return "prometheus";
-    case Format::kBmf: return "bmf";
-    case Format::kCustomBiggerIsBetter: return "custom-bigger-is-better";
-    case Format::kCustomSmallerIsBetter: return "custom-smaller-is-better";
-    case Format::kJsonl: break;
-  }
-  return "jsonl";
-}
+std::span<const Format> all_formats() { return kFormats; }
 
 std::optional<Format> parse_format(std::string_view name) {
-  for (const Format format : all_formats()) {
-    if (to_string(format) == name) return format;
+  for (const Format& format : kFormats) {
+    if (format.name == name) return format;
   }
   return std::nullopt;
-}
-
-const std::vector<Format>& all_formats() {
-  static const std::vector<Format> formats = {
-      Format::kGoogleBenchmark,      Format::kCsv,
-      Format::kPrometheus,           Format::kBmf,
-      Format::kCustomBiggerIsBetter, Format::kCustomSmallerIsBetter,
-      Format::kJsonl};
-  return formats;
-}
-
-std::string render(Format format, std::span<const RunRecord> runs, const FormatContext& context) {
-  switch (format) {
-    case Format::kGoogleBenchmark: return google_benchmark(runs, context);
-    case Format::kCsv: return csv(runs);
-    case Format::kPrometheus: return prometheus(runs);
-    case Format::kBmf: return bencher(runs);
-    case Format::kCustomBiggerIsBetter: return custom(runs, Metric::kBandwidth);
-    case Format::kCustomSmallerIsBetter: return custom(runs, Metric::kLatency);
-    case Format::kJsonl: break;
-  }
-  return lines(runs, context);
 }
 
 }  // namespace gdrperf::report

@@ -1,4 +1,4 @@
-#include "prometheus.h"
+#include "exporters.h"
 
 #include <cmath>
 #include <map>
@@ -91,7 +91,7 @@ void latencies(Exposition& out, const Runs& runs) {
 
 }  // namespace
 
-std::string prometheus(std::span<const RunRecord> runs) {
+std::string prometheus(std::span<const RunRecord> runs, const FormatContext&) {
   Runs bandwidth;
   Runs latency;
   Runs all;

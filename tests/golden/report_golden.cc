@@ -32,8 +32,8 @@ void write_formats(const std::string& folder) {
   runs.push_back(samples::bandwidth_run(gdrperf::Operation::kSend, 1000, 3.6));  // once more
   runs.push_back(samples::nan_run());
   const FormatContext context{"2025-01-31T12:00:00Z", "left", "gdrperf", "0.1.0", 2};
-  for (const Format format : all_formats()) {
-    std::ofstream(folder + "format." + std::string(to_string(format))) << render(format, runs, context);
+  for (const Format& format : all_formats()) {
+    std::ofstream(folder + "format." + std::string(format.name)) << format.render(runs, context);
   }
 }
 

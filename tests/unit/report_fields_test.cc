@@ -58,10 +58,14 @@ TEST(Fields, HaveTheirUnitInTheirName) {
   }
 }
 
+std::string exported(std::string_view format, const std::vector<RunRecord>& runs) {
+  return parse_format(format).value().render(runs, {});
+}
+
 TEST(Fields, CsvHasARowForEachAndNoTwoAlike) {
   for (const Metric metric : kMetrics) {
     const std::vector<RunRecord> runs = all_runs(metric);
-    const std::vector<std::string> lines = lines_of(render(Format::kCsv, runs, {}));
+    const std::vector<std::string> lines = lines_of(exported("csv", runs));
     ASSERT_EQ(lines.size(), runs.size() + 1);
     EXPECT_EQ(distinct(lines), lines.size());
   }
@@ -103,7 +107,7 @@ TEST(Fields, PrometheusHasASeriesForEach) {
     const std::vector<RunRecord> runs = all_runs(metric);
     std::vector<std::string> series;
     const char* name = metric == Metric::kBandwidth ? "gdrperf_bandwidth_bytes_per_second{" : "gdrperf_latency_min_seconds{";
-    for (const std::string& line : lines_of(render(Format::kPrometheus, runs, {}))) {
+    for (const std::string& line : lines_of(exported("prometheus", runs))) {
       if (line.starts_with(name)) series.push_back(line.substr(0, line.rfind(' ')));
     }
     EXPECT_EQ(series.size(), runs.size());
@@ -117,21 +121,21 @@ TEST(Fields, NamesInOtherFormatsAreOneForEach) {
     const std::vector<std::string> names = run_names(runs);
     EXPECT_EQ(distinct(names), runs.size());
     std::vector<std::string> found;
-    const Json benchmarks = Json::parse(render(Format::kGoogleBenchmark, runs, {}))["benchmarks"];
+    const Json benchmarks = Json::parse(exported("google-benchmark", runs))["benchmarks"];
     for (const auto& each : benchmarks) {
       EXPECT_EQ(each["repetitions"], 1) << each["name"];
       found.push_back(each["name"]);
     }
     EXPECT_EQ(found, names);
-    EXPECT_EQ(Json::parse(render(Format::kBmf, runs, {})).size(), runs.size());
+    EXPECT_EQ(Json::parse(exported("bmf", runs)).size(), runs.size());
     const bool bandwidth = metric == Metric::kBandwidth;
-    const Format custom = bandwidth ? Format::kCustomBiggerIsBetter : Format::kCustomSmallerIsBetter;
+    const char* custom = bandwidth ? "custom-bigger-is-better" : "custom-smaller-is-better";
     found.clear();
-    const Json list = Json::parse(render(custom, runs, {}));
+    const Json list = Json::parse(exported(custom, runs));
     for (const auto& each : list) found.push_back(each["name"]);
     EXPECT_EQ(found, names);
     found.clear();
-    for (const std::string& line : lines_of(render(Format::kJsonl, runs, {}))) found.push_back(Json::parse(line)["name"]);
+    for (const std::string& line : lines_of(exported("jsonl", runs))) found.push_back(Json::parse(line)["name"]);
     EXPECT_EQ(found, names);
   }
 }

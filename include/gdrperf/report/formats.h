@@ -4,28 +4,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::report {
-
-/// What other tools read, made from the same records as the document.
-enum class Format {
-  kGoogleBenchmark,        ///< Google Benchmark's JSON
-  kCsv,                    ///< csv_header() and a csv_line() per run
-  kPrometheus,             ///< text exposition format 0.0.4
-  kBmf,                    ///< Bencher Metric Format
-  kCustomBiggerIsBetter,   ///< github-action-benchmark: bandwidth runs
-  kCustomSmallerIsBetter,  ///< the same tool: latency runs
-  kJsonl,                  ///< one run per line, as in the document, with its relation
-};
-
-/// "google-benchmark", "csv", "prometheus", "bmf", "custom-bigger-is-better",
-/// "custom-smaller-is-better", "jsonl".
-std::string_view to_string(Format format);
-std::optional<Format> parse_format(std::string_view name);
-const std::vector<Format>& all_formats();
 
 /// What a format says beside the runs.
 struct FormatContext {
@@ -36,8 +18,16 @@ struct FormatContext {
   int cpus = 0;
 };
 
-/// `runs` in `format`, with a newline at the end. Runs without a figure (NaN) are
-/// left out where a format cannot say so.
-std::string render(Format format, std::span<const RunRecord> runs, const FormatContext& context);
+/// A form that other tools read, made from the same records as the document. All that the program knows of it
+/// is its row in the table (formats.cc).
+struct Format {
+  std::string_view name;  ///< of --format
+  /// `runs` with a newline at the end. Runs without a figure (NaN) are left out where a format cannot say so.
+  std::string (*render)(std::span<const RunRecord> runs, const FormatContext& context);
+};
+
+/// In the order of the help.
+std::span<const Format> all_formats();
+std::optional<Format> parse_format(std::string_view name);
 
 }  // namespace gdrperf::report

@@ -3,12 +3,13 @@
 #include <span>
 #include <string>
 
-#include "gdrperf/report/record.h"
+#include "gdrperf/report/formats.h"
 
+/// Formats with a source file of their own; as Format::render.
 namespace gdrperf::report {
 
 /// Text exposition format 0.0.4, in base units (bytes, seconds). Of runs with the
 /// same labels the last counts.
-std::string prometheus(std::span<const RunRecord> runs);
+std::string prometheus(std::span<const RunRecord> runs, const FormatContext& context);
 
 }  // namespace gdrperf::report
