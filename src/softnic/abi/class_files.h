@@ -6,7 +6,7 @@
 #include <vector>
 
 /// What stands under /sys/class/infiniband/DEVICE for devices of ours: made-up
-/// files for readers that know only the kernel's (files.cc hands them out).
+/// files for readers that know only the kernel's (abi_files.cc hands them out).
 namespace gdrperf::softnic {
 
 struct ClassEntry {

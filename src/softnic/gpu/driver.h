@@ -22,7 +22,6 @@ struct Uuid {
 };
 
 inline constexpr Result kSuccess = 0;
-inline constexpr Result kAlreadyEnabled = 704;     // CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 inline constexpr unsigned kNonBlocking = 1;        // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kLazyPeerAccess = 1;     // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr unsigned kPortable = 1;           // CU_MEMHOSTREGISTER_PORTABLE

@@ -274,7 +274,7 @@ void Control::serve(int connection) {
 
 void Control::peers_changed() {
   process_.for_each_qp([](Qp& qp) { qp.check_peer(); });
-  process_.forget(nullptr);
+  process_.forget_gone_peers();
 }
 
 void Control::handle_failures() {

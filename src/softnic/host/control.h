@@ -16,8 +16,9 @@ namespace gdrperf::softnic {
 class Process;
 
 /// The one thread of a process: asleep in epoll except when a peer connects,
-/// asks or dies, when a QP has failed, and, every millisecond, while a send
-/// request waits for something that nobody may be polling for.
+/// asks or dies, when a QP has failed, and while a send request waits that nobody may
+/// poll for: each millisecond (kTickMs, or kBusyTickMs), and shortly before the
+/// link model has something due (be_awake_for()).
 class Control {
  public:
   explicit Control(Process& process);
@@ -43,8 +44,7 @@ class Control {
   /// Something is due that perhaps nobody polls for: be awake shortly before. No
   /// system call where the thread is awake, or will be in time.
   void be_awake_for(Instant due) noexcept;
-  /// How long before something is due the thread wakes up, to wait for it awake:
-  /// who sleeps for it is late.
+  /// Wake this early and spin; sleeping to the deadline is late.
   static constexpr double kSoonNs = 60e3;
   /// Reports what becomes readable to Ports::handle.
   void watch_fd(int fd);

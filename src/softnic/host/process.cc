@@ -134,7 +134,7 @@ std::shared_ptr<Peer> Process::peer(std::uint32_t block, const PeerPolicy& polic
   return connected;
 }
 
-void Process::forget(Peer*) {
+void Process::forget_gone_peers() {
   const std::lock_guard guard(mutex_);
   const auto gone = [&](const std::shared_ptr<Peer>& peer) {
     if (!peer->gone()) return false;

@@ -74,7 +74,8 @@ class Process {
   /// The process behind `block`, connected to when not yet known; null when it
   /// cannot be reached. Blocks up to two seconds.
   std::shared_ptr<Peer> peer(std::uint32_t block, const PeerPolicy& policy);
-  void forget(Peer* peer);
+  /// Drops the peers whose processes have ended.
+  void forget_gone_peers();
 
   template <typename F>
   void for_each_context(F&& f) {

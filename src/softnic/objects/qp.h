@@ -160,7 +160,6 @@ struct Qp : ibv_qp_ex {
   ibv_qp_state state() const noexcept {
     return epoch_state(shared->epoch.load(std::memory_order_relaxed));
   }
-  Cq& send_queue() noexcept { return *send_queue_; }
   std::uint32_t number() const noexcept { return qp_base.qp_num; }
 
   Context& owner;
