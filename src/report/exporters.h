@@ -12,4 +12,7 @@ namespace gdrperf::report {
 /// same labels the last counts.
 std::string prometheus(std::span<const RunRecord> runs, const FormatContext& context);
 
+/// InfluxDB line protocol: what identifies a run in tags, the rest in fields.
+std::string influx(std::span<const RunRecord> runs, const FormatContext& context);
+
 }  // namespace gdrperf::report

@@ -169,6 +169,7 @@ constexpr Format kFormats[] = {
     {"bmf", bencher},                             // Bencher Metric Format
     {"custom-bigger-is-better", bigger},          // github-action-benchmark: bandwidth runs
     {"custom-smaller-is-better", smaller},        // the same tool: latency runs
+    {"influx", influx},                           // InfluxDB line protocol
     {"jsonl", lines},                             // one run per line, as in the document, with its relation
 };
 

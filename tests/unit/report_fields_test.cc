@@ -115,6 +115,22 @@ TEST(Fields, PrometheusHasASeriesForEach) {
   }
 }
 
+TEST(Fields, InfluxHasASeriesForEach) {
+  for (const Metric metric : kMetrics) {
+    const std::vector<RunRecord> runs = all_runs(metric);
+    std::vector<std::string> series;
+    for (const std::string& line : lines_of(exported("influx", runs))) {
+      // Up to the first blank that no backslash stands before.
+      std::size_t end = line.find(' ');
+      while (line[end - 1] == '\\') end = line.find(' ', end + 1);
+      series.push_back(line.substr(0, end));
+      EXPECT_TRUE(line.starts_with("gdrperf,")) << line;
+    }
+    EXPECT_EQ(series.size(), runs.size());
+    EXPECT_EQ(distinct(series), runs.size());
+  }
+}
+
 TEST(Fields, NamesInOtherFormatsAreOneForEach) {
   for (const Metric metric : kMetrics) {
     const std::vector<RunRecord> runs = all_runs(metric);
