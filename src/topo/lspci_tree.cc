@@ -1,6 +1,8 @@
 // `lspci -tv`, as pciutils' ls-tree.c draws it: "[0000:c0]" is a root bus, "01.1-[c1]--" a bridge
 // and the buses below it, and what several functions hang on starts at one '+' and goes on below.
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -185,7 +187,13 @@ class LspciParser {
   }
 
   void name_devices(std::size_t line) {
-    for (std::size_t i = 0; i < tree_.functions.size(); ++i) {
+    // Some versions of lspci list the highest root bus first.
+    std::vector<std::size_t> by_address(tree_.functions.size());
+    std::iota(by_address.begin(), by_address.end(), std::size_t{0});
+    std::sort(by_address.begin(), by_address.end(), [this](std::size_t one, std::size_t other) {
+      return tree_.functions[one].address < tree_.functions[other].address;
+    });
+    for (const std::size_t i : by_address) {
       const PciFunction& function = tree_.functions[i];
       if (function.bridge) continue;
       if (function.address.function == 0 && is_gpu_name(function.model)) {
