@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Each command that the README and the documents show: its command line is accepted, its scripts and their options
+exist, and it runs, unless a row of NOT_RUN says why not."""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+
+import support
+from support import BINARY, CliTest, Server, run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOBODY = "--option-of-no-command"
+
+# What is shown and not run here, by what is in it, and why.
+NOT_RUN = [
+    (r"cuda", "needs a GPU; the suite gpu runs such"),
+    (r"-d mlx5_0 --peer-dev mlx5_1|-d rxe0", "needs two NICs, or the VM of the suite softroce"),
+    (r"^gdrperf serve", "runs until it is stopped; the other commands here are its clients"),
+    (r"^gdrperf cluster", "needs a launcher or other hosts; the tests cluster and slurm start ranks"),
+    (r"--pairs|--machine", "needs GPUs, or minutes; the test placement runs such on a recorded machine"),
+    (r"--explain|--hwloc|--nvidia-smi", "needs such a machine; the suite golden reads recorded ones"),
+    (r"doctor (--read|--root|--record|HOST)", "needs files, or hosts; the test doctor runs such"),
+    (r"baseline (noise|trend)", "needs many sessions; the test compare has them"),
+    (r" /var/lib/", "writes for node_exporter"),
+    (r"--min-", "is held against a NIC's rate; the test required runs such"),
+    (r"report results/|compare results/baselines|report before|report latest.json --format markdown",
+     "needs a baseline of many sessions; the tests compare and report_command have them"),
+]
+
+
+def blocks(page):
+    """Lines of code, with their numbers."""
+    fenced = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            yield number, line.strip()
+
+
+def bare(line):
+    """Without prompt, assignments, comment, loop and what follows an operator of the shell."""
+    line = re.sub(r"^(\w*\$ )", "", line)
+    line = re.sub(r"^(for .*; do |sudo )", "", line)
+    line = re.split(r"\s+# |; done|\s\|\s|\s>>?\s|\s&&\s|\s{2,}", line)[0]
+    return re.sub(r"^(\w+=(\"[^\"]*\"|\S*) )+", "", line)
+
+
+def shown():
+    """(where, command) of every command of gdrperf in a block."""
+    for page in PAGES:
+        for number, line in blocks(page):
+            for part in [line] + re.split(r"\s\|\s", line)[1:]:
+                text = bare(part)
+                text = re.sub(r"^(srun|mpirun) .*?(?=gdrperf )", "", text)
+                text = re.sub(r"^scripts/\S+ build/src/app/(?=gdrperf )", "", text)
+                if re.match(r"gdrperf(-doctor)?($| [a-z-])", text) and ": " not in text:
+                    yield f"{page.relative_to(ROOT)}:{number}", text
+
+
+def inline():
+    """(where, text) of every command in the running text."""
+    for page in PAGES:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            for text in re.findall(r"`((?:gdrperf |\./scripts/|scripts/|bench/|tests/)[^`]*)`", line):
+                yield f"{page.relative_to(ROOT)}:{number}", text
+
+
+def help_of(words):
+    return run(*[word for word in words if re.fullmatch("[a-z_]+", word)][:2], "--help").out
+
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Docs(CliTest):
+    def test_each_command_line_is_accepted(self):
+        """With an option at the end that no command has: that alone is found fault with."""
+        commands = list(shown())
+        self.assertGreater(len(commands), 50)
+        for where, command in commands:
+            program, *words = shlex.split(command)
+            if program != "gdrperf":
+                continue
+            with self.subTest(where=where, command=command):
+                result = run(*words, NOBODY)
+                self.expect_error(result, 2, NOBODY)
+                self.assertRegex(result.err.splitlines()[0], "unknown option|not expected")
+
+    def test_options_in_the_text_exist(self):
+        for where, text in inline():
+            flags = re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", text)
+            first = text.removeprefix("./").split()[0]
+            with self.subTest(where=where, text=text):
+                if first == "gdrperf":
+                    said = help_of(text.split()[1:2]) if flags else ""
+                else:
+                    matches = [ROOT / first] if (ROOT / first).exists() else list(ROOT.glob(first + ".*"))
+                    self.assertTrue(matches, "no such file")
+                    said = "".join(it.read_text(encoding="utf-8") for it in matches if flags and it.is_file())
+                for flag in flags:
+                    self.assertIn(flag, said)
+
+    def test_scripts_in_blocks_exist_with_their_options(self):
+        for page in PAGES:
+            for number, line in blocks(page):
+                words = bare(line).split()
+                if not words or not re.match(r"(\./)?(scripts|bench|tests)/", words[0]):
+                    continue
+                with self.subTest(where=f"{page.name}:{number}", line=line):
+                    path = ROOT / words[0]
+                    self.assertTrue(os.access(path, os.X_OK), f"{path} cannot be run")
+                    # What follows a program's name is the program's.
+                    own = words[1:] if words[0].endswith((".py", "test", "quickstart")) else []
+                    for flag in (it.split("=")[0] for it in own if it.startswith("--")):
+                        self.assertIn(flag, path.read_text(encoding="utf-8"))
+
+    def test_each_command_runs_or_says_why_not(self):
+        folder = pathlib.Path(self.scratch())
+        seen, used = set(), set()
+        with Server() as server:
+            self.make_documents(folder, server)
+            for where, command in shown():
+                if command in seen:
+                    continue
+                seen.add(command)
+                reason = next((it for it in NOT_RUN if re.search(it[0], command)), None)
+                if reason:
+                    used.add(reason)
+                    continue
+                with self.subTest(where=where, command=command):
+                    self.run_shown(command, server, folder)
+        self.assertEqual([why for why in NOT_RUN if why not in used], [], "nothing shown is of that kind any more")
+
+    def make_documents(self, folder, server):
+        done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json", folder / "run.json")
+        self.expect_swept(done)
+        for name in ("before", "after", "latest", "base1", "base2", "new1"):
+            shutil.copy(folder / "run.json", folder / f"{name}.json")
+
+    def run_shown(self, command, server, folder):
+        program, *words = shlex.split(command)
+        test = words and re.fullmatch("(write|send|read)_(bw|lat)|sweep|verify", words[0])
+        words = [match for word in words for match in (sorted(map(str, folder.glob(word))) if "*" in word else [word])]
+        if test:
+            words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)] if each in ("server", "node2", "HOST", "NODE") else [each])]
+            short = ["--sizes", "64", "-D", "20ms"] if words[0] == "sweep" else ["-D", "50ms"]
+            words += [] if "-n" in words or "-D" in words else short
+        if test or words[:1] in (["devices"], ["topo"]):
+            words += [] if "--softnic" in words else ["--softnic"]
+        binary = BINARY if program == "gdrperf" else BINARY + "-doctor"
+        done = subprocess.run([binary, *words], cwd=folder, env=support.environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=support.PATIENCE_S, check=False)
+        # Of doctor's, that it looked; of a short run's, that it ran.
+        fine = (0, 1, 3) if "doctor" in command or words[0] == "topo" else (0, 4) if test or words[0] == "compare" else (0,)
+        self.assertIn(done.returncode, fine, f"{words}\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    support.main()
