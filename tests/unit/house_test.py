@@ -4,6 +4,7 @@
 usage: house_test.py SOURCE_ROOT
 
 - a module includes only modules of lower layers (docs/architecture.md);
+- a folder of the software device includes only those below it;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing).
 """
 import pathlib
@@ -29,6 +30,9 @@ SIBLINGS = {("conn", "mem")}
 # The device that stands in front of libibverbs: nothing includes it, and it
 # includes base alone.
 SOFTNIC = "softnic"
+# Its folders (docs/softnic.md): each includes only those before it.
+SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "paths", "transport", "flight", "objects",
+                   "abi"]
 
 LIBRARIES = {
     r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
@@ -68,6 +72,22 @@ class House(unittest.TestCase):
                     allowed = (other in LAYER_OF and LAYER_OF[other] < LAYER_OF[module]) or (module, other) in SIBLINGS
                 if not allowed:
                     wrong.append(f"{path.relative_to(ROOT)}:{number}: {module} includes {name}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_folders_of_softnic_include_downward_only(self):
+        wrong = []
+        root = ROOT / "src" / SOFTNIC
+        self.assertEqual(sorted(path.name for path in root.iterdir() if path.is_dir()), sorted(SOFTNIC_FOLDERS))
+        for path in sorted(root.rglob("*")):
+            if path.suffix not in {".h", ".cc"}:
+                continue
+            folder = path.parent.name
+            for number, name in includes(path):
+                if not (root / name).is_file():
+                    continue
+                other = name.split("/")[0]
+                if SOFTNIC_FOLDERS.index(other) > SOFTNIC_FOLDERS.index(folder):
+                    wrong.append(f"{path.relative_to(ROOT)}:{number}: {folder} includes {name}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     def test_libraries_stay_where_they_belong(self):

@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "host/names.h"
-#include "paths/pieces.h"
+#include "gpu/message.h"
 #include "shared/sealed.h"
 #include "shared/segment.h"
 

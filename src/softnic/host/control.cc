@@ -14,7 +14,6 @@
 #include "host/names.h"
 #include "host/process.h"
 #include "host/thread.h"
-#include "objects/qp.h"
 #include "shared/limited.h"
 
 namespace gdrperf::softnic {
@@ -273,7 +272,7 @@ void Control::serve(int connection) {
 }
 
 void Control::peers_changed() {
-  process_.for_each_qp([](Qp& qp) { qp.check_peer(); });
+  process_.for_each_qp([](LocalQp& qp) { qp.check_peer(); });
   process_.forget_gone_peers();
 }
 
@@ -284,7 +283,7 @@ void Control::handle_failures() {
     failures.swap(failures_);
   }
   for (const Failure& failure : failures) {
-    process_.with_qp(failure.index, [&](Qp& qp) {
+    process_.with_qp(failure.index, [&](LocalQp& qp) {
       if (failure.srq_limit) {
         qp.report_srq_limit();
       } else {
@@ -306,7 +305,7 @@ void Control::tick() {
     wakes_at_.store(stay ? 0 : kNever);
     waiting = listed = false;
     next_due = kNever;
-    process_.for_each_qp([&](Qp& qp) {
+    process_.for_each_qp([&](LocalQp& qp) {
       const Progress progress = qp.tick(next_due);
       waiting |= progress == Progress::kStillWaits;
       listed |= progress == Progress::kListed;

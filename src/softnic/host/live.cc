@@ -11,22 +11,20 @@
 
 #include "gdrperf/base/error.h"
 #include "host/process.h"
-#include "objects/context.h"
-#include "objects/qp.h"
 
 namespace gdrperf::softnic {
 namespace {
 
 void set_port(Process& process, Device& device, const DeviceConfig& fresh) {
   if (device.port_up.exchange(fresh.port_up) == fresh.port_up) return;
-  process.for_each_qp([&](Qp& qp) {
-    if (&qp.owner.device == &device) qp.set_port(fresh.port_up);
+  process.for_each_qp([&](LocalQp& qp) {
+    if (&qp.device() == &device) qp.set_port(fresh.port_up);
   });
   ibv_async_event event{};
   event.event_type = fresh.port_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
   event.element.port_num = kPort;
-  process.for_each_context([&](Context& context) {
-    if (&context.device == &device) context.raise(event);
+  process.for_each_context([&](LocalContext& context) {
+    if (&context.opened() == &device) context.raise(event);
   });
 }
 
@@ -36,8 +34,8 @@ void change(Process& process, Device& device, const DeviceConfig& fresh) {
     // Asks another process, perhaps: not under a lock that this one's thread wants.
     process.ports().get(device.port_name);
     device.set_model();
-    process.for_each_context([&](Context& context) {
-      if (&context.device == &device) context.follow_model();
+    process.for_each_context([&](LocalContext& context) {
+      if (&context.opened() == &device) context.follow_model();
     });
   }
   set_port(process, device, fresh);
@@ -56,8 +54,8 @@ void apply(Process& process) {
       }
     }
     // Only now: a QP needs the ports of both ends.
-    process.for_each_qp([](Qp& qp) {
-      if (qp.owner.modelled()) qp.follow_model();
+    process.for_each_qp([](LocalQp& qp) {
+      if (qp.device().model.load() != nullptr) qp.follow_model();
     });
   } catch (const Error& error) {
     std::fprintf(stderr, "softnic: %s; nothing changes\n", error.what());

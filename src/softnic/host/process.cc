@@ -11,9 +11,8 @@
 
 #include "gdrperf/base/error.h"
 #include "host/names.h"
-#include "objects/context.h"
-#include "objects/qp.h"
 #include "shared/limited.h"
+#include "shared/spin.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -144,12 +143,12 @@ void Process::forget_gone_peers() {
   peers_.erase(std::remove_if(peers_.begin(), peers_.end(), gone), peers_.end());
 }
 
-void Process::add(Context* context) {
+void Process::add(LocalContext* context) {
   const std::lock_guard guard(mutex_);
   contexts_.push_back(context);
 }
 
-void Process::remove(Context* context) {
+void Process::remove(LocalContext* context) {
   const std::lock_guard guard(mutex_);
   contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
 }
@@ -170,7 +169,7 @@ int Process::channel_fd(std::uint32_t number) {
   return number < channels_.size() ? channels_[number] : -1;
 }
 
-void Process::publish(Qp* qp, std::uint32_t index) {
+void Process::publish(LocalQp* qp, std::uint32_t index) {
   const std::lock_guard guard(qps_mutex_);
   qps_[index] = qp;
 }
@@ -208,8 +207,8 @@ void Process::heavy_barrier() noexcept {
 void Process::settle(std::uint32_t pd) {
   heavy_barrier();
   const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
-  for_each_qp([&](Qp& qp) {
-    if (qp.pd != pd && qp.recv_pd != pd) return;
+  for_each_qp([&](LocalQp& qp) {
+    if (!qp.uses_domain(pd)) return;
     qp.pass_lock();
     qp.await_turn(limit);
   });
@@ -226,7 +225,7 @@ bool Process::admits(const ucred& credentials) {
 void Process::settle_all() {
   heavy_barrier();
   const auto limit = std::chrono::steady_clock::now() + kSettleLimit;
-  for_each_qp([&](Qp& qp) {
+  for_each_qp([&](LocalQp& qp) {
     qp.pass_lock();
     qp.await_turn(limit);
     qp.settle_flush();
@@ -284,7 +283,7 @@ void Process::after_fork_child() {
 }
 
 void Process::abandon() {
-  for (Context* context : contexts_) context->cut_off();
+  for (LocalContext* context : contexts_) context->cut_off();
   for (const auto& peer : peers_) peer->abandon();
   agents_.abandon();
   control_.abandon();

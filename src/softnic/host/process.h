@@ -13,6 +13,7 @@
 #include "gdrperf/base/unique_fd.h"
 #include "host/agent.h"
 #include "host/control.h"
+#include "host/local.h"
 #include "host/peer.h"
 #include "host/ports.h"
 #include "host/stranger.h"
@@ -21,10 +22,6 @@
 #include "shared/segment.h"
 
 namespace gdrperf::softnic {
-
-struct Channel;
-struct Context;
-struct Qp;
 
 /// Hands out table indices 1..limit-1, each as late again as possible: a
 /// number that was just given back must not mean something else at once.
@@ -80,22 +77,22 @@ class Process {
   template <typename F>
   void for_each_context(F&& f) {
     const std::lock_guard guard(mutex_);
-    for (Context* context : contexts_) f(*context);
+    for (LocalContext* context : contexts_) f(*context);
   }
-  void add(Context* context);
-  void remove(Context* context);
+  void add(LocalContext* context);
+  void remove(LocalContext* context);
   /// Numbers a channel; its descriptor is what peers get under that number.
   std::uint32_t add_channel(int fd);
   void remove_channel(std::uint32_t number);
   int channel_fd(std::uint32_t number);
 
   /// Makes the QP known to peers' messages and to the control thread.
-  void publish(Qp* qp, std::uint32_t index);
+  void publish(LocalQp* qp, std::uint32_t index);
   void withdraw(std::uint32_t index);
   template <typename F>
   void for_each_qp(F&& f) {
     const std::lock_guard guard(qps_mutex_);
-    for (Qp* qp : qps_) {
+    for (LocalQp* qp : qps_) {
       if (qp != nullptr) f(*qp);
     }
   }
@@ -150,10 +147,10 @@ class Process {
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;
-  std::vector<Context*> contexts_;
+  std::vector<LocalContext*> contexts_;
   std::vector<int> channels_;
   std::mutex qps_mutex_;
-  std::vector<Qp*> qps_;
+  std::vector<LocalQp*> qps_;
   /// While forking: the child closes its end when it has its own pages.
   int fork_pipe_[2] = {-1, -1};
 };

@@ -11,7 +11,6 @@
 #include "host/process.h"
 #include "host/thread.h"
 #include "host/wire.h"
-#include "objects/qp.h"
 #include "shared/sealed.h"
 #include "shared/segment.h"
 
@@ -124,8 +123,8 @@ StrangerReply Strangers::execute(const StrangerRequest& request, int memory, std
   const std::lock_guard guard(mutex_);
   const auto found = qps_.find(qpn_index(request.to_qpn));
   if (found == qps_.end()) return reply;
-  Qp& qp = *found->second;
-  if (qp.number() != request.to_qpn || !qp.owner.device.config.peers.admits(user)) return reply;
+  LocalQp& qp = *found->second;
+  if (qp.qp_number() != request.to_qpn || !qp.device().config.peers.admits(user)) return reply;
   const Outcome outcome = qp.serve_stranger(request, memory);
   reply.kind = static_cast<std::uint32_t>(outcome.kind);
   reply.status = static_cast<std::uint32_t>(outcome.status);
@@ -133,7 +132,7 @@ StrangerReply Strangers::execute(const StrangerRequest& request, int memory, std
   return reply;
 }
 
-void Strangers::enroll(Qp& qp, std::uint32_t index) {
+void Strangers::enroll(LocalQp& qp, std::uint32_t index) {
   const std::lock_guard guard(mutex_);
   qps_[index] = &qp;
 }

@@ -16,7 +16,7 @@
 namespace gdrperf::softnic {
 
 class Process;
-struct Qp;
+class LocalQp;
 
 /// A whole request, as the other user's device has it. Nothing in it is believed.
 struct StrangerRequest {
@@ -76,7 +76,7 @@ class Strangers {
 
   /// Takes over a connection of an admitted user.
   void serve(UniqueFd socket, std::uint32_t user);
-  void enroll(Qp& qp, std::uint32_t index);
+  void enroll(LocalQp& qp, std::uint32_t index);
   void strike(std::uint32_t index);
   /// Waits for what is being executed. What is begun later sees what was changed before.
   void settle() noexcept { const std::lock_guard guard(mutex_); }
@@ -89,7 +89,7 @@ class Strangers {
 
   Process& process_;
   std::mutex mutex_;
-  std::map<std::uint32_t, Qp*> qps_;
+  std::map<std::uint32_t, LocalQp*> qps_;
   std::atomic<int> served_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "host/local.h"
 #include "host/process.h"
 
 namespace gdrperf::softnic {
@@ -16,7 +17,7 @@ struct Cq;
 struct Mw;
 
 /// An open device. Its `ops` are what ibv_post_send and its kin go through.
-struct Context : verbs_context {
+struct Context final : verbs_context, LocalContext {
   /// Throws Error when the process cannot be set up.
   explicit Context(Device& opened);
   ~Context();
@@ -32,14 +33,16 @@ struct Context : verbs_context {
   /// Of this process, not of one it was forked from.
   bool alive() const { return Process::is_current(&process); }
   /// In a forked child: data path calls fail from now on.
-  void cut_off();
+  void cut_off() override;
 
   /// The device was given a model, or another one (control thread).
-  void follow_model();
-  void raise(const ibv_async_event& event);
+  void follow_model() override;
+  void raise(const ibv_async_event& event) override;
   int next_event(ibv_async_event& event);
   /// Drops queued events of an object that is being destroyed.
   void drop_events(const void* element);
+
+  Device& opened() const noexcept override { return device; }
 
   Device& device;
   Process& process;

@@ -7,6 +7,7 @@
 #include "memory/move.h"
 #include "objects/context.h"
 #include "shared/layout.h"
+#include "shared/regions.h"
 
 namespace gdrperf::softnic {
 
@@ -30,25 +31,5 @@ Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint6
 int deregister_memory(Mr* mr);
 /// 0, or an errno (nothing changed then).
 int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access);
-
-/// Nobody finds the region or window from now on, neither here nor from elsewhere.
-void withdraw(const Regions& regions, const MrShared& region) noexcept;
-
-/// A region that `key` names and that allows `access` to all of
-/// [address, address + length); null otherwise.
-inline const MrShared* find_region(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                                   unsigned access, std::uint64_t address,
-                                   std::uint64_t length) noexcept {
-  const std::uint32_t index = key >> 8;
-  if (index >= kMaxMrs || key == 0) return nullptr;
-  const MrShared& region = regions.known[index];
-  const std::uint64_t offset = address - region.iova;
-  if (region.key.load(std::memory_order_acquire) != key || region.pd != pd ||
-      (region.access & access) != access || offset > region.length ||
-      length > region.length - offset) {
-    return nullptr;
-  }
-  return &region;
-}
 
 }  // namespace gdrperf::softnic

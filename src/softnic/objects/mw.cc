@@ -28,17 +28,6 @@ std::uint32_t bound_key(Process& process, std::uint32_t index) {
 
 bool is_bound(Process& process, std::uint32_t index) { return bound_key(process, index) != 0; }
 
-/// The window of that key and domain. Its other members may be read only after
-/// the key has been found to be this one: who binds a window writes the key last.
-const MrShared* window_of(const Regions& regions, std::uint32_t key, std::uint32_t pd) noexcept {
-  const std::uint32_t index = key >> 8;
-  if (index >= kMaxMrs || key == 0) return nullptr;
-  const MrShared& window = regions.known[index];
-  const bool found = window.key.load(std::memory_order_acquire) == key && window.pd == kWindowDomain &&
-                     window.window_pd == pd && regions.published[index].key.load(std::memory_order_acquire) == key;
-  return found ? &window : nullptr;
-}
-
 }  // namespace
 
 Mw* allocate_window(Pd& pd, ibv_mw_type type) {
@@ -126,28 +115,6 @@ int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info
   op.compare_add = info.length;
   op.swap = static_cast<std::uint64_t>(info.mw_access_flags) << 32 | (info.mr != nullptr ? info.mr->lkey : 0);
   return 0;
-}
-
-const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                            std::uint32_t qpn, unsigned access, std::uint64_t address,
-                            std::uint64_t length) noexcept {
-  const MrShared* window = window_of(regions, key, pd);
-  if (window == nullptr || (window->qpn != 0 && window->qpn != qpn)) return nullptr;
-  const std::uint64_t offset = address - window->iova;
-  const bool inside = offset <= window->length && length <= window->length - offset;
-  return inside && (window->access & access) == access ? window : nullptr;
-}
-
-const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                                  std::uint32_t qpn) noexcept {
-  const MrShared* window = window_of(regions, key, pd);
-  return window != nullptr && window->qpn == qpn ? window : nullptr;
-}
-
-void withdraw(const Regions& regions, const MrShared& region) noexcept {
-  // Of a peer's both are the same. What a process knows of its own it may change.
-  const_cast<MrShared&>(region).key.store(0);
-  regions.published[regions.index_of(region)].key.store(0);
 }
 
 int Qp::take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {

@@ -8,11 +8,11 @@
 #include "objects/context.h"
 #include "objects/mr.h"
 #include "shared/layout.h"
+#include "shared/regions.h"
 
 namespace gdrperf::softnic {
 
 struct SendOp;
-struct Target;
 
 /// A memory window: a key of its own to a part of a region, made and withdrawn
 /// by requests in a send queue. It has an entry in the table of regions, whose
@@ -25,7 +25,6 @@ struct Mw : ibv_mw {
 
 /// Rights for which the region itself must be writable.
 inline constexpr unsigned kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-inline constexpr std::uint32_t kWindowDomain = ~0u;
 /// In ibv_send_wr::send_flags: ibv_bind_mw posts it. Only that may bind windows
 /// of type 1.
 inline constexpr unsigned kTypeOneBind = 1u << 31;
@@ -42,13 +41,5 @@ bool has_windows(Pd& pd, std::uint32_t region);
 /// Turns the request to bind into a SendOp. 0, or EINVAL.
 int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info& info,
               unsigned send_flags) noexcept;
-
-/// As find_region, for windows, on behalf of a peer that acts on the QP `qpn`.
-const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                            std::uint32_t qpn, unsigned access, std::uint64_t address,
-                            std::uint64_t length) noexcept;
-/// The window of type 2 with this key, if that QP may withdraw it; null otherwise.
-const MrShared* find_withdrawable(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                                  std::uint32_t qpn) noexcept;
 
 }  // namespace gdrperf::softnic

@@ -18,19 +18,17 @@ namespace {
 
 std::uint32_t inline_slots(std::uint32_t bytes) { return (bytes + 15) / 16; }
 
-const std::atomic<bool> g_never_dead{false};
-
 }  // namespace
 
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd), pd(owner_pd.number),
       recv_pd(attr.srq != nullptr ? static_cast<Pd*>(attr.srq->pd)->number : owner_pd.number),
-      index(process.qp_indices.take()), shared(nullptr), sq_lock(process.barrier_registered()),
+      index(process.qp_indices.take()), shared(&process.segment().qps[index]),
+      transport_({process, *shared, attr_, make_qpn(process.block(), index), pd}), sq_lock(process.barrier_registered()),
       gate_{0, owner.null_mode() ? Mode::kNull : Mode::kPlain}, cap_(attr.cap), signal_all_(attr.sq_sig_all != 0),
       srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
       send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {
   if (index == 0) throw VerbsFailure{ENOMEM};
-  shared = &process.segment().qps[index];
   try {
     if (srq_ == nullptr) {
       recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge,
@@ -275,46 +273,12 @@ void Qp::repair_after_death() {
 
 /// At RTR. The peer's process was connected to by modify() beforehand.
 void Qp::connect() {
-  const std::uint32_t block = qpn_block(attr_.dest_qp_num);
-  Target target;
-  if (block == process.block()) {
-    target.segment = &process.segment();
-    target.regions = process.regions();
-    target.dead = &g_never_dead;
-    target.light_barrier = process.barrier_registered();
-    shared->dest_process = process.id();
-  } else if (peer_ != nullptr && peer_->stranger() != nullptr) {
-    target.stranger = peer_->stranger();
-    target.dead = peer_->dead_flag();
-    stranger_id_ = peer_->id();
-    shared->dest_process = peer_->id();
-  } else if (peer_ != nullptr) {
-    target.segment = &peer_->segment();
-    target.regions = {peer_->segment().mrs, peer_->segment().mrs};
-    target.dead = peer_->dead_flag();
-    target.peer = peer_.get();
-    target.window = peer_->window();
-    target.pid = peer_->pid();
-    target.ask_kernel = owner.device.config.kernel == KernelPolicy::kAuto;
-    target.light_barrier =
-        process.barrier_registered() && peer_->segment().header.owner_barrier != 0;
-    shared->dest_process = peer_->id();
-  } else {
-    shared->dest_process = 0;
-  }
-  shared->dest_qpn = attr_.dest_qp_num;
-  if (target.segment != nullptr) {
-    target.qp = &target.segment->qps[qpn_index(attr_.dest_qp_num)];
-    const std::uint64_t turn = target.qp->turns.load();
-    target.turn = turn + (turn & 1);
-  }
-  target_ = target;
+  transport_.connect(peer_.get(), owner.device.config.kernel);
   if (flight_ != nullptr) find_peer_port();
 }
 
 void Qp::disconnect() {
-  target_ = Target{};
-  stranger_id_ = 0;
+  transport_.disconnect();
   peer_.reset();
   shared->dest_qpn = 0;
   shared->dest_process = 0;
@@ -325,7 +289,7 @@ void Qp::set_port(bool up) {
   shared->port_up = up ? 1 : 0;
   // Both ends look again: at the epoch's owner, and at this end's own port.
   set_state(state());
-  target_.epoch = ~0ull;
+  transport_.look_again();
   sq_lock.unlock();
 }
 

@@ -17,30 +17,11 @@
 #include "objects/srq.h"
 #include "shared/completion.h"
 #include "shared/layout.h"
+#include "shared/request.h"
 #include "shared/spin.h"
+#include "transport/rc.h"
 
 namespace gdrperf::softnic {
-
-/// A send request, independent of how it was posted. `sges` of an inline
-/// request are addresses whose keys do not matter.
-struct SendOp {
-  std::uint64_t wr_id;
-  std::uint64_t remote_addr;
-  const ibv_sge* sges;
-  std::uint32_t rkey;
-  std::uint32_t imm;
-  std::uint32_t sq_count;
-  std::uint16_t num_sge;
-  std::uint8_t opcode;  ///< ibv_wr_opcode
-  std::uint8_t flags;   ///< ibv_send_flags
-  std::uint64_t compare_add;
-  std::uint64_t swap;
-
-  /// The fields that the application gave; sq_count stays open.
-  static SendOp from(const ibv_send_wr& request) noexcept;
-};
-
-struct Pieces;
 
 /// A request that waits, with its own copy of the SGEs or the inline data.
 struct SendSlot {
@@ -48,73 +29,17 @@ struct SendSlot {
   ibv_sge sges[1];
 };
 
-constexpr bool is_read_like(std::uint8_t opcode) {
-  return opcode >= IBV_WR_RDMA_READ && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-constexpr bool is_send(std::uint8_t opcode) {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
-}
-constexpr bool takes_receive(std::uint8_t opcode) {
-  return is_send(opcode) || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-/// Concerns this end alone: nothing goes over the link.
-constexpr bool is_local(std::uint8_t opcode) { return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW; }
-
-/// kListed: nothing waits, but the QP stays in its CQs' lists (link model).
-enum class Progress { kNothingWaits, kListed, kStillWaits };
-
-struct Part;
-
-/// How executing a request ended.
-struct Outcome {
-  enum class Kind : std::uint8_t {
-    kDone,
-    kNoReceive,     ///< the peer has posted no receive: RNR
-    kUnreachable,   ///< no peer that would answer: time out
-    kFailed,        ///< `status` says how
-  };
-  Kind kind = Kind::kDone;
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  std::uint32_t bytes = 0;
-
-  static Outcome failed(ibv_wc_status why) { return {Kind::kFailed, why, 0}; }
-};
-
-/// The peer of a connected QP, as the executor needs it. What stands below
-/// `epoch` was read from the peer's QpShared when it had that epoch.
-struct Target {
-  Segment* segment = nullptr;  ///< null: not connected
-  Regions regions;
-  QpShared* qp = nullptr;
-  const std::atomic<bool>* dead = nullptr;
-  Peer* peer = nullptr;  ///< null: this process itself
-  StrangerLink* stranger = nullptr;  ///< another user's process; without a segment then
-  std::uint8_t* window = nullptr;
-  int pid = 0;
-  bool light_barrier = false;
-  bool ask_kernel = true;  ///< it may copy between the processes
-  std::uint64_t turn = 0;
-
-  std::uint64_t epoch = ~0ull;  ///< none that a QP ever has, but what its process may have written there
-  RecvRing recv_ring = RecvRing::nothing();
-  CqShared* recv_cq = nullptr;
-  std::uint64_t recv_tag = 0;
-  std::uint32_t pd = 0;
-  std::uint32_t access = 0;
-  std::uint8_t min_rnr_timer = 0;
-  std::uint8_t max_rd_atomic = 0;
-  bool uses_srq = false;
-};
-
 /// A reliable connected QP. Requests are executed by the thread that posts
 /// them, straight into the peer's memory and queues; those that cannot be yet
 /// wait in slots and are moved on by polls of the send CQ and by the control
 /// thread.
-struct Qp : ibv_qp_ex {
+struct Qp final : ibv_qp_ex, LocalQp {
   Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders);  // throws VerbsFailure
   ~Qp();
-  static Qp& of(ibv_qp* qp) { return *static_cast<Qp*>(reinterpret_cast<ibv_qp_ex*>(qp)); }
-  static Qp& of(ibv_qp_ex* qp) { return *static_cast<Qp*>(qp); }
+  Qp(const Qp&) = delete;
+  Qp& operator=(const Qp&) = delete;
+  static Qp& of(ibv_qp* qp) { return static_cast<Qp&>(*reinterpret_cast<ibv_qp_ex*>(qp)); }
+  static Qp& of(ibv_qp_ex* qp) { return static_cast<Qp&>(*qp); }
 
   // --- control path (qp.cc, qp_modify.cc)
   int modify(const ibv_qp_attr& attr, int mask);
@@ -124,21 +49,21 @@ struct Qp : ibv_qp_ex {
   bool settle_turn();
   /// Its two halves, for many QPs: no thread of this process executes what it
   /// began before; and, behind a heavy barrier, no peer does, until `limit`.
-  void pass_lock() noexcept;
-  bool await_turn(std::chrono::steady_clock::time_point limit);
+  void pass_lock() noexcept override;
+  bool await_turn(std::chrono::steady_clock::time_point limit) override;
   /// Waits until no thread of this process is flushing receives of this QP.
-  void settle_flush();
+  void settle_flush() override;
   /// Control thread: flush after the state became ERR, and report.
-  void settle_failure(std::uint32_t event);
-  void report_srq_limit();
+  void settle_failure(std::uint32_t event) override;
+  void report_srq_limit() override;
   /// Does what another user's process asks for (Strangers).
-  Outcome serve_stranger(const StrangerRequest& request, int memory) noexcept;
-  std::uint8_t rnr_timer() const noexcept { return attr_.min_rnr_timer; }
+  Outcome serve_stranger(const StrangerRequest& request, int memory) noexcept override;
+  std::uint8_t rnr_timer() const noexcept override { return attr_.min_rnr_timer; }
   void report_last_receive();
   /// Control thread: some peer hung up.
-  void check_peer();
+  void check_peer() override;
 
-  // --- data path (post.cc, send_queue.cc)
+  // --- data path (qp_post.cc, send_queue.cc)
   int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
@@ -146,16 +71,20 @@ struct Qp : ibv_qp_ex {
   Progress progress() noexcept;
   /// Control thread: moves on what nobody polls for; lowers `next_due` to when
   /// this QP has something due, as far as that is for the thread to care about.
-  Progress tick(Instant& next_due) noexcept;
+  Progress tick(Instant& next_due) noexcept override;
   /// The link model and its faults apply from now on.
-  void follow_model();
+  void follow_model() override;
   /// The device's port went up or down.
-  void set_port(bool up);
+  void set_port(bool up) override;
   /// Where the program may do nothing but look at memory until the next
   /// message comes.
   void hold_until_arrival() noexcept;
   /// Ends a post where there is a model; sq_lock is held, and then no more.
   void end_post() noexcept;
+
+  std::uint32_t qp_number() const noexcept override { return number(); }
+  Device& device() const noexcept override { return owner.device; }
+  bool uses_domain(std::uint32_t domain) const noexcept override { return pd == domain || recv_pd == domain; }
 
   ibv_qp_state state() const noexcept {
     return epoch_state(shared->epoch.load(std::memory_order_relaxed));
@@ -168,9 +97,15 @@ struct Qp : ibv_qp_ex {
   const std::uint32_t pd;       ///< number of the domain of its own memory
   const std::uint32_t recv_pd;  ///< and of its receives'
   std::uint32_t index;
-  QpShared* shared;
+  QpShared* const shared;
 
-  // --- data path internals, used by send_queue.cc, transport/rc.cc and builders.cc
+ private:
+  ibv_qp_attr attr_{};
+  RcTransport transport_;
+
+ public:
+
+  // --- data path internals, used by send_queue.cc and qp_builders.cc
   void submit(SendOp& op) noexcept;
   void submit_built(SendOp& op) noexcept;
   void submit_gated(SendOp& op) noexcept;
@@ -212,33 +147,15 @@ struct Qp : ibv_qp_ex {
   bool gated() const noexcept { return std::bit_cast<std::uint64_t>(gate_) != 0; }
   ibv_qp_cap cap_{};
   bool signal_all_ = false;
-  Target target_;
 
-  // builders.cc: requests between wr_start and wr_complete
+  // qp_builders.cc: requests between wr_start and wr_complete
   std::uint32_t built_ = 0;
   int build_error_ = 0;
 
  private:
-  template <bool kPart>
-  Outcome run(const SendOp& op, const Part& part) noexcept;
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
                   unsigned flags) noexcept;
   void complete_null(const ibv_send_wr& request) noexcept;
-  bool refresh_target() noexcept;
-  bool enter() noexcept;
-  void leave() noexcept;
-  template <bool kPart>
-  Outcome write(const SendOp& op, const Part& part) noexcept;
-  template <bool kPart>
-  Outcome read(const SendOp& op, const Part& part) noexcept;
-  template <bool kPart>
-  Outcome send(const SendOp& op, const Part& part) noexcept;
-  Outcome send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept;
-  Outcome refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept;
-  Outcome atomic(const SendOp& op) noexcept;
-  Outcome deliver(RecvCell* receive, const Completion& completion, bool solicited) noexcept;
-  Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
-  void notify_peer_cq() noexcept;
   Outcome change_window(const SendOp& op) noexcept;
   bool withdraw_window(const SendOp& op) noexcept;
   bool make_window(const SendOp& op) noexcept;
@@ -249,7 +166,7 @@ struct Qp : ibv_qp_ex {
   void flush_receives() noexcept;
   void overrun() noexcept;
 
-  // --- link model (flight/)
+  // --- link model (qp_post_modelled.cc, qp_flight.cc, qp_faulty.cc)
   Stamp& stamp(std::uint32_t count) noexcept { return flight_->stamps[count & slot_mask_]; }
   void start_flight();
   void find_peer_port();
@@ -273,9 +190,6 @@ struct Qp : ibv_qp_ex {
   bool gives_up(Outcome::Kind reason) noexcept;
   void finish(std::uint32_t count, Instant entered) noexcept;
   void copy_ahead() noexcept;
-  bool move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept;
-  bool move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept;
-  std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept;
   Outcome execute_part(const SendOp& op, const Part& part) noexcept;
   Outcome execute_changed(const Stamp& stamp, const SendOp& op) noexcept;
   Outcome execute_stamped(const Stamp& stamp, const SendOp& op) noexcept;
@@ -292,8 +206,7 @@ struct Qp : ibv_qp_ex {
   RecvQueue& receives() noexcept { return srq_ != nullptr ? srq_->queue : *recv_queue_; }
   void repair_after_death();
   void install_builders();
-  // --- peers of other users (transport/stranger_rc.cc)
-  Outcome ask_stranger(const SendOp& op) noexcept;
+  // --- peers of other users (qp_stranger.cc)
   Outcome serve_write(const StrangerRequest& request, int memory) noexcept;
   Outcome serve_send(const StrangerRequest& request, int memory) noexcept;
   Outcome serve_read(const StrangerRequest& request, int memory) noexcept;
@@ -310,7 +223,6 @@ struct Qp : ibv_qp_ex {
   std::uint32_t slot_mask_ = 0;
   std::uint32_t slot_stride_ = 0;
   std::shared_ptr<Peer> peer_;  ///< under sq_lock
-  std::uint64_t stranger_id_ = 0;  ///< process of the other user that it is connected to, or 0
   std::uint64_t stuck_turn_ = 0;   ///< of a peer that was waited for in vain
 
   /// Why the oldest waiting request waits, until when, and how often more.
@@ -322,7 +234,6 @@ struct Qp : ibv_qp_ex {
 
   std::mutex control_mutex_;
   std::mutex repair_mutex_;
-  ibv_qp_attr attr_{};
   ibv_qp_init_attr init_{};
 };
 

@@ -51,7 +51,7 @@ void Qp::complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) n
   completion.opcode = kWcOpcode[op.opcode];
   completion.byte_len = bytes;
   completion.qpn = number();
-  completion.src_qpn = target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
+  completion.src_qpn = transport_.peer_qpn();
   completion.sq_count = op.sq_count;
   if (!send_queue_->push(claim_tag(index, Side::kSend), completion)) overrun();
 }
@@ -167,7 +167,7 @@ void Qp::start_waiting(Outcome::Kind reason) noexcept {
   wait_reason_ = reason;
   if (reason == Outcome::Kind::kNoReceive) {
     rnr_left_ = attr_.rnr_retry;
-    wait_until_ns_ = now_ns() + kRnrTimer10us[target_.min_rnr_timer & 31] * 10'000ull;
+    wait_until_ns_ = now_ns() + kRnrTimer10us[transport_.peer_rnr_timer()] * 10'000ull;
   } else {
     // Specification 9.7.6.1.3: 4.096 us * 2^timeout, for each try.
     wait_until_ns_ = attr_.timeout == 0 ? ~0ull
@@ -182,7 +182,7 @@ bool Qp::out_of_patience(Outcome::Kind reason) noexcept {
   if (reason == Outcome::Kind::kUnreachable) return true;
   if (rnr_left_ == 0) return true;
   if (rnr_left_ != kRnrForever) --rnr_left_;
-  wait_until_ns_ = now + kRnrTimer10us[target_.min_rnr_timer & 31] * 10'000ull;
+  wait_until_ns_ = now + kRnrTimer10us[transport_.peer_rnr_timer()] * 10'000ull;
   return false;
 }
 
@@ -239,6 +239,15 @@ void Qp::flush_receives() noexcept {
     if (!recv_queue_cq_->push(tag, completion, receive)) RecvRing::release(*receive);
   }
   recv_queue_->lock.unlock();
+}
+
+/// What concerns this end alone is not the transport's business.
+Outcome Qp::execute(const SendOp& op) noexcept {
+  return is_local(op.opcode) ? change_window(op) : transport_.execute(op);
+}
+
+Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
+  return is_local(op.opcode) ? change_window(op) : transport_.execute_part(op, part);
 }
 
 }  // namespace gdrperf::softnic

@@ -1,5 +1,5 @@
 #include "gpu/memory.h"
-#include "paths/pieces.h"
+#include "paths/ways.h"
 
 /// How a message gets across where one end of it is in a GPU.
 namespace gdrperf::softnic {
@@ -23,7 +23,7 @@ const MrShared* own_region(const Target& target, const MrShared& region) noexcep
 ibv_wc_status put_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
                            const Pieces& from) noexcept {
   void* seen = seen_here(target, region, address, from.total);
-  if (seen == nullptr) return put_afar(target, region, address, from);
+  if (seen == nullptr) return put_unmapped(target, region, address, from);
   const int error = gpu::copy_to(seen, own_region(target, region), from.items, from.count);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
 }
@@ -31,21 +31,9 @@ ibv_wc_status put_with_gpu(const Target& target, const MrShared& region, std::ui
 ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
                            const Pieces& to) noexcept {
   const void* seen = seen_here(target, region, address, to.total);
-  if (seen == nullptr) return get_afar(target, region, address, to);
+  if (seen == nullptr) return get_unmapped(target, region, address, to);
   const int error = gpu::copy_from(seen, own_region(target, region), to.items, to.count);
   return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
-}
-
-bool copy_out(void* to, const Pieces& message) noexcept {
-  if (in_gpu(message)) return gpu::copy_to(to, nullptr, message.items, message.count) == 0;
-  copy_pieces_to(static_cast<std::uint8_t*>(to), message.items, message.count);
-  return true;
-}
-
-bool copy_in(const void* from, const Pieces& message) noexcept {
-  if (in_gpu(message)) return gpu::copy_from(from, nullptr, message.items, message.count) == 0;
-  copy_pieces_from(static_cast<const std::uint8_t*>(from), message.items, message.count);
-  return true;
 }
 
 }  // namespace gdrperf::softnic

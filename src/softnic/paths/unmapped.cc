@@ -1,4 +1,4 @@
-#include "paths/pieces.h"
+#include "paths/ways.h"
 
 #include "gpu/memory.h"
 
@@ -24,7 +24,7 @@ ibv_wc_status carry(const Target& target, const MrShared& region, ThroughKernel 
 
 }  // namespace
 
-ibv_wc_status put_afar(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept {
+ibv_wc_status put_unmapped(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept {
   return carry(target, region,
       [&] {
         return in_gpu(from) ? gpu::copy_to_process(target.pid, address, from.items, from.count)
@@ -33,7 +33,7 @@ ibv_wc_status put_afar(const Target& target, const MrShared& region, std::uint64
       [&](AgentLink& agent) { return agent.copy_to(target.regions, region, address, from); });
 }
 
-ibv_wc_status get_afar(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept {
+ibv_wc_status get_unmapped(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& to) noexcept {
   return carry(target, region,
       [&] {
         return in_gpu(to) ? gpu::copy_from_process(target.pid, address, to.items, to.count)

@@ -1,4 +1,4 @@
-#include "paths/pieces.h"
+#include "transport/rc.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -6,10 +6,23 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gpu/message.h"
+#include "paths/ways.h"
+#include "transport/rc_inline.h"
+#include "transport/turnstile.h"
+
 /// Executing one request: everything that happens between initiator and
 /// target, on the initiator's thread.
 namespace gdrperf::softnic {
 namespace {
+
+/// What the peer lets this QP reach under `key`: a region, or a window.
+inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
+                            std::uint64_t address, std::uint64_t length) noexcept {
+  const MrShared* region = find_region(target.regions, key, target.pd, access, address, length);
+  if (region != nullptr) [[likely]] return region;
+  return find_window(target.regions, key, target.pd, target.qp->qpn, access, address, length);
+}
 
 /// Spreads a message of `total` bytes over the SGEs of a receive, of which the
 /// first one has the first `skip` already. SUCCESS, or what the receiver's
@@ -60,7 +73,7 @@ inline void fetch_ahead(const Target& target) noexcept {
 
 }  // namespace
 
-bool Qp::refresh_target() noexcept {
+bool RcTransport::refresh_target() noexcept {
   Target& target = target_;
   const QpShared& peer = *target.qp;
   const std::uint64_t epoch = peer.epoch.load(std::memory_order_acquire);
@@ -68,10 +81,10 @@ bool Qp::refresh_target() noexcept {
   if (peer_state != IBV_QPS_RTR && peer_state != IBV_QPS_RTS && peer_state != IBV_QPS_SQD) {
     return false;
   }
-  if (peer.dest_qpn != number() || (peer.dest_process != 0 && peer.dest_process != process.id())) {
+  if (peer.dest_qpn != own_.number || (peer.dest_process != 0 && peer.dest_process != own_.process.id())) {
     return false;
   }
-  if (peer.port_up == 0 || shared->port_up == 0) return false;
+  if (peer.port_up == 0 || own_.shared.port_up == 0) return false;
   // Each once, and bounded: the peer may have written anything there.
   const std::uint8_t their_gid = peer.sgid_index;
   const std::uint16_t device = peer.device;
@@ -79,10 +92,10 @@ bool Qp::refresh_target() noexcept {
   const RecvRing ring = RecvRing::at(*target.segment, peer.recv_ring);
   if (their_gid >= kGidsPerPort || device >= kMaxDevicesShared || queue >= kMaxCqs || ring.memory == nullptr) return false;
   const GidKind& theirs = kGidKinds[their_gid];
-  const GidKind& ours = kGidKinds[attr_.ah_attr.grh.sgid_index];
+  const GidKind& ours = kGidKinds[own_.attributes.ah_attr.grh.sgid_index];
   if (theirs.type != ours.type || theirs.ipv4 != ours.ipv4) return false;
   const ibv_gid& expected = target.segment->header.gids[device][their_gid];
-  if (std::memcmp(&expected, &attr_.ah_attr.grh.dgid, sizeof expected) != 0) return false;
+  if (std::memcmp(&expected, &own_.attributes.ah_attr.grh.dgid, sizeof expected) != 0) return false;
 
   target.recv_ring = ring;
   target.recv_cq = &target.segment->cqs[queue];
@@ -98,32 +111,34 @@ bool Qp::refresh_target() noexcept {
   return true;
 }
 
-Outcome Qp::execute(const SendOp& op) noexcept {
-  if (is_local(op.opcode)) [[unlikely]] return change_window(op);
-  if (target_.segment == nullptr) {
-    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+/// The peer's QP has changed.
+[[gnu::noinline]] bool RcTransport::enter_anew() noexcept {
+  // A peer that changes its mind without end is not there.
+  for (int tries = 0; tries < 1000; ++tries) {
+    if (target_.qp->epoch.load(std::memory_order_acquire) != target_.epoch && !refresh_target()) return false;
+    if (try_enter()) return true;
   }
-  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
-  if (!enter()) return {Outcome::Kind::kUnreachable};
-  const Outcome outcome = run<false>(op, {});
-  leave();
-  return outcome;
-}
-
-Outcome Qp::execute_part(const SendOp& op, const Part& part) noexcept {
-  if (is_local(op.opcode)) return change_window(op);
-  if (target_.segment == nullptr) {
-    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
-  }
-  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
-  if (!enter()) return {Outcome::Kind::kUnreachable};
-  const Outcome outcome = run<true>(op, part);
-  leave();
-  return outcome;
+  return false;
 }
 
 template <bool kPart>
-inline Outcome Qp::run(const SendOp& op, const Part& part) noexcept {
+inline Outcome RcTransport::begin(const SendOp& op, const Part& part) noexcept {
+  if (target_.segment == nullptr) {
+    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
+  }
+  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (!enter()) return {Outcome::Kind::kUnreachable};
+  const Outcome outcome = run<kPart>(op, part);
+  leave();
+  return outcome;
+}
+
+Outcome RcTransport::execute(const SendOp& op) noexcept { return begin<false>(op, {}); }
+
+Outcome RcTransport::execute_part(const SendOp& op, const Part& part) noexcept { return begin<true>(op, part); }
+
+template <bool kPart>
+inline Outcome RcTransport::run(const SendOp& op, const Part& part) noexcept {
   switch (op.opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -140,9 +155,9 @@ inline Outcome Qp::run(const SendOp& op, const Part& part) noexcept {
 }
 
 template <bool kPart>
-inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
+inline Outcome RcTransport::write(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (!gather(own_.process.regions(), own_.pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   if ((target_.access & IBV_ACCESS_REMOTE_WRITE) == 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -180,13 +195,13 @@ inline Outcome Qp::write(const SendOp& op, const Part& part) noexcept {
 }
 
 template <bool kPart>
-Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
+Outcome RcTransport::read(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+  if (!gather(own_.process.regions(), own_.pd, op, IBV_ACCESS_LOCAL_WRITE, pieces)) {
     return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   }
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
-  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if (own_.attributes.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
   if ((target_.access & IBV_ACCESS_REMOTE_READ) == 0 || target_.max_rd_atomic == 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   }
@@ -202,14 +217,14 @@ Outcome Qp::read(const SendOp& op, const Part& part) noexcept {
 }
 
 template <bool kPart>
-Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
+Outcome RcTransport::send(const SendOp& op, const Part& part) noexcept {
   Pieces pieces;
-  if (!gather(process.regions(), pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
+  if (!gather(own_.process.regions(), own_.pd, op, 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   if (pieces.total > kMaxMessageBytes) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
   RecvCell* receive = target_.recv_ring.take(target_.recv_tag);
   if (receive == nullptr) return {Outcome::Kind::kNoReceive};
   if (op.opcode == IBV_WR_SEND_WITH_INV) [[unlikely]] return send_with_invalidate(op, pieces, receive);
-  if (flight_ != nullptr) fetch_ahead(target_);
+  if (link_) fetch_ahead(target_);
 
   const auto bytes = static_cast<std::uint32_t>(pieces.total);
   Completion completion;
@@ -236,7 +251,7 @@ Outcome Qp::send(const SendOp& op, const Part& part) noexcept {
 
 /// A SEND that also withdraws a window of the receiver: before its completion
 /// is seen, so that whoever sees it knows that the window is closed.
-Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept {
+Outcome RcTransport::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept {
   Completion completion;
   completion.opcode = IBV_WC_RECV;
   completion.flags = IBV_WC_WITH_INV;
@@ -258,18 +273,18 @@ Outcome Qp::send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* rec
 }
 
 /// The receive has failed; what the sender is told.
-Outcome Qp::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept {
+Outcome RcTransport::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept {
   if (copy_error != IBV_WC_SUCCESS) return refuse(copy_error, IBV_EVENT_QP_FATAL);
   return refuse(received == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
 }
 
-Outcome Qp::atomic(const SendOp& op) noexcept {
+Outcome RcTransport::atomic(const SendOp& op) noexcept {
   Pieces result;
-  if (!gather(process.regions(), pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
+  if (!gather(own_.process.regions(), own_.pd, op, IBV_ACCESS_LOCAL_WRITE, result)) {
     return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   }
   if (result.total != sizeof(std::uint64_t)) return Outcome::failed(IBV_WC_LOC_LEN_ERR);
-  if (attr_.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
+  if (own_.attributes.max_rd_atomic == 0) return Outcome::failed(IBV_WC_LOC_QP_OP_ERR);
   if ((target_.access & IBV_ACCESS_REMOTE_ATOMIC) == 0 || target_.max_rd_atomic == 0 ||
       (op.remote_addr & 7) != 0) {
     return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -290,7 +305,7 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
   std::atomic<std::uint64_t>& turnstile = target_.segment->header.atomic_lock;
   // Not got: it waits as for a peer that does not answer. The lock of a holder
   // that has died is opened by the process whose memory it is.
-  if (!mapped && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
+  if (!mapped && !take_turnstile(turnstile, own_.process.id())) return {Outcome::Kind::kUnreachable};
   ibv_wc_status status = IBV_WC_SUCCESS;
   if (std::uint8_t* direct = reach(target_, *region, address, 8); direct != nullptr) {
     std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
@@ -306,17 +321,17 @@ Outcome Qp::atomic(const SendOp& op) noexcept {
     word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
     if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
   }
-  if (!mapped) leave_turnstile(turnstile, process.id());
+  if (!mapped) leave_turnstile(turnstile, own_.process.id());
   if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
   if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
 }
 
-Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) noexcept {
+Outcome RcTransport::deliver(RecvCell* receive, const Completion& base, bool solicited) noexcept {
   Completion completion = base;
   completion.wr_id = receive->wr_id;
   completion.qpn = target_.qp->qpn;
-  completion.src_qpn = number();
+  completion.src_qpn = own_.number;
   if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion, receive)) {
     RecvRing::release(*receive);
     return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
@@ -328,7 +343,7 @@ Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) n
       if (target_.peer != nullptr) {
         target_.peer->tell(WireKind::kSrqLimit, target_.qp->qpn, 0);
       } else {
-        process.control().srq_limit(qpn_index(target_.qp->qpn));
+        own_.process.control().srq_limit(qpn_index(target_.qp->qpn));
       }
     }
   }
@@ -338,63 +353,26 @@ Outcome Qp::deliver(RecvCell* receive, const Completion& base, bool solicited) n
   return {Outcome::Kind::kDone};
 }
 
-void Qp::notify_peer_cq() noexcept {
+void RcTransport::notify_peer_cq() noexcept {
   const std::uint32_t number = target_.recv_cq->channel;
   if (target_.peer != nullptr) {
     target_.peer->raise(number);
     return;
   }
-  raise_event(process.channel_fd(number));
+  raise_event(own_.process.channel_fd(number));
 }
 
 /// The target finds a fault: it goes into the error state and its process is
 /// told, so that it flushes and reports; this end's request fails.
-Outcome Qp::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
+Outcome RcTransport::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
   std::uint64_t epoch = target_.epoch;
   target_.qp->epoch.compare_exchange_strong(epoch, next_epoch(epoch, IBV_QPS_ERR));
   if (target_.peer != nullptr) {
     target_.peer->tell(WireKind::kQpError, target_.qp->qpn, event);
   } else {
-    process.control().qp_failed(qpn_index(target_.qp->qpn), event);
+    own_.process.control().qp_failed(qpn_index(target_.qp->qpn), event);
   }
   return Outcome::failed(local_status);
-}
-
-/// Moves `length` bytes more of a message that has not arrived yet. False: that
-/// is not to be had, for a reason that its arrival will find.
-bool Qp::move_part(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
-  if (target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || !enter()) return false;
-  const bool moved = move_part_inside(op, stamp, length);
-  leave();
-  return moved;
-}
-
-bool Qp::move_part_inside(const SendOp& op, Stamp& stamp, std::uint64_t length) noexcept {
-  const bool read = op.opcode == IBV_WR_RDMA_READ;
-  const bool send = is_send(op.opcode);
-  Pieces pieces;
-  if (!gather(process.regions(), pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return false;
-  const unsigned right = read ? IBV_ACCESS_REMOTE_READ : send ? 0 : IBV_ACCESS_REMOTE_WRITE;
-  const MrShared* region = nullptr;
-  std::uint64_t to = op.remote_addr;
-  if (send) {
-    // The same receive as for the piece before, or none.
-    const RecvCell* cell = target_.uses_srq ? nullptr : target_.recv_ring.peek(flight_->copied_sends);
-    if (cell == nullptr || (stamp.copied > 0 && cell != stamp.peeked)) return false;
-    const TakenReceive receive(target_.recv_ring, *cell);
-    if (receive.num_sge == 0 || receive.sges[0].length < pieces.total) return false;
-    stamp.peeked = cell;
-    to = receive.sges[0].addr;
-    region = find_region(target_.regions, receive.sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
-                         pieces.total);
-  } else if ((target_.access & right) == right) {
-    region = find_region(target_.regions, op.rkey, target_.pd, right, to, pieces.total);
-  }
-  if (region == nullptr) return false;
-  Part{stamp.copied, stamp.copied + length, nullptr}.apply(pieces);
-  const ibv_wc_status status = read ? get(target_, *region, to + stamp.copied, pieces)
-                                    : put(target_, *region, to + stamp.copied, pieces);
-  return status == IBV_WC_SUCCESS;
 }
 
 }  // namespace gdrperf::softnic

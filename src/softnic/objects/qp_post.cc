@@ -1,34 +1,17 @@
 #include <cerrno>
 
+#include "objects/qp.h"
 #include "transport/rc_inline.h"
 
 /// ibv_post_send: the plain write of one SGE in few instructions, everything
 /// else the general way; and mode null.
 namespace gdrperf::softnic {
 
-/// Does a write of one registered SGE to memory within reach, when nothing
-/// stands in its way. False: nothing was done, take the general way, which
-/// finds out what the matter is.
-inline bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey,
+/// Does a plain write when nothing stands in its way. False: nothing was done,
+/// take the general way, which finds out what the matter is.
+bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey,
                            std::uint64_t wr_id, unsigned flags) noexcept {
-  if (gated() || state() != IBV_QPS_RTS || target_.segment == nullptr ||
-      target_.dead->load(std::memory_order_relaxed)) {
-    return false;
-  }
-  const MrShared* from = find_region(process.regions(), sge.lkey, pd, 0, sge.addr, sge.length);
-  if (from == nullptr || in_gpu(*from) || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
-  const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
-                                   remote_addr, sge.length);
-  std::uint8_t* direct = nullptr;
-  if (to != nullptr && (target_.access & IBV_ACCESS_REMOTE_WRITE) != 0) {
-    direct = reach(target_, *to, to->addr + (remote_addr - to->iova), sge.length);
-  }
-  if (direct != nullptr) {
-    copy_last_byte_last(direct, reinterpret_cast<const std::uint8_t*>(from->addr + (sge.addr - from->iova)),
-                        sge.length);
-  }
-  leave();
-  if (direct == nullptr) return false;
+  if (gated() || state() != IBV_QPS_RTS || !transport_.write_plain(sge, remote_addr, rkey)) return false;
   ++posted_;
   if (signal_all_ || (flags & IBV_SEND_SIGNALED) != 0) {
     SendOp op{};
@@ -45,27 +28,6 @@ void Qp::submit_built(SendOp& op) noexcept {
   const bool plain = op.opcode == IBV_WR_RDMA_WRITE && op.num_sge == 1 && (op.flags & IBV_SEND_INLINE) == 0;
   if (plain && fast_write(*op.sges, op.remote_addr, op.rkey, op.wr_id, op.flags)) return;
   submit(op);
-}
-
-inline SendOp SendOp::from(const ibv_send_wr& request) noexcept {
-  SendOp op;
-  op.wr_id = request.wr_id;
-  op.remote_addr = request.wr.rdma.remote_addr;
-  op.sges = request.sg_list;
-  op.rkey = request.wr.rdma.rkey;
-  op.imm = request.imm_data;
-  op.num_sge = static_cast<std::uint16_t>(request.num_sge);
-  op.opcode = static_cast<std::uint8_t>(request.opcode);
-  op.flags = static_cast<std::uint8_t>(request.send_flags);
-  op.compare_add = 0;
-  op.swap = 0;
-  if (op.opcode > IBV_WR_RDMA_READ) [[unlikely]] {
-    op.remote_addr = request.wr.atomic.remote_addr;
-    op.rkey = request.wr.atomic.rkey;
-    op.compare_add = request.wr.atomic.compare_add;
-    op.swap = request.wr.atomic.swap;
-  }
-  return op;
 }
 
 int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {

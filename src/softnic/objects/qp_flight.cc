@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "transport/rc_inline.h"
+#include "objects/qp.h"
 
 /// A request is posted, sent (the port is reserved for it), arrives (executed),
 /// and is done (completed), each at its due time: moving that on.
@@ -113,7 +113,7 @@ bool Qp::arrive(Stamp& s, const SendOp& op) noexcept {
   if (s.total > kWhole && !s.copy_stopped && s.copied + kEdge < s.total) {
     ++f.tally.copy_behind;
   }
-  if (target_.qp != nullptr && !read_like) target_.qp->arrival_due.store(s.arrival, std::memory_order_relaxed);
+  if (transport_.peer_qp() != nullptr && !read_like) transport_.peer_qp()->arrival_due.store(s.arrival, std::memory_order_relaxed);
   const Outcome outcome = execute_stamped(s, op);
   if (outcome.kind == Outcome::Kind::kNoReceive || outcome.kind == Outcome::Kind::kUnreachable) {
     if (!gives_up(outcome.kind)) {
@@ -210,7 +210,10 @@ void Qp::copy_ahead() noexcept {
     std::uint64_t piece = std::clamp(budget, kMinPiece, kMaxPiece);
     if (edges_only) piece = kEdge;
     piece = std::min(piece, bulk - s.copied);
-    if (move_part(op, s, piece)) {
+    AheadMove move{s.copied, piece, s.peeked, f.copied_sends};
+    const bool moved = transport_.move_ahead(op, move);
+    s.peeked = move.peeked;
+    if (moved) {
       s.copied += piece;
     } else {
       s.copy_stopped = true;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "flight/flight.h"
-#include "transport/rc_inline.h"
+#include "objects/qp.h"
 
 /// Posting where the device has a link model or faults, and who moves on what is
 /// under way: the program's polls or, where it does not poll, the control thread.
@@ -64,6 +64,7 @@ void Qp::start_flight() {
   flight->port = owner.device.port;
   flight->clear(posted_ - gate_.waiting);
   flight_ = std::move(flight);
+  transport_.expect_link();
   gate_.mode = Mode::kModelled;
 }
 
@@ -93,9 +94,9 @@ void Qp::find_peer_port() {
 
 void Qp::look_up_peer_port() {
   Flight& f = *flight_;
-  if (target_.segment == nullptr) return;
-  const SegmentHeader& header = target_.segment->header;
-  const std::size_t number = target_.qp->device % kMaxDevicesShared;
+  if (transport_.peer_segment() == nullptr) return;
+  const SegmentHeader& header = transport_.peer_segment()->header;
+  const std::size_t number = transport_.peer_qp()->device % kMaxDevicesShared;
   const auto& text = header.port_names[number];
   const std::string name = port_name_in(text);
   // A file that both ends follow has reached this one, perhaps, and not yet

@@ -1,7 +1,8 @@
 #include <cstring>
 
 #include "flight/flight.h"
-#include "paths/pieces.h"
+#include "gpu/message.h"
+#include "objects/qp.h"
 
 /// Executing a request that a link model or a fault has a say in.
 namespace gdrperf::softnic {
@@ -44,26 +45,11 @@ SendOp with_data(const SendOp& op, const std::uint8_t* data, std::uint64_t total
 
 }  // namespace
 
-/// Where the data of a misplaced message goes: to the slot behind, or before;
-/// the right place when the region has neither.
-std::uint64_t Qp::neighbour(const SendOp& op, std::uint64_t total) noexcept {
-  if (target_.segment == nullptr || target_.dead->load(std::memory_order_relaxed) || !enter()) return op.remote_addr;
-  std::uint64_t place = op.remote_addr;
-  for (const std::uint64_t candidate : {op.remote_addr + total, op.remote_addr - total}) {
-    if (find_region(target_.regions, op.rkey, target_.pd, 0, candidate, total) != nullptr) {
-      place = candidate;
-      break;
-    }
-  }
-  leave();
-  return place;
-}
-
 Outcome Qp::execute_changed(const Stamp& s, const SendOp& op) noexcept {
   const bool read = op.opcode >= IBV_WR_RDMA_READ;
   if (s.fault.kind == FaultKind::kMisplace) {
     SendOp moved = op;
-    moved.remote_addr = neighbour(op, s.total);
+    moved.remote_addr = transport_.neighbour(op, s.total);
     if (!is_send(op.opcode) && moved.remote_addr != op.remote_addr) return execute(moved);
     if (read) return execute_part(op, {0, 0, nullptr});  // nowhere else to read from
   }
