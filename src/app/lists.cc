@@ -6,20 +6,17 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 
 namespace gdrperf::app {
 
 std::vector<std::string> split_list(const std::string& text, const char* flag) {
   std::vector<std::string> items;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t end = text.find(',', at);
-    items.push_back(text.substr(at, end - at));
-    if (items.back().empty())
-      throw usage_error(fmt::format("{} '{}': an item is empty", flag, text));
-    if (end == std::string::npos) return items;
-    at = end + 1;
+  for (const std::string_view item : split(text, ',')) {
+    if (item.empty()) throw usage_error(fmt::format("{} '{}': an item is empty", flag, text));
+    items.emplace_back(item);
   }
+  return items;
 }
 
 std::vector<Test> parse_tests(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 
 namespace gdrperf {
 namespace {
@@ -41,16 +42,6 @@ std::optional<int> size_shift(std::string_view unit) {
   if (unit == "m" || unit == "mib") return 20;
   if (unit == "g" || unit == "gib") return 30;
   return std::nullopt;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 void append_range(std::vector<std::uint64_t>& sizes, std::string_view item, std::string_view flag) {

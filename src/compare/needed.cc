@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "gdrperf/stats/normal.h"
 #include "gdrperf/stats/rank_sum.h"
 
 namespace gdrperf::compare {
@@ -11,17 +11,6 @@ namespace {
 
 /// Nobody waits for more.
 constexpr std::size_t kMost = 60;
-
-/// z with P(N(0,1) > z) = p.
-double upper_normal(double p) {
-  double low = -40;
-  double high = 40;
-  for (int i = 0; i < 80; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erfc(middle / std::numbers::sqrt2) / 2 > p ? low : high) = middle;
-  }
-  return high;
-}
 
 }  // namespace
 
@@ -38,8 +27,8 @@ Needed sessions_needed(std::size_t baseline, std::size_t candidates, double leve
 }
 
 std::size_t candidates_for_overlap(std::size_t candidates, double p, double level) {
-  const double have = upper_normal(p);
-  const double want = upper_normal(level);
+  const double have = -stats::normal_quantile(p);
+  const double want = -stats::normal_quantile(level);
   if (have <= 0.1) return kMost;
   const double times = (want / have) * (want / have) - 1;
   const double more = std::ceil(times * static_cast<double>(candidates));

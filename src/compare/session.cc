@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "digest.h"
 #include "document_scan.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/stats/summary.h"

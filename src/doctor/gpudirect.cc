@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "gdrperf/topo/nvidia_proc.h"
 #include "text.h"
 
 namespace gdrperf::doctor {
@@ -77,13 +78,7 @@ NvidiaDriver nvidia_driver(const Machine& machine) {
   const std::string line = line_of(machine, "/proc/driver/nvidia/version");
   driver.loaded = !line.empty();
   driver.open = line.find("Open Kernel Module") != std::string::npos;
-  for (const std::string_view word : words_of(line)) {
-    // "580.65.06"; x86_64 has no dot
-    if (leading_number(word) >= 100 && word.find('.') != std::string_view::npos) {
-      driver.version = word;
-      break;
-    }
-  }
+  driver.version = topo::nvidia_version_in(line);
   return driver;
 }
 

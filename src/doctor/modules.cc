@@ -6,6 +6,8 @@
 
 #include "text.h"
 
+#include "gdrperf/base/text.h"
+
 namespace gdrperf::doctor {
 namespace {
 
@@ -19,10 +21,8 @@ bool is_module_name(std::string_view word) {
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0 && text.substr(0, end) != "-") parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view part : split(text, ',')) {
+    if (!part.empty() && part != "-") parts.emplace_back(part);
   }
   return parts;
 }

@@ -6,10 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace gdrperf::doctor {
+#include "gdrperf/base/text.h"
 
-/// Without blanks, tabs and line ends at either side.
-std::string_view trimmed(std::string_view text);
+namespace gdrperf::doctor {
 
 /// Lines without their ends ("\n" or "\r\n").
 std::vector<std::string_view> lines_of(std::string_view text);

@@ -24,7 +24,8 @@
 namespace gdrperf::report {
 namespace {
 
-std::string trimmed(std::string_view text) {
+/// As /etc/os-release has values, quoted or not.
+std::string unquoted(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\"'");
   if (first == std::string_view::npos) return {};
   return std::string(text.substr(first, text.find_last_not_of(" \t\"'") - first + 1));
@@ -35,8 +36,8 @@ std::string value_of(const std::string& path, std::string_view key, char separat
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     const std::size_t at = line.find(separator);
-    if (at == std::string::npos || trimmed(std::string_view(line).substr(0, at)) != key) continue;
-    return trimmed(std::string_view(line).substr(at + 1));
+    if (at == std::string::npos || unquoted(std::string_view(line).substr(0, at)) != key) continue;
+    return unquoted(std::string_view(line).substr(at + 1));
   }
   return {};
 }

@@ -8,6 +8,8 @@
 
 #include "undefined.h"
 
+#include "gdrperf/stats/normal.h"
+
 namespace gdrperf::stats {
 namespace {
 
@@ -33,8 +35,7 @@ double inverse(Cdf cdf, double p, double low, double high) {
 /// side is pulled in to the quantiles there.
 double winsorised_normal(double share) {
   if (share <= 0) return 1;
-  const double z = inverse([](double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; },
-                           1 - share, 0, 40);
+  const double z = normal_quantile(1 - share);
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
   return std::sqrt(1 - 2 * share - 2 * z * density + 2 * share * z * z);
 }

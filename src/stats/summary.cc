@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "gdrperf/stats/normal.h"
 #include "undefined.h"
 
 namespace gdrperf::stats {
@@ -30,17 +31,6 @@ std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, do
   const auto ranks = rank_interval(sorted.size(), confidence);
   if (!ranks) return std::nullopt;
   return Interval{sorted[ranks->first], sorted[ranks->second]};
-}
-
-/// z with P(|N(0,1)| <= z) = confidence, by bisection.
-double two_sided_z(double confidence) {
-  double low = 0;
-  double high = 40;
-  for (int i = 0; i < 80; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erf(middle / std::sqrt(2.0)) < confidence ? low : high) = middle;
-  }
-  return high;
 }
 
 /// Largest 1-based l with P(l <= B <= n-l) >= confidence for B ~ Bin(n, 1/2);
@@ -80,7 +70,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> rank_interval(std::uint64
     low = exact_low_rank(n, confidence);
   } else {
     const double count = static_cast<double>(n);
-    const double rank = std::floor(count / 2 - two_sided_z(confidence) * std::sqrt(count) / 2);
+    const double rank = std::floor(count / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(count) / 2);
     low = rank < 1 ? 0 : static_cast<std::uint64_t>(rank);
   }
   if (low == 0) return std::nullopt;

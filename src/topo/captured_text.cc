@@ -60,12 +60,6 @@ Error not_text(std::string_view name, std::string_view raw, std::size_t at) {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f' || c == '\v'; }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<Token> tokens_of(std::string_view line, std::size_t max_tokens) {
   std::vector<Token> tokens;
   std::size_t column = 0;

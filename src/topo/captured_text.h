@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 
 namespace gdrperf::topo {
 
@@ -17,8 +18,7 @@ struct Token {
   std::size_t column = 0;  ///< the same with tabs expanded to multiples of 8
 };
 
-bool is_blank(char c);
-std::string_view trimmed(std::string_view text);
+bool is_blank(char c);  ///< in a line
 
 /// Words of a line, `max_tokens` at most.
 std::vector<Token> tokens_of(std::string_view line, std::size_t max_tokens = SIZE_MAX);

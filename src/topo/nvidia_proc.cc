@@ -49,15 +49,18 @@ int nvidia_gpus_on_bus(const std::string& root) {
   return gpus;
 }
 
-std::string nvidia_driver_version(const std::string& root) {
-  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...":
-  // the first word of three digits and a dot.
-  std::istringstream words(read_line_or_empty(root + "/proc/driver/nvidia/version"));
+std::string nvidia_version_in(const std::string& line) {
+  // The first word of three digits and a dot.
+  std::istringstream words(line);
   for (std::string word; words >> word;) {
     const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
     if (word.size() > 4 && std::all_of(word.begin(), word.begin() + 3, digit) && word[3] == '.') return word;
   }
   return {};
+}
+
+std::string nvidia_driver_version(const std::string& root) {
+  return nvidia_version_in(read_line_or_empty(root + "/proc/driver/nvidia/version"));
 }
 
 }  // namespace gdrperf::topo

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 #include "shared/layout.h"
 
 namespace gdrperf::softnic {
@@ -18,16 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxDevices = kMaxDevicesShared;
 constexpr std::size_t kMaxNameLength = 31;
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 Error config_error(std::string_view part, const std::string& accepted) {
   return usage_error(fmt::format("SOFTNIC '{}': {}", part, accepted));
@@ -153,20 +144,13 @@ DeviceConfig parse_device(std::string_view text) {
   return device;
 }
 
-std::string_view trimmed(std::string_view line) {
-  line = line.substr(0, line.find('#'));
-  const std::size_t first = line.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
-}
-
 /// The file's lines as one list; empty ones and comments are left out.
 std::string file_as_text(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw config_error("@" + path, fmt::format("cannot read the file: {}", std::strerror(errno)));
   std::string text;
   for (std::string line; std::getline(file, line);) {
-    std::string_view rest = trimmed(line);
+    std::string_view rest = trimmed(std::string_view(line).substr(0, line.find('#')));
     while (!rest.empty() && rest.back() == ';') rest.remove_suffix(1);
     if (rest.empty()) continue;
     if (!text.empty()) text += ';';

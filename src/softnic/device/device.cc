@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -46,13 +47,6 @@ void copy_text(char* to, std::size_t capacity, const std::string& text) {
   std::snprintf(to, capacity, "%s", text.c_str());
 }
 
-/// FNV-1a: the same in every process.
-std::uint64_t fingerprint(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : text) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3;
-  return hash;
-}
-
 std::vector<std::unique_ptr<Device>> make_devices() {
   std::vector<std::unique_ptr<Device>> made;
   const char* given = std::getenv("SOFTNIC");
@@ -75,7 +69,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std
     : ibv_device{},
       config(std::move(device_config)),
       index(device_index),
-      port_name(fmt::format("{}.{:016x}", config.name, fingerprint(settings))),
+      port_name(fmt::format("{}.{:016x}", config.name, digest(settings))),
       port_up(config.port_up) {
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;

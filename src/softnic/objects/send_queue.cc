@@ -11,13 +11,6 @@
 namespace gdrperf::softnic {
 namespace {
 
-std::uint64_t now_ns() noexcept {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 /// InfiniBand specification, table 45: RNR NAK timer field, in 10 us.
 constexpr std::uint32_t kRnrTimer10us[32] = {
     65536, 1,   2,   3,   4,   6,   8,   12,   16,   24,   32,   48,   64,   96,    128,   192,
@@ -167,17 +160,17 @@ void Qp::start_waiting(Outcome::Kind reason) noexcept {
   wait_reason_ = reason;
   if (reason == Outcome::Kind::kNoReceive) {
     rnr_left_ = attr_.rnr_retry;
-    wait_until_ns_ = now_ns() + kRnrTimer10us[transport_.peer_rnr_timer()] * 10'000ull;
+    wait_until_ns_ = monotonic_ns() + kRnrTimer10us[transport_.peer_rnr_timer()] * 10'000ull;
   } else {
     // Specification 9.7.6.1.3: 4.096 us * 2^timeout, for each try.
     wait_until_ns_ = attr_.timeout == 0 ? ~0ull
-                                        : now_ns() + (4096ull << attr_.timeout) * (attr_.retry_cnt + 1u);
+                                        : monotonic_ns() + (4096ull << attr_.timeout) * (attr_.retry_cnt + 1u);
   }
 }
 
 bool Qp::out_of_patience(Outcome::Kind reason) noexcept {
   if (reason != wait_reason_) start_waiting(reason);
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = monotonic_ns();
   if (now < wait_until_ns_) return false;
   if (reason == Outcome::Kind::kUnreachable) return true;
   if (rnr_left_ == 0) return true;
