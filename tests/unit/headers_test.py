@@ -30,7 +30,7 @@ def compile_alone(header, folder):
     text = f'#include "{header}"\n'
     if not stub.exists() or stub.read_text() != text:
         stub.write_text(text)
-    command = COMPILER + ["-std=c++20", "-O0", "-I", str(ROOT / "include"), "-c", str(stub), "-o", str(stub) + ".o"]
+    command = COMPILER + ["-std=c++20", "-O0", "-I", str(ROOT / "include"), "-I", str(ROOT / "src/softnic"), "-c", str(stub), "-o", str(stub) + ".o"]
     return header, subprocess.run(command, capture_output=True, text=True)
 
 

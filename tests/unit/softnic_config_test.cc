@@ -1,0 +1,95 @@
+#include "device/config.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_config(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
+  }
+  return "accepted: " + text;
+}
+
+TEST(SoftnicConfig, EmptyIsTwoPlainDevices) {
+  const auto devices = parse_config("");
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0].name, "soft0");
+  EXPECT_EQ(devices[1].name, "soft1");
+  EXPECT_EQ(devices[0].mode, DeviceMode::kFull);
+  EXPECT_FALSE(devices[0].modelled());
+  EXPECT_TRUE(devices[0].peers.own_user_only());
+}
+
+TEST(SoftnicConfig, EachOptionIsTaken) {
+  const auto devices = parse_config(
+      "a:mode=null,port=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,netdev=eth7,"
+      "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05");
+  ASSERT_EQ(devices.size(), 2u);
+  const DeviceConfig& a = devices[0];
+  EXPECT_EQ(a.mode, DeviceMode::kNull);
+  EXPECT_FALSE(a.port_up);
+  EXPECT_FALSE(a.has_gids);
+  EXPECT_EQ(a.move, MovePolicy::kNever);
+  EXPECT_EQ(a.kernel, KernelPolicy::kNever);
+  EXPECT_TRUE(a.peers.admits(1001));
+  EXPECT_FALSE(a.peers.admits(1002));
+  EXPECT_EQ(a.fault("reg_mr"), ENOMEM);
+  EXPECT_EQ(a.fault("create_qp"), 0);
+  EXPECT_EQ(a.netdev, "eth7");
+  EXPECT_EQ(a.mac.value()[5], 0x0a);
+  EXPECT_EQ(a.pci, "0000:3b:00.0");
+  EXPECT_EQ(a.numa, 1);
+  EXPECT_TRUE(devices[1].modelled());
+  EXPECT_DOUBLE_EQ(devices[1].link.rate, 12.5e9);
+  EXPECT_DOUBLE_EQ(devices[1].link.latency_ns, 2000);
+  EXPECT_DOUBLE_EQ(devices[1].link.slow, 1.05);
+}
+
+TEST(SoftnicConfig, AFaultOfMessagesIsModelled) {
+  const auto devices = parse_config("soft0:fault=flip:every=1000:from=5");
+  ASSERT_EQ(devices[0].message_faults.size(), 1u);
+  EXPECT_EQ(devices[0].message_faults[0].kind, FaultKind::kFlip);
+  EXPECT_EQ(devices[0].message_faults[0].every, 1000u);
+  EXPECT_TRUE(devices[0].modelled());
+}
+
+TEST(SoftnicConfig, AFileHasADeviceALineAndComments) {
+  const auto path = std::filesystem::temp_directory_path() / ("gdrperf-softnic-" + std::to_string(::getpid()));
+  std::ofstream(path) << "# two\n\n  soft0:numa=0;\t# the first\r\nsoft1:numa=1\n";
+  const auto devices = parse_config("@" + path.string());
+  std::filesystem::remove(path);
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0].numa, 0);
+  EXPECT_EQ(devices[1].numa, 1);
+}
+
+TEST(SoftnicConfig, WhatIsWrongIsNamed) {
+  EXPECT_THAT(refusal("soft 0"), HasSubstr("SOFTNIC 'soft 0'"));
+  EXPECT_THAT(refusal("soft0:mode=fast"), HasSubstr("mode=fast"));
+  EXPECT_THAT(refusal("soft0:color=red"), HasSubstr("color"));
+  EXPECT_THAT(refusal("soft0;soft0"), HasSubstr("soft0"));
+  EXPECT_THAT(refusal("soft0:rate=0"), HasSubstr("rate"));
+  EXPECT_THAT(refusal("soft0:pci=3b"), HasSubstr("pci=3b"));
+  EXPECT_THAT(refusal("soft0:peers=me"), HasSubstr("peers"));
+  EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
+}
+
+}  // namespace
+}  // namespace gdrperf::softnic
