@@ -29,6 +29,8 @@ constexpr TopologyFormat kFormats[] = {
     {"lspci", "FILE", "output of `lspci -tv`; it tells no NUMA nodes", is_lspci_tree, read_lspci_file, nullptr},
     {"nccl-xml", "FILE", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)",
      [](std::string_view head) { return has(head, "<system"); }, read_nccl_file, nullptr},
+    {"nccl-log", "FILE", "a log of NCCL with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH",
+     [](std::string_view head) { return has(head, "NCCL INFO"); }, read_nccl_log_file, nullptr},
 };
 
 /// For what is no other: its parser says best what is wrong with a file.
