@@ -88,7 +88,7 @@ class Panel {
       const double x = x_.at(static_cast<double>(point.bytes));
       line += fmt::format("{:.1f},{:.1f} ", x, y_.at(shown(point.middle)));
       upper += fmt::format("{:.1f},{:.1f} ", x, y_.at(shown(point.high)));
-      lower = fmt::format("{:.1f},{:.1f} ", x, y_.at(shown(point.low))) + lower;
+      lower.insert(0, fmt::format("{:.1f},{:.1f} ", x, y_.at(shown(point.low))));
     }
     const char* colour = colour_of(curve.relation);
     const char* dashes = curve.staged ? R"( stroke-dasharray="5 4")" : "";

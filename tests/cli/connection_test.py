@@ -168,12 +168,15 @@ class Strangers(CliTest):
 
     def test_one_that_stays_silent_holds_up_nobody(self):
         with Server() as server:
-            with socket.create_connection(("127.0.0.1", server.port)):
-                start = time.monotonic()
+            with socket.create_connection(("127.0.0.1", server.port)) as silent:
                 with Peer.connect(server.port) as peer:
                     peer.hello()
                     self.assertEqual(peer.turn(), "turn")
-                self.assertLess(time.monotonic() - start, 4)
+                    # The other had its turn while this one was still waited for: its connection has not ended.
+                    silent.setblocking(False)
+                    with self.assertRaises(BlockingIOError):
+                        while silent.recv(4096):
+                            pass
                 server.wait_line("no answer for 4.5 s")
 
     def test_a_known_client_that_talks_nonsense(self):

