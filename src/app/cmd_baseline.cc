@@ -88,7 +88,7 @@ int trend(const BaselineOptions& options, std::ostream& out) {
                        stats::kFewestForChange);
   }
   out << fmt::format(
-      "{} cells in {} documents: {} changed their level\n"
+      "{} cells in {} documents: {} with a changed level\n"
       "method: circular binary segmentation on ranks, permutation test at {} per cell, not adjusted for their number\n",
       trends.cells, documents, trends.changed.size(), kAlpha);
   return static_cast<int>(ExitCode::kOk);

@@ -27,7 +27,7 @@ Examples:
   gdrperf sweep --local --softnic --json results/latest.json
   gdrperf sweep node2 --ops write_bw,read_bw --sizes 64K:8M:x2 --devices mlx5_0,mlx5_1
   gdrperf sweep node2 --pairs best          each GPU with its nearest NIC
-  gdrperf sweep --machine machine.xml       a machine one does not have, simulated
+  gdrperf sweep --machine machine.xml       simulates the machine of a recording
   gdrperf sweep node2 -D 500ms --csv sweep.csv)";
 
 std::string shown_name(const PlannedRun& run) {
@@ -35,7 +35,7 @@ std::string shown_name(const PlannedRun& run) {
                      run.pair ? run.pair->key() : run.spec.client.device);
 }
 
-// Goes through the plan; what was said stays unsaid on the terminal, all goes into the document.
+// Goes through the plan. Prints each error once; records all.
 class Sweep {
  public:
   Sweep(Client& client, Output& output, const SweepOptions& options, std::size_t total)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Conformance of the software device: programs that nobody here wrote run on it unmodified.
+"""Conformance of the software device: programs from outside this project run on it unmodified.
 
 Usage: conformance.py [-v] [--short] [--only TEXT] [--python PYTHON] [--rdma-core-tests FOLDER] LIBRARY
 

@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote, run on the software device: which, with what options, and how
+"""Programs from outside this project, run on the software device: which, with what options, and how
 one run is judged. One process alone, or a server and a client of one host."""
 
 import re
