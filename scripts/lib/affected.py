@@ -6,7 +6,7 @@ Usage: affected.py choose BUILD SECONDS PROCESSES SUITE...
 
 'choose' prints, by name, the tests of the suites to run: those that have not passed with the files they
 read as these are now. Those that never passed come all; of the others as many as their last times allow for
-SECONDS, the failed first, then those that waited longest. The number left for another time is told on stderr.
+SECONDS, the failed first, then those that waited longest; at least one. The number left for another time is told on stderr.
 'note' remembers how the tests of a log went. What is remembered is in BUILD/test-results.json.
 """
 
@@ -88,6 +88,9 @@ def choose(build, seconds, processes, suites):
         if not past[it]["passed"] or past[it]["seconds"] <= min(left, seconds):
             chosen.append(it)
             left -= past[it]["seconds"]
+    # One that takes longer than the rest of the time has its turn when nothing else is left.
+    if stale and not chosen:
+        chosen = stale[:1]
     kept = len(now) - len(fresh) - len(stale)
     later = len(stale) - len(chosen)
     if kept or later:
