@@ -31,6 +31,8 @@ HwlocTopology load() {
 
 }  // namespace
 
+// By way of XML rather than hwloc's API: so this machine goes through the one reader that recordings of others hold to
+// account, in every version of hwloc, and a walk over objects would be that reader a second time.
 PciTree live_tree() {
   const HwlocTopology topology = load();
   char* text = nullptr;
