@@ -27,7 +27,7 @@ namespace gdrperf::app {
 namespace {
 
 struct VerifyOptions : ClientOptions {
-  std::vector<Test> tests = all_tests();
+  std::vector<Test> tests = default_tests();
   std::vector<std::uint64_t> sizes;
   std::vector<std::string> buffers;  ///< empty: all at hand
   std::vector<std::string> without_effect;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/topo/nvidia_proc.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/verbs/inventory.h"
@@ -34,8 +35,9 @@ std::string gpu_of(const report::EndRecord& end, const topo::Topology& topology)
 }
 
 topo::Transfer transfer_of(Operation operation) {
-  if (operation == Operation::kRead) return topo::Transfer::kRead;
-  return operation == Operation::kSend ? topo::Transfer::kSend : topo::Transfer::kWrite;
+  const OperationFacts& facts = facts_of(operation);
+  if (!facts.carries_data) return topo::Transfer::kRead;
+  return facts.names_address ? topo::Transfer::kWrite : topo::Transfer::kSend;
 }
 
 topo::Carrier carrier_of(const report::EndRecord& end) {

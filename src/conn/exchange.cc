@@ -34,15 +34,12 @@ class ExchangeConnector final : public Connector {
     if (remote.qps.size() != qps_.size()) {
       throw peer_error(fmt::format("the peer offers {} QPs, this end has {}", remote.qps.size(), qps_.size()));
     }
-    verbs::QpPath path;
+    verbs::QpPath path = settings_.path;
     path.port = static_cast<std::uint8_t>(local.port);
     path.gid_index = static_cast<std::uint8_t>(local.gid_index);
     path.remote_gid = gid_from_hex(remote.gid_raw);
     path.remote_lid = static_cast<std::uint16_t>(remote.lid);
     path.mtu_bytes = local.mtu_bytes;
-    path.service_level = settings_.service_level;
-    path.traffic_class = settings_.traffic_class;
-    path.timeout = settings_.timeout;
     path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);
     path.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
     for (std::size_t i = 0; i < qps_.size(); ++i) {

@@ -167,9 +167,9 @@ class RdmaCmConnector final : public Connector {
 
   /// Only before the connection is made do these options take effect.
   void set_options(rdma_cm_id* id) const {
-    std::uint8_t tos = static_cast<std::uint8_t>(settings_.traffic_class);
+    std::uint8_t tos = static_cast<std::uint8_t>(settings_.path.traffic_class);
     if (tos != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
-    std::uint8_t timeout = static_cast<std::uint8_t>(settings_.timeout);
+    std::uint8_t timeout = static_cast<std::uint8_t>(settings_.path.timeout);
     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
   }
 

@@ -33,13 +33,18 @@ std::string iteration_name(std::uint64_t iteration) {
   return iteration == ~std::uint64_t{0} ? std::string("before the first lap") : fmt::format("lap {}", iteration);
 }
 
+/// Where a message lands is the receive's business, not the request's.
+bool lands_in_receives(const ResolvedSpec& spec) {
+  return spec.op().consumes_receives && !spec.op().has_remote_address && !spec.staging();
+}
+
 }  // namespace
 
 LapShape lap_shape(const ResolvedSpec& resolved) {
   LapShape shape;
   if (resolved.latency()) return shape;
   shape.slots = resolved.layout().slots;
-  if (resolved.op().consumes_receives && !resolved.staging()) {
+  if (lands_in_receives(resolved)) {
     shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
   }
   const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
@@ -77,7 +82,7 @@ Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, 
 /// The slot in which the `message`-th of this lap arrives. Sends arrive where
 /// the receives point that were posted in a ring; all else at its own place.
 std::uint64_t Laps::landing(std::uint64_t message) const {
-  if (!spec_.op().consumes_receives || spec_.staging()) return message;
+  if (!lands_in_receives(spec_)) return message;
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 

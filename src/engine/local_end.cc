@@ -148,9 +148,9 @@ void LocalEnd::make_queues() {
   conn::QpSettings settings;
   settings.count = spec_.qps;
   settings.access = spec_.staging() ? wire_access() : is_target() ? op.qp_access : 0;
-  settings.service_level = spec_.service_level;
-  settings.traffic_class = spec_.traffic_class;
-  settings.timeout = spec_.qp_timeout;
+  settings.path.service_level = spec_.service_level;
+  settings.path.traffic_class = spec_.traffic_class;
+  settings.path.timeout = spec_.qp_timeout;
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);

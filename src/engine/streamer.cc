@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "gdrperf/proto/operation.h"
 #include "edge_search.h"
 #include "exact_send.h"
 #include "kernels.h"
@@ -101,22 +102,13 @@ Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin) {
                               : choose<kernels::PollCompletion>(spec, side);
 }
 
-const char* work_name(Operation operation) {
-  switch (operation) {
-    case Operation::kSend: return "send";
-    case Operation::kRead: return "RDMA read";
-    case Operation::kWrite: break;
-  }
-  return "RDMA write";
-}
-
 Streamer::Streamer(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
     : plan_(end.plan()),
       events_(end.events()),
       peer_(peer),
       kernels_(choose_kernels(spec, side, spin_of(end))),
       device_(end.device()),
-      what_(work_name(spec.test.operation)),
+      what_(facts_of(spec.test.operation).request),
       // What --verify waits for in vain has been lost.
       patience_(spec.verify_seed ? std::chrono::seconds(4) : stall_limit(spec)),
       limit_(spec.stop.iterations.value_or(~std::uint64_t{0})),

@@ -23,9 +23,6 @@ enum class Spin { kBusy, kYield };
 
 Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin);
 
-/// "RDMA write", "RDMA read", "send".
-const char* work_name(Operation operation);
-
 /// Drives the kernels of one end, looking after the peer whenever they idle.
 class Streamer final : public Mover {
  public:

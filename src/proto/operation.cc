@@ -7,9 +7,12 @@ namespace {
 
 // In the order of Operation.
 constexpr OperationFacts kOperations[] = {
-    {Operation::kWrite, "write", "RDMA write", "RDMA write", true, false, true},
-    {Operation::kSend, "send", "send and receive", "send", true, true, false},
-    {Operation::kRead, "read", "RDMA read", "RDMA read", false, false, false},
+    {.operation = Operation::kWrite, .name = "write", .title = "RDMA write", .request = "RDMA write",
+     .carries_data = true, .names_address = true, .round_in_memory = true},
+    {.operation = Operation::kSend, .name = "send", .title = "send and receive", .request = "send",
+     .carries_data = true, .receives = true},
+    {.operation = Operation::kRead, .name = "read", .title = "RDMA read", .request = "RDMA read",
+     .names_address = true},
 };
 
 constexpr bool in_order() {

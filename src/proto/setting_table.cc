@@ -149,7 +149,7 @@ constexpr Setting kSettings[] = {
     {.member = "rx_depth", .access = to<&T::rx_depth>(), .range = {1, kMaxDepth},
      .flags = "-r,--rx-depth", .placeholder = "N", .group = kQueueGroup,
      .help = "receives posted per QP (default: {}; send)",
-     .scope = Scope::kReceives, .elsewhere = Elsewhere::kNoted, .reason = "only send tests post receives",
+     .scope = Scope::kReceives, .elsewhere = Elsewhere::kNoted, .reason = "{} posts no receives",
      .recorded = kCondition},
     {.member = "cq_mod", .access = to<&T::cq_mod>(), .range = {1, kMaxDepth},
      .flags = "-Q,--cq-mod", .placeholder = "N", .group = kQueueGroup,

@@ -10,9 +10,12 @@
 namespace gdrperf {
 namespace {
 
-std::vector<Test> tests_of_all_operations() {
+enum class Wanted { kAll, kInSweep };
+
+std::vector<Test> tests_of_operations(Wanted wanted) {
   std::vector<Test> tests;
   for (const OperationFacts& each : operations()) {
+    if (wanted == Wanted::kInSweep && !each.in_sweep) continue;
     tests.push_back({each.operation, Metric::kBandwidth});
     tests.push_back({each.operation, Metric::kLatency});
   }
@@ -72,7 +75,12 @@ std::optional<Test> parse_test(std::string_view name) {
 }
 
 const std::vector<Test>& all_tests() {
-  static const std::vector<Test> tests = tests_of_all_operations();
+  static const std::vector<Test> tests = tests_of_operations(Wanted::kAll);
+  return tests;
+}
+
+const std::vector<Test>& default_tests() {
+  static const std::vector<Test> tests = tests_of_operations(Wanted::kInSweep);
   return tests;
 }
 

@@ -12,6 +12,7 @@
 
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
 
@@ -78,7 +79,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
       spec.connector == Connector::kRdmaCm ? "rdma_cm" : "address exchange", spec.qps,
       spec.qps == 1 ? "" : "s", spec.wait == Wait::kPoll ? "polling" : "completion events");
   if (bandwidth && spec.post_list > 1) text += fmt::format(", post list {}", spec.post_list);
-  if (bandwidth && spec.test.operation == Operation::kSend) {
+  if (bandwidth && facts_of(spec.test.operation).receives) {
     text += fmt::format(", rx depth {}", spec.rx_depth);
   }
   if (spec.verify_seed) text += ", every message verified";

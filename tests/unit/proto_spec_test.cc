@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/operation.h"
 
 namespace gdrperf {
 namespace {
@@ -15,7 +16,8 @@ using std::chrono::nanoseconds;
 using ::testing::StartsWith;
 
 TEST(Tests, NamesGoBothWays) {
-  EXPECT_EQ(all_tests().size(), 6u);
+  EXPECT_EQ(all_tests().size(), 2 * operations().size());
+  EXPECT_EQ(default_tests().size(), 6u);
   for (const gdrperf::Test test : all_tests()) EXPECT_EQ(parse_test(to_string(test)), test);
   EXPECT_EQ(to_string(gdrperf::Test{Operation::kRead, Metric::kLatency}), "read_lat");
   for (const char* name : {"", "write", "write_bw ", "WRITE_BW", "atomic_bw"})

@@ -21,7 +21,7 @@ namespace gdrperf::app {
 struct SweepOptions : ClientOptions {
   // Hundreds of runs: on a noisy machine the cap decides how long that takes.
   SweepOptions() { spec.stop.cap = std::chrono::seconds(1); }
-  std::vector<Test> tests = all_tests();
+  std::vector<Test> tests = default_tests();
   std::vector<std::uint64_t> sizes = all_sizes();
   std::vector<std::string> devices;  ///< empty: all with an active port
   std::vector<std::string> buffers = {"host"};

@@ -8,6 +8,7 @@
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
+#include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::conn {
 
@@ -18,9 +19,7 @@ struct QpSettings {
   ibv_qp_init_attr init{};
   int count = 1;
   int access = 0;         ///< remote access rights, ibv_access_flags
-  int service_level = 0;
-  int traffic_class = 0;
-  int timeout = 14;
+  verbs::QpPath path;     ///< what was asked for of the path; where the peer is comes later
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
   int max_dest_rd_atomic = 1;
 };

@@ -10,13 +10,15 @@ namespace gdrperf {
 /// What can be said of an operation without libibverbs: a row of the table of
 /// operations. engine/op_traits.h has the rest.
 struct OperationFacts {
-  Operation operation;
+  Operation operation = Operation::kWrite;
   std::string_view name;     ///< "write": of its tests "write_bw", "write_lat"
   std::string_view title;    ///< "Bandwidth of ..."
-  std::string_view request;  ///< "... failed"
-  bool carries_data;         ///< in the request itself, so that it can be inlined
-  bool receives;             ///< the peer posts receives
-  bool round_in_memory;      ///< a latency round ends with a byte in memory, not with a completion
+  const char* request = "";  ///< "... failed"
+  bool carries_data = false;     ///< in the request itself, so that it can be inlined
+  bool names_address = false;    ///< of the peer's memory
+  bool receives = false;         ///< the peer posts receives
+  bool round_in_memory = false;  ///< a latency round ends with a byte in memory, not with a completion
+  bool in_sweep = true;          ///< part of a sweep that names no tests
 };
 
 /// All of them, in the order in which tests are listed.

@@ -9,7 +9,7 @@
 
 namespace gdrperf {
 
-/// What is put on the wire. The opcode is data: one loop serves all three.
+/// What is put on the wire. The opcode is data: one loop serves all.
 enum class Operation { kWrite, kSend, kRead };
 enum class Metric { kBandwidth, kLatency };
 enum class Direction { kUnidirectional, kBidirectional };
@@ -26,7 +26,7 @@ enum class Registration { kAuto, kDmabuf, kPeermem };
 /// by way of pinned host memory.
 enum class Path { kDirect, kStaged };
 
-/// One of the six tests: "write_bw", "read_lat", ...
+/// An operation and what is measured of it: "write_bw", "read_lat", ...
 struct Test {
   Operation operation = Operation::kWrite;
   Metric metric = Metric::kBandwidth;
@@ -37,10 +37,12 @@ std::string to_string(Test test);
 std::string_view to_string(Operation operation);
 std::string_view to_string(Connector connector);
 std::string_view to_string(Path path);
-/// nullopt when `name` is none of the six.
+/// nullopt when `name` is none of all_tests().
 std::optional<Test> parse_test(std::string_view name);
-/// All six, write, send, read; bandwidth before latency.
+/// In the order of operations() (proto/operation.h); bandwidth before latency.
 const std::vector<Test>& all_tests();
+/// Of a sweep that names none: write, send, read.
+const std::vector<Test>& default_tests();
 
 /// What one end is asked to use; defaults mean "choose and say which".
 struct EndSpec {
