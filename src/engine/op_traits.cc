@@ -19,6 +19,7 @@ constexpr OpTraits kTraits[] = {
     {.opcode = IBV_WR_RDMA_READ, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
      .target_access = IBV_ACCESS_REMOTE_READ, .qp_access = IBV_ACCESS_REMOTE_READ,
      .round_end = RoundEnd::kOwnCompletion},
+    kWriteWithImmediate,
 };
 
 }  // namespace

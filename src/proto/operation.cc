@@ -13,6 +13,9 @@ constexpr OperationFacts kOperations[] = {
      .carries_data = true, .receives = true},
     {.operation = Operation::kRead, .name = "read", .title = "RDMA read", .request = "RDMA read",
      .names_address = true},
+    {.operation = Operation::kWriteImm, .name = "write_imm", .title = "RDMA write with immediate",
+     .request = "RDMA write with immediate", .carries_data = true, .names_address = true, .receives = true,
+     .in_sweep = false},
 };
 
 constexpr bool in_order() {

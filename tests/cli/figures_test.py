@@ -34,7 +34,7 @@ class FiguresTest(CliTest):
     def test_n_means_n_for_every_test_and_direction(self):
         with Server() as server:
             target = ("127.0.0.1", "-p", server.port)
-            for test in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat", "read_lat"):
+            for test in ("write_bw", "send_bw", "read_bw", "write_imm_bw", "write_lat", "send_lat", "read_lat", "write_imm_lat"):
                 bandwidth = test.endswith("_bw")
                 for extra in ([], ["--verify"], *([["-b"], ["-b", "--verify"], ["-q", 3, "-t", 60, "-l", 4, "-Q", 12]]
                                                   if bandwidth else [])):

@@ -10,7 +10,7 @@
 namespace gdrperf {
 
 /// What is put on the wire. The opcode is data: one loop serves all.
-enum class Operation { kWrite, kSend, kRead };
+enum class Operation { kWrite, kSend, kRead, kWriteImm };
 enum class Metric { kBandwidth, kLatency };
 enum class Direction { kUnidirectional, kBidirectional };
 /// How a completion is waited for: by polling the CQ, or asleep on its
