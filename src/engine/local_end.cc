@@ -150,6 +150,7 @@ void LocalEnd::make_queues() {
   settings.access = spec_.staging() ? wire_access() : is_target() ? op.qp_access : 0;
   settings.path.service_level = spec_.service_level;
   settings.path.traffic_class = spec_.traffic_class;
+  settings.path.flow_label = spec_.flow_label;
   settings.path.timeout = spec_.qp_timeout;
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;

@@ -47,6 +47,12 @@ void check_depths(const TestSpec& spec) {
   }
 }
 
+void check_path(const TestSpec& spec) {
+  if (spec.flow_label == 0 || spec.connector == Connector::kExchange) return;
+  throw usage_error(fmt::format("{} {}: rdma_cm chooses the path; leave {} out to choose it here",
+                                flag<&TestSpec::flow_label>(), spec.flow_label, flag<&TestSpec::connector>()));
+}
+
 void check_footprint(const TestSpec& spec) {
   if (spec.footprint_bytes == 0 || spec.footprint_bytes >= spec.size_bytes) return;
   throw usage_error(fmt::format("{} {}: must hold a message of {} bytes", flag<&TestSpec::footprint_bytes>(),
@@ -109,6 +115,7 @@ void validate(const TestSpec& spec) {
   for (const Setting& each : settings()) refuse_elsewhere(each, spec);
   check_depths(spec);
   check_footprint(spec);
+  check_path(spec);
   check_stop(spec.stop);
 }
 

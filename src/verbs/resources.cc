@@ -131,6 +131,7 @@ void to_rts(ibv_qp* qp, const QpPath& path) {
     attr.ah_attr.grh.dgid = path.remote_gid;
     attr.ah_attr.grh.sgid_index = path.gid_index;
     attr.ah_attr.grh.hop_limit = 64;
+    attr.ah_attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
     attr.ah_attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
   }
   int result = ibv_modify_qp(qp, &attr,

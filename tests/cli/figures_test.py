@@ -44,6 +44,15 @@ class FiguresTest(CliTest):
                             self.assertEqual([run["iterations"] for run in runs], [number])
                             self.assertEqual(runs[0]["stop"], "iterations")
 
+    def test_a_flow_label_is_recorded_and_refused_where_it_cannot_be(self):
+        runs, _ = self.measured("write_bw", "-s", 64, "-n", 100, "--flow-label", 7)
+        self.assertEqual(runs[0]["flow_label"], 7)
+        runs, _ = self.measured("write_bw", "-s", 64, "-n", 100)
+        self.assertNotIn("flow_label", runs[0])
+        beyond = run("write_bw", "--local", "--softnic", "--flow-label", 1 << 20)
+        self.expect_error(beyond, 2, "--flow-label 1048576: must be from 0 to 1048575")
+        self.expect_error(run("write_bw", "--local", "--softnic", "--flow-label", 7, "-R"), 2, "rdma_cm chooses the path")
+
     def test_too_short_for_an_interval_is_marked_and_said(self):
         for args in (["-n", 3], ["-D", "1ms", "-s", "8M"]):
             runs, result = self.measured("write_bw", *args, env=LINK)

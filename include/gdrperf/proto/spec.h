@@ -85,6 +85,7 @@ struct TestSpec {
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
   int service_level = 0;
   int traffic_class = 0;
+  int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
   double rate_per_s = 0;     ///< latency: messages due per second (open loop), times counted from when they were due; 0: as fast as they return
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;

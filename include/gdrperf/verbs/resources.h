@@ -66,6 +66,7 @@ struct QpPath {
   int mtu_bytes = 1024;
   int service_level = 0;
   int traffic_class = 0;
+  int flow_label = 0;            ///< 20 bits
   int timeout = 14;              ///< 4.096 us * 2^n
   int retry_count = 7;
   int rnr_retry = 7;             ///< 7: without limit
