@@ -116,7 +116,8 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
   for (const gdrperf::Test test : all_tests()) {
     TestSpec spec;
     for (const Setting& each : settings()) {
-      if (each.access.set != nullptr && each.elsewhere == Elsewhere::kRefused) each.access.set(spec, other_value(each));
+      const bool refused = each.scope != Scope::kAll && each.elsewhere == Elsewhere::kRefused;
+      if (refused) each.access.set(spec, other_value(each));
     }
     spec.stop = StopRule();
     spec.client = spec.server = EndSpec();
