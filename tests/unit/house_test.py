@@ -32,7 +32,7 @@ SIBLINGS = {("conn", "mem")}
 SOFTNIC = "softnic"
 # Its folders (docs/softnic.md): each includes only those before it.
 SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "paths", "transport", "flight", "objects",
-                   "abi"]
+                   "abi", "standin"]
 
 LIBRARIES = {
     r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},

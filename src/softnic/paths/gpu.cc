@@ -1,7 +1,8 @@
+#include "gpu/driver.h"
 #include "gpu/memory.h"
 #include "paths/ways.h"
 
-/// How a message gets across where one end of it is in a GPU.
+/// Where one end of a message is in a GPU and this process sees both.
 namespace gdrperf::softnic {
 namespace {
 
@@ -18,22 +19,34 @@ const MrShared* own_region(const Target& target, const MrShared& region) noexcep
   return target.peer == nullptr && !in_gpu(region) ? &region : nullptr;
 }
 
+class GpuWay final : public Way {
+ public:
+  const char* name() const noexcept override { return "gpu"; }
+  std::string words() const override { return "memory of GPUs: CUDA's driver copies"; }
+  std::optional<std::string> obstacle(const Device&) const override {
+    return gpu::driver() != nullptr ? std::optional<std::string>("") : std::nullopt;
+  }
+  std::optional<ibv_wc_status> put(const Target& target, const MrShared& region, std::uint64_t address,
+                                   const Pieces& from) const noexcept override {
+    if (!in_gpu(region) && !in_gpu(from)) return std::nullopt;
+    void* seen = seen_here(target, region, address, from.total);
+    if (seen == nullptr) return std::nullopt;
+    return copy_failure(gpu::copy_to(seen, own_region(target, region), from.items, from.count));
+  }
+  std::optional<ibv_wc_status> get(const Target& target, const MrShared& region, std::uint64_t address,
+                                   const Pieces& to) const noexcept override {
+    if (!in_gpu(region) && !in_gpu(to)) return std::nullopt;
+    const void* seen = seen_here(target, region, address, to.total);
+    if (seen == nullptr) return std::nullopt;
+    return copy_failure(gpu::copy_from(seen, own_region(target, region), to.items, to.count));
+  }
+};
+
 }  // namespace
 
-ibv_wc_status put_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
-                           const Pieces& from) noexcept {
-  void* seen = seen_here(target, region, address, from.total);
-  if (seen == nullptr) return put_unmapped(target, region, address, from);
-  const int error = gpu::copy_to(seen, own_region(target, region), from.items, from.count);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
-}
-
-ibv_wc_status get_with_gpu(const Target& target, const MrShared& region, std::uint64_t address,
-                           const Pieces& to) noexcept {
-  const void* seen = seen_here(target, region, address, to.total);
-  if (seen == nullptr) return get_unmapped(target, region, address, to);
-  const int error = gpu::copy_from(seen, own_region(target, region), to.items, to.count);
-  return error == 0 ? IBV_WC_SUCCESS : copy_failure(error);
+const Way& gpu_way() noexcept {
+  static const GpuWay way;
+  return way;
 }
 
 }  // namespace gdrperf::softnic
