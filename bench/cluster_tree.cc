@@ -143,7 +143,7 @@ class Light {
   std::string answer(std::string_view order) {
     if (order.find("\"open\"") != std::string_view::npos) return encode_cluster_text(Ports{std::vector<int>(8, 18515)});
     std::string text = fmt::format("{{\"cluster\":\"rates\",\"id\":{},\"rates\":[", number_after(order, "\"id\":"));
-    for (int i = 0; i < 8; ++i) text += i > 0 ? ",{\"error\":\"\",\"gbytes\":48.7}" : "{\"error\":\"\",\"gbytes\":48.7}";
+    for (int i = 0; i < 8; ++i) text += i > 0 ? ",[48.7,0.0,\"\"]" : "[48.7,0.0,\"\"]";
     return text + "]}";
   }
 

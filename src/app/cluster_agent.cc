@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cluster_counters.h"
 #include "cluster_servers.h"
 #include "gdrperf/app/client.h"
 #include "gdrperf/base/file.h"
@@ -55,9 +56,11 @@ CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& deta
 ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
   try {
     TestSpec spec;
-    spec.test = {Operation::kWrite, Metric::kBandwidth};
+    spec.test = {Operation::kWrite, measure.latency ? Metric::kLatency : Metric::kBandwidth};
+    // A write that arrives raises no event.
+    if (measure.latency && measure.event) spec.test.operation = Operation::kSend;
     spec.size_bytes = measure.size_bytes;
-    spec.tx_depth = measure.size_bytes > kLargeBytes ? 0 : kTxDepth;
+    if (!measure.latency && measure.size_bytes <= kLargeBytes) spec.tx_depth = kTxDepth;
     spec.client.device = run.device;
     spec.server.device = run.peer_device;
     spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
@@ -66,11 +69,13 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
     const auto client = make_remote_client({run.host, run.port, token}, [](const std::string&) {});
     client->open();
     const report::RunRecord record = client->run(spec);
+    const auto& latency = record.measured.latency;
+    if (measure.latency && latency && latency->p50_ns > 0) return {0, latency->p50_ns / 1000 / (latency->halved ? 1 : 2), ""};
     const auto& bandwidth = record.measured.bandwidth;
-    if (!bandwidth || !(bandwidth->median_gbytes > 0)) return {0, "no bandwidth was measured"};
-    return {bandwidth->median_gbytes, ""};
+    if (measure.latency || !bandwidth || !(bandwidth->median_gbytes > 0)) return {0, 0, "nothing was measured"};
+    return {bandwidth->median_gbytes, 0, ""};
   } catch (const std::exception& error) {
-    return {0, error.what()};
+    return {0, 0, error.what()};
   }
 }
 
@@ -222,6 +227,11 @@ std::string Agent::answer(const ClusterMessage& order) {
   if (const auto* open = std::get_if<OpenDevices>(&order)) {
     servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
     return encode_cluster_text(servers_->ports());
+  }
+  if (const auto* counters = std::get_if<ReadCounters>(&order)) {
+    Counters answer;
+    for (const std::string& device : counters->devices) answer.devices.push_back(error_counters_of(device));
+    return encode_cluster_text(answer);
   }
   if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_.token));
   throw peer_error(parent_->peer() + ": sent a message that is for rank 0 alone");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster_relay.h"
@@ -42,6 +43,8 @@ class Agent {
   /// Until rank 0 says that it is over. Throws Error(kPeer) when rank 0 is gone; when another rank is on which
   /// this one hangs, it connects anew.
   void run(const std::function<proto::Channel()>& connect_to_root);
+  /// The connection on which run() ended, if any.
+  std::optional<proto::Channel> take_parent() { return std::exchange(parent_, std::nullopt); }
 
  private:
   bool take(const proto::Cluster& message);

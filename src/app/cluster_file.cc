@@ -37,6 +37,7 @@ FileSuspect suspect_of(const FileJson& value) {
   suspect.rail = number_or(value.at("rail"), -1);
   suspect.leaf = text_or_empty(value.at("leaf"));
   suspect.way = value.at("way");
+  suspect.series = value.value("series", "bandwidth");
   const FileJson& again = value.at("retest_shift_percent");
   suspect.percent = again.is_null() ? value.at("shift_percent").get<double>() : again.get<double>();
   suspect.retests = value.at("retests");
@@ -61,7 +62,9 @@ std::vector<cluster::Sample> unpack(const std::string& bytes, const std::string&
   return samples;
 }
 
-void read_measurements(const FileJson& document, const std::string& path, ClusterFile& file) {
+// Of the document itself, or of one of its further series.
+std::vector<cluster::Sample> read_measurements(const FileJson& document, const std::string& path, const ClusterFile& file) {
+  std::vector<cluster::Sample> samples;
   if (const FileJson& beside = document.at("measurements_file"); !beside.is_null()) {
     const auto slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
@@ -70,18 +73,19 @@ void read_measurements(const FileJson& document, const std::string& path, Cluste
     if (name.find('/') != std::string::npos) {
       throw usage_error(fmt::format("{}: measurements_file '{:.60}' is not beside it", path, name));
     }
-    file.measurements = unpack(read_file(folder + name, kMostBytes), folder + name);
+    samples = unpack(read_file(folder + name, kMostBytes), folder + name);
   } else {
     for (const FileJson& one : document.at("measurements")) {
-      file.measurements.push_back({one.at(0).get<std::uint32_t>(), one.at(1).get<std::uint32_t>(), one.at(2).get<float>()});
+      samples.push_back({one.at(0).get<std::uint32_t>(), one.at(1).get<std::uint32_t>(), one.at(2).get<float>()});
     }
   }
   const auto wrong = [&](const cluster::Sample& sample) {
     return sample.from >= file.nics.size() || sample.to >= file.nics.size() || !(sample.gbytes > 0);
   };
-  if (std::any_of(file.measurements.begin(), file.measurements.end(), wrong)) {
+  if (std::any_of(samples.begin(), samples.end(), wrong)) {
     throw usage_error(fmt::format("{}: a measurement is of a NIC that the document does not list, or has no rate", path));
   }
+  return samples;
 }
 
 void check_suspects(const ClusterFile& file, const std::string& path) {
@@ -122,6 +126,8 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     file.matchings = test.at("matchings");
     file.rounds = test.at("rounds");
     file.rounds_done = test.at("rounds_done");
+    file.runs_per_round = test.value("runs_per_round", 2);
+    file.seconds_per_round = test.value("seconds_per_round", 0.0);
     file.typical_gbytes = document.at("typical_gbytes");
     for (const FileJson& one : document.at("ranks")) {
       file.ranks.push_back({one.at("rank"), one.at("host"), text_or_empty(one.at("lost"))});
@@ -131,7 +137,10 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
                            effect_of(one.at("sends")), effect_of(one.at("receives"))});
     }
     for (const FileJson& one : document.at("suspects")) file.suspects.push_back(suspect_of(one));
-    read_measurements(document, path, file);
+    file.measurements = read_measurements(document, path, file);
+    for (const FileJson& one : document.value("more", FileJson::array())) {
+      file.more.push_back({one.at("series"), one.at("size_bytes"), read_measurements(one, path, file)});
+    }
   } catch (const nlohmann::json::exception& error) {
     throw usage_error(fmt::format("{}: no whole document of gdrperf cluster: {}", path, error.what()),
                       "give the file that gdrperf cluster --json FILE wrote");

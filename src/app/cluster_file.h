@@ -37,8 +37,16 @@ struct FileSuspect {
   int rail = -1;
   std::string leaf;
   std::string way;
+  std::string series = "bandwidth";
   double percent = 0;  ///< of the retests, where there are any
   int retests = 0;
+};
+
+/// Of what was measured besides bandwidth.
+struct FileSeries {
+  std::string name;
+  std::uint64_t size_bytes = 0;
+  std::vector<cluster::Sample> measurements;
 };
 
 struct FileRank {
@@ -59,10 +67,13 @@ struct ClusterFile {
   std::size_t rounds = 0;
   std::size_t rounds_done = 0;
   double typical_gbytes = 0;
+  int runs_per_round = 2;
+  double seconds_per_round = 0;  ///< 0: not known
   std::vector<FileRank> ranks;
   std::vector<FileNic> nics;
   std::vector<FileSuspect> suspects;
   std::vector<cluster::Sample> measurements;
+  std::vector<FileSeries> more;
 
   const FileRank* rank(int number) const;
 };

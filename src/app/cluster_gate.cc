@@ -36,6 +36,12 @@ std::vector<Arrival> Gate::take(std::chrono::nanoseconds patience) {
   return std::exchange(arrivals_, {});
 }
 
+void Gate::put(Arrival arrival) {
+  const std::lock_guard lock(mutex_);
+  arrivals_.push_back(std::move(arrival));
+  came_.notify_one();
+}
+
 void Gate::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::optional<proto::Channel> channel;
@@ -63,9 +69,7 @@ void Gate::greet(proto::Channel channel) {
     prove_as_server(channel, token_, own, hello);
     Card card = expect_cluster<Card>(channel, kRankPatience);
     channel.limit_frames(proto::Channel::kMaxFrameBytes);
-    const std::lock_guard lock(mutex_);
-    arrivals_.push_back({std::move(channel), std::move(card)});
-    came_.notify_one();
+    put({std::move(channel), std::move(card)});
   } catch (const Error& error) {
     say(fmt::format("not admitted: {}", error.what()));
   }

@@ -29,6 +29,8 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
+  /// Somebody who came another way.
+  void put(Arrival arrival);
   /// Who has come since; waits up to `patience` for the first. Throws Error(kEnvironment) when no more can be
   /// taken, as where descriptors are used up.
   std::vector<Arrival> take(std::chrono::nanoseconds patience);

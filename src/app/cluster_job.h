@@ -17,7 +17,8 @@ namespace gdrperf::app {
 
 /// How a pair is measured, and who meets whom.
 struct ClusterTest {
-  std::uint64_t size_bytes = 1u << 20;
+  std::uint64_t size_bytes = 1u << 20;  ///< that saturates
+  std::uint64_t small_bytes = 8;        ///< measured besides, and latency at both sizes; 0: bandwidth alone
   std::chrono::nanoseconds duration = std::chrono::milliseconds(250);
   bool event = false;
   cluster::ScheduleOptions schedule;
@@ -37,6 +38,46 @@ struct FailedRun {
   std::string why;
 };
 
+/// What else is measured of each link, judged like bandwidth.
+struct Series {
+  std::string name;  ///< "small_bandwidth", "latency", "small_latency"
+  std::uint64_t size_bytes = 0;
+  bool latency = false;                  ///< samples are 1/us then: more is better
+  std::vector<cluster::Sample> samples = {};
+  std::vector<cluster::Sample> retests = {};
+  cluster::Judgement judgement = {};
+};
+/// One direction of `latency` stands for both: a message and its answer are timed together.
+std::vector<Series> further_series(const ClusterTest& test);
+/// Runs of a round, one after another.
+int runs_per_round(const ClusterTest& test);
+/// Latency and small messages rest on the CPUs, too, and on how many switches are between: a part is slow from
+/// here on.
+cluster::JudgeOptions judge_options_for(const Series& series, const ClusterTest& test);
+
+/// What was found out about a slow NIC: rates between nodes do not tell it from its cable.
+struct Inspection {
+  int nic = 0;
+  int other = -1;                ///< NIC under no suspicion; -1: none
+  double loopback_gbytes = 0;    ///< of the NIC to itself; 0: could not be measured
+  double other_gbytes = 0;       ///< of the other to itself
+  bool has_counters = false;
+  std::map<std::string, std::uint64_t> rose = {};  ///< counters of errors that rose meanwhile
+};
+
+/// What came of one step of a pattern (cluster/patterns.h); rates are of its flows, the victim's apart.
+struct PatternStep {
+  std::string pattern;
+  std::string label;
+  std::size_t flows = 0;
+  std::size_t failed = 0;
+  double sum_gbytes = 0;
+  double least_gbytes = 0;
+  double median_gbytes = 0;
+  double most_gbytes = 0;
+  double victim_gbytes = 0;  ///< 0: none
+};
+
 struct ClusterResult {
   cluster::Fabric fabric;
   std::vector<NicPlace> places;        ///< by NIC
@@ -45,10 +86,15 @@ struct ClusterResult {
   std::vector<cluster::Sample> retests;
   std::vector<FailedRun> failed;
   cluster::Judgement judgement;
+  std::vector<Series> more;
+  std::vector<PatternStep> patterns;
+  std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
   std::size_t rounds = 0;
   std::size_t rounds_done = 0;
   bool partial = true;  ///< rounds are missing, or the judgement
   double seconds = 0;   ///< all rounds and retests
+  double round_seconds = 0;  ///< rounds measured by this process
+  std::size_t rounds_timed = 0;
 };
 
 /// Told after each round; the result is partial then.

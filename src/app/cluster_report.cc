@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cluster_patterns.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
@@ -67,11 +68,28 @@ const char* way_text(const Suspect& suspect) {
   return "";
 }
 
-std::vector<Suspect> with(const ClusterResult& result, cluster::Verdict verdict) {
-  std::vector<Suspect> some;
-  for (const Suspect& suspect : result.judgement.suspects) {
-    if (suspect.verdict == verdict) some.push_back(suspect);
+// A suspect and what was measured then; null: bandwidth.
+struct Found {
+  Suspect suspect;
+  const Series* series = nullptr;
+
+  // "-12.5 %", or "+14.3 % latency of 8 B".
+  std::string change(double shift) const {
+    if (series == nullptr) return fmt::format("{:+.1f} %", percent(shift));
+    if (!series->latency) return fmt::format("{:+.1f} % with {}", percent(shift), format_size(series->size_bytes));
+    return fmt::format("{:+.1f} % latency of {}", percent(-shift), format_size(series->size_bytes));
   }
+};
+
+std::vector<Found> with(const ClusterResult& result, cluster::Verdict verdict) {
+  std::vector<Found> some;
+  const auto add = [&](const cluster::Judgement& judgement, const Series* series) {
+    for (const Suspect& suspect : judgement.suspects) {
+      if (suspect.verdict == verdict) some.push_back({suspect, series});
+    }
+  };
+  add(result.judgement, nullptr);
+  for (const Series& series : result.more) add(series.judgement, &series);
   return some;
 }
 
@@ -96,6 +114,34 @@ void print_head(const Star& star, const ClusterTest& test, const ClusterResult& 
                      result.judgement.typical_gbytes, 100 * result.judgement.nic_sigma,
                      100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share,
                      result.samples.size());
+  for (const Series& series : result.more) {
+    const double typical = series.judgement.typical_gbytes;
+    if (!(typical > 0)) continue;
+    out << fmt::format("{} of {}: typical {}; NICs scatter by {:.1f} %\n", series.latency ? "latency" : "bandwidth",
+                       format_size(series.size_bytes),
+                       series.latency ? fmt::format("{:.4g} us", 1 / typical) : fmt::format("{:.4g} GB/s", typical),
+                       100 * series.judgement.nic_sigma);
+  }
+}
+
+// What tells a NIC from its cable, as far as anything does.
+void print_inspections(const Names& names, const ClusterResult& result, std::ostream& out) {
+  constexpr double kAsFast = 0.97;
+  for (const Inspection& one : result.inspections) {
+    std::string text;
+    if (one.loopback_gbytes > 0 && one.other_gbytes > 0) {
+      const bool slow = one.loopback_gbytes < kAsFast * one.other_gbytes;
+      text = fmt::format("to itself it does {:.4g} GB/s, {} {:.4g}: {}", one.loopback_gbytes, names.nic(one.other), one.other_gbytes,
+                         slow ? "the NIC, its PCIe or its host, without any cable" : "cable, switch port, or what shows on the wire alone");
+    } else {
+      text = "to itself it could not be measured";
+    }
+    std::vector<std::string> rose;
+    for (const auto& [name, by] : one.rose) rose.push_back(fmt::format("{} +{}", name, by));
+    text += one.rose.empty() ? one.has_counters ? "; no counter of errors rose" : "; it has no counters of errors"
+                             : fmt::format("; counters rose: {}", fmt::join(rose, ", "));
+    out << fmt::format("{}: {}\n", names.nic(one.nic), text);
+  }
 }
 
 void print_losses(const Star& star, const ClusterResult& result, std::ostream& out) {
@@ -134,24 +180,30 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_head(star, test, result, out);
   const auto slow = with(result, cluster::Verdict::kSlow);
   for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) {
-    out << fmt::format("SLOW {}: {:+.1f} %{} ({} retests; {:+.1f} % and {:.0f} sigma in {} measurements before)\n",
-                       names.part(slow[i]), percent(slow[i].retest_shift), way_text(slow[i]),
-                       slow[i].retests, percent(slow[i].shift), slow[i].sigmas, slow[i].samples);
+    const Suspect& suspect = slow[i].suspect;
+    out << fmt::format("SLOW {}: {}{} ({} retests; {:+.1f} % and {:.0f} sigma in {} measurements before)\n", names.part(suspect),
+                       slow[i].change(suspect.retest_shift), way_text(suspect), suspect.retests, percent(suspect.shift),
+                       suspect.sigmas, suspect.samples);
   }
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
-  for (const Suspect& suspect : with(result, cluster::Verdict::kUndecided)) {
-    out << fmt::format("undecided: {}: {:+.1f} % in {} measurements, {:+.1f} % in {} retests\n", names.part(suspect),
-                       percent(suspect.shift), suspect.samples, percent(suspect.retest_shift), suspect.retests);
+  const auto undecided = with(result, cluster::Verdict::kUndecided);
+  for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i) {
+    const Suspect& suspect = undecided[i].suspect;
+    out << fmt::format("undecided: {}: {} in {} measurements, {:+.1f} % in {} retests\n", names.part(suspect),
+                       undecided[i].change(suspect.shift), suspect.samples, percent(suspect.retest_shift), suspect.retests);
   }
+  if (undecided.size() > kMostLines) out << fmt::format("... and {} more undecided\n", undecided.size() - kMostLines);
   if (const auto cleared = with(result, cluster::Verdict::kCleared); !cleared.empty()) {
-    out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front()),
+    out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front().suspect),
                        cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
   }
+  out << pattern_lines(result);
   print_losses(star, result, out);
   print_differences(star, out);
   out << heat_map(result);
-  if (std::any_of(slow.begin(), slow.end(), [](const Suspect& s) { return s.part == cluster::Part::kNic; })) {
-    out << "rates do not tell a NIC from its cable or its switch port: look at their counters\n";
+  if (std::any_of(slow.begin(), slow.end(), [](const Found& one) { return one.suspect.part == cluster::Part::kNic; })) {
+    out << "rates between nodes do not tell a NIC from its cable or its switch port\n";
+    print_inspections(names, result, out);
   }
   if (is_blind(test, result)) {
     out << fmt::format("NICs scatter so much that one that is less than {:.0f} % slow would not show: measure again when "

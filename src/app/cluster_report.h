@@ -28,6 +28,9 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
                              const ClusterResult& result, const std::string& started,
                              const std::string& measurements_file);
 
+/// Name of the file of a further series' measurements, beside `measurements_file`.
+std::string series_file(const std::string& measurements_file, const Series& series);
+
 /// What differs between ranks: name -> value -> ranks that have it. Often that is the cause.
 std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const Star& star);
 

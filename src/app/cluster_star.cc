@@ -43,7 +43,7 @@ std::vector<std::vector<std::string>> share_devices(const std::vector<Member>& m
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> hosts;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const Member& member = members[rank];
-    if (member.here) hosts[{member.card.host_id, member.card.host}].push_back(rank);
+    if (member.here && !member.card.devices.empty()) hosts[{member.card.host_id, member.card.host}].push_back(rank);
   }
   std::vector<std::vector<std::string>> shares(members.size());
   for (const auto& [host, ranks] : hosts) {
@@ -105,6 +105,10 @@ void Star::start_own(const Card& own) {
 }
 
 void Star::gather() {
+  std::jthread bringer;
+  if (settings_.bring) {
+    bringer = std::jthread([this] { settings_.bring([this](Arrival arrival) { gate_.put(std::move(arrival)); }); });
+  }
   const auto give_up = steady_clock::now() + settings_.start_patience;
   for (int missing = settings_.ranks - 1; missing > 0;) {
     const auto left = give_up - steady_clock::now();
@@ -131,7 +135,7 @@ bool Star::admit(Arrival arrival) {
   }
   Member& member = at(card.rank);
   member.address = address_of(arrival.channel.peer());
-  if (is_loopback(member.address)) member.address = settings_.address;
+  if (is_loopback(member.address) && !settings_.address.empty()) member.address = settings_.address;
   if (orphan || settings_.fanout == 0) arrival.channel.keep_alive(settings_.deadline);
   orphans_.erase(card.rank);
   member.here = true;
@@ -151,16 +155,39 @@ void Star::set_leaves(const cluster::Leaves& leaves) {
 
 void Star::open_devices() {
   const auto shares = share_devices(members_);
-  std::map<int, std::string> orders;
+  std::vector<std::vector<int>> counts;
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     at(rank).devices = shares[static_cast<std::size_t>(rank)];
-    if (there(rank)) orders[rank] = encode_cluster_text(OpenDevices{at(rank).devices});
+    counts.emplace_back(at(rank).devices.size(), 1);
+  }
+  open_slots(counts);
+}
+
+void Star::open_slots(const std::vector<std::vector<int>>& counts) {
+  std::map<int, std::string> orders;
+  const auto count_of = [&](int rank, std::size_t device) { return static_cast<std::size_t>(std::max(1, counts[static_cast<std::size_t>(rank)][device])); };
+  for (int rank = 0; rank < settings_.ranks; ++rank) {
+    OpenDevices open;
+    for (std::size_t device = 0; device < at(rank).devices.size(); ++device) {
+      open.devices.insert(open.devices.end(), count_of(rank, device), at(rank).devices[device]);
+    }
+    if (there(rank)) orders[rank] = encode_cluster_text(open);
   }
   collect(post(orders, settings_.deadline), settings_.deadline, [&](int rank, const ClusterMessage& message) {
     const auto* ports = std::get_if<Ports>(&message);
-    if (ports == nullptr || ports->ports.size() != at(rank).devices.size()) return false;
-    at(rank).ports = ports->ports;
-    return true;
+    if (ports == nullptr) return false;
+    Member& member = at(rank);
+    member.ports.clear();
+    member.slots.assign(member.devices.size(), {});
+    auto next = ports->ports.begin();
+    for (std::size_t device = 0; device < member.devices.size(); ++device) {
+      const auto count = static_cast<std::ptrdiff_t>(count_of(rank, device));
+      if (ports->ports.end() - next < count) return false;
+      member.slots[device].assign(next, next + count);
+      member.ports.push_back(*next);
+      next += count;
+    }
+    return next == ports->ports.end();
   });
 }
 
@@ -176,6 +203,21 @@ std::map<int, Rates> Star::measure(const std::map<int, Measure>& orders, std::ch
     const Measure& order = orders.at(rank);
     if (rates == nullptr || rates->id != order.id || rates->rates.size() != order.runs.size()) return false;
     answers[rank] = *rates;
+    return true;
+  });
+  return answers;
+}
+
+std::map<int, Counters> Star::counters() {
+  std::map<int, Counters> answers;
+  std::map<int, std::string> texts;
+  for (int rank = 0; rank < settings_.ranks; ++rank) {
+    if (there(rank)) texts[rank] = encode_cluster_text(ReadCounters{at(rank).devices});
+  }
+  collect(post(texts, settings_.deadline), settings_.deadline, [&](int rank, const ClusterMessage& message) {
+    const auto* counters = std::get_if<Counters>(&message);
+    if (counters == nullptr || counters->devices.size() != at(rank).devices.size()) return false;
+    answers[rank] = *counters;
     return true;
   });
   return answers;

@@ -29,6 +29,7 @@ struct Member {
   std::string address;                ///< for the other ranks
   std::vector<std::string> devices;   ///< that it measures with
   std::vector<int> ports;             ///< of its servers, one per device
+  std::vector<std::vector<int>> slots = {};  ///< of all its servers, by device (open_slots())
   std::string lost;                   ///< why it is not there; "" when it is
 };
 
@@ -38,6 +39,8 @@ struct StarSettings {
   proto::Token token;
   std::chrono::nanoseconds start_patience{};  ///< for ranks to come
   std::chrono::nanoseconds deadline{};        ///< silence, or an answer that overdue, loses a rank
+  /// Brings ranks that do not come by themselves; null: all do.
+  std::function<void(const std::function<void(Arrival)>&)> bring = {};
   int fanout = 0;  ///< ranks that hang on each other one; 0: all hang on rank 0, up to kStarMost
 };
 
@@ -61,6 +64,10 @@ class Star {
   double gathered_s() const { return gathered_s_; }
   /// The rank through which rank 0 reaches `rank`: itself without a tree.
   int top_of(int rank) const;
+  /// So many servers for each device of each rank, at least one: for runs that come into it at once.
+  void open_slots(const std::vector<std::vector<int>>& counts);
+  /// Counters of errors of each rank's devices.
+  std::map<int, Counters> counters();
   /// Measures as each rank is told; what comes back, by rank. Whoever has not answered
   /// when `expected` and the deadline are over is lost.
   std::map<int, Rates> measure(const std::map<int, Measure>& orders, std::chrono::nanoseconds expected);

@@ -18,16 +18,28 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Joined, rank, missing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Lost, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpenDevices, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRun, host, port, device, peer_device)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measure, id, size_bytes, duration_ns, event, runs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterRate, gbytes, error)
+// As lists: rank 0 of 10,000 writes and reads 80,000 of them for each run.
+void to_json(nlohmann::json& out, const ClusterRun& run) {
+  out = nlohmann::json::array({run.host, run.port, run.device, run.peer_device});
+}
+void from_json(const nlohmann::json& in, ClusterRun& run) {
+  run = {in.at(0).get<std::string>(), in.at(1).get<int>(), in.at(2).get<std::string>(), in.at(3).get<std::string>()};
+}
+void to_json(nlohmann::json& out, const ClusterRate& rate) { out = nlohmann::json::array({rate.gbytes, rate.latency_us, rate.error}); }
+void from_json(const nlohmann::json& in, ClusterRate& rate) {
+  rate = {in.at(0).get<double>(), in.at(1).get<double>(), in.at(2).get<std::string>()};
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measure, id, size_bytes, duration_ns, event, latency, runs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rates, id, rates)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Invite, rank, ranks, deadline_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadCounters, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, devices)
 void to_json(nlohmann::json& out, const End&) { out = nlohmann::json::object(); }
 void from_json(const nlohmann::json&, End&) {}
 
 namespace {
 
-constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost"};
+constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost", "read_counters", "counters", "invite"};
 static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
 
 template <std::size_t I = 0>

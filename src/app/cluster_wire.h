@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,13 @@ struct Card {
   std::string version;  ///< of gdrperf
   int relay_port = 0;   ///< where others can hang on this rank; 0: they cannot
   std::vector<CardDevice> devices;
+};
+
+/// Client to a server that is to be a rank. It answers with its Card.
+struct Invite {
+  int rank = 0;
+  int ranks = 0;
+  double deadline_s = 10;
 };
 
 /// Rank 0 to a rank of a tree: these come to you, and what is for them and those below goes through you.
@@ -82,21 +90,31 @@ struct Measure {
   int id = 0;
   std::uint64_t size_bytes = 0;
   std::int64_t duration_ns = 0;
-  bool event = false;  ///< wait asleep
+  bool event = false;    ///< wait asleep
+  bool latency = false;  ///< write_lat instead of write_bw
   std::vector<ClusterRun> runs;
 };
 struct ClusterRate {
   double gbytes = 0;
+  double latency_us = 0;  ///< median, of one way
   std::string error;  ///< why there is none
 };
 struct Rates {
   int id = 0;
   std::vector<ClusterRate> rates;
 };
+/// Rank 0 to a rank: what do the counters of errors of these devices say? Answered with Counters.
+struct ReadCounters {
+  std::vector<std::string> devices;
+};
+struct Counters {
+  std::vector<std::map<std::string, std::uint64_t>> devices;  ///< by name
+};
 /// Rank 0 to a rank: it is over.
 struct End {};
 
-using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End, BecomeRelay, Attach, Joined, Lost>;
+using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End, BecomeRelay, Attach, Joined, Lost,
+                                    ReadCounters, Counters, Invite>;
 
 proto::Cluster encode_cluster(const ClusterMessage& message);
 /// Its text alone, for a bundle (cluster_tree.h).

@@ -14,7 +14,9 @@
 #include "cluster_compare.h"
 #include "cluster_export.h"
 #include "cluster_file.h"
+#include "cluster_hosts.h"
 #include "cluster_job.h"
+#include "cluster_patterns.h"
 #include "cluster_report.h"
 #include "cluster_root.h"
 #include "cluster_star.h"
@@ -27,6 +29,7 @@
 #include "gdrperf/cluster/plan.h"
 #include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/report/document.h"
+#include "gdrperf/report/environment.h"
 #include "lists.h"
 #include "terminal.h"
 
@@ -48,6 +51,8 @@ struct ClusterOptions {
   std::vector<std::string> devices;
   std::string leaf;
   std::string topology;
+  std::string hosts;
+  std::vector<cluster::Pattern> patterns;
   std::string json;
   std::string format;
   std::string from;
@@ -58,6 +63,7 @@ struct ClusterOptions {
   std::chrono::nanoseconds start_patience = 60s;
   std::chrono::nanoseconds deadline = 10s;
   int fanout = 0;  ///< of the tree; 0: by the number of ranks
+  bool compact = false;
   bool plan = false;
   int rails = 1;
   double rate = 50e9;  ///< bytes/s
@@ -93,16 +99,29 @@ void take_root(ClusterOptions& options, const std::string& text) {
   options.by_hand.root = host;
 }
 
+// What a run takes besides its duration: of an earlier result of the same machines, or what is usual.
+double start_seconds(const ClusterOptions& options) {
+  constexpr double kUsual = 0.15;
+  if (options.from.empty()) return kUsual;
+  const ClusterFile earlier = read_cluster(options.from);
+  if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1) {
+    throw usage_error(options.from + " does not say how long its rounds took", "leave --from out of --plan");
+  }
+  return std::max(0.0, earlier.seconds_per_round / earlier.runs_per_round - earlier.duration_s);
+}
+
 int print_plan(const ClusterOptions& options, std::ostream& out) {
   const int ranks =
       options.by_hand.ranks ? *options.by_hand.ranks : cluster::find_launch(options.by_hand, variable).ranks;
+  const double start = start_seconds(options);
   const cluster::Plan plan = cluster::make_plan(
       cluster::uniform_fabric(ranks, options.rails, 0), options.test.schedule,
-      {std::chrono::duration<double>(options.test.duration).count(), options.rate / 1e9});
-  out << fmt::format("{} nodes x {} NICs: {} rounds both ways, {} links in all\n", ranks, options.rails,
-                     plan.rounds, plan.links);
-  out << fmt::format("time: {:.1f} s of measuring, and what starting each run takes (0.05 to 0.2 s a round and way)\n",
-                     plan.seconds);
+      {std::chrono::duration<double>(options.test.duration).count(), options.rate / 1e9, start, runs_per_round(options.test)});
+  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds,
+                     runs_per_round(options.test), plan.links);
+  out << fmt::format("time: {:.1f} s, {:.3g} s of it what starting each run takes ({}); retests come on top\n", plan.seconds,
+                     start * runs_per_round(options.test) * static_cast<double>(plan.rounds),
+                     options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
   out << fmt::format("data: {:.4g} GB at {:.4g} GB/s a NIC\n", plan.gigabytes, options.rate / 1e9);
   out << fmt::format("load: {} of {} NICs send at once, {:.4g} GB/s in all; each NIC sends {:.1f} s\n",
                      plan.most_links, ranks * options.rails, plan.most_gbytes, plan.nic_seconds);
@@ -184,11 +203,14 @@ class Report {
   // Many measurements go into a file beside the document.
   std::string write(const ClusterResult& result) const {
     const bool named = !options_.json.empty() && options_.json != "-";
-    const bool beside = named && result.samples.size() > kMostInDocument;
+    const bool beside = named && (options_.compact || result.samples.size() > kMostInDocument);
     const std::string pairs = beside ? options_.json + ".pairs" : "";
     const std::string document = cluster_document(star_, launch_, options_.test, result, started_,
                                                   pairs.substr(pairs.rfind('/') + 1));
     if (beside) write_output(pairs, pack_measurements(result.samples));
+    for (const Series& series : result.more) {
+      if (beside) write_output(series_file(pairs, series), pack_measurements(series.samples));
+    }
     if (named) write_output(options_.json, document);
     return document;
   }
@@ -204,7 +226,8 @@ int fanout_of(const ClusterOptions& options, int ranks) {
   return ranks > kStarMost ? kTreeFanout : 0;
 }
 
-int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token) {
+int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token,
+             const std::function<void(const std::function<void(Arrival)>&)>& bring = {}) {
   std::optional<ClusterFile> earlier;
   if (!options.resume.empty()) earlier = read_cluster(options.resume);
   cluster::Leaves leaves;
@@ -215,7 +238,7 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   const auto begin = std::chrono::steady_clock::now();
   Star star(std::move(*start.listener),
             {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline,
-             fanout_of(options, ranks)},
+             bring, bring ? 0 : fanout_of(options, ranks)},
             card);
   int there = 0;
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
@@ -223,9 +246,26 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   star.set_leaves(leaves);
   const Report report(options, star, start.launch);
-  const ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr,
+  ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr,
                                            [&](const ClusterResult& so_far) { report.round_done(so_far); });
+  run_patterns(star, options.test, options.patterns, result);
   return static_cast<int>(report.finish(result));
+}
+
+// Ranks are servers on these hosts; this process asks them and measures nothing itself.
+int run_hosts(const ClusterOptions& options, const proto::Token& token) {
+  const std::vector<HostPort> hosts = parse_hosts(options.hosts, kDefaultPort);
+  Start start;
+  start.launch.ranks = static_cast<int>(hosts.size()) + 1;
+  start.launch.origin = "--hosts";
+  start.root.hosts = {""};
+  start.listener.emplace("127.0.0.1", 0);
+  Card card;
+  card.ranks = start.launch.ranks;
+  card.host = report::collect_environment().hostname;
+  return run_root(options, std::move(start), card, token, [&](const std::function<void(Arrival)>& put) {
+    invite_hosts(hosts, token, options.start_patience, options.deadline, put);
+  });
 }
 
 // A saved result in another form; nothing is measured.
@@ -252,6 +292,7 @@ int run_cluster_command(const ClusterOptions& options) {
   check_outputs(options);
   if (!options.from.empty()) return print_saved(options);
   const proto::Token token = proto::read_token(options.token);
+  if (!options.hosts.empty()) return run_hosts(options, token);
   Start start = find_start(options);
   const std::string leaf =
       options.leaf.empty() ? cluster::leaf_of(variable("SLURM_TOPOLOGY_ADDR").value_or("")) : options.leaf;
@@ -279,6 +320,8 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { options->leaf = text; });
   value("--topology", "FILE", "leaves by host: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
         [options](const std::string& text) { options->topology = text; });
+  value("--hosts", "HOST[:PORT],...", "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",
+        [options](const std::string& text) { options->hosts = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
   value("--token", "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
@@ -301,6 +344,10 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   };
   value("-s,--size", "SIZE", "bytes per message (default: 1M)",
         [options](const std::string& text) { options->test.size_bytes = parse_size(text, "-s"); });
+  value("--small", "SIZE", "bytes of small messages; latency at both sizes, too; 0: bandwidth of -s alone (default: 8)",
+        [options](const std::string& text) { options->test.small_bytes = text == "0" ? 0 : parse_size(text, "--small"); });
+  value("--patterns", "NAME[,NAME]", "also bisection, ring, incast (2 to 32 to one, with a victim), all (at once), after the pairs",
+        [options](const std::string& text) { options->patterns = parse_patterns(text); });
   value("-D,--duration", "TIME", "of each pair's run, each way (default: 250ms)",
         [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });
   command.add_flag("-e,--event", options->test.event, "wait asleep instead of polling");
@@ -314,13 +361,15 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   });
   value("--json", "FILE", "the whole result; - for standard output (rank 0)",
         [options](const std::string& text) { options->json = text; });
+  command.add_flag("--compact", options->compact,
+                   fmt::format("measurements into FILE.pairs beside --json FILE, 12 bytes each (above {} of them in any case)", kMostInDocument));
   value("--resume", "FILE", "go on where the job that wrote FILE by --json ended, same ranks and options (rank 0)",
         [options](const std::string& text) { options->resume = text; });
   value("--baseline", "FILE", "an earlier result: also name NICs that are 5 % slower than there (rank 0)",
         [options](const std::string& text) { options->baseline = text; });
   value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
         [options](const std::string& text) { options->format = text; });
-  value("--from", "FILE", "with --format: of a saved result; measures nothing",
+  value("--from", "FILE", "with --format: of a saved result; with --plan: its time to start runs. Measures nothing",
         [options](const std::string& text) { options->from = text; });
   command.add_flag("--plan", options->plan, "print rounds, time, data and load of --ranks nodes, and start nothing");
   value("--rails", "N", "of --plan: NICs per node (default: 1)", [options](const std::string& text) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cluster_hosts.h"
 #include "command.h"
 #include "doctor_host.h"
 #include "gdrperf/app/options.h"
@@ -53,6 +54,11 @@ int serve(const ServeOptions& options) {
   settings.session.run = {with_facts(report::to_json(report::collect_environment())), options.max_time,
                           options.own_end, options.max_memory_bytes};
   settings.session.idle_timeout = options.idle_timeout;
+  if (options.cluster) {
+    settings.session.as_rank = [token = settings.token](proto::Channel& channel, const proto::Cluster& first) {
+      serve_as_rank(channel, first, token);
+    };
+  }
   Server server(proto::Listener(options.bind, options.port), settings,
                 [&log](const std::string& text) { log.line(text); });
   // Better now than to each client in turn.
@@ -94,6 +100,8 @@ void add_serve_command(CLI::App& app, Action& action) {
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
   value("--max-memory", "SIZE", "memory that a run may take here (default: a quarter of what is available)",
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, "--max-memory"); });
+  command->add_flag("--cluster", options->cluster,
+                    "also be a rank of 'gdrperf cluster --hosts': measure with others as that client says");
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);

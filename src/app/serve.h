@@ -17,6 +17,7 @@ struct ServeOptions {
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   bool once = false;
+  bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
   EndSpec own_end = {};  ///< this end, where the client leaves it open
 };
 

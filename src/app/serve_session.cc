@@ -105,6 +105,11 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
     if (!message || std::holds_alternative<proto::Bye>(*message)) return std::nullopt;
     if (auto* request = std::get_if<proto::RunRequest>(&*message)) return std::move(*request);
     if (const auto* failure = std::get_if<proto::Failure>(&*message)) failed(*failure);
+    if (const auto* cluster = std::get_if<proto::Cluster>(&*message)) {
+      if (!terms.as_rank) throw Error(ExitCode::kEnvironment, "this server is no rank of clusters", "start it with 'gdrperf serve --cluster'");
+      terms.as_rank(channel, *cluster);
+      return std::nullopt;
+    }
     // What else may still come belongs to a run that has failed here.
   }
 }

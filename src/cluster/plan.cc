@@ -17,7 +17,7 @@ Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanR
       ++meetings[static_cast<std::size_t>(link.b)];
     }
   }
-  plan.seconds = 2 * rates.run_seconds * static_cast<double>(plan.rounds);
+  plan.seconds = rates.runs * (rates.run_seconds + rates.start_seconds) * static_cast<double>(plan.rounds);
   plan.gigabytes = 2 * rates.run_seconds * rates.nic_gbytes * static_cast<double>(plan.links);
   plan.most_gbytes = rates.nic_gbytes * static_cast<double>(plan.most_links);
   if (!meetings.empty()) {

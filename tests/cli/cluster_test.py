@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -27,8 +29,9 @@ def devices(slow=None):
 
 def options(port, *more):
     root = ["--root", f"127.0.0.1:{port}"] if port else []
-    return ["cluster", "--softnic", "-e", "-s", "16K", "-D", "250ms", *root,
-            "--deadline", "20s", "--start-timeout", "40s", *more]
+    defaults = {"-s": "16K", "--small": "0", "-D": "250ms", "--deadline": "20s", "--start-timeout": "40s"}
+    given = [word for name, value in defaults.items() if name not in more for word in (name, value)]
+    return ["cluster", "--softnic", "-e", *root, *given, *more]
 
 
 def start(slow=None, document=None, more=(), every=()):
@@ -81,10 +84,22 @@ class Cluster(unittest.TestCase):
         self.check_slow(document)
         self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
         self.assertFalse(document["partial"])
+        self.assertEqual([each["nic"] for each in document["inspections"]], [SLOW])
+        self.assertGreater(document["inspections"][0]["other_loopback_gbytes"], 0)
+        self.assertIn("to itself it does ", ranks[0].out)
         heat = next(line for line in ranks[0].out.splitlines() if line.startswith("  rail 0 "))
         self.assertEqual(heat.split()[-1][SLOW], "#", heat)
 
+    def check_plan(self, path):
+        """What is planned with a run's own time to start is what it took, rounds being alike."""
+        took = load(path)["test"]
+        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--from", path)
+        self.assertEqual(plan.code, 0, plan)
+        seconds = float(plan.out.split("time: ")[1].split(" s")[0])
+        self.assertAlmostEqual(seconds, took["seconds_per_round"] * took["rounds"], delta=0.2 * seconds)
+
     def check_other_forms(self, path):
+        self.check_plan(path)
         host = load(path)["ranks"][SLOW]["host"]
         for form, wanted in (("slurm", f"scontrol update NodeName={host} State=DRAIN Reason=\"gdrperf: NIC nic{SLOW} -"),
                              ("kubernetes", f"kubectl taint nodes {host} gdrperf/slow=true:NoSchedule"),
@@ -211,11 +226,135 @@ class Cluster(unittest.TestCase):
         # Their pairs that did not fall into the round in which rank 1 was lost.
         self.assertGreaterEqual(len(document["measurements"]), 10)
 
+    def test_latency_and_small_messages_are_measured_besides(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            port = support.free_port()
+            ranks = [support.Background(*options(port, "--ranks", 4, "--rank", rank, *(["--json", path, "--small", "64", "-D", "100ms"] if rank == 0 else [])),
+                                        env={"SOFTNIC": devices()}) for rank in range(4)]
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+        self.assertIn(codes[0], (0, 1, 4), ranks[0].err)
+        more = {each["series"]: each for each in document["more"]}
+        self.assertEqual({name: (each["test"], each["size_bytes"]) for name, each in more.items()},
+                         {"small_bandwidth": ("write_bw", 64), "latency": ("send_lat", 16384), "small_latency": ("send_lat", 64)})
+        for each in more.values():
+            self.assertEqual(len(each["measurements"]), 14, "six NICs of four ranks")
+        # 16 KiB at 20 MB/s take 0.8 ms, and a byte more takes more.
+        self.assertGreater(more["latency"]["typical"], 500)
+        self.assertGreater(more["latency"]["typical"], more["small_latency"]["typical"])
+        self.assertIn("latency of 64 B: typical ", ranks[0].out)
+
+    def test_servers_are_ranks_without_a_launcher(self):
+        servers = [support.Background("serve", "--softnic", "--cluster", "-p", "0", "--bind", "127.0.0.1", env={"SOFTNIC": devices(SLOW)})
+                   for _ in range(RANKS)]
+        try:
+            ports = [int(server.wait_line(", port ").split(", port ")[1].split(";")[0]) for server in servers]
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "cluster.json")
+                hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+                client = support.Background(*options(None, "--hosts", hosts, "--json", path))
+                code = client.wait()
+                document = self.check_document(path)
+        finally:
+            for server in servers:
+                server.signal(signal.SIGINT)
+            for server in servers:
+                server.wait()
+        self.assertEqual(document["launcher"], "--hosts")
+        self.assertEqual([each["rank"] for each in document["ranks"] if each["devices"]], list(range(1, RANKS + 1)))
+        self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
+        if support.sanitized() and code in (0, 4):
+            self.skipTest("a sanitized build is too slow for these links, if anything runs beside it")
+        self.assertEqual(code, 1, client.out + client.err)
+        slow = [document["nics"][each["nic"]]["device"] for each in document["suspects"] if each["verdict"] == "slow"]
+        self.assertEqual(slow, [f"nic{SLOW}"])
+
+    def test_patterns_are_measured_after_the_pairs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path, ["--patterns", "bisection,ring,incast,all"])
+            for rank in ranks:
+                rank.wait()
+            document = self.check_document(path)
+        steps = {(each["pattern"], each["step"]): each for each in document["patterns"]}
+        flows = {key: each["flows"] + each["failed"] for key, each in steps.items()}
+        self.assertEqual(flows, {("bisection", "both halves"): RANKS, ("ring", "each to the next"): RANKS,
+                                 ("incast", "the victim alone"): 0, ("incast", "2 to one"): 2,
+                                 ("all", "each to all others"): RANKS * (RANKS - 1)})
+        self.assertGreater(steps["incast", "the victim alone"]["victim_gbytes"], 0)
+        two = steps["incast", "2 to one"]
+        self.assertGreater(two["victim_gbytes"], 0)
+        self.assertEqual(two["failed"], 0, document["failed"])
+        self.assertIn("incast, 2 to one: 2 flows, ", ranks[0].out)
+
+    def few(self, path, *more, ranks=2, env=None):
+        """A short run of `ranks`; the document."""
+        port = support.free_port()
+        started = [support.Background(*options(port, "--ranks", ranks, "--rank", rank, *(["--json", path, *more] if rank == 0 else []), "-D", "50ms"),
+                                      env={"SOFTNIC": devices(), **(env or {})}) for rank in range(ranks)]
+        for rank in started:
+            rank.wait()
+        self.assertIn(started[0].process.returncode, (0, 1, 4), started[0].err)
+        return self.check_document(path)
+
+    def test_leaves_come_from_files_and_from_slurm(self):
+        host = socket.gethostname().split(".")[0]
+        files = {"topology.conf": f"SwitchName=leafA Nodes={host},other[1-3]\nSwitchName=spine Switches=leafA\n",
+                 "ibnetdiscover": f'Switch\t40 "S-b8599f0300aa"\t\t# "leafA" enhanced port 0 lid 3\n'
+                                  f'[3]\t"H-248a070300bb"[1](248a070300bb) \t\t# "{host} mlx5_0" lid 7 4xEDR\n',
+                 "leaves.json": json.dumps({"leafA": [host], "leafB": ["other"]})}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            for name, content in files.items():
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(content)
+                document = self.few(path, "--topology", os.path.join(folder, name))
+                self.assertEqual({each["leaf"] for each in document["ranks"]}, {"leafA"}, name)
+            document = self.few(path, env={"SLURM_TOPOLOGY_ADDR": f"spine.leafA.{host}"})
+            self.assertEqual({each["leaf"] for each in document["ranks"]}, {"leafA"}, "SLURM_TOPOLOGY_ADDR")
+
+    def test_pairs_in_a_file_beside_are_read_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            document = self.few(path, "--compact", ranks=4)
+            self.assertEqual(document["measurements_file"], "cluster.json.pairs")
+            self.assertEqual(document["measurements"], [])
+            with open(path + ".pairs", "rb") as file:
+                pairs = list(struct.iter_unpack("<IIf", file.read()))
+            self.assertEqual(len({(one, other) for one, other, _ in pairs}), 14, "six NICs of four ranks")
+            self.assertTrue(all(rate > 0 for _, _, rate in pairs))
+            self.assertEqual(support.run("compare", path, path).code, 0)
+            again = self.few(os.path.join(folder, "again.json"), "--resume", path, ranks=4)
+            self.assertEqual(len(again["measurements"]), 14, "read from the file beside")
+            self.check_baseline(folder, path)
+
+    def check_baseline(self, folder, path):
+        """Against a result in which all was 30 % faster, all became slow."""
+        faster = load(path)
+        faster["typical_gbytes"] *= 1.3
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(faster, file)
+        port = support.free_port()
+        ranks = [support.Background(*options(port, "--ranks", 4, "--rank", rank, *(["--baseline", path] if rank == 0 else [])), env={"SOFTNIC": devices()})
+                 for rank in range(4)]
+        codes = [rank.wait() for rank in ranks]
+        self.assertIn("SLOWER NIC", ranks[0].out)
+        self.assertIn(codes[0], (1, 4) if "cannot tell" in ranks[0].out else (1,), ranks[0].out)
+
+    def test_a_server_that_is_no_rank_says_so(self):
+        with support.Server() as server:
+            refused = support.run(*options(None, "--hosts", f"127.0.0.1:{server.port}", "--start-timeout", "1s"))
+        self.assertIn("gdrperf serve --cluster", refused.err)
+        self.assertEqual(refused.code, 4, refused)
+
     def test_a_plan_starts_nothing(self):
-        result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s")
+        result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s",
+                             "--small", "0")
         self.assertEqual(result.code, 0, result)
-        self.assertIn("7 rounds both ways, 56 links", result.out)
-        self.assertIn("7.0 s", result.out)
+        self.assertIn("7 rounds of 2 runs each, 56 links", result.out)
+        # 14 runs of 0.5 s, and 0.15 s to start each.
+        self.assertIn("time: 9.1 s, 2.1 s of it", result.out)
         self.assertIn("560 GB", result.out)
 
     def test_half_an_environment_is_named(self):

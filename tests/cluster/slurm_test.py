@@ -123,7 +123,7 @@ def devices(slow):
 
 
 def command(binary, document, *srun):
-    return ["srun", "-N", str(NODES), "-n", str(NODES), *srun, binary, "cluster", "--softnic", "-e", "-s", "16K", "-D", "250ms",
+    return ["srun", "-N", str(NODES), "-n", str(NODES), *srun, binary, "cluster", "--softnic", "-e", "-s", "16K", "--small", "0", "-D", "250ms",
             "--deadline", "10s", "--json", document]
 
 

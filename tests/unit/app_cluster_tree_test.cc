@@ -53,6 +53,20 @@ TEST(ClusterTree, MessagesComeBackWhole) {
   EXPECT_EQ(std::get<BecomeRelay>(relay).children.at(1).rank, 6);
   EXPECT_EQ(std::get<Attach>(again(Attach{"10.0.0.1", 4711})).port, 4711);
   EXPECT_EQ(std::get<Joined>(again(Joined{2, {9}})).missing, std::vector<int>{9});
+  Measure order;
+  order.id = 3;
+  order.latency = true;
+  order.runs = {{"10.0.0.2", 4711, "mlx5_0", "mlx5_1"}};
+  const ClusterMessage measure = again(order);
+  EXPECT_EQ(std::get<Measure>(measure).runs.at(0).peer_device, "mlx5_1");
+  EXPECT_TRUE(std::get<Measure>(measure).latency);
+  const ClusterMessage rates = again(Rates{3, {{48.5, 0, ""}, {0, 2.5, "why"}}});
+  EXPECT_EQ(std::get<Rates>(rates).rates.at(0).gbytes, 48.5);
+  EXPECT_EQ(std::get<Rates>(rates).rates.at(1).latency_us, 2.5);
+  EXPECT_EQ(std::get<Rates>(rates).rates.at(1).error, "why");
+  EXPECT_EQ(std::get<Invite>(again(Invite{2, 9, 3.5})).deadline_s, 3.5);
+  EXPECT_EQ(std::get<Counters>(again(Counters{{{{"symbol_error", 12}}}})).devices.at(0).at("symbol_error"), 12u);
+  EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1]]}", "peer"), Error) << "half a rate";
   EXPECT_EQ(std::get<Lost>(again(Lost{"no answer"})).why, "no answer");
 }
 

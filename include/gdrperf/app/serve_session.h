@@ -30,6 +30,8 @@ struct SessionTerms {
   engine::Terms run;
   std::chrono::nanoseconds idle_timeout{0};  ///< in any case; 0: no limit
   std::function<bool()> others_wait;         ///< empty: nobody ever does
+  /// Makes this server a rank of `gdrperf cluster --hosts` for a client whose first message this is; empty: refused.
+  std::function<void(proto::Channel&, const proto::Cluster&)> as_rank;
 };
 
 /// Serves one client whose Hello has been exchanged: run after run, until Bye, hang-up, the end of

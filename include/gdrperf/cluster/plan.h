@@ -10,6 +10,8 @@ namespace gdrperf::cluster {
 struct PlanRates {
   double run_seconds = 0.25;  ///< of one link, one way
   double nic_gbytes = 50;     ///< 1e9 bytes/s
+  double start_seconds = 0;   ///< of each run besides: connecting, warming up, ending
+  int runs = 2;               ///< in each round, one after another; two of them move data at the NIC's rate
 };
 
 /// What measuring a fabric takes, retests left out.
@@ -17,7 +19,7 @@ struct Plan {
   std::size_t rounds = 0;
   std::size_t links = 0;       ///< of all rounds
   std::size_t most_links = 0;  ///< at once
-  double seconds = 0;          ///< of measuring, both ways
+  double seconds = 0;          ///< of all rounds
   double gigabytes = 0;        ///< 1e9 bytes, both ways
   double most_gbytes = 0;      ///< rate of all links at once
   double nic_seconds = 0;      ///< that the busiest NIC sends
