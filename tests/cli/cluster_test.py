@@ -18,6 +18,8 @@ import support
 # A sanitized build would end with what the process manager's library leaks.
 WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
+# A machine that other work keeps busy is one of which the program says that it cannot tell.
+TRIES = 3
 RANKS = 6
 SLOW = 4
 
@@ -72,8 +74,11 @@ class Cluster(unittest.TestCase):
     def test_a_slow_device_is_named_and_nothing_else(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = start(SLOW, path)
-            codes = [rank.wait() for rank in ranks]
+            for _ in range(TRIES):
+                ranks = start(SLOW, path)
+                codes = [rank.wait() for rank in ranks]
+                if codes[0] != 4:
+                    break
             if support.sanitized() and codes[0] in (0, 4):
                 self.skipTest("a sanitized build is too slow for these links, if anything runs beside it")
             self.assertEqual(codes, [1] + [0] * (RANKS - 1), [ranks[0].out, *(rank.err for rank in ranks)])
@@ -170,11 +175,14 @@ class Cluster(unittest.TestCase):
     def test_mpirun_starts_it(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            done = subprocess.run(
-                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(RANKS), support.BINARY,
-                 *options(None, "--json", path)],
-                env=support.environment({"SOFTNIC": devices(SLOW), "ASAN_OPTIONS": WITHOUT_LEAKS}),
-                capture_output=True, text=True, timeout=120, check=False)
+            for _ in range(TRIES):
+                done = subprocess.run(
+                    ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(RANKS), support.BINARY,
+                     *options(None, "--json", path)],
+                    env=support.environment({"SOFTNIC": devices(SLOW), "ASAN_OPTIONS": WITHOUT_LEAKS}),
+                    capture_output=True, text=True, timeout=120, check=False)
+                if done.returncode != 4:
+                    break
             if support.sanitized() and done.returncode in (0, 4):
                 self.skipTest("a sanitized build is too slow for these links, if anything runs beside it")
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
@@ -253,8 +261,11 @@ class Cluster(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "cluster.json")
                 hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
-                client = support.Background(*options(None, "--hosts", hosts, "--json", path))
-                code = client.wait()
+                for _ in range(TRIES):
+                    client = support.Background(*options(None, "--hosts", hosts, "--json", path))
+                    code = client.wait()
+                    if code != 4:
+                        break
                 document = self.check_document(path)
         finally:
             for server in servers:
