@@ -119,6 +119,9 @@ class Sweep(unittest.TestCase):
         theirs = self.their_figures("lat", 4)
         ours = [it / 1e3 for it in self.our_figures(
             "lat", "write_lat", lambda record: record["latency"]["p50_ns"])]
+        # Half a time slice: both ends of perftest spin, and took turns at one CPU.
+        if median(theirs) > 1000:
+            self.skipTest(f"perftest says {median(theirs):.4g} us: it waited for a CPU, not for Soft-RoCE")
         self.beside_perftest("8 B write latency", "us", theirs, ours)
 
 
