@@ -61,7 +61,9 @@ void Relay::greet(proto::Channel channel) {
     prove_as_server(channel, token_, own, hello);
     const auto joined = expect_cluster<Joined>(channel, kChildPatience);
     for (Child& child : children_) {
-      if (child.who.rank == joined.rank && !child.channel) child.channel = std::move(channel);
+      if (child.who.rank != joined.rank || child.channel) continue;
+      child.channel = std::move(channel);
+      return;
     }
   } catch (const Error&) {
   }
