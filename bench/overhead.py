@@ -20,7 +20,7 @@ import peers
 HEAD = """# What gdrperf costs
 
 Made by `GDRPERF_BUILD=BUILD bench/overhead.py docs/overhead.md` in one run on {date} ({cpus} CPUs, {machine}, Linux
-{kernel}; a build with `--buildtype=release -Doptimization=2`). Other programs ran beside it: counts of instructions
+{kernel}; a build with `--buildtype=release -Doptimization=2`). Other programs ran beside it: instructions of the loop
 do not mind, of times read medians and ratios. Figures of the software device say nothing about a NIC.
 
 ## Instructions per message
