@@ -17,7 +17,7 @@ constexpr auto kRankPatience = 3500ms;
 // As long as a card may be: a host of many devices.
 constexpr std::size_t kMaxCardBytes = 64u << 10;
 constexpr int kGreeters = 4;
-constexpr int kLookMs = 100;
+constexpr int kGateWaitMs = 100;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void Gate::work(const std::stop_token& stop) {
     try {
       const std::lock_guard lock(accepting_);
       pollfd entry{listener_.fd(), POLLIN, 0};
-      if (::poll(&entry, 1, kLookMs) <= 0) continue;
+      if (::poll(&entry, 1, kGateWaitMs) <= 0) continue;
       channel = listener_.accept();
     } catch (const Error& error) {
       const std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 constexpr auto kChildPatience = 3500ms;
 // What is passed on and comes back takes its time at each level.
 constexpr auto kOwnShare = 500ms;
-constexpr int kWaitMs = 100;
+constexpr int kRelayWaitMs = 100;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ std::vector<int> Relay::gather(proto::Listener& listener) {
   };
   while (!all_here() && steady_clock::now() < give_up) {
     pollfd entry{listener.fd(), POLLIN, 0};
-    if (::poll(&entry, 1, kWaitMs) <= 0) continue;
+    if (::poll(&entry, 1, kRelayWaitMs) <= 0) continue;
     if (auto channel = listener.accept()) greet(std::move(*channel));
   }
   std::vector<int> missing;
@@ -144,7 +144,7 @@ void Relay::collect(std::chrono::nanoseconds patience, std::string& bundle) {
       else entries.push_back({child.channel->fd(), POLLIN, 0});
     }
     if (entries.empty()) return;
-    ::poll(entries.data(), entries.size(), kWaitMs);
+    ::poll(entries.data(), entries.size(), kRelayWaitMs);
   }
 }
 
