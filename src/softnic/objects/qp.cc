@@ -313,6 +313,8 @@ void Qp::reset() {
   if (recv_queue_cq_ != send_queue_) recv_queue_cq_->purge(number());
   if (recv_queue_ != nullptr) recv_queue_->clear();
   sq_lock.lock();
+  // A peer that writes states may have let another thread post in between.
+  gate_.waiting = 0;
   posted_ = 0;
   post_limit_ = 0;
   if (flight_ != nullptr) flight_->clear(0);
