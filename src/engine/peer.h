@@ -94,7 +94,8 @@ class Peer {
 /// changed for `limit`, counted while this process was running.
 class StallWatch {
  public:
-  static constexpr std::chrono::milliseconds kPatience{4500};
+  /// A little more than a silent peer is given: whose process stopped is told as silent, not as up.
+  static constexpr std::chrono::milliseconds kPatience{4750};
 
   explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience)
       : device_(device), limit_(limit), patience_(limit) {}
