@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/report/prediction.h"
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/path.h"
 
@@ -119,6 +120,10 @@ Json tree_json(const PciTree& tree) {
     if (nic.declared) json["declared"] = true;
     add_place(json, tree, nic.function);
     if (!nic.guid.empty()) json["guid"] = nic.guid;
+    if (nic.rate_gbps > 0) {
+      json["port_gbps"] = nic.rate_gbps;
+      json["port_gbps_from"] = to_string(nic.rate_source);
+    }
     document["nics"].push_back(std::move(json));
   }
   document["relations"] = nic_table(tree, own_word);
@@ -215,9 +220,21 @@ Json hop_json(const PciTree& tree, const topo::PathHop& hop) {
           {"payload_gbps", known(gbps, gbps > 0)}};
 }
 
+// Gb/s of payload; "bound": the links say no more than "not above this" (docs/topology.md).
+Json expected_json(const std::optional<report::Prediction>& expected) {
+  if (!expected) return nullptr;
+  return {{"most_gbps", expected->ceiling.gbps},
+          {"limited_by", expected->ceiling.limited_by},
+          {"bound", expected->bound},
+          {"published_least_gbps", known(expected->least_gbps, expected->figures > 0)},
+          {"published_median_gbps", known(expected->median_gbps, expected->figures > 0)},
+          {"published_figures", expected->figures}};
+}
+
 Json path_json(const PciTree& tree, const topo::Pair& pair) {
-  const topo::PciPath path =
-      topo::path_between(tree, tree.gpu(pair.gpu)->function, tree.nic(pair.nic)->function);
+  const topo::TreeGpu* const gpu = tree.gpu(pair.gpu);
+  const topo::TreeNic* const nic = tree.nic(pair.nic);
+  const topo::PciPath path = topo::path_between(tree, gpu->function, nic->function);
   Json hops = Json::array();
   for (const topo::PathHop& hop : path.hops) hops.push_back(hop_json(tree, hop));
   Json redirecting = Json::array();
@@ -232,6 +249,7 @@ Json path_json(const PciTree& tree, const topo::Pair& pair) {
           {"acs_redirect", known(path.acs_redirect.value_or(false), path.acs_redirect.has_value())},
           {"acs_redirecting", std::move(redirecting)},
           {"acs_unknown", known(path.acs_unknown, !path.acs_redirect && !path.acs_unknown.empty())},
+          {"expected", expected_json(report::predict(tree, *gpu, *nic, pair.relation.value_or(path.relation.farthest)))},
           {"ceiling_gbps", ceiling ? Json(ceiling->gbps) : Json(nullptr)},
           {"limited_by", ceiling ? Json(ceiling->limited_by) : Json(nullptr)}};
 }

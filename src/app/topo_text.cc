@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/report/prediction.h"
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/path.h"
 #include "table.h"
@@ -92,6 +93,8 @@ Matrix matrix_of(const PciTree& tree) {
 }
 
 std::string link_text(const PathHop& hop) {
+  if (!hop.cpu_link.empty()) return fmt::format("{} {:g} GB/s", hop.cpu_link, hop.link_gbytes);
+  if (hop.idle && !hop.now.known()) return fmt::format("gen{} x{} at most", generation(hop.max), hop.max.width);
   if (hop.now.known()) {
     std::string text = fmt::format("gen{} x{}", generation(hop.now), hop.now.width);
     if (hop.max.known() && !(hop.max == hop.now)) {
@@ -119,11 +122,15 @@ std::string ceiling_text(const PciTree& tree, const PciPath& path) {
   return ceiling ? fmt::format("{:.1f}", ceiling->gbps / 8) : std::string("-");
 }
 
+std::string port_text(const topo::TreeNic& nic) {
+  if (nic.rate_gbps <= 0) return "unknown";
+  return fmt::format("{}{:g}", nic.rate_source == topo::PortRate::kAtMost ? "<= " : "", nic.rate_gbps);
+}
+
 void print_paths(const topo::Topology& topology, std::ostream& out) {
   constexpr std::size_t kMostRows = 256;
   const PciTree& tree = *topology.tree;
-  Table table({"GPU", "NIC", "relation", "common ancestor", "links", "narrowest link", "ACS",
-               "PCIe ceiling GB/s"});
+  Table table({"GPU", "NIC", "relation", "narrowest link", "ACS", "PCIe GB/s", "port Gb/s", "expected GB/s"});
   std::size_t rows = 0;
   for (const topo::Pair& pair : pairs_of(topology)) {
     const topo::TreeGpu* gpu = tree.gpu(pair.gpu);
@@ -132,15 +139,17 @@ void print_paths(const topo::Topology& topology, std::ostream& out) {
     if (++rows > kMostRows) continue;
     const PciPath path = topo::path_between(tree, gpu->function, nic->function);
     const bool open = pair.nvidia_smi.empty() && !pair.tree->known();
+    const auto expected = report::predict(tree, *gpu, *nic, *pair.relation);
     table.add({pair.gpu, pair.nic, open ? to_string(*pair.tree) : std::string(to_string(*pair.relation)),
-               path.common_ancestor.empty() ? "none" : path.common_ancestor,
-               std::to_string(path.hops.size()), narrowest_text(path), acs_text(path),
-               ceiling_text(tree, path)});
+               narrowest_text(path), acs_text(path), ceiling_text(tree, path), port_text(*nic),
+               expected ? report::range_text(*expected) : std::string("unknown")});
   }
   if (rows == 0) return;
   out << "\nPaths (--explain GPU NIC tells one hop by hop)\n";
   table.print(out);
   if (rows > kMostRows) out << fmt::format("... and {} more: see --json\n", rows - kMostRows);
+  out << "expected: of large messages one way. Below one PCIe switch it is what machines reach; elsewhere a bound, and\n"
+         "'--explain' tells what was published for that relation. '<=': the most that cards with this PCI ID have.\n";
 }
 
 template <typename Best>
@@ -192,6 +201,11 @@ void print_hop(const PciTree& tree, const PathHop& hop, std::ostream& out) {
   std::string text = fmt::format("  {} link of {}", hop.side == PathHop::Side::kGpu ? "up" : "down",
                                  to_string(function.address));
   if (!function.model.empty()) text += fmt::format(" ({})", function.model);
+  if (!hop.cpu_link.empty()) {
+    out << fmt::format("  up {} of {} to the CPU: {:g} GB/s each way, instead of PCIe\n", hop.cpu_link,
+                       to_string(function.address), hop.link_gbytes);
+    return;
+  }
   text += ": " + link_text(hop);
   const double payload = topo::hop_payload_gbps(hop);
   if (hop.max_payload_bytes > 0) text += fmt::format(", max payload {} B", hop.max_payload_bytes);
@@ -199,12 +213,34 @@ void print_hop(const PciTree& tree, const PathHop& hop, std::ostream& out) {
     text += fmt::format(", read requests of {} B", hop.max_read_request_bytes);
   }
   if (payload > 0) text += fmt::format(", carries {:.2f} GB/s of payload each way", payload / 8);
-  if (hop.side == PathHop::Side::kGpu && hop.now.known() && hop.now.speed_gts < hop.max.speed_gts) {
+  if (hop.idle && !hop.now.known()) {
+    text += fmt::format("; recorded at {:.1f} GB/s, as idle GPUs are, so what its PCI ID says at most counts",
+                        hop.link_gbytes);
+  } else if (hop.side == PathHop::Side::kGpu && hop.now.known() && hop.now.speed_gts < hop.max.speed_gts) {
     text += "; an idle GPU clocks its link down, which is normal, so its maximum counts";
   } else if (hop.now.known() && hop.max.known() && !(hop.now == hop.max)) {
     text += "; below what both ends can: see 'gdrperf doctor'";
   }
   out << text << '\n';
+}
+
+// Reads and writes of GPU memory apart: many CPUs forward the first at half the rate of the second.
+void print_expected(const PciTree& tree, const topo::TreeGpu& gpu, const topo::TreeNic& nic, topo::Relation relation,
+                    std::ostream& out) {
+  using report::MemoryAccess;
+  const auto text = [&](MemoryAccess access) {
+    const auto expected = report::predict(tree, gpu, nic, relation, access);
+    return expected ? report::range_text(*expected) + " GB/s; " + report::sureness_text(*expected, relation)
+                    : std::string("not known: neither a link nor the port's rate is");
+  };
+  const std::string writes = text(MemoryAccess::kNicWrites);
+  const std::string reads = text(MemoryAccess::kNicReads);
+  if (writes == reads) {
+    out << "Expected either way: " << writes << '\n';
+    return;
+  }
+  out << "Expected where the NIC writes GPU memory: " << writes << "\nExpected where the NIC reads GPU memory: " << reads
+      << '\n';
 }
 
 void print_device(const PciTree& tree, std::string_view name, std::size_t index,
@@ -288,9 +324,13 @@ void explain_pair(const topo::Topology& topology, std::string_view gpu, std::str
     out << "ACS: skipped, " << path.acs_unknown << '\n';
   }
   if (const auto ceiling = topo::path_ceiling(tree, path)) {
-    out << fmt::format("Ceiling of the PCIe path: {:.2f} GB/s of payload, {}\n", ceiling->gbps / 8,
+    out << fmt::format("Ceiling of the path: {:.2f} GB/s of payload, {}\n", ceiling->gbps / 8,
                        ceiling->limited_by);
   }
+  if (const auto port = topo::port_ceiling(n)) {
+    out << fmt::format("Ceiling of the port: {:.2f} GB/s of payload, {}\n", port->gbps / 8, port->limited_by);
+  }
+  if (found->relation) print_expected(tree, g, n, *found->relation, out);
   if (!found->explanation.empty()) out << found->explanation << '\n';
 }
 

@@ -5,14 +5,13 @@
 #include <algorithm>
 
 #include "checks.h"
+#include "gdrperf/topo/pcie_factors.h"
 #include "text.h"
 
 namespace gdrperf::doctor {
 namespace {
 
-// Read and write requests of 256 bytes carry about 24 of headers and framing,
-// and acknowledgements take some more.
-constexpr double kPayloadShare = 0.85;
+using topo::pcie::kRoughPayloadShare;
 
 Check nic_link_check(Findings& findings) {
   return {findings, "nic-link",
@@ -87,14 +86,14 @@ void judge_nic_link(const LinkFacts& facts, Findings& findings) {
   if (!facts.now.known() || !facts.max.known()) {
     check.skip(facts.subject, "the link cannot be read (virtual machine or virtual function)");
   } else if (facts.now.speed_gts >= facts.max.speed_gts && facts.now.width >= facts.max.width) {
-    const bool short_of_rate = facts.needed_gbps > link_gbps(facts.now) * kPayloadShare;
+    const bool short_of_rate = facts.needed_gbps > link_gbps(facts.now) * kRoughPayloadShare;
     check.ok(facts.subject,
              fmt::format("{}, {:.0f} Gb/s, all the card can do{}", to_string(facts.now),
                          link_gbps(facts.now),
                          short_of_rate
                              ? fmt::format("; its ports sum up to {:g} Gb/s", facts.needed_gbps)
                              : ""));
-  } else if (facts.needed_gbps > 0 && link_gbps(facts.now) * kPayloadShare >= facts.needed_gbps) {
+  } else if (facts.needed_gbps > 0 && link_gbps(facts.now) * kRoughPayloadShare >= facts.needed_gbps) {
     check.ok(facts.subject, fmt::format("{}; enough for its ports' {:g} Gb/s", describe(facts),
                                         facts.needed_gbps));
   } else {

@@ -31,6 +31,8 @@ std::vector<PublishedFigure> parse() {
     figure.relations = or_default<std::vector<std::string>>(each, "relations");
     figure.op = or_default<std::string>(each, "op");
     figure.gbytes = or_default<double>(each, "gbytes_per_s");
+    figure.gpu_pcie_gen = or_default<int>(each, "gpu_pcie_gen");
+    figure.direction = or_default<std::string>(each, "direction");
     figure.gpudirect_rdma = or_default<bool>(each, "gpudirect_rdma");
     figure.source = or_default<std::string>(each, "source");
     figures.push_back(std::move(figure));

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gdrperf/topo/pcie_factors.h"
+
 namespace gdrperf::topo {
 namespace {
 
@@ -14,17 +16,20 @@ std::string_view name_of(Carrier carrier) {
 
 std::string hop_text(const PciTree& tree, const PathHop& hop) {
   const PciFunction& function = tree.functions[hop.function];
+  if (!hop.cpu_link.empty()) {
+    return fmt::format("{} of {}: {:g} GB/s", hop.cpu_link, to_string(function.address), hop.link_gbytes);
+  }
   const std::string payload =
       hop.max_payload_bytes > 0
           ? fmt::format("max payload {} B", hop.max_payload_bytes)
-          : fmt::format("max payload unknown, taken as {} B", kAssumedPayloadBytes);
+          : fmt::format("max payload unknown, taken as {} B", pcie::kAssumedPayloadBytes);
   const PcieLink& shown = hop.now.known() ? hop.now : hop.max;
   const std::string link =
-      shown.known() ? fmt::format("gen{} x{}",
+      shown.known() ? fmt::format("gen{} x{}{}",
                                   generation(hop.side == PathHop::Side::kGpu && hop.max.known()
                                                  ? hop.max
                                                  : shown),
-                                  shown.width)
+                                  shown.width, hop.idle ? " (at most: it was recorded idle)" : "")
                     : fmt::format("{:.1f} GB/s", hop.link_gbytes);
   return fmt::format("PCIe link of {}: {}, {}", to_string(function.address), link, payload);
 }
@@ -68,15 +73,15 @@ double port_payload_gbps(const PortLimit& port, Transfer transfer, std::uint64_t
 }
 
 double tlp_efficiency(int max_payload_bytes, const PcieLink& link) {
-  const double payload = max_payload_bytes > 0 ? max_payload_bytes : kAssumedPayloadBytes;
-  constexpr double kHeader = 16;   // four double words, 64-bit address
-  constexpr double kFraming = 8;   // sequence number, LCRC and their framing
-  // Of a 256-byte flit 236 are TLPs; the line coding has counted 242.
-  if (link.speed_gts >= 64) return 236.0 / 242 * payload / (payload + kHeader);
-  return payload / (payload + kHeader + kFraming);
+  const double payload = max_payload_bytes > 0 ? max_payload_bytes : pcie::kAssumedPayloadBytes;
+  // The line coding has counted the data link layer's bytes of a flit, too.
+  constexpr double kOfFlit = pcie::kFlitTlpBytes / (pcie::kFlitTlpBytes + pcie::kFlitDllBytes);
+  if (link.speed_gts >= 64) return kOfFlit * payload / (payload + pcie::kTlpHeaderBytes);
+  return payload / (payload + pcie::kTlpHeaderBytes + pcie::kTlpFramingBytes);
 }
 
 double hop_payload_gbps(const PathHop& hop) {
+  if (!hop.cpu_link.empty()) return usable_link_gbps(hop);
   const PcieLink& link = hop.max.known() ? hop.max : hop.now;
   return usable_link_gbps(hop) * tlp_efficiency(hop.max_payload_bytes, link);
 }
@@ -102,6 +107,17 @@ std::optional<Ceiling> port_ceiling(std::string_view nic, const PortLimit& port,
   if (gbps <= 0) return std::nullopt;
   return Ceiling{gbps, fmt::format("port of {}: {:g} Gb/s, {} headers at MTU {}", nic,
                                    port.rate_gbps, name_of(port.carrier), port.mtu_bytes)};
+}
+
+std::optional<Ceiling> port_ceiling(const TreeNic& nic) {
+  constexpr int kLargestMtu = 4096;
+  constexpr std::uint64_t kLarge = 1 << 20;
+  const PortLimit port{nic.rate_gbps, kLargestMtu, Carrier::kRoceV2Ipv4};
+  std::optional<Ceiling> ceiling = port_ceiling(nic.name, port, Transfer::kWrite, kLarge);
+  if (ceiling && nic.rate_source == PortRate::kAtMost) {
+    ceiling->limited_by = fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", nic.name, nic.rate_gbps);
+  }
+  return ceiling;
 }
 
 std::vector<std::string> likely_reasons(const PciTree& tree, const PciPath& path) {

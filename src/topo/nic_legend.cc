@@ -10,6 +10,14 @@
 namespace gdrperf::topo {
 namespace {
 
+/// "NIC0: mlx5_0" at the front of a text; an empty name for anything else.
+std::pair<std::string_view, std::string_view> entry_of(std::string_view text) {
+  const std::size_t colon = std::min(text.substr(0, kMaxLabel).find(':'), text.size());
+  const std::string_view label = trimmed(text.substr(0, colon));
+  if (!is_numbered(label, "NIC")) return {};
+  return {label, first_word(text.substr(std::min(colon + 1, text.size())))};
+}
+
 class Names {
  public:
   Names(const CapturedText& text, const Header& header)
@@ -66,11 +74,15 @@ std::vector<std::string_view> read_nic_legend(const CapturedText& text, const He
       headed = true;
       continue;
     }
-    const std::size_t colon = std::min(content.substr(0, kMaxLabel).find(':'), content.size());
-    const std::string_view label = trimmed(content.substr(0, colon));
-    const std::string_view name = first_word(content.substr(std::min(colon + 1, content.size())));
-    if (is_numbered(label, "NIC") && !name.empty() && (headed || !other_text)) {
-      names.add(line, label, name);
+    const bool entries = headed || !other_text;
+    if (const auto [label, name] = entry_of(content); entries && !name.empty()) {
+      // A paste may put several into one line.
+      for (std::string_view rest = content; !rest.empty();) {
+        const auto [each, its_name] = entry_of(rest);
+        if (its_name.empty()) break;
+        names.add(line, each, its_name);
+        rest = trimmed(rest.substr(static_cast<std::size_t>(its_name.data() + its_name.size() - rest.data())));
+      }
       named = true;
     } else if (named) {
       break;

@@ -38,6 +38,7 @@ class Parser {
   void check_cells(std::size_t line, std::size_t own, const Row& row) const;
   void check_mirror() const;
   void check_nothing_follows(std::size_t from) const;
+  bool is_last(std::size_t line) const;
   Matrix build(const std::vector<std::string_view>& names) const;
 
   const CapturedText& text_;
@@ -45,6 +46,16 @@ class Parser {
   std::vector<std::optional<Row>> rows_;  ///< by column
   std::vector<std::size_t> row_line_;     ///< by column
 };
+
+/// Of a matrix that is not whole, where nothing follows.
+constexpr const char* kCutOff = ": the text ends here, so it was cut off; copy the whole of what nvidia-smi prints";
+
+bool Parser::is_last(std::size_t line) const {
+  while (++line < text_.lines()) {
+    if (!first_word(text_.line(line)).empty()) return false;
+  }
+  return true;
+}
 
 bool Parser::is_row(std::size_t line) const {
   const std::vector<Token> words = tokens_of(text_.line(line), 2);
@@ -66,8 +77,8 @@ std::size_t Parser::parse_rows() {
   }
   for (std::size_t i = 0; i < header_.labels.size(); ++i) {
     if (is_gpu(header_.labels[i]) && !rows_[i]) {
-      throw text_.error(end - 1, fmt::format("{} has a column (line {}) and no row",
-                                             header_.labels[i], header_.line + 1));
+      throw text_.error(end - 1, fmt::format("{} has a column (line {}) and no row{}", header_.labels[i],
+                                             header_.line + 1, is_last(end - 1) ? kCutOff : ""));
     }
   }
   return end;
@@ -102,7 +113,10 @@ void Parser::check_cells(std::size_t line, std::size_t own, const Row& row) cons
           fmt::format("row {}, column {}: {}", header_.labels[own], header_.labels[i], why));
     };
     if (cell.empty()) throw refuse("the cell is empty");
-    if (!is_cell(cell)) throw refuse(fmt::format("unknown relation {}", in_quotes(cell)));
+    if (!is_cell(cell)) {
+      const bool cut = i + 1 == row.cells.size() && row.cells.size() < header_.labels.size() && is_last(line);
+      throw refuse(fmt::format("unknown relation {}{}", in_quotes(cell), cut ? kCutOff : ""));
+    }
     if ((cell == "X") != (i == own)) {
       throw refuse(i == own ? fmt::format("{} where X is expected", in_quotes(cell))
                             : "X, which belongs on the diagonal");
@@ -113,10 +127,10 @@ void Parser::check_cells(std::size_t line, std::size_t own, const Row& row) cons
   }
   if (row.cells.size() != header_.labels.size()) {
     throw text_.error(line,
-                      fmt::format("row {} has {} cells for the {} device columns of the header "
-                                  "(line {})",
-                                  header_.labels[own], row.cells.size(), header_.labels.size(),
-                                  header_.line + 1));
+                      fmt::format("row {} has {} cell{} for the {} device columns of the header "
+                                  "(line {}){}",
+                                  header_.labels[own], row.cells.size(), row.cells.size() == 1 ? "" : "s",
+                                  header_.labels.size(), header_.line + 1, is_last(line) ? kCutOff : ""));
   }
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "gdrperf/topo/known_devices.h"
+#include "gdrperf/topo/pcie_factors.h"
+
 namespace gdrperf::topo {
 namespace {
 
@@ -32,6 +35,18 @@ PcieLink both_can(const PcieLink& one, const PcieLink& other) {
   return {std::min(one.speed_gts, other.speed_gts), std::min(one.width, other.width)};
 }
 
+/// A GPU clocks its link down while idle: what it can, by the source or else by its IDs, counts then.
+void wake(const PciTree& tree, PathHop& hop) {
+  if (!hop.device || hop.side != PathHop::Side::kGpu) return;
+  const bool slow = hop.now.known() ? generation(hop.now) == 1 : hop.link_gbytes > 0 && hop.link_gbytes <= pcie::kIdleLinkGbytes;
+  if (!slow) return;
+  if (!hop.max.known()) {
+    const KnownGpu* const known = known_gpu(tree.functions[hop.function]);
+    if (known != nullptr) hop.max = known->most;
+  }
+  hop.idle = hop.max.known() && generation(hop.max) > 1;
+}
+
 PathHop hop_at(const PciTree& tree, std::size_t index, PathHop::Side side) {
   const PciFunction& function = tree.functions[index];
   PathHop hop;
@@ -44,11 +59,15 @@ PathHop hop_at(const PciTree& tree, std::size_t index, PathHop::Side side) {
   hop.max_read_request_bytes = function.max_read_request_bytes;
   hop.device = !function.bridge;
   // NCCL's switches are whole: the function above is no port of this link.
-  if (function.parent < 0 || tree.of_nccl) return hop;
+  if (function.parent < 0 || tree.of_nccl) {
+    wake(tree, hop);
+    return hop;
+  }
   const PciFunction& port = tree.functions[static_cast<std::size_t>(function.parent)];
   if (!hop.now.known()) hop.now = port.link;
   if (port.link_max.known()) hop.max = both_can(hop.max, port.link_max);
   hop.max_payload_bytes = smaller_known(hop.max_payload_bytes, port.max_payload_bytes);
+  wake(tree, hop);
   return hop;
 }
 
@@ -66,7 +85,21 @@ std::vector<PathHop> climb(const PciTree& tree, std::size_t function, const Chai
   return hops;
 }
 
+/// From the CPU on, the GPU's memory is reached by their own link.
+PathHop cpu_link_hop(std::size_t gpu, const KnownGpu& joined) {
+  PathHop hop;
+  hop.function = gpu;
+  hop.cpu_link = joined.cpu_link;
+  hop.link_gbytes = joined.cpu_gbytes;
+  hop.device = true;
+  return hop;
+}
+
 void look_at_acs(const PciTree& tree, const Chain& bridges, PciPath& path) {
+  if (tree.of_nccl) {
+    path.acs_unknown = "NCCL's file does not record it";
+    return;
+  }
   bool all_known = true;
   for (const std::size_t bridge : bridges) {
     const PciFunction& function = tree.functions[bridge];
@@ -102,7 +135,11 @@ PciPath path_between(const PciTree& tree, std::size_t gpu, std::size_t nic) {
   } else if (root >= 0 && root == tree.functions[nic].root) {
     path.common_ancestor = tree.roots[static_cast<std::size_t>(root)].name;
   }
-  path.hops = climb(tree, gpu, up_gpu, common, PathHop::Side::kGpu);
+  if (const KnownGpu* const joined = common == 0 ? gpu_on_cpu_link(tree, gpu) : nullptr) {
+    path.hops = {cpu_link_hop(gpu, *joined)};
+  } else {
+    path.hops = climb(tree, gpu, up_gpu, common, PathHop::Side::kGpu);
+  }
   std::vector<PathHop> down = climb(tree, nic, up_nic, common, PathHop::Side::kNic);
   path.hops.insert(path.hops.end(), down.rbegin(), down.rend());
   // ACS matters where peers could talk straight: at and below what they share.
@@ -126,6 +163,7 @@ const PathHop* narrowest_hop(const PciPath& path) {
 }
 
 double usable_link_gbps(const PathHop& hop) {
+  if (!hop.cpu_link.empty()) return hop.link_gbytes * 8;
   const double now = hop.now.known() ? link_gbps(hop.now) : hop.link_gbytes * 8;
   if (hop.side != PathHop::Side::kGpu || !hop.max.known()) return now;
   // The width does not change while idle.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/topo/pcie_factors.h"
+
 namespace gdrperf::topo {
 namespace {
 
@@ -81,7 +83,9 @@ std::string to_string(const PciAddress& address) {
 
 double link_gbps(const PcieLink& link) {
   if (!link.known()) return 0;
-  const double coding = link.speed_gts <= 5 ? 0.8 : link.speed_gts < 64 ? 128.0 / 130 : 242.0 / 256;
+  const double coding = link.speed_gts <= 5   ? pcie::kCoding8b10b
+                        : link.speed_gts < 64 ? pcie::kCoding128b130b
+                                              : (pcie::kFlitTlpBytes + pcie::kFlitDllBytes) / pcie::kFlitBytes;
   return link.speed_gts * link.width * coding;
 }
 

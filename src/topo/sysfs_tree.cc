@@ -57,6 +57,30 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+/// The rate of the fastest port that is up in 1e9 bit/s: a port that is down shows some rate it never had. 0: none is.
+double port_rate_of(const fs::path& device) {
+  double most = 0;
+  for (const std::string& port : names_in(device / "ports")) {
+    if (line_of(device / "ports" / port / "state").find("ACTIVE") == std::string::npos) continue;
+    most = std::max(most, number_of(device / "ports" / port / "rate"));
+  }
+  return most;
+}
+
+/// The product's name in its vital product data (PCI Local Bus Specification 3.0, appendix I), which root may read:
+/// the first resource, 0x82, a length of two bytes, the text. "" where it cannot be read.
+std::string product_of(const fs::path& folder) {
+  constexpr std::size_t kHead = 3;
+  std::ifstream in(folder / "vpd", std::ios::binary);
+  std::string bytes(kHead + kMostName, '\0');
+  in.read(bytes.data(), kHead);
+  if (in.gcount() != kHead || bytes[0] != '\x82') return {};
+  const std::size_t length = static_cast<unsigned char>(bytes[1]) | static_cast<unsigned char>(bytes[2]) << 8;
+  in.read(bytes.data(), static_cast<std::streamsize>(std::min(length, kMostName)));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
+}
+
 CpuMask parse_mask(std::string text) {
   CpuMask mask;
   while (!text.empty() && mask.size() < 512) {
@@ -240,6 +264,8 @@ class SysfsReader {
       nic.name = name;
       nic.function = index;
       nic.guid = line_of(folder / "infiniband" / name / "node_guid");
+      nic.rate_gbps = port_rate_of(folder / "infiniband" / name);
+      if (nic.rate_gbps == 0 && function.product.empty()) function.product = product_of(folder);
       if (!netdevs.empty()) nic.netdev = netdevs.front();
       tree_.nics.push_back(std::move(nic));
       function.os_devices.push_back(name);
@@ -319,6 +345,7 @@ void add_sysfs_details(PciTree& tree, const std::string& sys) {
     function.acs_unknown = from.acs_unknown;
     function.iommu_group = from.iommu_group;
     function.iommu_type = from.iommu_type;
+    function.product = from.product;
   }
   for (TreeGpu& gpu : tree.gpus) {
     for (const TreeGpu& from : known.gpus) {
@@ -331,6 +358,7 @@ void add_sysfs_details(PciTree& tree, const std::string& sys) {
     const TreeNic* from = known.nic(nic.name);
     if (from != nullptr && nic.guid.empty()) nic.guid = from->guid;
     if (from != nullptr && nic.netdev.empty()) nic.netdev = from->netdev;
+    if (from != nullptr) nic.rate_gbps = from->rate_gbps;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/topo/known_devices.h"
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/topo/readers.h"
@@ -169,10 +170,11 @@ Topology load_topology(const TopologyFiles& files) {
   Topology topology;
   if (files.any()) {
     read_files(files, topology);
-    return topology;
+  } else {
+    ask_nvidia_smi(topology);
+    ask_pci(topology);
   }
-  ask_nvidia_smi(topology);
-  ask_pci(topology);
+  if (topology.tree) fill_port_rates(*topology.tree);
   return topology;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gdrperf/report/path_verdict.h"
+#include "gdrperf/report/prediction.h"
 #include "gdrperf/report/relations.h"
 
 namespace gdrperf::report {
@@ -20,12 +21,51 @@ TEST(ReferenceTest, EachFigureHasItsSource) {
 
 TEST(ReferenceTest, AFigureIsPutAmongItsPeers) {
   EXPECT_EQ(standing("PIX", 400, 49),
-            "Published for PIX at 400 Gb/s: 48.6 to 48.9 GB/s, 2 figures; 49 GB/s here is above 2 of "
+            "Published for PIX at 400 Gb/s: 48.6 to 49 GB/s, 3 figures; 49 GB/s here is above 2 of "
             "them (results/reference).");
   EXPECT_THAT(standing("SYS", 100, 1), HasSubstr("0.3 to 10.6 GB/s, 5 figures"));
   EXPECT_THAT(standing("SYS", 800, 1), HasSubstr("none at 800 Gb/s"));
   EXPECT_THAT(standing("SYS", 0, 1), HasSubstr("not known"));
   EXPECT_EQ(standing("HOST", 100, 1), "");
+}
+
+TEST(PredictionTest, BelowOneSwitchIsLikelyAndElsewhereABound) {
+  const topo::Ceiling ceiling{400, "port"};
+  const auto near = predict(topo::Relation::kPix, ceiling);
+  ASSERT_TRUE(near);
+  EXPECT_FALSE(near->bound);
+  EXPECT_GE(near->figures, 9u);
+  EXPECT_GT(near->least_gbps, 0.7 * 400);
+  const auto far = predict(topo::Relation::kSys, ceiling);
+  EXPECT_TRUE(far->bound);
+  EXPECT_LT(far->least_gbps, 0.1 * 400);
+  EXPECT_EQ(range_text(*far), "up to 50.0");
+  EXPECT_THAT(sureness_text(*far, topo::Relation::kSys), HasSubstr("bound: links do not predict SYS"));
+  EXPECT_FALSE(predict(topo::Relation::kPix, std::nullopt));
+}
+
+TEST(PredictionTest, ReadsAndWritesOfGpuMemoryApart) {
+  const topo::Ceiling ceiling{14.4 * 8, "gen3 x16"};
+  const auto reads = predict(topo::Relation::kPhb, ceiling, MemoryAccess::kNicReads);
+  const auto writes = predict(topo::Relation::kPhb, ceiling, MemoryAccess::kNicWrites);
+  EXPECT_LT(reads->median_gbps, writes->median_gbps);
+}
+
+// Each figure by what the others say; bench/predictions prints the table.
+TEST(PredictionTest, FourOfFivePublishedFiguresLieWithin) {
+  int judged = 0;
+  int within = 0;
+  for (const PublishedFigure& figure : published_figures()) {
+    if (!figure.gpudirect_rdma || figure.gbytes <= 0 || figure.relations.empty()) continue;
+    const auto relation = topo::relation_from_token(figure.relations.back());
+    ASSERT_TRUE(relation) << figure.relations.back();
+    const auto predicted = predict(*relation, ceiling_of(figure), MemoryAccess::kEither, &figure);
+    if (!predicted) continue;
+    ++judged;
+    within += figure.gbytes * 8 >= predicted->least_gbps && figure.gbytes * 8 <= predicted->ceiling.gbps ? 1 : 0;
+  }
+  EXPECT_GE(judged, 20);
+  EXPECT_GE(within, 0.8 * judged);
 }
 
 RunRecord run_of(const std::string& relation, const std::string& pair, double gbytes) {

@@ -75,6 +75,34 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
+TEST(NvidiaSmiText, HeadingsThatRanTogetherAreRead) {
+  std::string text = kCapture;
+  text.replace(text.find("NIC0\tNIC1\tCPU Affinity"), 22, "NIC0NIC1CPU Affinity");
+  const Matrix matrix = parse_nvidia_smi(text, "capture");
+  EXPECT_EQ(pair_relation(matrix, "GPU1", "mlx5_7"), Relation::kPhb);
+  EXPECT_THAT(*matrix.cpu_affinity, ElementsAre("0-7", "8-15"));
+}
+
+TEST(NvidiaSmiText, TwoNicsOnOneLineOfTheLegendAreRead) {
+  std::string text = kCapture;
+  text.replace(text.find("mlx5_3\n"), 7, "mlx5_3 ");
+  const Matrix matrix = parse_nvidia_smi(text, "capture");
+  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_3"), Relation::kPix);
+  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_7"), Relation::kSys);
+}
+
+TEST(NvidiaSmiText, ACutPasteIsCalledThat) {
+  const std::string text = kCapture;
+  const std::string in_row = text.substr(0, text.find("NODE\tPHB"));
+  const std::string in_cell = text.substr(0, text.find("NODE\tPHB") + 2);
+  const std::string after_row = text.substr(0, text.find("GPU1\tNV4"));
+  for (const std::string& cut : {in_row, in_cell, after_row}) {
+    EXPECT_THAT(refusal(cut), HasSubstr("the text ends here, so it was cut off")) << cut;
+  }
+  EXPECT_THAT(refusal(text.substr(0, text.find("\tPHB")) + "\n" + text.substr(text.find("NIC0\tPIX"))),
+              testing::Not(HasSubstr("cut off")));
+}
+
 TEST(NvidiaSmiText, MessagesNameLineAndColumn) {
   EXPECT_THAT(refusal("\n\tGPU0\tGPU1\nGPU0\t X \tFOO\nGPU1\tFOO\t X \n"),
               HasSubstr("capture:3:10: row GPU0, "));

@@ -15,6 +15,8 @@ struct PublishedFigure {
   std::vector<std::string> relations;  ///< what the source says; several: one of them
   std::string op;
   double gbytes = 0;            ///< GB/s; 0: a latency
+  int gpu_pcie_gen = 0;   ///< of the GPU's link of 16 lanes; 0: the GPU is not named
+  std::string direction;  ///< of GPU memory by the NIC: "read", "write"; "" not stated
   bool gpudirect_rdma = false;  ///< one NIC on GPU memory: what gdrperf measures
   std::string source;
 };

@@ -39,11 +39,8 @@ double port_payload_gbps(const PortLimit& port, Transfer transfer, std::uint64_t
 
 /// The share of a link's bits that are payload, with memory-write packets (TLP)
 /// of that maximum payload: 24 bytes of header, sequence number and CRC each
-/// (16 in flits, from 64 GT/s on, where the flit carries the CRC).
+/// (16 in flits, from 64 GT/s on, where the flit carries the CRC; pcie_factors.h).
 double tlp_efficiency(int max_payload_bytes, const PcieLink& link);
-
-/// Assumed where a source does not tell the maximum payload size.
-inline constexpr int kAssumedPayloadBytes = 256;
 
 /// Payload a hop carries in 1e9 bit/s; 0 when its link is unknown.
 double hop_payload_gbps(const PathHop& hop);
@@ -52,6 +49,9 @@ struct Ceiling {
   double gbps = 0;         ///< 1e9 bit/s of payload
   std::string limited_by;  ///< "port mlx5_0: 100 Gb/s RoCE v2, MTU 4096"
 };
+
+/// What a NIC's port carries of large writes, as its rate is known (PortRate), with an MTU of 4096; nothing where it is not.
+std::optional<Ceiling> port_ceiling(const TreeNic& nic);
 
 /// The least of what is known about a path: its PCIe hops, and the port when
 /// its rate is known. Nothing when neither is.

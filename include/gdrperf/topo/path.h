@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gdrperf/topo/pci_tree.h"
@@ -18,6 +19,8 @@ struct PathHop {
   PcieLink now;
   PcieLink max;  ///< what both its ends can
   double link_gbytes = 0;   ///< GB/s as recorded, where gen and width are not
+  std::string_view cpu_link;  ///< "NVLink-C2C": no PCIe link but that between GPU and CPU, of link_gbytes each way
+  bool idle = false;  ///< a GPU's link at the speed of idle ones: `max` counts
   int max_payload_bytes = 0;       ///< the smaller of both ends'; 0: unknown
   int max_read_request_bytes = 0;  ///< of the function; 0: unknown
   bool device = false;  ///< its lower end is the GPU or the NIC itself

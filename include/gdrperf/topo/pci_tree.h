@@ -24,6 +24,7 @@ struct PciFunction {
   std::uint16_t device = 0;
   std::uint32_t subsystem = 0;  ///< vendor << 16 | device
   std::string model;            ///< in words
+  std::string product;          ///< by its vital product data: "CONNECTX-6 VPI adapter card, HDR200 IB (200Gb/s) ..."
   PcieLink link;                ///< the link towards the root, or a port's link downwards
   PcieLink link_max;
   double link_gbytes = 0;  ///< GB/s of that link, from sources that tell no width
@@ -52,13 +53,24 @@ struct TreeGpu {
   bool by_class = false;  ///< the source does not call it a GPU: its class does
 };
 
+/// What the rate of a port is known from.
+enum class PortRate {
+  kPort,     ///< the port itself: sysfs, NCCL
+  kProduct,  ///< the name of the product
+  kAtMost,   ///< the PCI IDs of its chip: the card may be a slower one
+};
+
+/// "port", "product name", "PCI ID (at most)".
+std::string_view to_string(PortRate source);
+
 /// An RDMA device. Several may share a function (ports of one card).
 struct TreeNic {
   std::string name;
   std::size_t function = 0;
   std::string guid;
   std::string netdev;
-  double rate_gbps = 0;  ///< of its port; 0: not known
+  double rate_gbps = 0;  ///< of its port, the fastest that is up; 0: not known
+  PortRate rate_source = PortRate::kPort;
   bool by_class = false;
   bool declared = false;  ///< its maker says where it is; the source does not show it
   /// Attributes of NCCL's <net>, as they stand there: port, gdr, speed.
