@@ -153,6 +153,32 @@ TEST(SoftnicState, ResetForgetsEverything) {
   EXPECT_EQ(received->wr_id, 4u);
 }
 
+TEST(SoftnicState, ResetForgetsHowLongWasWaited) {
+  EndOptions options;
+  options.timeout = 1;  // 8 us
+  options.retry_cnt = 0;
+  Pair pair(options, options);
+  ASSERT_EQ(pair.server.to(IBV_QPS_RESET), 0);
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8, 1), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_RETRY_EXC_ERR);
+  ASSERT_EQ(pair.client.to(IBV_QPS_RESET), 0);
+  ASSERT_EQ(pair.client.to_init(), 0);
+  ASSERT_EQ(pair.client.connect(pair.server.address()), 0);
+  ASSERT_EQ(pair.client.to(IBV_QPS_SQD), 0);
+  ibv_qp_attr patient{};
+  patient.qp_state = IBV_QPS_SQD;
+  patient.timeout = 20;  // 4 s
+  patient.retry_cnt = 7;
+  ASSERT_EQ(ibv_modify_qp(pair.client.qp.get(), &patient, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT), 0);
+  // It begins to wait when the queue moves on, for the same reason as the one before.
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8, 2), 0);
+  ASSERT_EQ(pair.client.to(IBV_QPS_RTS), 0);
+  EXPECT_TRUE(stays_empty(pair.client.send_cq.get()));
+  ASSERT_EQ(pair.server.to_init(), 0);
+  ASSERT_EQ(pair.server.connect(pair.client.address()), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+}
+
 TEST(SoftnicState, DrainedQueueWaitsForItsReturn) {
   Pair pair;
   ASSERT_EQ(pair.client.to(IBV_QPS_SQD), 0);

@@ -1,38 +1,25 @@
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
 
 #include "device/device.h"
+#include "flight/attention.h"
+#include "flight/patience.h"
+#include "flight/send_queue.h"
 #include "model/faults.h"
 #include "model/link.h"
 #include "shared/ring.h"
+#include "transport/transport.h"
 
 /// Requests of a QP whose device has a link model or faults: they lie in the
-/// QP's slots until they are due, each with a stamp.
+/// send queue's slots until they are due, each with a stamp.
 namespace gdrperf::softnic {
 
-/// Messages up to this size are moved as a whole when they arrive.
-inline constexpr std::uint64_t kWhole = 512;
-/// Of a stream, where more than kFew messages are under way, up to kTallied are
-/// not yet in the port's counters.
-inline constexpr std::uint32_t kFew = 8;
-inline constexpr std::uint64_t kTallied = 64;
-/// How fast copying is taken to be when a piece has to be done by some time.
-inline constexpr std::uint64_t kCopyBytesPerNs = 6;
-
-inline const Clock& the_clock() noexcept {
-  static const Clock& clock = Clock::get();
-  return clock;
-}
-inline Instant instant() noexcept { return instant_now(the_clock()); }
-
-/// Counts of requests wrap around.
-constexpr bool before(std::uint32_t one, std::uint32_t other) {
-  return static_cast<std::int32_t>(one - other) < 0;
-}
-
+/// One request under way.
 struct Stamp {
   Instant ready;    ///< when it counts as posted
   Instant arrival;  ///< at the target; READ and atomics: of the request
@@ -47,54 +34,125 @@ struct Stamp {
   bool late;          ///< had to wait for a receive: its due time says nothing
 };
 
-struct Flight {
-  std::unique_ptr<Stamp[]> stamps;
-  PortShared* port = nullptr;
-  PortShared* peer_port = nullptr;  ///< null: the peer's device has no model
-  // Counts like Qp::posted_: completed <= arrived <= sent <= posted.
-  std::uint32_t sent = 0;
-  std::uint32_t arrived = 0;
-  std::uint32_t copying = 0;        ///< up to this one all is moved that can be
-  std::uint32_t copied_sends = 0;   ///< of these, not yet arrived and consuming a receive
-  std::uint32_t reads_sent = 0;     ///< READ and atomics
-  std::uint32_t reads_done = 0;
-  std::array<Instant, kMaxRdAtomic> read_done{};  ///< when the last ones completed, by their number
-  // Counts of requests that the program knows are done, see Qp::completion_answered().
-  std::uint32_t polled = 0;         ///< when it polled last
-  std::uint32_t polled_before = 0;  ///< before its last poll that found something
-  std::uint32_t answered = 0;       ///< up to this one posts have stood in for them
-  std::uint32_t told = 0;           ///< the one whose completion told of that one
-  std::uint32_t mtu = 4096;
-  Instant last_ready = 0;
-  Instant last_arrival = 0;
-  Instant last_done = 0;
-  Instant time = 0;                 ///< the last reading of the clock
-  Instant polled_at = 0;            ///< when the program moved things on
-  std::uint32_t polls = 0;          ///< by the program
-  std::uint32_t polls_before = 0;   ///< of these, before the last post
-  std::uint32_t watched = 0;        ///< posts after which it polled, less those that it left alone
-  std::uint32_t burst = 0;          ///< posts since its last poll, none of them left alone
-  std::uint32_t ignored = 0;        ///< posts that it left alone, since one after which it polled
-  bool attended = false;            ///< it polls for what it posts: not the thread's business
-  bool listed = false;              ///< with its CQs
-  bool broken = false;              ///< a request failed: what follows stays
-  PortTally tally;
+/// What of its QP the flight needs; all of it outlives the flight.
+struct FlightParts {
+  Requester& qp;
+  SendQueue& queue;
+  Transport& transport;
+  Patience& patience;
+  const ibv_qp_attr& attributes;
+  Device& device;
+  Process& process;
+  QpShared& shared;
+  std::uint32_t pd;
+};
 
+/// A request is posted, sent (the port is reserved for it), arrives (executed),
+/// and is done (completed), each at its due time. Under the send queue's lock.
+class Flight {
+ public:
+  /// Requests that wait already fly from now on.
+  explicit Flight(const FlightParts& parts);
   ~Flight() { show_counts(); }
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+  /// The link model and its faults have changed.
+  void follow_model();
+  /// At RTR: READs are answered by the peer's port.
+  void find_peer_port();
+  /// What is under way is no more: the QP failed.
+  void clear() noexcept;
+  /// Nothing was ever posted.
+  void restart() noexcept;
+
+  /// Before a post is counted.
+  void watch_program() noexcept;
+  /// Takes the request that was counted last; `told`: its completion is to show.
+  void submit(const SendOp& op, bool told) noexcept;
+  /// Ends a post. `alone`: the only QP of its context; `asleep`: somebody waits for
+  /// an event. When the control thread is to be awake; kNever: for nothing.
+  Instant end_post(bool alone, bool asleep) noexcept;
+
+  /// Moves on what is due: the program's poll, and the control thread.
+  Progress poll() noexcept;
+  Progress tick(bool asleep, Instant& next_due) noexcept;
+
+  /// True once: its CQs do not know it yet, and their polls are to move it on.
+  bool enlist() noexcept { return !std::exchange(listed_, true); }
+  void strike() noexcept { listed_ = false; }
+
+  static constexpr Instant kNever = ~Instant{0};
+
+ private:
+  Stamp& stamp(std::uint32_t count) noexcept { return stamps_[count & (queue_.slots() - 1)]; }
+  const LinkModel& link() const noexcept { return device_.model.load(std::memory_order_acquire)->link; }
+  void look_up_peer_port();
+  void start_anew(std::uint32_t count) noexcept;
+  Instant completion_answered() noexcept;
+  Instant ready_time(const LinkModel& link) noexcept;
+  void send_ready() noexcept;
+  void dispatch(Stamp& stamp, const SendOp& op) noexcept;
+  Instant due() noexcept;
+  Instant due_for_thread(bool asleep) noexcept;
+  Instant wake_for_thread(bool asleep) noexcept;
+  bool is_due(Instant moment) noexcept;
+  void move() noexcept;
+  bool arrive(Stamp& stamp, const SendOp& op) noexcept;
+  void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
+  void finish(std::uint32_t count, Instant entered) noexcept;
+  void copy_ahead() noexcept;
+  void hold_until_arrival(bool alone) noexcept;
+  Outcome execute_part(const SendOp& op, const Part& part) noexcept;
+  Outcome execute_changed(const Stamp& stamp, const SendOp& op) noexcept;
+  Outcome execute_stamped(const Stamp& stamp, const SendOp& op) noexcept;
+  Progress progress() const noexcept {
+    return queue_.waiting() > 0 ? Progress::kStillWaits : listed_ ? Progress::kListed : Progress::kNothingWaits;
+  }
+  /// READ and atomics that are under way, and that may be.
+  std::uint32_t reads() const noexcept { return reads_sent_ - reads_done_; }
+  std::uint32_t most_reads() const noexcept { return std::max<std::uint32_t>(attributes_.max_rd_atomic, 1); }
   /// The port's counters have everything that this QP counted.
   void show_counts() noexcept {
-    if (port != nullptr) tally.move_to(port->counters);
+    if (port_ != nullptr) tally_.move_to(port_->counters);
   }
-  void show_counts_but_of_a_stream(std::uint32_t under_way) noexcept {
-    if (under_way <= kFew || tally.messages >= kTallied) show_counts();
-  }
-  void clear(std::uint32_t posted) noexcept {
-    show_counts();
-    sent = arrived = copying = polled = polled_before = answered = told = posted;
-    copied_sends = reads_sent = reads_done = 0;
-    broken = false;
-  }
-  std::uint32_t reads() const noexcept { return reads_sent - reads_done; }
+  void show_counts_but_of_a_stream() noexcept;
+
+  Requester& qp_;
+  SendQueue& queue_;
+  Transport& transport_;
+  Patience& patience_;
+  const ibv_qp_attr& attributes_;
+  Device& device_;
+  Process& process_;
+  QpShared& shared_;
+  const std::uint32_t pd_;
+  std::unique_ptr<Stamp[]> stamps_;
+  PortShared* port_;
+  PortShared* peer_port_ = nullptr;  ///< null: the peer's device has no model
+  // Counts like the send queue's: done <= arrived <= sent <= posted.
+  std::uint32_t sent_ = 0;
+  std::uint32_t arrived_ = 0;
+  std::uint32_t copying_ = 0;       ///< up to this one all is moved that can be
+  std::uint32_t copied_sends_ = 0;  ///< of these, not yet arrived and consuming a receive
+  std::uint32_t reads_sent_ = 0;    ///< READ and atomics
+  std::uint32_t reads_done_ = 0;
+  std::array<Instant, kMaxRdAtomic> read_done_{};  ///< when the last ones completed, by their number
+  // Counts of requests that the program knows are done, see completion_answered().
+  std::uint32_t polled_ = 0;         ///< when it polled last
+  std::uint32_t polled_before_ = 0;  ///< before its last poll that found something
+  std::uint32_t answered_ = 0;       ///< up to this one posts have stood in for them
+  std::uint32_t told_ = 0;           ///< request whose signalled completion covers answered_
+  std::uint32_t mtu_ = 4096;
+  Instant last_ready_ = 0;
+  Instant last_arrival_ = 0;
+  Instant last_done_ = 0;
+  Instant time_ = 0;       ///< the last reading of the clock
+  Instant polled_at_ = 0;  ///< when the program moved things on
+  Attention attention_;
+  bool listed_ = false;  ///< with its CQs
+  bool broken_ = false;  ///< a request failed: what follows stays
+  PortTally tally_;
 };
 
 }  // namespace gdrperf::softnic

@@ -273,7 +273,7 @@ ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
     check_qp_request(owner.device, attr);
     const bool builders = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
     auto* qp = new Qp(*static_cast<Pd*>(attr.pd), attr, builders);
-    attr.cap = qp->cap_;
+    attr.cap = qp->limits();
     return &qp->qp_base;
   });
 }

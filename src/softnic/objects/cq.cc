@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "objects/failure.h"
-#include "objects/qp.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -310,11 +309,10 @@ void Cq::raise_if_armed(bool urgent) noexcept {
   raise_event(channel->fd);
 }
 
-void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
+void Cq::repair(std::uint64_t tag, Claimed claimed) {
   {
     // Not the lock: a resize that holds it waits for these very cells.
     const std::lock_guard guard(ring_mutex_);
-    const std::uint64_t tag = claim_tag(qp_index, Side::kReceive);
     for (std::uint32_t i = 0; i <= ring().mask; ++i) {
       CqCell& cell = ring().cell(i);
       if ((cell.seq.load() & ~kLapMask) != tag) continue;
@@ -325,7 +323,7 @@ void Cq::repair(std::uint32_t qp_index, Claimed claimed) {
   raise_if_armed(true);
 }
 
-void Cq::add_waiting(Qp* qp) {
+void Cq::add_waiting(MovedByPolls* qp) {
   {
     const std::lock_guard guard(waiting_mutex_);
     if (std::find(waiting_qps_.begin(), waiting_qps_.end(), qp) != waiting_qps_.end()) return;
@@ -335,7 +333,7 @@ void Cq::add_waiting(Qp* qp) {
   process_.control().want_ticks();
 }
 
-void Cq::remove_waiting(Qp* qp) {
+void Cq::remove_waiting(MovedByPolls* qp) {
   const std::lock_guard guard(waiting_mutex_);
   waiting_qps_.erase(std::remove(waiting_qps_.begin(), waiting_qps_.end(), qp), waiting_qps_.end());
   waiting_.store(static_cast<int>(waiting_qps_.size()), std::memory_order_relaxed);
@@ -344,7 +342,7 @@ void Cq::remove_waiting(Qp* qp) {
 void Cq::move_waiting() noexcept {
   const std::unique_lock guard(waiting_mutex_, std::try_to_lock);
   if (!guard) return;
-  const auto done = [](Qp* qp) { return qp->progress() == Progress::kNothingWaits; };
+  const auto done = [](MovedByPolls* qp) { return qp->progress() == Progress::kNothingWaits; };
   waiting_qps_.erase(std::remove_if(waiting_qps_.begin(), waiting_qps_.end(), done),
                      waiting_qps_.end());
   waiting_.store(static_cast<int>(waiting_qps_.size()), std::memory_order_relaxed);

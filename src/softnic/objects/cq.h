@@ -11,12 +11,20 @@
 #include "objects/context.h"
 #include "shared/completion.h"
 #include "shared/layout.h"
+#include "shared/request.h"
 #include "shared/ring.h"
 #include "shared/spin.h"
 
 namespace gdrperf::softnic {
 
-struct Qp;
+/// A QP some of whose requests are moved on by polls of its CQs.
+class MovedByPolls {
+ public:
+  virtual Progress progress() noexcept = 0;
+
+ protected:
+  ~MovedByPolls() = default;
+};
 
 /// A ring and the word that peers find it by.
 struct PlacedRing {
@@ -38,9 +46,9 @@ struct Cq : ibv_cq_ex {
   int resize(std::uint32_t entries);
   /// Marks the completions of a QP that is going away.
   void purge(std::uint32_t qpn);
-  /// What is done with cells that the QP's dead peer had claimed.
+  /// What is done with cells that somebody who died had claimed.
   enum class Claimed { kDiscard, kPublish };
-  void repair(std::uint32_t qp_index, Claimed claimed);
+  void repair(std::uint64_t tag, Claimed claimed);
   /// Adds a completion of one of this process' QPs and raises what is armed.
   /// False when the queue is full.
   bool push(std::uint64_t tag, const Completion& completion, RecvCell* receive = nullptr, bool solicited = false) noexcept;
@@ -48,8 +56,8 @@ struct Cq : ibv_cq_ex {
   void await_acknowledged();
 
   /// QPs with send requests that wait for their peer; polling moves them on.
-  void add_waiting(Qp* qp);
-  void remove_waiting(Qp* qp);
+  void add_waiting(MovedByPolls* qp);
+  void remove_waiting(MovedByPolls* qp);
 
   void enable_extended_poll(std::uint64_t wc_flags);
 
@@ -93,7 +101,7 @@ struct Cq : ibv_cq_ex {
   bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read
   std::atomic<int> waiting_{0};
   std::mutex waiting_mutex_;
-  std::vector<Qp*> waiting_qps_;
+  std::vector<MovedByPolls*> waiting_qps_;
 };
 
 }  // namespace gdrperf::softnic

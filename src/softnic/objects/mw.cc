@@ -7,7 +7,8 @@
 #include <memory>
 
 #include "objects/failure.h"
-#include "objects/qp.h"
+#include "shared/completion.h"
+#include "shared/request.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -117,7 +118,7 @@ int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info
   return 0;
 }
 
-int Qp::take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {
+int take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {
   if ((op.flags & IBV_SEND_INLINE) != 0 && op.opcode != IBV_WR_SEND_WITH_INV) return EINVAL;
   op.imm = request.invalidate_rkey;
   if (op.opcode == IBV_WR_LOCAL_INV) op.num_sge = 0;
@@ -126,58 +127,61 @@ int Qp::take_window_request(const ibv_send_wr& request, SendOp& op) noexcept {
                    request.send_flags);
 }
 
-/// Executes a request that concerns a window of this process; sq_lock is held.
-Outcome Qp::change_window(const SendOp& op) noexcept {
-  const bool done = op.opcode == IBV_WR_LOCAL_INV ? withdraw_window(op) : make_window(op);
-  return done ? Outcome{} : Outcome::failed(IBV_WC_MW_BIND_ERR);
-}
+namespace {
 
-bool Qp::withdraw_window(const SendOp& op) noexcept {
-  const MrShared* window = find_withdrawable(process.regions(), op.imm, pd, number());
+bool withdraw_window(const WindowUser& user, const SendOp& op) noexcept {
+  const MrShared* window = find_withdrawable(user.process.regions(), op.imm, user.domain.number, user.qpn);
   if (window == nullptr) return false;
-  withdraw(process.regions(), *window);
+  withdraw(user.process.regions(), *window);
   // Whoever may use the window acts on this QP: once it has left, nothing more
   // is written. One that is stopped in the middle is not waited for.
-  process.heavy_barrier();
-  const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
+  user.process.heavy_barrier();
+  const std::uint64_t turn = user.qp.turns.load(std::memory_order_acquire);
   const std::uint64_t limit = monotonic_ns() + kLeaveLimitNs;
-  while ((turn & 1) != 0 && shared->turns.load(std::memory_order_acquire) == turn && monotonic_ns() < limit) {
+  while ((turn & 1) != 0 && user.qp.turns.load(std::memory_order_acquire) == turn && monotonic_ns() < limit) {
     ::sched_yield();
   }
   return true;
 }
 
-bool Qp::make_window(const SendOp& op) noexcept {
+bool make_window(const WindowUser& user, const SendOp& op) noexcept {
   if (op.imm >= kMaxMrs) return false;
-  MrShared& window = process.known_region(op.imm);
+  MrShared& window = user.process.known_region(op.imm);
   const auto access = static_cast<unsigned>(op.swap >> 32);
   const auto lkey = static_cast<std::uint32_t>(op.swap);
   const std::uint64_t length = op.compare_add;
-  const std::lock_guard guard(pd_ref.windows_mutex);
+  const std::lock_guard guard(user.domain.windows_mutex);
   // Bound already: a window of type 2 has to be withdrawn first. One of type 1
   // comes here unbound, unless two binds of it stand in queues.
-  if (window.pd != kWindowDomain || window.window_pd != pd || is_bound(process, op.imm) ||
+  if (window.pd != kWindowDomain || window.window_pd != user.domain.number || is_bound(user.process, op.imm) ||
       op.rkey >> 8 != op.imm) {
     return false;
   }
-  const auto mw = std::find_if(pd_ref.windows.begin(), pd_ref.windows.end(),
+  const auto mw = std::find_if(user.domain.windows.begin(), user.domain.windows.end(),
                                [&op](const Mw* it) { return it->index == op.imm; });
-  if (mw == pd_ref.windows.end()) return false;
+  if (mw == user.domain.windows.end()) return false;
   if (length == 0 && (*mw)->type == IBV_MW_TYPE_1) return true;
   unsigned needed = IBV_ACCESS_MW_BIND;
   if ((access & kRemoteWriters) != 0) needed |= IBV_ACCESS_LOCAL_WRITE;
-  const MrShared* region = find_region(process.regions(), lkey, pd, needed, op.remote_addr, length);
+  const MrShared* region = find_region(user.process.regions(), lkey, user.domain.number, needed, op.remote_addr, length);
   if (region == nullptr || in_gpu(*region)) return false;
   window.access = access;
-  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? number() : 0;
+  window.qpn = (*mw)->type == IBV_MW_TYPE_2 ? user.qpn : 0;
   window.region = lkey >> 8;
   window.iova = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : op.remote_addr;
   window.addr = region->addr + (op.remote_addr - region->iova);
   window.length = length;
   window.moved_begin = region->moved_begin;
   window.moved_end = region->moved_end;
-  process.publish_region(op.imm, op.rkey);
+  user.process.publish_region(op.imm, op.rkey);
   return true;
+}
+
+}  // namespace
+
+Outcome change_window(const WindowUser& user, const SendOp& op) noexcept {
+  const bool done = op.opcode == IBV_WR_LOCAL_INV ? withdraw_window(user, op) : make_window(user, op);
+  return done ? Outcome{} : Outcome::failed(IBV_WC_MW_BIND_ERR);
 }
 
 }  // namespace gdrperf::softnic

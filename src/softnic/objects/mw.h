@@ -9,10 +9,17 @@
 #include "objects/mr.h"
 #include "shared/layout.h"
 #include "shared/regions.h"
+#include "shared/request.h"
 
 namespace gdrperf::softnic {
 
-struct SendOp;
+/// The QP whose request concerns a window of its process.
+struct WindowUser {
+  Process& process;
+  Pd& domain;
+  QpShared& qp;
+  std::uint32_t qpn;
+};
 
 /// A memory window: a key of its own to a part of a region, made and withdrawn
 /// by requests in a send queue. It has an entry in the table of regions, whose
@@ -41,5 +48,10 @@ bool has_windows(Pd& pd, std::uint32_t region);
 /// Turns the request to bind into a SendOp. 0, or EINVAL.
 int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info& info,
               unsigned send_flags) noexcept;
+
+/// The same for any request with which windows are bound and withdrawn.
+int take_window_request(const ibv_send_wr& request, SendOp& op) noexcept;
+/// Executes such a request; under the lock of the QP's send queue.
+Outcome change_window(const WindowUser& user, const SendOp& op) noexcept;
 
 }  // namespace gdrperf::softnic

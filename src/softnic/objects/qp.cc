@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cerrno>
 #include <cstring>
@@ -16,39 +15,54 @@
 namespace gdrperf::softnic {
 namespace {
 
-std::uint32_t inline_slots(std::uint32_t bytes) { return (bytes + 15) / 16; }
+/// In range, and not smaller than what a QP needs by itself.
+ibv_qp_cap limits_of(const ibv_qp_init_attr_ex& attr) {
+  ibv_qp_cap cap = attr.cap;
+  cap.max_send_wr = std::max(cap.max_send_wr, 1u);
+  return cap;
+}
 
 }  // namespace
 
 Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd), pd(owner_pd.number),
       recv_pd(attr.srq != nullptr ? static_cast<Pd*>(attr.srq->pd)->number : owner_pd.number),
-      index(process.qp_indices.take()), shared(&process.segment().qps[index]),
-      transport_({process, *shared, attr_, make_qpn(process.block(), index), pd}), sq_lock(process.barrier_registered()),
-      gate_{0, owner.null_mode() ? Mode::kNull : Mode::kPlain}, cap_(attr.cap), signal_all_(attr.sq_sig_all != 0),
-      srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
-      send_queue_(&Cq::of(attr.send_cq)), recv_queue_cq_(&Cq::of(attr.recv_cq)) {
+      index(process.qp_indices.take()), shared(&process.segment().qps[index]), cap_(limits_of(attr)),
+      send_queue(cap_, process.sq_released[index], owner.null_mode() ? SendQueue::Mode::kNull : SendQueue::Mode::kPlain,
+                 process.barrier_registered()),
+      signal_all_(attr.sq_sig_all != 0), srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
+      send_cq_(&Cq::of(attr.send_cq)), recv_cq_(&Cq::of(attr.recv_cq)) {
   if (index == 0) throw VerbsFailure{ENOMEM};
   try {
-    if (srq_ == nullptr) {
-      recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge,
-                                                RecvQueue::Takers::kOne);
-      cap_.max_recv_wr = recv_queue_->ring.mask + 1;
-    } else {
-      cap_.max_recv_wr = 0;
-      cap_.max_recv_sge = 0;
-    }
-    cap_.max_send_wr = std::max(cap_.max_send_wr, 1u);
-    const std::uint32_t slots = std::bit_ceil(cap_.max_send_wr);
-    const std::uint32_t sges = std::max(cap_.max_send_sge, 1 + inline_slots(cap_.max_inline_data));
-    slot_mask_ = slots - 1;
-    slot_stride_ = (static_cast<std::uint32_t>(sizeof(SendOp) + sizeof(ibv_sge) * sges) + 63) & ~63u;
-    // Not initialised: a slot is written before it is read.
-    slots_.reset(new std::uint8_t[static_cast<std::size_t>(slots) * slot_stride_]);
+    set_up(attr);
   } catch (...) {
     process.qp_indices.give_back(index);
     throw;
   }
+  if (with_builders) install_builders();
+  share(attr);
+  if (send_queue.mode() != SendQueue::Mode::kNull && owner.modelled()) start_flight();
+  ++owner.qps;
+  ++owner_pd.users;
+  ++send_cq_->users;
+  ++recv_cq_->users;
+  if (srq_ != nullptr) ++srq_->users;
+  process.publish(this, index);
+  if (!owner.device.config.peers.own_user_only()) process.strangers().enroll(*this, index);
+}
+
+/// Its receive queue and its transport, and what the program sees of it.
+void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
+  if (srq_ == nullptr) {
+    recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge, RecvQueue::Takers::kOne);
+    cap_.max_recv_wr = recv_queue_->ring.mask + 1;
+  } else {
+    cap_.max_recv_wr = 0;
+    cap_.max_recv_sge = 0;
+  }
+  auto connected = std::make_unique<RcTransport>(Initiator{process, *shared, attr_, make_qpn(process.block(), index), pd});
+  connected_ = connected.get();
+  transport_ = std::move(connected);
   init_.qp_context = attr.qp_context;
   init_.send_cq = attr.send_cq;
   init_.recv_cq = attr.recv_cq;
@@ -58,9 +72,9 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   init_.sq_sig_all = attr.sq_sig_all;
 
   ibv_qp& base = qp_base;
-  base.context = owner_pd.context;
+  base.context = pd_ref.context;
   base.qp_context = attr.qp_context;
-  base.pd = &owner_pd;
+  base.pd = &pd_ref;
   base.send_cq = attr.send_cq;
   base.recv_cq = attr.recv_cq;
   base.srq = attr.srq;
@@ -70,31 +84,26 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   base.state = IBV_QPS_RESET;
   ::pthread_mutex_init(&base.mutex, nullptr);
   ::pthread_cond_init(&base.cond, nullptr);
-  if (with_builders) install_builders();
+}
 
-  shared->qpn = base.qp_num;
+/// What peers see of it.
+void Qp::share(const ibv_qp_init_attr_ex& attr) {
+  shared->qpn = qp_base.qp_num;
   shared->dest_qpn = 0;
   shared->dest_process = 0;
   shared->pd = pd;
   shared->recv_pd = recv_pd;
   shared->access = 0;
-  shared->recv_cq = recv_queue_cq_->index;
+  shared->recv_cq = recv_cq_->index;
   shared->device = owner.device.index;
   shared->recv_ring = receives().place;
   shared->port_up = owner.device.port_up.load() ? 1 : 0;
   shared->uses_srq = srq_ != nullptr ? 1 : 0;
+  shared->type = static_cast<std::uint8_t>(attr.qp_type);
+  shared->qkey = 0;
   process.sq_released[index].store(0);
   shared->arrival_due.store(0);
   set_state(IBV_QPS_RESET);
-
-  if (gate_.mode == Mode::kPlain && owner.modelled()) start_flight();
-  ++owner.qps;
-  ++owner_pd.users;
-  ++send_queue_->users;
-  ++recv_queue_cq_->users;
-  if (srq_ != nullptr) ++srq_->users;
-  process.publish(this, index);
-  if (!owner.device.config.peers.own_user_only()) process.strangers().enroll(*this, index);
 }
 
 Qp::~Qp() {
@@ -104,8 +113,8 @@ Qp::~Qp() {
   leave_queues();
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
-  send_queue_->purge(number());
-  if (recv_queue_cq_ != send_queue_) recv_queue_cq_->purge(number());
+  send_cq_->purge(number());
+  if (recv_cq_ != send_cq_) recv_cq_->purge(number());
   owner.drop_events(&qp_base);
   // A peer that was stopped in the middle may still write there: keep it.
   if (settled) {
@@ -115,8 +124,8 @@ Qp::~Qp() {
     static_cast<void>(recv_queue_.release());
   }
   if (srq_ != nullptr) --srq_->users;
-  --recv_queue_cq_->users;
-  --send_queue_->users;
+  --recv_cq_->users;
+  --send_cq_->users;
   --pd_ref.users;
   ::pthread_mutex_destroy(&qp_base.mutex);
   ::pthread_cond_destroy(&qp_base.cond);
@@ -141,10 +150,10 @@ bool Qp::settle_turn() {
   return await_turn(std::chrono::steady_clock::now() + Process::kSettleLimit);
 }
 
-/// The executors of this process read registered memory under sq_lock.
+/// The executors of this process read registered memory under send_queue.lock.
 void Qp::pass_lock() noexcept {
-  sq_lock.lock();
-  sq_lock.unlock();
+  send_queue.lock.lock();
+  send_queue.lock.unlock();
 }
 
 /// By SIGSTOP or a debugger: it leaves no turn before it goes on. Needs no more rights than looking.
@@ -184,15 +193,15 @@ bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
 void Qp::settle_failure(std::uint32_t event) {
   const std::lock_guard guard(control_mutex_);
   if (state() != IBV_QPS_ERR) return;  // reset in the meantime
-  sq_lock.lock();
+  send_queue.lock.lock();
   flush_waiting();
-  sq_lock.unlock();
+  send_queue.lock.unlock();
   settle_turn();
   flush_receives();
   ibv_async_event report{};
   report.element.qp = &qp_base;
   if (event == IBV_EVENT_CQ_ERR) {
-    for (Cq* queue : {send_queue_, recv_queue_cq_}) {
+    for (Cq* queue : {send_cq_, recv_cq_}) {
       std::uint32_t fresh = 1;
       if (!queue->shared->overrun.compare_exchange_strong(fresh, 2)) continue;
       report.event_type = IBV_EVENT_CQ_ERR;
@@ -238,9 +247,9 @@ void Qp::check_peer() {
 }
 
 std::shared_ptr<Peer> Qp::peer() {
-  sq_lock.lock();
-  std::shared_ptr<Peer> copy = peer_;
-  sq_lock.unlock();
+  send_queue.lock.lock();
+  std::shared_ptr<Peer> copy = transport_->peer();
+  send_queue.lock.unlock();
   return copy;
 }
 
@@ -255,14 +264,14 @@ void Qp::repair_after_death() {
     if ((ring.cell(i).seq.load() & ~kLapMask) == tag) taken = &ring.cell(i);
   }
   // See push_completion: with the receive given back the completion is whole.
-  recv_queue_cq_->repair(index, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
+  recv_cq_->repair(tag, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
   if (taken != nullptr) {
     Completion lost;
     lost.wr_id = taken->wr_id;
     lost.status = IBV_WC_WR_FLUSH_ERR;
     lost.opcode = IBV_WC_RECV;
     lost.qpn = number();
-    if (!recv_queue_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
+    if (!recv_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
   }
   shared->turns.store(turn + 1);
   if (state() == IBV_QPS_RTR || state() == IBV_QPS_RTS) {
@@ -271,58 +280,46 @@ void Qp::repair_after_death() {
   }
 }
 
-/// At RTR. The peer's process was connected to by modify() beforehand.
-void Qp::connect() {
-  transport_.connect(peer_.get(), owner.device.config.kernel);
-  if (flight_ != nullptr) find_peer_port();
-}
-
-void Qp::disconnect() {
-  transport_.disconnect();
-  peer_.reset();
-  shared->dest_qpn = 0;
-  shared->dest_process = 0;
-}
-
 void Qp::set_port(bool up) {
-  sq_lock.lock();
+  send_queue.lock.lock();
   shared->port_up = up ? 1 : 0;
   // Both ends look again: at the epoch's owner, and at this end's own port.
   set_state(state());
-  transport_.look_again();
-  sq_lock.unlock();
+  transport_->look_again();
+  send_queue.lock.unlock();
 }
 
 /// No poll looks at this QP from now on.
 void Qp::leave_queues() {
-  send_queue_->remove_waiting(this);
+  send_cq_->remove_waiting(this);
   if (flight_ == nullptr) return;
-  recv_queue_cq_->remove_waiting(this);
-  flight_->listed = false;
+  recv_cq_->remove_waiting(this);
+  flight_->strike();
 }
 
 void Qp::reset() {
-  sq_lock.lock();
+  send_queue.lock.lock();
   set_state(IBV_QPS_RESET);
-  gate_.waiting = 0;
-  if (flight_ != nullptr) flight_->clear(posted_);
-  sq_lock.unlock();
+  send_queue.drop_all();
+  if (flight_ != nullptr) flight_->clear();
+  send_queue.lock.unlock();
   settle_turn();
-  leave_queues();
-  send_queue_->purge(number());
-  if (recv_queue_cq_ != send_queue_) recv_queue_cq_->purge(number());
+  send_cq_->purge(number());
+  if (recv_cq_ != send_cq_) recv_cq_->purge(number());
   if (recv_queue_ != nullptr) recv_queue_->clear();
-  sq_lock.lock();
-  // A peer that writes states may have let another thread post in between.
-  gate_.waiting = 0;
-  posted_ = 0;
-  post_limit_ = 0;
-  if (flight_ != nullptr) flight_->clear(0);
+  // Behind both: a peer that writes states may have let another thread post in
+  // between, and another user's process ask for something.
+  const std::lock_guard quiet(process.strangers().mutex());
+  send_queue.lock.lock();
+  leave_queues();
+  send_queue.clear();
+  patience_.forget();
+  if (flight_ != nullptr) flight_->restart();
   process.sq_released[index].store(0);
   shared->arrival_due.store(0);
-  disconnect();
-  sq_lock.unlock();
+  transport_->disconnect();
   attr_ = {};
+  send_queue.lock.unlock();
 }
 
 }  // namespace gdrperf::softnic

@@ -12,48 +12,35 @@ namespace {
 /// Between wr_start and wr_complete: the slot of the request being built; null
 /// when the queue is full (wr_complete then fails as a whole).
 SendSlot* begin(ibv_qp_ex* base, ibv_wr_opcode opcode) noexcept {
-  Qp& qp = Qp::of(base);
-  const std::uint32_t released = qp.process.sq_released[qp.index].load(std::memory_order_relaxed);
-  // As in sq_full(): peers write to what was polled.
-  const bool full = qp.posted_ + qp.built_ - released >= qp.cap_.max_send_wr || !qp.has_slot_behind(qp.built_);
-  if (qp.build_error_ != 0 || full) {
-    if (qp.build_error_ == 0) qp.build_error_ = ENOMEM;
-    return nullptr;
-  }
-  SendSlot& slot = qp.slot(qp.posted_ + ++qp.built_);
-  slot.op = {};
-  slot.op.wr_id = base->wr_id;
-  slot.op.flags = static_cast<std::uint8_t>(base->wr_flags & ~static_cast<unsigned>(IBV_SEND_INLINE));
-  slot.op.opcode = static_cast<std::uint8_t>(opcode);
-  slot.op.sges = slot.sges;
-  return &slot;
-}
-
-SendSlot* current(ibv_qp_ex* base) noexcept {
-  Qp& qp = Qp::of(base);
-  return qp.build_error_ != 0 || qp.built_ == 0 ? nullptr : &qp.slot(qp.posted_ + qp.built_);
+  SendSlot* slot = Qp::of(base).send_queue.add_draft();
+  if (slot == nullptr) return nullptr;
+  slot->op.wr_id = base->wr_id;
+  slot->op.flags = static_cast<std::uint8_t>(base->wr_flags & ~static_cast<unsigned>(IBV_SEND_INLINE));
+  slot->op.opcode = static_cast<std::uint8_t>(opcode);
+  return slot;
 }
 
 void start(ibv_qp_ex* base) noexcept {
   Qp& qp = Qp::of(base);
-  qp.sq_lock.lock_favoured();
-  qp.built_ = 0;
-  qp.build_error_ = qp.state() < IBV_QPS_RTS ? EINVAL : 0;
+  qp.send_queue.lock.lock_favoured();
+  qp.send_queue.begin_draft(qp.state() < IBV_QPS_RTS ? EINVAL : 0);
 }
 
 /// All or none. The lock stays taken.
 int submit_built(Qp& qp) noexcept {
-  const std::uint32_t first = qp.posted_ + 1;
-  int error = qp.build_error_;
-  for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) error = qp.check_op(qp.slot(first + i).op);
-  for (std::uint32_t i = 0; error == 0 && i < qp.built_; ++i) qp.submit_built(qp.slot(first + i).op);
+  SendQueue& queue = qp.send_queue;
+  const std::uint32_t first = queue.posted() + 1;
+  const std::uint32_t count = queue.drafted();
+  int error = queue.draft_error();
+  for (std::uint32_t i = 0; error == 0 && i < count; ++i) error = qp.check(queue.slot(first + i).op);
+  for (std::uint32_t i = 0; error == 0 && i < count; ++i) qp.submit_built(queue.slot(first + i).op);
   return error;
 }
 
 int complete(ibv_qp_ex* base) noexcept {
   Qp& qp = Qp::of(base);
   const int error = submit_built(qp);
-  qp.sq_lock.unlock();
+  qp.send_queue.lock.unlock();
   return error;
 }
 
@@ -64,7 +51,7 @@ int complete_modelled(ibv_qp_ex* base) noexcept {
   return error;
 }
 
-void abort(ibv_qp_ex* base) noexcept { Qp::of(base).sq_lock.unlock(); }
+void abort(ibv_qp_ex* base) noexcept { Qp::of(base).send_queue.lock.unlock(); }
 
 void remote(ibv_qp_ex* base, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
             std::uint32_t imm) noexcept {
@@ -97,7 +84,7 @@ void local_inv(ibv_qp_ex* base, std::uint32_t rkey) noexcept {
 void build_bind(ibv_qp_ex* base, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
   SendSlot* slot = begin(base, IBV_WR_BIND_MW);
   if (slot == nullptr) return;
-  if (const int error = fill_bind(slot->op, mw, rkey, *info, 0); error != 0) Qp::of(base).build_error_ = error;
+  if (const int error = fill_bind(slot->op, mw, rkey, *info, 0); error != 0) Qp::of(base).send_queue.spoil_draft(error);
 }
 void compare_swap(ibv_qp_ex* base, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
                   std::uint64_t swap) noexcept {
@@ -117,10 +104,11 @@ void fetch_add(ibv_qp_ex* base, std::uint32_t rkey, std::uint64_t address, std::
 }
 
 void set_sge_list(ibv_qp_ex* base, std::size_t count, const ibv_sge* list) noexcept {
-  SendSlot* slot = current(base);
+  SendQueue& queue = Qp::of(base).send_queue;
+  SendSlot* slot = queue.draft();
   if (slot == nullptr) return;
-  if (count > Qp::of(base).cap_.max_send_sge) {
-    Qp::of(base).build_error_ = EINVAL;
+  if (count > queue.limits().max_send_sge) {
+    queue.spoil_draft(EINVAL);
     return;
   }
   slot->op.num_sge = static_cast<std::uint16_t>(count);
@@ -132,13 +120,14 @@ void set_sge(ibv_qp_ex* base, std::uint32_t lkey, std::uint64_t address, std::ui
 }
 
 void set_inline_data_list(ibv_qp_ex* base, std::size_t count, const ibv_data_buf* list) noexcept {
-  SendSlot* slot = current(base);
+  SendQueue& queue = Qp::of(base).send_queue;
+  SendSlot* slot = queue.draft();
   if (slot == nullptr) return;
   auto* data = reinterpret_cast<std::uint8_t*>(&slot->sges[1]);
   std::size_t length = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length > Qp::of(base).cap_.max_inline_data - length) {
-      Qp::of(base).build_error_ = EINVAL;
+    if (list[i].length > queue.limits().max_inline_data - length) {
+      queue.spoil_draft(EINVAL);
       return;
     }
     const Piece piece{data + length, list[i].length, nullptr};

@@ -104,23 +104,25 @@ int check_values(const ibv_qp_attr& attr, int mask) {
 
 }  // namespace
 
+/// Reaching the peer's process takes that process' control thread, and may take
+/// time: under no lock that ours may want.
+std::shared_ptr<Peer> Qp::find_peer(std::uint32_t destination) {
+  if (qpn_block(destination) == process.block()) return nullptr;
+  std::shared_ptr<Peer> peer = process.peer(qpn_block(destination), owner.device.config.peers);
+  if (peer == nullptr || peer->stranger() != nullptr) return peer;
+  const QpShared& other = peer->segment().qps[qpn_index(destination)];
+  const CqShared& queue = peer->segment().cqs[other.recv_cq.load() % kMaxCqs];
+  if (queue.has_channel.load() != 0) peer->fetch_channel(queue.channel);
+  peer->find_way(owner.device.config.kernel == KernelPolicy::kAuto);
+  return peer;
+}
+
 int Qp::modify(const ibv_qp_attr& attr, int mask) {
   if (const int error = owner.device.call_fault("modify_qp"); error != 0) return error;
-  // Reaching the peer's process takes that process' control thread, and may
-  // take time: not under the lock that ours may want.
   std::shared_ptr<Peer> peer;
   const bool connects = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR &&
                         (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
-  if (connects && qpn_block(attr.dest_qp_num) != process.block()) {
-    peer = process.peer(qpn_block(attr.dest_qp_num & 0xffffff), owner.device.config.peers);
-    if (peer != nullptr && peer->stranger() == nullptr) {
-      const QpShared& other = peer->segment().qps[qpn_index(attr.dest_qp_num)];
-      const std::uint32_t index = other.recv_cq.load();
-      const CqShared& queue = peer->segment().cqs[index % kMaxCqs];
-      if (queue.has_channel.load() != 0) peer->fetch_channel(queue.channel);
-      peer->find_way(owner.device.config.kernel == KernelPolicy::kAuto);
-    }
-  }
+  if (connects) peer = find_peer(attr.dest_qp_num & 0xffffff);
 
   const std::lock_guard guard(control_mutex_);
   const ibv_qp_state from = state();
@@ -135,29 +137,29 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   if (to == IBV_QPS_RESET) {
     reset();
   } else if (to == IBV_QPS_ERR) {
-    sq_lock.lock();
+    send_queue.lock.lock();
     set_state(IBV_QPS_ERR);
     flush_waiting();
-    sq_lock.unlock();
+    send_queue.lock.unlock();
     settle_turn();
     flush_receives();
     if (from != IBV_QPS_ERR) report_last_receive();
   } else {
     const std::lock_guard quiet(process.strangers().mutex());
-    sq_lock.lock();
+    send_queue.lock.lock();
     store_attributes(attr, mask);
     if (to == IBV_QPS_RTR) {
-      peer_ = std::move(peer);
-      connect();
+      transport_->connect(std::move(peer), owner.device.config.kernel);
+      if (flight_ != nullptr) flight_->find_peer_port();
     }
     // Not over an error that came in between.
     std::uint64_t epoch = shared->epoch.load();
     while (epoch_state(epoch) == from &&
            !shared->epoch.compare_exchange_weak(epoch, next_epoch(epoch, to))) {
     }
-    const bool waits = gate_.waiting > 0;
-    sq_lock.unlock();
-    if (waits && to == IBV_QPS_RTS) send_queue_->add_waiting(this);
+    const bool waits = send_queue.waiting() > 0;
+    send_queue.lock.unlock();
+    if (waits && to == IBV_QPS_RTS) send_cq_->add_waiting(this);
   }
   qp_base.state = state();
   return 0;

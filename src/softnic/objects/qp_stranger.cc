@@ -19,7 +19,7 @@ Outcome Qp::serve_stranger(const StrangerRequest& request, int memory) noexcept 
   const ibv_qp_state now = state();
   const std::uint8_t gid_index = attr_.ah_attr.grh.sgid_index;
   const bool ready = (now == IBV_QPS_RTR || now == IBV_QPS_RTS || now == IBV_QPS_SQD) && port_is_up() &&
-                     transport_.stranger_id() != 0 && transport_.stranger_id() == request.process_id && attr_.dest_qp_num == request.from_qpn;
+                     transport_->stranger_id() != 0 && transport_->stranger_id() == request.process_id && attr_.dest_qp_num == request.from_qpn;
   if (!ready || request.gid_index >= kGidsPerPort || kGidKinds[request.gid_index].type != kGidKinds[gid_index].type ||
       kGidKinds[request.gid_index].ipv4 != kGidKinds[gid_index].ipv4) {
     return {Outcome::Kind::kUnreachable};
@@ -140,7 +140,7 @@ Outcome Qp::deliver_here(RecvCell& receive, Completion& completion, const Strang
   completion.wr_id = receive.wr_id;
   completion.qpn = number();
   completion.src_qpn = request.from_qpn;
-  if (!recv_queue_cq_->push(claim_tag(index, Side::kReceive), completion, &receive, request.solicited != 0)) {
+  if (!recv_cq_->push(claim_tag(index, Side::kReceive), completion, &receive, request.solicited != 0)) {
     RecvRing::release(receive);
     return refuse_stranger(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
   }

@@ -10,13 +10,15 @@
 
 namespace gdrperf::softnic {
 
+inline constexpr std::atomic<bool> kUnconnected{true};
+
 /// The peer of a connected QP, as the executor needs it. What stands below
 /// `epoch` was read from the peer's QpShared when it had that epoch.
 struct Target {
   Segment* segment = nullptr;  ///< null: not connected
   Regions regions;
   QpShared* qp = nullptr;
-  const std::atomic<bool>* dead = nullptr;
+  const std::atomic<bool>* dead = &kUnconnected;  ///< its process, or that there is none
   Peer* peer = nullptr;  ///< null: this process itself
   StrangerLink* stranger = nullptr;  ///< another user's process; without a segment then
   std::uint64_t stranger_id = 0;  ///< and that process

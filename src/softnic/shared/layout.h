@@ -18,7 +18,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -62,6 +62,8 @@ struct alignas(64) QpShared {
   std::atomic<std::uint8_t> max_dest_rd_atomic;
   std::atomic<std::uint8_t> port_up;
   std::atomic<std::uint8_t> uses_srq;
+  std::atomic<std::uint8_t> type;  ///< ibv_qp_type
+  std::atomic<std::uint32_t> qkey;
 
   /// Odd while the peer executes an operation on this QP: the owner changes
   /// the epoch, then waits for this to move on, before it frees anything.

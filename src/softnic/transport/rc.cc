@@ -1,14 +1,10 @@
 #include "transport/rc.h"
 
-#include <sched.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "gpu/message.h"
 #include "paths/ways.h"
-#include "transport/rc_inline.h"
+#include "transport/receiver.h"
 #include "transport/turnstile.h"
 
 /// Executing one request: everything that happens between initiator and
@@ -24,91 +20,23 @@ inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsi
   return find_window(target.regions, key, target.pd, target.qp->qpn, access, address, length);
 }
 
-/// Spreads a message of `total` bytes over the SGEs of a receive, of which the
-/// first one has the first `skip` already. SUCCESS, or what the receiver's
-/// completion says: LOC_LEN_ERR, LOC_PROT_ERR; a failed copy is `copy_error`
-/// (left alone otherwise).
-ibv_wc_status scatter(const Target& target, const QpShared& receiver, const TakenReceive& receive,
-                      Pieces& message, ibv_wc_status& copy_error, std::uint64_t total,
-                      std::uint64_t skip) noexcept {
-  std::uint64_t room = 0;
-  for (std::uint32_t i = 0; i < receive.num_sge; ++i) room += receive.sges[i].length;
-  if (room < total || (skip > 0 && receive.sges[0].length < skip)) return IBV_WC_LOC_LEN_ERR;
-  for (std::uint32_t i = 0; message.total > 0; ++i) {
-    ibv_sge sge = receive.sges[i];
-    if (sge.length == 0) continue;
-    sge.addr += skip;
-    sge.length -= static_cast<std::uint32_t>(skip);
-    skip = 0;
-    const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
-    const MrShared* region = find_region(target.regions, sge.lkey, receiver.recv_pd,
-                                         IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
-    if (region == nullptr) return IBV_WC_LOC_PROT_ERR;
-    ibv_wc_status status;
-    if (length == message.total) {
-      status = put(target, *region, sge.addr, message);
-      message.total = 0;
-    } else {
-      Pieces part;
-      split_front(message, length, part);
-      status = put(target, *region, sge.addr, part);
-    }
-    if (status != IBV_WC_SUCCESS) {
-      copy_error = status;
-      return IBV_WC_LOC_PROT_ERR;
-    }
-  }
-  return IBV_WC_SUCCESS;
-}
-
-/// Before a message is copied: the cells that are written after it, this one's
-/// completion and the next receive. Not without a link model, where the owner
-/// looks at them all the time and takes them back.
-inline void fetch_ahead(const Target& target) noexcept {
-  const CqRing completions = CqRing::at(*target.segment, target.recv_cq->ring.load(std::memory_order_acquire));
-  if (completions.memory == nullptr) return;
-  prefetch_for_write(&completions.cell(completions.memory->tail.load(std::memory_order_relaxed)));
-  prefetch_for_write(&target.recv_ring.cell(target.recv_ring.memory->head.load(std::memory_order_relaxed)));
-}
-
 }  // namespace
 
 bool RcTransport::refresh_target() noexcept {
-  Target& target = target_;
-  const QpShared& peer = *target.qp;
-  const std::uint64_t epoch = peer.epoch.load(std::memory_order_acquire);
-  const ibv_qp_state peer_state = epoch_state(epoch);
-  if (peer_state != IBV_QPS_RTR && peer_state != IBV_QPS_RTS && peer_state != IBV_QPS_SQD) {
-    return false;
-  }
-  if (peer.dest_qpn != own_.number || (peer.dest_process != 0 && peer.dest_process != own_.process.id())) {
-    return false;
-  }
-  if (peer.port_up == 0 || own_.shared.port_up == 0) return false;
-  // Each once, and bounded: the peer may have written anything there.
+  const QpShared& peer = *target_.qp;
+  std::uint64_t epoch = 0;
+  if (!begin_look(target_, epoch) || own_.shared.port_up == 0 || peer.type != own_.shared.type) return false;
+  if (peer.dest_qpn != own_.number || (peer.dest_process != 0 && peer.dest_process != own_.process.id())) return false;
   const std::uint8_t their_gid = peer.sgid_index;
   const std::uint16_t device = peer.device;
-  const std::uint32_t queue = peer.recv_cq;
-  const RecvRing ring = RecvRing::at(*target.segment, peer.recv_ring);
-  if (their_gid >= kGidsPerPort || device >= kMaxDevicesShared || queue >= kMaxCqs || ring.memory == nullptr) return false;
+  if (their_gid >= kGidsPerPort || device >= kMaxDevicesShared) return false;
   const GidKind& theirs = kGidKinds[their_gid];
   const GidKind& ours = kGidKinds[own_.attributes.ah_attr.grh.sgid_index];
   if (theirs.type != ours.type || theirs.ipv4 != ours.ipv4) return false;
-  const ibv_gid& expected = target.segment->header.gids[device][their_gid];
+  const ibv_gid& expected = target_.segment->header.gids[device][their_gid];
   if (std::memcmp(&expected, &own_.attributes.ah_attr.grh.dgid, sizeof expected) != 0) return false;
-
-  target.recv_ring = ring;
-  target.recv_cq = &target.segment->cqs[queue];
-  target.recv_tag = claim_tag(qpn_index(peer.qpn), Side::kReceive);
-  target.pd = peer.pd;
-  target.access = peer.access;
-  target.min_rnr_timer = peer.min_rnr_timer;
-  target.max_rd_atomic = peer.max_dest_rd_atomic;
-  target.uses_srq = peer.uses_srq != 0;
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (peer.epoch.load(std::memory_order_acquire) != epoch) return false;
-  target.epoch = epoch;
-  return true;
+  target_.recv_tag = claim_tag(qpn_index(peer.qpn), Side::kReceive);
+  return finish_look(target_, epoch);
 }
 
 /// The peer's QP has changed.
@@ -240,7 +168,7 @@ Outcome RcTransport::send(const SendOp& op, const Part& part) noexcept {
     if (part.skip > 0 && part.peeked == receive) skip = part.skip;
     Part{skip, part.keep, nullptr}.apply(pieces);
   }
-  completion.status = scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, skip);
+  completion.status = scatter(target_, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, skip);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
   if (completion.status == IBV_WC_SUCCESS) {
     return outcome.kind == Outcome::Kind::kDone ? Outcome{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes}
@@ -261,7 +189,7 @@ Outcome RcTransport::send_with_invalidate(const SendOp& op, Pieces& pieces, Recv
   const MrShared* window = find_withdrawable(target_.regions, op.imm, target_.pd, target_.qp->qpn);
   ibv_wc_status copy_error = IBV_WC_SUCCESS;
   completion.status = window == nullptr ? IBV_WC_REM_INV_REQ_ERR
-                                        : scatter(target_, *target_.qp, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
+                                        : scatter(target_, TakenReceive(target_.recv_ring, *receive), pieces, copy_error, bytes, 0);
   // Nobody else may use it: it belongs to the QP that this one acts on.
   if (completion.status == IBV_WC_SUCCESS) withdraw(target_.regions, *window);
   const Outcome outcome = deliver(receive, completion, (op.flags & IBV_SEND_SOLICITED) != 0);
@@ -274,8 +202,8 @@ Outcome RcTransport::send_with_invalidate(const SendOp& op, Pieces& pieces, Recv
 
 /// The receive has failed; what the sender is told.
 Outcome RcTransport::refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept {
-  if (copy_error != IBV_WC_SUCCESS) return refuse(copy_error, IBV_EVENT_QP_FATAL);
-  return refuse(received == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
+  if (copy_error != IBV_WC_SUCCESS) return fail_receiver(copy_error, IBV_EVENT_QP_FATAL);
+  return fail_receiver(received == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
 }
 
 Outcome RcTransport::atomic(const SendOp& op) noexcept {
@@ -327,51 +255,18 @@ Outcome RcTransport::atomic(const SendOp& op) noexcept {
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
 }
 
-Outcome RcTransport::deliver(RecvCell* receive, const Completion& base, bool solicited) noexcept {
-  Completion completion = base;
-  completion.wr_id = receive->wr_id;
-  completion.qpn = target_.qp->qpn;
+Outcome RcTransport::deliver(RecvCell* receive, Completion& completion, bool solicited) noexcept {
   completion.src_qpn = own_.number;
-  if (!push_completion(*target_.segment, *target_.recv_cq, target_.recv_tag, completion, receive)) {
-    RecvRing::release(*receive);
-    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
-  }
-  if (target_.uses_srq) {
-    RecvRingMemory& ring = *target_.recv_ring.memory;
-    const std::uint32_t limit = ring.limit.load(std::memory_order_relaxed);
-    if (limit != 0 && ring.tail.load() - ring.head.load() < limit && ring.limit.exchange(0) != 0) {
-      if (target_.peer != nullptr) {
-        target_.peer->tell(WireKind::kSrqLimit, target_.qp->qpn, 0);
-      } else {
-        own_.process.control().srq_limit(qpn_index(target_.qp->qpn));
-      }
-    }
-  }
-  if (take_event(*target_.recv_cq, solicited || completion.status != IBV_WC_SUCCESS)) {
-    notify_peer_cq();
-  }
-  return {Outcome::Kind::kDone};
+  if (softnic::deliver(target_, own_.process, completion, *receive, solicited)) return {Outcome::Kind::kDone};
+  return fail_receiver(IBV_WC_REM_OP_ERR, IBV_EVENT_CQ_ERR);
 }
 
-void RcTransport::notify_peer_cq() noexcept {
-  const std::uint32_t number = target_.recv_cq->channel;
-  if (target_.peer != nullptr) {
-    target_.peer->raise(number);
-    return;
-  }
-  raise_event(own_.process.channel_fd(number));
-}
-
-/// The target finds a fault: it goes into the error state and its process is
-/// told, so that it flushes and reports; this end's request fails.
 Outcome RcTransport::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
-  std::uint64_t epoch = target_.epoch;
-  target_.qp->epoch.compare_exchange_strong(epoch, next_epoch(epoch, IBV_QPS_ERR));
-  if (target_.peer != nullptr) {
-    target_.peer->tell(WireKind::kQpError, target_.qp->qpn, event);
-  } else {
-    own_.process.control().qp_failed(qpn_index(target_.qp->qpn), event);
-  }
+  return fail_receiver(local_status, event);
+}
+
+Outcome RcTransport::fail_receiver(ibv_wc_status local_status, std::uint32_t event) noexcept {
+  fail_target(target_, own_.process, event);
   return Outcome::failed(local_status);
 }
 

@@ -2,92 +2,56 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
-#include "device/config.h"
-#include "host/process.h"
-#include "memory/pieces.h"
+#include "memory/copy.h"
 #include "paths/target.h"
 #include "shared/completion.h"
-#include "shared/request.h"
+#include "transport/transport.h"
 
 namespace gdrperf::softnic {
 
-/// What of a message is left to be moved when it arrives, where the link model
-/// or a fault has a say in it.
-struct Part {
-  std::uint64_t skip = 0;      ///< bytes in front that are there already
-  std::uint64_t keep = ~0ull;  ///< what stands behind these bytes never arrives
-  const RecvCell* peeked = nullptr;  ///< the receive that has the skipped bytes
-
-  void apply(Pieces& pieces) const noexcept {
-    if (keep < pieces.total) pieces.drop_back(pieces.total - keep);
-    if (skip > 0) pieces.drop_front(skip < pieces.total ? skip : pieces.total);
-  }
-};
-
-/// Bytes of a message that are moved ahead of its arrival.
-struct AheadMove {
-  std::uint64_t done;          ///< bytes in front that are there already
-  std::uint64_t length;        ///< and so many more
-  const RecvCell* peeked;      ///< SEND: the receive that has them; set by the first
-  std::uint32_t sends_before;  ///< that will take receives before it
-};
-
-/// Reliable connected, from the initiator's side: executes requests straight
-/// into the peer's memory and queues, on the thread that calls. Not
-/// thread-safe: under the lock of the QP's send queue. It changes nothing of
-/// its own QP; what the peer is told of a fault is told here.
-class RcTransport {
+/// Reliable connected, from the initiator's side.
+class RcTransport : public Transport {
  public:
-  /// What of its QP it needs; all of it outlives it.
-  struct Own {
-    Process& process;
-    QpShared& shared;
-    const ibv_qp_attr& attributes;  ///< change under the lock
-    std::uint32_t number;
-    std::uint32_t pd;
-  };
-  explicit RcTransport(const Own& own) noexcept : own_(own) {}
+  explicit RcTransport(const Initiator& own) noexcept : own_(own) {}
 
-  /// At RTR. `peer`: the process of the destination where that is not this one,
-  /// or null when there is none; it outlives the connection.
-  void connect(Peer* peer, KernelPolicy kernel);
-  void disconnect() noexcept { target_ = Target{}; }
-  /// Looks at the peer anew with the next request.
-  void look_again() noexcept { target_.epoch = ~0ull; }
-  /// There is a link model: receivers look for messages all the time.
-  void expect_link() noexcept { link_ = true; }
+  bool acknowledged() const noexcept override { return true; }
+  std::uint32_t opcodes() const noexcept override { return kOpcodes; }
+  Outcome execute(const SendOp& op) noexcept override;
+  Outcome execute_part(const SendOp& op, const Part& part) noexcept override;
+  bool move_ahead(const SendOp& op, AheadMove& move) noexcept override;
+  std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept override;
+  void show_arrival(const SendOp& op, Instant due) noexcept override;
+  void connect(std::shared_ptr<Peer> peer, KernelPolicy kernel) override;
+  void disconnect() noexcept override;
+  void look_again() noexcept override { target_.epoch = ~0ull; }
+  void expect_link() noexcept override { link_ = true; }
 
-  /// Executes a request that goes to the peer.
-  Outcome execute(const SendOp& op) noexcept;
-  /// The same of a part of its data.
-  Outcome execute_part(const SendOp& op, const Part& part) noexcept;
+  std::uint32_t peer_qpn() const noexcept override {
+    return target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
+  }
+  std::uint8_t peer_rnr_timer() const noexcept override { return target_.min_rnr_timer & 31; }
+  std::uint64_t stranger_id() const noexcept override { return target_.stranger_id; }
+  Segment* peer_segment() const noexcept override { return target_.segment; }
+  const QpShared* peer_qp() const noexcept override { return target_.qp; }
+  std::shared_ptr<Peer> peer() const override { return peer_; }
+
   /// The plain write, of one registered SGE to memory that is mapped here. False:
   /// nothing was done, execute() finds out why.
   bool write_plain(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey) noexcept;
-  /// Moves bytes of a message that has not arrived yet. False: that is not to be
-  /// had, for a reason that its arrival will find.
-  bool move_ahead(const SendOp& op, AheadMove& move) noexcept;
-  /// Where the data of a misplaced message goes: to the slot behind, or before;
-  /// the right place when the region has neither.
-  std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept;
 
-  std::uint32_t peer_qpn() const noexcept {
-    return target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
-  }
-  std::uint8_t peer_rnr_timer() const noexcept { return target_.min_rnr_timer & 31; }
-  /// Of another user's process that it is connected to, or 0.
-  std::uint64_t stranger_id() const noexcept { return target_.stranger_id; }
-  /// Null: none, or another user's.
-  Segment* peer_segment() const noexcept { return target_.segment; }
-  QpShared* peer_qp() const noexcept { return target_.qp; }
+ protected:
+  /// The target finds a fault: it goes into the error state and its process is
+  /// told, so that it flushes and reports; this end's request fails.
+  virtual Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
+  /// The same where the target's receive has failed.
+  Outcome fail_receiver(ibv_wc_status local_status, std::uint32_t event) noexcept;
 
  private:
-  bool reachable() const noexcept {
-    return target_.segment != nullptr && !target_.dead->load(std::memory_order_relaxed);
-  }
+  bool reachable() const noexcept { return !target_.dead->load(std::memory_order_relaxed); }
   template <bool kPart>
   Outcome begin(const SendOp& op, const Part& part) noexcept;
   template <bool kPart>
@@ -101,10 +65,8 @@ class RcTransport {
   Outcome send_with_invalidate(const SendOp& op, Pieces& pieces, RecvCell* receive) noexcept;
   Outcome refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept;
   Outcome atomic(const SendOp& op) noexcept;
-  Outcome deliver(RecvCell* receive, const Completion& completion, bool solicited) noexcept;
-  Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
+  Outcome deliver(RecvCell* receive, Completion& completion, bool solicited) noexcept;
   Outcome ask_stranger(const SendOp& op) noexcept;
-  void notify_peer_cq() noexcept;
   bool move_inside(const SendOp& op, AheadMove& move) noexcept;
   /// Between the two the peer frees and changes nothing that the target names.
   bool enter() noexcept;
@@ -113,9 +75,55 @@ class RcTransport {
   void leave() noexcept;
   bool refresh_target() noexcept;
 
-  const Own own_;
+  static constexpr std::uint32_t kOpcodes = (2u << IBV_WR_SEND_WITH_INV) - 1;
+
+  const Initiator own_;
   Target target_;
+  std::shared_ptr<Peer> peer_;  ///< what the target points into
   bool link_ = false;
 };
+
+inline void RcTransport::leave() noexcept {
+  target_.qp->turns.store(++target_.turn, std::memory_order_release);
+}
+
+/// In a turn at once, where the peer's QP is as it was.
+[[gnu::always_inline]] inline bool RcTransport::try_enter() noexcept {
+  Target& target = target_;
+  target.qp->turns.store(++target.turn, std::memory_order_relaxed);
+  // The owner changes the epoch, then looks at `turns`; here it is the other
+  // way round. One of the two must see the other; the owner's membarrier
+  // makes a compiler barrier enough on this side.
+  if (target.light_barrier) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  if (target.qp->epoch.load(std::memory_order_acquire) == target.epoch) [[likely]] return true;
+  leave();
+  return false;
+}
+
+[[gnu::always_inline]] inline bool RcTransport::enter() noexcept {
+  return target_.qp->epoch.load(std::memory_order_acquire) == target_.epoch && try_enter() ? true : enter_anew();
+}
+
+[[gnu::always_inline]] inline bool RcTransport::write_plain(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey) noexcept {
+  if (!reachable()) return false;
+  const MrShared* from = find_region(own_.process.regions(), sge.lkey, own_.pd, 0, sge.addr, sge.length);
+  if (from == nullptr || in_gpu(*from) || sge.length == 0 || sge.length > kMaxMessageBytes || !enter()) return false;
+  const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
+                                   remote_addr, sge.length);
+  std::uint8_t* direct = nullptr;
+  if (to != nullptr && (target_.access & IBV_ACCESS_REMOTE_WRITE) != 0) {
+    direct = reach(target_, *to, to->addr + (remote_addr - to->iova), sge.length);
+  }
+  if (direct != nullptr) {
+    copy_last_byte_last(direct, reinterpret_cast<const std::uint8_t*>(from->addr + (sge.addr - from->iova)),
+                        sge.length);
+  }
+  leave();
+  return direct != nullptr;
+}
 
 }  // namespace gdrperf::softnic

@@ -1,7 +1,7 @@
 #include <cstdint>
+#include <utility>
 
 #include "transport/rc.h"
-#include "transport/rc_inline.h"
 #include "paths/ways.h"
 
 /// The two ends of a connection, and what is moved ahead of a message's arrival.
@@ -12,7 +12,8 @@ const std::atomic<bool> g_never_dead{false};
 
 }  // namespace
 
-void RcTransport::connect(Peer* peer, KernelPolicy kernel) {
+void RcTransport::connect(std::shared_ptr<Peer> other, KernelPolicy kernel) {
+  Peer* const peer = other.get();
   Process& process = own_.process;
   const std::uint32_t destination = own_.attributes.dest_qp_num;
   Target target;
@@ -46,6 +47,18 @@ void RcTransport::connect(Peer* peer, KernelPolicy kernel) {
     target.turn = turn + (turn & 1);
   }
   target_ = target;
+  peer_ = std::move(other);
+}
+
+void RcTransport::disconnect() noexcept {
+  target_ = Target{};
+  peer_.reset();
+  own_.shared.dest_qpn = 0;
+  own_.shared.dest_process = 0;
+}
+
+void RcTransport::show_arrival(const SendOp&, Instant due) noexcept {
+  if (target_.qp != nullptr) target_.qp->arrival_due.store(due, std::memory_order_relaxed);
 }
 
 bool RcTransport::move_ahead(const SendOp& op, AheadMove& move) noexcept {

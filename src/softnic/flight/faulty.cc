@@ -1,8 +1,10 @@
 #include <cstring>
+#include <memory>
 
 #include "flight/flight.h"
+#include "flight/moments.h"
 #include "gpu/message.h"
-#include "objects/qp.h"
+#include "host/process.h"
 
 /// Executing a request that a link model or a fault has a say in.
 namespace gdrperf::softnic {
@@ -45,20 +47,20 @@ SendOp with_data(const SendOp& op, const std::uint8_t* data, std::uint64_t total
 
 }  // namespace
 
-Outcome Qp::execute_changed(const Stamp& s, const SendOp& op) noexcept {
+Outcome Flight::execute_changed(const Stamp& s, const SendOp& op) noexcept {
   const bool read = op.opcode >= IBV_WR_RDMA_READ;
   if (s.fault.kind == FaultKind::kMisplace) {
     SendOp moved = op;
     moved.remote_addr = transport_.neighbour(op, s.total);
-    if (!is_send(op.opcode) && moved.remote_addr != op.remote_addr) return execute(moved);
+    if (!is_send(op.opcode) && moved.remote_addr != op.remote_addr) return qp_.execute(moved);
     if (read) return execute_part(op, {0, 0, nullptr});  // nowhere else to read from
   }
   Pieces pieces;
-  if (s.total == 0 || !gather(process.regions(), pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) {
-    return execute(op);
+  if (s.total == 0 || !gather(process_.regions(), pd_, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) {
+    return qp_.execute(op);
   }
   if (read) {
-    const Outcome outcome = execute(op);
+    const Outcome outcome = qp_.execute(op);
     if (outcome.kind == Outcome::Kind::kDone) flip_bit(pieces, s.fault.random);
     return outcome;
   }
@@ -73,10 +75,14 @@ Outcome Qp::execute_changed(const Stamp& s, const SendOp& op) noexcept {
     std::memcpy(data.get() + (s.total - half), original.get(), half);
   }
   ibv_sge sge;
-  return execute(with_data(op, data.get(), s.total, sge));
+  return qp_.execute(with_data(op, data.get(), s.total, sge));
 }
 
-Outcome Qp::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
+Outcome Flight::execute_part(const SendOp& op, const Part& part) noexcept {
+  return is_local(op.opcode) ? qp_.execute(op) : transport_.execute_part(op, part);
+}
+
+Outcome Flight::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
   const Part part{s.copied, ~0ull, s.peeked};
   const bool atomic = op.opcode > IBV_WR_RDMA_READ;
   switch (s.fault.kind) {
@@ -87,11 +93,12 @@ Outcome Qp::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
     case FaultKind::kTruncate:
       return execute_part(op, {0, s.total / 2, nullptr});
     case FaultKind::kMisplace:
-      return atomic ? execute(op) : execute_changed(s, op);
+      return atomic ? qp_.execute(op) : execute_changed(s, op);
     case FaultKind::kFlip:
       return execute_changed(s, op);
     case FaultKind::kRnr: {
-      if (takes_receive(op.opcode) && instant_now(Clock::get()) < s.arrival + s.fault.time) return {Outcome::Kind::kNoReceive};
+      if (takes_receive(op.opcode) && !transport_.acknowledged()) return {};  // lost
+      if (takes_receive(op.opcode) && instant() < s.arrival + s.fault.time) return {Outcome::Kind::kNoReceive};
       return execute_part(op, part);
     }
     case FaultKind::kNone:
@@ -99,7 +106,7 @@ Outcome Qp::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
     case FaultKind::kStall:
       break;
   }
-  return s.copied == 0 ? execute(op) : execute_part(op, part);
+  return s.copied == 0 ? qp_.execute(op) : execute_part(op, part);
 }
 
 }  // namespace gdrperf::softnic
