@@ -23,9 +23,9 @@
 
 #include <fmt/format.h>
 
-#include "cluster_star.h"
-#include "cluster_tree.h"
-#include "cluster_wire.h"
+#include "cluster/star.h"
+#include "cluster/tree.h"
+#include "cluster/wire.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 

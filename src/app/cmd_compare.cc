@@ -23,7 +23,7 @@
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/compare/session.h"
-#include "cluster_compare.h"
+#include "cluster/compare.h"
 #include "rerun.h"
 #include "table.h"
 #include "terminal.h"

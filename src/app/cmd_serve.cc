@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_hosts.h"
+#include "cluster/hosts.h"
 #include "command.h"
 #include "doctor_host.h"
 #include "gdrperf/app/options.h"

@@ -1,4 +1,4 @@
-#include "cluster_counters.h"
+#include "cluster/counters.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "../temporary_folder.h"
-#include "cluster_hosts.h"
+#include "cluster/hosts.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::app {

@@ -1,12 +1,12 @@
-#include "cluster_file.h"
+#include "cluster/file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "cluster_compare.h"
-#include "cluster_export.h"
+#include "cluster/compare.h"
+#include "cluster/export.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::app {

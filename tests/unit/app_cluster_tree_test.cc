@@ -1,8 +1,8 @@
-#include "cluster_tree.h"
+#include "cluster/tree.h"
 
 #include <gtest/gtest.h>
 
-#include "cluster_wire.h"
+#include "cluster/wire.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::app {

@@ -28,7 +28,7 @@ def headers():
 
 def compile_alone(header):
     command = COMPILER + ["-std=c++20", "-fsyntax-only", "-x", "c++", "-I", str(ROOT / "include"),
-                          "-I", str(ROOT / "src/softnic"), "-"]
+                          "-I", str(ROOT / "src/softnic"), "-I", str(ROOT / "src/app"), "-"]
     return header, subprocess.run(command, input=f'#include "{header}"\n', capture_output=True, text=True)
 
 

@@ -164,7 +164,7 @@ struct Failure {
 /// Client: no further run.
 struct Bye {};
 
-/// Between the ranks of `gdrperf cluster`: JSON text of its own (app/cluster_wire.h).
+/// Between the ranks of `gdrperf cluster`: JSON text of its own (app/cluster/wire.h).
 struct Cluster {
   std::string text;
 };

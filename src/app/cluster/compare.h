@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster_file.h"
+#include "cluster/file.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::app {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_star.h"
+#include "cluster/star.h"
 
 namespace gdrperf::app {
 

@@ -1,4 +1,4 @@
-#include "cluster_agent.h"
+#include "cluster/agent.h"
 
 #include <algorithm>
 #include <exception>
@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cluster_counters.h"
-#include "cluster_servers.h"
+#include "cluster/counters.h"
+#include "cluster/servers.h"
 #include "gdrperf/app/client.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"

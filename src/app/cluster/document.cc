@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cluster_report.h"
+#include "cluster/report.h"
 #include "gdrperf/base/version.h"
 
 namespace gdrperf::app {

@@ -117,7 +117,7 @@ using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, En
                                     ReadCounters, Counters, Invite>;
 
 proto::Cluster encode_cluster(const ClusterMessage& message);
-/// Its text alone, for a bundle (cluster_tree.h).
+/// Its text alone, for a bundle (cluster/tree.h).
 std::string encode_cluster_text(const ClusterMessage& message);
 /// Throws peer_error with `peer` in front for what is none of them.
 ClusterMessage decode_cluster(const proto::Cluster& message, const std::string& peer);

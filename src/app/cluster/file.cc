@@ -1,4 +1,4 @@
-#include "cluster_file.h"
+#include "cluster/file.h"
 
 #include <algorithm>
 #include <bit>

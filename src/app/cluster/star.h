@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cluster_gate.h"
-#include "cluster_tree.h"
-#include "cluster_wire.h"
+#include "cluster/gate.h"
+#include "cluster/tree.h"
+#include "cluster/wire.h"
 #include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"

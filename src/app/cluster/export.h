@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cluster_file.h"
+#include "cluster/file.h"
 
 namespace gdrperf::app {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "cluster_relay.h"
-#include "cluster_root.h"
-#include "cluster_wire.h"
+#include "cluster/relay.h"
+#include "cluster/root.h"
+#include "cluster/wire.h"
 #include "gdrperf/cluster/launch.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"

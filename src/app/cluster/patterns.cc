@@ -1,4 +1,4 @@
-#include "cluster_patterns.h"
+#include "cluster/patterns.h"
 
 #include <algorithm>
 #include <map>

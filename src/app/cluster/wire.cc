@@ -1,4 +1,4 @@
-#include "cluster_wire.h"
+#include "cluster/wire.h"
 
 #include <fmt/format.h>
 

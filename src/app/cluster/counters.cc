@@ -1,4 +1,4 @@
-#include "cluster_counters.h"
+#include "cluster/counters.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "cluster_star.h"
+#include "cluster/star.h"
 
 #include <poll.h>
 
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_agent.h"
+#include "cluster/agent.h"
 #include "terminal.h"
 
 namespace gdrperf::app {

@@ -1,4 +1,4 @@
-#include "cluster_root.h"
+#include "cluster/root.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,4 +1,4 @@
-#include "cluster_export.h"
+#include "cluster/export.h"
 
 #include <algorithm>
 #include <map>

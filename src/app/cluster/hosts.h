@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster_gate.h"
+#include "cluster/gate.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
 

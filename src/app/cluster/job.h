@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster_file.h"
-#include "cluster_star.h"
+#include "cluster/file.h"
+#include "cluster/star.h"
 #include "gdrperf/cluster/fabric.h"
 #include "gdrperf/cluster/judge.h"
 #include "gdrperf/cluster/schedule.h"

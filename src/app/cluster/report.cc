@@ -1,4 +1,4 @@
-#include "cluster_report.h"
+#include "cluster/report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cluster_patterns.h"
+#include "cluster/patterns.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::app {

@@ -4,7 +4,7 @@
 #include <list>
 #include <thread>
 
-#include "cluster_wire.h"
+#include "cluster/wire.h"
 #include "gdrperf/app/server.h"
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/proto/token.h"

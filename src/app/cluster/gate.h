@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "cluster_wire.h"
+#include "cluster/wire.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"

@@ -1,4 +1,4 @@
-#include "cluster_hosts.h"
+#include "cluster/hosts.h"
 
 #include <algorithm>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_agent.h"
+#include "cluster/agent.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"

@@ -1,4 +1,4 @@
-#include "cluster_gate.h"
+#include "cluster/gate.h"
 
 #include <poll.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster_tree.h"
-#include "cluster_wire.h"
+#include "cluster/tree.h"
+#include "cluster/wire.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
 

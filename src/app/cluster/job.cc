@@ -1,4 +1,4 @@
-#include "cluster_job.h"
+#include "cluster/job.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cluster_relay.h"
+#include "cluster/relay.h"
 
 #include <poll.h>
 

@@ -1,4 +1,4 @@
-#include "cluster_servers.h"
+#include "cluster/servers.h"
 
 #include <string>
 #include <utility>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster_job.h"
-#include "cluster_star.h"
+#include "cluster/job.h"
+#include "cluster/star.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/cluster/launch.h"
 

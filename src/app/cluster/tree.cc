@@ -1,4 +1,4 @@
-#include "cluster_tree.h"
+#include "cluster/tree.h"
 
 #include <charconv>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "cluster_compare.h"
+#include "cluster/compare.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_export.h"
+#include "cluster/export.h"
 
 namespace gdrperf::app {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster_report.h"
+#include "cluster/report.h"
 
 namespace gdrperf::app {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster_job.h"
-#include "cluster_star.h"
+#include "cluster/job.h"
+#include "cluster/star.h"
 #include "gdrperf/cluster/patterns.h"
 
 namespace gdrperf::app {
