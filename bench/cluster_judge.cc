@@ -119,17 +119,19 @@ void faults(int runs) {
     print(fmt::format("NIC {:+.0f} %, 20 % of measurements collide", 100 * (factor - 1)).c_str(), nic,
           runs, factor < 0.92 ? "wanted >= 0.99" : "wanted >= 0.95");
   }
-  const Count leaf = count(
-      world, runs,
-      [&](World& w, std::mt19937_64& random) {
-        w.faults.push_back(
-            {.rail = pick(random, kRails), .leaf = pick(random, kNodes / kPerLeaf), .factor = 0.95});
-      },
-      [](const World& w, const Suspect& suspect) {
-        return suspect.part == Part::kLeafRail && suspect.leaf == w.faults[0].leaf &&
-               suspect.rail == w.faults[0].rail;
-      });
-  print("leaf x rail -5 %, 20 % collide", leaf, runs, "wanted >= 0.99");
+  for (const bool uplink : {false, true}) {
+    const Count leaf = count(
+        world, runs,
+        [&](World& w, std::mt19937_64& random) {
+          w.faults.push_back(
+              {.rail = pick(random, kRails), .leaf = pick(random, kNodes / kPerLeaf), .factor = 0.95, .uplink = uplink});
+        },
+        [&](const World& w, const Suspect& suspect) {
+          return suspect.part == (uplink ? Part::kUplink : Part::kLeafRail) && suspect.leaf == w.faults[0].leaf &&
+                 suspect.rail == w.faults[0].rail;
+        });
+    print(uplink ? "uplinks of leaf x rail -5 %, 20 % collide" : "leaf x rail -5 %, 20 % collide", leaf, runs, "wanted >= 0.99");
+  }
 }
 
 void clean(int runs) {

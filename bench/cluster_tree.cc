@@ -23,6 +23,7 @@
 
 #include <fmt/format.h>
 
+#include "cluster/round_wire.h"
 #include "cluster/star.h"
 #include "cluster/tree.h"
 #include "cluster/wire.h"
@@ -52,12 +53,6 @@ Card card_of(int rank, int ranks) {
     card.devices.push_back({fmt::format("mlx5_{}", i), "hardware", "mlx5_core", "28.39.1002", 4096, 400, "RoCE v2/IPv4", "32.0 GT/s PCIe x16", i / 4});
   }
   return card;
-}
-
-// The text of a member of an order: a light agent parses no JSON.
-std::int64_t number_after(std::string_view text, std::string_view member) {
-  const auto at = text.find(member);
-  return at == std::string_view::npos ? 0 : std::atoll(text.data() + at + member.size());
 }
 
 class Light {
@@ -108,10 +103,6 @@ class Light {
 
   bool take(const std::string& text) {
     if (is_bundle(text)) return pass_on(text);
-    if (text.find("\"measure\"") != std::string::npos) {
-      parent_->send(proto::Cluster{answer(text)});
-      return true;
-    }
     const ClusterMessage order = decode_cluster_text(text, "root");
     if (std::holds_alternative<End>(order)) return false;
     if (const auto* relay = std::get_if<BecomeRelay>(&order)) {
@@ -131,7 +122,7 @@ class Light {
       }
       say_joined();
     } else {
-      parent_->send(proto::Cluster{answer(text)});
+      parent_->send(proto::Cluster{answer(order)});
     }
     return true;
   }
@@ -140,24 +131,25 @@ class Light {
     if (placed_ && joined_children_ == expected_) parent_->send(encode_cluster(Joined{card_.rank, {}}));
   }
 
-  std::string answer(std::string_view order) {
-    if (order.find("\"open\"") != std::string_view::npos) return encode_cluster_text(Ports{std::vector<int>(8, 18515)});
-    std::string text = fmt::format("{{\"cluster\":\"rates\",\"id\":{},\"rates\":[", number_after(order, "\"id\":"));
-    for (int i = 0; i < 8; ++i) text += i > 0 ? ",[48.7,0.0,\"\"]" : "[48.7,0.0,\"\"]";
-    return text + "]}";
+  std::string answer(const ClusterMessage& order) {
+    const auto* measure = std::get_if<Measure>(&order);
+    if (measure == nullptr) return encode_cluster_text(Ports{std::vector<int>(8, 18515)});
+    return encode_cluster_text(Rates{measure->id, std::vector<ClusterRate>(measure->runs.size(), {48.7, 0, ""})});
   }
 
   bool pass_on(const std::string& text) {
     const Bundle bundle = read_bundle(text);
     answers_ = begin_bundle({});
     due_ = 0;
-    const bool at_once = !bundle.texts.empty() && number_after(bundle.texts[0].second, "\"duration_ns\":") == kFirstLevelAnswers;
+    const auto first = bundle.texts.empty() ? std::nullopt : unpack_round(bundle.texts[0].second);
+    const bool at_once = first && std::get<Measure>(*first).duration_ns == kFirstLevelAnswers;
     std::map<int, std::string> texts;
     bool goes_on = true;
     for (const auto& [rank, part] : bundle.texts) {
       if (rank == card_.rank || at_once) {
-        if (part.find("\"end\"") != std::string_view::npos) goes_on = false;
-        else add_to_bundle(rank, answer(part), answers_);
+        const ClusterMessage order = decode_cluster_text(part, "root");
+        if (std::holds_alternative<End>(order)) goes_on = false;
+        else add_to_bundle(rank, answer(order), answers_);
         continue;
       }
       const int child = child_of_.at(rank);
@@ -179,14 +171,16 @@ class Light {
     while (const auto message = child.channel.try_receive()) {
       const auto* cluster = std::get_if<proto::Cluster>(&*message);
       if (cluster == nullptr) continue;
-      if (cluster->text.find("\"joined\"") != std::string::npos) {
-        const ClusterMessage joined = decode_cluster(*cluster, "child");
-        if (std::exchange(child.rank, std::get<Joined>(joined).rank) >= 0) {
-          ++joined_children_;
-          say_joined();
+      if (cluster->text.starts_with('{')) {
+        const ClusterMessage message_of_child = decode_cluster(*cluster, "child");
+        if (const auto* joined = std::get_if<Joined>(&message_of_child)) {
+          if (std::exchange(child.rank, joined->rank) >= 0) {
+            ++joined_children_;
+            say_joined();
+          }
+          children_[child.rank] = child.channel.fd();
+          continue;
         }
-        children_[child.rank] = child.channel.fd();
-        continue;
       }
       if (is_bundle(cluster->text)) {
         for (const auto& [rank, text] : read_bundle(cluster->text).texts) {

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/cluster/exchange.h"
 #include "gdrperf/cluster/launch.h"
@@ -185,7 +187,10 @@ class Report {
   ExitCode finish(const ClusterResult& result) const {
     ExitCode code = verdict_of(star_, options_.test, result);
     std::ostream& table = options_.json == "-" || !options_.format.empty() ? std::cerr : std::cout;
-    print_cluster(star_, options_.test, result, table);
+    std::ostringstream text;
+    print_cluster(star_, options_.test, result, text);
+    // Names and reasons are what other hosts say.
+    table << printable_lines(text.str());
     const std::string document = write(result);
     if (options_.json == "-") std::cout << document;
     if (options_.format.empty() && options_.baseline.empty()) return code;

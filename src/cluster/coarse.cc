@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,9 @@ constexpr std::size_t kLeastSamples = 4;
 // A rail is slow when nearly all of its measurements are: beside a slow leaf of two, a
 // quarter of the rail's are not.
 constexpr double kRailQuantile = 0.9;
+
+// Which flows of its NICs tell of a group.
+enum class Flows { kAll, kWithin, kAcross };
 
 // Group of each NIC, -1 for none; and what a group is.
 struct Grouping {
@@ -45,61 +49,102 @@ Grouping group_by(const Fabric& fabric, int least, Key key, Describe describe) {
 }
 
 template <typename Visit>
-void for_each_group(const Grouping& grouping, const Sample& sample, Visit visit) {
+void for_each_group(const Grouping& grouping, Flows flows, const Sample& sample, Visit visit) {
   const int from = grouping.of_nic[sample.from];
   const int to = grouping.of_nic[sample.to];
+  if (flows != Flows::kAll && (from == to) != (flows == Flows::kWithin)) return;
   if (from >= 0) visit(static_cast<std::size_t>(from));
   if (to >= 0 && to != from) visit(static_cast<std::size_t>(to));
 }
 
-Grouped collect(const Grouping& grouping, const Residuals& residuals) {
+Grouped collect(const Grouping& grouping, Flows flows, const Residuals& residuals) {
   Grouped values(grouping.kinds.size());
   for (const Sample& sample : residuals.samples) {
-    for_each_group(grouping, sample, [&](std::size_t group) { values.count(group); });
+    for_each_group(grouping, flows, sample, [&](std::size_t group) { values.count(group); });
   }
   values.layout();
   for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
-    for_each_group(grouping, residuals.samples[i],
+    for_each_group(grouping, flows, residuals.samples[i],
                    [&](std::size_t group) { values.add(group, residuals.left[i]); });
   }
   return values;
 }
 
 // A part slows a flow once, also where it has both ends of it.
-void take_out(const Grouping& grouping, const std::vector<float>& shifts, Residuals& residuals) {
+void take_out(const Grouping& grouping, Flows flows, const std::vector<float>& shifts, Residuals& residuals) {
   for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
     float explained = 0;
-    for_each_group(grouping, residuals.samples[i],
+    for_each_group(grouping, flows, residuals.samples[i],
                    [&](std::size_t group) { explained = std::min(explained, shifts[group]); });
     residuals.left[i] -= explained;
   }
 }
 
-void judge_grouping(const Grouping& grouping, const JudgeOptions& options, Residuals& residuals,
-                    Judgement& judgement) {
-  if (grouping.kinds.size() < kLeastGroups) return;
-  Grouped values = collect(grouping, residuals);
-  std::vector<float> upper(values.groups());
+// How each group does against the others; 0 where too little was measured.
+struct GroupShifts {
+  std::vector<float> shift;
+  std::vector<std::size_t> samples;
+  double sigma = 0;
+};
+
+GroupShifts shifts_of(const Grouping& grouping, Flows flows, const Residuals& residuals) {
+  Grouped values = collect(grouping, flows, residuals);
+  GroupShifts result;
   std::vector<float> known;
   for (std::size_t i = 0; i < values.groups(); ++i) {
-    upper[i] = quantile(values.of(i), kUpperQuartile);
-    if (values.of(i).size() >= kLeastSamples) known.push_back(upper[i]);
+    result.samples.push_back(values.of(i).size());
+    result.shift.push_back(quantile(values.of(i), kUpperQuartile));
+    if (result.samples[i] >= kLeastSamples) known.push_back(result.shift[i]);
   }
   const Center center = robust_center(std::move(known));
-  std::vector<float> shifts(values.groups(), 0);
-  bool any = false;
+  result.sigma = center.sigma;
   for (std::size_t i = 0; i < values.groups(); ++i) {
-    const double shift = upper[i] - center.median;
-    if (values.of(i).size() < kLeastSamples || !is_suspect(shift, center.sigma, options)) continue;
+    result.shift[i] = result.samples[i] < kLeastSamples ? 0 : result.shift[i] - static_cast<float>(center.median);
+  }
+  return result;
+}
+
+// `agrees`: whether a group that is slow by so much may be called a part of this kind; without, it may.
+void judge_grouping(const Grouping& grouping, Flows flows, const JudgeOptions& options,
+                    const std::function<bool(std::size_t, double)>& agrees, Residuals& residuals, Judgement& judgement) {
+  if (grouping.kinds.size() < kLeastGroups) return;
+  const GroupShifts found = shifts_of(grouping, flows, residuals);
+  std::vector<float> shifts(found.shift.size(), 0);
+  bool any = false;
+  for (std::size_t i = 0; i < shifts.size(); ++i) {
+    const double shift = found.shift[i];
+    if (!is_suspect(shift, found.sigma, options) || (agrees && !agrees(i, shift))) continue;
     Suspect suspect = grouping.kinds[i];
     suspect.shift = shift;
-    suspect.sigmas = shift / std::max(center.sigma, kLeastSigma);
-    suspect.samples = values.of(i).size();
+    suspect.sigmas = shift / std::max(found.sigma, kLeastSigma);
+    suspect.samples = found.samples[i];
     judgement.suspects.push_back(suspect);
     shifts[i] = static_cast<float>(shift);
     any = true;
   }
-  if (any) take_out(grouping, shifts, residuals);
+  if (any) take_out(grouping, flows, shifts, residuals);
+}
+
+// A leaf is slow to its own NICs, too; its uplinks only to those of other leaves.
+void judge_leaves(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals, Judgement& judgement) {
+  const auto key = [](const Nic& nic) { return std::pair(nic.leaf, nic.rail); };
+  const auto describe = [](Part part) {
+    return [part](const Nic& nic) {
+      Suspect suspect;
+      suspect.part = part;
+      suspect.leaf = nic.leaf;
+      suspect.rail = nic.rail;
+      return suspect;
+    };
+  };
+  const Grouping leaves = group_by(fabric, 3, key, describe(Part::kLeafRail));
+  const GroupShifts within = shifts_of(leaves, Flows::kWithin, residuals);
+  const auto is_slow_within = [&](std::size_t i, double shift) {
+    return within.samples[i] < kLeastSamples || within.shift[i] < shift / 2;
+  };
+  judge_grouping(leaves, Flows::kAll, options, is_slow_within, residuals, judgement);
+  const Grouping uplinks = group_by(fabric, 3, key, describe(Part::kUplink));
+  judge_grouping(uplinks, Flows::kAcross, options, {}, residuals, judgement);
 }
 
 }  // namespace
@@ -153,17 +198,7 @@ void judge_groups(const Fabric& fabric, const JudgeOptions& options, Residuals& 
                   Judgement& judgement) {
   const bool leaves = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.leaf >= 0; });
-  if (leaves) {
-    const auto key = [](const Nic& nic) { return std::pair(nic.leaf, nic.rail); };
-    const auto describe = [](const Nic& nic) {
-      Suspect suspect;
-      suspect.part = Part::kLeafRail;
-      suspect.leaf = nic.leaf;
-      suspect.rail = nic.rail;
-      return suspect;
-    };
-    judge_grouping(group_by(fabric, 3, key, describe), options, residuals, judgement);
-  }
+  if (leaves) judge_leaves(fabric, options, residuals, judgement);
   // A node of one NIC is that NIC.
   const auto key = [](const Nic& nic) { return std::pair(nic.node, 0); };
   const auto describe = [](const Nic& nic) {
@@ -172,7 +207,7 @@ void judge_groups(const Fabric& fabric, const JudgeOptions& options, Residuals& 
     suspect.node = nic.node;
     return suspect;
   };
-  judge_grouping(group_by(fabric, 2, key, describe), options, residuals, judgement);
+  judge_grouping(group_by(fabric, 2, key, describe), Flows::kAll, options, {}, residuals, judgement);
 }
 
 }  // namespace gdrperf::cluster

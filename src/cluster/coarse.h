@@ -24,7 +24,7 @@ struct Residuals {
 void judge_rails(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals,
                  Judgement& judgement);
 
-/// Groups of NICs: leaf x rail, where leaves are known, then nodes. What the
+/// Groups of NICs: leaf x rail and its uplinks, where leaves are known, then nodes. What the
 /// suspects among them explain is taken out of `residuals`.
 void judge_groups(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals,
                   Judgement& judgement);

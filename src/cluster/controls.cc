@@ -18,7 +18,8 @@ std::vector<bool> suspect_nodes(const Fabric& fabric, const Judgement& judgement
     if (one.part == Part::kRail) continue;
     for (std::size_t id = 0; id < fabric.nics.size(); ++id) {
       const Nic& nic = fabric.nics[id];
-      const bool hit = one.part == Part::kLeafRail ? nic.leaf == one.leaf && nic.rail == one.rail
+      const bool leaf = one.part == Part::kLeafRail || one.part == Part::kUplink;
+      const bool hit = leaf                        ? nic.leaf == one.leaf && nic.rail == one.rail
                        : one.part == Part::kNode   ? nic.node == one.node
                                                    : static_cast<int>(id) == one.nic || static_cast<int>(id) == one.peer;
       if (hit) suspect[static_cast<std::size_t>(nic.node)] = true;

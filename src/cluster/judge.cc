@@ -183,6 +183,7 @@ std::string_view to_string(Part part) {
   switch (part) {
     case Part::kRail: return "rail";
     case Part::kLeafRail: return "leaf";
+    case Part::kUplink: return "uplink";
     case Part::kNode: return "node";
     case Part::kNic: return "nic";
     case Part::kPair: return "pair";

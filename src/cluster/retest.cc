@@ -28,7 +28,8 @@ bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) 
   const Nic& nic = fabric.nics[id];
   switch (suspect.part) {
     case Part::kRail: return nic.rail == suspect.rail;
-    case Part::kLeafRail: return nic.rail == suspect.rail && nic.leaf == suspect.leaf;
+    case Part::kLeafRail:
+    case Part::kUplink: return nic.rail == suspect.rail && nic.leaf == suspect.leaf;
     case Part::kNode: return nic.node == suspect.node;
     case Part::kNic: return static_cast<int>(id) == suspect.nic;
     case Part::kPair: return static_cast<int>(id) == suspect.nic || static_cast<int>(id) == suspect.peer;
@@ -135,14 +136,15 @@ class Chooser {
 double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
                             const Judgement& judgement) {
   double explained = 0;
-  for (const Part level : {Part::kLeafRail, Part::kNode}) {
+  for (const Part level : {Part::kLeafRail, Part::kUplink, Part::kNode}) {
     if (level >= part) break;
     double of_level = 0;
     for (const Suspect& suspect : judgement.suspects) {
-      if (suspect.part == level && (belongs_to(suspect, fabric, sample.from) ||
-                                    belongs_to(suspect, fabric, sample.to))) {
-        of_level = std::min(of_level, suspect.shift);
-      }
+      if (suspect.part != level) continue;
+      const bool from = belongs_to(suspect, fabric, sample.from);
+      const bool to = belongs_to(suspect, fabric, sample.to);
+      // What stays within a leaf takes no uplink.
+      if (level == Part::kUplink ? from != to : from || to) of_level = std::min(of_level, suspect.shift);
     }
     explained += of_level;
   }

@@ -24,6 +24,7 @@ Simulator::Simulator(World world)
 }
 
 bool Simulator::hits(const Fault& fault, const Nic& from, const Nic& to) const {
+  if (fault.uplink && from.leaf == to.leaf) return false;
   if (fault.peer >= 0) {
     return (lies_at(fault, from) && to.node == fault.peer) ||
            (lies_at(fault, to) && from.node == fault.peer);

@@ -78,10 +78,6 @@ std::string JsonReader::text(const char* member) const {
   return to_text(at(member), path_of(member));
 }
 
-std::string JsonReader::long_text(const char* member, std::size_t most_bytes) const {
-  return to_text(at(member), path_of(member), most_bytes);
-}
-
 std::string JsonReader::text_or_empty(const char* member) const {
   return has(member) ? text(member) : std::string();
 }

@@ -34,8 +34,6 @@ class JsonReader {
   /// Text of at most kMaxTextBytes; control characters become '?', for it may
   /// end on a terminal.
   std::string text(const char* member) const;
-  /// text() that may be that long.
-  std::string long_text(const char* member, std::size_t most_bytes) const;
   /// text(), or "" where the member is absent.
   std::string text_or_empty(const char* member) const;
   JsonReader object(const char* member) const;

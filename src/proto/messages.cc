@@ -243,9 +243,8 @@ void read(const JsonReader& in, Reject& m) { read_refusal(in, m); }
 void write(json& out, const Failure& m) { write_refusal(out, m); }
 void read(const JsonReader& in, Failure& m) { read_refusal(in, m); }
 
-void write(json& out, const Cluster& m) { out = {{"text", m.text}}; }
-// A whole frame may be its text: orders of hundreds of ranks go together.
-void read(const JsonReader& in, Cluster& m) { m.text = in.long_text("text", std::size_t{4} << 20); }
+// Its frame is no JSON: orders of hundreds of ranks go together, and are in bytes of their own.
+constexpr std::string_view kClusterHead = "cluster\n";
 
 void write(json& out, const Ping& m) { out = {{"token", m.token}}; }
 void read(const JsonReader& in, Ping& m) { m.token = in.integer<std::uint64_t>("token"); }
@@ -332,10 +331,15 @@ Message decode_named(const std::string& type, const json& value) {
   if constexpr (I == std::variant_size_v<Message>) {
     JsonReader::refuse("type", fmt::format("'{}' is unknown", type.substr(0, 40)));
   } else {
-    if (type != kTypeNames[I]) return decode_named<I + 1>(type, value);
-    std::variant_alternative_t<I, Message> message{};
-    read(JsonReader(value, type), message);
-    return message;
+    using Named = std::variant_alternative_t<I, Message>;
+    if constexpr (!std::is_same_v<Named, Cluster>) {
+      if (type == kTypeNames[I]) {
+        Named message{};
+        read(JsonReader(value, type), message);
+        return message;
+      }
+    }
+    return decode_named<I + 1>(type, value);
   }
 }
 
@@ -344,14 +348,18 @@ Message decode_named(const std::string& type, const json& value) {
 const char* type_name(const Message& message) { return kTypeNames[message.index()]; }
 
 std::string encode(const Message& message) {
+  if (const auto* cluster = std::get_if<Cluster>(&message)) return std::string(kClusterHead) + cluster->text;
   json out;
-  std::visit([&](const auto& m) { write(out, m); }, message);
+  std::visit([&](const auto& m) {
+    if constexpr (!std::is_same_v<std::decay_t<decltype(m)>, Cluster>) write(out, m);
+  }, message);
   out["type"] = type_name(message);
   // Names and reasons may hold bytes that are no UTF-8 (argv, sysfs).
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Message decode(std::string_view text) {
+  if (text.starts_with(kClusterHead)) return Cluster{std::string(text.substr(kClusterHead.size()))};
   if (const char* refusal = refusal_of(text)) {
     throw peer_error(fmt::format("message not understood: {}", refusal));
   }

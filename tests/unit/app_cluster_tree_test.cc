@@ -1,5 +1,8 @@
 #include "cluster/tree.h"
 
+#include <cstdint>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "cluster/wire.h"
@@ -66,8 +69,56 @@ TEST(ClusterTree, MessagesComeBackWhole) {
   EXPECT_EQ(std::get<Rates>(rates).rates.at(1).error, "why");
   EXPECT_EQ(std::get<Invite>(again(Invite{2, 9, 3.5})).deadline_s, 3.5);
   EXPECT_EQ(std::get<Counters>(again(Counters{{{{"symbol_error", 12}}}})).devices.at(0).at("symbol_error"), 12u);
-  EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1]]}", "peer"), Error) << "half a rate";
+  EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1,0,\"\"]]}", "peer"), Error) << "not as JSON";
   EXPECT_EQ(std::get<Lost>(again(Lost{"no answer"})).why, "no answer");
+}
+
+Measure order_of_links(std::size_t count) {
+  Measure order;
+  order.id = 70000;
+  order.size_bytes = std::uint64_t{1} << 40;
+  order.duration_ns = 250'000'000;
+  for (std::size_t i = 0; i < count; ++i) {
+    order.runs.push_back({"10.1.2.3", static_cast<int>(40000 + i), "mlx5_" + std::to_string(i), "mlx5_" + std::to_string(i)});
+  }
+  return order;
+}
+
+TEST(ClusterTree, ARoundIsAFewBytesALink) {
+  const std::string order = encode_cluster_text(order_of_links(8));
+  EXPECT_LT(order.size(), 260u) << "each name once";
+  const Measure again = std::get<Measure>(decode_cluster_text(order, "peer"));
+  EXPECT_EQ(again.id, 70000);
+  EXPECT_EQ(again.size_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(again.duration_ns, 250'000'000);
+  ASSERT_EQ(again.runs.size(), 8u);
+  EXPECT_EQ(again.runs[7].host, "10.1.2.3");
+  EXPECT_EQ(again.runs[7].port, 40007);
+  EXPECT_EQ(again.runs[7].device, "mlx5_7");
+  EXPECT_LT(encode_cluster_text(Rates{1, std::vector<ClusterRate>(8, {48.7, 0, ""})}).size(), 110u);
+}
+
+TEST(ClusterTree, GarbledRoundsAreRefused) {
+  for (const std::string& whole : {encode_cluster_text(order_of_links(2)), encode_cluster_text(Rates{1, {{1, 0, "why"}, {2, 0, ""}}})}) {
+    for (std::size_t length = 1; length < whole.size(); ++length) {
+      EXPECT_THROW(decode_cluster_text(whole.substr(0, length), "peer"), Error) << length << " bytes";
+    }
+    EXPECT_THROW(decode_cluster_text(whole + "x", "peer"), Error);
+    // Any byte may be wrong: refused, or some other message, but no more.
+    for (std::size_t at = 1; at < whole.size(); ++at) {
+      std::string other = whole;
+      other[at] = static_cast<char>(~other[at]);
+      try {
+        decode_cluster_text(other, "peer");
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(ClusterTree, WhatAPeerSaysIsPrintable) {
+  const ClusterMessage rates = decode_cluster_text(encode_cluster_text(Rates{1, {{0, 0, "a\x1b[2Jb"}}}), "peer");
+  EXPECT_EQ(std::get<Rates>(rates).rates.at(0).error.find('\x1b'), std::string::npos);
 }
 
 }  // namespace

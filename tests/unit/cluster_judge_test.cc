@@ -99,6 +99,31 @@ TEST(Judge, ASlowRailOfALeafIsNamedAndNothingWithinIt) {
   }
 }
 
+TEST(Judge, SlowUplinksAreNoSlowLeaf) {
+  for (const int nodes : {64, 256}) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      World world{.nodes = nodes, .rails = 4, .nodes_per_leaf = nodes / 8, .collided = 0.1, .seed = seed};
+      world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.9, .uplink = true});
+      const auto found = slow(judged(world));
+      ASSERT_EQ(found.size(), 1u) << nodes << " nodes, seed " << seed;
+      EXPECT_EQ(found[0].part, Part::kUplink) << nodes << " nodes, seed " << seed;
+      EXPECT_EQ(found[0].leaf, 2);
+      EXPECT_EQ(found[0].rail, 3);
+    }
+  }
+}
+
+TEST(Judge, ASlowNicBehindSlowUplinksIsNamedToo) {
+  World world{.nodes = 256, .rails = 4, .nodes_per_leaf = 32};
+  world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.9, .uplink = true});
+  world.faults.push_back({.node = 70, .rail = 3, .factor = 0.8});
+  const auto found = slow(judged(world));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].part, Part::kUplink);
+  EXPECT_EQ(found[1].part, Part::kNic);
+  EXPECT_EQ(found[1].node, 70);
+}
+
 TEST(Judge, ASlowNicWithinASlowLeafIsNamedToo) {
   World world{.nodes = 256, .rails = 4, .nodes_per_leaf = 32};
   world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.9});

@@ -128,6 +128,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   round_trip(LapDone{{1, 2}});
   round_trip(Checked{9, 0.5});
   EXPECT_EQ(round_trip(Cluster{R"({"cluster":"end"})"}).text, R"({"cluster":"end"})");
+  EXPECT_EQ(round_trip(Cluster{std::string("\x1b\0\xff", 3)}).text, std::string("\x1b\0\xff", 3)) << "any bytes";
+  EXPECT_THROW(decode(R"({"type":"cluster","text":""})"), Error) << "no JSON";
   EXPECT_EQ(round_trip(Cluster{std::string(1u << 20, 'x')}).text.size(), 1u << 20) << "for many ranks";
 }
 

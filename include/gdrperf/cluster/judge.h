@@ -12,7 +12,14 @@
 namespace gdrperf::cluster {
 
 /// What can be slow, coarse first.
-enum class Part { kRail, kLeafRail, kNode, kNic, kPair };
+enum class Part {
+  kRail,
+  kLeafRail,  ///< a leaf switch, or what of it serves one rail
+  kUplink,    ///< the same, only for what leaves the leaf
+  kNode,
+  kNic,
+  kPair,
+};
 std::string_view to_string(Part part);
 
 /// Which of its flows a part slows.

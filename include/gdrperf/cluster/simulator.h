@@ -20,6 +20,7 @@ struct Fault {
   int peer = -1;  ///< node; with it only the pair of both is slow
   enum class Way { kBoth, kSends, kReceives } way = Way::kBoth;
   double factor = 1;  ///< of the rate: 0.9 is 10 % slow
+  bool uplink = false;  ///< only what leaves the leaf
 };
 
 /// A cluster that is not there. The scatters are standard deviations of the

@@ -164,7 +164,7 @@ struct Failure {
 /// Client: no further run.
 struct Bye {};
 
-/// Between the ranks of `gdrperf cluster`: JSON text of its own (app/cluster/wire.h).
+/// Between the ranks of `gdrperf cluster`: bytes of its own (app/cluster/wire.h), as they are behind "cluster\n".
 struct Cluster {
   std::string text;
 };
@@ -176,7 +176,7 @@ using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Rej
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);
 
-/// JSON text of one message.
+/// JSON text of one message; a Cluster's frame is no JSON.
 std::string encode(const Message& message);
 
 /// Inverse of encode. Unknown members are ignored (minor versions add them);

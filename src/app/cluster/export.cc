@@ -181,6 +181,7 @@ std::string describe(const ClusterFile& file, const FileSuspect& suspect) {
   };
   if (suspect.part == "rail") return fmt::format("rail {}", suspect.rail);
   if (suspect.part == "leaf") return fmt::format("leaf {}, rail {}", suspect.leaf, suspect.rail);
+  if (suspect.part == "uplink") return fmt::format("uplinks of leaf {}, rail {}", suspect.leaf, suspect.rail);
   if (suspect.part == "node") return fmt::format("node {} (rank {})", host_of(file, suspect.rank), suspect.rank);
   if (suspect.part == "nic") return "NIC " + nic(suspect.nic);
   return fmt::format("pair {} and {}", nic(suspect.nic), nic(suspect.peer));

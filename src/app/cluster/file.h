@@ -29,7 +29,7 @@ struct FileNic {
 };
 
 struct FileSuspect {
-  std::string part;     ///< "rail", "leaf", "node", "nic", "pair"
+  std::string part;     ///< "rail", "leaf", "uplink", "node", "nic", "pair"
   std::string verdict;  ///< "slow", "cleared", "undecided"
   int rank = -1;
   int nic = -1;

@@ -18,12 +18,17 @@ constexpr auto kChildPatience = 3500ms;
 // What is passed on and comes back takes its time at each level.
 constexpr auto kOwnShare = 500ms;
 constexpr int kRelayWaitMs = 100;
+constexpr auto kLookAtAll = 500ms;
 
 }  // namespace
 
 Relay::Relay(const BecomeRelay& order, proto::Token token, std::chrono::nanoseconds deadline)
     : token_(std::move(token)), deadline_(deadline) {
-  for (const RelayChild& child : order.children) children_.push_back({child, std::nullopt, {}});
+  for (const RelayChild& child : order.children) {
+    child_of_[child.rank] = children_.size();
+    for (const int below : child.below) child_of_[below] = children_.size();
+    children_.push_back({child, std::nullopt, {}});
+  }
 }
 
 std::vector<int> Relay::gather(proto::Listener& listener) {
@@ -70,11 +75,8 @@ void Relay::greet(proto::Channel channel) {
 }
 
 Relay::Child* Relay::child_for(int rank) {
-  for (Child& child : children_) {
-    const auto& below = child.who.below;
-    if (child.who.rank == rank || std::find(below.begin(), below.end(), rank) != below.end()) return &child;
-  }
-  return nullptr;
+  const auto at = child_of_.find(rank);
+  return at == child_of_.end() ? nullptr : &children_[at->second];
 }
 
 void Relay::send(const Bundle& bundle, int own) {
@@ -133,18 +135,33 @@ void Relay::take_from(Child& child, std::string& bundle) {
 
 void Relay::collect(std::chrono::nanoseconds patience, std::string& bundle) {
   const auto give_up = steady_clock::now() + patience;
+  auto next_look = steady_clock::now();
   bundle += std::exchange(unsaid_, {});
   while (true) {
+    // At all of them now and then, for silence; else at who has said something.
+    if (steady_clock::now() >= next_look) {
+      next_look = steady_clock::now() + kLookAtAll;
+      for (Child& child : children_) {
+        if (child.channel) take_from(child, bundle);
+      }
+    }
     std::vector<pollfd> entries;
-    bool late = steady_clock::now() >= give_up;
+    std::vector<Child*> due;
+    const bool late = steady_clock::now() >= give_up;
     for (Child& child : children_) {
-      if (child.channel) take_from(child, bundle);
       if (child.due.empty()) continue;
-      if (late) lose(child, "no answer in time", bundle);
-      else entries.push_back({child.channel->fd(), POLLIN, 0});
+      if (late) {
+        lose(child, "no answer in time", bundle);
+        continue;
+      }
+      entries.push_back({child.channel->fd(), POLLIN, 0});
+      due.push_back(&child);
     }
     if (entries.empty()) return;
     ::poll(entries.data(), entries.size(), kRelayWaitMs);
+    for (std::size_t i = 0; i < due.size(); ++i) {
+      if (entries[i].revents != 0) take_from(*due[i], bundle);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,6 +41,7 @@ class Relay {
   proto::Token token_;
   std::chrono::nanoseconds deadline_;
   std::vector<Child> children_;
+  std::map<int, std::size_t> child_of_;  ///< index, by rank of a child and of all below it
   std::string unsaid_;  ///< of children that were lost while nobody asked
 };
 

@@ -45,6 +45,8 @@ struct Names {
       case cluster::Part::kLeafRail:
         return fmt::format("leaf {}, rail {}", result.leaves[static_cast<std::size_t>(suspect.leaf)],
                            suspect.rail);
+      case cluster::Part::kUplink:
+        return fmt::format("uplinks of leaf {}, rail {}", result.leaves[static_cast<std::size_t>(suspect.leaf)], suspect.rail);
       case cluster::Part::kNode: return "node " + node(suspect.node);
       case cluster::Part::kNic: return "NIC " + nic(suspect.nic);
       case cluster::Part::kPair:

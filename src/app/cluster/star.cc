@@ -229,6 +229,7 @@ void Star::lose(int rank, const std::string& why) {
   member.channel.reset();
   member.here = false;
   member.lost = why;
+  ++losses_;
   orphans_.erase(rank);
   say(fmt::format("rank {}{} is lost: {}", rank,
                   member.card.host.empty() ? "" : " on " + member.card.host, why));
@@ -272,12 +273,18 @@ std::set<int> Star::post(const std::map<int, std::string>& orders, std::chrono::
 void Star::collect(std::set<int> waiting, std::chrono::nanoseconds patience, const Take& take) {
   // A relay that gives somebody up says so in time.
   const auto give_up = steady_clock::now() + patience + (children_.empty() ? 0s : 1s);
+  // Who hung on a rank that is lost has not got the order, or nobody to answer to: even if it is here again by now.
+  std::size_t seen_losses = losses_ - 1;
+  const auto forget_lost = [&] {
+    if (std::exchange(seen_losses, losses_) == losses_) return;
+    std::erase_if(waiting, [&](int rank) { return !there(rank) || orphans_.contains(top_of(rank)); });
+  };
+  forget_lost();
   while (true) {
     const bool late = steady_clock::now() >= give_up;
     readmit();
     for (const int top : wait_readable()) hear(top, waiting, take);
-    // Who hung on a rank that is lost has not got the order, or nobody to answer to.
-    std::erase_if(waiting, [&](int rank) { return !there(rank) || orphans_.contains(top_of(rank)); });
+    forget_lost();
     if (waiting.empty()) break;
     if (!late) continue;
     for (const int rank : std::exchange(waiting, {})) lose(rank, "no answer within " + in_seconds(patience));

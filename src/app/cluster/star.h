@@ -101,6 +101,7 @@ class Star {
   std::vector<Member> members_;
   std::vector<std::vector<int>> children_;  ///< of each rank in the tree; none without
   std::set<int> orphans_;                   ///< here, but what they hung on is lost
+  std::size_t losses_ = 0;
   std::chrono::steady_clock::time_point next_look_;  ///< at all, for silence
   double gathered_s_ = 0;
   Gate gate_;

@@ -1,9 +1,12 @@
 #include "cluster/wire.h"
 
+#include <type_traits>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "cluster/round_wire.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::app {
@@ -18,19 +21,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Joined, rank, missing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Lost, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpenDevices, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports)
-// As lists: rank 0 of 10,000 writes and reads 80,000 of them for each run.
-void to_json(nlohmann::json& out, const ClusterRun& run) {
-  out = nlohmann::json::array({run.host, run.port, run.device, run.peer_device});
-}
-void from_json(const nlohmann::json& in, ClusterRun& run) {
-  run = {in.at(0).get<std::string>(), in.at(1).get<int>(), in.at(2).get<std::string>(), in.at(3).get<std::string>()};
-}
-void to_json(nlohmann::json& out, const ClusterRate& rate) { out = nlohmann::json::array({rate.gbytes, rate.latency_us, rate.error}); }
-void from_json(const nlohmann::json& in, ClusterRate& rate) {
-  rate = {in.at(0).get<double>(), in.at(1).get<double>(), in.at(2).get<std::string>()};
-}
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measure, id, size_bytes, duration_ns, event, latency, runs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rates, id, rates)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Invite, rank, ranks, deadline_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadCounters, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, devices)
@@ -38,6 +28,10 @@ void to_json(nlohmann::json& out, const End&) { out = nlohmann::json::object(); 
 void from_json(const nlohmann::json&, End&) {}
 
 namespace {
+
+// Those are bytes (round_wire.h).
+template <typename T>
+constexpr bool kIsOfRound = std::is_same_v<T, Measure> || std::is_same_v<T, Rates>;
 
 constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost", "read_counters", "counters", "invite"};
 static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
@@ -47,18 +41,26 @@ ClusterMessage decode_named(const std::string& name, const nlohmann::json& value
   if constexpr (I == std::variant_size_v<ClusterMessage>) {
     throw peer_error(fmt::format("cluster message '{}' is unknown", name.substr(0, 40)));
   } else {
-    if (name != kNames[I]) return decode_named<I + 1>(name, value);
-    return value.get<std::variant_alternative_t<I, ClusterMessage>>();
+    using Named = std::variant_alternative_t<I, ClusterMessage>;
+    if constexpr (!kIsOfRound<Named>) {
+      if (name == kNames[I]) return value.get<Named>();
+    }
+    return decode_named<I + 1>(name, value);
   }
 }
 
 }  // namespace
 
 std::string encode_cluster_text(const ClusterMessage& message) {
+  if (const auto* order = std::get_if<Measure>(&message)) return pack_measure(*order);
+  if (const auto* rates = std::get_if<Rates>(&message)) return pack_rates(*rates);
   nlohmann::json out;
-  std::visit([&](const auto& m) { out = m; }, message);
+  const auto write = [&](const auto& m) {
+    if constexpr (!kIsOfRound<std::decay_t<decltype(m)>>) out = m;
+  };
+  std::visit(write, message);
   out["cluster"] = kNames[message.index()];
-  // In ASCII alone: the channel replaces control characters of any other, which would change lengths in a bundle.
+  // Host names and reasons may hold bytes that are no UTF-8.
   return out.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
@@ -66,6 +68,7 @@ proto::Cluster encode_cluster(const ClusterMessage& message) { return {encode_cl
 
 ClusterMessage decode_cluster_text(std::string_view text, const std::string& peer) {
   try {
+    if (auto of_round = unpack_round(text)) return *std::move(of_round);
     const auto value = nlohmann::json::parse(text);
     return decode_named(value.at("cluster").get<std::string>(), value);
   } catch (const nlohmann::json::exception& error) {
