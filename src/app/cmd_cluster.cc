@@ -17,6 +17,7 @@
 #include "cluster/file.h"
 #include "cluster/hosts.h"
 #include "cluster/job.h"
+#include "cluster/options.h"
 #include "cluster/patterns.h"
 #include "cluster/report.h"
 #include "cluster/root.h"
@@ -25,14 +26,12 @@
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
-#include "gdrperf/base/units.h"
 #include "gdrperf/cluster/exchange.h"
 #include "gdrperf/cluster/launch.h"
 #include "gdrperf/cluster/plan.h"
 #include "gdrperf/cluster/topology_file.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/environment.h"
-#include "lists.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -40,36 +39,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kClusterPort = 18525;
-// More measurements than that are in a file beside the document.
-constexpr std::size_t kMostInDocument = 100'000;
 constexpr std::size_t kMostTopologyBytes = 256u << 20;
 // Slower than that against --baseline counts.
 constexpr double kBaselineShare = 0.05;
-
-struct ClusterOptions {
-  cluster::LaunchByHand by_hand;
-  int port = kClusterPort;
-  std::vector<std::string> devices;
-  std::string leaf;
-  std::string topology;
-  std::string hosts;
-  std::vector<cluster::Pattern> patterns;
-  std::string json;
-  std::string format;
-  std::string from;
-  std::string resume;
-  std::string baseline;
-  std::string token;
-  ClusterTest test;
-  std::chrono::nanoseconds start_patience = 60s;
-  std::chrono::nanoseconds deadline = 10s;
-  int fanout = 0;  ///< of the tree; 0: by the number of ranks
-  bool compact = false;
-  bool plan = false;
-  int rails = 1;
-  double rate = 50e9;  ///< bytes/s
-};
 
 constexpr const char* kClusterFooter = R"(
 One process per node, started by what the site has; rank 0 gathers, judges and prints:
@@ -85,20 +57,6 @@ Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, 4 cannot tell. docs/c
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-// "node0:19000", "[fd00::1]:19000", or without the port.
-void take_root(ClusterOptions& options, const std::string& text) {
-  std::string host = text;
-  const auto colon = text.rfind(':');
-  const bool bracketed = text.starts_with('[');
-  if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
-    host = text.substr(0, colon);
-    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), "--root", 1, 65535));
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty()) throw usage_error("--root names no host", "type --root HOST[:PORT]");
-  options.by_hand.root = host;
 }
 
 // What a run takes besides its duration: of an earlier result of the same machines, or what is usual.
@@ -308,89 +266,12 @@ int run_cluster_command(const ClusterOptions& options) {
   return 0;
 }
 
-void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options) {
-  const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
-    command.add_option_function<std::string>(name, take, help)->type_name(type);
-  };
-  value("--rank", "N", "this process (default: of the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.rank = static_cast<int>(parse_integer(text, "--rank", 0, 1 << 20));
-  });
-  value("--ranks", "N", "number of processes (default: of the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.ranks = static_cast<int>(parse_integer(text, "--ranks", 1, 1 << 20));
-  });
-  value("--root", "HOST[:PORT]",
-        fmt::format("where rank 0 listens (default: of the launcher's environment, port {})", kClusterPort),
-        [options](const std::string& text) { take_root(*options, text); });
-  value("--leaf", "NAME", "switch that this node hangs on (default: of SLURM_TOPOLOGY_ADDR)",
-        [options](const std::string& text) { options->leaf = text; });
-  value("--topology", "FILE", "leaves by host: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
-        [options](const std::string& text) { options->topology = text; });
-  value("--hosts", "HOST[:PORT],...", "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",
-        [options](const std::string& text) { options->hosts = text; });
-  value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
-        [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  value("--token", "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
-        [options](const std::string& text) { options->token = text; });
-  value("--fanout", "N", fmt::format("of a tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
-        [options](const std::string& text) { options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256)); });
-  value("--start-timeout", "TIME", "wait so long for all ranks (default: 60s)", [options](const std::string& text) {
-    options->start_patience = parse_duration(text, "--start-timeout");
-  });
-  value("--deadline", "TIME", "a rank silent for so long, or so late, is dropped (default: 10s)",
-        [options](const std::string& text) {
-          options->deadline = parse_duration(text, "--deadline");
-          if (options->deadline < 1s) throw usage_error("--deadline is below 1s", "heartbeats come twice a second");
-        });
-}
-
-void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options) {
-  const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
-    command.add_option_function<std::string>(name, take, help)->type_name(type);
-  };
-  value("-s,--size", "SIZE", "bytes per message (default: 1M)",
-        [options](const std::string& text) { options->test.size_bytes = parse_size(text, "-s"); });
-  value("--small", "SIZE", "bytes of small messages; latency at both sizes, too; 0: bandwidth of -s alone (default: 8)",
-        [options](const std::string& text) { options->test.small_bytes = text == "0" ? 0 : parse_size(text, "--small"); });
-  value("--patterns", "NAME[,NAME]", "also bisection, ring, incast (2 to 32 to one, with a victim), all (at once), after the pairs",
-        [options](const std::string& text) { options->patterns = parse_patterns(text); });
-  value("-D,--duration", "TIME", "of each pair's run, each way (default: 250ms)",
-        [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });
-  command.add_flag("-e,--event", options->test.event, "wait asleep instead of polling");
-  value("--matchings", "N", "rounds above 128 nodes (default: 16)", [options](const std::string& text) {
-    options->test.schedule.matchings = static_cast<int>(parse_integer(text, "--matchings", 3, 1000));
-  });
-  value("--seed", "N", "the same seed gives the same rounds (default: 1)", [options](const std::string& text) {
-    options->test.schedule.seed =
-        static_cast<std::uint64_t>(parse_integer(text, "--seed", 0, std::int64_t{1} << 62));
-    options->test.judge.seed = options->test.schedule.seed;
-  });
-  value("--json", "FILE", "the whole result; - for standard output (rank 0)",
-        [options](const std::string& text) { options->json = text; });
-  command.add_flag("--compact", options->compact,
-                   fmt::format("measurements into FILE.pairs beside --json FILE, 12 bytes each (above {} of them in any case)", kMostInDocument));
-  value("--resume", "FILE", "go on where the job that wrote FILE by --json ended, same ranks and options (rank 0)",
-        [options](const std::string& text) { options->resume = text; });
-  value("--baseline", "FILE", "an earlier result: also name NICs that are 5 % slower than there (rank 0)",
-        [options](const std::string& text) { options->baseline = text; });
-  value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
-        [options](const std::string& text) { options->format = text; });
-  value("--from", "FILE", "with --format: of a saved result; with --plan: its time to start runs. Measures nothing",
-        [options](const std::string& text) { options->from = text; });
-  command.add_flag("--plan", options->plan, "print rounds, time, data and load of --ranks nodes, and start nothing");
-  value("--rails", "N", "of --plan: NICs per node (default: 1)", [options](const std::string& text) {
-    options->rails = static_cast<int>(parse_integer(text, "--rails", 1, 64));
-  });
-  value("--nic-rate", "RATE", "of --plan: rate of a NIC (default: 50GB/s)",
-        [options](const std::string& text) { options->rate = parse_rate(text, "--nic-rate"); });
-}
-
 }  // namespace
 
 void add_cluster_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ClusterOptions>();
   CLI::App* command = app.add_subcommand("cluster", "Find which of many nodes is slow");
-  add_start_options(*command, options);
-  add_measure_options(*command, options);
+  add_cluster_options(*command, options);
   add_softnic_flag(*command);
   command->footer(kClusterFooter);
   command->final_callback([options, &action] {

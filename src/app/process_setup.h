@@ -12,4 +12,7 @@ void set_up_process();
 /// failed, after what goes to files has been written.
 void end_if_reader_gone();
 
+/// Since this process was started, in seconds; 0 where the kernel does not tell.
+double process_age_s();
+
 }  // namespace gdrperf::app

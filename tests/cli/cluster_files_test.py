@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 import support
@@ -122,6 +123,57 @@ class Manifests(unittest.TestCase):
         self.assertEqual(container["args"], ["serve"])
         ports = re.findall(r"--port[^\n]*?(\d{4,5})", support.run("serve", "--help").out)
         self.assertIn(str(container["ports"][0]["containerPort"]), ports)
+
+
+@unittest.skipUnless(yaml and jsonschema, "python3-yaml or python3-jsonschema is not installed")
+class Schemas(unittest.TestCase):
+    """check-manifests over schemas made up for this: the published ones are not here (GDRPERF_K8S_SCHEMAS names them)."""
+
+    def check(self, folder):
+        return subprocess.run([path("check-manifests"), folder], capture_output=True, text=True, check=False)
+
+    def schemas(self, folder, change=lambda schemas: None):
+        any_object = {"type": "object", "additionalProperties": True}
+        kinds = {("", "v1", "Service"), ("batch", "v1", "Job"), ("apps", "v1", "DaemonSet")}
+        schemas = {kind: {"type": "object", "required": ["spec"],
+                          "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": any_object,
+                                         "spec": {"$ref": "#/components/schemas/any"}},
+                          "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": kind}]}
+                   for group, version, kind in kinds}
+        schemas["any"] = any_object
+        change(schemas)
+        with open(os.path.join(folder, "api.json"), "w", encoding="utf-8") as file:
+            json.dump({"components": {"schemas": schemas}}, file)
+        crds = [{"kind": "CustomResourceDefinition",
+                 "spec": {"group": group, "names": {"kind": kind},
+                          "versions": [{"name": version, "schema": {"openAPIV3Schema": {
+                              "type": "object",
+                              "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": any_object,
+                                             "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}}}]}}
+                for group, version, kind in (("jobset.x-k8s.io", "v1alpha2", "JobSet"), ("kubeflow.org", "v2beta1", "MPIJob"))]
+        with open(os.path.join(folder, "crds.yaml"), "w", encoding="utf-8") as file:
+            yaml.safe_dump_all(crds, file)
+
+    def test_what_is_unknown_or_of_another_type_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.check(folder).returncode, 3)
+            self.schemas(folder)
+            fits = self.check(folder)
+            self.assertEqual(fits.returncode, 0, fits.stdout + fits.stderr)
+            self.assertEqual(fits.stdout.count(": fits"), 5)
+
+            def narrow(schemas):
+                schemas["any"] = {"type": "object", "properties": {"completions": {"type": "string"}}}
+            self.schemas(folder, narrow)
+            wrong = self.check(folder)
+            self.assertEqual(wrong.returncode, 1, wrong.stdout)
+            self.assertIn("job.yaml: batch/v1 Job: spec.completions: 4 is not of type 'string'", wrong.stdout)
+            self.assertIn("'backoffLimit'", wrong.stdout)
+
+    @unittest.skipUnless(os.environ.get("GDRPERF_K8S_SCHEMAS"), "GDRPERF_K8S_SCHEMAS names no folder of published schemas")
+    def test_published_schemas(self):
+        done = self.check(os.environ["GDRPERF_K8S_SCHEMAS"])
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Result(unittest.TestCase):

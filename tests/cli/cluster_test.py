@@ -93,7 +93,8 @@ class Cluster(unittest.TestCase):
         self.assertGreater(document["inspections"][0]["other_loopback_gbytes"], 0)
         self.assertIn("to itself it does ", ranks[0].out)
         heat = next(line for line in ranks[0].out.splitlines() if line.startswith("  rail 0 "))
-        self.assertEqual(heat.split()[-1][SLOW], "#", heat)
+        self.assertEqual(heat.split()[2][SLOW], "#", heat)
+        self.assertIn(f"  # {document['ranks'][SLOW]['host']} nic{SLOW}", heat)
 
     def check_plan(self, path):
         """What is planned with a run's own time to start is what it took, rounds being alike."""
@@ -102,6 +103,18 @@ class Cluster(unittest.TestCase):
         self.assertEqual(plan.code, 0, plan)
         seconds = float(plan.out.split("time: ")[1].split(" s")[0])
         self.assertAlmostEqual(seconds, took["seconds_per_round"] * took["rounds"], delta=0.2 * seconds)
+        self.assertGreater(took["start_s"], 0)
+        self.check_planned_data(load(path))
+
+    def check_planned_data(self, document):
+        """Rounds, links and gigabytes of a plan without an earlier result, at the rate that the NICs then had."""
+        test = document["test"]
+        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--nic-rate", f"{document['typical_gbytes']}GB/s")
+        self.assertEqual(plan.code, 0, plan)
+        self.assertIn(f"{test['rounds']} rounds of {test['runs_per_round']} runs each, {len(document['measurements']) // 2} links", plan.out)
+        planned = float(plan.out.split("data: ")[1].split(" GB")[0])
+        moved = sum(rate for _, _, rate in document["measurements"]) * test["duration_s"]
+        self.assertAlmostEqual(planned, moved, delta=0.2 * moved)
 
     def check_other_forms(self, path):
         self.check_plan(path)
@@ -367,6 +380,22 @@ class Cluster(unittest.TestCase):
         # 14 runs of 0.5 s, and 0.15 s to start each.
         self.assertIn("time: 9.1 s, 2.1 s of it", result.out)
         self.assertIn("560 GB", result.out)
+
+    def test_buffers_of_gpus_need_gpus(self):
+        """Software devices have no place on the PCI bus, and with that no relation to a GPU."""
+        alone = support.run(*options(support.free_port(), "--rank", 0, "--ranks", 1, "--buffer", "gpu"), env={"SOFTNIC": devices()})
+        self.assertEqual(alone.code, 3, alone)
+        self.assertIn("--buffer gpu: rank 0 on ", alone.err)
+        self.assertIn("has no GPU whose relation to nic0 is known", alone.err)
+        refused = support.run("cluster", "--buffer", "cuda:0")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("there are host, gpu (the GPU nearest to each NIC) and staged", refused.err)
+
+    def test_one_rank_measures_between_its_nics(self):
+        with tempfile.TemporaryDirectory() as folder:
+            document = self.few(os.path.join(folder, "cluster.json"), ranks=1)
+        self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
+        self.assertEqual({each["rank"] for each in document["nics"]}, {0})
 
     def test_half_an_environment_is_named(self):
         result = support.run("cluster", env={"WORLD_SIZE": "4"})

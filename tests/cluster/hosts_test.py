@@ -7,9 +7,9 @@ usage: hosts_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
 
 import json
 import os
-import shutil
 import subprocess
-import sys
+
+from namespaces import main, make_head, write
 
 HOSTS = 8
 SLOW = 5
@@ -21,31 +21,10 @@ h=$1; shift; exec unshare --uts sh -c "hostname $h; $*"
 """
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(77)
-
-
-def run(*command):
-    subprocess.run(command, check=True)
-
-
 def inside(binary):
-    run("mount", "--make-rprivate", "/")
-    os.makedirs(WORK, exist_ok=True)
-    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", WORK)
     names = [f"h{i + 1}" for i in range(HOSTS)]
-    with open(f"{WORK}/hosts", "w", encoding="ascii") as file:
-        file.write("127.0.0.1 localhost head\n" + "".join(f"127.0.0.{i + 11} {name}\n" for i, name in enumerate(names)))
-    run("mount", "--bind", f"{WORK}/hosts", "/etc/hosts")
-    run("hostname", "head")
-    run("ip", "link", "set", "lo", "up")
-    run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
-    run("ip", "address", "add", "198.18.0.1/24", "dev", "up0")
-    run("ip", "link", "set", "up0", "up")
-    run("ip", "link", "set", "up1", "up")
-    with open(f"{WORK}/agent", "w", encoding="ascii") as file:
-        file.write(AGENT)
+    make_head(WORK, "127.0.0.1 localhost head\n" + "".join(f"127.0.0.{i + 11} {name}\n" for i, name in enumerate(names)))
+    write(f"{WORK}/agent", AGENT)
     os.chmod(f"{WORK}/agent", 0o755)
     document = f"{WORK}/cluster.json"
     devices = ";".join(f"nic{i}:rate=8MB/s,react=500ms" + (",slow=1.25" if i == SLOW else "") for i in range(HOSTS))
@@ -63,21 +42,5 @@ def inside(binary):
     print("passed")
 
 
-def main():
-    if len(sys.argv) == 3 and sys.argv[2] == "--inside":
-        inside(sys.argv[1])
-        return
-    if os.geteuid() != 0:
-        skip("namespaces need root")
-    for program in ("mpirun", "orted", "unshare", "ip"):
-        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            skip(f"{program} is not installed (openmpi-bin, util-linux, iproute2)")
-    again = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*again, "true"], capture_output=True, check=False).returncode != 0:
-        skip("no new namespaces here (a container without CAP_SYS_ADMIN?)")
-    done = subprocess.run([*again, sys.executable, "-B", __file__, os.path.abspath(sys.argv[1]), "--inside"], check=False)
-    sys.exit(done.returncode)
-
-
 if __name__ == "__main__":
-    main()
+    main(inside, __file__, ("mpirun", "orted"), "openmpi-bin")

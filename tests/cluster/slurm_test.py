@@ -9,13 +9,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
+
+from namespaces import main, make_head, mount_empty, run, write
 
 NODES = 16
 SLOW = 5
 LOST = 4  # rank; its node is n5
-SKIPPED = 77
 PATIENCE_S = 150
 WORK = "/tmp/slurm"  # of the mount namespace
 
@@ -51,20 +51,6 @@ SwitchName=spine Switches=leaf[1-2]
 """
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
-def run(*command, **more):
-    return subprocess.run(command, check=True, **more)
-
-
-def write(path, text):
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
-
-
 def wait_until(what, done):
     deadline = time.monotonic() + PATIENCE_S
     while not done():
@@ -75,22 +61,10 @@ def wait_until(what, done):
 
 def own_folders():
     """What Slurm and munge write and read lies in this mount namespace alone."""
-    run("mount", "--make-rprivate", "/")
+    make_head(WORK, "127.0.0.1 localhost head " + " ".join(f"n{i + 1}" for i in range(NODES)) + "\n")
     # The program under test and its library may lie below /tmp.
     for folder in ("/etc/slurm", "/etc/munge", "/var/spool", "/var/lib/munge", "/var/log/munge", "/run"):
-        os.makedirs(folder, exist_ok=True)
-        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
-    os.makedirs(WORK, exist_ok=True)
-    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", WORK)
-    write(f"{WORK}/hosts", "127.0.0.1 localhost head " + " ".join(f"n{i + 1}" for i in range(NODES)) + "\n")
-    run("mount", "--bind", f"{WORK}/hosts", "/etc/hosts")
-    run("hostname", "head")
-    run("ip", "link", "set", "lo", "up")
-    # Slurm resolves no name, not even a numeric one, where nothing but loopback has an address.
-    run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
-    run("ip", "address", "add", "198.18.0.1/24", "dev", "up0")
-    run("ip", "link", "set", "up0", "up")
-    run("ip", "link", "set", "up1", "up")
+        mount_empty(folder)
 
 
 def start_slurm():
@@ -214,21 +188,5 @@ def pmix(binary):
         return b"libpmix.so.2" in file.read()
 
 
-def main():
-    if len(sys.argv) == 3 and sys.argv[2] == "--inside":
-        inside(sys.argv[1])
-        return
-    if os.geteuid() != 0:
-        skip("namespaces and slurmd need root")
-    for program in ("slurmctld", "slurmd", "srun", "munged", "unshare", "ip"):
-        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            skip(f"{program} is not installed (slurm-wlm, munge, util-linux, iproute2)")
-    again = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*again, "true"], capture_output=True, check=False).returncode != 0:
-        skip("no new namespaces here (a container without CAP_SYS_ADMIN?)")
-    done = subprocess.run([*again, sys.executable, "-B", __file__, os.path.abspath(sys.argv[1]), "--inside"], check=False)
-    sys.exit(done.returncode)
-
-
 if __name__ == "__main__":
-    main()
+    main(inside, __file__, ("slurmctld", "slurmd", "srun", "munged"), "slurm-wlm, munge")

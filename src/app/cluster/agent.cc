@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "cluster/counters.h"
+#include "cluster/gpus.h"
 #include "cluster/servers.h"
 #include "gdrperf/app/client.h"
 #include "gdrperf/base/file.h"
@@ -18,6 +19,7 @@
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/inventory.h"
+#include "placement.h"
 
 namespace gdrperf::app {
 namespace {
@@ -53,6 +55,13 @@ CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& deta
   return card;
 }
 
+// Of this machine, software devices at the places that they are given.
+std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>& devices) {
+  topo::Topology topology = topo::load_topology();
+  declare_nics(topology, devices);
+  return nearest_gpus(topology);
+}
+
 ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
   try {
     TestSpec spec;
@@ -63,6 +72,9 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
     if (!measure.latency && measure.size_bytes <= kLargeBytes) spec.tx_depth = kTxDepth;
     spec.client.device = run.device;
     spec.server.device = run.peer_device;
+    spec.client.buffer = run.buffer;
+    spec.server.buffer = run.peer_buffer;
+    spec.client.buffer_given = spec.server.buffer_given = true;
     spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
     spec.stop.duration = std::chrono::nanoseconds(measure.duration_ns);
     validate(spec);
@@ -104,13 +116,20 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
   card.gpu_driver = environment.gpu_driver;
   card.version = tool_version();
   std::vector<std::string> there;
-  for (const verbs::DeviceInfo& info : verbs::list_devices()) {
+  const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
+  const auto gpus = card.gpu_driver.empty() ? std::map<std::string, NearestGpu>() : own_gpus(devices);
+  for (const verbs::DeviceInfo& info : devices) {
     there.push_back(info.name);
     const auto active = std::find_if(info.ports.begin(), info.ports.end(),
                                      [](const verbs::PortDetails& each) { return each.port.active(); });
     const bool asked =
         wanted.empty() || std::find(wanted.begin(), wanted.end(), info.name) != wanted.end();
-    if (asked && active != info.ports.end()) card.devices.push_back(card_of(info, *active));
+    if (!asked || active == info.ports.end()) continue;
+    card.devices.push_back(card_of(info, *active));
+    if (const auto gpu = gpus.find(info.name); gpu != gpus.end()) {
+      card.devices.back().gpu = gpu->second.gpu;
+      card.devices.back().gpu_relation = gpu->second.relation;
+    }
   }
   for (const std::string& name : wanted) {
     if (std::find(there.begin(), there.end(), name) == there.end()) {

@@ -33,7 +33,7 @@ Json ranks_json(const Star& star) {
   return ranks;
 }
 
-Json nics_json(const Star& star, const ClusterResult& result) {
+Json nics_json(const Star& star, const ClusterTest& test, const ClusterResult& result) {
   Json nics = Json::array();
   for (std::size_t id = 0; id < result.places.size(); ++id) {
     const NicPlace& place = result.places[id];
@@ -44,6 +44,7 @@ Json nics_json(const Star& star, const ClusterResult& result) {
                     {"host", member.card.host},
                     {"device", member.devices[place.device]},
                     {"rail", result.fabric.nics[id].rail},
+                    {"buffer", buffer_of(member, member.devices[place.device], test.buffer)},
                     {"sends", measured ? effect_json(result.judgement.sends[id]) : Json(nullptr)},
                     {"receives", measured ? effect_json(result.judgement.receives[id]) : Json(nullptr)}});
   }
@@ -165,11 +166,13 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
        {{"test", "write_bw"},
         {"size_bytes", test.size_bytes},
         {"small_bytes", test.small_bytes},
+        {"buffer", to_string(test.buffer)},
         {"duration_s", std::chrono::duration<double>(test.duration).count()},
         {"rounds", result.rounds},
         {"rounds_done", result.rounds_done},
         {"seed", test.schedule.seed},
         {"matchings", test.schedule.matchings},
+        {"start_s", result.start_seconds},
         {"seconds", result.seconds},
         {"runs_per_round", runs_per_round(test)},
         {"seconds_per_round", result.rounds_timed == 0 ? 0.0 : result.round_seconds / static_cast<double>(result.rounds_timed)}}},
@@ -181,8 +184,8 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"patterns", patterns_json(result)},
       {"inspections", inspections_json(result)},
       {"ranks", ranks_json(star)},
-      {"nics", nics_json(star, result)},
-      {"differences", differences(star)},
+      {"nics", nics_json(star, test, result)},
+      {"differences", differences(star.members())},
       {"failed", std::move(failed)},
       {"measurements_file", measurements_file.empty() ? Json(nullptr) : Json(measurements_file)},
       {"measurements", measurements_file.empty() ? samples_json(result.samples) : Json::array()},

@@ -121,6 +121,7 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     file.partial = document.at("partial");
     const FileJson& test = document.at("test");
     file.size_bytes = test.at("size_bytes");
+    file.buffer = test.value("buffer", "host");
     file.duration_s = test.at("duration_s");
     file.seed = test.at("seed");
     file.matchings = test.at("matchings");

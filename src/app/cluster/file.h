@@ -61,6 +61,7 @@ struct ClusterFile {
   std::string verdict;
   bool partial = false;
   std::uint64_t size_bytes = 0;
+  std::string buffer = "host";
   double duration_s = 0;
   std::uint64_t seed = 0;
   int matchings = 0;

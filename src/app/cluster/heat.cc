@@ -35,7 +35,7 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
 
 }  // namespace
 
-std::string heat_map(const ClusterResult& result) {
+std::string heat_map(const std::vector<Member>& members, const ClusterResult& result) {
   int nodes = 0;
   int rails = 0;
   for (const cluster::Nic& nic : result.fabric.nics) {
@@ -61,22 +61,32 @@ std::string heat_map(const ClusterResult& result) {
     slowest = std::min({slowest, double{sends.shift}, double{receives.shift}});
     lines[rail][column] = heat_of(slowest);
   }
+  std::vector<std::string> names(lines.size());  // of the slowest, a few
+  constexpr std::size_t kMostNames = 4;
+  std::vector<std::size_t> named(lines.size(), 0);
+  for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
+    const auto rail = static_cast<std::size_t>(result.fabric.nics[id].rail);
+    const double shift = std::min(double{result.judgement.sends[id].shift}, double{result.judgement.receives[id].shift});
+    if (heat_of(shift) != '#' || ++named[rail] > kMostNames) continue;
+    const Member& member = members[static_cast<std::size_t>(result.places[id].rank)];
+    names[rail] += fmt::format("{} {} {}", named[rail] == 1 ? "  #" : ",", member.card.host, member.devices[result.places[id].device]);
+  }
   std::string out = fmt::format("NICs by node{} (. as the others, - 1 %, o 3 %, # 10 % slower, ? not measured):\n",
                                 per_column > 1 ? fmt::format(", {} in one place", per_column) : "");
   constexpr std::size_t kMostRails = 8;
   for (std::size_t rail = 0; rail < std::min(lines.size(), kMostRails); ++rail) {
-    out += fmt::format("  rail {} {}\n", rail, lines[rail]);
+    out += fmt::format("  rail {} {}{}{}\n", rail, lines[rail], names[rail], named[rail] > kMostNames ? ", ..." : "");
   }
   return out;
 }
 
-std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const Star& star) {
+std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const std::vector<Member>& members) {
   std::map<std::string, std::map<std::string, std::vector<std::size_t>>> values;
   const auto note = [&](const std::string& what, const std::string& value, std::size_t rank) {
     values[what][value.empty() ? "-" : value].push_back(rank);
   };
-  for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
-    const Member& member = star.members()[rank];
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    const Member& member = members[rank];
     if (member.card.devices.empty()) continue;
     note("kernel", member.card.kernel, rank);
     note("gdrperf", member.card.version, rank);
@@ -93,16 +103,17 @@ std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differenc
       note(nic + "GID type", device.gid_type, rank);
       note(nic + "PCIe", device.pcie, rank);
       note(nic + "NUMA node", std::to_string(device.numa_node), rank);
+      note(nic + "relation to a GPU", device.gpu_relation, rank);
     }
   }
   std::erase_if(values, [](const auto& one) { return one.second.size() < 2; });
   return values;
 }
 
-void print_differences(const Star& star, std::ostream& out) {
+void print_differences(const std::vector<Member>& members, std::ostream& out) {
   constexpr std::size_t kMostDifferences = 3;
   std::size_t printed = 0;
-  const auto all = differences(star);
+  const auto all = differences(members);
   for (const auto& [what, by_value] : all) {
     if (++printed > kMostDifferences) break;
     const auto most = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) {

@@ -11,6 +11,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/cluster/controls.h"
+#include "process_setup.h"
 
 namespace gdrperf::app {
 namespace {
@@ -135,7 +136,8 @@ class Job {
       order.duration_ns = test_.duration.count();
       order.event = test_.event;
       order.runs.push_back({peer.address, peer.ports[device_of(link.b)], own.devices[device_of(link.a)],
-                            peer.devices[device_of(link.b)]});
+                            peer.devices[device_of(link.b)], buffer_of(own, own.devices[device_of(link.a)], test_.buffer),
+                            buffer_of(peer, peer.devices[device_of(link.b)], test_.buffer)});
       asked[rank].push_back(link);
     }
     for (const auto& [rank, rates] : star_.measure(orders, test_.duration)) {
@@ -165,10 +167,10 @@ void take_over(const ClusterFile& earlier, const Star& star, const ClusterTest& 
     throw usage_error("--resume: " + what, "leave --resume out to measure everything");
   };
   if (earlier.size_bytes != test.size_bytes || earlier.seed != test.schedule.seed ||
-      earlier.matchings != test.schedule.matchings ||
+      earlier.matchings != test.schedule.matchings || earlier.buffer != to_string(test.buffer) ||
       std::fabs(earlier.duration_s - std::chrono::duration<double>(test.duration).count()) > 1e-9) {
-    refuse(fmt::format("that run had -s {} -D {:.4g}s --seed {} --matchings {}, this one has not", earlier.size_bytes,
-                       earlier.duration_s, earlier.seed, earlier.matchings));
+    refuse(fmt::format("that run had -s {} -D {:.4g}s --seed {} --matchings {} --buffer {}, this one has not", earlier.size_bytes,
+                       earlier.duration_s, earlier.seed, earlier.matchings, earlier.buffer));
   }
   bool same = earlier.nics.size() == result.places.size() && earlier.rounds == result.rounds;
   for (std::size_t i = 0; same && i < result.places.size(); ++i) {
@@ -271,6 +273,7 @@ cluster::JudgeOptions judge_options_for(const Series& series, const ClusterTest&
 
 ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier, const RoundDone& round_done) {
   ClusterResult result;
+  check_gpus(star, test.buffer);
   build_fabric(star, result);
   const auto start = steady_clock::now();
   const std::vector<Round> rounds = cluster::make_schedule(result.fabric, test.schedule);
@@ -280,6 +283,7 @@ ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile
   Job job(star, test, result);
   const auto note_time = [&] { result.seconds = std::chrono::duration<double>(steady_clock::now() - start).count(); };
   const auto counters = star.counters();
+  result.start_seconds = process_age_s();
   const auto first_round = steady_clock::now();
   while (result.rounds_done < rounds.size()) {
     job.measure(rounds[result.rounds_done]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/file.h"
+#include "cluster/gpus.h"
 #include "cluster/star.h"
 #include "gdrperf/cluster/fabric.h"
 #include "gdrperf/cluster/judge.h"
@@ -21,6 +22,7 @@ struct ClusterTest {
   std::uint64_t small_bytes = 8;        ///< measured besides, and latency at both sizes; 0: bandwidth alone
   std::chrono::nanoseconds duration = std::chrono::milliseconds(250);
   bool event = false;
+  ClusterBuffer buffer = ClusterBuffer::kHost;
   cluster::ScheduleOptions schedule;
   cluster::JudgeOptions judge;
 };
@@ -93,6 +95,7 @@ struct ClusterResult {
   std::size_t rounds_done = 0;
   bool partial = true;  ///< rounds are missing, or the judgement
   double seconds = 0;   ///< all rounds and retests
+  double start_seconds = 0;  ///< from rank 0's start to the first round
   double round_seconds = 0;  ///< rounds measured by this process
   std::size_t rounds_timed = 0;
 };

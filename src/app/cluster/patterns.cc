@@ -33,7 +33,8 @@ std::vector<double> measure_step(Star& star, const ClusterTest& test, const Clus
     order.duration_ns = test.duration.count();
     order.event = test.event;
     const std::size_t slot = taken[step.flows[i].b]++;
-    order.runs.push_back({peer.address, peer.slots[to.device].at(slot), own.devices[from.device], peer.devices[to.device]});
+    order.runs.push_back({peer.address, peer.slots[to.device].at(slot), own.devices[from.device], peer.devices[to.device],
+                          buffer_of(own, own.devices[from.device], test.buffer), buffer_of(peer, peer.devices[to.device], test.buffer)});
     asked[from.rank].push_back(i);
   }
   std::vector<double> rates(step.flows.size(), 0);

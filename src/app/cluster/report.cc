@@ -107,10 +107,11 @@ void print_head(const Star& star, const ClusterTest& test, const ClusterResult& 
     if (!member.card.host.empty()) hosts.insert(member.card.host);
     for (const CardDevice& device : member.card.devices) kinds.insert(device.kind);
   }
-  out << fmt::format("{} ranks on {} host{}, {} NICs ({}); write_bw {}, {} rounds both ways, {:.1f} s\n",
+  out << fmt::format("{} ranks on {} host{}, {} NICs ({}); write_bw {}{}, {} rounds both ways, {:.1f} s, the first {:.1f} s after rank 0 began\n",
                      star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s",
                      result.fabric.nics.size(), fmt::join(kinds, ", "), format_size(test.size_bytes),
-                     result.rounds, result.seconds);
+                     test.buffer == ClusterBuffer::kHost ? "" : test.buffer == ClusterBuffer::kGpu ? " between GPUs" : " between GPUs, staged",
+                     result.rounds, result.seconds, result.start_seconds);
   out << fmt::format("typical {:.4g} GB/s; NICs scatter by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} "
                      "measurements are far below what their NICs do else\n",
                      result.judgement.typical_gbytes, 100 * result.judgement.nic_sigma,
@@ -201,8 +202,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   }
   out << pattern_lines(result);
   print_losses(star, result, out);
-  print_differences(star, out);
-  out << heat_map(result);
+  print_differences(star.members(), out);
+  out << heat_map(star.members(), result);
   if (std::any_of(slow.begin(), slow.end(), [](const Found& one) { return one.suspect.part == cluster::Part::kNic; })) {
     out << "rates between nodes do not tell a NIC from its cable or its switch port\n";
     print_inspections(names, result, out);

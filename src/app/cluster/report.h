@@ -32,13 +32,13 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
 std::string series_file(const std::string& measurements_file, const Series& series);
 
 /// What differs between ranks: name -> value -> ranks that have it. Often that is the cause.
-std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const Star& star);
+std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const std::vector<Member>& members);
 
 /// The odd ones out of differences(), in a few lines.
-void print_differences(const Star& star, std::ostream& out);
+void print_differences(const std::vector<Member>& members, std::ostream& out);
 
 /// One character for each NIC, a line per rail: how its slower way does against the others. Of more than 64
-/// nodes the worst of neighbours share one. Nothing where nothing was measured.
-std::string heat_map(const ClusterResult& result);
+/// nodes the worst of neighbours share one. The slowest stand behind with host and device. Nothing where nothing was measured.
+std::string heat_map(const std::vector<Member>& members, const ClusterResult& result);
 
 }  // namespace gdrperf::app

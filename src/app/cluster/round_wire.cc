@@ -103,12 +103,14 @@ Measure unpack_measure(ByteReader in) {
     if (index >= names.size()) ByteReader::garbled();
     return names[index];
   };
-  order.runs.resize(in.count(3 * sizeof(std::uint32_t)));
+  order.runs.resize(in.count(5 * sizeof(std::uint32_t)));
   for (ClusterRun& run : order.runs) {
     run.host = name();
     run.port = in.number<std::uint16_t>();
     run.device = name();
     run.peer_device = name();
+    run.buffer = name();
+    run.peer_buffer = name();
   }
   in.end();
   return order;
@@ -132,12 +134,13 @@ Rates unpack_rates(ByteReader in) {
 std::string pack_measure(const Measure& order) {
   NameTable names;
   struct Indices {
-    std::uint32_t host, device, peer_device;
+    std::uint32_t host, device, peer_device, buffer, peer_buffer;
   };
   std::vector<Indices> indices;
   indices.reserve(order.runs.size());
   for (const ClusterRun& run : order.runs) {
-    indices.push_back({names.index_of(run.host), names.index_of(run.device), names.index_of(run.peer_device)});
+    indices.push_back({names.index_of(run.host), names.index_of(run.device), names.index_of(run.peer_device),
+                       names.index_of(run.buffer), names.index_of(run.peer_buffer)});
   }
   ByteWriter out(kMeasureTag);
   out.number(static_cast<std::uint32_t>(order.id));
@@ -152,6 +155,8 @@ std::string pack_measure(const Measure& order) {
     out.number(static_cast<std::uint16_t>(order.runs[i].port));
     out.number(indices[i].device);
     out.number(indices[i].peer_device);
+    out.number(indices[i].buffer);
+    out.number(indices[i].peer_buffer);
   }
   return out.take();
 }

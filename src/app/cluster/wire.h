@@ -25,6 +25,8 @@ struct CardDevice {
   std::string gid_type;  ///< of the GID that a run takes: "RoCE v2/IPv4"
   std::string pcie;      ///< link as it was trained: "16.0 GT/s x16"; "" on no bus
   int numa_node = -1;
+  std::string gpu;           ///< nearest to it, as --buffer cuda:N takes it; "" none
+  std::string gpu_relation;  ///< "PIX"
 };
 
 /// A rank to rank 0: who it is.
@@ -85,6 +87,8 @@ struct ClusterRun {
   int port = 0;
   std::string device;
   std::string peer_device;
+  std::string buffer = "host";  ///< kind of memory, as --buffer takes it
+  std::string peer_buffer = "host";
 };
 struct Measure {
   int id = 0;
