@@ -79,7 +79,7 @@ End::End(EndOptions given) : options(std::move(given)), context(open_device(opti
   attr.send_cq = send_cq.get();
   attr.recv_cq = recv_cq.get();
   attr.srq = srq.get();
-  attr.qp_type = IBV_QPT_RC;
+  attr.qp_type = options.type;
   attr.sq_sig_all = options.signal_all ? 1 : 0;
   attr.cap = {options.max_wr, options.max_wr, options.max_sge, options.max_sge, 64};
   qp.reset(ibv_create_qp(pd.get(), &attr));
@@ -103,8 +103,9 @@ int End::to_init() {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qp_access_flags = static_cast<unsigned>(options.access);
-  return ibv_modify_qp(qp.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  attr.qkey = kQkey;
+  const int own = options.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  return ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
 }
 
 int End::to_ready_to_receive(const Address& peer) {
@@ -119,9 +120,10 @@ int End::to_ready_to_receive(const Address& peer) {
   attr.ah_attr.grh.dgid = peer.gid;
   attr.ah_attr.grh.sgid_index = options.gid_index;
   attr.ah_attr.grh.hop_limit = 1;
-  return ibv_modify_qp(qp.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  int mask = IBV_QP_STATE;
+  if (options.type != IBV_QPT_UD) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (options.type == IBV_QPT_RC) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  return ibv_modify_qp(qp.get(), &attr, mask);
 }
 
 int End::to_ready_to_send() {
@@ -131,9 +133,9 @@ int End::to_ready_to_send() {
   attr.retry_cnt = options.retry_cnt;
   attr.rnr_retry = options.rnr_retry;
   attr.max_rd_atomic = options.rd_atomic;
-  return ibv_modify_qp(qp.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (options.type == IBV_QPT_RC) mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  return ibv_modify_qp(qp.get(), &attr, mask);
 }
 
 int End::connect(const Address& peer) {

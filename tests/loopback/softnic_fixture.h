@@ -22,6 +22,7 @@ struct Delete {
   void operator()(ibv_cq* it) const { EXPECT_EQ(ibv_destroy_cq(it), 0); }
   void operator()(ibv_srq* it) const { EXPECT_EQ(ibv_destroy_srq(it), 0); }
   void operator()(ibv_qp* it) const { EXPECT_EQ(ibv_destroy_qp(it), 0); }
+  void operator()(ibv_ah* it) const { EXPECT_EQ(ibv_destroy_ah(it), 0); }
   void operator()(ibv_mr* it) const { EXPECT_EQ(ibv_dereg_mr(it), 0); }
 };
 template <typename T>
@@ -31,6 +32,8 @@ constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IB
                            IBV_ACCESS_REMOTE_ATOMIC;
 /// GID index of RoCE v2 over IPv4.
 constexpr std::uint8_t kGidIndex = 2;
+/// The Q_Key of every UD end.
+constexpr std::uint32_t kQkey = 0x1234;
 
 /// Opens a device by name; null (and a failed expectation) without it.
 Owned<ibv_context> open_device(const std::string& name);
@@ -75,6 +78,7 @@ struct Address {
 std::string default_device();
 
 struct EndOptions {
+  ibv_qp_type type = IBV_QPT_RC;
   std::string device = default_device();
   int access = kAllAccess;
   std::uint32_t max_wr = 64;

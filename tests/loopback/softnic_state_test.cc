@@ -273,7 +273,7 @@ TEST(SoftnicDevice, OnlyWhatIsThereIsClaimed) {
   ibv_qp_init_attr attr{};
   attr.send_cq = end.send_cq.get();
   attr.recv_cq = end.recv_cq.get();
-  attr.qp_type = IBV_QPT_UD;
+  attr.qp_type = IBV_QPT_RAW_PACKET;
   attr.cap = {1, 1, 1, 1, 0};
   EXPECT_EQ(ibv_create_qp(end.pd.get(), &attr), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);

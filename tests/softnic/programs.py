@@ -85,6 +85,22 @@ def perftest_programs() -> list[Program]:
         perftest("ib_atomic_lat -d soft0 -n 1000"),
         perftest("ib_atomic_lat -d soft0 -e -n 300"),
     ]
+    for tool in ("ib_write_bw", "ib_send_bw"):
+        programs += [
+            perftest(f"{tool} -d soft0 -c UC -n 1000"),
+            perftest(f"{tool} -d soft0 -c UC -a -n 100", LARGEST_ROW),
+            perftest(f"{tool} -d soft1 -c UC -q 8 -n 500"),
+        ]
+    for tool in ("ib_write_lat", "ib_send_lat"):
+        programs.append(perftest(f"{tool} -d soft0 -c UC -n 1000"))
+    programs += [
+        perftest("ib_send_bw -d soft0 -c UD -n 1000"),
+        perftest("ib_send_bw -d soft0 -c UD -b -n 500"),
+        perftest("ib_send_bw -d soft1 -c UD -q 8 -n 500"),
+        perftest("ib_send_bw -d soft0 -c UD --use-srq -n 1000"),
+        perftest("ib_send_lat -d soft0 -c UD -n 1000"),
+        perftest("ib_send_lat -d soft0 -c UD -e -n 300"),
+    ]
     for tool in ("ib_write_lat", "ib_read_lat", "ib_send_lat"):
         programs += [
             perftest(f"{tool} -d soft0 -s 8 -n 1000"),
@@ -109,6 +125,8 @@ def example_programs() -> list[Program]:
     # allows when a completion came after the queue was armed and was polled all the same.
     options = ("", "-e", "-c", "-N", "-t", "-N -t -c", "-s 100000 -n 50")
     programs += [pingpong(f"ibv_rc_pingpong -d soft0 -g 1 {it}") for it in options]
+    programs += [pingpong(f"ibv_uc_pingpong -d soft0 -g 1 {it}") for it in ("", "-e", "-c")]
+    programs += [pingpong(f"ibv_ud_pingpong -d soft0 -g 2 {it}") for it in ("", "-e", "-c")]
     programs += [pingpong(f"ibv_srq_pingpong -d soft0 -g 2 -q 4 {it}") for it in ("", "-e", "-c")]
     return programs
 

@@ -44,11 +44,6 @@ MISSING = (
     Missing(r"SRQ resize", "resizing an SRQ (no IBV_DEVICE_SRQ_RESIZE)"),
     Missing(r"PHC|timestamp", "hardware clocks of network interfaces"),
     Missing(r"DMAHandle|alloc_buf|Buffer MR|CC_DMA_BOUNCE|CC PD", "buffers and DMA handles of newer kernels"),
-    Missing(r"UC QP|_uc_", "UC queue pairs (EOPNOTSUPP)"),
-    # Some tests of QPs in general use a UD one.
-    Missing(r"Create QP type 4|UD QP|_ud_|_ud\b|"
-            r"test_(full_rq|post_receive_qp_state|post_send_qp_state|rq_with_larger_sgl)_bad_flow",
-            "UD queue pairs (EOPNOTSUPP)"),
 )
 
 

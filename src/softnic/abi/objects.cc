@@ -208,15 +208,15 @@ int ibv_destroy_ah(ibv_ah* ah) {
 
 int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
                         ibv_ah_attr* attr) {
-  if (is_soft(context)) {
-    errno = EOPNOTSUPP;  // there is no UD to have received from
-    return -1;
-  }
+  if (is_soft(context)) return sender_of(context, *wc, grh, port, *attr);
   SOFTNIC_FORWARD_MINUS(ibv_init_ah_from_wc, context, port, wc, grh, attr);
 }
 
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {
-  if (is_soft(pd->context)) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
+  if (is_soft(pd->context)) {
+    ibv_ah_attr attr{};
+    return sender_of(pd->context, *wc, grh, port, attr) == 0 ? make_ah(pd, attr) : nullptr;
+  }
   SOFTNIC_FORWARD_POINTER(ibv_create_ah_from_wc, pd, wc, grh, port);
 }
 

@@ -108,6 +108,11 @@ LinkConfig Device::link() const {
   return config.link;
 }
 
+std::uint32_t Device::mtu_bytes() const {
+  const DeviceModel* now = model.load(std::memory_order_acquire);
+  return now != nullptr ? now->link.mtu : LinkConfig{}.mtu;
+}
+
 bool Device::simulated() const { return model.load() != nullptr; }
 
 __be64 Device::guid() const {

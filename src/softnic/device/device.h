@@ -42,6 +42,8 @@ struct Device : ibv_device {
   /// The errno that this control call shall fail with, 0 for none.
   int call_fault(std::string_view call) const;
   LinkConfig link() const;
+  /// Of its port: no datagram is larger.
+  std::uint32_t mtu_bytes() const;
   /// Has, or had once, a link model or faults.
   bool simulated() const;
   /// With a model: the port, shared with other processes (Context's business).

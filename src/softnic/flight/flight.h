@@ -2,9 +2,11 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "device/device.h"
 #include "flight/attention.h"

@@ -1,6 +1,7 @@
 #include "host/control.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -166,6 +167,16 @@ bool Control::is_connection(int fd) {
   return std::any_of(connections_.begin(), connections_.end(), [fd](const Connection& it) { return it.fd == fd; });
 }
 
+bool Control::has_hung_up(std::uint64_t process_id) {
+  const std::lock_guard guard(mutex_);
+  for (const Connection& it : connections_) {
+    if (it.process_id != process_id) continue;
+    pollfd entry{it.fd, POLLRDHUP, 0};
+    if (::poll(&entry, 1, 0) <= 0 || (entry.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) return false;
+  }
+  return process_id != process_.id();
+}
+
 void Control::greeted_by(int connection, std::uint64_t process_id) {
   const std::lock_guard guard(mutex_);
   for (Connection& it : connections_) {
@@ -214,7 +225,10 @@ void Control::drop(int connection) {
       if (it.fd == connection) holder = it.process_id;
     }
   }
-  if (holder != 0) process_.segment().header.atomic_lock.compare_exchange_strong(holder, 0);
+  if (holder != 0) {
+    process_.free_lanes_of(holder);
+    process_.segment().header.atomic_lock.compare_exchange_strong(holder, 0);
+  }
   forget_connection(connection);
   ::close(connection);
 }

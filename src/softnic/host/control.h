@@ -46,6 +46,8 @@ class Control {
   void be_awake_for(Instant due) noexcept;
   /// Wake this early and spin; sleeping to the deadline is late.
   static constexpr double kSoonNs = 60e3;
+  /// The process has hung up, though that may not have been dealt with yet.
+  bool has_hung_up(std::uint64_t process_id);
   /// Reports what becomes readable to Ports::handle.
   void watch_fd(int fd);
 

@@ -29,6 +29,10 @@ class LocalQp {
   /// Waits until no thread of this process is flushing receives of this QP.
   virtual void settle_flush() = 0;
 
+  /// One who acted on this QP over a lane has ended: repairs what he left. `tag`: of
+  /// what he claimed.
+  virtual void repair_lane(std::uint64_t tag) = 0;
+
   // Control thread.
   /// Moves on what nobody polls for; lowers `next_due` to when this QP has
   /// something due, as far as that is for the thread to care about.

@@ -110,6 +110,12 @@ class Process {
   /// How long a peer that is stopped in the middle is waited for.
   static constexpr std::chrono::seconds kSettleLimit{5};
 
+  /// Waits until nobody acts on that QP over a lane, until `limit`; repairs what the
+  /// dead left. Behind a heavy barrier. False: gave up.
+  bool await_lanes(LocalQp& qp, std::uint32_t index, std::chrono::steady_clock::time_point limit);
+  /// That process has ended: its lanes are free, and what it left is repaired.
+  void free_lanes_of(std::uint64_t process_id);
+
   /// Full memory barrier on every CPU that runs an executor.
   void heavy_barrier() noexcept;
 

@@ -11,10 +11,15 @@
 namespace gdrperf::softnic {
 
 struct Pieces {
-  Piece items[kMaxSge];
+  Piece items[kMaxSge + 1];  ///< one for what a transport puts in front
   unsigned count = 0;
   std::uint64_t total = 0;
 
+  void put_in_front(const Piece& piece) noexcept {
+    for (unsigned i = count++; i > 0; --i) items[i] = items[i - 1];
+    items[0] = piece;
+    total += piece.length;
+  }
   /// `length` is at most `total`.
   void drop_back(std::uint64_t length) noexcept {
     total -= length;

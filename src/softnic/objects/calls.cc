@@ -6,6 +6,7 @@
 #include <new>
 
 #include "gdrperf/base/error.h"
+#include "objects/ah.h"
 #include "objects/context.h"
 #include "objects/cq.h"
 #include "objects/failure.h"
@@ -46,21 +47,26 @@ Context& living(ibv_context* context) {
 
 bool dead(ibv_context* context) { return !Context::of(context).alive(); }
 
-constexpr std::uint64_t kSendOps =
-    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-    IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr std::uint64_t kUdOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr std::uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+constexpr std::uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
+
+/// What may be built for such a QP; 0 for a type that the device does not have.
+std::uint64_t send_ops(ibv_qp_type type) {
+  return type == IBV_QPT_RC ? kRcOps : type == IBV_QPT_UC ? kUcOps : type == IBV_QPT_UD ? kUdOps : 0;
+}
 
 void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   if (const int error = device.call_fault("create_qp"); error != 0) throw VerbsFailure{error};
   constexpr std::uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
-  if ((attr.comp_mask & ~kKnown) != 0 || attr.qp_type != IBV_QPT_RC) throw VerbsFailure{EOPNOTSUPP};
+  if ((attr.comp_mask & ~kKnown) != 0 || send_ops(attr.qp_type) == 0) throw VerbsFailure{EOPNOTSUPP};
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) {
     throw VerbsFailure{EOPNOTSUPP};
   }
-  if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attr.send_ops_flags & ~kSendOps) != 0) {
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attr.send_ops_flags & ~send_ops(attr.qp_type)) != 0) {
     throw VerbsFailure{EOPNOTSUPP};
   }
   // Objects of one context go together.
@@ -304,22 +310,20 @@ ibv_qp_ex* extended_qp(ibv_qp* qp) {
 ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr) {
   return guarded([&]() -> ibv_ah* {
     living(pd->context);
-    if (attr.is_global == 0 || attr.port_num != kPort || attr.grh.sgid_index >= kGidsPerPort) {
-      throw VerbsFailure{EINVAL};
-    }
-    auto ah = std::make_unique<ibv_ah>();
-    ah->context = pd->context;
-    ah->pd = pd;
-    ++static_cast<Pd*>(pd)->users;
-    return ah.release();
+    return create_address(*static_cast<Pd*>(pd), attr);
   });
 }
 
 int destroy_ah(ibv_ah* ah) {
-  if (dead(ah->context)) return 0;
-  --static_cast<Pd*>(ah->pd)->users;
-  delete ah;
+  if (!dead(ah->context)) destroy_address(ah);
   return 0;
+}
+
+int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port, ibv_ah_attr& attr) {
+  const int error = dead(context) ? EINVAL : address_of_sender(Context::of(context).device, completion, header, port, attr);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
 }
 
 int get_async_event(ibv_context* context, ibv_async_event& event) {

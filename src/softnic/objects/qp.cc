@@ -11,6 +11,8 @@
 #include <string>
 
 #include "objects/failure.h"
+#include "transport/uc.h"
+#include "transport/ud.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -54,15 +56,14 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
 /// Its receive queue and its transport, and what the program sees of it.
 void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
   if (srq_ == nullptr) {
-    recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge, RecvQueue::Takers::kOne);
-    cap_.max_recv_wr = recv_queue_->ring.mask + 1;
+    const auto takers = attr.qp_type == IBV_QPT_UD ? RecvQueue::Takers::kMany : RecvQueue::Takers::kOne;
+    recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge, takers);
+    cap_.max_recv_wr = recv_queue_->max_posted;
   } else {
     cap_.max_recv_wr = 0;
     cap_.max_recv_sge = 0;
   }
-  auto connected = std::make_unique<RcTransport>(Initiator{process, *shared, attr_, make_qpn(process.block(), index), pd});
-  connected_ = connected.get();
-  transport_ = std::move(connected);
+  make_transport(attr.qp_type);
   init_.qp_context = attr.qp_context;
   init_.send_cq = attr.send_cq;
   init_.recv_cq = attr.recv_cq;
@@ -84,6 +85,18 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
   base.state = IBV_QPS_RESET;
   ::pthread_mutex_init(&base.mutex, nullptr);
   ::pthread_cond_init(&base.cond, nullptr);
+}
+
+void Qp::make_transport(ibv_qp_type type) {
+  const Initiator own{process, *shared, attr_, make_qpn(process.block(), index), pd};
+  if (type == IBV_QPT_UD) {
+    transport_ = std::make_unique<UdTransport>(own, owner.device);
+    if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
+    return;
+  }
+  auto connected = type == IBV_QPT_UC ? std::make_unique<UcTransport>(own) : std::make_unique<RcTransport>(own);
+  connected_ = connected.get();
+  transport_ = std::move(connected);
 }
 
 /// What peers see of it.
@@ -167,6 +180,7 @@ static bool is_stopped(const std::shared_ptr<Peer>& peer) {
 }
 
 bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
+  if (datagrams()) return process.await_lanes(*this, index, limit);
   const std::uint64_t turn = shared->turns.load(std::memory_order_acquire);
   if ((turn & 1) == 0) return true;
   if (turn == stuck_turn_) return false;
@@ -240,6 +254,12 @@ void Qp::report_srq_limit() {
 }
 
 void Qp::check_peer() {
+  if (datagrams()) {
+    send_queue.lock.lock();
+    transport_->forget_gone_peers();
+    send_queue.lock.unlock();
+    return;
+  }
   const auto other = peer();
   if (other == nullptr || !other->gone()) return;
   progress();
@@ -257,27 +277,35 @@ void Qp::repair_after_death() {
   const std::lock_guard guard(repair_mutex_);
   const std::uint64_t turn = shared->turns.load();
   if ((turn & 1) == 0) return;
+  repair_claims(claim_tag(index, Side::kReceive));
+  shared->turns.store(turn + 1);
+  if (state() == IBV_QPS_RTR || state() == IBV_QPS_RTS) {
+    set_state(IBV_QPS_ERR);
+    process.control().qp_failed(index, IBV_EVENT_QP_FATAL);
+  }
+}
+
+/// Others go on: a datagram was lost, and its receive with it.
+void Qp::repair_lane(std::uint64_t tag) {
+  const std::lock_guard guard(repair_mutex_);
+  repair_claims(tag);
+}
+
+void Qp::repair_claims(std::uint64_t tag) {
   const RecvRing& ring = receives().ring;
-  const std::uint64_t tag = claim_tag(index, Side::kReceive);
   RecvCell* taken = nullptr;
   for (std::uint32_t i = 0; i <= ring.mask && taken == nullptr; ++i) {
     if ((ring.cell(i).seq.load() & ~kLapMask) == tag) taken = &ring.cell(i);
   }
   // See push_completion: with the receive given back the completion is whole.
   recv_cq_->repair(tag, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
-  if (taken != nullptr) {
-    Completion lost;
-    lost.wr_id = taken->wr_id;
-    lost.status = IBV_WC_WR_FLUSH_ERR;
-    lost.opcode = IBV_WC_RECV;
-    lost.qpn = number();
-    if (!recv_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
-  }
-  shared->turns.store(turn + 1);
-  if (state() == IBV_QPS_RTR || state() == IBV_QPS_RTS) {
-    set_state(IBV_QPS_ERR);
-    process.control().qp_failed(index, IBV_EVENT_QP_FATAL);
-  }
+  if (taken == nullptr) return;
+  Completion lost;
+  lost.wr_id = taken->wr_id;
+  lost.status = IBV_WC_WR_FLUSH_ERR;
+  lost.opcode = IBV_WC_RECV;
+  lost.qpn = number();
+  if (!recv_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
 }
 
 void Qp::set_port(bool up) {

@@ -40,6 +40,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
   const ibv_qp_cap& limits() const noexcept { return cap_; }
   std::uint32_t number() const noexcept { return qp_base.qp_num; }
+  bool datagrams() const noexcept { return init_.qp_type == IBV_QPT_UD; }
   ibv_qp_state state() const noexcept override { return epoch_state(shared->epoch.load(std::memory_order_relaxed)); }
 
   // --- data path (qp_post.cc)
@@ -70,6 +71,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   Progress tick(Instant& next_due) noexcept override;
   void follow_model() override;
   void set_port(bool up) override;
+  void repair_lane(std::uint64_t tag) override;
   Outcome serve_stranger(const StrangerRequest& request, int memory) noexcept override;
   std::uint8_t rnr_timer() const noexcept override { return attr_.min_rnr_timer; }
 
@@ -95,6 +97,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
                   unsigned flags) noexcept;
   int prepare(const ibv_send_wr& request, SendOp& op) noexcept;
+  int prepare_special(const ibv_send_wr& request, SendOp& op) noexcept;
   void submit(SendOp& op) noexcept;
   void submit_now(SendOp& op) noexcept;
   void submit_gated(SendOp& op) noexcept;
@@ -119,6 +122,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   /// a dead one left. Gives up with a stopped peer, or after five seconds: false.
   bool settle_turn();
   void repair_after_death();
+  void repair_claims(std::uint64_t tag);
+  void make_transport(ibv_qp_type type);
   void start_flight();
   void install_builders();
   void leave_queues();

@@ -1,6 +1,7 @@
 #include <cerrno>
 
 #include "memory/copy.h"
+#include "objects/ah.h"
 #include "objects/mw.h"
 #include "objects/qp.h"
 
@@ -103,6 +104,11 @@ void fetch_add(ibv_qp_ex* base, std::uint32_t rkey, std::uint64_t address, std::
   slot->op.compare_add = add;
 }
 
+void set_ud_addr(ibv_qp_ex* base, ibv_ah* handle, std::uint32_t qpn, std::uint32_t qkey) noexcept {
+  SendSlot* slot = Qp::of(base).send_queue.draft();
+  if (slot != nullptr) address(slot->op, *handle, qpn, qkey);
+}
+
 void set_sge_list(ibv_qp_ex* base, std::size_t count, const ibv_sge* list) noexcept {
   SendQueue& queue = Qp::of(base).send_queue;
   SendSlot* slot = queue.draft();
@@ -159,6 +165,7 @@ void Qp::install_builders() {
   wr_bind_mw = &build_bind;
   wr_atomic_cmp_swp = &compare_swap;
   wr_atomic_fetch_add = &fetch_add;
+  if (datagrams()) wr_set_ud_addr = &set_ud_addr;
   wr_set_sge = &set_sge;
   wr_set_sge_list = &set_sge_list;
   wr_set_inline_data = &set_inline_data;

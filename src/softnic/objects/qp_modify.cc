@@ -1,9 +1,10 @@
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "objects/qp.h"
 
-/// ibv_modify_qp for RC: InfiniBand specification 11.2.5.2, tables 91 to 95.
+/// ibv_modify_qp: InfiniBand specification 11.2.5.2, tables 91 to 95.
 namespace gdrperf::softnic {
 namespace {
 
@@ -17,7 +18,7 @@ struct Transition {
 constexpr int kLiveOptional =
     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_MIN_RNR_TIMER;
 
-constexpr Transition kTransitions[] = {
+constexpr Transition kRcTransitions[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
     {IBV_QPS_INIT, IBV_QPS_RTR,
@@ -35,11 +36,42 @@ constexpr Transition kTransitions[] = {
          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX},
 };
 
-bool allowed(ibv_qp_state from, ibv_qp_state to, int mask) {
+constexpr int kUcLiveOptional = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+constexpr Transition kUcTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, kUcLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kUcLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kUcLiveOptional},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, kUcLiveOptional | IBV_QP_AV | IBV_QP_PKEY_INDEX},
+};
+
+constexpr int kUdLiveOptional = IBV_QP_CUR_STATE | IBV_QP_QKEY;
+constexpr Transition kUdTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, kUdLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kUdLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kUdLiveOptional},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, kUdLiveOptional | IBV_QP_PKEY_INDEX},
+};
+
+std::span<const Transition> transitions(ibv_qp_type type) {
+  if (type == IBV_QPT_UD) return kUdTransitions;
+  if (type == IBV_QPT_UC) return kUcTransitions;
+  return kRcTransitions;
+}
+
+bool allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   mask &= ~IBV_QP_STATE;
   if (to == IBV_QPS_RESET) return mask == 0;
   if (to == IBV_QPS_ERR) return from != IBV_QPS_RESET && mask == 0;
-  for (const Transition& transition : kTransitions) {
+  for (const Transition& transition : transitions(type)) {
     if (transition.from != from || transition.to != to) continue;
     return (mask & transition.required) == transition.required &&
            (mask & ~(transition.required | transition.optional)) == 0;
@@ -78,7 +110,9 @@ void Qp::store_attributes(const ibv_qp_attr& attr, int mask) {
   if (given(IBV_QP_TIMEOUT)) attr_.timeout = attr.timeout;
   if (given(IBV_QP_RETRY_CNT)) attr_.retry_cnt = attr.retry_cnt;
   if (given(IBV_QP_RNR_RETRY)) attr_.rnr_retry = attr.rnr_retry;
+  if (given(IBV_QP_QKEY)) attr_.qkey = attr.qkey;
   shared->access = attr_.qp_access_flags;
+  shared->qkey = attr_.qkey;
   shared->sgid_index = attr_.ah_attr.grh.sgid_index;
   shared->min_rnr_timer = attr_.min_rnr_timer;
   shared->max_dest_rd_atomic = attr_.max_dest_rd_atomic;
@@ -128,7 +162,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   const ibv_qp_state from = state();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) return EINVAL;
-  if (!allowed(from, to, mask)) return EINVAL;
+  if (!allowed(init_.qp_type, from, to, mask)) return EINVAL;
   if (const int error = check_values(attr, mask); error != 0) return error;
   if ((mask & IBV_QP_AV) != 0) {
     if (const int error = check_path(attr); error != 0) return error;

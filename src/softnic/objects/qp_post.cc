@@ -1,5 +1,6 @@
 #include <cerrno>
 
+#include "objects/ah.h"
 #include "objects/qp.h"
 
 /// ibv_post_send: the plain write of one SGE in few instructions, everything
@@ -38,8 +39,16 @@ int Qp::check(SendOp& op) const noexcept {
 inline int Qp::prepare(const ibv_send_wr& request, SendOp& op) noexcept {
   if (request.num_sge < 0) return EINVAL;
   const int error = check(op);
-  if (op.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD || error != 0) [[likely]] return error;
-  return take_window_request(request, op);
+  if ((op.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD && !datagrams()) || error != 0) [[likely]] return error;
+  return prepare_special(request, op);
+}
+
+int Qp::prepare_special(const ibv_send_wr& request, SendOp& op) noexcept {
+  if (!datagrams()) return take_window_request(request, op);
+  const ibv_ah* const handle = request.wr.ud.ah;
+  if (handle == nullptr) return EINVAL;
+  address(op, *handle, request.wr.ud.remote_qpn, request.wr.ud.remote_qkey);
+  return 0;
 }
 
 int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {

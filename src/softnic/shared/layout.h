@@ -25,6 +25,7 @@ inline constexpr unsigned kQpIndexBits = 12;
 inline constexpr std::uint32_t kMaxQps = 1u << kQpIndexBits;
 inline constexpr std::uint32_t kMaxCqs = 4096;
 inline constexpr std::uint32_t kMaxMrs = 1u << 16;
+inline constexpr std::uint32_t kMaxLanes = 4096;
 inline constexpr std::uint32_t kMaxDevicesShared = 64;
 inline constexpr std::uint32_t kGidsPerPort = 3;
 /// Sparse: only touched pages cost memory.
@@ -70,6 +71,13 @@ struct alignas(64) QpShared {
   alignas(64) std::atomic<std::uint64_t> turns;
   /// Link model: when the latest message of the peer was due (an Instant).
   std::atomic<std::uint64_t> arrival_due;
+};
+
+/// Somebody who acts on this process' QPs without being connected to one (UD).
+struct alignas(64) LaneShared {
+  std::atomic<std::uint64_t> holder;  ///< SegmentHeader::process_id of his, or 0: free
+  std::atomic<std::uint64_t> turns;   ///< odd while he acts on a QP
+  std::atomic<std::uint32_t> qp;      ///< and its index
 };
 
 struct alignas(64) CqShared {
@@ -146,6 +154,7 @@ struct SegmentHeader {
   /// One atomic operation at a time on memory that cannot be mapped: the process
   /// that is at it, or 0. The owner opens it when it sees that process hang up.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
+  std::atomic<std::uint32_t> lanes_used;  ///< no lane from here on was ever taken
 };
 
 struct Segment {
@@ -154,6 +163,7 @@ struct Segment {
   alignas(4096) CqShared cqs[kMaxCqs];
   alignas(4096) MrShared mrs[kMaxMrs];
   alignas(4096) GpuRegion gpu_regions[kMaxMrs];
+  alignas(4096) LaneShared lanes[kMaxLanes];
 
   template <typename T>
   T* at(std::uint64_t offset) noexcept {

@@ -79,6 +79,8 @@ class Transport {
   virtual void disconnect() noexcept = 0;
   /// Looks at the other ends anew with the next request.
   virtual void look_again() noexcept = 0;
+  /// Peers whose processes have ended are not held any longer.
+  virtual void forget_gone_peers() noexcept {}
   /// There is a link model: receivers look for messages all the time.
   virtual void expect_link() noexcept {}
 
