@@ -10,6 +10,7 @@
 #include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/noise.h"
@@ -104,7 +105,7 @@ void add_baseline_command(CLI::App& app, Action& action) {
     CLI::App* each = command->add_subcommand(name, help);
     each->allow_extras(false);  // main() looks for left-overs one level down only
     each->add_option("RESULTS", options->results, "Result documents, or folders of them")->required();
-    each->add_option("--dir", options->store, "The store of baselines")->type_name("DIR")->capture_default_str();
+    each->add_option(flags::kDir, options->store, "The store of baselines")->type_name("DIR")->capture_default_str();
     each->final_callback([options, which] { options->task = which; });
   };
   task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);

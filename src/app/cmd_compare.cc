@@ -18,6 +18,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/by_relation.h"
 #include "gdrperf/compare/noise.h"
@@ -167,8 +168,8 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->type_name("PERCENT");
   command
       ->add_option_function<std::string>(
-          "--sensitivity",
-          [options](const std::string& text) { options->settings.sensitivity = parse_percent(text, "--sensitivity"); },
+          flags::kSensitivity,
+          [options](const std::string& text) { options->settings.sensitivity = parse_percent(text, flags::kSensitivity); },
           "change that has to be seen: a cell whose limit is wider is blind, not ok (default: 10%)")
       ->type_name("PERCENT");
   command
@@ -178,7 +179,7 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->type_name("P");
   command
       ->add_option_function<std::string>(
-          "--across", [options](const std::string& text) { options->settings.across = parse_across(text); },
+          flags::kAcross, [options](const std::string& text) { options->settings.across = parse_across(text); },
           "conditions that may differ from the baseline's, like host,kernel (default: none)")
       ->type_name("NAMES");
   command

@@ -18,6 +18,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/doctor/doctor.h"
 
 namespace gdrperf::app {
@@ -120,11 +121,11 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->type_name("HOST");
   command
       ->add_option_function<std::string>(
-          "-p,--port",
-          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, "-p", 1, 65535)); },
+          std::string(flags::kPort) + ",--port",
+          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535)); },
           fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
-  command->add_option("--token", options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");
+  command->add_option(flags::kToken, options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");
   command->add_option("-d,--dev", options->device, "With HOST: RDMA device of this end")->type_name("DEV");
   command->add_option("--peer-dev", options->peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
   command->add_flag("--unmasked", options->unmasked, "With --record: leave MACs, serial numbers and addresses in");

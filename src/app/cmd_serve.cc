@@ -12,6 +12,7 @@
 #include "gdrperf/app/server.h"
 #include "gdrperf/app/server_log.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/device.h"
@@ -74,32 +75,32 @@ void add_serve_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("serve", "Serve any test to any number of clients");
   command
       ->add_option_function<std::string>(
-          "-p,--port",
+          std::string(flags::kPort) + ",--port",
           [options](const std::string& text) {
-            options->port = static_cast<int>(parse_integer(text, "-p", 0, 65535));
+            options->port = static_cast<int>(parse_integer(text, flags::kPort, 0, 65535));
           },
           fmt::format("TCP port; 0: any free one (default: {})", kDefaultPort))
       ->type_name("PORT");
   const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
     command->add_option_function<std::string>(name, take, help)->type_name(type);
   };
-  value("--bind", "ADDR", "address to listen on (default: all)",
+  value(flags::kBind, "ADDR", "address to listen on (default: all)",
         [options](const std::string& text) {
           if (text.empty()) throw usage_error("--bind: the address is empty", "leave --bind out to listen on all");
           options->bind = text;
         });
   value("--allow", "NET[,NET]", "serve these networks only, like 10.0.0.0/8,fd00::/8 (default: all)",
         [options](const std::string& text) { options->allow = proto::Networks::parse(text, "--allow"); });
-  value("--token", "FILE",
+  value(flags::kToken, "FILE",
         "serve only clients that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
-  value("--max-time", "TIME", "longest run (default: 1h)",
-        [options](const std::string& text) { options->max_time = parse_duration(text, "--max-time"); });
+  value(flags::kMaxTime, "TIME", "longest run (default: 1h)",
+        [options](const std::string& text) { options->max_time = parse_duration(text, flags::kMaxTime); });
   value("--idle-timeout", "TIME",
         "end a client's turn when it asks for no run for so long; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
-  value("--max-memory", "SIZE", "memory that a run may take here (default: a quarter of what is available)",
-        [options](const std::string& text) { options->max_memory_bytes = parse_size(text, "--max-memory"); });
+  value(flags::kMaxMemory, "SIZE", "memory that a run may take here (default: a quarter of what is available)",
+        [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
                     "also be a rank of 'gdrperf cluster --hosts': measure with others as that client says");
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");

@@ -8,6 +8,7 @@
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
@@ -134,7 +135,7 @@ int serve_one_client(const TestOptions& options) {
 /// What an end that serves decides itself: where it listens, and, where its client says
 /// nothing about it, the settings of this end.
 bool own_of_server(const CLI::Option& option) {
-  for (const char* name : {"--port", "--bind", "--token", "--softnic"}) {
+  for (const char* name : {"--port", flags::kBind, flags::kToken, flags::kSoftnic}) {
     if (option.check_name(name)) return true;
   }
   for (const Setting& each : settings()) {

@@ -11,6 +11,7 @@
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
@@ -242,8 +243,8 @@ std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed
 
 /// No figures, no table: of what writes those there is nothing here but --json.
 void leave_out_exports(CLI::App& command) {
-  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--nvidia-smi", "--min-gbps",
-                           "--max-p99-us", "--min-efficiency"}) {
+  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", flags::kNvidiaSmi, flags::kMinGbps,
+                           flags::kMaxP99Us, flags::kMinEfficiency}) {
     command.remove_option(command.get_option(name));
   }
 }

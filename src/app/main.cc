@@ -12,6 +12,7 @@
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/standard_descriptors.h"
 #include "gdrperf/base/version.h"
@@ -35,7 +36,7 @@ port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
 int run(int argc, char** argv) {
   set_up_process();
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--softnic") == 0) enter_softnic(argv);
+    if (std::strcmp(argv[i], flags::kSoftnic) == 0) enter_softnic(argv);
   }
   CLI::App app("RDMA performance between two ends, and what the path between them can do",
                "gdrperf");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/flags.h"
 #include "gdrperf/proto/settings.h"
 #include "terminal.h"
 
@@ -66,7 +67,7 @@ std::vector<std::string> without_effect(const ClientOptions& options, const std:
     note(flag<&TestSpec::path>(), reason_for(setting<&TestSpec::registration>(), tests.front()));
   }
   note_stop(options.spec.stop, typed, sentences);
-  if (options.local) note("-p", "--local needs no port");
+  if (options.local) note(flags::kPort, "--local needs no port");
   return sentences;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
 #include "requirements.h"
@@ -72,13 +73,13 @@ void add_settings(CLI::App& command, ClientOptions& options) {
 
 void add_connection(CLI::App& command, ClientOptions& options) {
   Group group(command, "Network");
-  group.value("-p,--port", "PORT",
+  group.value(std::string(flags::kPort) + ",--port", "PORT",
               fmt::format("TCP port of the server (default: {})", kDefaultPort),
               [&options](const std::string& text, const std::string& flag) {
                 options.port = static_cast<int>(parse_integer(text, flag, 0, 65535));
               });
-  group.text("--bind", "ADDR", options.bind, "address to listen on, without HOST (default: all)");
-  group.text("--token", "FILE", options.token,
+  group.text(flags::kBind, "ADDR", options.bind, "address to listen on, without HOST (default: all)");
+  group.text(flags::kToken, "FILE", options.token,
              "secret shared with the other end (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or none)");
 }
 
@@ -108,7 +109,7 @@ void add_output(CLI::App& command, OutputOptions& output) {
                   throw usage_error(fmt::format("{} '{}': there are {}", flag, text, format_names()));
                 }
               });
-  group.text("--nvidia-smi", "FILE", output.nvidia_smi,
+  group.text(flags::kNvidiaSmi, "FILE", output.nvidia_smi,
              "take the topology from saved output of 'nvidia-smi topo -m' (default: run it)");
 }
 
@@ -117,7 +118,7 @@ void add_output(CLI::App& command, OutputOptions& output) {
 void add_softnic_flag(CLI::App& command) {
   command
       .add_flag_callback(
-          "--softnic", [] {},
+          flags::kSoftnic, [] {},
           "use the software device (soft0, soft1) that needs no NIC; every record "
           "says so")
       ->group("Devices");
@@ -144,8 +145,8 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
   add_settings(command, options);
   command
       .add_option_function<std::string>(
-          "--max-memory",
-          [&options](const std::string& text) { options.max_memory_bytes = parse_size(text, "--max-memory"); },
+          flags::kMaxMemory,
+          [&options](const std::string& text) { options.max_memory_bytes = parse_size(text, flags::kMaxMemory); },
           "memory that a run may take at this end (default: a quarter of what is available)")
       ->type_name("SIZE")
       ->group("Queues and messages");

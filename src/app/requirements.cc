@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/app/options.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
@@ -30,7 +31,7 @@ double positive_number(const std::string& text, const char* flag, const char* wh
 
 /// "100" is Gb/s; a unit may say otherwise: "12.5GB/s".
 double gigabits(const std::string& text) {
-  constexpr const char* kFlag = "--min-gbps";
+  constexpr const char* kFlag = flags::kMinGbps;
   const bool with_unit = !text.empty() && std::isalpha(static_cast<unsigned char>(text.back()));
   if (with_unit) return gigabits_from_gigabytes(parse_rate(text, kFlag) / 1e9);
   return positive_number(text, kFlag, "Gb/s (1e9 bits) like 100, or a rate with its unit like 12.5GB/s");
@@ -42,14 +43,14 @@ void add_required_options(CLI::App& command, report::Required& required) {
   const auto option = [&](const char* name, const char* type, const char* help, auto take) {
     command.add_option_function<std::string>(name, take, help)->type_name(type)->group(kGroup);
   };
-  option("--min-gbps", "GBPS", "least median bandwidth, in Gb/s (1e9 bits) or with its unit, like 12.5GB/s",
+  option(flags::kMinGbps, "GBPS", "least median bandwidth, in Gb/s (1e9 bits) or with its unit, like 12.5GB/s",
          [&required](const std::string& text) { required.min_gbps = gigabits(text); });
-  option("--max-p99-us", "US", "largest p99 of a latency test, in microseconds",
+  option(flags::kMaxP99Us, "US", "largest p99 of a latency test, in microseconds",
          [&required](const std::string& text) {
-           required.max_p99_us = positive_number(text, "--max-p99-us", "microseconds, like 3.5");
+           required.max_p99_us = positive_number(text, flags::kMaxP99Us, "microseconds, like 3.5");
          });
-  option("--min-efficiency", "PERCENT", "least median bandwidth as a share of the ceiling that path and port set",
-         [&required](const std::string& text) { required.min_efficiency = parse_percent(text, "--min-efficiency"); });
+  option(flags::kMinEfficiency, "PERCENT", "least median bandwidth as a share of the ceiling that path and port set",
+         [&required](const std::string& text) { required.min_efficiency = parse_percent(text, flags::kMinEfficiency); });
 }
 
 void check_required(const report::Required& required, std::span<const Test> tests) {
@@ -57,7 +58,7 @@ void check_required(const report::Required& required, std::span<const Test> test
     return std::any_of(tests.begin(), tests.end(), [&](const Test& test) { return test.metric == metric; });
   };
   if ((required.min_gbps || required.min_efficiency) && !any(Metric::kBandwidth)) {
-    throw usage_error(fmt::format("{}: {} measures no bandwidth", required.min_gbps ? "--min-gbps" : "--min-efficiency",
+    throw usage_error(fmt::format("{}: {} measures no bandwidth", required.min_gbps ? flags::kMinGbps : flags::kMinEfficiency,
                                   to_string(tests.front())),
                       "--max-p99-us is for latencies");
   }

@@ -34,13 +34,14 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
   return result;
 }
 
-constexpr std::string_view kSizeForms = "a number of bytes, or with K, M or G (powers of 1024), like 64K";
+constexpr std::string_view kSizeForms = "a number of bytes, or with K, M, G or T (powers of 1024), like 64K";
 
 std::optional<int> size_shift(std::string_view unit) {
   if (unit.empty() || unit == "b") return 0;
   if (unit == "k" || unit == "kib") return 10;
   if (unit == "m" || unit == "mib") return 20;
   if (unit == "g" || unit == "gib") return 30;
+  if (unit == "t" || unit == "tib") return 40;
   return std::nullopt;
 }
 
@@ -163,9 +164,9 @@ double parse_percent(const std::string& text, std::string_view flag) {
   const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   if (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (error != std::errc() || !(unit.empty() || unit == "%") || !(value > 0 && value < 100)) {
+  if (error != std::errc() || !(unit.empty() || unit == "%") || !is_percent(value)) {
     throw usage_error(
-        fmt::format("{} '{}': give percent, above 0 and below 100, like 1% or 0.5%", flag, text));
+        fmt::format("{} '{}': give a percentage {}, like 1% or 0.5%", flag, text, kPercentRange));
   }
   return value / 100;
 }

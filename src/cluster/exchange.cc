@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "rank_flags.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -29,19 +30,19 @@ constexpr const char* kPmiKey = "gdrperf-root";
 
 Error manager_error(const std::string& what) {
   return Error(ExitCode::kEnvironment, "PMI-1 (PMI_FD): " + what,
-               "start all ranks with one mpiexec, or type --rank, --ranks and --root");
+               "start all ranks with one mpiexec, or " + type_ranks());
 }
 
 int number_of(const Variables& variables, const char* name, int low) {
   const auto text = variables(name);
   if (!text) throw usage_error(fmt::format("PMI_FD is set but {} is not: half of PMI-1's environment", name),
-                               "or type --rank, --ranks and --root");
+                               "or " + type_ranks());
   int value = 0;
   const char* end = text->data() + text->size();
   const auto [at, error] = std::from_chars(text->data(), end, value);
   if (error != std::errc() || at != end || value < low || value > kMostPmiRanks) {
     throw usage_error(fmt::format("{} is '{}': a whole number from {} to {} is needed", name, *text, low, kMostPmiRanks),
-                      "or type --rank, --ranks and --root");
+                      "or " + type_ranks());
   }
   return value;
 }
@@ -113,7 +114,7 @@ Launch exchange_by_pmi1(int fd, const Variables& variables, const OwnAddress& ow
   launch.ranks = number_of(variables, "PMI_SIZE", 1);
   if (launch.rank >= launch.ranks) {
     throw usage_error(fmt::format("PMI_RANK is {} of PMI_SIZE {}", launch.rank, launch.ranks),
-                      "or type --rank, --ranks and --root");
+                      "or " + type_ranks());
   }
   Pmi1 manager(fd);
   manager.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
@@ -138,7 +139,7 @@ std::optional<Launch> exchange(const Variables& variables, const OwnAddress& own
     const auto [at, error] = std::from_chars(text->data(), text->data() + text->size(), fd);
     if (error != std::errc() || at != text->data() + text->size() || fd < 0) {
       throw usage_error(fmt::format("PMI_FD is '{}', which is no descriptor", *text),
-                        "unset it, or type --rank, --ranks and --root");
+                        "unset it, or " + type_ranks());
     }
     return exchange_by_pmi1(fd, variables, own_address);
   }

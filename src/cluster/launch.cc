@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "rank_flags.h"
 
 namespace gdrperf::cluster {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-constexpr const char* kByHandHint = "or type --rank, --ranks and --root";
 
 // One launcher's variables; "" where it has none for that.
 struct Launcher {
@@ -50,7 +50,7 @@ int to_number(const Found& found, int low, int high) {
   if (error != std::errc() || at != end || value < low || value > high) {
     throw usage_error(fmt::format("{} is '{}': a whole number from {} to {} is needed", found.name,
                                   found.value, low, high),
-                      kByHandHint);
+                      "or " + type_ranks());
   }
   return value;
 }
@@ -81,23 +81,23 @@ std::string root_from(const Launcher& launcher, int rank, int ranks, const Varia
 Launch by_hand_alone(const LaunchByHand& by_hand) {
   const bool whole = by_hand.rank && by_hand.ranks && !by_hand.root.empty();
   if (!whole && (by_hand.rank || by_hand.ranks || !by_hand.root.empty())) {
-    throw usage_error(fmt::format("{} missing: without a launcher's environment --rank, --ranks and "
-                                  "--root belong together",
-                                  !by_hand.rank    ? "--rank is"
-                                  : !by_hand.ranks ? "--ranks is"
-                                                   : "--root is"),
-                      "rank 0 on the host that --root names, one process per node");
+    throw usage_error(fmt::format("{} is missing: without a launcher's environment {}, {} and {} belong together",
+                                  !by_hand.rank    ? flags::kRank
+                                  : !by_hand.ranks ? flags::kRanks
+                                                   : flags::kRoot,
+                                  flags::kRank, flags::kRanks, flags::kRoot),
+                      fmt::format("rank 0 on the host that {} names, one process per node", flags::kRoot));
   }
   if (!whole) {
     throw usage_error(
         "no launcher has set a rank here (torchrun, OpenMPI, Slurm, LeaderWorkerSet, indexed Job)",
-        "start it with srun or mpirun, one process per node, or type --rank, --ranks and --root");
+        "start it with srun or mpirun, one process per node, or " + type_ranks());
   }
-  return {*by_hand.rank, *by_hand.ranks, by_hand.root, "--rank"};
+  return {*by_hand.rank, *by_hand.ranks, by_hand.root, flags::kRank};
 }
 
 const char* name_of(const std::vector<const char*>& names) {
-  return names.empty() ? "--ranks" : names.front();
+  return names.empty() ? flags::kRanks : names.front();
 }
 
 }  // namespace
@@ -119,12 +119,12 @@ Launch find_launch(const LaunchByHand& by_hand, const Variables& variables) {
     if (!rank && !by_hand.rank) {
       throw usage_error(fmt::format("{} is set but {} is not: half of {}'s environment",
                                     ranks->name, name_of(set->rank), set->name),
-                        kByHandHint);
+                        "or " + type_ranks());
     }
     if (!ranks && !by_hand.ranks) {
       throw usage_error(fmt::format("{} is set but {} is not: the number of ranks is not known",
                                     rank->name, name_of(set->ranks)),
-                        "give it with --ranks");
+                        fmt::format("give it with {}", flags::kRanks));
     }
     launch.ranks = by_hand.ranks ? *by_hand.ranks : to_number(*ranks, 1, kMostRanks);
     launch.rank = by_hand.rank ? *by_hand.rank : to_number(*rank, 0, kMostRanks);
@@ -134,11 +134,11 @@ Launch find_launch(const LaunchByHand& by_hand, const Variables& variables) {
   if (launch.rank < 0 || launch.ranks < 1 || launch.rank >= launch.ranks) {
     throw usage_error(fmt::format("rank {} of {} ({}): ranks count from 0 to one below their number",
                                   launch.rank, launch.ranks, launch.origin),
-                      kByHandHint);
+                      "or " + type_ranks());
   }
   if (launch.root.empty()) {
     throw usage_error(fmt::format("{} does not tell where rank 0 is", launch.origin),
-                      "name its host with --root HOST[:PORT]");
+                      fmt::format("name its host with {} HOST[:PORT]", flags::kRoot));
   }
   return launch;
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "rank_flags.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -41,7 +42,7 @@ class Pmix {
   void check(pmix_status_t status, const char* call) const {
     if (status == PMIX_SUCCESS) return;
     throw Error(ExitCode::kEnvironment, fmt::format("PMIx: {}: {}", call, error_string(status)),
-                "type --rank, --ranks and --root, or start it without PMIx (srun --mpi=none)");
+                type_ranks() + ", or start it without PMIx (srun --mpi=none)");
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/flags.h"
 #include "gdrperf/stats/multiple_testing.h"
 #include "gdrperf/stats/rank_sum.h"
 #include "gdrperf/stats/shift.h"
@@ -72,8 +73,8 @@ void call_blind(CellResult& cell, const Settings& settings) {
   if (cell.verdict != Verdict::kOk || cell.limit <= settings.sensitivity) return;
   cell.verdict = Verdict::kBlind;
   if (!cell.why.empty()) cell.why += "; ";
-  cell.why += fmt::format("{:+.1f} %, but up to {:.1f} % for the worse would be taken for noise, more than the {:.3g} % of --sensitivity",
-                          cell.change * 100, cell.limit * 100, settings.sensitivity * 100);
+  cell.why += fmt::format("{:+.1f} %, but up to {:.1f} % for the worse would be taken for noise, more than the {:.3g} % of {}",
+                          cell.change * 100, cell.limit * 100, settings.sensitivity * 100, flags::kSensitivity);
 }
 
 std::string_view to_string(Verdict verdict) {

@@ -8,8 +8,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::compare {
 namespace {
@@ -113,9 +115,8 @@ void add_changes(std::vector<std::string>& out, const Comparison& comparison) {
                               count == 1 ? "1 cell is" : fmt::format("{} cells are", count), text));
   }
   if (!counts.empty()) {
-    out.emplace_back(
-        "make a new baseline with 'gdrperf baseline add', or compare all the same with "
-        "--across CONDITION,...");
+    out.push_back(fmt::format("make a new baseline with 'gdrperf baseline add', or compare all the same with {} CONDITION,...",
+                              flags::kAcross));
   }
 }
 
@@ -149,9 +150,10 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
       "{} {} blind: a change of {:.3g} % would be taken for noise: {}{}", cells(count), count == 1 ? "is" : "are",
       comparison.settings.sensitivity * 100, fmt::join(names, ", "),
       count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
-  out.emplace_back(
-      "measure longer (-D), on CPUs of their own (--cpu, --peer-cpu) and in more sessions, or leave such cells out; "
-      "--sensitivity PERCENT says what has to be seen");
+  out.push_back(fmt::format("measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "
+                            "out; {} PERCENT says what has to be seen",
+                            stop_flag<&StopRule::duration>(), own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>(),
+                            flags::kSensitivity));
 }
 
 void add_widened(std::vector<std::string>& out, const Comparison& comparison) {

@@ -9,6 +9,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/compare/session.h"
 
 namespace gdrperf::compare {
@@ -29,7 +30,7 @@ void make_folder(const fs::path& folder) {
   fs::create_directories(folder, error);
   if (error) {
     throw Error(ExitCode::kEnvironment, fmt::format("cannot make {}: {}", folder.string(), error.message()),
-                "choose another place with --dir");
+                fmt::format("choose another place with {}", flags::kDir));
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::conn {
@@ -45,9 +46,11 @@ struct PrivateData {
 };
 constexpr std::uint32_t kMagic = 0x67647270;  // "gdrp"
 
-const char* const kHint =
-    "rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave -R out to exchange "
-    "addresses over the control connection instead (the software device has no rdma_cm)";
+std::string rdma_cm_hint() {
+  return fmt::format("rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave {} out to exchange "
+                     "addresses over the control connection instead (the software device has no rdma_cm)",
+                     flag<&TestSpec::connector>());
+}
 
 sockaddr_storage address_of(const ibv_gid& gid, bool ipv4, int port) {
   sockaddr_storage storage{};
@@ -78,16 +81,17 @@ class RdmaCmConnector final : public Connector {
       : side_(side), device_(device.name()), gid_(gid) {
     if (gid.link_local) {
       throw Error(ExitCode::kEnvironment,
-                  fmt::format("{}: rdma_cm cannot use the link-local GID {}", device_, gid.address), kHint);
+                  fmt::format("{}: rdma_cm cannot use the link-local GID {}", device_, gid.address), rdma_cm_hint());
     }
     channel_.reset(rdma_create_event_channel());
-    if (!channel_) throw call_error("rdma_create_event_channel", errno, device_, kHint);
+    if (!channel_) throw call_error("rdma_create_event_channel", errno, device_, rdma_cm_hint());
     first_ = bind_new_id();
     if (first_->verbs == nullptr || device_ != ibv_get_device_name(first_->verbs->device)) {
       throw Error(ExitCode::kEnvironment,
                   fmt::format("{}: rdma_cm finds the address {} on {}", device_, gid.address,
                               first_->verbs ? ibv_get_device_name(first_->verbs->device) : "no device"),
-                  "choose the GID with -x (or --peer-gid-index) so that its address is this device's alone");
+                  fmt::format("choose the GID with {} (or {}) so that its address is this device's alone",
+                              own_flag<&EndSpec::gid_index>(), peer_flag<&EndSpec::gid_index>()));
     }
   }
 
@@ -99,7 +103,7 @@ class RdmaCmConnector final : public Connector {
     pd_ = pd;
     settings_ = settings;
     if (side_ == Side::kClient) return;
-    if (rdma_listen(first_.get(), settings.count) != 0) throw call_error("rdma_listen", errno, device_, kHint);
+    if (rdma_listen(first_.get(), settings.count) != 0) throw call_error("rdma_listen", errno, device_, rdma_cm_hint());
     local.cm_port = ntohs(rdma_get_src_port(first_.get()));
     local.cm_address = gid_.address;
   }
@@ -134,12 +138,12 @@ class RdmaCmConnector final : public Connector {
   CmId bind_new_id() {
     rdma_cm_id* raw = nullptr;
     if (rdma_create_id(channel_.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
-      throw call_error("rdma_create_id", errno, device_, kHint);
+      throw call_error("rdma_create_id", errno, device_, rdma_cm_hint());
     }
     CmId id(raw);
     sockaddr_storage from = address_of(gid_.raw, gid_.ipv4, 0);
     if (rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&from)) != 0) {
-      throw call_error(fmt::format("rdma_bind_addr({})", gid_.address), errno, device_, kHint);
+      throw call_error(fmt::format("rdma_bind_addr({})", gid_.address), errno, device_, rdma_cm_hint());
     }
     return id;
   }
@@ -162,7 +166,7 @@ class RdmaCmConnector final : public Connector {
     if (event->event == wanted) return;
     throw Error(ExitCode::kPeer, fmt::format("{}: rdma_cm: {} instead of {} (status {})", device_,
                                              rdma_event_str(event->event), rdma_event_str(wanted), event->status),
-                kHint);
+                rdma_cm_hint());
   }
 
   /// Only before the connection is made do these options take effect.
@@ -202,11 +206,11 @@ class RdmaCmConnector final : public Connector {
     sockaddr_storage to = address_of(gid, is_ipv4_mapped(gid), remote.cm_port);
     set_options(id);
     if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), static_cast<int>(kResolveTimeout.count())) != 0) {
-      throw call_error(fmt::format("rdma_resolve_addr({})", remote.cm_address), errno, device_, kHint);
+      throw call_error(fmt::format("rdma_resolve_addr({})", remote.cm_address), errno, device_, rdma_cm_hint());
     }
     await(RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
     if (rdma_resolve_route(id, static_cast<int>(kResolveTimeout.count())) != 0) {
-      throw call_error("rdma_resolve_route", errno, device_, kHint);
+      throw call_error("rdma_resolve_route", errno, device_, rdma_cm_hint());
     }
     await(RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
     add_qp(index, id);
@@ -214,7 +218,7 @@ class RdmaCmConnector final : public Connector {
     rdma_conn_param request = parameters();
     request.private_data = &data;
     request.private_data_len = sizeof data;
-    if (rdma_connect(id, &request) != 0) throw call_error("rdma_connect", errno, device_, kHint);
+    if (rdma_connect(id, &request) != 0) throw call_error("rdma_connect", errno, device_, rdma_cm_hint());
     await(RDMA_CM_EVENT_ESTABLISHED, deadline);
   }
 
@@ -250,7 +254,7 @@ class RdmaCmConnector final : public Connector {
     set_options(ids_[index].get());
     add_qp(index, ids_[index].get());
     rdma_conn_param reply = parameters();
-    if (rdma_accept(ids_[index].get(), &reply) != 0) throw call_error("rdma_accept", errno, device_, kHint);
+    if (rdma_accept(ids_[index].get(), &reply) != 0) throw call_error("rdma_accept", errno, device_, rdma_cm_hint());
   }
 
   Side side_;

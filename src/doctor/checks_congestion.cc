@@ -125,7 +125,7 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
   const int wanted = class_for(flow, lossless.front() - '0');
   check.warn(port.subject(), fmt::format("{}: packets are in priority {}, and only priority {} is lossless",
                                          set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
-             fmt::format("NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf --tc {0}; or for all programs: echo {0} | sudo tee "
+             fmt::format("NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf -T {0}; or for all programs: echo {0} | sudo tee "
                          "/sys/class/infiniband/{1}/tc/{2}/traffic_class",
                          wanted, port.device, port.number))
       .for_good("the last of these from a systemd unit at boot; for rdma_cm: cma_roce_tos")

@@ -17,7 +17,7 @@ Check flow_check(Findings& findings) {
 
 std::string lossless(const std::string& netdev) {
   return fmt::format("sudo mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0  # priority 3, the same at the other "
-                     "end and on the switch; traffic class: NCCL_IB_TC=106, gdrperf --tc 106",
+                     "end and on the switch; traffic class: NCCL_IB_TC=106, gdrperf -T 106",
                      netdev);
 }
 

@@ -11,6 +11,7 @@
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
+#include "gdrperf/engine/resolve.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::engine {
@@ -25,19 +26,18 @@ class AffinityScope {
  public:
   AffinityScope(const EndSpec& end, int nic_node, conn::Side side, const std::vector<int>& others_cpus = {}) {
     ::sched_getaffinity(0, sizeof before_, &before_);
-    const bool client = side == conn::Side::kClient;
     if (end.cpu >= 0) {
       try {
         pin_this_thread(end.cpu);
       } catch (const Error& error) {
-        throw error.in(fmt::format("{} {}", client ? "--cpu" : "--peer-cpu", end.cpu));
+        throw error.in(fmt::format("{} {}", end_flag<&EndSpec::cpu>(side), end.cpu));
       }
       return;
     }
     const std::vector<int> cpus = cpus_beside(others_cpus, cpu_range(end, nic_node), on_one_core);
     if (cpus.empty() && end.numa >= 0) {
       throw usage_error(fmt::format("{} {}: no CPU of that NUMA node is among those this process may use",
-                                    client ? "--numa" : "--peer-numa", end.numa));
+                                    end_flag<&EndSpec::numa>(side), end.numa));
     }
     if (cpus.empty()) return;
     bind_this_thread(cpus);

@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/engine/op_traits.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/available.h"
 #include "gdrperf/mem/kind.h"
+#include "gdrperf/proto/settings.h"
 #include "plan.h"
 
 namespace gdrperf::engine {
@@ -90,31 +92,37 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   const auto refuse = [&device](const std::string& what, long long most, const char* things) {
     throw usage_error(fmt::format("{}: {} has {} {} at most", what, device, most, things));
   };
-  if (attr.max_qp > 0 && demand.qps > attr.max_qp) refuse(fmt::format("-q {}", demand.qps), attr.max_qp, "QPs");
+  const std::string qps = flag<&TestSpec::qps>();
+  const std::string tx_depth = flag<&TestSpec::tx_depth>();
+  const std::string rx_depth = flag<&TestSpec::rx_depth>();
+  if (attr.max_qp > 0 && demand.qps > attr.max_qp) refuse(fmt::format("{} {}", qps, demand.qps), attr.max_qp, "QPs");
   if (attr.max_qp_wr > 0 && demand.send_wr > attr.max_qp_wr) {
-    refuse(fmt::format("-t {}", demand.send_wr), attr.max_qp_wr, "requests in a queue");
+    refuse(fmt::format("{} {}", tx_depth, demand.send_wr), attr.max_qp_wr, "requests in a queue");
   }
   if (attr.max_qp_wr > 0 && demand.recv_wr > attr.max_qp_wr) {
-    refuse(fmt::format("-r {}", demand.recv_wr), attr.max_qp_wr, "requests in a queue");
+    refuse(fmt::format("{} {}", rx_depth, demand.recv_wr), attr.max_qp_wr, "requests in a queue");
   }
   if (attr.max_cqe > 0 && demand.send_entries > attr.max_cqe) {
-    refuse(fmt::format("-q {} with -t {}", demand.qps, demand.send_wr), attr.max_cqe, "entries in a completion queue");
+    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, tx_depth, demand.send_wr), attr.max_cqe, "entries in a completion queue");
   }
   if (attr.max_cqe > 0 && demand.recv_entries > attr.max_cqe) {
-    refuse(fmt::format("-q {} with -r {}", demand.qps, demand.recv_wr), attr.max_cqe, "entries in a completion queue");
+    refuse(fmt::format("{} {} with {} {}", qps, demand.qps, rx_depth, demand.recv_wr), attr.max_cqe, "entries in a completion queue");
   }
   const std::uint64_t region = demand.staging_bytes != 0 ? demand.staging_bytes : demand.messages_bytes;
   if (attr.max_mr_size > 0 && region > attr.max_mr_size) {
     throw usage_error(fmt::format("{} of messages: {} registers {} at most", format_size(region), device,
-                                  format_size(attr.max_mr_size)), "use a smaller -s, -q or --footprint");
+                                  format_size(attr.max_mr_size)),
+                      fmt::format("use a smaller {}, {} or {}", flag<&TestSpec::size_bytes>(), qps,
+                                  flag<&TestSpec::footprint_bytes>()));
   }
 }
 
 void check_shared_device(int qps, const ibv_device_attr& attr, const std::string& device) {
   if (attr.max_qp <= 0 || qps <= attr.max_qp / 2) return;
-  throw usage_error(fmt::format("-q {}: with both ends in this process that is {} QPs; {} has {} at most", qps, 2 * qps,
+  const std::string name = flag<&TestSpec::qps>();
+  throw usage_error(fmt::format("{} {}: with both ends in this process that is {} QPs; {} has {} at most", name, qps, 2 * qps,
                                 device, attr.max_qp),
-                    fmt::format("give -q {} at most, or run 'gdrperf serve' for the other end", attr.max_qp / 2));
+                    fmt::format("give {} {} at most, or run 'gdrperf serve' for the other end", name, attr.max_qp / 2));
 }
 
 void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes) {
@@ -126,8 +134,9 @@ void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std
                 fmt::format("{} would need {} of {}memory for this run ({}), more than the {} it may take{}",
                             client ? "this end" : "the server", about(wanted), kind, parts, about(most),
                             max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(available))),
-                fmt::format("use a smaller -q, -s, -t, -r or --footprint, or permit it with --max-memory {}M{}",
-                            wanted / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
+                fmt::format("use a smaller {}, {}, {}, {} or {}, or permit it with {} {}M{}", flag<&TestSpec::qps>(),
+                            flag<&TestSpec::size_bytes>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(),
+                            flag<&TestSpec::footprint_bytes>(), flags::kMaxMemory, wanted / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
   };
   const std::uint64_t messages = plus(demand.messages_on_gpu ? 0 : demand.messages_bytes, demand.staging_bytes);
   check(demand.host_bytes(), mem::available_bytes(), "",

@@ -8,6 +8,7 @@
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
+#include "gdrperf/proto/settings.h"
 #include "latency_series.h"
 #include "live_state.h"
 #include "measure.h"
@@ -93,8 +94,8 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
   const double share = static_cast<double>(pingpong.late_rounds) / static_cast<double>(pingpong.due_rounds);
   if (share <= 0.01) return;
   measured.warnings.push_back(fmt::format(
-      "--rate {:g}: {:.0f} % of the messages were due before the last was back; their wait is part of the latencies",
-      spec.rate_per_s, share * 100));
+      "{} {:g}: {:.0f} % of the messages were due before the last was back; their wait is part of the latencies",
+      flag<&TestSpec::rate_per_s>(), spec.rate_per_s, share * 100));
 }
 
 }  // namespace

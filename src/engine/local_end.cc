@@ -18,14 +18,12 @@ namespace {
 /// perftest's default for latency; enough for a cache line and a half of WQE.
 constexpr int kLatencyInlineBytes = 220;
 
-const char* gid_flag(conn::Side side) { return side == conn::Side::kClient ? "-x" : "--peer-gid-index"; }
-
 void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
   ibv_port_attr attr{};
   if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
   const std::uint64_t limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
   if (size_bytes > limit) {
-    throw usage_error(fmt::format("-s {}: {} takes messages up to {}", format_size(size_bytes),
+    throw usage_error(fmt::format("{} {}: {} takes messages up to {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes),
                                   device.context.name(), format_size(limit)));
   }
 }
@@ -33,7 +31,7 @@ void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
 }  // namespace
 
 OpenDevice open_device(const EndSpec& end, conn::Side side) {
-  OpenDevice device{verbs::Context::open(end.device, side == conn::Side::kClient ? "-d" : "--peer-dev"), {}, {}};
+  OpenDevice device{verbs::Context::open(end.device, end_flag<&EndSpec::device>(side)), {}, {}};
   device.port = verbs::choose_port(device.context, end.port);
   device.gids = verbs::gid_table(device.context, device.port.number);
   return device;
@@ -42,7 +40,7 @@ OpenDevice open_device(const EndSpec& end, conn::Side side) {
 verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::Side side,
                             std::span<const std::string> peer_families) {
   try {
-    return verbs::choose_gid(device.gids, end.gid_index, peer_families, gid_flag(side));
+    return verbs::choose_gid(device.gids, end.gid_index, peer_families, end_flag<&EndSpec::gid_index>(side));
   } catch (const Error& error) {
     throw error.in(device.context.name());
   }
@@ -52,11 +50,11 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
   const int active = peer_active_bytes > 0 ? std::min(port.active_mtu_bytes, peer_active_bytes)
                                            : port.active_mtu_bytes;
   if (requested_bytes == 0) return active;
-  verbs::mtu_from_bytes(requested_bytes);
   if (requested_bytes > active) {
-    throw usage_error(fmt::format("-m {}: above the active MTU of {} bytes (this end {}, the other {})",
+    const std::string mtu = flag<&TestSpec::mtu_bytes>();
+    throw usage_error(fmt::format("{} {}: above the active MTU of {} bytes (this end {}, the other {})", mtu,
                                   requested_bytes, active, port.active_mtu_bytes, peer_active_bytes),
-                      "leave -m out to use the largest that both ports carry");
+                      fmt::format("leave {} out to use the largest that both ports carry", mtu));
   }
   return requested_bytes;
 }

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::engine {
@@ -49,7 +51,8 @@ std::optional<proto::Message> Peer::poll() {
     if (max_time_.count() > 0 && steady_clock::now() - run_start_ > max_time_) {
       throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
                                    std::chrono::duration<double>(max_time_).count()),
-                       "make it shorter (-D, -n), or raise --max-time of 'gdrperf serve'");
+                       fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'", stop_flag<&StopRule::duration>(),
+                                   stop_flag<&StopRule::iterations>(), flags::kMaxTime));
     }
   }
   return message;
@@ -124,8 +127,9 @@ void StallWatch::check(std::uint64_t progress) {
   } else if (patience_.over()) {
     throw peer_error(fmt::format("{}: nothing completed for {:.3g} s, though both ends are up", device_,
                                  std::chrono::duration<double>(limit_).count()),
-                     "the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
-                     "devices'), the path MTU (-m) and flow control");
+                     fmt::format("the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
+                                 "devices'), the path MTU ({}) and flow control",
+                                 flag<&TestSpec::mtu_bytes>()));
   }
 }
 

@@ -146,13 +146,13 @@ void note_shared_cpu(report::RunRecord& record) {
   if (cpu == other) {
     record.warnings.push_back(fmt::format(
         "both ends ran on CPU {}, each only while the other waited: the figures are those of the scheduler; give them "
-        "CPUs of their own (--cpu and --peer-cpu, or a taskset or container with two)",
-        cpu));
+        "CPUs of their own ({} and {}, or a taskset or container with two)",
+        cpu, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   } else if (on_one_core(cpu, other)) {
     record.warnings.push_back(fmt::format(
         "both ends ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
-        "of their own (--cpu and --peer-cpu)",
-        cpu, other));
+        "of their own ({} and {})",
+        cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   }
 }
 
@@ -186,7 +186,8 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   note("buffer", asked.buffer, taken.buffer);
   note("CPU", asked.cpu, taken.cpu);
   note("NUMA node", asked.numa, taken.numa);
-  return fmt::format("the server chose {} for its end, as was typed there; --peer-dev and its like decide from here", text);
+  return fmt::format("the server chose {} for its end, as was typed there; {} and its like decide from here", text,
+                     peer_flag<&EndSpec::device>());
 }
 
 /// Of two ends in this process: whether their QPs come out of one device's number. Software

@@ -9,6 +9,7 @@
 #include "batches.h"
 #include "demand.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
@@ -188,9 +189,9 @@ void check_time(const StopRule& stop, const Terms& terms) {
   const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
   if (asked <= terms.max_time) return;
   const auto in_seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
-  throw usage_error(fmt::format("{} {:.4g}s: this server allows runs of {:.4g} s", stop.duration ? "-D" : "--cap",
+  throw usage_error(fmt::format("{} {:.4g}s: this server allows runs of {:.4g} s", stop.duration ? stop_flag<&StopRule::duration>() : stop_flag<&StopRule::cap>(),
                                 in_seconds(asked), in_seconds(terms.max_time)),
-                    "ask for less, or raise --max-time of 'gdrperf serve'");
+                    fmt::format("ask for less, or raise {} of 'gdrperf serve'", flags::kMaxTime));
 }
 
 struct Prepared {

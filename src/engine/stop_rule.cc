@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/stats/pattern.h"
 #include "gdrperf/stats/steady.h"
 #include "gdrperf/stats/summary.h"
@@ -21,26 +22,31 @@ stats::Summary summary_of(const Samples& samples) {
 }
 
 /// What makes a run longer.
-const char* longer(const StopRule& rule) {
-  return rule.iterations ? "-D 2s instead of -n" : rule.duration ? "a larger -D" : "a larger --cap";
+std::string longer(const StopRule& rule) {
+  const std::string duration = stop_flag<&StopRule::duration>();
+  if (rule.iterations) return fmt::format("{} 2s instead of {}", duration, stop_flag<&StopRule::iterations>());
+  return "a larger " + (rule.duration ? duration : stop_flag<&StopRule::cap>());
+}
+
+std::string pin_both_ends() {
+  return fmt::format("pin both ends ({}, {})", own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
 }
 
 std::string words_for(stats::Pattern pattern, const StopRule& rule) {
   switch (pattern) {
     case stats::Pattern::kSteps:
-      return "it changes in steps, as when another job comes or a thread moves to another CPU; pin both ends "
-             "(--cpu, --peer-cpu)";
+      return "it changes in steps, as when another job comes or a thread moves to another CPU; " + pin_both_ends();
     case stats::Pattern::kDrift:
       return fmt::format("it drifts, as clock frequency and temperature do; fix the frequency governor, or run "
                          "longer ({})", longer(rule));
     case stats::Pattern::kBimodal:
-      return "two levels take turns, as with two paths, CPUs or memory nodes; pin both ends (--cpu, --peer-cpu)";
+      return "two levels take turns, as with two paths, CPUs or memory nodes; " + pin_both_ends();
     case stats::Pattern::kPeriodic:
       return "it goes up and down regularly, as with a timer or a job that wakes up; find and stop it";
     case stats::Pattern::kScatter: break;
   }
   return fmt::format("no order in it, as with other work on the machine or the network; run longer ({}) or accept "
-                     "less (--precision)", longer(rule));
+                     "less ({})", longer(rule), stop_flag<&StopRule::precision>());
 }
 
 void mark(report::Measurement& measured, std::string reason, std::string warning) {

@@ -8,6 +8,7 @@
 
 #include "cuda_memory.h"
 #include "gdrperf/mem/kind.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::mem {
 namespace {
@@ -90,7 +91,7 @@ std::uint64_t available_bytes(const std::string& root) {
 }
 
 std::uint64_t available_gpu_bytes(const std::string& text) {
-  const Kind kind = parse_kind(text, "--buffer");
+  const Kind kind = parse_kind(text, own_flag<&EndSpec::buffer>());
   return on_gpu(kind) ? cuda::free_bytes(kind) : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "cuda_memory.h"
 #include "gdrperf/mem/kind.h"
+#include "gdrperf/proto/settings.h"
 #include "host_buffer.h"
 
 namespace gdrperf::mem {
@@ -39,7 +40,7 @@ std::vector<std::string> expand_kinds(const std::vector<std::string>& kinds, con
 }
 
 std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, Registration registration) {
-  const Kind kind = parse_kind(text, "--buffer");
+  const Kind kind = parse_kind(text, own_flag<&EndSpec::buffer>());
   switch (kind.place) {
     case Place::kHost: return make_host_buffer(bytes);
     case Place::kHugepage: return make_hugepage_buffer(bytes);
@@ -48,7 +49,7 @@ std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, 
 }
 
 std::unique_ptr<Buffer> make_bounce_buffer(const std::string& text, std::size_t bytes) {
-  Kind kind = parse_kind(text, "--buffer");
+  Kind kind = parse_kind(text, own_flag<&EndSpec::buffer>());
   if (!on_gpu(kind)) return make_host_buffer(bytes);
   kind.place = Place::kCudaHost;
   return cuda::make(kind, bytes, Registration::kAuto);

@@ -7,6 +7,7 @@
 #include "cuda_device.h"
 #include "cuda_kernels.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::mem::cuda {
 namespace {
@@ -44,7 +45,8 @@ class StreamCopier final : public Copier {
   }
   void consume(const std::byte* data, std::size_t bytes) override {
     if (!kernels_built()) {
-      throw Error(ExitCode::kEnvironment, "--consume: this gdrperf was built without nvcc, it has no GPU kernels",
+      throw Error(ExitCode::kEnvironment,
+                  flag<&TestSpec::consume>() + ": this gdrperf was built without nvcc, it has no GPU kernels",
                   "install nvcc, configure again and build");
     }
     const std::size_t whole = bytes / sizeof(float) * sizeof(float);

@@ -10,7 +10,9 @@
 
 #include "cuda_memory.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/settings.h"
 #include "gpu_missing.h"
+#include "host_buffer.h"
 
 namespace gdrperf::mem::cuda {
 namespace {
@@ -20,13 +22,12 @@ std::string on_device(int device) { return device < 0 ? std::string() : fmt::for
 std::string hint_of(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
-      return "use a smaller size (-s), fewer QPs (-q) or a smaller --footprint, or see with nvidia-smi who has the "
-             "memory";
+      return less_memory_hint() + ", or see with nvidia-smi who has the memory";
     case cudaErrorInsufficientDriver:
       return "the NVIDIA driver is missing or older than this gdrperf's CUDA: install or update it; 'gdrperf doctor' "
              "looks closer";
     case cudaErrorNoDevice:
-      return "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; use --buffer host";
+      return fmt::format("no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; use {} host", own_flag<&EndSpec::buffer>());
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:
       return "the GPU is busy, in exclusive mode, or its fabric manager is not up: see nvidia-smi";

@@ -13,6 +13,7 @@
 #include "cuda_region.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 #include "host_buffer.h"
 
 namespace gdrperf::mem::cuda {
@@ -188,14 +189,14 @@ void check(const Kind& kind, const std::string& text, const char* flag) {
 }
 
 std::uint64_t free_bytes(const Kind& kind) {
-  use_device(find_device(kind.gpu, "--buffer"));
+  use_device(find_device(kind.gpu, own_flag<&EndSpec::buffer>()));
   std::size_t left = 0;
   std::size_t total = 0;
   return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
 }
 
 std::unique_ptr<Buffer> make(const Kind& kind, std::size_t bytes, Registration registration) {
-  const int device = find_device(kind.gpu.empty() ? "0" : kind.gpu, "--buffer");
+  const int device = find_device(kind.gpu.empty() ? "0" : kind.gpu, own_flag<&EndSpec::buffer>());
   if (kind.place == Place::kCudaHost) return std::make_unique<PinnedBuffer>(device, bytes);
   return std::make_unique<GpuBuffer>(kind, device, bytes, registration);
 }

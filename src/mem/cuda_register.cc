@@ -8,6 +8,7 @@
 #include "cuda_device.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/unique_fd.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::mem::cuda {
 namespace {
@@ -72,8 +73,9 @@ verbs::Mr register_gpu_memory(ibv_pd* pd, int device, void* address, std::size_t
   way.clear();
   throw Error(ExitCode::kEnvironment,
               fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
-              "load it with 'modprobe nvidia_peermem', or go through host memory: --path staged; 'gdrperf doctor' "
-              "looks closer");
+              fmt::format("load it with 'modprobe nvidia_peermem', or go through host memory: {} staged; 'gdrperf doctor' "
+                          "looks closer",
+                          flag<&TestSpec::path>()));
 }
 
 }  // namespace gdrperf::mem::cuda

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/topo/nvidia_proc.h"
 
 #ifndef GDRPERF_WITH_CUDA
@@ -27,8 +28,9 @@ Error gpu_missing(std::string_view what, const GpuNeeds& needs) {
           : std::string("no NVIDIA GPU on the PCI bus"),
       driver ? "NVIDIA driver " + needs.driver : std::string("no NVIDIA driver is loaded"),
       needs.cuda ? "this gdrperf was built with CUDA" : "this gdrperf was built without CUDA"};
-  const char* hint =
-      !gpu      ? "use --buffer host, or run where a GPU is (a virtual machine or container has to be given it)"
+  const std::string hint =
+      !gpu      ? own_flag<&EndSpec::buffer>() +
+                 " host needs none; or run where a GPU is (a virtual machine or container has to be given it)"
       : !driver ? "install or load the NVIDIA driver (modprobe nvidia); 'gdrperf doctor' finds out more"
                 : "install the CUDA toolkit (nvcc and libcudart_static.a), configure again with -Dcuda=enabled and "
                   "build";

@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::mem {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t kHugepage = 2u << 20;
 
 class MappedBuffer final : public CpuBuffer {
  public:
-  MappedBuffer(const char* kind, std::size_t bytes, std::size_t granularity, int flags, const char* hint)
+  MappedBuffer(const char* kind, std::size_t bytes, std::size_t granularity, int flags, const std::string& hint)
       : CpuBuffer(kind, bytes), mapped_((bytes + granularity - 1) / granularity * granularity) {
     void* at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (at == MAP_FAILED) {
@@ -62,7 +63,12 @@ const std::string& CpuBuffer::checker() const {
 
 std::unique_ptr<Buffer> make_host_buffer(std::size_t bytes) {
   return std::make_unique<MappedBuffer>("host", bytes, 1, 0,
-                                        "use a smaller size (-s), fewer QPs (-q) or a smaller --footprint");
+                                        less_memory_hint());
+}
+
+std::string less_memory_hint() {
+  return fmt::format("use a smaller size ({}), fewer QPs ({}) or a smaller {}", flag<&TestSpec::size_bytes>(),
+                     flag<&TestSpec::qps>(), flag<&TestSpec::footprint_bytes>());
 }
 
 std::unique_ptr<Buffer> make_hugepage_buffer(std::size_t bytes) {

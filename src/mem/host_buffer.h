@@ -32,6 +32,9 @@ class CpuBuffer : public Buffer {
   std::size_t size_;
 };
 
+/// What to type where memory ran out.
+std::string less_memory_hint();
+
 /// "host" and "hugepage".
 std::unique_ptr<Buffer> make_host_buffer(std::size_t bytes);
 std::unique_ptr<Buffer> make_hugepage_buffer(std::size_t bytes);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::page {
@@ -110,7 +111,8 @@ Finding judge_place(const std::string& place, const PlaceFacts& facts, const std
   }
   if (!facts.unstable.empty()) {
     say(Level::kWarn, unstable_words(facts));
-    if (finding.todo.empty()) finding.todo = "look at the batches in time; a longer --cap, fewer neighbours or fixed clocks help";
+    if (finding.todo.empty()) finding.todo = fmt::format("look at the batches in time; a longer {}, fewer neighbours or fixed clocks help",
+                                                          stop_flag<&StopRule::cap>());
   }
   return finding;
 }

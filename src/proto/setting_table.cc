@@ -28,7 +28,8 @@ constexpr std::int64_t kMaxName = 128;
 constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
 constexpr std::int64_t kMaxDepth = 65536;
 constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr Range kTimeRange = {kMillisecond, 7 * 24 * 3600 * 1000 * kMillisecond};
+constexpr std::int64_t kHour = 3600 * 1000 * kMillisecond;
+constexpr Range kTimeRange = {kMillisecond, 7 * 24 * kHour};
 
 constexpr Choice kDirections[] = {{"unidirectional", 0}, {"bidirectional", 1}};
 constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
@@ -63,51 +64,94 @@ static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
   if (!spec.verify_seed) spec.verify_seed = kSeed;
 }
 
+// Rows that both ends have: each states what differs.
+template <auto End>
+constexpr Setting of_end(Setting row, const char* member, SettingAccess access, const char* placeholder) {
+  row.object = End == kClient ? "client" : "server";
+  row.group = End == kClient ? kOwnGroup : kPeerGroup;
+  row.member = member;
+  row.access = access;
+  row.placeholder = placeholder;
+  return row;
+}
+
+template <auto End>
+constexpr Setting device(Setting row) {
+  row.type = kName;
+  row.range = {0, kMaxName};
+  return of_end<End>(row, "device", to<End, &E::device>(), "DEVICE");
+}
+
+template <auto End>
+constexpr Setting port(Setting row) {
+  row.range = {1, 255};
+  row.rule = "a device's ports have the numbers {}";
+  row.help = "its port (default: the first active one)";
+  return of_end<End>(row, "port", to<End, &E::port>(), "N");
+}
+
+template <auto End>
+constexpr Setting gid_index(Setting row) {
+  row.range = {0, 65535};
+  row.rule = "a GID has an index {}";
+  return of_end<End>(row, "gid_index", to<End, &E::gid_index>(), "N");
+}
+
+template <auto End>
+constexpr Setting buffer(Setting row) {
+  row.type = kName;
+  row.range = {1, kMaxName};
+  return of_end<End>(row, "buffer", to<End, &E::buffer>(), "KIND");
+}
+
+template <auto End>
+constexpr Setting buffer_given() {
+  Setting row = of_end<End>({.type = kFlag, .wire = Wire::kMayMiss}, "buffer_given", to<End, &E::buffer_given>(), "");
+  row.group = "";
+  return row;
+}
+
+template <auto End>
+constexpr Setting cpu(Setting row) {
+  row.range = {0, 65535};
+  row.rule = "a CPU has a number {}";
+  return of_end<End>(row, "cpu", to<End, &E::cpu>(), "N");
+}
+
+template <auto End>
+constexpr Setting numa(Setting row) {
+  row.range = {0, 4095};
+  row.rule = "a NUMA node has a number {}";
+  row.help = "NUMA node of thread and host buffers (default: the NIC's)";
+  row.wire = Wire::kMayMiss;
+  return of_end<End>(row, "numa", to<End, &E::numa>(), "N");
+}
+
 constexpr Setting kSettings[] = {
     {.member = "size_bytes", .access = to<&T::size_bytes>(), .type = kSize, .range = {1, kMaxMessageBytes},
+     .rule = "a message has {}",
      .flags = "-s,--size", .placeholder = "SIZES", .recorded = {.identity = Identity::kName, .unit = "B", .label = nullptr}},
 
-    {.object = "client", .member = "device", .access = to<kClient, &E::device>(), .type = kName, .range = {0, kMaxName},
-     .flags = "-d,--ib-dev", .placeholder = "DEVICE", .group = kOwnGroup,
-     .help = "RDMA device (default: the first with an active port)"},
-    {.object = "client", .member = "port", .access = to<kClient, &E::port>(), .range = {1, 255},
-     .flags = "-i,--ib-port", .placeholder = "N", .group = kOwnGroup,
-     .help = "its port (default: the first active one)"},
-    {.object = "client", .member = "gid_index", .access = to<kClient, &E::gid_index>(), .range = {0, 65535},
-     .flags = "-x,--gid-index", .placeholder = "N", .group = kOwnGroup,
-     .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"},
-    {.object = "client", .member = "buffer", .access = to<kClient, &E::buffer>(), .type = kName, .range = {1, kMaxName},
-     .flags = "--buffer", .placeholder = "KIND", .group = kOwnGroup,
-     .help = "memory: host, hugepage, cuda:N, cuda-vmm:N, cuda-host or staged:N; N is a GPU's index, PCI address or "
-             "UUID (default: {})"},
-    {.object = "client", .member = "buffer_given", .access = to<kClient, &E::buffer_given>(), .type = kFlag,
-     .wire = Wire::kMayMiss},
-    {.object = "client", .member = "cpu", .access = to<kClient, &E::cpu>(), .range = {0, 65535},
-     .flags = "--cpu", .placeholder = "N", .group = kOwnGroup, .help = "CPU to run on (default: any of --numa)"},
-    {.object = "client", .member = "numa", .access = to<kClient, &E::numa>(), .range = {0, 4095},
-     .flags = "--numa", .placeholder = "N", .group = kOwnGroup,
-     .help = "NUMA node of thread and host buffers (default: the NIC's)", .wire = Wire::kMayMiss},
+    device<kClient>({.flags = "-d,--ib-dev", .help = "RDMA device (default: the first with an active port)"}),
+    port<kClient>({.flags = "-i,--ib-port"}),
+    gid_index<kClient>({.flags = "-x,--gid-index", .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"}),
+    buffer<kClient>({.flags = "--buffer",
+                     .help = "memory: host, hugepage, cuda:N, cuda-vmm:N, cuda-host or staged:N; N is a GPU's index, PCI "
+                             "address or UUID (default: {})"}),
+    buffer_given<kClient>(),
+    cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
+    numa<kClient>({.flags = "--numa"}),
 
-    {.object = "server", .member = "device", .access = to<kServer, &E::device>(), .type = kName, .range = {0, kMaxName},
-     .flags = "--peer-dev", .placeholder = "DEVICE", .group = kPeerGroup,
-     .help = "RDMA device (default: the first with an active port; with --local that of -d)"},
-    {.object = "server", .member = "port", .access = to<kServer, &E::port>(), .range = {1, 255},
-     .flags = "--peer-port,--peer-ib-port", .placeholder = "N", .group = kPeerGroup,
-     .help = "its port (default: the first active one)"},
-    {.object = "server", .member = "gid_index", .access = to<kServer, &E::gid_index>(), .range = {0, 65535},
-     .flags = "--peer-gid-index", .placeholder = "N", .group = kPeerGroup, .help = "GID index (default: as for -x)"},
-    {.object = "server", .member = "buffer", .access = to<kServer, &E::buffer>(), .type = kName, .range = {1, kMaxName},
-     .flags = "--peer-buffer", .placeholder = "KIND", .group = kPeerGroup,
-     .help = "memory, as for --buffer (default: {}, or what was typed where the server was started)",
-     .take = take_peer_buffer},
-    {.object = "server", .member = "buffer_given", .access = to<kServer, &E::buffer_given>(), .type = kFlag,
-     .wire = Wire::kMayMiss},
-    {.object = "server", .member = "cpu", .access = to<kServer, &E::cpu>(), .range = {0, 65535},
-     .flags = "--peer-cpu", .placeholder = "N", .group = kPeerGroup,
-     .help = "CPU to run on (default: any of --peer-numa)"},
-    {.object = "server", .member = "numa", .access = to<kServer, &E::numa>(), .range = {0, 4095},
-     .flags = "--peer-numa", .placeholder = "N", .group = kPeerGroup,
-     .help = "NUMA node of thread and host buffers (default: the NIC's)", .wire = Wire::kMayMiss},
+    device<kServer>({.flags = "--peer-dev",
+                     .help = "RDMA device (default: the first with an active port; with --local that of -d)"}),
+    port<kServer>({.flags = "--peer-port,--peer-ib-port"}),
+    gid_index<kServer>({.flags = "--peer-gid-index", .help = "GID index (default: as for -x)"}),
+    buffer<kServer>({.flags = "--peer-buffer",
+                     .help = "memory, as for --buffer (default: {}, or what was typed where the server was started)",
+                     .take = take_peer_buffer}),
+    buffer_given<kServer>(),
+    cpu<kServer>({.flags = "--peer-cpu", .help = "CPU to run on (default: any of --peer-numa)"}),
+    numa<kServer>({.flags = "--peer-numa"}),
 
     {.member = "registration", .access = to<&T::registration>(), .type = kChoice, .choices = kRegistrations,
      .flags = "--register", .placeholder = "HOW", .group = kGpuGroup,
@@ -118,7 +162,7 @@ constexpr Setting kSettings[] = {
      .help = "direct (GPUDirect RDMA), staged (through pinned host memory), or both, compared (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "chunk_bytes", .access = to<&T::chunk_bytes>(), .type = kSize, .range = {4096, 1 << 30},
-     .flags = "--chunk", .placeholder = "SIZE", .group = kGpuGroup,
+     .rule = "a copy has {}", .flags = "--chunk", .placeholder = "SIZE", .group = kGpuGroup,
      .help = "staged: bytes per copy (default: the fastest of several, tried before the run)",
      .scope = Scope::kStaged, .elsewhere = Elsewhere::kNoted,
      .reason = "the path is direct; --path staged copies in chunks", .wire = Wire::kWhenSet,
@@ -134,36 +178,39 @@ constexpr Setting kSettings[] = {
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_dmabuf},
 
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
-     .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
+     .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
      .help = "latency: N messages are due per second and times count from when they were due (default: the next when "
              "the last is back)",
      .scope = Scope::kLatency, .reason = "{} posts as fast as messages complete; only latency tests have a rate",
      .wire = Wire::kMayMiss, .recorded = {.identity = Identity::kName, .unit = "1/s", .label = "rate"}},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
+     .rule = "a test has {} QPs",
      .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} uses one QP", .recorded = kNamed},
     {.member = "tx_depth", .access = to<&T::tx_depth>(), .range = {1, kMaxDepth},
-     .flags = "-t,--tx-depth", .placeholder = "N", .group = kQueueGroup,
+     .rule = "a QP has {} messages in flight", .flags = "-t,--tx-depth", .placeholder = "N", .group = kQueueGroup,
      .help = "messages in flight per QP (default: 128, fewer from 128 KiB on, at least 8 and -Q)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = kOneInFlight, .recorded = kCondition},
     {.member = "rx_depth", .access = to<&T::rx_depth>(), .range = {1, kMaxDepth},
-     .flags = "-r,--rx-depth", .placeholder = "N", .group = kQueueGroup,
+     .rule = "a QP has {} receives posted", .flags = "-r,--rx-depth", .placeholder = "N", .group = kQueueGroup,
      .help = "receives posted per QP (default: {}; send)",
      .scope = Scope::kReceives, .elsewhere = Elsewhere::kNoted, .reason = "{} posts no receives",
      .recorded = kCondition},
     {.member = "cq_mod", .access = to<&T::cq_mod>(), .range = {1, kMaxDepth},
-     .flags = "-Q,--cq-mod", .placeholder = "N", .group = kQueueGroup,
+     .rule = "every N-th message is signalled, N {}", .flags = "-Q,--cq-mod", .placeholder = "N", .group = kQueueGroup,
      .help = "signal every N-th message (default: a quarter of -t up to 8 KiB, 1 above)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = kOneInFlight, .recorded = kCondition},
     {.member = "post_list", .access = to<&T::post_list>(), .range = {1, kMaxDepth},
-     .flags = "-l,--post_list,--post-list", .placeholder = "N", .group = kQueueGroup,
+     .rule = "a list has {} messages", .flags = "-l,--post_list,--post-list", .placeholder = "N", .group = kQueueGroup,
      .help = "messages per ibv_post_send (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} posts one message at a time", .recorded = kCondition},
     {.member = "inline_bytes", .access = to<&T::inline_bytes>(), .range = {0, 65536},
+     .rule = "inline messages have {} bytes",
      .flags = "-I,--inline_size,--inline-size", .placeholder = "N", .group = kQueueGroup,
      .help = "inline messages up to N bytes (default: latency what the device can, up to 220; bandwidth 0)",
      .scope = Scope::kCarriesData, .off = 0, .reason = "a read carries no data to inline", .recorded = kBytes},
     {.member = "footprint_bytes", .access = to<&T::footprint_bytes>(), .type = kSize, .range = {1, 1ll << 40},
+     .rule = "the memory that a QP walks through has {}",
      .flags = "--footprint", .placeholder = "SIZE", .group = kQueueGroup,
      .help = "memory each QP walks through (default: one slot per message in flight, up to 4 MiB)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = "a latency test sends from one place",
@@ -175,8 +222,9 @@ constexpr Setting kSettings[] = {
     {.type = kFlag, .flags = "--verify", .group = kQueueGroup,
      .help = "fill every message with a pattern and compare what arrives, byte by byte", .take = take_verify},
     {.member = "verify_seed", .access = to<&T::verify_seed>(),
-     .range = {0, std::numeric_limits<std::int64_t>::max()}, .flags = "--seed", .placeholder = "N",
-     .group = kQueueGroup, .help = "the pattern's seed; implies --verify (default: 1)", .wire = Wire::kWhenSet,
+     .range = {0, std::numeric_limits<std::int64_t>::max()},
+     .rule = "a seed is {}", .flags = "--seed", .placeholder = "N", .group = kQueueGroup,
+     .help = "the pattern's seed; implies --verify (default: 1)", .wire = Wire::kWhenSet,
      .recorded = {.identity = Identity::kCondition, .name = "verified"}},
     {.member = "wait", .access = to<&T::wait>(), .type = kSwitch, .choices = kWaits,
      .flags = "-e,--events", .group = kQueueGroup, .help = "sleep on completion events instead of polling",
@@ -184,33 +232,36 @@ constexpr Setting kSettings[] = {
      .recorded = kNamed},
 
     {.object = "stop", .member = "iterations", .access = to<kStop, &S::iterations>(), .range = {1, 1'000'000'000'000},
-     .flags = "-n,--iters", .placeholder = "N", .group = kStopGroup,
+     .rule = "a run has {} messages or round trips", .flags = "-n,--iters", .placeholder = "N", .group = kStopGroup,
      .help = "messages, or round trips of a latency test", .wire = Wire::kWhenSet},
-    {.object = "stop", .member = "duration_ns", .access = to<kStop, &S::duration>(), .type = kTime,
-     .range = kTimeRange, .flags = "-D,--duration", .placeholder = "TIME", .group = kStopGroup,
+    {.object = "stop", .member = "duration_ns", .access = to<kStop, &S::duration>(), .type = kTime, .range = kTimeRange,
+     .rule = "a measurement takes {}", .flags = "-D,--duration", .placeholder = "TIME", .group = kStopGroup,
      .help = "time to measure, like 2s, 500ms or 1m", .wire = Wire::kWhenSet},
     {.object = "stop", .member = "precision", .access = to<kStop, &S::precision>(), .type = kPercent,
+     .rule = "the half width of the interval is {}",
      .flags = "--precision", .placeholder = "PERCENT", .group = kStopGroup,
      .help = "half width of the interval to reach (default: {})"},
     {.object = "stop", .member = "cap_ns", .access = to<kStop, &S::cap>(), .type = kTime, .range = kTimeRange,
-     .flags = "--cap", .placeholder = "TIME", .group = kStopGroup,
+     .rule = "a limit of time is {}", .flags = "--cap", .placeholder = "TIME", .group = kStopGroup,
      .help = "give up on the precision after this time (default: {}; a run of sweep 1s)"},
 
     {.member = "mtu_bytes", .access = to<&T::mtu_bytes>(), .range = {256, 4096}, .only = kMtus,
-     .flags = "-m,--mtu", .placeholder = "N", .group = kNetworkGroup,
-     .help = "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the lesser of both ports')",
+     .rule = "a path MTU is {} bytes", .flags = "-m,--mtu", .placeholder = "N", .group = kNetworkGroup,
+     .help = "path MTU in bytes: {range} (default: the lesser of both ports')",
      .recorded = kBytes},
     {.member = "service_level", .access = to<&T::service_level>(), .range = {0, 15},
+     .rule = "a service level is {}",
      .flags = "-S,--sl", .placeholder = "N", .group = kNetworkGroup, .help = "service level (default: {})",
      .recorded = kCondition},
     {.member = "traffic_class", .access = to<&T::traffic_class>(), .range = {0, 255},
-     .flags = "-T,--tos", .placeholder = "N", .group = kNetworkGroup,
+     .rule = "a traffic class is {}", .flags = "-T,--tos", .placeholder = "N", .group = kNetworkGroup,
      .help = "traffic class, the IP type of service of RoCE v2 (default: {})", .recorded = kCondition},
     {.member = "flow_label", .access = to<&T::flow_label>(), .range = {0, (1 << 20) - 1},
-     .flags = "--flow-label,--flow_label", .placeholder = "N", .group = kNetworkGroup,
+     .rule = "a flow label is {}", .flags = "--flow-label,--flow_label", .placeholder = "N", .group = kNetworkGroup,
      .help = "flow label of the GRH: another path among equal ones (default: {})", .wire = Wire::kWhenSet,
      .recorded = kCondition},
     {.member = "qp_timeout", .access = to<&T::qp_timeout>(), .range = {0, 31},
+     .rule = "the ACK timeout is 4.096 us * 2^N, N {}",
      .flags = "-u,--qp-timeout", .placeholder = "N", .group = kNetworkGroup,
      .help = "local ACK timeout, 4.096 us * 2^N; 0 is none (default: {}, 67 ms)", .recorded = kCondition},
     {.member = "connector", .access = to<&T::connector>(), .type = kSwitch, .choices = kConnectors,

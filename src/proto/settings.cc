@@ -1,6 +1,7 @@
 #include "gdrperf/proto/settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -33,9 +34,20 @@ std::string time_text(std::int64_t ns) {
   return fmt::format("{}ns", ns);
 }
 
-std::string integer_text(SettingType type, std::int64_t value) {
+/// "1 byte", "2 GiB", "1 ms", "16384".
+std::string in_words(SettingType type, std::int64_t value) {
   if (type == SettingType::kSize) return value == 1 ? "1 byte" : format_size(static_cast<std::uint64_t>(value));
-  return type == SettingType::kTime ? time_text(value) : std::to_string(value);
+  if (type != SettingType::kTime) return std::to_string(value);
+  std::string text = time_text(value);
+  return text.insert(text.find_first_not_of("0123456789"), " ");
+}
+
+/// "3G", "1500": as a size may be typed.
+std::string size_as_typed(std::uint64_t bytes) {
+  std::string text = format_size(bytes);
+  const std::size_t blank = text.find(' ');
+  const bool plain = text[blank + 1] == 'B';
+  return text.substr(0, blank) + (plain ? "" : text.substr(blank + 1, 1));
 }
 
 std::vector<const char*> words_of(const Setting& setting) {
@@ -53,12 +65,21 @@ std::string joined_or(const Items& items) {
   return text;
 }
 
-/// "-t 70000", as messages begin; the flag alone where the value says no more.
+/// "-t 70000", "-s 3G", as messages begin; the flag alone where the value says no more.
 std::string flag_and_value(const Setting& setting, const SettingValue& value) {
   const std::string flag = flag_of(setting);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{} {:g}", flag, *number);
-  const bool count = setting.type == SettingType::kInteger || setting.type == SettingType::kSize;
-  return count ? fmt::format("{} {}", flag, std::get<std::int64_t>(value)) : flag;
+  switch (setting.type) {
+    case SettingType::kSize: return fmt::format("{} {}", flag, size_as_typed(static_cast<std::uint64_t>(std::get<std::int64_t>(value))));
+    case SettingType::kInteger:
+    case SettingType::kNumber:
+    case SettingType::kPercent:
+    case SettingType::kTime: return fmt::format("{} {}", flag, to_text(setting, value));
+    default: return flag;
+  }
+}
+
+void replace_all(std::string& text, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
 }
 
 bool within(const Setting& setting, std::int64_t value) {
@@ -76,24 +97,44 @@ void check_name(const Setting& setting, const std::string& name) {
   if (length < setting.range.low) throw usage_error(flag_of(setting) + ": needs a value");
 }
 
-/// "must be from 1 to 16384".
-std::string range_text(const Setting& setting) {
-  if (setting.type == SettingType::kPercent) return "must be above 0 and below 100 %, like 1%";
-  if (!setting.only.empty()) return "must be " + joined_or(setting.only);
-  return fmt::format("must be from {} to {}", integer_text(setting.type, setting.range.low),
-                     integer_text(setting.type, setting.range.high));
+/// "from 1 to 16384", "256, 512 or 1024".
+std::string range_words(const Setting& setting) {
+  if (setting.type == SettingType::kPercent) return kPercentRange;
+  if (!setting.only.empty()) return joined_or(setting.only);
+  return fmt::format("from {} to {}", in_words(setting.type, setting.range.low), in_words(setting.type, setting.range.high));
 }
 
 bool within(const Setting& setting, double value) {
-  if (setting.type == SettingType::kPercent) return value > 0 && value < 1;
+  if (setting.type == SettingType::kPercent) return is_percent(value * 100);
   return value >= static_cast<double>(setting.range.low) && value <= static_cast<double>(setting.range.high);
+}
+
+/// Names and choices are judged where they are read.
+bool right(const Setting& setting, const SettingValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) return within(setting, *number);
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  const bool chosen = setting.type == SettingType::kChoice || setting.type == SettingType::kSwitch ||
+                      setting.type == SettingType::kFlag;
+  return integer == nullptr || chosen || within(setting, *integer);
+}
+
+/// What does not fit is out of every range.
+std::int64_t parsed_integer(const Setting& setting, const std::string& text, std::string_view flag) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::invalid_argument || rest != end) {
+    throw usage_error(fmt::format("{} '{}': not a number; {}", flag, text, rule_of(setting)));
+  }
+  if (error == std::errc()) return value;
+  using Limits = std::numeric_limits<std::int64_t>;
+  return text.front() == '-' ? Limits::min() : Limits::max();
 }
 
 SettingValue parsed(const Setting& setting, const std::string& text, std::string_view flag) {
   switch (setting.type) {
-    case SettingType::kInteger: return parse_integer(text, flag, setting.range.low, setting.range.high);
-    case SettingType::kNumber:
-      return static_cast<double>(parse_integer(text, flag, setting.range.low, setting.range.high));
+    case SettingType::kInteger: return parsed_integer(setting, text, flag);
+    case SettingType::kNumber: return static_cast<double>(parsed_integer(setting, text, flag));
     case SettingType::kSize: return static_cast<std::int64_t>(std::min(parse_size(text, flag), kLargestSize));
     case SettingType::kTime: return std::int64_t{parse_duration(text, flag).count()};
     case SettingType::kPercent: return parse_percent(text, flag);
@@ -141,15 +182,24 @@ std::string to_text(const Setting& setting, const SettingValue& value) {
 
 std::string help_of(const Setting& setting) {
   std::string help = setting.help;
-  const std::size_t at = help.find("{}");
-  if (at != std::string::npos) help.replace(at, 2, to_text(setting, default_of(setting)));
+  replace_all(help, "{}", to_text(setting, default_of(setting)));
+  replace_all(help, "{range}", range_words(setting));
   return help;
+}
+
+std::string rule_of(const Setting& setting) {
+  std::string rule = setting.rule;
+  replace_all(rule, "{}", range_words(setting));
+  return rule;
 }
 
 void take(const Setting& setting, TestSpec& spec, const std::string& text, std::string_view flag) {
   if (setting.take != nullptr) return setting.take(spec, text, flag);
-  setting.access.set(spec, parsed(setting, text, flag));
-  check_range(setting, spec);
+  const SettingValue value = parsed(setting, text, flag);
+  // A default that stands for "choose by itself" cannot be typed.
+  if (!right(setting, value)) throw usage_error(fmt::format("{} {}: {}", flag, text, rule_of(setting)));
+  if (const auto* name = std::get_if<std::string>(&value)) check_name(setting, *name);
+  setting.access.set(spec, value);
 }
 
 void check_range(const Setting& setting, const TestSpec& spec) {
@@ -157,12 +207,7 @@ void check_range(const Setting& setting, const TestSpec& spec) {
   const SettingValue value = setting.access.get(spec);
   if (value == default_of(setting)) return;
   if (const auto* name = std::get_if<std::string>(&value)) return check_name(setting, *name);
-  bool right = true;
-  if (const auto* number = std::get_if<double>(&value)) right = within(setting, *number);
-  const bool chosen = setting.type == SettingType::kChoice || setting.type == SettingType::kSwitch ||
-                      setting.type == SettingType::kFlag;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) right = chosen || within(setting, *integer);
-  if (!right) throw usage_error(fmt::format("{}: {}", flag_and_value(setting, value), range_text(setting)));
+  if (!right(setting, value)) throw usage_error(fmt::format("{}: {}", flag_and_value(setting, value), rule_of(setting)));
 }
 
 void refuse_elsewhere(const Setting& setting, const TestSpec& spec) {
@@ -174,8 +219,7 @@ void refuse_elsewhere(const Setting& setting, const TestSpec& spec) {
 
 std::string reason_for(const Setting& setting, const Test& test) {
   std::string reason = setting.reason;
-  const std::size_t at = reason.find("{}");
-  if (at != std::string::npos) reason.replace(at, 2, to_string(test));
+  replace_all(reason, "{}", to_string(test));
   return reason;
 }
 

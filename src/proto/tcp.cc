@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/flags.h"
 #include "gdrperf/proto/channel.h"
 
 #include "reason.h"
@@ -172,7 +173,7 @@ Error connect_failure(const std::string& host, int port, int error) {
     return peer_error(
         fmt::format("cannot connect to server {}: nothing listens there ({})", target,
                     reason_of(error)),
-        fmt::format("start 'gdrperf serve -p {}' on {}, or name another port with -p", port, host));
+        fmt::format("start 'gdrperf serve {0} {1}' on {2}, or name another port with {0}", flags::kPort, port, host));
   }
   return peer_error(
       fmt::format("cannot connect to server {}: {}", target, reason_of(error)),
@@ -226,15 +227,15 @@ Error bind_failure(const std::string& bind_address, int port, int error) {
   if (error == EADDRINUSE) {
     return Error(ExitCode::kEnvironment, fmt::format("port {} is in use", port),
                  fmt::format("stop the other program ('ss -ltnp sport = :{}' names it), or choose "
-                             "another port with -p",
-                             port));
+                             "another port with {}",
+                             port, flags::kPort));
   }
   const std::string where =
       bind_address.empty() ? fmt::format("port {}", port) : host_port(bind_address, port);
   return Error(ExitCode::kEnvironment,
                fmt::format("cannot listen on {}: {}", where, reason_of(error)),
-               error == EACCES ? "ports below 1024 belong to root; choose another with -p"
-                               : "--bind takes an address of this host ('ip addr' lists them)");
+               error == EACCES ? fmt::format("ports below 1024 belong to root; choose another with {}", flags::kPort)
+                               : fmt::format("{} takes an address of this host ('ip addr' lists them)", flags::kBind));
 }
 
 int bound_port(int fd) {
@@ -254,7 +255,7 @@ Listener::Listener(const std::string& bind_address, int port) {
   if (found.error != 0) {
     throw Error(ExitCode::kEnvironment,
                 fmt::format("cannot listen on '{}': {}", bind_address, found.reason),
-                "--bind takes an address or a name of this host");
+                fmt::format("{} takes an address or a name of this host", flags::kBind));
   }
   int error = 0;
   int preferred = 0;

@@ -17,6 +17,7 @@
 #endif
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -24,8 +25,10 @@ namespace {
 
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::chrono::seconds kProofTimeout{4};
-constexpr const char* kGiveToken =
-    "give --token FILE (or GDRPERF_TOKEN_FILE, GDRPERF_TOKEN) with the secret that the server was started with";
+std::string give_token() {
+  return fmt::format("give {} FILE (or GDRPERF_TOKEN_FILE, GDRPERF_TOKEN) with the secret that the server was started with",
+                     flags::kToken);
+}
 
 std::string hex(const std::uint8_t* bytes, std::size_t count) {
   std::string text;
@@ -52,7 +55,7 @@ void check_nonces(const Channel& channel, const Hello& own, const Hello& peer) {
 }
 
 void refuse(Channel& channel, const std::string& reason) {
-  channel.send(Failure{static_cast<int>(ExitCode::kPeer), reason, kGiveToken});
+  channel.send(Failure{static_cast<int>(ExitCode::kPeer), reason, give_token()});
   throw peer_error(fmt::format("{}: {}", channel.peer(), reason));
 }
 
@@ -89,7 +92,7 @@ std::string Token::proof(End end, const Hello& client, const Hello& server) cons
 
 Token read_token(const std::string& file) {
   std::string path = file;
-  std::string where = "--token " + file;
+  std::string where = fmt::format("{} {}", flags::kToken, file);
   if (path.empty()) {
     if (const char* named = std::getenv("GDRPERF_TOKEN_FILE"); named != nullptr && *named != '\0') {
       path = named;
@@ -121,10 +124,10 @@ std::string new_nonce() {
 
 void prove_as_client(Channel& channel, const Token& token, const Hello& own, const Hello& server) {
   if (!token && !server.token) return;
-  if (!token) throw peer_error(channel.peer() + ": serves only clients that have its token", kGiveToken);
+  if (!token) throw peer_error(channel.peer() + ": serves only clients that have its token", give_token());
   if (!server.token) {
     throw peer_error(channel.peer() + ": has no token, so it cannot prove that it is the server you mean",
-                     "start it with 'gdrperf serve --token FILE', or leave the token out here");
+                     fmt::format("start it with 'gdrperf serve {} FILE', or leave the token out here", flags::kToken));
   }
   check_nonces(channel, own, server);
   channel.send(Proof{token.proof(Token::End::kClient, own, server)});

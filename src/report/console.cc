@@ -13,6 +13,7 @@
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
 
@@ -248,21 +249,21 @@ void ConsoleTable::add(const RunRecord& record) {
 }
 
 void ConsoleTable::finish() {
-  const auto note = [&](char mark, const char* text) {
+  const auto note = [&](char mark, const std::string& text) {
     out_ << styled(kDim, fmt::format("  {} {}", mark, text)) << '\n';
   };
+  const std::string duration = stop_flag<&StopRule::duration>();
+  const std::string longer = fmt::format("measure longer ({} or a larger {}).", duration, stop_flag<&StopRule::iterations>());
   if (notes_.unstable) {
-    note(kUnstable,
-         "unstable: not known within the asked precision, or held up; measure longer "
-         "(-D, --cap) or quieten the machine.");
+    note(kUnstable, fmt::format("unstable: not known within the asked precision, or held up; measure longer ({}, {}) or "
+                                "quieten the machine.",
+                                duration, stop_flag<&StopRule::cap>()));
   }
   if (notes_.few_batches) {
-    note(kFewBatches, "fewer than 6 batches, so no interval; measure longer (-D or a larger -n).");
+    note(kFewBatches, "fewer than 6 batches, so no interval; " + longer);
   }
   if (notes_.few_samples) {
-    note(kFewSamples,
-         "fewer than 10 samples lie beyond this percentile; measure longer (-D or a "
-         "larger -n).");
+    note(kFewSamples, "fewer than 10 samples lie beyond this percentile; " + longer);
   }
   for (const std::string& warning : notes_.warning_order) {
     const auto& sizes = notes_.warnings[warning];

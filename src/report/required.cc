@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/record.h"
 
@@ -27,16 +28,16 @@ void add_bandwidth_misses(const RunRecord& record, std::vector<Miss>& list) {
   const double gbits = gigabits_from_gigabytes(gbytes);
   const std::string figure = fmt::format("{:.4g} Gb/s ({:.4g} GB/s)", gbits, gbytes);
   if (asked.min_gbps && gbits < *asked.min_gbps) {
-    list.push_back({true, fmt::format("{} is below --min-gbps {:g}", figure, *asked.min_gbps)});
+    list.push_back({true, fmt::format("{} is below {} {:g}", figure, flags::kMinGbps, *asked.min_gbps)});
   }
   if (!asked.min_efficiency) return;
   const double percent = *asked.min_efficiency * 100;
   const std::optional<double> share = efficiency(record);
   if (!share) {
-    list.push_back({false, fmt::format("has no known ceiling that --min-efficiency {:g}% could be a share of", percent)});
+    list.push_back({false, fmt::format("has no known ceiling that {} {:g}% could be a share of", flags::kMinEfficiency, percent)});
   } else if (*share < *asked.min_efficiency) {
-    list.push_back({true, fmt::format("{} is {:.1f} % of the ceiling of {:.4g} Gb/s, below --min-efficiency {:g}%",
-                                      figure, *share * 100, record.path.ceiling_gbps, percent)});
+    list.push_back({true, fmt::format("{} is {:.1f} % of the ceiling of {:.4g} Gb/s, below {} {:g}%",
+                                      figure, *share * 100, record.path.ceiling_gbps, flags::kMinEfficiency, percent)});
   }
 }
 
@@ -53,7 +54,7 @@ std::vector<Miss> misses(const RunRecord& record) {
   if (!std::isfinite(p99_us)) {
     list.push_back({false, "has no figure"});
   } else if (p99_us > *record.required.max_p99_us) {
-    list.push_back({true, fmt::format("a p99 of {:.4g} us is above --max-p99-us {:g}", p99_us,
+    list.push_back({true, fmt::format("a p99 of {:.4g} us is above {} {:g}", p99_us, flags::kMaxP99Us,
                                       *record.required.max_p99_us)});
   }
   return list;

@@ -2,6 +2,7 @@
 
 #include "captured_text.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/run_program.h"
 #include "gdrperf/topo/nvidia_smi.h"
 
@@ -37,7 +38,7 @@ std::optional<std::string> run_nvidia_smi(std::chrono::milliseconds timeout) {
   throw Error(ExitCode::kEnvironment,
               fmt::format("{} failed ({} {}): {}", kCommand, exited ? "exit status" : "signal",
                           result.status, first_line(result.output)),
-              "see whether nvidia-smi works by itself, or give a capture with --nvidia-smi FILE");
+              fmt::format("see whether nvidia-smi works by itself, or give a capture with {} FILE", flags::kNvidiaSmi));
 }
 
 }  // namespace gdrperf::topo

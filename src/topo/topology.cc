@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/topo/known_devices.h"
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
@@ -49,8 +50,8 @@ void ask_nvidia_smi(Topology& topology) {
   } catch (const Error& error) {
     topology.warnings.push_back(
         fmt::format("nvidia-smi does not tell the relation between GPUs and NICs: {}; give a "
-                    "capture with --nvidia-smi FILE",
-                    error.what()));
+                    "capture with {} FILE",
+                    error.what(), flags::kNvidiaSmi));
   }
 }
 

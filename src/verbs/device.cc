@@ -11,7 +11,9 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/limits.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/gid.h"
 #include "device_list.h"
 #include "sysfs.h"
@@ -118,8 +120,8 @@ Error no_device_error() {
                        "unset SOFTNIC for soft0 and soft1; what a device may be given is in docs/softnic.md");
   }
   return Error(ExitCode::kEnvironment, "no RDMA device found on this machine",
-               "run with --softnic to use the software device, or run gdrperf doctor to find out "
-               "why a NIC is not seen");
+               fmt::format("run with {} to use the software device, or run gdrperf doctor to find out why a NIC is not seen",
+                           flags::kSoftnic));
 }
 
 Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {
@@ -135,7 +137,7 @@ Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {
   kind_ = kind_from({firmware_, driver_, !pci_address_of(name_).empty()});
 }
 
-Context Context::open(const std::string& name, const char* flag) {
+Context Context::open(const std::string& name, const std::string& flag) {
   const DeviceList list;
   if (list.devices().empty()) {
     Error error = no_device_error();
@@ -196,7 +198,7 @@ PortInfo query_port(const Context& context, int port) {
 
 std::string state_hint(const Context& context, const PortInfo& port) {
   if (context.kind() == DeviceKind::kSoftware || context.kind() == DeviceKind::kSimulated) {
-    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with -d";
+    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with " + own_flag<&EndSpec::device>();
   }
   if (!port.netdev.empty()) {
     return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",
@@ -210,8 +212,8 @@ std::string state_hint(const Context& context, const PortInfo& port) {
   }
   return fmt::format(
       "bring its network interface up (rdma link show {}), or choose another device "
-      "with -d; gdrperf devices lists them",
-      context.name());
+      "with {}; gdrperf devices lists them",
+      context.name(), own_flag<&EndSpec::device>());
 }
 
 PortInfo choose_port(const Context& context, int requested) {

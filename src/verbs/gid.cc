@@ -193,13 +193,13 @@ std::vector<std::string> families(std::span<const Gid> table) {
 }
 
 std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index,
-                                          std::string_view flag) {
+                                          const std::string& flag) {
   if (requested_index < 0) return families(table);
   return {family_name(at_index(table, requested_index, flag))};
 }
 
 GidChoice choose_gid(std::span<const Gid> table, int requested_index,
-                     std::span<const std::string> peer_families, std::string_view flag) {
+                     std::span<const std::string> peer_families, const std::string& flag) {
   const auto peer_has = [&](const Gid& gid) {
     return peer_families.empty() || std::find(peer_families.begin(), peer_families.end(),
                                               family_name(gid)) != peer_families.end();

@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::verbs {
 namespace {
@@ -58,7 +59,8 @@ Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel) {
   Cq cq(ibv_create_cq(context, std::max(entries, 1), nullptr, channel, 0));
   if (!cq) {
     throw call_error(fmt::format("ibv_create_cq({} entries)", entries), errno, device_name(context),
-                     "fewer QPs (-q) or shallower queues (-t, -r) need a smaller completion queue");
+                     fmt::format("fewer QPs ({}) or shallower queues ({}, {}) need a smaller completion queue",
+                                 flag<&TestSpec::qps>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>()));
   }
   return cq;
 }
@@ -98,8 +100,10 @@ void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_att
   throw call_error(fmt::format("create RC QP (send queue {}, receive queue {}, inline {} B)",
                                attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
                    error, device,
-                   "the device may not take queues this deep (-t, -r), inline this large (-I) or so "
-                   "many QPs (-q); ibv_devinfo -v shows its limits");
+                   fmt::format("the device may not take queues this deep ({}, {}), inline this large ({}) or so "
+                               "many QPs ({}); ibv_devinfo -v shows its limits",
+                               flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(), flag<&TestSpec::inline_bytes>(),
+                               flag<&TestSpec::qps>()));
 }
 
 void to_init(ibv_qp* qp, int port, int access) {
@@ -139,8 +143,9 @@ void to_rts(ibv_qp* qp, const QpPath& path) {
                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (result != 0) {
     throw call_error("ibv_modify_qp(INIT to RTR)", error_of(result), device_name(qp->context),
-                     "the peer's GID may not be reachable from this one: compare the GIDs that "
-                     "'gdrperf devices' shows on both ends and choose with -x and --peer-gid-index");
+                     fmt::format("the peer's GID may not be reachable from this one: compare the GIDs that "
+                                 "'gdrperf devices' shows on both ends and choose with {} and {}",
+                                 own_flag<&EndSpec::gid_index>(), peer_flag<&EndSpec::gid_index>()));
   }
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
@@ -164,14 +169,15 @@ ibv_mtu mtu_from_bytes(int bytes) {
     case 1024: return IBV_MTU_1024;
     case 2048: return IBV_MTU_2048;
     case 4096: return IBV_MTU_4096;
-    default: throw usage_error(fmt::format("-m {}: the MTU is 256, 512, 1024, 2048 or 4096 bytes", bytes));
+    // This end's request was validated: the number came from the other end.
+    default: throw peer_error(fmt::format("the other end chose {}: {}", bytes, rule_of(setting<&TestSpec::mtu_bytes>())));
   }
 }
 
 std::string describe(ibv_wc_status status) {
   const char* meaning = nullptr;
   switch (status) {
-    case IBV_WC_RETRY_EXC_ERR: meaning = "the peer's NIC no longer answers (peer gone, link down, or a timeout, -u, that is too short)"; break;
+    case IBV_WC_RETRY_EXC_ERR: meaning = "the peer's NIC no longer answers (peer gone, link down, or a timeout that is too short)"; break;
     case IBV_WC_RNR_RETRY_EXC_ERR: meaning = "the peer had no receive posted for too long"; break;
     case IBV_WC_REM_ACCESS_ERR: meaning = "the peer's memory region refused the access (key, bounds or rights)"; break;
     case IBV_WC_REM_INV_REQ_ERR: meaning = "the peer could not take the request (message longer than its receive, or operation not allowed)"; break;

@@ -50,7 +50,7 @@ class FiguresTest(CliTest):
         runs, _ = self.measured("write_bw", "-s", 64, "-n", 100)
         self.assertNotIn("flow_label", runs[0])
         beyond = run("write_bw", "--local", "--softnic", "--flow-label", 1 << 20)
-        self.expect_error(beyond, 2, "--flow-label 1048576: must be from 0 to 1048575")
+        self.expect_error(beyond, 2, "--flow-label 1048576: a flow label is from 0 to 1048575")
         self.expect_error(run("write_bw", "--local", "--softnic", "--flow-label", 7, "-R"), 2, "rdma_cm chooses the path")
 
     def test_too_short_for_an_interval_is_marked_and_said(self):

@@ -111,7 +111,7 @@ TEST(Resolve, IsWhereARequestIsJudged) {
     }
   };
   EXPECT_EQ(refusal([](TestSpec&) {}), "");
-  EXPECT_THAT(refusal([](TestSpec& spec) { spec.qps = 0; }), testing::StartsWith("-q 0: must be from 1"));
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.qps = 0; }), testing::StartsWith("-q 0: a test has from 1 to"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.server.buffer = "disk"; }), testing::StartsWith("--peer-buffer"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged; }), testing::StartsWith("--path staged: neither end"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged, spec.client.buffer = "cuda:0", spec.qps = 2; }),

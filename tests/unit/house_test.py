@@ -5,7 +5,8 @@ usage: house_test.py SOURCE_ROOT
 
 - a module includes only modules of lower layers (docs/architecture.md);
 - a folder of the software device includes only those below it;
-- libraries stay where they belong (JSON, CUDA, verbs, CLI parsing).
+- libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
+- an option is spelled in one place, and a command to type is one that exists.
 """
 import pathlib
 import re
@@ -41,6 +42,37 @@ LIBRARIES = {
     r"rdma/": {"conn"},
     r"CLI/": {"app"},
 }
+
+
+# Where options are spelled; all else takes them from there.
+FLAG_SOURCES = ("src/proto/setting_table.cc", "include/gdrperf/base/flags.h")
+# Where they may be spelled besides, and why.
+FLAG_SPELLERS = {
+    "app": "declares the options of each command",
+    "doctor": "prints whole commands to type, most of them of other programs",
+    SOFTNIC: "is no part of the program and has no options",
+}
+# Command lines of other programs, and whole ones of this program in quotes.
+OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|ss|ip|nvidia-smi topo|lstopo|ibv_devinfo|srun|mpirun|openssl rand)"
+                            r"(?: -{1,2}[\w=-]+)+|'gdrperf [^']*'|container's --ulimit")
+# (file, literal): arguments of a program that is run here.
+OTHER_ARGUMENTS = {("src/topo/nvidia_smi_run.cc", "-m")}
+
+
+def literals(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for match in re.finditer(r'"((?:[^"\\]|\\.)*)"', re.sub(r"(^|\s)//.*", "", line)):
+            yield number, match.group(1)
+
+
+def flags_in(text):
+    return re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", text)
+
+
+def own_flags():
+    texts = [text for name in FLAG_SOURCES for _, text in literals(ROOT / name)]
+    whole = [text for text in texts if re.fullmatch(r"-[\w,-]+", text)]
+    return {flag for text in whole for flag in text.split(",")}
 
 
 def sources():
@@ -99,11 +131,38 @@ class House(unittest.TestCase):
                         wrong.append(f"{path.relative_to(ROOT)}:{number}: {name} in {module}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    def test_an_option_is_spelled_in_one_place(self):
+        own = own_flags()
+        self.assertLessEqual({"-s", "--size", "--cap", "--peer-cpu", "--token"}, own)
+        wrong = []
+        for path, module in sources():
+            name = str(path.relative_to(ROOT))
+            if module in FLAG_SPELLERS or name in FLAG_SOURCES:
+                continue
+            for number, text in literals(path):
+                if (name, text) in OTHER_ARGUMENTS:
+                    continue
+                wrong += [f"{name}:{number}: {flag}" for flag in flags_in(OTHER_COMMANDS.sub("", text)) if flag in own]
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong) + "\ntake flag<&TestSpec::member>(), or base/flags.h")
+
+    def test_commands_in_messages_have_the_options_that_they_name(self):
+        own = own_flags()
+        for path, module in sources():
+            if module == "app":
+                own |= {flag for _, text in literals(path) for flag in flags_in(text)}
+        wrong = []
+        for path, module in sources():
+            for number, text in literals(path):
+                for command in re.findall(r"gdrperf (?:[a-z_]+ )?((?:-[^;:'#)]*)+)", text):
+                    wrong += [f"{path.relative_to(ROOT)}:{number}: {flag}" for flag in flags_in(command) if flag not in own]
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
     # A member without a row would be left out of the command line, the protocol and the record.
     def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
         spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()
         table = (ROOT / "src/proto/setting_table.cc").read_text()
         rows = set(re.findall(r"to<([^>]*)>", table))
+        rows |= {row.replace("End,", f"{end},") for row in rows for end in ("kClient", "kServer")}
         missing = []
         for struct, prefixes, nested in (("TestSpec", ("&T::",), {"test", "client", "server", "stop"}),
                                          ("EndSpec", ("kClient, &E::", "kServer, &E::"), set()),

@@ -8,7 +8,7 @@
 
 namespace gdrperf {
 
-/// Parses a size in bytes: "65536", "64K", "64k", "64KiB", "8M", "1G"
+/// Parses a size in bytes: "65536", "64K", "64k", "64KiB", "8M", "1G", "1T"
 /// (powers of 1024; "KB"/"MB"/"GB" are refused as ambiguous). `flag` is named
 /// in the usage_error thrown on anything else.
 std::uint64_t parse_size(std::string_view text, std::string_view flag);
@@ -20,8 +20,12 @@ std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view 
 /// `flag` otherwise.
 std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low, std::int64_t high);
 
+/// What a percentage may be, and that in words.
+constexpr bool is_percent(double percent) { return percent > 0 && percent < 100; }
+inline constexpr const char* kPercentRange = "above 0 and below 100 %";
+
 /// "1%", "0.5 %" or "1" as a fraction (0.01); usage_error naming `flag`
-/// unless above 0 and below 100.
+/// unless is_percent().
 double parse_percent(const std::string& text, std::string_view flag);
 
 /// Parses a rate into bytes per second: "12.5GB/s", "950MB/s" (powers of 1000)

@@ -92,11 +92,12 @@ struct Setting {
   /// What may be typed. The default is allowed besides: 0 or -1 for "choose by itself".
   Range range{};
   std::span<const std::int64_t> only{};  ///< integers: nothing else; empty: all of `range`
+  const char* rule = "";         ///< for messages: "a message has {}"; {} stands for the range
   std::span<const Choice> choices{};
   const char* flags = "";        ///< the shortest spelling first; "": cannot be typed
   const char* placeholder = "";  ///< what stands for the value in help
   const char* group = "";        ///< of help; "": the command declares the option itself
-  const char* help = "";         ///< {} stands for the default
+  const char* help = "";         ///< {} stands for the default, {range} for the range
   Scope scope = Scope::kAll;
   Elsewhere elsewhere = Elsewhere::kRefused;
   std::int64_t off = std::numeric_limits<std::int64_t>::min();  ///< a value that is never refused: it asks for nothing
@@ -142,12 +143,29 @@ std::string flag() {
   return flag_of(setting<Members...>());
 }
 
+/// Of the members of an end and of the stop rule: own_flag<&EndSpec::cpu>() is "--cpu".
+template <auto Member>
+std::string own_flag() {
+  return flag<&TestSpec::client, Member>();
+}
+template <auto Member>
+std::string peer_flag() {
+  return flag<&TestSpec::server, Member>();
+}
+template <auto Member>
+std::string stop_flag() {
+  return flag<&TestSpec::stop, Member>();
+}
+
 /// Its value in a new TestSpec.
 SettingValue default_of(const Setting& setting);
 /// As it is typed: "64", "rdma_cm", "5s", "1%", "0.5"; "" for monostate.
 std::string to_text(const Setting& setting, const SettingValue& value);
 /// Its help with the default put in.
 std::string help_of(const Setting& setting);
+
+/// What may be typed, in the field's words: "a message has from 1 byte to 2 GiB".
+std::string rule_of(const Setting& setting);
 
 /// Puts what was typed into `spec`; usage_error naming `flag` for text that is no
 /// value, or is out of range.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::verbs {
 
@@ -45,7 +46,8 @@ class Context {
   /// says what is wrong). Throws Error: kUsage for an unknown name (lists those
   /// there are), kEnvironment when there is no device at all or it cannot be
   /// opened. `flag` is what names it on the command line.
-  static Context open(const std::string& name = {}, const char* flag = "-d");
+  static Context open(const std::string& name = {},
+                      const std::string& flag = own_flag<&EndSpec::device>());
 
   /// Opens a device of ibv_get_device_list (which may be freed afterwards).
   /// Throws Error(kEnvironment).

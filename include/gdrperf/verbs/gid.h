@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/device.h"
 
 namespace gdrperf::verbs {
@@ -52,7 +53,7 @@ std::vector<std::string> families(std::span<const Gid> table);
 /// requested index alone, else all of them (-1). Throws as choose_gid does for
 /// an index that is not in the table.
 std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index,
-                                          std::string_view flag = "-x");
+                                          const std::string& flag = own_flag<&EndSpec::gid_index>());
 
 struct GidChoice {
   Gid gid;
@@ -68,6 +69,7 @@ struct GidChoice {
 /// for an index not in the table, kEnvironment for an empty table and when the
 /// ends have no family in common (both ends' families are named).
 GidChoice choose_gid(std::span<const Gid> table, int requested_index,
-                     std::span<const std::string> peer_families, std::string_view flag = "-x");
+                     std::span<const std::string> peer_families,
+                     const std::string& flag = own_flag<&EndSpec::gid_index>());
 
 }  // namespace gdrperf::verbs

@@ -79,7 +79,7 @@ void to_init(ibv_qp* qp, int port, int access);
 /// INIT -> RTR -> RTS.
 void to_rts(ibv_qp* qp, const QpPath& path);
 
-/// 256..4096 as ibv_mtu; throws usage_error("-m ...") on anything else.
+/// 256..4096 as ibv_mtu; throws peer_error on anything else.
 ibv_mtu mtu_from_bytes(int bytes);
 
 /// "transport retry counter exceeded: the peer no longer answers": the

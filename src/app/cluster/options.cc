@@ -8,6 +8,7 @@
 #include "cluster/patterns.h"
 #include "cluster/tree.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "lists.h"
 
@@ -23,7 +24,7 @@ void take_root(ClusterOptions& options, const std::string& text) {
   const bool bracketed = text.starts_with('[');
   if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
     host = text.substr(0, colon);
-    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), "--root", 1, 65535));
+    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), flags::kRoot, 1, 65535));
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty()) throw usage_error("--root names no host", "type --root HOST[:PORT]");
@@ -34,13 +35,13 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
   const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
     command.add_option_function<std::string>(name, take, help)->type_name(type);
   };
-  value("--rank", "N", "this process (default: of the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.rank = static_cast<int>(parse_integer(text, "--rank", 0, 1 << 20));
+  value(flags::kRank, "N", "this process (default: of the launcher's environment)", [options](const std::string& text) {
+    options->by_hand.rank = static_cast<int>(parse_integer(text, flags::kRank, 0, 1 << 20));
   });
-  value("--ranks", "N", "number of processes (default: of the launcher's environment)", [options](const std::string& text) {
-    options->by_hand.ranks = static_cast<int>(parse_integer(text, "--ranks", 1, 1 << 20));
+  value(flags::kRanks, "N", "number of processes (default: of the launcher's environment)", [options](const std::string& text) {
+    options->by_hand.ranks = static_cast<int>(parse_integer(text, flags::kRanks, 1, 1 << 20));
   });
-  value("--root", "HOST[:PORT]",
+  value(flags::kRoot, "HOST[:PORT]",
         fmt::format("where rank 0 listens (default: of the launcher's environment, port {})", kClusterPort),
         [options](const std::string& text) { take_root(*options, text); });
   value("--leaf", "NAME", "switch that this node hangs on (default: of SLURM_TOPOLOGY_ADDR)",
@@ -51,7 +52,7 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { options->hosts = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  value("--token", "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
+  value(flags::kToken, "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
   value("--fanout", "N", fmt::format("of a tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
         [options](const std::string& text) { options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256)); });
