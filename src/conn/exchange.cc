@@ -23,7 +23,7 @@ class ExchangeConnector final : public Connector {
     settings_ = settings;
     std::random_device random;
     for (int i = 0; i < settings.count; ++i) {
-      owners_.push_back(verbs::make_rc_qp(pd, settings.init));
+      owners_.push_back(verbs::make_rc_qp(pd, settings_.init, settings_.inlining));
       qps_.push_back(owners_.back().get());
       verbs::to_init(qps_.back(), local.port, settings.access);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
@@ -51,6 +51,8 @@ class ExchangeConnector final : public Connector {
   }
 
   std::span<ibv_qp* const> qps() const override { return qps_; }
+
+  int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
 
   void destroy_qps() noexcept override {
     qps_.clear();

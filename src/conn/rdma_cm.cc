@@ -123,6 +123,8 @@ class RdmaCmConnector final : public Connector {
 
   std::span<ibv_qp* const> qps() const override { return qps_; }
 
+  int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
+
   void destroy_qps() noexcept override {
     for (const CmId& id : ids_) {
       if (id && id->qp) {
@@ -178,8 +180,8 @@ class RdmaCmConnector final : public Connector {
   }
 
   void add_qp(std::size_t index, rdma_cm_id* id) {
-    ibv_qp_init_attr attr = settings_.init;
-    if (rdma_create_qp(id, pd_, &attr) != 0) verbs::throw_qp_creation(device_, errno, settings_.init);
+    const auto create = [&](ibv_qp_init_attr& attr) { return rdma_create_qp(id, pd_, &attr) == 0; };
+    if (!verbs::create_qp(settings_.init, settings_.inlining, create)) verbs::throw_qp_creation(device_, errno, settings_.init);
     // rdma_cm's own INIT grants nothing but local writes.
     ibv_qp_attr rights{};
     rights.qp_access_flags = static_cast<unsigned>(settings_.access);

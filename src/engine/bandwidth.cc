@@ -32,7 +32,6 @@ class Stream {
         judge_(spec.stop, spec.stop.precision),
         depth_(static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         unit_(static_cast<std::uint64_t>(spec.cq_mod)),
-        wanted_(spec.stop.iterations.value_or(~std::uint64_t{0})),
         chunk_(unit_),
         run_{series_for(spec.stop)} {}
 
@@ -52,9 +51,10 @@ class Stream {
       run_.series.add((open->before_ns - run_.first_batch_ns) * 1e-9, (end->after_ns - open->before_ns) * 1e-9,
                       end->sent - open->sent);
       open = end;
-      if (judge_.finished(run_.series, done(), run_.series.total_seconds())) end_by(judge_.reason());
+      if (judge_.finished(run_.series, done(), run_.series.total_seconds())) over_ = true;
       live_.look(run_.series, done(), run_.series.total_seconds());
     }
+    run_.stop = judge_.reason();
     run_.end_ns = last_ns_;
     run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
     run_.sent = run_.messages = done();
@@ -64,18 +64,15 @@ class Stream {
  private:
   std::uint64_t done() const { return mover_.sent() - first_message_; }
 
-  void end_by(report::StopReason reason) {
-    over_ = true;
-    run_.stop = reason;
-  }
-
-  void send(std::uint64_t messages) {
-    if (auto message = mover_.send_until(mover_.sent() + messages)) {
+  /// The pipe may still be filling, or a batch wait for its least number of messages: neither
+  /// holds up the end. `from_ns`: where the run's time begins.
+  void send(std::uint64_t messages, double from_ns) {
+    if (auto message = mover_.send_until(mover_.sent() + std::min(messages, judge_.left(done())))) {
       throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
     }
     last_ns_ = now_ns();
     watch_.look();
-    if (done() >= wanted_) end_by(report::StopReason::kIterations);
+    over_ = judge_.at_limit(done(), (last_ns_ - from_ns) * 1e-9);
   }
 
   /// Messages complete on the way to an edge: their time counts as they do.
@@ -89,29 +86,25 @@ class Stream {
   /// the run is over before.
   std::optional<Edge> fill_pipe() {
     while (!over_ && done() < depth_) {
-      send(std::min({unit_, depth_ - done(), wanted_ - done()}));
-      if (judge_.out_of_time((last_ns_ - run_.start_ns) * 1e-9)) end_by(judge_.reason_of_time());
+      send(std::min(unit_, depth_ - done()), run_.start_ns);
     }
     run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;
     while (!over_) {
       if (auto edge = find_edge()) return edge;
-      send(std::min(unit_, wanted_ - done()));
-      if (judge_.out_of_time((last_ns_ - run_.start_ns) * 1e-9)) end_by(judge_.reason_of_time());
+      send(unit_, run_.start_ns);
     }
     return std::nullopt;
   }
 
   void advance(const Edge& open) {
-    send(std::min(chunk_, wanted_ - done()));
+    // A batch that is under way may end.
+    send(chunk_, run_.first_batch_ns + run_.series.target_seconds() * 1e9);
     // Aim at a quarter of a batch; grow at most twofold, so that a lucky first
     // chunk does not lead to one of seconds.
     const double elapsed_s = (last_ns_ - open.before_ns) * 1e-9;
     const double per_second = static_cast<double>(mover_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
     const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
-    // A batch that waits for its least number of messages does not hold up the end.
-    const double total_s = (last_ns_ - run_.first_batch_ns) * 1e-9;
-    if (judge_.out_of_time(total_s - run_.series.target_seconds())) end_by(judge_.reason_of_time());
   }
 
   Mover& mover_;
@@ -120,7 +113,6 @@ class Stream {
   StopJudge judge_;
   std::uint64_t depth_;
   std::uint64_t unit_;
-  std::uint64_t wanted_;
   std::uint64_t chunk_;
   std::uint64_t first_message_ = 0;  ///< trials went before
   double last_ns_ = 0;               ///< the clock when the last chunk had completed
@@ -145,7 +137,6 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observ
   LiveState live(observer, spec, static_cast<double>(spec.size_bytes));
   live.begin();
   run.start_ns = run.first_batch_ns = now_ns();
-  const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   const auto add_lap = [&](Laps::Result& sum) {
     const Laps::Result lap = laps.run();
     sum.seconds += lap.seconds;
@@ -155,7 +146,6 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observ
     run.messages += lap.messages;
   };
   const auto elapsed_s = [&] { return (now_ns() - run.start_ns) * 1e-9; };
-  const auto out_of_time = [&] { return judge.out_of_time(elapsed_s()); };
   // The first lap pays for what is new to caches and the device; of N messages it is one.
   Laps::Result first;
   if (!spec.stop.iterations) add_lap(first);
@@ -163,12 +153,12 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observ
   while (true) {
     Laps::Result batch;
     do add_lap(batch);
-    while (!out_of_time() && run.sent < wanted && batch.seconds < run.series.target_seconds());
+    while (!judge.at_limit(run.sent, elapsed_s()) && batch.seconds < run.series.target_seconds());
     run.series.add(batch.seconds, batch.messages);
     const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
     live.look(run.series, run.sent, elapsed_s());
-    if (!finished && !out_of_time()) continue;
-    run.stop = finished ? judge.reason() : judge.reason_of_time();
+    if (!finished && !judge.at_limit(run.sent, elapsed_s())) continue;
+    run.stop = judge.reason();
     run.end_ns = now_ns();
     return run;
   }

@@ -13,7 +13,7 @@
 #include "gdrperf/mem/available.h"
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
-#include "plan.h"
+#include "data_path.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -31,11 +31,6 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t times(std::uint64_t a, std::uint64_t b) { return b != 0 && a > kMost / b ? kMost : a * b; }
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
-
-int entries(int qps, int depth) {
-  const std::int64_t wanted = static_cast<std::int64_t>(qps) * (depth + 1);
-  return static_cast<int>(std::min<std::int64_t>(wanted, std::numeric_limits<int>::max()));
-}
 
 /// 0 for "max_bytes" stands for a quarter of it; no limit where it is not known.
 std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
@@ -62,29 +57,16 @@ std::uint64_t Demand::host_bytes() const {
 
 Demand demand_of(const ResolvedSpec& spec, Side side) {
   Demand demand;
+  static_cast<QueueDemand&>(demand) = queues_of(spec, side);
   const auto qps = static_cast<std::uint64_t>(spec.qps);
-  const bool out = spec.initiates(side);
-  const bool receives = spec.is_target(side) && spec.op().consumes_receives;
-  demand.messages_bytes = times(area_bytes(spec), out && spec.is_target(side) ? 2 : 1);
+  demand.messages_bytes = times(area_bytes(spec), spec.initiates(side) && spec.is_target(side) ? 2 : 1);
   demand.messages_on_gpu = mem::on_gpu(spec.kind(side));
   demand.qps = spec.qps;
-  const bool piped = spec.staging();
-  const int wire_depth = piped ? static_cast<int>(2 * spec.wire().slots) : 0;
-  const int receive_depth = receives ? receive_shape(spec).depth : 1;
-  demand.send_wr = piped ? wire_depth : spec.tx_depth;
-  demand.recv_wr = piped ? wire_depth : receive_depth;
-  demand.send_entries = piped ? wire_depth + 1 : entries(spec.qps, spec.tx_depth);
-  demand.recv_entries = piped ? wire_depth + 1 : receives ? entries(spec.qps, receive_depth) : 1;
   if (spec.staged(side)) demand.staging_bytes = times(2, spec.wire().bytes());
-  std::uint64_t bytes = times(qps, kQpBytes);
-  if (out && !piped) bytes = plus(bytes, times(qps, times(send_ring_length(spec), sizeof(ibv_send_wr) + sizeof(ibv_sge))));
-  if (receives && !piped) {
-    bytes = plus(bytes, times(qps, static_cast<std::uint64_t>(receive_depth) * (sizeof(ibv_recv_wr) + sizeof(ibv_sge))));
-  }
-  bytes = plus(bytes, times(qps, static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
-                                     static_cast<std::uint64_t>(demand.recv_wr) * kRecvEntryBytes));
+  const std::uint64_t per_qp = kQpBytes + demand.requests_bytes + static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
+                               static_cast<std::uint64_t>(demand.recv_wr) * kRecvEntryBytes;
   const std::uint64_t completions = static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
-  demand.queues_bytes = plus(bytes, completions * kCompletionBytes);
+  demand.queues_bytes = plus(times(qps, per_qp), completions * kCompletionBytes);
   return demand;
 }
 

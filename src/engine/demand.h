@@ -13,9 +13,18 @@ namespace gdrperf::engine {
 /// Bytes of one direction's messages: whole pages.
 std::uint64_t area_bytes(const ResolvedSpec& resolved);
 
+/// The queues of one end.
+struct QueueDemand {
+  int send_wr = 1;       ///< per QP
+  int recv_wr = 1;
+  int send_entries = 1;  ///< of the completion queues
+  int recv_entries = 1;
+  std::uint64_t requests_bytes = 0;  ///< of work requests built in advance, per QP
+};
+
 /// What one end of a run takes, reckoned from the spec alone, before anything is
 /// mapped. Saturates instead of wrapping round.
-struct Demand {
+struct Demand : QueueDemand {
   std::uint64_t messages_bytes = 0;  ///< in the end's own memory
   bool messages_on_gpu = false;
   std::uint64_t staging_bytes = 0;   ///< pinned host memory
@@ -24,10 +33,6 @@ struct Demand {
   std::uint64_t gpu_bytes() const { return messages_on_gpu ? messages_bytes : 0; }
 
   int qps = 1;
-  int send_wr = 1;       ///< per QP
-  int recv_wr = 1;
-  int send_entries = 1;  ///< of the completion queues
-  int recv_entries = 1;
 };
 Demand demand_of(const ResolvedSpec& resolved, conn::Side side);
 

@@ -10,6 +10,7 @@
 #include "gdrperf/engine/resolve.h"
 #include "exact_send.h"
 #include "measure.h"
+#include "plan.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -33,18 +34,13 @@ std::string iteration_name(std::uint64_t iteration) {
   return iteration == ~std::uint64_t{0} ? std::string("before the first lap") : fmt::format("lap {}", iteration);
 }
 
-/// Where a message lands is the receive's business, not the request's.
-bool lands_in_receives(const ResolvedSpec& spec) {
-  return spec.op().consumes_receives && !spec.op().has_remote_address && !spec.staging();
-}
-
 }  // namespace
 
 LapShape lap_shape(const ResolvedSpec& resolved) {
   LapShape shape;
   if (resolved.latency()) return shape;
   shape.slots = resolved.layout().slots;
-  if (lands_in_receives(resolved)) {
+  if (resolved.lands_in_receives()) {
     shape.slots = std::min(shape.slots, static_cast<std::uint64_t>(receive_shape(resolved).depth));
   }
   const auto unit = static_cast<std::uint64_t>(resolved.cq_mod);
@@ -52,15 +48,15 @@ LapShape lap_shape(const ResolvedSpec& resolved) {
   return shape;
 }
 
-Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, Peer& peer)
-    : side_(side),
+Laps::Laps(LocalEnd& end, Mover& mover, Peer& peer)
+    : side_(end.side()),
       end_(end),
-      streamer_(streamer),
-      spec_(spec),
+      mover_(mover),
+      spec_(end.spec()),
       peer_(peer),
-      shape_(lap_shape(spec)),
-      latency_(spec.latency()),
-      duplex_(spec.bidirectional()) {
+      shape_(lap_shape(spec_)),
+      latency_(spec_.latency()),
+      duplex_(spec_.bidirectional()) {
   if (!end_.sink_offset()) return;
   // As if a lap had gone before.
   --iteration_;
@@ -82,7 +78,7 @@ Laps::Laps(Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, 
 /// The slot in which the `message`-th of this lap arrives. Sends arrive where
 /// the receives point that were posted in a ring; all else at its own place.
 std::uint64_t Laps::landing(std::uint64_t message) const {
-  if (!lands_in_receives(spec_)) return message;
+  if (!spec_.lands_in_receives()) return message;
   return (iteration_ * shape_.messages + message) & (shape_.slots - 1);
 }
 
@@ -158,18 +154,18 @@ void Laps::check() const {
       "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
 }
 
-std::uint64_t Laps::all_sent() const { return sum(streamer_.posted_messages()); }
+std::uint64_t Laps::all_sent() const { return sum(mover_.posted_messages()); }
 
 /// Takes receives until `total` in all.
 void Laps::receive_up_to(std::uint64_t total) try {
   const auto work = peer_.working("receiving what is under way");
-  if (auto message = streamer_.receive_until(total)) {
+  if (auto message = mover_.receive_until(total)) {
     throw peer_error(fmt::format("the peer sent '{}' before its messages were there", proto::type_name(*message)));
   }
 } catch (const Error& error) {
-  if (streamer_.received() >= total) throw;
+  if (mover_.received() >= total) throw;
   throw peer_error(fmt::format("{} of {} messages sent had arrived in {}, the rest was lost ({})",
-                               streamer_.received(), total, iteration_name(iteration_), error.what()));
+                               mover_.received(), total, iteration_name(iteration_), error.what()));
 }
 
 /// The client alone knows when a round ends.
@@ -182,10 +178,10 @@ double Laps::go(std::optional<proto::Message>& early) {
   const auto work = peer_.working("in the middle of a lap");
   const double start = now_ns();
   if (latency_) {
-    if (!passive()) early = streamer_.bounce_until(streamer_.rounds() + 1);
+    if (!passive()) early = mover_.bounce_until(mover_.rounds() + 1);
     if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
   } else if (side_ == Side::kClient || duplex_) {
-    early = streamer_.send_lap(shares());
+    early = mover_.send_lap(shares());
   }
   return (now_ns() - start) * 1e-9;
 }
@@ -198,10 +194,10 @@ Laps::Result Laps::run() {
   Result result;
   result.seconds = go(early);
   if (early) throw peer_error(fmt::format("the server sent '{}' too early", proto::type_name(*early)));
-  peer_.send(proto::LapDone{streamer_.posted_messages()});
+  peer_.send(proto::LapDone{mover_.posted_messages()});
   proto::Checked checked;
-  if (duplex_ && streamer_.receives()) {
-    const auto message = streamer_.receive_until(~std::uint64_t{0});
+  if (duplex_ && mover_.receives()) {
+    const auto message = mover_.receive_until(~std::uint64_t{0});
     if (!message) throw peer_error("the lap ended without the server's word");
     checked = as<proto::Checked>(*message, "checked");
     receive_up_to(checked.messages);
@@ -225,8 +221,8 @@ proto::Stop Laps::serve() {
     peer_.send(proto::Ready{});
     std::optional<proto::Message> message;
     const double seconds = go(message);
-    const bool receives = streamer_.receives() && (!latency_ || passive());
-    if (!message && receives) message = streamer_.receive_until(~std::uint64_t{0});
+    const bool receives = mover_.receives() && (!latency_ || passive());
+    if (!message && receives) message = mover_.receive_until(~std::uint64_t{0});
     if (!message) message = peer_.answer("lap_done");
     const auto done = as<proto::LapDone>(*message, "lap_done");
     if (receives) receive_up_to(sum(done.messages));

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "local_end.h"
-#include "peer.h"
 #include "mover.h"
+#include "peer.h"
 
 namespace gdrperf::engine {
 
@@ -25,7 +25,7 @@ LapShape lap_shape(const ResolvedSpec& resolved);
 class Laps {
  public:
   /// Writes into the sinks what no message carries. Before Ready.
-  Laps(conn::Side side, LocalEnd& end, Mover& streamer, const ResolvedSpec& spec, Peer& peer);
+  Laps(LocalEnd& end, Mover& mover, Peer& peer);
 
   struct Result {
     std::uint64_t sent = 0;      ///< by this end
@@ -53,7 +53,7 @@ class Laps {
 
   conn::Side side_;
   LocalEnd& end_;
-  Mover& streamer_;
+  Mover& mover_;
   const ResolvedSpec& spec_;
   Peer& peer_;
   LapShape shape_;

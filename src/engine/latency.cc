@@ -27,43 +27,35 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 
 class Bouncer {
  public:
-  Bouncer(Mover& streamer, Plan& plan, Laps* laps) : streamer_(streamer), plan_(plan), laps_(laps) {}
+  Bouncer(Mover& mover, Laps* laps) : mover_(mover), laps_(laps) {}
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
       while (rounds-- != 0) laps_->run();
       return;
     }
-    if (auto message = streamer_.bounce_until(streamer_.rounds() + rounds)) {
+    if (auto message = mover_.bounce_until(mover_.rounds() + rounds)) {
       throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
     }
   }
 
   /// Seconds spent. None where N round trips were asked for: those are all there are.
   double warm_up(const StopRule& stop) {
-    begin_schedule();
+    mover_.begin_schedule();
     if (stop.iterations) return 0;
     const std::uint64_t start = clock_.ticks();
     for (std::uint64_t done = 0; done < kWarmupRounds; ++done) {
       advance(1);
       if (clock_.to_ns(clock_.ticks() - start) * 1e-9 > kWarmupSeconds) break;
     }
-    plan_.histogram.clear();
-    begin_schedule();
+    mover_.histogram().clear();
+    mover_.begin_schedule();
     return clock_.to_ns(clock_.ticks() - start) * 1e-9;
-  }
-
-  /// Of an open loop: the next round is due now.
-  void begin_schedule() {
-    plan_.pingpong.origin_ticks = clock_.ticks();
-    plan_.pingpong.due_rounds = 0;
-    plan_.pingpong.late_rounds = 0;
   }
 
  private:
   const Clock& clock_ = Clock::get();
-  Mover& streamer_;
-  Plan& plan_;
+  Mover& mover_;
   Laps* laps_;
 };
 
@@ -89,9 +81,9 @@ report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock
 }
 
 /// A hundredth of the messages late is what a busy machine does by itself.
-void note_late_starts(report::Measurement& measured, const PingPong& pingpong, const TestSpec& spec) {
-  if (spec.rate_per_s == 0 || pingpong.due_rounds == 0) return;
-  const double share = static_cast<double>(pingpong.late_rounds) / static_cast<double>(pingpong.due_rounds);
+void note_late_starts(report::Measurement& measured, const Lateness& lateness, const TestSpec& spec) {
+  if (spec.rate_per_s == 0 || lateness.due_rounds == 0) return;
+  const double share = static_cast<double>(lateness.late_rounds) / static_cast<double>(lateness.due_rounds);
   if (share <= 0.01) return;
   measured.warnings.push_back(fmt::format(
       "{} {:g}: {:.0f} % of the messages were due before the last was back; their wait is part of the latencies",
@@ -100,9 +92,9 @@ void note_late_starts(report::Measurement& measured, const PingPong& pingpong, c
 
 }  // namespace
 
-LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
+LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
   const Clock& clock = Clock::get();
-  Bouncer bouncer(streamer, plan, laps);
+  Bouncer bouncer(mover, laps);
   LatencyRun run;
   report::Measurement& measured = run.measured;
   const bool halved = spec.op().halved;
@@ -114,16 +106,16 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec,
   StopJudge judge(spec.stop, median_precision(spec.stop));
   const double batch_s =
       spec.stop.duration ? std::min(kBatchSeconds, seconds(*spec.stop.duration) / kMinBatches) : kBatchSeconds;
-  const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   // Of N round trips there are batches enough for an interval.
-  const std::uint64_t batch_limit = spec.stop.iterations ? std::max<std::uint64_t>(wanted / (kMinBatches + 2), 1) : wanted;
+  const std::uint64_t batch_limit =
+      spec.stop.iterations ? std::max<std::uint64_t>(*spec.stop.iterations / (kMinBatches + 2), 1) : ~std::uint64_t{0};
   const std::uint64_t start = clock.ticks();
   double elapsed_s = 0;
   std::uint64_t rounds = 0;
   std::uint64_t chunk = spec.rate_per_s > 0 ? 1 : 16;
   do {
     const std::uint64_t batch_start = clock.ticks();
-    const std::uint64_t most = std::min(batch_limit, wanted - rounds);
+    const std::uint64_t most = std::min(batch_limit, judge.left(rounds));
     std::uint64_t batch_rounds = 0;
     double batch_elapsed_s = 0;
     // Batches end by the clock, or by the count.
@@ -136,8 +128,8 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec,
     }
     chunk = std::max<std::uint64_t>(1, batch_rounds / 4);
     rounds += batch_rounds;
-    series.add(plan.histogram, batch_elapsed_s);
-    plan.histogram.clear();
+    series.add(mover.histogram(), batch_elapsed_s);
+    mover.histogram().clear();
     elapsed_s = clock.to_ns(clock.ticks() - start) * 1e-9;
     live.look(series, rounds, elapsed_s);
   } while (!judge.finished(series, rounds, elapsed_s));
@@ -150,7 +142,7 @@ LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec,
   measured.iterations = steady.histogram->count();
   measured.latency = condense(steady, clock, halved);
   judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
-  note_late_starts(measured, plan.pingpong, spec);
+  note_late_starts(measured, mover.lateness(), spec);
   run.longest_batch_s = series.longest_batch_s();
   run.typical_batch_s = series.typical_batch_s();
   return run;

@@ -15,9 +15,6 @@
 namespace gdrperf::engine {
 namespace {
 
-/// perftest's default for latency; enough for a cache line and a half of WQE.
-constexpr int kLatencyInlineBytes = 220;
-
 void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
   ibv_port_attr attr{};
   if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
@@ -59,55 +56,40 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
   return requested_bytes;
 }
 
-LocalEnd::LocalEnd(conn::Side side, const ResolvedSpec& spec, OpenDevice device, const verbs::GidChoice& gid,
-                   int mtu_bytes, const std::vector<int>& others_cpus, const SetUpSteps& steps)
-    : side_(side), spec_(spec), steps_(steps), device_(std::move(device)),
-      affinity_(side == conn::Side::kClient ? spec.client : spec.server,
-                verbs::numa_node(device_.context), side, others_cpus) {
+LocalEnd::LocalEnd(EndInput input)
+    : side_(input.side), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
+      affinity_(spec_.end(side_), verbs::numa_node(device_.context), side_, input.others_cpus) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm
-                   ? conn::make_rdma_cm_connector(side_, device_.context, gid.gid)
+                   ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)
                    : conn::make_exchange_connector(device_.context);
-  const OpTraits& op = spec_.op();
   pd_ = verbs::make_pd(connector_->context());
   // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
   // writes, each message would take this end's line away as well.
   const std::uint64_t area = area_bytes(spec_);
   steps_.memory("allocating");
-  buffer_ = mem::make_buffer(side_ == conn::Side::kClient ? spec_.client.buffer : spec_.server.buffer,
-                             area * (initiates() && is_target() ? 2 : 1), spec_.registration);
+  buffer_ = mem::make_buffer(spec_.end(side_).buffer, area * (initiates() && is_target() ? 2 : 1), spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
   if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
   if (initiates()) initiator_area_ = buffer_->data();
   if (is_target()) target_area_ = buffer_->data() + (initiates() ? area : 0);
-  register_memory((initiates() ? op.initiator_access : 0) | (is_target() ? op.target_access : 0));
-  fill_endpoint(gid, mtu_bytes);
-  make_queues();
+  fill_endpoint(input.gid, input.mtu_bytes);
 }
 
-void LocalEnd::register_memory(int access) {
-  if (spec_.staging()) access = IBV_ACCESS_LOCAL_WRITE | wire_access();
-  if (spec_.staged(side_)) bounce_ = mem::make_bounce_buffer(buffer_->kind(), 2 * spec_.wire().bytes());
+void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging) {
+  staging_ = std::move(staging);
   steps_.memory("registering");
-  mr_ = (bounce_ ? bounce_ : buffer_)->register_with(pd_.get(), access);
+  mem::Buffer& registered = staging_ ? *staging_ : *buffer_;
+  mr_ = registered.register_with(pd_.get(), access);
+  endpoint_.registration = registered.registration();
 }
 
-/// What a pipeline's peer may do to this end's wire memory.
-int LocalEnd::wire_access() const {
-  return spec_.test.operation == Operation::kRead ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+void LocalEnd::offer(const std::byte* at, std::uint64_t bytes) {
+  endpoint_.address = reinterpret_cast<std::uintptr_t>(at);
+  endpoint_.length = bytes;
+  endpoint_.rkey = mr_->rkey;
 }
-
-std::byte* LocalEnd::out_slot(std::uint64_t slot) const {
-  return bounce_ ? bounce_->data() + slot * spec_.wire().slot_bytes : nullptr;
-}
-
-std::byte* LocalEnd::in_slot(std::uint64_t slot) const {
-  return bounce_ ? out_slot(slot) + spec_.wire().bytes() : nullptr;
-}
-
-bool LocalEnd::initiates() const { return spec_.initiates(side_); }
-bool LocalEnd::is_target() const { return spec_.is_target(side_); }
 
 std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
   if (area == nullptr) return std::nullopt;
@@ -122,20 +104,15 @@ std::optional<std::uint64_t> LocalEnd::sink_offset() const {
   return offset_of(spec_.test.operation == Operation::kRead ? initiator_area_ : target_area_);
 }
 
-bool LocalEnd::waits_on_memory() const {
-  return spec_.latency() &&
-         spec_.op().round_end == RoundEnd::kMemory;
-}
+bool LocalEnd::waits_on_memory() const { return spec_.latency() && spec_.op().round_end == RoundEnd::kMemory; }
 
-void LocalEnd::make_queues() {
-  const OpTraits& op = spec_.op();
+void LocalEnd::make_queues(const QueueRights& rights) {
+  rights_ = rights;
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const Demand demand = demand_of(spec_, side_);
-  // Pipelines poll.
-  ibv_comp_channel* const channel = spec_.staging() ? nullptr : completion_channel_.get();
-  send_cq_ = verbs::make_cq(context, demand.send_entries, channel);
-  recv_cq_ = verbs::make_cq(context, demand.recv_entries, channel);
+  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get());
+  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get());
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
     ibv_req_notify_cq(recv_cq_.get(), 0);
@@ -143,9 +120,11 @@ void LocalEnd::make_queues() {
   verbs::QpCapacity capacity;
   capacity.send_wr = demand.send_wr;
   capacity.recv_wr = demand.recv_wr;
+  capacity.inline_bytes = rights.inline_bytes;
   conn::QpSettings settings;
   settings.count = spec_.qps;
-  settings.access = spec_.staging() ? wire_access() : is_target() ? op.qp_access : 0;
+  settings.access = rights.access;
+  settings.inlining = rights.inlining;
   settings.path.service_level = spec_.service_level;
   settings.path.traffic_class = spec_.traffic_class;
   settings.path.flow_label = spec_.flow_label;
@@ -153,25 +132,8 @@ void LocalEnd::make_queues() {
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
-  inline_bytes_ = choose_inline();
-  settings.init.cap.max_inline_data = static_cast<std::uint32_t>(inline_bytes_);
   steps_.queues("creating");
   connector_->prepare(pd_.get(), settings, endpoint_);
-}
-
-/// What was asked for; by itself, the most that a QP here takes, latency only.
-int LocalEnd::choose_inline() {
-  if (!spec_.op().can_inline || !initiates()) return 0;
-  // The CPU that posts would have to read it.
-  if (!buffer_->cpu_reachable() || spec_.staging()) return 0;
-  if (spec_.inline_bytes >= 0) return spec_.inline_bytes;
-  if (spec_.test.metric == Metric::kBandwidth) return 0;
-  verbs::QpCapacity capacity;
-  for (capacity.inline_bytes = kLatencyInlineBytes; capacity.inline_bytes > 16; capacity.inline_bytes /= 2) {
-    ibv_qp_init_attr attr = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
-    if (const verbs::Qp trial{ibv_create_qp(pd_.get(), &attr)}) return capacity.inline_bytes;
-  }
-  return 0;
 }
 
 void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
@@ -188,40 +150,25 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.gid_family = verbs::family_name(gid.gid);
   endpoint_.gid_why = gid.why;
   endpoint_.buffer = buffer_->kind();
-  endpoint_.registration = (bounce_ ? bounce_ : buffer_)->registration();
   if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
   if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
   endpoint_.host_id = host_identity();
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
-  if (bounce_ && is_target()) {
-    endpoint_.address = reinterpret_cast<std::uintptr_t>(spec_.test.operation == Operation::kRead ? out_slot(0) : in_slot(0));
-    endpoint_.length = spec_.wire().bytes();
-    endpoint_.rkey = mr_->rkey;
-  } else if (target_area_) {
-    endpoint_.address = reinterpret_cast<std::uintptr_t>(target_area_);
-    endpoint_.length = spec_.layout().qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
-    endpoint_.rkey = mr_->rkey;
-  }
   endpoint_.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_rd_atom, 1, 255);
 }
 
+void LocalEnd::check_offered(std::uint64_t bytes) const {
+  if (remote_.length >= bytes) return;
+  throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote_.length), format_size(bytes)));
+}
+
 void LocalEnd::connect(const proto::Endpoint& remote) {
-  const std::uint64_t needed = spec_.layout().qp_bytes() * static_cast<std::uint64_t>(spec_.qps);
-  if (initiates() && !spec_.staging() && spec_.op().has_remote_address && remote.length < needed) {
-    throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote.length),
-                                 format_size(needed)));
-  }
   steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
   remote_ = remote;
-  if (spec_.staging()) {
-    plan_ = std::make_unique<Plan>(PlanInput{spec_, {}, send_cq_.get(), recv_cq_.get(), nullptr, nullptr, mr_->lkey, 0, remote});
-    return;
-  }
-  plan_ = std::make_unique<Plan>(PlanInput{spec_, connector_->qps(), send_cq_.get(), recv_cq_.get(),
-                                           initiator_area_, target_area_, mr_->lkey, inline_bytes_, remote});
-  plan_->post_receives();
+  inline_bytes_ = std::min(rights_.inline_bytes, connector_->inline_bytes());
+  connected();
 }
 
 }  // namespace gdrperf::engine

@@ -3,17 +3,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "affinity.h"
 #include "gdrperf/conn/connector.h"
-#include "gdrperf/engine/op_traits.h"
+#include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/buffer.h"
 #include "gdrperf/proto/messages.h"
-#include "gdrperf/proto/spec.h"
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/resources.h"
-#include "affinity.h"
-#include "plan.h"
+#include "mover.h"
+#include "peer.h"
 #include "port_watch.h"
 #include "set_up_steps.h"
 
@@ -39,41 +40,42 @@ verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::
 /// lesser of both active MTUs.
 int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes);
 
+/// What one end is made from.
+struct EndInput {
+  conn::Side side;
+  const ResolvedSpec& spec;
+  OpenDevice device;
+  const verbs::GidChoice& gid;
+  int mtu_bytes;                ///< agreed
+  std::vector<int> others_cpus = {};  ///< of the other end, where it is on this host
+  SetUpSteps steps = {};
+};
+
 /// Everything one end of a run owns, from the buffer to connected QPs. Lives on
-/// one thread.
+/// one thread. How data travels is what its two kinds, StreamingEnd and StagingEnd,
+/// differ in; make_end() (data_path.h) makes the one that a spec asks for.
 class LocalEnd {
  public:
-  /// `spec` is resolved; `mtu_bytes` agreed; `others_cpus` are those of the other
-  /// end where it is on this host. Makes all but the connection.
-  LocalEnd(conn::Side side, const ResolvedSpec& spec, OpenDevice device, const verbs::GidChoice& gid, int mtu_bytes,
-           const std::vector<int>& others_cpus, const SetUpSteps& steps = {});
+  virtual ~LocalEnd() = default;
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
 
   /// What the peer has to know.
   const proto::Endpoint& endpoint() const { return endpoint_; }
-  /// Largest message sent inline (0: none).
-  int inline_bytes() const { return inline_bytes_; }
 
-  /// Connects all QPs, builds the plan and posts the receives.
+  /// Connects all QPs and gets ready for the peer's messages.
   void connect(const proto::Endpoint& remote);
+  /// Largest message sent inline (0: none). After connect().
+  int inline_bytes() const { return inline_bytes_; }
+  /// How this end's messages are moved, after connect(). Borrows the end and `peer`.
+  virtual std::unique_ptr<Mover> make_mover(Peer& peer) = 0;
 
-  Plan& plan() { return *plan_; }
+  conn::Side side() const { return side_; }
+  const ResolvedSpec& spec() const { return spec_; }
   mem::Buffer& buffer() { return *buffer_; }
-  // What a Pipeline works on.
-  ibv_qp* qp() const { return connector_->qps().front(); }
-  ibv_cq* send_cq() const { return send_cq_.get(); }
-  ibv_cq* recv_cq() const { return recv_cq_.get(); }
-  std::uint32_t lkey() const { return mr_->lkey; }
-  const proto::Endpoint& remote() const { return remote_; }
-  std::byte* initiator_area() const { return initiator_area_; }
-  std::byte* target_area() const { return target_area_; }
-  /// A staged end's slots in host memory, for what leaves and what arrives;
-  /// null at other ends.
-  std::byte* out_slot(std::uint64_t slot) const;
-  std::byte* in_slot(std::uint64_t slot) const;
-  bool initiates() const;
-  bool is_target() const;
+  const mem::Buffer& buffer() const { return *buffer_; }
+  bool initiates() const { return spec_.initiates(side_); }
+  bool is_target() const { return spec_.is_target(side_); }
   /// Where in the buffer the messages lie that leave this end, and those that
   /// arrive here; nullopt: none do.
   std::optional<std::uint64_t> source_offset() const;
@@ -85,9 +87,41 @@ class LocalEnd {
   int process_cpus() const { return affinity_.process_cpus(); }
   /// The other end is on this host and on this end's CPU.
   bool shares_cpu() const { return same_host(endpoint_, remote_) && endpoint_.cpu == remote_.cpu; }
-  Events events() const { return {completion_channel_.get()}; }
   const std::string& device() const { return device_.context.name(); }
   PortWatch& port_watch() { return port_watch_; }
+
+  // What a mover works on, after connect().
+  std::span<ibv_qp* const> qps() const { return connector_->qps(); }
+  ibv_cq* send_cq() const { return send_cq_.get(); }
+  ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }
+  std::uint32_t lkey() const { return mr_->lkey; }
+  const proto::Endpoint& remote() const { return remote_; }
+  std::byte* initiator_area() const { return initiator_area_; }
+  std::byte* target_area() const { return target_area_; }
+
+ protected:
+  /// All but what the NIC is given: a kind's constructor goes on with register_memory(),
+  /// offer() and make_queues(), in this order.
+  explicit LocalEnd(EndInput input);
+
+  /// `staging` is registered in place of the buffer, where there is any.
+  void register_memory(int access, std::unique_ptr<mem::Buffer> staging = nullptr);
+  mem::Buffer* staging() const { return staging_.get(); }
+  /// The peer may reach this part of what is registered.
+  void offer(const std::byte* at, std::uint64_t bytes);
+
+  struct QueueRights {
+    int access = 0;  ///< the peer's, ibv_access_flags
+    int inline_bytes = 0;
+    verbs::Inlining inlining = verbs::Inlining::kExactly;
+  };
+  void make_queues(const QueueRights& rights);
+
+  /// Throws peer_error where the peer offers less than `bytes`.
+  void check_offered(std::uint64_t bytes) const;
+  /// QPs are in RTS: the last of connect().
+  virtual void connected() = 0;
 
  private:
   /// Destroys the QPs before the CQs, MR and PD that they use, also when the
@@ -98,15 +132,11 @@ class LocalEnd {
     ~QpRelease() {
       if (end.connector_) end.connector_->destroy_qps();
       if (end.buffer_) end.buffer_->let_go();
-      if (end.bounce_) end.bounce_->let_go();
+      if (end.staging_) end.staging_->let_go();
     }
   };
 
-  void register_memory(int access);
-  int wire_access() const;
   std::optional<std::uint64_t> offset_of(const std::byte* area) const;
-  int choose_inline();
-  void make_queues();
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
 
   conn::Side side_;
@@ -118,18 +148,18 @@ class LocalEnd {
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
   std::unique_ptr<mem::Buffer> buffer_;
-  std::unique_ptr<mem::Buffer> bounce_;  // staged ends: what is registered
+  std::unique_ptr<mem::Buffer> staging_;
   verbs::Mr mr_;
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
   QpRelease qp_release_{*this};
+  QueueRights rights_;
   int inline_bytes_ = 0;
   std::byte* initiator_area_ = nullptr;
   std::byte* target_area_ = nullptr;
   proto::Endpoint endpoint_;
   proto::Endpoint remote_;
-  std::unique_ptr<Plan> plan_;
 };
 
 }  // namespace gdrperf::engine

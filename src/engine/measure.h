@@ -67,7 +67,7 @@ struct LatencyRun {
 
 /// Round trips until the stop rule is met; with `laps` (else null) every one is
 /// a verified lap.
-LatencyRun bounce_latency(Mover& streamer, Plan& plan, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers);
+LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gdrperf/proto/messages.h"
+#include "gdrperf/stats/histogram.h"
 
 namespace gdrperf::engine {
 
@@ -18,8 +19,16 @@ struct Edge {
   std::uint64_t sent = 0;
 };
 
-/// One end's way of moving messages: work requests posted straight from the
-/// plan (Streamer), or a pipeline of copies and work requests (ChunkMover).
+/// Of an open loop: rounds that were due, and those of them that began late, because
+/// the one in front was not back.
+struct Lateness {
+  std::uint64_t due_rounds = 0;
+  std::uint64_t late_rounds = 0;
+};
+
+/// One end's way of moving messages: work requests posted straight from the plan
+/// (StreamingMover), or copies and work requests of chunks (StagingMover: PushMover,
+/// PullMover).
 ///
 /// Each *_until advances until `goal` (in all) is reached and returns nullopt,
 /// or returns early with a message from the peer. Throws on failure, hang-up,
@@ -40,6 +49,15 @@ class Mover {
   virtual std::optional<Edge> edge() = 0;
   /// Messages of a batch at the least, for its rate to be right (docs/statistics.md).
   virtual std::uint64_t least_batch() const = 0;
+  /// Client, before a bandwidth run: tries what is best found by trying.
+  virtual void tune() {}
+  /// Bytes that are copied at once; 0: nothing is.
+  virtual std::uint64_t chunk_bytes() const { return 0; }
+  /// Round trips of bounce_until(), in ticks.
+  virtual stats::Histogram& histogram() = 0;
+  /// Of an open loop: the next round is due now, and none was late.
+  virtual void begin_schedule() {}
+  virtual Lateness lateness() const { return {}; }
   /// Stops posting and waits until nothing is in flight; receives go on.
   virtual void drain() = 0;
 

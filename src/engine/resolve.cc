@@ -100,6 +100,10 @@ bool ResolvedSpec::staged(conn::Side side) const {
   return kind(side).place == mem::Place::kStaged || (path == Path::kStaged && mem::on_gpu(kind(side)));
 }
 
+bool ResolvedSpec::lands_in_receives() const {
+  return data_path_ == DataPath::kStreaming && op_->consumes_receives && !op_->has_remote_address;
+}
+
 bool ResolvedSpec::both_ways() const {
   return bidirectional() || (latency() && op_->round_end != RoundEnd::kOwnCompletion);
 }

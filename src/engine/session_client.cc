@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/stats/summary.h"
-#include "chunk_mover.h"
+#include "data_path.h"
 #include "demand.h"
 #include "local_end.h"
 #include "measure.h"
@@ -40,12 +41,12 @@ double clock_ahead_ns(Peer& peer) {
 }
 
 /// Receives whatever still comes until the server's Done.
-proto::Done await_done(Mover& streamer, Peer& peer) {
-  if (!streamer.receives()) return peer.expect<proto::Done>();
-  const std::optional<proto::Message> message = streamer.receive_until(~std::uint64_t{0});
+proto::Done await_done(Mover& mover, Peer& peer) {
+  if (!mover.receives()) return peer.expect<proto::Done>();
+  const std::optional<proto::Message> message = mover.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
-  if (auto early = streamer.receive_until(done->messages)) {
+  if (auto early = mover.receive_until(done->messages)) {
     throw peer_error(fmt::format("the server sent '{}' after its summary", proto::type_name(*early)));
   }
   return *done;
@@ -84,9 +85,9 @@ double watched_s(Peer& peer) {
   return peer.watch().longest_s();
 }
 
-report::Measurement measure_latency(Mover& mover, LocalEnd& end, const ResolvedSpec& spec, Peer& peer, Laps* laps,
+report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps* laps,
                                     RunObserver* observer) {
-  LatencyRun run = bounce_latency(mover, end.plan(), spec, laps, {peer.watch(), observer});
+  LatencyRun run = bounce_latency(mover, spec, laps, {peer.watch(), observer});
   const double client_s = watched_s(peer);
   peer.send(proto::Stop{{mover.rounds()}});
   const auto done = peer.expect<proto::Done>();
@@ -108,16 +109,15 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   peer.begin_run(std::chrono::nanoseconds{0});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
-  const std::unique_ptr<Mover> mover = make_mover(Side::kClient, end, spec, peer);
+  const std::unique_ptr<Mover> mover = end.make_mover(peer);
   std::optional<Laps> laps;
-  if (spec.verify_seed) laps.emplace(Side::kClient, end, *mover, spec, peer);
+  if (spec.verify_seed) laps.emplace(end, *mover, peer);
   peer.watch().restart();
   if (spec.latency()) {
-    return measure_latency(*mover, end, spec, peer, laps ? &*laps : nullptr, observer);
+    return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, observer);
   }
   if (laps) return measure_laps(*mover, spec, peer, *laps, observer);
-  auto* const pipeline = dynamic_cast<ChunkMover*>(mover.get());
-  if (pipeline != nullptr) pipeline->choose_chunk();
+  mover->tune();
   const BandwidthRun run = stream_bandwidth(*mover, spec, {peer.watch(), observer});
   const double client_s = watched_s(peer);
   mover->drain();
@@ -127,7 +127,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
-  if (pipeline != nullptr) measured.chunk_bytes = pipeline->chunk_bytes();
+  measured.chunk_bytes = mover->chunk_bytes();
   return with_standstill(std::move(measured), standstill_of(run), client_s, done);
 }
 
@@ -199,7 +199,7 @@ bool one_device(const OpenDevice& own, const std::string& others) {
 }
 
 report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environment, const ClientTerms& terms,
-                      std::optional<LocalEnd>& made) {
+                      std::unique_ptr<LocalEnd>& made) {
   const ResolvedSpec asked = resolve(given);
   mem::check_kind(asked.client.buffer, end_flag<&EndSpec::buffer>(Side::kClient));
   OpenDevice device = open_device(asked.client, Side::kClient);
@@ -227,7 +227,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   if (accepted.endpoint.host_id == host_identity()) servers_cpu = {accepted.endpoint.cpu};
   {
     const auto work = peer.working("setting up");
-    made.emplace(Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps);
+    made = make_end({Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps});
     peer.send(proto::Connect{made->endpoint()});
     made->connect(accepted.endpoint);
     peer.watch_port(made->port_watch());
@@ -247,7 +247,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
 report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment,
                              const ClientTerms& terms) {
   Peer peer(channel, nullptr);
-  std::optional<LocalEnd> end;  // given back after the server has been told
+  std::unique_ptr<LocalEnd> end;  // given back after the server has been told
   try {
     return run(peer, spec, environment, terms, end);
   } catch (const Error& error) {

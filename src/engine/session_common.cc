@@ -1,17 +1,6 @@
 #include "session_common.h"
 
-#include "pipeline.h"
-#include "pull_pipeline.h"
-#include "streamer.h"
-
 namespace gdrperf::engine {
-
-std::unique_ptr<Mover> make_mover(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
-  const bool reads = spec.test.operation == Operation::kRead;
-  if (spec.staging() && reads) return std::make_unique<PullPipeline>(side, end, spec, peer);
-  if (spec.staging()) return std::make_unique<Pipeline>(side, end, spec, peer);
-  return std::make_unique<Streamer>(side, end, spec, peer);
-}
 
 void tell_failure(proto::Channel& channel, const Error& error) noexcept {
   try {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "batches.h"
+#include "data_path.h"
 #include "demand.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
@@ -59,9 +60,9 @@ std::uint64_t total_of(const proto::Stop& stop) {
   return std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
 }
 
-void receive_all(Mover& streamer, Peer& peer, std::uint64_t total) {
+void receive_all(Mover& mover, Peer& peer, std::uint64_t total) {
   const auto work = peer.working("receiving what is under way");
-  if (auto message = streamer.receive_until(total)) {
+  if (auto message = mover.receive_until(total)) {
     throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
   }
 }
@@ -72,66 +73,66 @@ proto::Done done_with(std::uint64_t messages) {
   return done;
 }
 
-proto::Done receive(Mover& streamer, Peer& peer) {
+proto::Done receive(Mover& mover, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
-    std::optional<proto::Message> message = streamer.receive_until(streamer.received() + chunk.messages());
+    std::optional<proto::Message> message = mover.receive_until(mover.received() + chunk.messages());
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
-    receive_all(streamer, peer, total_of(stop_of(*message)));
-    return done_with(streamer.received());
+    receive_all(mover, peer, total_of(stop_of(*message)));
+    return done_with(mover.received());
   }
 }
 
-proto::Done bounce(Mover& streamer, Peer& peer) {
+proto::Done bounce(Mover& mover, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
-    std::optional<proto::Message> message = streamer.bounce_until(streamer.rounds() + chunk.messages());
+    std::optional<proto::Message> message = mover.bounce_until(mover.rounds() + chunk.messages());
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
     stop_of(*message);
-    return done_with(streamer.rounds());
+    return done_with(mover.rounds());
   }
 }
 
 /// How far this end was at which time, for the client's windows.
 class Progress {
  public:
-  Progress(Mover& streamer, const ResolvedSpec& spec) : streamer_(streamer), spec_(spec) { series_.add(now_ns(), 0); }
+  Progress(Mover& mover, const ResolvedSpec& spec) : mover_(mover), spec_(spec) { series_.add(now_ns(), 0); }
 
   /// Only where count and time belong together: an edge that was interrupted says
   /// nothing.
   void note() {
     constexpr double kSharpNs = 20e3;
-    const std::optional<Edge> edge = streamer_.edge();
+    const std::optional<Edge> edge = mover_.edge();
     if (edge && edge->after_ns - edge->before_ns < kSharpNs) series_.add(edge->before_ns, bytes(edge->sent));
   }
   /// All that is to be counted has completed.
   std::vector<std::pair<double, std::uint64_t>> end() {
     auto points = series_.take();
-    points.emplace_back(now_ns(), bytes(streamer_.sent()));
+    points.emplace_back(now_ns(), bytes(mover_.sent()));
     return points;
   }
 
  private:
   std::uint64_t bytes(std::uint64_t messages) const { return messages * spec_.size_bytes; }
 
-  Mover& streamer_;
+  Mover& mover_;
   const ResolvedSpec& spec_;
   ByteSeries series_;
 };
 
 /// The other half of a bidirectional run: sends until told to stop, or the N
 /// messages of -n.
-proto::Done stream(Mover& streamer, Peer& peer, const ResolvedSpec& spec) {
+proto::Done stream(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
-  Progress progress(streamer, spec);
+  Progress progress(mover, spec);
   peer.send(proto::Ready{});  // the client starts now: all its run is in our series
   Chunk chunk(static_cast<std::uint64_t>(spec.cq_mod));
   std::optional<proto::Message> message;
-  while (streamer.sent() < wanted && (!message || spec.stop.iterations)) {
-    auto early = streamer.send_until(std::min(streamer.sent() + chunk.messages(), wanted));
-    if (streamer.sent() < wanted) progress.note();
+  while (mover.sent() < wanted && (!message || spec.stop.iterations)) {
+    auto early = mover.send_until(std::min(mover.sent() + chunk.messages(), wanted));
+    if (mover.sent() < wanted) progress.note();
     chunk.done();
     peer.watch().look();
     if (!early) early = peer.poll_now_and_then();
@@ -139,15 +140,15 @@ proto::Done stream(Mover& streamer, Peer& peer, const ResolvedSpec& spec) {
   }
   proto::Done done;
   done.series = progress.end();
-  if (!message && streamer.receives()) message = streamer.receive_until(~std::uint64_t{0});
+  if (!message && mover.receives()) message = mover.receive_until(~std::uint64_t{0});
   if (!message) message = peer.wait(kLongestRun, "stop");
   const proto::Stop stop = stop_of(*message);
   {
     const auto work = peer.working("finishing what it sends");
-    streamer.drain();
+    mover.drain();
   }
-  if (streamer.receives()) receive_all(streamer, peer, total_of(stop));
-  const std::vector<std::uint64_t> sent = streamer.posted_messages();
+  if (mover.receives()) receive_all(mover, peer, total_of(stop));
+  const std::vector<std::uint64_t> sent = mover.posted_messages();
   done.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   return done;
 }
@@ -156,20 +157,19 @@ proto::Done serve(LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
   std::unique_ptr<Mover> mover;
   {
     const auto work = peer.working("setting up");
-    mover = make_mover(Side::kServer, end, spec, peer);
+    mover = end.make_mover(peer);
   }
-  Mover& streamer = *mover;
   const OpTraits& op = spec.op();
   if (spec.verify_seed) {
-    Laps(Side::kServer, end, streamer, spec, peer).serve();
+    Laps(end, *mover, peer).serve();
     return {};
   }
   if (spec.latency()) {
-    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(streamer, peer);
-    return streamer.receives() ? receive(streamer, peer) : sit(peer);
+    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(*mover, peer);
+    return mover->receives() ? receive(*mover, peer) : sit(peer);
   }
-  if (spec.bidirectional()) return stream(streamer, peer, spec);
-  return streamer.receives() ? receive(streamer, peer) : sit(peer);
+  if (spec.bidirectional()) return stream(*mover, peer, spec);
+  return mover->receives() ? receive(*mover, peer) : sit(peer);
 }
 
 void await_start(Peer& peer) {
@@ -212,8 +212,8 @@ Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
   const bool one_host = request.host_id == host_identity();
-  prepared.end = std::make_unique<LocalEnd>(Side::kServer, prepared.spec, std::move(device), gid, mtu,
-                                            one_host ? request.cpus : std::vector<int>());
+  prepared.end = make_end({Side::kServer, prepared.spec, std::move(device), gid, mtu,
+                           one_host ? request.cpus : std::vector<int>()});
   return prepared;
 }
 

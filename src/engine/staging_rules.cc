@@ -28,6 +28,11 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{}: not with {}, which is about one direction's data and what a GPU makes of it",
                                   flag<&TestSpec::direction>(), consume));
   }
+  if (spec.rate_per_s > 0) {
+    throw usage_error(fmt::format("{} {:g}: {} starts a round when the last is back", flag<&TestSpec::rate_per_s>(),
+                                  spec.rate_per_s, what),
+                      "leave it out, or take memory that the NIC reaches itself");
+  }
   if (spec.qps != 1) {
     throw usage_error(fmt::format("{} {}: {} keeps one QP busy with chunks in order", flag<&TestSpec::qps>(), spec.qps, what),
                       "leave it out: what more QPs add on the wire is hidden behind the copies");

@@ -1,5 +1,6 @@
 #include "stop_rule.h"
 
+#include <algorithm>
 #include <span>
 
 #include <fmt/format.h>
@@ -75,12 +76,15 @@ bool StopJudge::tight_enough(const Samples& all) const {
   return steady.values.size() >= kMinBatches && half_width(steady) <= precision_;
 }
 
-bool StopJudge::out_of_time(double elapsed_s) const {
-  return !rule_.iterations && elapsed_s >= seconds(rule_.duration.value_or(rule_.cap));
+bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
+  if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
+  return end_if(elapsed_s >= seconds(rule_.duration.value_or(rule_.cap)),
+                rule_.duration ? report::StopReason::kDuration : report::StopReason::kCap);
 }
 
-report::StopReason StopJudge::reason_of_time() const {
-  return rule_.duration ? report::StopReason::kDuration : report::StopReason::kCap;
+std::uint64_t StopJudge::left(std::uint64_t done) const {
+  if (!rule_.iterations) return ~std::uint64_t{0};
+  return *rule_.iterations - std::min(done, *rule_.iterations);
 }
 
 void judge_figure(report::Measurement& measured, const Evidence& evidence) {

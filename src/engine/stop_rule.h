@@ -32,7 +32,7 @@ double half_width(const Samples& steady);
 /// Weighted by the batches' lengths, where those are known.
 double median_of(const Samples& samples);
 
-/// When a run ends: the one rule for rates and for round trips.
+/// When a run ends: the one rule for rates, round trips and laps.
 class StopJudge {
  public:
   /// `precision`: of the half width.
@@ -42,19 +42,19 @@ class StopJudge {
   /// and samples().
   template <typename Series>
   bool finished(const Series& series, std::uint64_t done, double elapsed_s) {
-    if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
-    if (rule_.duration) return end_if(elapsed_s >= seconds(*rule_.duration), report::StopReason::kDuration);
-    const bool over = elapsed_s >= seconds(rule_.cap);
+    const bool over = at_limit(done, elapsed_s);
+    if (rule_.iterations || rule_.duration) return over;
     if (!over && (series.size() < kMinBatches || series.size() % kEvery != 0)) return false;
     const bool tight = tight_enough(series.samples());
     return end_if(tight || over, tight ? report::StopReason::kPrecision : report::StopReason::kCap);
   }
 
-  /// Whether time alone ends it now, in the middle of a batch.
-  bool out_of_time(double elapsed_s) const;
+  /// Whether its number or its time alone ends it now, in the middle of a batch.
+  bool at_limit(std::uint64_t done, double elapsed_s);
+  /// Messages or round trips that may follow `done`.
+  std::uint64_t left(std::uint64_t done) const;
+  /// Of what said last that the run ends.
   report::StopReason reason() const { return reason_; }
-  /// For an end that finished() was not asked about.
-  report::StopReason reason_of_time() const;
 
  private:
   static constexpr std::size_t kEvery = 8;

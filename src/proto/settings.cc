@@ -182,7 +182,7 @@ std::string to_text(const Setting& setting, const SettingValue& value) {
 
 std::string help_of(const Setting& setting) {
   std::string help = setting.help;
-  replace_all(help, "{}", to_text(setting, default_of(setting)));
+  if (setting.access.get != nullptr) replace_all(help, "{}", to_text(setting, default_of(setting)));
   replace_all(help, "{range}", range_words(setting));
   return help;
 }

@@ -89,10 +89,13 @@ ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& 
   return attr;
 }
 
-Qp make_rc_qp(ibv_pd* pd, const ibv_qp_init_attr& attr) {
-  ibv_qp_init_attr in_out = attr;
-  Qp qp(ibv_create_qp(pd, &in_out));
-  if (!qp) throw_qp_creation(device_name(pd->context), errno, attr);
+Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining) {
+  Qp qp;
+  const auto create = [&](ibv_qp_init_attr& granted) {
+    qp.reset(ibv_create_qp(pd, &granted));
+    return qp != nullptr;
+  };
+  if (!create_qp(attr, inlining, create)) throw_qp_creation(device_name(pd->context), errno, attr);
   return qp;
 }
 

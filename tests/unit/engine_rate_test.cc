@@ -83,7 +83,7 @@ struct QueueShape {
   std::uint32_t queues, depth, cq_mod, post_list;
 };
 
-/// The Streamer's parts on that link.
+/// The streaming mover's parts on that link.
 class LinkMover final : public Mover {
  public:
   LinkMover(Link& link, const QueueShape& shape, std::uint64_t limit) : shape_(shape), limit_(limit), requests_(shape.queues) {
@@ -136,6 +136,7 @@ class LinkMover final : public Mover {
     return std::max<std::uint64_t>(100 * (send_.queue_count - 1) * (shape_.cq_mod - 1), 1);
   }
   const std::uint64_t& sent() const override { return send_.completed; }
+  stats::Histogram& histogram() override { return histogram_; }
 
   std::optional<proto::Message> receive_until(std::uint64_t) override { return std::nullopt; }
   std::optional<proto::Message> bounce_until(std::uint64_t) override { return std::nullopt; }
@@ -155,6 +156,7 @@ class LinkMover final : public Mover {
   ibv_cq cq_{};
   SendQueue queues_[4];
   SendStream send_;
+  stats::Histogram histogram_;
   Fault fault_;
 };
 

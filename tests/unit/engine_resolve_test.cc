@@ -116,6 +116,12 @@ TEST(Resolve, IsWhereARequestIsJudged) {
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged; }), testing::StartsWith("--path staged: neither end"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged, spec.client.buffer = "cuda:0", spec.qps = 2; }),
               testing::StartsWith("-q 2: --path staged keeps one QP busy"));
+  const auto paced = [](TestSpec& spec) {
+    spec.test.metric = Metric::kLatency;
+    spec.client.buffer = "staged:0";
+    spec.rate_per_s = 1000;
+  };
+  EXPECT_EQ(refusal(paced), "--rate 1000: staged memory starts a round when the last is back");
 }
 
 TEST(Resolve, SaysHowDataTravels) {
@@ -130,6 +136,12 @@ TEST(Resolve, SaysHowDataTravels) {
   EXPECT_EQ(staged.data_path(), DataPath::kStaging);
   EXPECT_TRUE(staged.staged(conn::Side::kServer));
   EXPECT_FALSE(staged.staged(conn::Side::kClient));
+  spec.test = {Operation::kSend, Metric::kBandwidth};
+  EXPECT_FALSE(resolve(spec).lands_in_receives()) << "chunks have a place of their own";
+  spec.server.buffer = "host";
+  EXPECT_TRUE(resolve(spec).lands_in_receives());
+  spec.test.operation = Operation::kWriteImm;
+  EXPECT_FALSE(resolve(spec).lands_in_receives());
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ usage: house_test.py SOURCE_ROOT
 - a module includes only modules of lower layers (docs/architecture.md);
 - a folder of the software device includes only those below it;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
-- an option is spelled in one place, and a command to type is one that exists.
+- an option is spelled in one place, and a command to type is one that exists;
+- how data travels is asked in one place.
 """
 import pathlib
 import re
@@ -57,6 +58,10 @@ OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|ss|ip|nvidia-smi topo|lstopo|ibv
                             r"(?: -{1,2}[\w=-]+)+|'gdrperf [^']*'|container's --ulimit")
 # (file, literal): arguments of a program that is run here.
 OTHER_ARGUMENTS = {("src/topo/nvidia_smi_run.cc", "-m")}
+
+
+# Where it is decided, and where classes are chosen by it.
+WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/resolve.cc", "src/engine/data_path.cc")
 
 
 def literals(path):
@@ -155,6 +160,18 @@ class House(unittest.TestCase):
             for number, text in literals(path):
                 for command in re.findall(r"gdrperf (?:[a-z_]+ )?((?:-[^;:'#)]*)+)", text):
                     wrong += [f"{path.relative_to(ROOT)}:{number}: {flag}" for flag in flags_in(command) if flag not in own]
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_the_way_of_data_is_chosen_in_one_place(self):
+        wrong = []
+        for path, module in sources():
+            name = str(path.relative_to(ROOT))
+            text = path.read_text()
+            if module == "engine" and name not in WAY_OF_DATA and re.search(r"\bDataPath::|data_path\(\)", text):
+                wrong.append(f"{name}: asks how data travels; that is for the kinds of LocalEnd and Mover")
+            # parse_words.cc: CLI11 tells its errors apart by class alone.
+            if "dynamic_cast" in text and name != "src/app/parse_words.cc":
+                wrong.append(f"{name}: dynamic_cast")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     # A member without a row would be left out of the command line, the protocol and the record.

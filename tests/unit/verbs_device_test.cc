@@ -5,6 +5,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/verbs/inventory.h"
+#include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::verbs {
 namespace {
@@ -21,6 +22,38 @@ TEST(DeviceKind, FromWhatIsKnown) {
   EXPECT_EQ(kind_from({"softnic 0.1.0", "", false}), DeviceKind::kSoftware);
   EXPECT_STREQ(to_string(DeviceKind::kRxe), "rxe");
   EXPECT_STREQ(to_string(DeviceKind::kSimulated), "simulated");
+}
+
+/// Takes up to 60 bytes inline and grants them in steps of 32.
+bool grant(ibv_qp_init_attr& attr, std::vector<std::uint32_t>& asked) {
+  asked.push_back(attr.cap.max_inline_data);
+  if (attr.cap.max_inline_data > 60) return false;
+  attr.cap.max_inline_data = (attr.cap.max_inline_data + 31) / 32 * 32;
+  return true;
+}
+
+TEST(Inline, IsWhatTheFirstQpThatCouldBeMadeWasGranted) {
+  std::vector<std::uint32_t> asked;
+  const auto create = [&](ibv_qp_init_attr& attr) { return grant(attr, asked); };
+  ibv_qp_init_attr attr = rc_qp_attr(nullptr, nullptr, {.inline_bytes = 220});
+  ASSERT_TRUE(create_qp(attr, Inlining::kUpTo, create));
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{220, 110, 55}));
+  EXPECT_EQ(attr.cap.max_inline_data, 64u);
+  asked.clear();
+  attr.cap.max_inline_data = 220;
+  EXPECT_FALSE(create_qp(attr, Inlining::kExactly, create));
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{220}));
+  EXPECT_EQ(attr.cap.max_inline_data, 220u) << "for the message";
+}
+
+TEST(Inline, WithoutAnyIsTheLastAttempt) {
+  std::vector<std::uint32_t> asked;
+  ibv_qp_init_attr attr = rc_qp_attr(nullptr, nullptr, {.inline_bytes = 40});
+  EXPECT_FALSE(create_qp(attr, Inlining::kUpTo, [&](ibv_qp_init_attr& each) {
+    asked.push_back(each.cap.max_inline_data);
+    return false;
+  }));
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{40, 20, 0}));
 }
 
 TEST(Port, RateFromSpeedAndWidth) {

@@ -17,6 +17,7 @@ enum class Side { kClient, kServer };
 /// What the QPs of a run have in common.
 struct QpSettings {
   ibv_qp_init_attr init{};
+  verbs::Inlining inlining = verbs::Inlining::kExactly;  ///< of what `init` asks to be sent inline
   int count = 1;
   int access = 0;         ///< remote access rights, ibv_access_flags
   verbs::QpPath path;     ///< what was asked for of the path; where the peer is comes later
@@ -46,6 +47,9 @@ class Connector {
 
   /// In the order of the peer's: QP i talks to its QP i.
   virtual std::span<ibv_qp* const> qps() const = 0;
+
+  /// What the device granted each of them to be sent inline; after connect().
+  virtual int inline_bytes() const = 0;
 
   virtual void destroy_qps() noexcept = 0;
 };

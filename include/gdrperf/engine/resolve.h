@@ -38,7 +38,6 @@ class ResolvedSpec : public TestSpec {
   const Layout& layout() const { return layout_; }
   const WireShape& wire() const { return wire_; }
   DataPath data_path() const { return data_path_; }
-  bool staging() const { return data_path_ == DataPath::kStaging; }
   bool latency() const { return test.metric == Metric::kLatency; }
   bool bidirectional() const { return direction == Direction::kBidirectional; }
 
@@ -51,6 +50,8 @@ class ResolvedSpec : public TestSpec {
   bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
   bool ends_by_immediate() const { return op_ != &traits_of(test.operation); }
+  /// Where a message lands is up to the receive that it takes, not to its request.
+  bool lands_in_receives() const;
 
  private:
   explicit ResolvedSpec(const TestSpec& asked);

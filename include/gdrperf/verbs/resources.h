@@ -48,7 +48,28 @@ struct QpCapacity {
 /// A filled ibv_qp_init_attr for an RC QP with one SGE per work request and
 /// unsignalled sends by default.
 ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity);
-Qp make_rc_qp(ibv_pd* pd, const ibv_qp_init_attr& attr);
+
+/// Whether a QP needs the inline size that was asked for, or may have less where the device refuses it.
+enum class Inlining { kExactly, kUpTo };
+
+/// Calls create(a copy of `attr`), which returns whether there is a QP now, until it does: with half
+/// as much sent inline each time where `inlining` allows that. `attr` then says what was granted.
+template <typename Create>
+bool create_qp(ibv_qp_init_attr& attr, Inlining inlining, Create create) {
+  constexpr std::uint32_t kLeastInline = 16;
+  for (std::uint32_t wanted = attr.cap.max_inline_data;; wanted = wanted / 2 < kLeastInline ? 0 : wanted / 2) {
+    ibv_qp_init_attr granted = attr;
+    granted.cap.max_inline_data = wanted;
+    if (create(granted)) {
+      attr.cap.max_inline_data = granted.cap.max_inline_data;
+      return true;
+    }
+    if (wanted == 0 || inlining == Inlining::kExactly) return false;
+  }
+}
+
+/// create_qp() with ibv_create_qp(3).
+Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining = Inlining::kExactly);
 
 /// Error of a failed QP creation, for those who create through rdma_cm.
 [[noreturn]] void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr);

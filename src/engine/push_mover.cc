@@ -1,4 +1,4 @@
-#include "pipeline.h"
+#include "push_mover.h"
 
 #include <arpa/inet.h>
 
@@ -10,19 +10,19 @@ namespace gdrperf::engine {
 
 using conn::Side;
 
-Pipeline::Pipeline(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
-    : ChunkMover(side, end, spec, peer) {
+PushMover::PushMover(StagingEnd& end, Peer& peer)
+    : StagingMover(end, peer) {
   if (own_staged_ && end.initiates()) out_ = end.buffer().make_copier();
   // --consume: a direct receiver has work for its GPU as well.
-  if (end.is_target() && (own_staged_ || spec.consume)) in_ = end.buffer().make_copier();
+  if (end.is_target() && (own_staged_ || spec_.consume)) in_ = end.buffer().make_copier();
 }
 
-bool Pipeline::receives() const {
+bool PushMover::receives() const {
   return side_ == Side::kServer || spec_.bidirectional();
 }
 
 /// Queues copies, or marks chunks as ready, as far as both rings have room.
-bool Pipeline::issue() {
+bool PushMover::issue() {
   bool moved = false;
   while (cutter_.messages < limit_ && issued_ - credited_ < wire_.slots && issued_ - completed_ < wire_.slots) {
     Chunk& chunk = ring_[issued_ % wire_.slots];
@@ -37,12 +37,12 @@ bool Pipeline::issue() {
   return moved;
 }
 
-void Pipeline::post_chunk(const Chunk& chunk, std::uint64_t slot) {
+void PushMover::post_chunk(const Chunk& chunk, std::uint64_t slot) {
   std::byte* const here = out_ ? end_.out_slot(slot) : end_.initiator_area() + chunk.offset;
   post_data(IBV_WR_RDMA_WRITE_WITH_IMM, chunk, slot, here);
 }
 
-void Pipeline::reaped_send(const ibv_wc& wc) {
+void PushMover::reaped_send(const ibv_wc& wc) {
   if (wc.wr_id == kData) {
     ++completed_;
   } else {
@@ -50,7 +50,7 @@ void Pipeline::reaped_send(const ibv_wc& wc) {
   }
 }
 
-void Pipeline::reaped_receive(const ibv_wc& wc) {
+void PushMover::reaped_receive(const ibv_wc& wc) {
   if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) return arrived(wc.byte_len);
   // The number of chunks landed, modulo 2^32.
   const std::uint32_t fresh = ntohl(wc.imm_data) - static_cast<std::uint32_t>(credited_);
@@ -60,7 +60,7 @@ void Pipeline::reaped_receive(const ibv_wc& wc) {
 }
 
 /// A chunk is in this end's wire memory.
-void Pipeline::arrived(std::uint64_t bytes) {
+void PushMover::arrived(std::uint64_t bytes) {
   std::byte* message = end_.target_area() + arrive_message_ % layout_.slots * layout_.stride;
   const bool last = arrive_offset_ + bytes >= spec_.size_bytes;
   // The client tries chunk sizes; what it has found is right for the way back.
@@ -78,7 +78,7 @@ void Pipeline::arrived(std::uint64_t bytes) {
   if (last) ++arrive_message_;
 }
 
-bool Pipeline::land() {
+bool PushMover::land() {
   const std::uint64_t reached = in_ ? in_->reached() : arrived_;
   for (; landed_ < reached; ++landed_) {
     if (last_ring_[landed_ % wire_.slots]) ++received_;
@@ -89,7 +89,7 @@ bool Pipeline::land() {
   return true;
 }
 
-bool Pipeline::step() {
+bool PushMover::step() {
   bool moved = reap(end_.recv_cq());
   moved |= reap(end_.send_cq());
   moved |= issue();
@@ -98,7 +98,7 @@ bool Pipeline::step() {
   return moved;
 }
 
-std::optional<proto::Message> Pipeline::bounce_until(std::uint64_t goal) {
+std::optional<proto::Message> PushMover::bounce_until(std::uint64_t goal) {
   const Clock& clock = Clock::get();
   while (rounds_ < goal) {
     const std::uint64_t start = clock.ticks();
@@ -106,7 +106,7 @@ std::optional<proto::Message> Pipeline::bounce_until(std::uint64_t goal) {
     if (side_ == Side::kClient) limit_ = awaited;
     if (auto message = step_until([&] { return received_ >= awaited && all_told(); })) return message;
     if (side_ == Side::kClient) {
-      end_.plan().histogram.record(clock.ticks() - start);
+      histogram_.record(clock.ticks() - start);
     } else {
       limit_ = awaited;
       if (auto message = step_until([&] { return sent_ >= awaited; })) return message;

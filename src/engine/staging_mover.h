@@ -7,18 +7,18 @@
 
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/copier.h"
-#include "local_end.h"
 #include "mover.h"
 #include "peer.h"
+#include "staging_end.h"
 
 namespace gdrperf::engine {
 
 /// What both directions of staging share: messages cut into chunks that go
 /// through stages, one QP, notes (sends without data) by which the ends tell
 /// each other how far they are. Driven by step() from one thread.
-class ChunkMover : public Mover {
+class StagingMover : public Mover {
  public:
-  ChunkMover(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
+  StagingMover(StagingEnd& end, Peer& peer);
 
   const std::uint64_t& sent() const override { return sent_; }
   const std::uint64_t& received() const override { return received_; }
@@ -32,9 +32,10 @@ class ChunkMover : public Mover {
   std::uint64_t least_batch() const override;
   void drain() override;
 
-  /// Client, before a bandwidth run: tries chunk sizes and keeps the fastest.
-  void choose_chunk();
-  std::uint64_t chunk_bytes() const { return chunk_; }
+  /// Tries chunk sizes and keeps the fastest.
+  void tune() override;
+  std::uint64_t chunk_bytes() const override { return chunk_; }
+  stats::Histogram& histogram() override { return histogram_; }
 
  protected:
   struct Chunk {
@@ -80,7 +81,7 @@ class ChunkMover : public Mover {
   std::optional<proto::Message> step_until(Done done);
 
   conn::Side side_;
-  LocalEnd& end_;
+  StagingEnd& end_;
   const ResolvedSpec& spec_;
   Peer& peer_;
   WireShape wire_;
@@ -96,6 +97,7 @@ class ChunkMover : public Mover {
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t rounds_ = 0;
+  stats::Histogram histogram_;
 
   std::unique_ptr<mem::Copier> out_;  ///< null: nothing to copy out of this end's memory
   std::unique_ptr<mem::Copier> in_;   ///< null: nor into it
@@ -112,7 +114,7 @@ class ChunkMover : public Mover {
 };
 
 template <typename Done>
-std::optional<proto::Message> ChunkMover::step_until(Done done) {
+std::optional<proto::Message> StagingMover::step_until(Done done) {
   constexpr std::uint32_t kStepsBeforeLook = 256;
   StallWatch stall(device_);
   std::uint32_t idle_steps = 0;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "chunk_mover.h"
+#include "staging_mover.h"
 
 namespace gdrperf::engine {
 
@@ -13,9 +13,9 @@ namespace gdrperf::engine {
 /// many chunks have landed, when their copies have ended; with --consume, when
 /// the GPU has computed on the message as well. So a message counts when it is
 /// where it is to be. In a bidirectional run both ends are both.
-class Pipeline final : public ChunkMover {
+class PushMover final : public StagingMover {
  public:
-  Pipeline(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
+  PushMover(StagingEnd& end, Peer& peer);
 
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override;
   bool receives() const override;

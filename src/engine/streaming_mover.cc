@@ -1,10 +1,11 @@
-#include "streamer.h"
+#include "streaming_mover.h"
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "gdrperf/base/clock.h"
 #include "gdrperf/proto/operation.h"
 #include "edge_search.h"
 #include "exact_send.h"
@@ -102,19 +103,19 @@ Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin) {
                               : choose<kernels::PollCompletion>(spec, side);
 }
 
-Streamer::Streamer(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
+StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
-      events_(end.events()),
+      events_{end.completion_channel()},
       peer_(peer),
-      kernels_(choose_kernels(spec, side, spin_of(end))),
+      kernels_(choose_kernels(end.spec(), end.side(), spin_of(end))),
       device_(end.device()),
-      what_(facts_of(spec.test.operation).request),
+      what_(facts_of(end.spec().test.operation).request),
       // What --verify waits for in vain has been lost.
-      patience_(spec.verify_seed ? std::chrono::seconds(4) : stall_limit(spec)),
-      limit_(spec.stop.iterations.value_or(~std::uint64_t{0})),
-      free_until_(spec.stop.iterations ? free_until(limit_, spec) : ~std::uint64_t{0}) {}
+      patience_(end.spec().verify_seed ? std::chrono::seconds(4) : stall_limit(end.spec())),
+      limit_(end.spec().stop.iterations.value_or(~std::uint64_t{0})),
+      free_until_(end.spec().stop.iterations ? free_until(limit_, end.spec()) : ~std::uint64_t{0}) {}
 
-std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::uint64_t goal,
+std::optional<proto::Message> StreamingMover::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {
   StallWatch stall(device_, patience_);
   Fault fault;
@@ -132,7 +133,7 @@ std::optional<proto::Message> Streamer::advance(Kernels::Function kernel, std::u
   }
 }
 
-std::optional<proto::Message> Streamer::send_until(std::uint64_t goal) {
+std::optional<proto::Message> StreamingMover::send_until(std::uint64_t goal) {
   if (goal <= free_until_) return advance(kernels_.send, goal, sent());
   if (may_post_freely()) {
     if (auto message = advance(kernels_.send, free_until_, sent())) return message;
@@ -142,12 +143,12 @@ std::optional<proto::Message> Streamer::send_until(std::uint64_t goal) {
   return send_exactly(spread(limit_ - posted, plan_.send.queue_count));
 }
 
-std::optional<proto::Message> Streamer::send_lap(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StreamingMover::send_lap(const std::vector<std::uint64_t>& messages) {
   for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) plan_.send.queues[q].cursor = plan_.send.queues[q].begin;
   return send_exactly(messages);
 }
 
-std::optional<proto::Message> Streamer::send_exactly(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StreamingMover::send_exactly(const std::vector<std::uint64_t>& messages) {
   StallWatch stall(device_, patience_);
   Fault fault;
   ExactSend rest(plan_.send, messages);
@@ -176,13 +177,13 @@ std::optional<proto::Message> Streamer::send_exactly(const std::vector<std::uint
 
 /// Of messages between two signalled ones nobody knows, but on the queue whose sign
 /// an edge has waited for.
-std::uint64_t Streamer::least_batch() const {
+std::uint64_t StreamingMover::least_batch() const {
   const SendStream& send = plan_.send;
   const std::uint64_t unseen = std::uint64_t{send.queue_count - 1} * (send.lists_per_signal * send.post_list - 1);
   return std::max<std::uint64_t>(kLeastOfUnseen * unseen, 1);
 }
 
-std::optional<Edge> Streamer::edge() {
+std::optional<Edge> StreamingMover::edge() {
   EdgeSearch search(plan_.send, plan_.receives() ? &plan_.recv : nullptr, free_until_);
   Fault fault;
   const auto patience = std::chrono::steady_clock::now() + kEdgePatience;
@@ -203,7 +204,13 @@ std::optional<Edge> Streamer::edge() {
   return std::nullopt;
 }
 
-void Streamer::drain() {
+void StreamingMover::begin_schedule() {
+  plan_.pingpong.origin_ticks = Clock::get().ticks();
+  plan_.pingpong.due_rounds = 0;
+  plan_.pingpong.late_rounds = 0;
+}
+
+void StreamingMover::drain() {
   StallWatch stall(device_, patience_);
   Fault fault;
   while (!plan_.idle()) {

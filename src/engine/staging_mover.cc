@@ -1,4 +1,4 @@
-#include "chunk_mover.h"
+#include "staging_mover.h"
 
 #include <arpa/inet.h>
 
@@ -9,8 +9,6 @@
 
 namespace gdrperf::engine {
 namespace {
-
-using conn::Side;
 
 constexpr int kPollBatch = 16;
 /// What a size has to move for its rate to be told from another's.
@@ -23,20 +21,18 @@ constexpr std::uint64_t kLeastPipes = 4;
 /// For what has arrived by an edge to be seen.
 constexpr int kEdgeSteps = 4;
 
-Side other(Side side) { return side == Side::kClient ? Side::kServer : Side::kClient; }
-
 }  // namespace
 
-ChunkMover::ChunkMover(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer)
-    : side_(side),
+StagingMover::StagingMover(StagingEnd& end, Peer& peer)
+    : side_(end.side()),
       end_(end),
-      spec_(spec),
+      spec_(end.spec()),
       peer_(peer),
-      wire_(spec.wire()),
-      layout_(spec.layout()),
+      wire_(spec_.wire()),
+      layout_(spec_.layout()),
       device_(end.device()),
-      own_staged_(spec.staged(side)),
-      peer_staged_(spec.staged(other(side))),
+      own_staged_(end.staged()),
+      peer_staged_(end.peer_staged()),
       chunk_(wire_.slot_bytes),
       ring_(wire_.slots),
       last_ring_(wire_.slots) {
@@ -45,12 +41,12 @@ ChunkMover::ChunkMover(Side side, LocalEnd& end, const ResolvedSpec& spec, Peer&
   for (std::uint64_t i = 0; i < 2 * wire_.slots; ++i) post_receive();
 }
 
-void ChunkMover::set_chunk_shift(unsigned shift) {
+void StagingMover::set_chunk_shift(unsigned shift) {
   chunk_shift_ = shift;
   chunk_ = std::max<std::uint64_t>(wire_.slot_bytes >> shift, 1);
 }
 
-ChunkMover::Chunk ChunkMover::Cutter::next(std::uint64_t chunk_bytes, std::uint64_t message_bytes,
+StagingMover::Chunk StagingMover::Cutter::next(std::uint64_t chunk_bytes, std::uint64_t message_bytes,
                                            const Layout& layout) {
   Chunk chunk;
   chunk.bytes = std::min(chunk_bytes, message_bytes - begun);
@@ -64,14 +60,14 @@ ChunkMover::Chunk ChunkMover::Cutter::next(std::uint64_t chunk_bytes, std::uint6
   return chunk;
 }
 
-void ChunkMover::post_receive() {
+void StagingMover::post_receive() {
   ibv_recv_wr request{};
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(end_.qp(), &request, &bad);
   if (error != 0) throw call_error("ibv_post_recv", error, device_);
 }
 
-void ChunkMover::post(ibv_send_wr& request) {
+void StagingMover::post(ibv_send_wr& request) {
   ibv_send_wr* bad = nullptr;
   Fault fault;
   fault.call = "ibv_post_send";
@@ -79,7 +75,7 @@ void ChunkMover::post(ibv_send_wr& request) {
   if (fault.post_errno != 0) peer_.throw_fault(fault, device_, "RDMA write");
 }
 
-void ChunkMover::post_note(std::uint32_t value) {
+void StagingMover::post_note(std::uint32_t value) {
   ibv_send_wr request{};
   request.wr_id = kNote;
   request.opcode = IBV_WR_SEND_WITH_IMM;
@@ -89,7 +85,7 @@ void ChunkMover::post_note(std::uint32_t value) {
   ++notes_in_flight_;
 }
 
-bool ChunkMover::post_chunks(std::uint64_t ready) {
+bool StagingMover::post_chunks(std::uint64_t ready) {
   const bool moved = posted_ < ready;
   for (std::uint64_t bytes = 0; posted_ < ready && bytes < kStepBytes; ++posted_) {
     const std::uint64_t slot = posted_ % wire_.slots;
@@ -99,7 +95,7 @@ bool ChunkMover::post_chunks(std::uint64_t ready) {
   return moved;
 }
 
-void ChunkMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here) {
+void StagingMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here) {
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(here);
   piece.length = static_cast<std::uint32_t>(chunk.bytes);
@@ -115,7 +111,7 @@ void ChunkMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64
   post(request);
 }
 
-bool ChunkMover::reap(ibv_cq* cq) {
+bool StagingMover::reap(ibv_cq* cq) {
   const bool sends = cq == end_.send_cq();
   ibv_wc wc[kPollBatch];
   const int count = ibv_poll_cq(cq, kPollBatch, wc);
@@ -138,12 +134,12 @@ bool ChunkMover::reap(ibv_cq* cq) {
   return count > 0;
 }
 
-std::optional<proto::Message> ChunkMover::send_until(std::uint64_t goal) {
+std::optional<proto::Message> StagingMover::send_until(std::uint64_t goal) {
   limit_ = spec_.stop.iterations.value_or(~std::uint64_t{0});
   return step_until([&] { return sent_ >= goal; });
 }
 
-std::optional<Edge> ChunkMover::edge() {
+std::optional<Edge> StagingMover::edge() {
   Edge edge;
   edge.before_ns = now_ns();
   for (int i = 0; i < kEdgeSteps && step(); ++i) {
@@ -153,15 +149,15 @@ std::optional<Edge> ChunkMover::edge() {
   return edge;
 }
 
-std::uint64_t ChunkMover::least_batch() const {
+std::uint64_t StagingMover::least_batch() const {
   return std::max<std::uint64_t>(kLeastPipes * wire_.bytes() / spec_.size_bytes, 1);
 }
 
-std::optional<proto::Message> ChunkMover::receive_until(std::uint64_t goal) {
+std::optional<proto::Message> StagingMover::receive_until(std::uint64_t goal) {
   return step_until([&] { return received_ >= goal && all_told(); });
 }
 
-std::optional<proto::Message> ChunkMover::send_lap(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StagingMover::send_lap(const std::vector<std::uint64_t>& messages) {
   limit_ = cutter_.messages + messages.front();
   const auto done = [&] { return sent_ >= limit_ && idle(); };
   std::optional<proto::Message> early;
@@ -169,15 +165,15 @@ std::optional<proto::Message> ChunkMover::send_lap(const std::vector<std::uint64
   return early;
 }
 
-void ChunkMover::drain() {
+void StagingMover::drain() {
   // A message that has been begun goes on to its end.
   limit_ = cutter_.messages + (cutter_.begun != 0 ? 1 : 0);
   if (step_until([&] { return sent_ >= limit_ && idle(); })) {
-    throw peer_error("the peer spoke while the pipeline was being drained");
+    throw peer_error("the peer spoke while chunks under way were awaited");
   }
 }
 
-void ChunkMover::choose_chunk() {
+void StagingMover::tune() {
   if (spec_.chunk_bytes != 0) set_chunk_shift(0);
   // Trials would be messages beyond the N of -n.
   if (spec_.chunk_bytes != 0 || spec_.stop.iterations || !(own_staged_ || peer_staged_)) return;

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "local_end.h"
 #include "mover.h"
 #include "peer.h"
+#include "streaming_end.h"
 
 namespace gdrperf::engine {
 
@@ -24,9 +24,9 @@ enum class Spin { kBusy, kYield };
 Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin);
 
 /// Drives the kernels of one end, looking after the peer whenever they idle.
-class Streamer final : public Mover {
+class StreamingMover final : public Mover {
  public:
-  Streamer(conn::Side side, LocalEnd& end, const ResolvedSpec& spec, Peer& peer);
+  StreamingMover(StreamingEnd& end, Peer& peer);
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }
@@ -36,6 +36,9 @@ class Streamer final : public Mover {
   std::optional<Edge> edge() override;
   std::uint64_t least_batch() const override;
 
+  stats::Histogram& histogram() override { return plan_.histogram; }
+  void begin_schedule() override;
+  Lateness lateness() const override { return {plan_.pingpong.due_rounds, plan_.pingpong.late_rounds}; }
   void drain() override;
 
   const std::uint64_t& sent() const override { return plan_.send.completed; }

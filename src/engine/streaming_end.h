@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "demand.h"
+#include "gdrperf/engine/streams.h"
+#include "local_end.h"
+#include "plan.h"
+
+namespace gdrperf::engine {
+
+/// An end whose NIC reaches the messages' own memory: work requests are built before
+/// the run and posted by kernels.
+class StreamingEnd final : public LocalEnd {
+ public:
+  explicit StreamingEnd(EndInput input);
+
+  static QueueDemand queues(const ResolvedSpec& spec, conn::Side side);
+
+  std::unique_ptr<Mover> make_mover(Peer& peer) override;
+  Plan& plan() { return *plan_; }
+
+ private:
+  QueueRights rights() const;
+  std::uint64_t messages_bytes() const;
+  void connected() override;
+
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace gdrperf::engine
