@@ -32,7 +32,7 @@ SIBLINGS = {("conn", "mem")}
 # The device that stands in front of libibverbs: nothing includes it, and it
 # includes base alone.
 SOFTNIC = "softnic"
-# Its folders (docs/softnic.md): each includes only those before it.
+# Its folders (docs/softnic-internals.md): each includes only those before it.
 SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "paths", "transport", "flight", "objects",
                    "abi", "standin"]
 
