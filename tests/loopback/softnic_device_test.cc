@@ -102,7 +102,7 @@ int index_of(const std::string& name) {
   int own = 0;
   for (int i = 0; i < count; ++i) {
     // Devices of the real libibverbs are in the list as well.
-    if (std::strncmp(list[i]->dev_name, "softnic", 7) != 0) continue;
+    if (class_file(std::string(ibv_get_device_name(list[i])) + "/hca_type") != "softnic\n") continue;
     if (name == ibv_get_device_name(list[i])) found = own;
     ++own;
   }

@@ -1,83 +1,115 @@
 #include "abi/class_files.h"
 
-#include <cstring>
+#include <sys/sysmacros.h>
+
+#include <functional>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "abi/class_device.h"
 #include "device/device.h"
-#include "objects/context.h"
-#include "paths/report.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::string_view kClass = "/sys/class/infiniband/";
+/// No text: not there at the moment.
+using NodeText = std::function<std::optional<std::string>()>;
 
-Device* device_named(std::string_view name) {
-  for (const auto& device : devices()) {
-    if (device->config.name == name) return device.get();
+struct Node {
+  EntryKind kind = EntryKind::kFolder;
+  NodeText text;
+  dev_t device = 0;
+};
+
+/// Everything by its path. Made once: what changes is in the texts.
+class Tree {
+ public:
+  Tree() {
+    add_file("/sys/class/infiniband_verbs/abi_version", "6\n");
+    add(std::string(kClass), {});
+    for (const auto& device : devices()) add_device(*device);
+    if (devices().empty()) return;
+    // The kernel's number for rdma_cm and verbs devices.
+    add("/dev/infiniband/rdma_cm", {EntryKind::kDevice, {}, makedev(10, 58)});
   }
-  return nullptr;
-}
 
-ClassEntry folder(std::vector<std::string> names) { return {true, {}, std::move(names)}; }
-ClassEntry file(std::string text) { return {false, std::move(text) + "\n", {}}; }
-
-std::vector<CounterValue> counters_of(Device& device) {
-  if (device.port == nullptr) device.port = &Process::get().ports().get(device.port_name);
-  return counter_values(device.port->counters);
-}
-
-/// `rest` is what follows the device's name, without slashes at its ends.
-std::optional<ClassEntry> entry_of(Device& device, std::string_view rest) {
-  const bool counts = device.model.load() != nullptr;
-  if (rest.empty()) return folder({"data_path", "fw_ver", "node_type", "ports"});
-  if (rest == "fw_ver") {
-    ibv_device_attr attr;
-    describe_device(device, attr);
-    return file(attr.fw_ver);
+  std::optional<ClassEntry> find(const std::string& path) const {
+    const auto found = nodes_.find(path);
+    if (found == nodes_.end()) return std::nullopt;
+    ClassEntry entry{found->second.kind, {}, std::hash<std::string>()(path), found->second.device, {}};
+    if (entry.kind == EntryKind::kFolder) {
+      entry.names = names_in(path);
+    } else if (found->second.text) {
+      auto text = found->second.text();
+      if (!text) return std::nullopt;
+      entry.text = std::move(*text);
+    }
+    return entry;
   }
-  if (rest == "data_path") return file(data_path_text(device));
-  if (rest == "node_type") return file("1: CA");
-  if (!device.config.pci.empty() && rest == "device/uevent") return file("PCI_SLOT_NAME=" + device.config.pci);
-  if (device.config.numa >= 0 && rest == "device/numa_node") return file(fmt::format("{}", device.config.numa));
-  for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-    if (rest == fmt::format("ports/1/gid_attrs/ndevs/{}", entry)) return file(device.config.netdev);
+
+ private:
+  void add(const std::string& path, Node node) {
+    nodes_.insert_or_assign(path, std::move(node));
+    const std::size_t slash = path.rfind('/');
+    if (slash == 0 || slash == std::string::npos) return;
+    const std::string above = path.substr(0, slash);
+    if (!nodes_.contains(above)) add(above, {});
   }
-  if (rest == "ports") return folder({"1"});
-  if (rest == "ports/1") return folder(counts ? std::vector<std::string>{"hw_counters", "link_layer", "state"}
-                                              : std::vector<std::string>{"link_layer", "state"});
-  if (rest == "ports/1/link_layer") return file("Ethernet");
-  if (rest == "ports/1/state") return file(device.port_up.load() ? "4: ACTIVE" : "1: DOWN");
-  constexpr std::string_view kCounters = "ports/1/hw_counters";
-  if (!counts || !rest.starts_with(kCounters)) return std::nullopt;
-  rest.remove_prefix(kCounters.size());
-  ClassEntry all = folder({});
-  for (const CounterValue& counter : counters_of(device)) {
-    if (rest.empty()) {
-      all.names.push_back(counter.name);
-    } else if (rest.substr(1) == counter.name) {
-      return file(fmt::format("{}", counter.value));
+  void add_file(const std::string& path, const std::string& text) {
+    add(path, {EntryKind::kFile, [text] { return text; }});
+  }
+  void add_link(const std::string& path, const std::string& target) {
+    add(path, {EntryKind::kLink, [target] { return target; }});
+  }
+  void add_files(const std::string& folder, Device& device, std::vector<ClassFile> files) {
+    for (ClassFile& it : files) {
+      add(folder + "/" + it.name, {EntryKind::kFile, [&device, text = std::move(it.text)] { return text(device); }});
     }
   }
-  if (rest.empty()) return all;
-  return std::nullopt;
-}
+
+  void add_device(Device& device) {
+    const std::string parent = parent_folder(device);
+    const std::string own = parent + "/infiniband/" + device.config.name;
+    add_files(own, device, device_files());
+    add_link(own + "/device", "../../../" + parent.substr(parent.rfind('/') + 1));
+    add_link(own + "/subsystem", "/sys/class/infiniband");
+    add_link(std::string(kClass) + "/" + device.config.name, "../.." + own.substr(4));
+    add(own + "/ports/1/hw_counters", {});
+    const std::string verbs = parent + "/infiniband_verbs/" + device.dev_name;
+    add_files(verbs, device, verbs_files(device));
+    add_link(verbs + "/device", "../../../" + parent.substr(parent.rfind('/') + 1));
+    add_link(verbs + "/subsystem", "/sys/class/infiniband_verbs");
+    add_link(std::string("/sys/class/infiniband_verbs/") + device.dev_name, "../.." + verbs.substr(4));
+    const dev_t number = device_number(device);
+    add(std::string("/dev/infiniband/") + device.dev_name, {EntryKind::kDevice, {}, number});
+    add_link(fmt::format("/sys/dev/char/{}:{}", major(number), minor(number)), "../.." + verbs.substr(4));
+    add_files(parent, device, parent_files(device));
+    for (const ClassLink& it : parent_links(device)) add_link(parent + "/" + it.name, it.target);
+  }
+
+  std::vector<ClassName> names_in(const std::string& folder) const {
+    std::vector<ClassName> names;
+    const std::string prefix = folder + "/";
+    for (auto it = nodes_.lower_bound(prefix); it != nodes_.end() && it->first.starts_with(prefix); ++it) {
+      const std::string_view rest = std::string_view(it->first).substr(prefix.size());
+      if (rest.find('/') != std::string_view::npos) continue;
+      if (it->second.text && !it->second.text()) continue;
+      names.push_back({std::string(rest), it->second.kind});
+    }
+    return names;
+  }
+
+  static constexpr std::string_view kClass = "/sys/class/infiniband";
+  std::map<std::string, Node> nodes_;
+};
 
 }  // namespace
 
-bool may_be_class_path(const char* path) noexcept {
-  return path != nullptr && path[0] == '/' && path[1] == 's' && std::strncmp(path, kClass.data(), kClass.size()) == 0;
-}
-
-std::optional<ClassEntry> class_entry(std::string_view path) {
-  if (!path.starts_with(kClass)) return std::nullopt;
-  path.remove_prefix(kClass.size());
-  while (path.ends_with('/')) path.remove_suffix(1);
-  const std::size_t slash = path.find('/');
-  Device* device = device_named(path.substr(0, slash));
-  if (device == nullptr) return std::nullopt;
-  return entry_of(*device, slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1));
+std::optional<ClassEntry> class_entry(const std::string& path) {
+  // Never destroyed: programs read while they end.
+  static const auto* const tree = new Tree();
+  return tree->find(path);
 }
 
 }  // namespace gdrperf::softnic

@@ -1,24 +1,34 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// What stands under /sys/class/infiniband/DEVICE for devices of ours: made-up
-/// files for readers that know only the kernel's (abi_files.cc hands them out).
+/// What stands in sysfs and in /dev for devices of ours: made-up files, folders,
+/// links and device files, for readers that know only the kernel's. The
+/// functions of libc in files.cc and folders.cc hand them out.
 namespace gdrperf::softnic {
 
-struct ClassEntry {
-  bool folder = false;
-  std::string text;                ///< of a file
-  std::vector<std::string> names;  ///< in a folder
+enum class EntryKind { kFile, kFolder, kLink, kDevice };
+
+struct ClassName {
+  std::string name;
+  EntryKind kind;
 };
 
-/// `path` as a program gave it; nothing for any path that is not one of a
-/// software device's.
-std::optional<ClassEntry> class_entry(std::string_view path);
-/// A quick look: false for nearly every path there is.
-bool may_be_class_path(const char* path) noexcept;
+struct ClassEntry {
+  EntryKind kind = EntryKind::kFile;
+  std::string text;              ///< of a file; where a link leads
+  std::uint64_t number = 0;      ///< inode
+  dev_t device = 0;              ///< of a device file
+  std::vector<ClassName> names;  ///< in a folder: ours; the kernel may have others there
+};
+
+/// What is at `path`: absolute, without links, dots and slashes at its end.
+std::optional<ClassEntry> class_entry(const std::string& path);
 
 }  // namespace gdrperf::softnic

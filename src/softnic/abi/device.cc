@@ -7,6 +7,7 @@
 
 #include "abi/abi.h"
 #include "abi/forward.h"
+#include "abi/kernel_only.h"
 #include "objects/calls.h"
 #include "objects/context.h"
 
@@ -38,7 +39,10 @@ ibv_device** ibv_get_device_list(int* num_devices) {
   for (const auto& device : devices()) list->merged.push_back(device.get());
   const auto real = SOFTNIC_REAL(ibv_get_device_list);
   int count = 0;
-  if (real != nullptr) list->real = real(&count);
+  if (real != nullptr) {
+    const KernelOnly aside;
+    list->real = real(&count);
+  }
   for (int i = 0; list->real != nullptr && i < count; ++i) list->merged.push_back(list->real[i]);
   if (num_devices != nullptr) *num_devices = static_cast<int>(list->merged.size());
   list->merged.push_back(nullptr);

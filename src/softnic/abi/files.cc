@@ -1,147 +1,136 @@
-#include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
 
-#include "abi/class_files.h"
+#include "abi/class_paths.h"
+#include "abi/kernel_only.h"
+#include "abi/libc_functions.h"
 
-/// The few functions of libc by which programs read sysfs: paths of a software
-/// device lead to made-up files, everything else to libc. A file is a memfd
-/// with the text of the moment, a folder a list of names.
+/// Functions of libc that open and describe files: paths of a software device
+/// lead to made-up ones, everything else to libc. A file is a memfd with the
+/// text of the moment. Folders are in folders.cc.
 namespace gdrperf::softnic {
 namespace {
 
-template <typename F>
-F next_function(const char* name) {
-  return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
-}
-#define SOFTNIC_NEXT(name) \
-  ([] { \
-    static const auto found = ::gdrperf::softnic::next_function<decltype(&::name)>(#name); \
-    return found; \
-  }())
-
-/// Defines what programs call by the name `symbol`, whatever libc's headers make
-/// of that name (large files, fortified calls).
-#define SOFTNIC_STANDS_FOR(result, symbol, parameters) \
-  __attribute__((visibility("default"))) result softnic_##symbol parameters __asm__(#symbol); \
-  result softnic_##symbol parameters
-
-struct Folder {
-  std::vector<std::string> names;
-  std::size_t next = 0;
-  dirent entry{};
-};
-
-/// Folders that a program has open. DIR is opaque: its pointers are ours.
-struct Folders {
-  std::mutex mutex;
-  std::map<DIR*, std::unique_ptr<Folder>> open;
-  std::map<int, std::vector<std::string>> descriptors;  ///< opened, not yet fdopendir
-};
-Folders& folders() {
-  static auto* const all = new Folders();
-  return *all;
-}
-std::atomic<int> g_open_folders{0};
-
-std::optional<ClassEntry> find_entry(const char* path) {
-  if (!may_be_class_path(path)) return std::nullopt;
-  return class_entry(path);
+/// A folder that the kernel has as well is the kernel's, with our names in it.
+bool kernel_has(const std::string& path) {
+  const KernelOnly aside;
+  return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int open_entry(const ClassEntry& entry, int flags) {
-  if ((flags & O_ACCMODE) != O_RDONLY) {
-    errno = EACCES;
-    return -1;
-  }
-  if (!entry.folder && (flags & O_DIRECTORY) != 0) {
-    errno = ENOTDIR;
-    return -1;
-  }
+/// Ours alone.
+bool is_made_up(const ClassPath& path) {
+  return path.entry && (path.entry->kind != EntryKind::kFolder || !kernel_has(path.path));
+}
+
+int refuse(int error) {
+  errno = error;
+  return -1;
+}
+
+int open_text(const ClassEntry& entry) {
   const int fd = ::memfd_create("softnic-class", MFD_CLOEXEC);
   if (fd < 0) return fd;
-  if (entry.folder) {
-    Folders& all = folders();
-    const std::lock_guard guard(all.mutex);
-    all.descriptors[fd] = entry.names;
-    ++g_open_folders;
-    return fd;
-  }
   [[maybe_unused]] const auto written = ::write(fd, entry.text.data(), entry.text.size());
   ::lseek(fd, 0, SEEK_SET);
   return fd;
 }
 
-DIR* new_folder(std::vector<std::string> names) {
-  names.insert(names.begin(), {".", ".."});
-  auto folder = std::make_unique<Folder>();
-  folder->names = std::move(names);
-  DIR* handle = reinterpret_cast<DIR*>(folder.get());
-  Folders& all = folders();
-  const std::lock_guard guard(all.mutex);
-  all.open[handle] = std::move(folder);
-  ++g_open_folders;
-  return handle;
+int open_folder(const ClassPath& path, int flags) {
+  // Any real folder will do: what is in it is asked of us.
+  const bool real = kernel_has(path.path);
+  int fd;
+  {
+    const KernelOnly aside;
+    fd = ::open(real ? path.path.c_str() : "/proc/self/fdinfo", flags & ~O_CREAT);
+  }
+  if (fd >= 0) remember_folder(fd, path.path);
+  return fd;
 }
 
-/// Null for a DIR of libc. Costs a load while no folder of ours is open.
-Folder* folder_of(DIR* handle) {
-  if (g_open_folders.load(std::memory_order_relaxed) == 0) return nullptr;
-  Folders& all = folders();
-  const std::lock_guard guard(all.mutex);
-  const auto found = all.open.find(handle);
-  return found == all.open.end() ? nullptr : found->second.get();
+/// Of what is ours.
+int open_entry(const ClassPath& path, int flags) {
+  const ClassEntry& entry = *path.entry;
+  if (entry.kind == EntryKind::kFolder) return open_folder(path, flags);
+  if ((flags & O_DIRECTORY) != 0) return refuse(ENOTDIR);
+  if (entry.kind == EntryKind::kLink) return refuse(ELOOP);  // O_NOFOLLOW
+  if (entry.kind == EntryKind::kFile && (flags & O_ACCMODE) != O_RDONLY) return refuse(EACCES);
+  return open_text(entry);
 }
 
-dirent* next_entry(Folder& folder) {
-  if (folder.next == folder.names.size()) return nullptr;
-  const std::string& name = folder.names[folder.next++];
-  folder.entry = {};
-  folder.entry.d_ino = folder.next;
-  folder.entry.d_type = DT_UNKNOWN;
-  std::snprintf(folder.entry.d_name, sizeof folder.entry.d_name, "%s", name.c_str());
-  return &folder.entry;
+mode_t mode_of(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::kFolder: return S_IFDIR | 0555;
+    case EntryKind::kLink: return S_IFLNK | 0777;
+    case EntryKind::kDevice: return S_IFCHR | 0666;
+    case EntryKind::kFile: break;
+  }
+  return S_IFREG | 0444;
 }
+
+off_t size_of(const ClassEntry& entry) {
+  if (entry.kind == EntryKind::kLink) return static_cast<off_t>(entry.text.size());
+  return entry.kind == EntryKind::kFile ? 4096 : 0;  // as sysfs says
+}
+
+const dev_t kOurFileSystem = makedev(0, 0x5f);
 
 int describe_entry(const ClassEntry& entry, struct stat* status) {
   *status = {};
-  status->st_mode = entry.folder ? S_IFDIR | 0555 : S_IFREG | 0444;
-  status->st_nlink = entry.folder ? 2 : 1;
-  status->st_size = 4096;  // as sysfs says
+  status->st_dev = kOurFileSystem;
+  status->st_ino = entry.number;
+  status->st_mode = mode_of(entry.kind);
+  status->st_nlink = entry.kind == EntryKind::kFolder ? 2 : 1;
+  status->st_rdev = entry.device;
+  status->st_size = size_of(entry);
   status->st_blksize = 4096;
   return 0;
 }
 
 int describe_entry_ex(const ClassEntry& entry, struct statx* status) {
   *status = {};
-  status->stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE;
-  status->stx_mode = static_cast<std::uint16_t>(entry.folder ? S_IFDIR | 0555 : S_IFREG | 0444);
-  status->stx_nlink = entry.folder ? 2 : 1;
-  status->stx_size = 4096;
+  status->stx_mask = STATX_BASIC_STATS;
+  status->stx_dev_major = major(kOurFileSystem);
+  status->stx_dev_minor = minor(kOurFileSystem);
+  status->stx_ino = entry.number;
+  status->stx_mode = static_cast<std::uint16_t>(mode_of(entry.kind));
+  status->stx_nlink = entry.kind == EntryKind::kFolder ? 2 : 1;
+  status->stx_rdev_major = major(entry.device);
+  status->stx_rdev_minor = minor(entry.device);
+  status->stx_size = static_cast<std::uint64_t>(size_of(entry));
   status->stx_blksize = 4096;
   return 0;
 }
 
-int may_access(int mode) {
-  if ((mode & W_OK) == 0) return 0;
-  errno = EACCES;
-  return -1;
+int may_access(const ClassEntry& entry, int mode) {
+  const bool writable = entry.kind == EntryKind::kDevice;
+  if ((mode & W_OK) != 0 && !writable) return refuse(EACCES);
+  if ((mode & X_OK) != 0 && entry.kind != EntryKind::kFolder) return refuse(EACCES);
+  return 0;
 }
 
 mode_t mode_argument(int flags, va_list arguments) {
   return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+}
+
+LastLink last_for_open(int flags) { return (flags & (O_NOFOLLOW | O_EXCL)) != 0 ? LastLink::kKeep : LastLink::kFollow; }
+LastLink last_for_stat(int flags) { return (flags & AT_SYMLINK_NOFOLLOW) != 0 ? LastLink::kKeep : LastLink::kFollow; }
+
+int open_flags(const char* mode) { return std::strpbrk(mode, "wa+") != nullptr ? O_RDWR : O_RDONLY; }
+
+/// What `ours` does of a path of ours; else `theirs`, of the path that the
+/// kernel knows.
+template <typename Ours, typename Theirs>
+auto choose(const std::optional<ClassPath>& found, const char* given, Ours&& ours, Theirs&& theirs) {
+  if (found && is_made_up(*found)) return ours(*found);
+  return theirs(found ? found->path.c_str() : given);
 }
 
 }  // namespace
@@ -157,8 +146,9 @@ extern "C" {
     va_start(arguments, flags); \
     const mode_t mode = mode_argument(flags, arguments); \
     va_end(arguments); \
-    if (const auto entry = find_entry(path)) return open_entry(*entry, flags); \
-    return SOFTNIC_NEXT(name)(path, flags, mode); \
+    const auto found = find_class_path(path, last_for_open(flags)); \
+    if (found && found->entry) return open_entry(*found, flags); \
+    return SOFTNIC_NEXT(name)(found ? found->path.c_str() : path, flags, mode); \
   }
 SOFTNIC_OPEN(open)
 SOFTNIC_OPEN(open64)
@@ -169,113 +159,104 @@ SOFTNIC_OPEN(open64)
     va_start(arguments, flags); \
     const mode_t mode = mode_argument(flags, arguments); \
     va_end(arguments); \
-    if (const auto entry = find_entry(path)) return open_entry(*entry, flags); \
-    return SOFTNIC_NEXT(name)(folder, path, flags, mode); \
+    const auto found = find_class_path_at(folder, path, last_for_open(flags)); \
+    if (found && found->entry) return open_entry(*found, flags); \
+    return SOFTNIC_NEXT(name)(folder, found ? found->path.c_str() : path, flags, mode); \
   }
 SOFTNIC_OPENAT(openat)
 SOFTNIC_OPENAT(openat64)
 
+// Fortified calls.
+#define SOFTNIC_OPEN_2(name) \
+  SOFTNIC_STANDS_FOR(int, name, (const char* path, int flags)) { \
+    const auto found = find_class_path(path, last_for_open(flags)); \
+    if (found && found->entry) return open_entry(*found, flags); \
+    return SOFTNIC_NEXT(name)(found ? found->path.c_str() : path, flags); \
+  }
+SOFTNIC_OPEN_2(__open_2)
+SOFTNIC_OPEN_2(__open64_2)
+
+#define SOFTNIC_OPENAT_2(name) \
+  SOFTNIC_STANDS_FOR(int, name, (int folder, const char* path, int flags)) { \
+    const auto found = find_class_path_at(folder, path, last_for_open(flags)); \
+    if (found && found->entry) return open_entry(*found, flags); \
+    return SOFTNIC_NEXT(name)(folder, found ? found->path.c_str() : path, flags); \
+  }
+SOFTNIC_OPENAT_2(__openat_2)
+SOFTNIC_OPENAT_2(__openat64_2)
+
 #define SOFTNIC_FOPEN(name) \
   SOFTNIC_STANDS_FOR(FILE*, name, (const char* path, const char* mode)) { \
-    const auto entry = find_entry(path); \
-    if (!entry) return SOFTNIC_NEXT(name)(path, mode); \
-    const int fd = open_entry(*entry, std::strpbrk(mode, "wa+") != nullptr ? O_RDWR : O_RDONLY); \
+    const auto found = find_class_path(path); \
+    if (!found || !found->entry) return SOFTNIC_NEXT(name)(found ? found->path.c_str() : path, mode); \
+    const int fd = open_entry(*found, open_flags(mode)); \
     return fd < 0 ? nullptr : ::fdopen(fd, mode); \
   }
 SOFTNIC_FOPEN(fopen)
 SOFTNIC_FOPEN(fopen64)
 
-SOFTNIC_STANDS_FOR(int, access, (const char* path, int mode) noexcept) {
-  return find_entry(path) ? may_access(mode) : SOFTNIC_NEXT(access)(path, mode);
-}
+#define SOFTNIC_ACCESS(name) \
+  SOFTNIC_STANDS_FOR(int, name, (const char* path, int mode) noexcept) { \
+    return choose(find_class_path(path), path, [&](const ClassPath& it) { return may_access(*it.entry, mode); }, \
+                  [&](const char* real) { return SOFTNIC_NEXT(name)(real, mode); }); \
+  }
+SOFTNIC_ACCESS(access)
+SOFTNIC_ACCESS(eaccess)
+SOFTNIC_ACCESS(euidaccess)
 SOFTNIC_STANDS_FOR(int, faccessat, (int folder, const char* path, int mode, int flags) noexcept) {
-  return find_entry(path) ? may_access(mode) : SOFTNIC_NEXT(faccessat)(folder, path, mode, flags);
+  return choose(find_class_path_at(folder, path, last_for_stat(flags)), path,
+                [&](const ClassPath& it) { return may_access(*it.entry, mode); },
+                [&](const char* real) { return SOFTNIC_NEXT(faccessat)(folder, real, mode, flags); });
 }
 
-SOFTNIC_STANDS_FOR(int, stat, (const char* path, struct stat* status) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, status) : SOFTNIC_NEXT(stat)(path, status);
-}
-SOFTNIC_STANDS_FOR(int, lstat, (const char* path, struct stat* status) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, status) : SOFTNIC_NEXT(lstat)(path, status);
-}
-SOFTNIC_STANDS_FOR(int, fstatat, (int folder, const char* path, struct stat* status, int flags) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, status) : SOFTNIC_NEXT(fstatat)(folder, path, status, flags);
-}
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
-SOFTNIC_STANDS_FOR(int, stat64, (const char* path, struct stat64* status) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, reinterpret_cast<struct stat*>(status)) : SOFTNIC_NEXT(stat64)(path, status);
-}
-SOFTNIC_STANDS_FOR(int, lstat64, (const char* path, struct stat64* status) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, reinterpret_cast<struct stat*>(status)) : SOFTNIC_NEXT(lstat64)(path, status);
-}
-SOFTNIC_STANDS_FOR(int, fstatat64, (int folder, const char* path, struct stat64* status, int flags) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry(*entry, reinterpret_cast<struct stat*>(status))
-               : SOFTNIC_NEXT(fstatat64)(folder, path, status, flags);
-}
-SOFTNIC_STANDS_FOR(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
-  const auto entry = find_entry(path);
-  return entry ? describe_entry_ex(*entry, status) : SOFTNIC_NEXT(statx)(folder, path, flags, mask, status);
-}
+#define SOFTNIC_STAT(name, last) \
+  SOFTNIC_STANDS_FOR(int, name, (const char* path, struct stat* status) noexcept) { \
+    return choose(find_class_path(path, last), path, \
+                  [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char* real) { return SOFTNIC_NEXT(name)(real, status); }); \
+  }
+SOFTNIC_STAT(stat, LastLink::kFollow)
+SOFTNIC_STAT(stat64, LastLink::kFollow)
+SOFTNIC_STAT(lstat, LastLink::kKeep)
+SOFTNIC_STAT(lstat64, LastLink::kKeep)
 
-SOFTNIC_STANDS_FOR(DIR*, opendir, (const char* path)) {
-  const auto entry = find_entry(path);
-  if (!entry) return SOFTNIC_NEXT(opendir)(path);
-  if (entry->folder) return new_folder(entry->names);
-  errno = ENOTDIR;
-  return nullptr;
-}
-SOFTNIC_STANDS_FOR(DIR*, fdopendir, (int fd)) {
-  if (g_open_folders.load(std::memory_order_relaxed) != 0) {
-    Folders& all = folders();
-    std::unique_lock guard(all.mutex);
-    const auto found = all.descriptors.find(fd);
-    struct stat status;
-    // A folder of ours is a memfd; the number may mean something else by now.
-    if (found != all.descriptors.end() && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-      std::vector<std::string> names = std::move(found->second);
-      all.descriptors.erase(found);
-      --g_open_folders;
-      guard.unlock();
-      ::close(fd);
-      return new_folder(std::move(names));
-    }
+// Programs of before glibc 2.33.
+#define SOFTNIC_OLD_STAT(name, last) \
+  SOFTNIC_STANDS_FOR(int, name, (int version, const char* path, struct stat* status) noexcept) { \
+    return choose(find_class_path(path, last), path, \
+                  [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char* real) { return SOFTNIC_NEXT(name)(version, real, status); }); \
   }
-  return SOFTNIC_NEXT(fdopendir)(fd);
-}
-SOFTNIC_STANDS_FOR(struct dirent*, readdir, (DIR* handle)) {
-  Folder* folder = folder_of(handle);
-  return folder != nullptr ? next_entry(*folder) : SOFTNIC_NEXT(readdir)(handle);
-}
-static_assert(sizeof(struct dirent) == sizeof(struct dirent64));
-SOFTNIC_STANDS_FOR(struct dirent64*, readdir64, (DIR* handle)) {
-  Folder* folder = folder_of(handle);
-  return folder != nullptr ? reinterpret_cast<struct dirent64*>(next_entry(*folder)) : SOFTNIC_NEXT(readdir64)(handle);
-}
-SOFTNIC_STANDS_FOR(void, rewinddir, (DIR* handle) noexcept) {
-  if (Folder* folder = folder_of(handle)) {
-    folder->next = 0;
-  } else {
-    SOFTNIC_NEXT(rewinddir)(handle);
+SOFTNIC_OLD_STAT(__xstat, LastLink::kFollow)
+SOFTNIC_OLD_STAT(__xstat64, LastLink::kFollow)
+SOFTNIC_OLD_STAT(__lxstat, LastLink::kKeep)
+SOFTNIC_OLD_STAT(__lxstat64, LastLink::kKeep)
+
+#define SOFTNIC_STAT_AT(name) \
+  SOFTNIC_STANDS_FOR(int, name, (int folder, const char* path, struct stat* status, int flags) noexcept) { \
+    return choose(find_class_path_at(folder, path, last_for_stat(flags)), path, \
+                  [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char* real) { return SOFTNIC_NEXT(name)(folder, real, status, flags); }); \
   }
-}
-SOFTNIC_STANDS_FOR(int, dirfd, (DIR* handle) noexcept) {
-  if (folder_of(handle) == nullptr) return SOFTNIC_NEXT(dirfd)(handle);
-  errno = ENOTSUP;
-  return -1;
-}
-SOFTNIC_STANDS_FOR(int, closedir, (DIR* handle)) {
-  if (folder_of(handle) == nullptr) return SOFTNIC_NEXT(closedir)(handle);
-  Folders& all = folders();
-  const std::lock_guard guard(all.mutex);
-  all.open.erase(handle);
-  --g_open_folders;
-  return 0;
+SOFTNIC_STAT_AT(fstatat)
+SOFTNIC_STAT_AT(fstatat64)
+
+/// An open folder of ours is the one that its path describes.
+#define SOFTNIC_FSTAT(name) \
+  SOFTNIC_STANDS_FOR(int, name, (int fd, struct stat* status) noexcept) { \
+    const std::string folder = remembered_folder(fd); \
+    const auto found = folder.empty() ? std::nullopt : find_class_path(folder.c_str()); \
+    return choose(found, nullptr, [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char*) { return SOFTNIC_NEXT(name)(fd, status); }); \
+  }
+SOFTNIC_FSTAT(fstat)
+SOFTNIC_FSTAT(fstat64)
+
+SOFTNIC_STANDS_FOR(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
+  return choose(find_class_path_at(folder, path, last_for_stat(flags)), path,
+                [&](const ClassPath& it) { return describe_entry_ex(*it.entry, status); },
+                [&](const char* real) { return SOFTNIC_NEXT(statx)(folder, real, flags, mask, status); });
 }
 
 }  // extern "C"

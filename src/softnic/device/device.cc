@@ -1,6 +1,9 @@
 #include "device/device.h"
 
+#include <fcntl.h>
 #include <net/if.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -47,6 +50,16 @@ void copy_text(char* to, std::size_t capacity, const std::string& text) {
   std::snprintf(to, capacity, "%s", text.c_str());
 }
 
+/// Behind those of the kernel, which is asked itself: libc's functions are ours.
+unsigned first_free_uverbs() {
+  unsigned number = 0;
+  for (unsigned taken = 0; taken < 64; ++taken) {
+    const std::string path = "/sys/class/infiniband_verbs/uverbs" + std::to_string(taken);
+    if (::syscall(SYS_faccessat, AT_FDCWD, path.c_str(), F_OK) == 0) number = taken + 1;
+  }
+  return number;
+}
+
 std::vector<std::unique_ptr<Device>> make_devices() {
   std::vector<std::unique_ptr<Device>> made;
   const char* given = std::getenv("SOFTNIC");
@@ -74,8 +87,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;
   copy_text(name, sizeof name, config.name);
-  copy_text(dev_name, sizeof dev_name, "softnic" + std::to_string(index));
-  // No such folders: there is no kernel device. Readers find nothing there.
+  copy_text(dev_name, sizeof dev_name, "uverbs" + std::to_string(first_free_uverbs() + index));
   copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
   copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
   if (config.modelled()) set_model();
