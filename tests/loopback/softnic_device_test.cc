@@ -153,7 +153,7 @@ TEST(SoftnicPlaced, ItsAddressesFollowFromTheHardwareAddress) {
 }
 
 TEST(SoftnicPlaced, ItsClassFilesSayWhereItIs) {
-  EXPECT_EQ(class_file("placed0/device/uevent"), "PCI_SLOT_NAME=0000:3b:00.0\n");
+  EXPECT_EQ(class_file("placed0/device/uevent"), "DRIVER=softnic\nPCI_SLOT_NAME=0000:3b:00.0\n");
   EXPECT_EQ(class_file("placed0/device/numa_node"), "1\n");
   for (const char* index : {"0", "1", "2"}) {
     EXPECT_EQ(class_file(std::string("placed0/ports/1/gid_attrs/ndevs/") + index), "lo\n") << index;
@@ -161,9 +161,9 @@ TEST(SoftnicPlaced, ItsClassFilesSayWhereItIs) {
   EXPECT_EQ(class_file("placed0/ports/1/gid_attrs/ndevs/3"), "");
   EXPECT_EQ(class_file("placed0/ports/1/state"), "4: ACTIVE\n");
   EXPECT_EQ(class_file("placed0/ports/1/link_layer"), "Ethernet\n");
-  // A device that was given no place has none, and neither has one that was given another interface.
-  EXPECT_EQ(class_file("soft0/device/uevent"), "");
-  EXPECT_EQ(class_file("soft0/device/numa_node"), "");
+  // A device that was given no place has none.
+  EXPECT_EQ(class_file("soft0/device/uevent"), "DRIVER=softnic\n");
+  EXPECT_EQ(class_file("soft0/device/numa_node"), "-1\n");
   EXPECT_EQ(class_file("far0/ports/1/gid_attrs/ndevs/0"), "lo\n");
   EXPECT_EQ(class_file("elsewhere0/ports/1/gid_attrs/ndevs/0"), "eth9\n");
 }
