@@ -234,7 +234,7 @@ std::vector<ClassFile> verbs_files(const Device& device) {
 dev_t device_number(const Device& device) {
   // The kernel's for verbs: 231, from 192 on.
   constexpr unsigned kMajor = 231, kFirstMinor = 192;
-  return makedev(kMajor, kFirstMinor + static_cast<unsigned>(std::atoi(device.dev_name + std::string_view("uverbs").size())));
+  return makedev(kMajor, kFirstMinor + device.verbs_number());
 }
 
 }  // namespace gdrperf::softnic

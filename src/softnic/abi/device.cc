@@ -70,8 +70,7 @@ const char* ibv_get_device_name(ibv_device* device) {
 }
 
 int ibv_get_device_index(ibv_device* device) {
-  // Ours have no index in the kernel.
-  if (soft_device(device) != nullptr) return -1;
+  if (const Device* ours = soft_device(device)) return static_cast<int>(ours->kernel_index());
   const auto real = SOFTNIC_REAL(ibv_get_device_index);
   return real != nullptr ? real(device) : -1;
 }

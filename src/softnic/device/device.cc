@@ -127,6 +127,10 @@ std::uint32_t Device::mtu_bytes() const {
 
 bool Device::simulated() const { return model.load() != nullptr; }
 
+unsigned Device::verbs_number() const {
+  return static_cast<unsigned>(std::atoi(dev_name + std::strlen("uverbs")));
+}
+
 __be64 Device::guid() const {
   const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe,
                                  mac[3], mac[4], mac[5]};

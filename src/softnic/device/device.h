@@ -49,6 +49,11 @@ struct Device : ibv_device {
   /// With a model: the port, shared with other processes (Context's business).
   PortShared* port = nullptr;
 
+  /// The N of uverbsN.
+  unsigned verbs_number() const;
+  /// What RDMA netlink and ibv_get_device_index know the device by: behind those
+  /// of the kernel, as long as it has not had a thousand.
+  unsigned kernel_index() const { return verbs_number() == index ? index : 1000 + index; }
   __be64 guid() const;
   /// Entry of the GID table; all zero when the device was given none.
   ibv_gid gid(std::uint32_t entry) const;
