@@ -40,7 +40,8 @@ LIBRARIES = {
     r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
     r"cuda": {"mem"},
     r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
-    r"rdma/": {"conn"},
+    r"rdma/(?!rdma_netlink)": {"conn"},
+    r"rdma/rdma_netlink": {SOFTNIC},
     r"CLI/": {"app"},
 }
 
