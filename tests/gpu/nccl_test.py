@@ -28,8 +28,10 @@ GPUS = gpu_count()
 
 def environment(**more):
     env = {name: value for name, value in os.environ.items() if not name.startswith("NCCL_")}
-    # In front of libc as well: NCCL reads sysfs.
-    env.update(LD_PRELOAD=STANDIN, NCCL_IBVERBS_LIB=STANDIN, SOFTNIC="soft0;soft1", NCCL_NET="IB", NCCL_NET_PLUGIN="none",
+    # NCCL asks for libibverbs.so by its name; and in front of libc as well, since it reads sysfs. Devices at no place on
+    # the PCI bus are all one card to it, and it would make one NIC of them: not with NCCL_NET_MERGE_LEVEL=LOC.
+    env.update(LD_LIBRARY_PATH=os.path.dirname(STANDIN), LD_PRELOAD=STANDIN, SOFTNIC="soft0;soft1", NCCL_NET="IB",
+               NCCL_NET_PLUGIN="none", NCCL_NET_MERGE_LEVEL="LOC",
                NCCL_IB_HCA="=soft0:1,soft1:1", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_SOCKET_IFNAME="lo",
                NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET,GRAPH,ENV")
     if GPUS < 2:
