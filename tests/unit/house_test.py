@@ -128,6 +128,22 @@ class House(unittest.TestCase):
                     wrong.append(f"{path.relative_to(ROOT)}:{number}: {folder} includes {name}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    # A unit is a header and the source of its name.
+    def test_units_of_softnic_form_no_knot(self):
+        root = ROOT / "src" / SOFTNIC
+        needs = {}
+        for path in sorted(root.rglob("*")):
+            if path.suffix not in {".h", ".cc"}:
+                continue
+            unit = path.relative_to(root).with_suffix("")
+            ours = (pathlib.Path(name).with_suffix("") for _, name in includes(path) if (root / name).is_file())
+            needs.setdefault(unit, set()).update(it for it in ours if it != unit)
+        # What includes nothing that is left goes, until nothing is left or only knots.
+        while free := [unit for unit, others in needs.items() if not others & needs.keys()]:
+            for unit in free:
+                del needs[unit]
+        self.assertEqual({str(unit): sorted(map(str, others & needs.keys())) for unit, others in needs.items()}, {})
+
     def test_libraries_stay_where_they_belong(self):
         wrong = []
         for path, module in sources():

@@ -10,6 +10,7 @@
 #include "abi/kernel_only.h"
 #include "objects/calls.h"
 #include "objects/context.h"
+#include "objects/verbs_ops.h"
 
 /// Exported functions about devices, ports and GIDs, each one: ours, or on to
 /// the real library.

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "host/agent.h"
 #include "host/names.h"
-#include "host/process.h"
+#include "host/ports.h"
+#include "host/stranger.h"
 #include "host/thread.h"
 #include "shared/limited.h"
 
@@ -43,7 +45,7 @@ void add_to(int epoll, int fd, std::uint32_t events) {
 
 }  // namespace
 
-Control::Control(Process& process)
+Control::Control(LocalProcess& process)
     : process_(process),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -149,7 +151,7 @@ void Control::accept_peer(int listener) {
   }
   // Whoever may map the segment may write into every registered buffer.
   ucred credentials{};
-  if (!peer_credentials(connection, credentials) || !Process::admits(credentials)) {
+  if (!peer_credentials(connection, credentials) || !admits(credentials)) {
     ::close(connection);
     return;
   }
@@ -248,7 +250,7 @@ void Control::serve(int connection) {
   switch (request.kind) {
     case WireKind::kConnect: {
       greeted_by(connection, request.process_id);
-      const int shared[2] = {process_.memory().fd(), process_.mover().fd()};
+      const int shared[2] = {process_.segment_fd(), process_.window_fd()};
       reply.window_bytes = process_.segment().header.window_bytes;
       reply.fd_count = shared[1] >= 0 ? 2 : 1;
       send_packet(connection, &reply, sizeof reply, shared, reply.fd_count);

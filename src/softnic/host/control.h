@@ -8,20 +8,19 @@
 
 #include "gdrperf/base/unique_fd.h"
 #include "host/live.h"
+#include "host/local.h"
 #include "host/peer.h"
 #include "model/link.h"
 
 namespace gdrperf::softnic {
 
-class Process;
-
 /// The one thread of a process: asleep in epoll except when a peer connects,
 /// asks or dies, when a QP has failed, and while a send request waits that nobody may
 /// poll for: each millisecond (kTickMs, or kBusyTickMs), and shortly before the
 /// link model has something due (be_awake_for()).
-class Control {
+class Control final : public DescriptorWatch {
  public:
-  explicit Control(Process& process);
+  explicit Control(LocalProcess& process);
 
   /// Starts the thread; `listener` is the process' socket. Throws.
   void start(int listener);
@@ -48,8 +47,7 @@ class Control {
   static constexpr double kSoonNs = 60e3;
   /// The process has hung up, though that may not have been dealt with yet.
   bool has_hung_up(std::uint64_t process_id);
-  /// Reports what becomes readable to Ports::handle.
-  void watch_fd(int fd);
+  void watch_fd(int fd) override;
 
   /// In a forked child: closes what was inherited.
   void abandon();
@@ -84,7 +82,7 @@ class Control {
   void let_kernel_copy(int connection);
   void consent();
 
-  Process& process_;
+  LocalProcess& process_;
   UniqueFd epoll_;
   UniqueFd wake_;
   LiveConfig config_;

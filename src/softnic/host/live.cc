@@ -10,12 +10,13 @@
 #include <thread>
 
 #include "gdrperf/base/error.h"
-#include "host/process.h"
+#include "host/local.h"
+#include "host/ports.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-void set_port(Process& process, Device& device, const DeviceConfig& fresh) {
+void set_port(LocalProcess& process, Device& device, const DeviceConfig& fresh) {
   if (device.port_up.exchange(fresh.port_up) == fresh.port_up) return;
   process.for_each_qp([&](LocalQp& qp) {
     if (&qp.device() == &device) qp.set_port(fresh.port_up);
@@ -28,7 +29,7 @@ void set_port(Process& process, Device& device, const DeviceConfig& fresh) {
   });
 }
 
-void change(Process& process, Device& device, const DeviceConfig& fresh) {
+void change(LocalProcess& process, Device& device, const DeviceConfig& fresh) {
   device.change(fresh);
   if (fresh.modelled() || device.model.load() != nullptr) {
     // Asks another process, perhaps: not under a lock that this one's thread wants.
@@ -41,7 +42,7 @@ void change(Process& process, Device& device, const DeviceConfig& fresh) {
   set_port(process, device, fresh);
 }
 
-void apply(Process& process) {
+void apply(LocalProcess& process) {
   static std::mutex one_at_a_time;
   const std::lock_guard guard(one_at_a_time);
   const char* text = std::getenv("SOFTNIC");
@@ -76,7 +77,7 @@ int LiveConfig::watch() {
   return inotify_.get();
 }
 
-void LiveConfig::follow(Process& process) {
+void LiveConfig::follow(LocalProcess& process) {
   alignas(inotify_event) char events[4096];
   while (::read(inotify_.get(), events, sizeof events) > 0) {
   }

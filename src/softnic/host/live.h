@@ -4,7 +4,7 @@
 
 namespace gdrperf::softnic {
 
-class Process;
+class LocalProcess;
 
 /// The file of SOFTNIC=@FILE: what it says of link, faults and port holds for
 /// a running process as well. Control thread only.
@@ -14,7 +14,7 @@ class LiveConfig {
   /// SOFTNIC names no file.
   int watch();
   /// Reads the file again and applies it. A wrong file is one message on stderr.
-  void follow(Process& process);
+  void follow(LocalProcess& process);
   int fd() const noexcept { return inotify_.get(); }
   void abandon() { inotify_.reset(); }
 

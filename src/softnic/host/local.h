@@ -4,13 +4,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "device/device.h"
 #include "model/link.h"
+#include "shared/layout.h"
 #include "shared/request.h"
 
-/// What the process, its control thread and its peers' requests need of the
-/// QPs and contexts that it has; those know the process, not the other way round.
+/// What the process, its thread and its peers' requests need of the QPs and
+/// contexts that it has, and its thread of the process: each of them knows what it
+/// works for, not the other way round.
 namespace gdrperf::softnic {
 
 struct StrangerRequest;
@@ -66,6 +69,44 @@ class LocalContext {
 
  protected:
   ~LocalContext() = default;
+};
+
+class Agents;
+class Ports;
+class Strangers;
+
+/// The process, as its control thread sees it. Thread-safe.
+class LocalProcess {
+ public:
+  virtual std::uint64_t id() const noexcept = 0;
+  virtual Segment& segment() noexcept = 0;
+  /// What peers get: the segment, and the window, or -1 where there is none.
+  virtual int segment_fd() noexcept = 0;
+  virtual int window_fd() noexcept = 0;
+  virtual int channel_fd(std::uint32_t number) = 0;
+  virtual void for_each_qp(const std::function<void(LocalQp&)>& visit) = 0;
+  virtual void with_qp(std::uint32_t index, const std::function<void(LocalQp&)>& visit) = 0;
+  virtual void for_each_context(const std::function<void(LocalContext&)>& visit) = 0;
+  /// Drops the peers whose processes have ended.
+  virtual void forget_gone_peers() = 0;
+  /// That process has ended: its lanes are free, and what it left is repaired.
+  virtual void free_lanes_of(std::uint64_t process_id) = 0;
+  virtual Ports& ports() noexcept = 0;
+  virtual Agents& agents() noexcept = 0;
+  virtual Strangers& strangers() noexcept = 0;
+
+ protected:
+  ~LocalProcess() = default;
+};
+
+/// Who looks at descriptors for others (Control).
+class DescriptorWatch {
+ public:
+  /// Reports what becomes readable to Ports::handle.
+  virtual void watch_fd(int fd) = 0;
+
+ protected:
+  ~DescriptorWatch() = default;
 };
 
 }  // namespace gdrperf::softnic

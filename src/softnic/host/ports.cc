@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "host/control.h"
 #include "host/names.h"
 #include "host/wire.h"
 #include "shared/limited.h"
@@ -64,8 +63,8 @@ PortShared& Ports::get(const std::string& name) {
   const std::lock_guard guard(mutex_);
   ports_.push_back(std::move(port));
   Port& kept = ports_.back();
-  if (kept.listener) control_.watch_fd(kept.listener.get());
-  if (kept.owner) control_.watch_fd(kept.owner.get());
+  if (kept.listener) watch_.watch_fd(kept.listener.get());
+  if (kept.owner) watch_.watch_fd(kept.owner.get());
   return *kept.shared;
 }
 
@@ -123,12 +122,12 @@ void Ports::map(Port& port, UniqueFd memory) {
 void Ports::take_over(Port& port) {
   port.owner.reset();
   if (found(port)) {
-    control_.watch_fd(port.listener.get());
+    watch_.watch_fd(port.listener.get());
     return;
   }
   // Answered later: the successor's thread may be in here as well.
   port.owner = connect_to_owner(port.name);
-  if (port.owner) control_.watch_fd(port.owner.get());
+  if (port.owner) watch_.watch_fd(port.owner.get());
 }
 
 void Ports::accept_client(Port& port) {
@@ -139,7 +138,7 @@ void Ports::accept_client(Port& port) {
   if (!peer_credentials(client.get(), credentials) || !is_own_user(credentials) || !send_packet(client.get(), &kPortMagic, sizeof kPortMagic, &memory, 1)) {
     return;
   }
-  control_.watch_fd(client.get());
+  watch_.watch_fd(client.get());
   port.clients.push_back(std::move(client));
 }
 

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "gdrperf/base/unique_fd.h"
+#include "host/local.h"
 #include "model/link.h"
 
 namespace gdrperf::softnic {
-
-class Control;
 
 /// The modelled ports that this process uses: shared memory, one memfd per
 /// device name and settings (SOFTNIC), with no file behind it. Whoever comes first owns the abstract
@@ -18,7 +17,7 @@ class Control;
 /// others takes the name over. Thread-safe.
 class Ports {
  public:
-  explicit Ports(Control& control) : control_(control) {}
+  explicit Ports(DescriptorWatch& watch) : watch_(watch) {}
 
   /// The port that Device::port_name calls `name`, at an address that stays. Blocks up
   /// to two seconds; a port that nobody shares when its owner does not answer.
@@ -44,7 +43,7 @@ class Ports {
   void accept_client(Port& port);
   void map(Port& port, UniqueFd memory);
 
-  Control& control_;
+  DescriptorWatch& watch_;
   std::mutex opening_;
   std::mutex mutex_;
   std::list<Port> ports_;

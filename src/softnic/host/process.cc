@@ -153,6 +153,11 @@ void Process::remove(LocalContext* context) {
   contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
 }
 
+void Process::for_each_context(const std::function<void(LocalContext&)>& visit) {
+  const std::lock_guard guard(mutex_);
+  for (LocalContext* context : contexts_) visit(*context);
+}
+
 std::uint32_t Process::add_channel(int fd) {
   const std::lock_guard guard(mutex_);
   channels_.push_back(fd);
@@ -177,6 +182,18 @@ void Process::publish(LocalQp* qp, std::uint32_t index) {
 void Process::withdraw(std::uint32_t index) {
   const std::lock_guard guard(qps_mutex_);
   qps_[index] = nullptr;
+}
+
+void Process::for_each_qp(const std::function<void(LocalQp&)>& visit) {
+  const std::lock_guard guard(qps_mutex_);
+  for (LocalQp* qp : qps_) {
+    if (qp != nullptr) visit(*qp);
+  }
+}
+
+void Process::with_qp(std::uint32_t index, const std::function<void(LocalQp&)>& visit) {
+  const std::lock_guard guard(qps_mutex_);
+  if (index < qps_.size() && qps_[index] != nullptr) visit(*qps_[index]);
 }
 
 void Process::publish_region(std::uint32_t index, std::uint32_t key) noexcept {
@@ -214,12 +231,6 @@ void Process::settle(std::uint32_t pd) {
   });
   agents_.settle();
   strangers_.settle();
-}
-
-bool Process::admits(const ucred& credentials) {
-  if (is_own_user(credentials)) return true;
-  return std::any_of(devices().begin(), devices().end(),
-                     [&](const auto& device) { return device->config.peers.admits(credentials.uid); });
 }
 
 void Process::settle_all() {

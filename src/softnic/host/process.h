@@ -1,11 +1,10 @@
 #pragma once
 
-#include <sys/socket.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -42,16 +41,16 @@ class IndexPool {
 /// its control thread, and who is connected. Created when the first software
 /// device is opened, never destroyed. A forked child starts without one; what
 /// it inherited of its parent's is closed and cut off.
-class Process {
+class Process final : public LocalProcess {
  public:
   /// Creates it when there is none. Throws Error(kEnvironment).
   static Process& get();
   /// False for objects that a forked child inherited.
   static bool is_current(const Process* process) noexcept;
 
-  std::uint64_t id() const noexcept { return id_; }
+  std::uint64_t id() const noexcept override { return id_; }
   std::uint32_t block() const noexcept { return block_; }
-  Segment& segment() noexcept { return memory_.segment(); }
+  Segment& segment() noexcept override { return memory_.segment(); }
   /// Its regions: what it knows of them is its own.
   const Regions& regions() const noexcept { return regions_; }
   MrShared& known_region(std::uint32_t index) noexcept { return known_[index]; }
@@ -60,47 +59,32 @@ class Process {
   SegmentMemory& memory() noexcept { return memory_; }
   Control& control() noexcept { return control_; }
   PageMover& mover() noexcept { return mover_; }
-  Ports& ports() noexcept { return ports_; }
-  Agents& agents() noexcept { return agents_; }
-  Strangers& strangers() noexcept { return strangers_; }
-  /// A device of this process has to do with that user.
-  static bool admits(const ucred& credentials);
+  Ports& ports() noexcept override { return ports_; }
+  Agents& agents() noexcept override { return agents_; }
+  Strangers& strangers() noexcept override { return strangers_; }
+  int segment_fd() noexcept override { return memory_.fd(); }
+  int window_fd() noexcept override { return mover_.fd(); }
   /// Whether this process' executors may leave the fence to the owner.
   bool barrier_registered() const noexcept { return barrier_registered_; }
 
   /// The process behind `block`, connected to when not yet known; null when it
   /// cannot be reached. Blocks up to two seconds.
   std::shared_ptr<Peer> peer(std::uint32_t block, const PeerPolicy& policy);
-  /// Drops the peers whose processes have ended.
-  void forget_gone_peers();
+  void forget_gone_peers() override;
 
-  template <typename F>
-  void for_each_context(F&& f) {
-    const std::lock_guard guard(mutex_);
-    for (LocalContext* context : contexts_) f(*context);
-  }
+  void for_each_context(const std::function<void(LocalContext&)>& visit) override;
   void add(LocalContext* context);
   void remove(LocalContext* context);
   /// Numbers a channel; its descriptor is what peers get under that number.
   std::uint32_t add_channel(int fd);
   void remove_channel(std::uint32_t number);
-  int channel_fd(std::uint32_t number);
+  int channel_fd(std::uint32_t number) override;
 
   /// Makes the QP known to peers' messages and to the control thread.
   void publish(LocalQp* qp, std::uint32_t index);
   void withdraw(std::uint32_t index);
-  template <typename F>
-  void for_each_qp(F&& f) {
-    const std::lock_guard guard(qps_mutex_);
-    for (LocalQp* qp : qps_) {
-      if (qp != nullptr) f(*qp);
-    }
-  }
-  template <typename F>
-  void with_qp(std::uint32_t index, F&& f) {
-    const std::lock_guard guard(qps_mutex_);
-    if (index < qps_.size() && qps_[index] != nullptr) f(*qps_[index]);
-  }
+  void for_each_qp(const std::function<void(LocalQp&)>& visit) override;
+  void with_qp(std::uint32_t index, const std::function<void(LocalQp&)>& visit) override;
 
   /// Waits until no peer executes on any QP of protection domain `pd` with
   /// what it had looked up before the call.
@@ -113,8 +97,7 @@ class Process {
   /// Waits until nobody acts on that QP over a lane, until `limit`; repairs what the
   /// dead left. Behind a heavy barrier. False: gave up.
   bool await_lanes(LocalQp& qp, std::uint32_t index, std::chrono::steady_clock::time_point limit);
-  /// That process has ended: its lanes are free, and what it left is repaired.
-  void free_lanes_of(std::uint64_t process_id);
+  void free_lanes_of(std::uint64_t process_id) override;
 
   /// Full memory barrier on every CPU that runs an executor.
   void heavy_barrier() noexcept;
@@ -149,7 +132,7 @@ class Process {
   Control control_;
   Ports ports_{control_};
   Agents agents_{regions_, id_};
-  Strangers strangers_{*this};
+  Strangers strangers_{id_};
 
   std::mutex mutex_;  ///< peers_, contexts_, channels_
   std::vector<std::shared_ptr<Peer>> peers_;

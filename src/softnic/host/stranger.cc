@@ -6,9 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "host/process.h"
+#include "host/local.h"
+#include "host/names.h"
 #include "host/thread.h"
 #include "host/wire.h"
 #include "shared/sealed.h"
@@ -39,6 +41,12 @@ void close_both(int (&fds)[2]) {
 }
 
 }  // namespace
+
+bool admits(const ucred& credentials) {
+  if (is_own_user(credentials)) return true;
+  return std::any_of(devices().begin(), devices().end(),
+                     [&](const auto& device) { return device->config.peers.admits(credentials.uid); });
+}
 
 std::unique_ptr<StrangerLink> StrangerLink::greet(int socket, std::uint64_t own_id, std::uint64_t& peer_id) {
   std::unique_ptr<StrangerLink> link(new StrangerLink());
@@ -105,7 +113,7 @@ void Strangers::run(int socket, std::uint32_t user) {
   const UniqueFd unexpected(fds[1]);
   if (greeted && greeting.kind == WireKind::kStranger && is_sealed_memory(memory.get(), kStrangerBytes)) {
     WireReply welcome;
-    welcome.process_id = process_.id();
+    welcome.process_id = process_id_;
     StrangerRequest request;
     bool good = send_packet(socket, &welcome, sizeof welcome, nullptr, 0);
     while (good && receive_packet(socket, &request, sizeof request, fds)) {

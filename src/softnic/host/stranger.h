@@ -1,6 +1,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cstdint>
@@ -15,8 +16,10 @@
 /// data in a memfd of its own; a thread of the target checks and does it.
 namespace gdrperf::softnic {
 
-class Process;
 class LocalQp;
+
+/// A device of this process has to do with that user.
+bool admits(const ucred& credentials);
 
 /// A whole request, as the other user's device has it. Nothing in it is believed.
 struct StrangerRequest {
@@ -72,7 +75,7 @@ class StrangerLink {
 /// Serves strangers, a thread for each connection. Thread-safe.
 class Strangers {
  public:
-  explicit Strangers(Process& process) : process_(process) {}
+  explicit Strangers(const std::uint64_t& process_id) : process_id_(process_id) {}
 
   /// Takes over a connection of an admitted user.
   void serve(UniqueFd socket, std::uint32_t user);
@@ -87,7 +90,7 @@ class Strangers {
   void run(int socket, std::uint32_t user);
   StrangerReply execute(const StrangerRequest& request, int memory, std::uint32_t user);
 
-  Process& process_;
+  const std::uint64_t& process_id_;
   std::mutex mutex_;
   std::map<std::uint32_t, LocalQp*> qps_;
   std::atomic<int> served_{0};

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "memory/move.h"
+#include "memory/page_range.h"
 
 namespace gdrperf::softnic {
 

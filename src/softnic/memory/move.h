@@ -5,17 +5,9 @@
 #include <mutex>
 
 #include "gdrperf/base/unique_fd.h"
+#include "memory/page_range.h"
 
 namespace gdrperf::softnic {
-
-/// Whole pages [begin, end); empty when begin == end.
-struct PageRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-
-  bool empty() const noexcept { return begin == end; }
-  std::uint64_t bytes() const noexcept { return end - begin; }
-};
 
 /// Puts pages of private memory onto a memfd (the window) that peers map, so
 /// that they can copy without the kernel, and back onto private memory when

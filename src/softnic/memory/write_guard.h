@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gdrperf/base/unique_fd.h"
-#include "memory/move.h"
+#include "memory/page_range.h"
 
 namespace gdrperf::softnic {
 

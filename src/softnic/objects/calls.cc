@@ -1,42 +1,19 @@
 #include "objects/calls.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <memory>
-#include <new>
 
-#include "gdrperf/base/error.h"
 #include "objects/ah.h"
 #include "objects/context.h"
 #include "objects/cq.h"
-#include "objects/failure.h"
+#include "objects/guarded.h"
 #include "objects/mr.h"
 #include "objects/mw.h"
 #include "objects/qp.h"
 #include "objects/srq.h"
-#include "shared/limited.h"
 
 namespace gdrperf::softnic {
 namespace {
-
-/// Runs what returns a pointer; what it throws becomes errno.
-template <typename F>
-auto guarded(F&& make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const VerbsFailure& failure) {
-    errno = failure.error;
-  } catch (const std::bad_alloc&) {
-    errno = ENOMEM;
-  } catch (const CallFailure& failure) {
-    std::fprintf(stderr, "%s\n", failure.what());
-    errno = failure.errno_value;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    errno = EIO;
-  }
-  return nullptr;
-}
 
 Context& living(ibv_context* context) {
   Context& ours = Context::of(context);
@@ -85,10 +62,6 @@ void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
 }
 
 }  // namespace
-
-ibv_context* open_device(ibv_device* device) {
-  return guarded([&] { return &(new Context(*soft_device(device)))->context; });
-}
 
 int close_device(ibv_context* context) {
   if (!dead(context)) delete &Context::of(context);
@@ -220,15 +193,16 @@ int resize_cq(ibv_cq* cq, int entries) {
 }
 
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
-  Cq* found = nullptr;
+  EventSource* found = nullptr;
   const int error =
       dead(channel->context) ? EINVAL : static_cast<Channel*>(channel)->next_event(found);
   if (error != 0) {
     errno = error;
     return -1;
   }
-  *cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(found));
-  *user = found->cq_context;
+  Cq& raised = *static_cast<Cq*>(found);
+  *cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(&raised));
+  *user = raised.cq_context;
   return 0;
 }
 

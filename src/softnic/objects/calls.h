@@ -9,7 +9,6 @@
 /// reporting: a null pointer and errno, or an errno value.
 namespace gdrperf::softnic {
 
-ibv_context* open_device(ibv_device* device);
 int close_device(ibv_context* context);
 ibv_pd* make_pd(ibv_context* context);
 int destroy_pd(ibv_pd* pd);

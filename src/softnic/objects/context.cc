@@ -11,9 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "objects/cq.h"
-#include "objects/failure.h"
-#include "objects/verbs_ops.h"
+#include "shared/event_fd.h"
 #include "shared/limited.h"
 
 namespace gdrperf::softnic {
@@ -26,20 +24,10 @@ void add_one(int fd) {
   [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
 }
 
-/// Takes one from a counting eventfd. 0, or an errno.
-int take_one(int fd) {
-  std::uint64_t one;
-  return ::read(fd, &one, sizeof one) == sizeof one ? 0 : errno;
-}
-
-bool take_one_if_there(int fd) {
-  pollfd entry{fd, POLLIN, 0};
-  return ::poll(&entry, 1, 0) > 0 && take_one(fd) == 0;
-}
-
 }  // namespace
 
-Context::Context(Device& opened) : verbs_context{}, device(opened), process(Process::get()) {
+Context::Context(Device& opened, const ContextOps& functions)
+    : verbs_context{}, device(opened), process(Process::get()), functions_(functions) {
   // Some programs stat cmd_fd or duplicate it for ibv_import_device; it must be
   // a descriptor, and one that can be told from others.
   context.cmd_fd = ::memfd_create(kCommandName, MFD_CLOEXEC);
@@ -54,7 +42,7 @@ Context::Context(Device& opened) : verbs_context{}, device(opened), process(Proc
   ::pthread_mutex_init(&context.mutex, nullptr);
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   sz = sizeof(verbs_context);
-  fill_verbs_ops(*this);
+  functions_.live(*this);
   SegmentHeader& header = process.segment().header;
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     header.gids[device.index][entry] = device.gid(entry);
@@ -68,7 +56,7 @@ void Context::follow_model() {
   device.port = &process.ports().get(device.port_name);
   publish_speed(device.link(), Clock::get(), device.port->speed);
   process.segment().header.modelled[device.index].store(1);
-  fill_verbs_ops(*this);
+  functions_.live(*this);
 }
 
 Context::~Context() {
@@ -78,7 +66,7 @@ Context::~Context() {
   ::pthread_mutex_destroy(&context.mutex);
 }
 
-void Context::cut_off() { fill_dead_ops(*this); }
+void Context::cut_off() { functions_.dead(*this); }
 
 void Context::raise(const ibv_async_event& event) {
   {
@@ -121,49 +109,5 @@ bool is_command_descriptor(int fd) {
 }
 
 bool is_soft(const ibv_context* context) { return soft_device(context->device) != nullptr; }
-
-Channel::Channel(Context& owner) : ibv_comp_channel{}, process(owner.process) {
-  fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  if (fd < 0) throw CallFailure("eventfd", errno);
-  context = &owner.context;
-  number = process.add_channel(fd);
-}
-
-Channel::~Channel() {
-  process.remove_channel(number);
-  ::close(fd);
-}
-
-int Channel::next_event(Cq*& cq) {
-  while (true) {
-    const int error = take_one(fd);
-    if (error != 0) return error;
-    const std::lock_guard guard(mutex_);
-    // In turn, so that a busy queue does not hide another.
-    for (std::size_t i = 0; i < cqs_.size(); ++i) {
-      Cq* candidate = cqs_[(turn_ + i) % cqs_.size()];
-      if (candidate->shared->events_raised.load() == candidate->events_fetched) continue;
-      ++candidate->events_fetched;
-      turn_ = (turn_ + i + 1) % cqs_.size();
-      cq = candidate;
-      return 0;
-    }
-  }
-}
-
-void Channel::add(Cq* cq) {
-  const std::lock_guard guard(mutex_);
-  cqs_.push_back(cq);
-  ++refcnt;
-}
-
-void Channel::remove(Cq* cq) {
-  const std::lock_guard guard(mutex_);
-  cqs_.erase(std::remove(cqs_.begin(), cqs_.end(), cq), cqs_.end());
-  --refcnt;
-  for (auto left = cq->shared->events_raised.load() - cq->events_fetched; left > 0; --left) {
-    if (!take_one_if_there(fd)) break;
-  }
-}
 
 }  // namespace gdrperf::softnic

@@ -13,13 +13,20 @@
 
 namespace gdrperf::softnic {
 
-struct Cq;
+struct Context;
 struct Mw;
+
+/// The functions behind a context's verbs: of one that is open, and of one that a
+/// forked child inherited.
+struct ContextOps {
+  void (*live)(Context& context);
+  void (*dead)(Context& context);
+};
 
 /// An open device. Its `ops` are what ibv_post_send and its kin go through.
 struct Context final : verbs_context, LocalContext {
   /// Throws Error when the process cannot be set up.
-  explicit Context(Device& opened);
+  Context(Device& opened, const ContextOps& functions);
   ~Context();
 
   static Context& of(ibv_context* context) {
@@ -49,6 +56,7 @@ struct Context final : verbs_context, LocalContext {
   std::atomic<int> qps{0};
 
  private:
+  const ContextOps functions_;
   std::mutex mutex_;
   std::deque<ibv_async_event> events_;
 };
@@ -65,27 +73,6 @@ struct Pd : ibv_pd {
   /// Held while a window is bound, and while a region becomes invalid.
   std::mutex windows_mutex;
   std::vector<Mw*> windows;
-};
-
-/// A completion channel: its descriptor is an eventfd that counts events not
-/// yet fetched; the CQs say which they are.
-struct Channel : ibv_comp_channel {
-  explicit Channel(Context& context);  // throws VerbsFailure
-  ~Channel();
-  /// Waits (unless the descriptor is non-blocking) for the next event.
-  /// 0, or an errno.
-  int next_event(Cq*& cq);
-  void add(Cq* cq);
-  /// Also takes back events of this CQ that were raised and not fetched.
-  void remove(Cq* cq);
-
-  Process& process;
-  std::uint32_t number;
-
- private:
-  std::mutex mutex_;
-  std::vector<Cq*> cqs_;
-  std::size_t turn_ = 0;
 };
 
 }  // namespace gdrperf::softnic

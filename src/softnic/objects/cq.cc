@@ -11,7 +11,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr unsigned kMinShift = 4;
+constexpr unsigned kMinShift = 1;
 /// All that an ibv_wc_status can be.
 constexpr std::uint8_t kStatusBits = 31;
 /// About 10 us of polling in vain.
@@ -97,7 +97,7 @@ CqRing await_replacement(Segment& segment, CqShared& cq, const CqRing& closed) n
 }
 
 Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* event_channel)
-    : ibv_cq_ex{}, owner(context), index(context.process.cq_indices.take()), shared(nullptr),
+    : ibv_cq_ex{}, owner(context), index(context.process.cq_indices.take()),
       events(static_cast<Channel*>(event_channel)), lock(context.process.barrier_registered()),
       process_(context.process) {
   if (index == 0) throw VerbsFailure{ENOMEM};

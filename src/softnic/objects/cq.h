@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "objects/context.h"
+#include "objects/channel.h"
 #include "shared/completion.h"
 #include "shared/layout.h"
 #include "shared/request.h"
@@ -33,7 +33,7 @@ struct PlacedRing {
 };
 
 /// A completion queue; the ring itself lies in the segment.
-struct Cq : ibv_cq_ex {
+struct Cq : ibv_cq_ex, EventSource {
   /// Throws VerbsFailure; `entries` is rounded up to what ibv_cq::cqe then says.
   Cq(Context& owner, std::uint32_t entries, void* user, ibv_comp_channel* event_channel);
   ~Cq();
@@ -63,9 +63,7 @@ struct Cq : ibv_cq_ex {
 
   Context& owner;
   std::uint32_t index;
-  CqShared* shared;
   Channel* events;
-  std::uint64_t events_fetched = 0;  ///< under the channel's lock
   std::atomic<int> users{0};
   FavouringSpin lock;
 

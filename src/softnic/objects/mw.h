@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "objects/context.h"
-#include "objects/mr.h"
 #include "shared/layout.h"
 #include "shared/regions.h"
 #include "shared/request.h"

@@ -7,7 +7,7 @@
 #include "objects/calls.h"
 #include "objects/context.h"
 #include "objects/cq.h"
-#include "objects/failure.h"
+#include "objects/guarded.h"
 #include "objects/qp.h"
 #include "objects/srq.h"
 
@@ -75,8 +75,6 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
 
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) { return make_qp(*attr); }
 
-}  // namespace
-
 void fill_verbs_ops(Context& context) {
   ibv_context_ops& ops = context.context.ops;
   ops.poll_cq = &poll_cq;
@@ -112,6 +110,12 @@ void fill_dead_ops(Context& context) {
   };
   context.create_cq_ex = nullptr;
   context.create_qp_ex = nullptr;
+}
+
+}  // namespace
+
+ibv_context* open_device(ibv_device* device) {
+  return guarded([&] { return &(new Context(*soft_device(device), {&fill_verbs_ops, &fill_dead_ops}))->context; });
 }
 
 }  // namespace gdrperf::softnic

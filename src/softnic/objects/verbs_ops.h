@@ -1,12 +1,10 @@
 #pragma once
 
+#include <infiniband/verbs.h>
+
 namespace gdrperf::softnic {
 
-struct Context;
-
-/// Fills the function tables that verbs' inline functions go through.
-void fill_verbs_ops(Context& context);
-/// The data path of a context that a forked child inherited: every call fails.
-void fill_dead_ops(Context& context);
+/// A context whose verbs are ours; null and errno where it cannot be had.
+ibv_context* open_device(ibv_device* device);
 
 }  // namespace gdrperf::softnic
