@@ -8,6 +8,8 @@ unsigned send_flags(Random& random) {
   return static_cast<unsigned>(random()) & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE);
 }
 
+constexpr std::uint32_t kQkey = 0x4711;
+
 /// Opcodes, some of which are none.
 ibv_wr_opcode opcode(Random& random) {
   return static_cast<ibv_wr_opcode>(random.wrong(4) ? random.below(16) : random.below(random.wild ? 10 : 7));
@@ -37,7 +39,8 @@ void World::reconnect(End& end, std::uint32_t slot, Random& random) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   ibv_query_qp(end.qp, &attr, IBV_QP_STATE, &init);
-  const bool right = attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == peer(slot).qpn.load();
+  const bool met = end.qp->qp_type == IBV_QPT_UD || attr.dest_qp_num == peer(slot).qpn.load();
+  const bool right = attr.qp_state == IBV_QPS_RTS && met;
   if (!right || random.one_in(500)) connect(end, slot, random);
 }
 
@@ -51,7 +54,10 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   if (!random.one_in(8)) {
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   }
-  ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  attr.qkey = random.wrong(4) ? random() : kQkey;
+  const ibv_qp_type type = end.qp->qp_type;
+  ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                   (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = IBV_MTU_1024;
   attr.dest_qp_num = random.wrong(3) ? random() : other.qpn.load();
@@ -63,15 +69,18 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.ah_attr.grh.dgid.raw[10] = attr.ah_attr.grh.dgid.raw[11] = 0xff;
   attr.ah_attr.grh.dgid.raw[12] = 127;
   attr.ah_attr.grh.dgid.raw[15] = static_cast<std::uint8_t>(other.device.load() + 1);
-  ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  int ready_to_receive = IBV_QP_STATE;
+  if (type != IBV_QPT_UD) ready_to_receive |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (type == IBV_QPT_RC) ready_to_receive |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  ibv_modify_qp(end.qp, &attr, ready_to_receive);
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = static_cast<std::uint8_t>(8 + random() % 4);
   attr.retry_cnt = static_cast<std::uint8_t>(random() % 3);
   attr.rnr_retry = static_cast<std::uint8_t>(random() % 8);
   attr.max_rd_atomic = random.wrong(2) ? 0 : 4;
-  ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                   IBV_QP_MAX_QP_RD_ATOMIC);
+  int ready_to_send = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (type == IBV_QPT_RC) ready_to_send |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  ibv_modify_qp(end.qp, &attr, ready_to_send);
 }
 
 void World::modify_wildly(End& end, Random& random) {
@@ -116,7 +125,8 @@ void World::post_sends(End& end, std::uint32_t slot, Random& random) {
     ibv_send_wr& wr = requests[i];
     wr.wr_id = random();
     wr.next = i + 1 < count ? &requests[i + 1] : nullptr;
-    wr.opcode = opcode(random);
+    const bool datagram = end.qp->qp_type == IBV_QPT_UD;
+    wr.opcode = datagram && !random.wrong(4) ? IBV_WR_SEND : opcode(random);
     wr.send_flags = send_flags(random);
     // Inline data is read where it lies: it has to be there, with the length that is said.
     const bool inlined = (wr.send_flags & IBV_SEND_INLINE) != 0;
@@ -130,7 +140,12 @@ void World::post_sends(End& end, std::uint32_t slot, Random& random) {
     std::uint64_t address = 0;
     std::uint32_t rkey = 0;
     remote(slot, random, address, rkey);
-    if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    if (datagram) {
+      // Its address is read whatever the opcode is.
+      wr.wr.ud = {random.wrong(8) ? nullptr : handle(end, slot, random), peer(slot).qpn.load(), kQkey};
+      if (random.wrong(6)) wr.wr.ud.remote_qpn = random() & 0xffffff;
+      if (random.wrong(6)) wr.wr.ud.remote_qkey = random();
+    } else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
       wr.wr.atomic = {address, random(), random(), rkey};
       wr.num_sge = random.wrong(2) ? wr.num_sge : 1;
       pieces[i][0].length = random.wrong(2) ? pieces[i][0].length : 8;
@@ -161,7 +176,10 @@ void World::build_sends(End& end, std::uint32_t slot, Random& random) {
     std::uint64_t address = 0;
     std::uint32_t rkey = 0;
     remote(slot, random, address, rkey);
-    if (random.one_in(2)) {
+    if (end.qp->qp_type == IBV_QPT_UD) {
+      ibv_wr_send(qp);
+      ibv_wr_set_ud_addr(qp, handle(end, slot, random), peer(slot).qpn.load(), kQkey);
+    } else if (random.one_in(2)) {
       ibv_wr_send(qp);
     } else {
       ibv_wr_rdma_write(qp, rkey, address);

@@ -40,6 +40,18 @@ World::World(Board& board, int side) : board_(board), side_(side), ends_(kSlots)
     pds_.push_back(ibv_alloc_pd(contexts_.back()));
     require(pds_.back() != nullptr, "ibv_alloc_pd failed");
   }
+  for (ibv_pd* pd : pds_) {
+    handles_.emplace_back();
+    for (ibv_context* there : contexts_) {
+      ibv_ah_attr path{};
+      path.is_global = 1;
+      path.port_num = 1;
+      path.grh.sgid_index = 2;
+      require(ibv_query_gid(there, 1, 2, &path.grh.dgid) == 0, "ibv_query_gid failed");
+      handles_.back().push_back(ibv_create_ah(pd, &path));
+      require(handles_.back().back() != nullptr, "ibv_create_ah failed");
+    }
+  }
   channel_ = ibv_create_comp_channel(contexts_[0]);
   for (ibv_context* context : contexts_) ::fcntl(context->async_fd, F_SETFL, O_NONBLOCK);
   ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK);
@@ -55,6 +67,9 @@ World::World(Board& board, int side) : board_(board), side_(side), ends_(kSlots)
 World::~World() {
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) unmake(slot);
   require(ibv_destroy_comp_channel(channel_) == 0, "ibv_destroy_comp_channel failed");
+  for (const auto& handles : handles_) {
+    for (ibv_ah* ah : handles) require(ibv_destroy_ah(ah) == 0, "ibv_destroy_ah failed");
+  }
   for (ibv_pd* pd : pds_) require(ibv_dealloc_pd(pd) == 0, "ibv_dealloc_pd failed at the end");
   for (ibv_context* context : contexts_) require(ibv_close_device(context) == 0, "ibv_close_device failed");
 }
@@ -70,6 +85,17 @@ bool World::guards_whole() const {
 
 std::uint32_t World::peer_slot(std::uint32_t slot) const {
   return slot < kSlots * 2 / 3 ? slot : slot ^ 1;
+}
+
+ibv_qp_type World::type_of(std::uint32_t slot) {
+  constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_RC, IBV_QPT_UD};
+  return kTypes[slot / 2 % 4];
+}
+
+ibv_ah* World::handle(const End& end, std::uint32_t slot, Random& random) const {
+  const std::uint32_t there = random.wrong(6) ? random() : peer(slot).device.load();
+  const auto& handles = handles_[static_cast<std::size_t>(end.device)];
+  return handles[there % handles.size()];
 }
 
 const Entry& World::peer(std::uint32_t slot) const {
@@ -137,14 +163,15 @@ void World::make(std::uint32_t slot, Random& random) {
   attr.send_cq = end.send_cq;
   attr.recv_cq = end.recv_cq;
   attr.srq = end.srq;
-  attr.qp_type = IBV_QPT_RC;
+  attr.qp_type = type_of(slot);
   attr.sq_sig_all = random.one_in(2) ? 1 : 0;
   attr.cap = {1 + random.below(60), 1 + random.below(60), 4, 4, 64};
   attr.comp_mask = IBV_QP_INIT_ATTR_PD;
   attr.pd = end.pd;
   if (random.one_in(2)) {
     attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND;
+    attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+    if (attr.qp_type != IBV_QPT_UD) attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE;
   }
   end.qp = ibv_create_qp_ex(context, &attr);
   require(end.qp != nullptr, "ibv_create_qp_ex failed");

@@ -95,12 +95,16 @@ class World {
   ibv_sge piece(const End& end, Random& random) const;
   void remote(std::uint32_t slot, Random& random, std::uint64_t& address, std::uint32_t& rkey) const;
   std::uint32_t peer_slot(std::uint32_t slot) const;
+  /// The same at both ends: half of them RC, a quarter each UC and UD.
+  static ibv_qp_type type_of(std::uint32_t slot);
+  ibv_ah* handle(const End& end, std::uint32_t slot, Random& random) const;
   const Entry& peer(std::uint32_t slot) const;
 
   Board& board_;
   const int side_;
   std::vector<ibv_context*> contexts_;
   std::vector<ibv_pd*> pds_;
+  std::vector<std::vector<ibv_ah*>> handles_;  ///< of each device, to each device
   ibv_comp_channel* channel_ = nullptr;
   std::vector<Region> regions_;
   std::vector<End> ends_;

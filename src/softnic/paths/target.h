@@ -18,7 +18,7 @@ struct Target {
   Segment* segment = nullptr;  ///< null: not connected
   Regions regions;
   QpShared* qp = nullptr;
-  const std::atomic<bool>* dead = &kUnconnected;  ///< its process, or that there is none
+  const std::atomic<bool>* dead = &kUnconnected;  ///< its process; so is one of which nothing is mapped here
   Peer* peer = nullptr;  ///< null: this process itself
   StrangerLink* stranger = nullptr;  ///< another user's process; without a segment then
   std::uint64_t stranger_id = 0;  ///< and that process

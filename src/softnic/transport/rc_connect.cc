@@ -26,7 +26,6 @@ void RcTransport::connect(std::shared_ptr<Peer> other, KernelPolicy kernel) {
     peer_id = process.id();
   } else if (peer != nullptr && peer->stranger() != nullptr) {
     target.stranger = peer->stranger();
-    target.dead = peer->dead_flag();
     target.stranger_id = peer_id = peer->id();
   } else if (peer != nullptr) {
     target.segment = &peer->segment();

@@ -23,7 +23,7 @@ Outcome outcome_of(const StrangerReply& reply, std::uint64_t bytes) noexcept {
 }  // namespace
 
 Outcome RcTransport::ask_stranger(const SendOp& op) noexcept {
-  if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+  if (peer_->dead()) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   const bool read = is_read_like(op.opcode);
   Pieces pieces;
   if (!gather(own_.process.regions(), own_.pd, op, read ? IBV_ACCESS_LOCAL_WRITE : 0, pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
