@@ -73,8 +73,6 @@ for family in families:
         assert ("quantile" in sample.labels) == (family.type == "summary" and sample.name == name), sample
 """
 
-# Keys of a run that not every document has: later ones, and those of GPU memory.
-OPTIONAL = {"started", "path", "consume"}
 # Objects whose keys are data; their values follow one schema.
 MAPS = {("relations",), ("topology", "pairs")}
 
@@ -108,7 +106,13 @@ def setter(value):
     return lambda parent, key: parent.__setitem__(key, value)
 
 
-def generic_mutations(document):
+def places_of(produced):
+    """Where a run's JSON has each field, and whether it is "null" or "omitted" without a value."""
+    with open(os.path.join(produced, "places.txt"), encoding="utf-8") as file:
+        return dict(line.split() for line in file)
+
+
+def generic_mutations(document, places):
     """Keys missing, objects with a key too many, values of a wrong type or sign."""
     for path, value in walk(document):
         name = "/".join(map(str, path))
@@ -121,7 +125,8 @@ def generic_mutations(document):
                 yield "surplus key", grown
         if not path:
             continue
-        optional = path[-1] in OPTIONAL and len(path) > 1
+        # Not every document has them: later ones, and those of GPU memory.
+        optional = path[0] == "relations" and places.get(".".join(map(str, path[4:]))) == "omitted"
         if isinstance(path[-1], str) and not is_map(path[:-1]) and not optional:
             yield name + ": missing", changed(document, path, lambda p, k: p.pop(k))
         yield name + ": wrong type", changed(document, path, setter({"not": ["the", "type"]}))
@@ -243,6 +248,37 @@ def check_fields(produced, schema, schema_path):
     return failures
 
 
+# What a run has beside fields: series, counts and intervals of one, and whole objects.
+NO_FIELDS = {"warnings", "checked_by", "client.gpu", "server.gpu", "bw.ci95_gbps", "bw.batches_gbps", "latency.ci95_p50_ns",
+             "latency.batches_p50_ns", "latency.samples_beyond"}
+
+
+def check_places(produced, schema):
+    """The schema of a run has no more than the table of fields, and requires what is always there."""
+    failures = 0
+    places = places_of(produced)
+    run = schema["$defs"]["run"]
+    seen = set()
+    for key, node in run["properties"].items():
+        inner = resolved(schema, node)
+        whole = key in places or key in NO_FIELDS or "properties" not in inner
+        parts = {key: run} if whole else {f"{key}.{part}": inner for part in inner.get("properties", {})}
+        for place, owner in parts.items():
+            seen.add(place)
+            if place not in places and place not in NO_FIELDS:
+                failures += 1
+                print(f"FAIL schema: {place} is no field of the table")
+            required = place.split(".")[-1] in owner["required"]
+            # An object that is left out whole has parts that it always has.
+            if place in places and key != "required" and required != (places[place] == "null"):
+                failures += 1
+                print(f"FAIL schema: {place} is {'' if required else 'not '}required, the table has it {places[place]}")
+    for place in sorted((NO_FIELDS | set(places)) - seen):
+        failures += 1
+        print(f"FAIL schema: has no {place}")
+    return failures
+
+
 def resolved(schema, node):
     """The object behind references and alternatives."""
     while True:
@@ -270,6 +306,7 @@ def main():
         failures += check_golden(folder, golden)
         failures += check_formats(folder)
         failures += check_fields(folder, schema, schema_path)
+        failures += check_places(folder, schema)
         documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
         for name in documents:
             path = os.path.join(folder, name)
@@ -286,11 +323,12 @@ def main():
             print("FAIL", *command)
         with open(os.path.join(folder, "all.json"), encoding="utf-8") as file:
             document = trimmed(json.load(file))
+        places = places_of(folder)
     if not validator.is_valid(document):
         failures += 1
         print("FAIL: the document to change is not valid itself")
     mutants = 0
-    for what, mutant in [*generic_mutations(document), *named_mutations(document)]:
+    for what, mutant in [*generic_mutations(document, places), *named_mutations(document)]:
         mutants += 1
         if validator.is_valid(mutant):
             failures += 1

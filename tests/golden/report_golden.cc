@@ -50,6 +50,14 @@ void write_fields(const std::string& path) {
   }
 }
 
+/// Each field in a document, and what is written where it has no value.
+void write_places(const std::string& path) {
+  std::ofstream out(path);
+  for (const Field& each : fields()) {
+    if (!each.json.empty()) out << each.json << (each.missing == Missing::kNull ? " null\n" : " omitted\n");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +72,7 @@ int main(int argc, char** argv) {
   write_table(folder + "table_colour.txt", {RateUnit::kGigabytes, Colour::kOn});
   write_formats(folder);
   write_fields(folder + "fields.md");
+  write_places(folder + "places.txt");
   std::ofstream csv(folder + "runs.csv");
   csv << csv_header();
   for (const RunRecord& record : samples::sweep()) csv << csv_line(record);
