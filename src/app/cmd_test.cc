@@ -60,9 +60,6 @@ Examples:
 }
 
 std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
-  if (options.all && !options.sizes.empty()) {
-    throw usage_error("-a and -s exclude each other", "-a is -s 2:8M:x2");
-  }
   if (options.all) return all_sizes();
   if (!options.sizes.empty()) return options.sizes;
   return {options.test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes
@@ -161,17 +158,14 @@ void add_test_commands(CLI::App& app, Action& action) {
     const auto options = std::make_shared<TestOptions>();
     options->test = test;
     CLI::App* command = app.add_subcommand(to_string(test), description(test));
-    command
-        ->add_option_function<std::string>(
-            "-s,--size",
-            [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
-            fmt::format(
-                "message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
-                test.metric == Metric::kBandwidth ? "64K" : "2"))
-        ->type_name("SIZES")
-        ->group("Queues and messages");
-    command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two")
-        ->group("Queues and messages");
+    CLI::Option* const sizes = command->add_option_function<std::string>(
+        "-s,--size", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
+        fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
+                    test.metric == Metric::kBandwidth ? "64K" : "2"));
+    sizes->type_name("SIZES")->group("Queues and messages");
+    command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
+        ->group("Queues and messages")
+        ->excludes(sizes);
     add_client_options(*command, *options);
     command->footer(footer(test));
     command->final_callback([options, command, &action] {

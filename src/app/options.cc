@@ -125,22 +125,21 @@ void add_softnic_flag(CLI::App& command) {
 }
 
 void add_client_options(CLI::App& command, ClientOptions& options) {
-  command
-      .add_option_function<std::string>(
-          "HOST",
-          [&options](const std::string& text) {
-            // An unset variable must not make a client a server on all addresses.
-            if (text.empty()) {
-              throw usage_error("HOST is empty: is the variable that should name the server unset?",
-                                "give a name or an address; without HOST a test serves one client");
-            }
-            options.host = text;
-          },
-          "server's name or address ('gdrperf serve' runs there)")
-      ->type_name("")
-      ->group("Where to");
+  CLI::Option* const host = command.add_option_function<std::string>(
+      "HOST",
+      [&options](const std::string& text) {
+        // An unset variable must not make a client a server on all addresses.
+        if (text.empty()) {
+          throw usage_error("HOST is empty: is the variable that should name the server unset?",
+                            "give a name or an address; without HOST a test serves one client");
+        }
+        options.host = text;
+      },
+      "server's name or address ('gdrperf serve' runs there)");
+  host->type_name("")->group("Where to");
   command.add_flag("--local", options.local, "both ends in this process: no server needed")
-      ->group("Where to");
+      ->group("Where to")
+      ->excludes(host);
   add_softnic_flag(command);
   add_settings(command, options);
   command
@@ -160,15 +159,11 @@ ServerAddress server_address(const ClientOptions& options) {
 }
 
 void check_target(const ClientOptions& options) {
-  if (options.local && !options.host.empty()) {
-    throw usage_error(fmt::format("HOST '{}' and --local exclude each other", options.host),
-                      "--local runs both ends here; leave one of them out");
-  }
   if (!options.bind.empty() && (options.local || !options.host.empty())) {
     throw usage_error("--bind: only an end that serves listens; leave it out");
   }
   if (!options.host.empty() && options.port == 0) {
-    throw usage_error("-p 0: must be from 1 to 65535");
+    throw usage_error("-p 0: a port to connect to is from 1 to 65535");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "parse_words.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,23 @@ const CLI::Option* option_in(const CLI::App& command, const std::string& message
   return nullptr;
 }
 
+/// CLI11's "--local excludes HOST" and "--link-model requires --machine" in this program's
+/// words; nullopt: the message is about something else.
+std::optional<Error> about_two_options(const CLI::App& command, const CLI::ParseError& error) {
+  const bool excludes = dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr;
+  if (!excludes && dynamic_cast<const CLI::RequiresError*>(&error) == nullptr) return std::nullopt;
+  const std::string message = error.what();
+  const std::size_t blank = message.find(' ');
+  const auto flag = [&](const std::string& name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return option == nullptr ? name : flag_of(*option);
+  };
+  const std::string one = flag(message.substr(0, blank));
+  const std::string other = flag(message.substr(message.rfind(' ') + 1));
+  if (excludes) return usage_error(fmt::format("{} and {} exclude each other", one, other), "leave one of them out");
+  return usage_error(fmt::format("{} means nothing without {}", one, other), fmt::format("give {} as well, or leave {} out", other, one));
+}
+
 Error missing_command(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* each : command.get_subcommands([](const CLI::App*) { return true; })) {
@@ -104,6 +122,11 @@ std::string flag_of(const CLI::Option& option) {
 
 Error parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
+  if (auto two = about_two_options(command, error)) {
+    // What stands behind an unknown option was taken for HOST.
+    refuse_unknown(app);
+    return *two;
+  }
   const std::string help = help_of(command) + " shows what is accepted";
   const CLI::Option* option = option_in(command, error.what());
   if (option == nullptr) {

@@ -214,13 +214,6 @@ void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOpti
 
 void check_sweep(const SweepOptions& options) {
   check_target(options);
-  if (!options.machine.empty() && !options.host.empty()) {
-    throw usage_error(fmt::format("HOST '{}' and --machine exclude each other", options.host),
-                      "--machine simulates both ends here");
-  }
-  if (options.machine.empty() && !options.link_model.empty()) {
-    throw usage_error("--link-model: only --machine simulates links", "give --machine FILE as well");
-  }
   const bool pairs = !options.pairs.empty() || !options.machine.empty();
   if (pairs && (!options.devices.empty() || !options.spec.client.device.empty() || options.buffers_given)) {
     throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");
@@ -229,14 +222,11 @@ void check_sweep(const SweepOptions& options) {
     throw usage_error("give HOST, or --local for both ends on this machine",
                       "on the other machine run 'gdrperf serve', which serves all runs");
   }
-  if (!options.devices.empty() && !options.spec.client.device.empty()) {
-    throw usage_error("-d and --devices exclude each other");
-  }
 }
 
 void add_sweep_options(CLI::App& command, SweepOptions& options, const std::string& sizes_help) {
   const auto list = [&](const char* names, const char* type, const std::string& help, auto take) {
-    command.add_option_function<std::string>(names, take, help)
+    return command.add_option_function<std::string>(names, take, help)
         ->type_name(type)
         ->group("What to run");
   };
@@ -244,7 +234,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        [&options](const std::string& text) { options.tests = parse_tests(text); });
   list("-s,--sizes,--size", "SIZES", "a list (64,4K) or a range (2:8M:x2) (default: " + sizes_help + ")",
        [&options](const std::string& text) { options.sizes = parse_size_list(text, "--sizes"); });
-  list("--devices", "NAMES", "this end's devices (default: all with an active port)",
+  CLI::Option* const devices = list("--devices", "NAMES", "this end's devices (default: all with an active port)",
        [&options](const std::string& text) { options.devices = split_list(text, "--devices"); });
   list("--buffers", "KINDS", "this end's kinds of memory, as for --buffer; cuda:all: every GPU (default: host)",
        [&options](const std::string& text) {
@@ -254,15 +244,17 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
   list("--pairs", "PAIRS",
        "pairs of GPU and NIC: all, best, relations (PIX,SYS), pairs (GPU0:mlx5_1)",
        [&options](const std::string& text) { options.pairs = text; });
-  list("--machine", "FILE",
+  CLI::Option* const machine = list("--machine", "FILE",
        "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
        [&options](const std::string& text) { options.machine = text; });
   list("--link-model", "FILE",
        "its links, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
-       [&options](const std::string& text) { options.link_model = text; });
+       [&options](const std::string& text) { options.link_model = text; })->needs(machine);
   list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });
   add_client_options(command, options);
+  machine->excludes(command.get_option("HOST"));
+  devices->excludes(command.get_option(flag<&TestSpec::client, &EndSpec::device>()));
 }
 
 }  // namespace gdrperf::app

@@ -74,7 +74,7 @@ class Refusals(CliTest):
         self.refuse("write_bw", "h", "-s", "-4", says=["-s"])
         self.refuse("write_bw", "h", "-s", "8:4:x2", says=["-s '8:4:x2'"])
         self.refuse("write_bw", "h", "-s", "4G", says=["-s 4G", "2 GiB"])
-        self.refuse("write_bw", "h", "-a", "-s", "4", says=["-a and -s exclude each other"])
+        self.refuse("write_bw", "h", "-a", "-s", "4", says=["-s and -a exclude each other", "leave one of them out"])
 
     def test_numbers(self):
         self.refuse("write_bw", "h", "-q", "two", says=["-q 'two'", "not a number", "1 to 16384"])
@@ -141,11 +141,13 @@ class Refusals(CliTest):
         self.refuse("read_lat", "h", "-q", "2", says=["-q 2", "read_lat"])
         self.refuse("write_bw", "h", "-t", "128", "-l", "3", says=["-l 3", "-t 128"])
         self.refuse("read_bw", "h", "-I", "8", says=["-I 8"])
-        self.refuse("write_bw", "h", "--local", says=["--local", "exclude"])
+        self.refuse("write_bw", "h", "--local", says=["HOST and --local exclude each other"])
         self.refuse("write_bw", "h", "--bind", "127.0.0.1", says=["--bind"])
         self.refuse("write_bw", "--local", "--json", "-", "--csv", "-", says=["--json -", "--csv -"])
         self.refuse("sweep", says=["HOST", "--local"])
-        self.refuse("sweep", "h", "-d", "a", "--devices", "b", says=["-d and --devices"])
+        self.refuse("sweep", "h", "-d", "a", "--devices", "b", says=["--devices and -d exclude each other"])
+        self.refuse("sweep", "h", "--machine", "m.xml", says=["HOST", "--machine", "exclude each other"])
+        self.refuse("sweep", "h", "--link-model", "m.txt", says=["--link-model means nothing without --machine"])
         self.refuse("sweep", "h", "--ops", "write_bw,atomic_bw", says=["--ops 'atomic_bw'", "read_lat"])
         self.refuse("sweep", "h", "--devices", "a,,b", says=["--devices 'a,,b'"])
 
