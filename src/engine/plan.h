@@ -13,7 +13,7 @@ namespace gdrperf::engine {
 
 /// What the work requests of one end refer to.
 struct PlanInput {
-  const ResolvedSpec& spec;              ///< resolved
+  const ResolvedSpec& spec;
   std::span<ibv_qp* const> qps;
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
