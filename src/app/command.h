@@ -26,6 +26,7 @@ AddCommand add_cluster_command;
 AddCommand add_compare_command;
 AddCommand add_devices_command;
 AddCommand add_doctor_command;
+AddCommand add_manual_commands;
 AddCommand add_report_command;
 AddCommand add_serve_command;
 AddCommand add_sweep_command;
@@ -37,7 +38,7 @@ AddCommand add_verify_command;
 inline constexpr AddCommand* kCommands[] = {
     add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command,
     add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
-    add_baseline_command, add_compare_command, add_report_command,
+    add_baseline_command, add_compare_command, add_report_command, add_manual_commands,
 };
 
 }  // namespace gdrperf::app
