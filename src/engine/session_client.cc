@@ -69,37 +69,52 @@ Standstill standstill_of(const BandwidthRun& run) {
   return {0, 0, *std::max_element(lengths.begin(), lengths.end()), stats::median(lengths)};
 }
 
+/// What a watch saw of this end between Start and Stop.
+struct Watched {
+  double standstill_s = 0;
+  double cpu_s = 0;
+};
+
+Watched watched(Peer& peer) {
+  peer.watch().look();
+  return {peer.watch().longest_s(), peer.watch().cpu_s()};
+}
+
 /// Marks what both ends' clocks tell.
-report::Measurement with_standstill(report::Measurement measured, Standstill standstill, double client_s,
+report::Measurement with_standstill(report::Measurement measured, Standstill standstill, const Watched& own,
                                     const proto::Done& done) {
-  standstill.client_s = client_s;
+  standstill.client_s = own.standstill_s;
   standstill.server_s = done.standstill_s;
   judge_standstill(measured, standstill);
   for (const std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
   return measured;
 }
 
-/// What comes between Start and Stop.
-double watched_s(Peer& peer) {
-  peer.watch().look();
-  return peer.watch().longest_s();
+/// `messages`: of both ends, or round trips, in the same time.
+void note_cpu(report::Measurement& measured, const Watched& own, const proto::Done& done, std::uint64_t messages) {
+  if (messages == 0) return;
+  const double per_message = 1e9 / static_cast<double>(messages);
+  measured.client_cpu_per_message_ns = own.cpu_s * per_message;
+  if (done.cpu_s) measured.server_cpu_per_message_ns = *done.cpu_s * per_message;
 }
 
 report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps* laps,
                                     RunObserver* observer) {
   LatencyRun run = bounce_latency(mover, spec, laps, {peer.watch(), observer});
-  const double client_s = watched_s(peer);
+  const Watched own = watched(peer);
   peer.send(proto::Stop{{mover.rounds()}});
   const auto done = peer.expect<proto::Done>();
-  return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, client_s, done);
+  // Filling and comparing is no work of a message's.
+  if (laps == nullptr) note_cpu(run.measured, own, done, mover.rounds());
+  return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);
 }
 
 report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps, RunObserver* observer) {
   const BandwidthRun run = lap_bandwidth(laps, spec, observer);
-  const double client_s = watched_s(peer);
+  const Watched own = watched(peer);
   peer.send(proto::Stop{mover.posted_messages()});
   const auto done = peer.expect<proto::Done>();
-  return with_standstill(condense(run, spec, nullptr), {}, client_s, done);
+  return with_standstill(condense(run, spec, nullptr), {}, own, done);
 }
 
 report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, RunObserver* observer) {
@@ -119,7 +134,8 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   if (laps) return measure_laps(*mover, spec, peer, *laps, observer);
   mover->tune();
   const BandwidthRun run = stream_bandwidth(*mover, spec, {peer.watch(), observer});
-  const double client_s = watched_s(peer);
+  const Watched own = watched(peer);
+  const std::uint64_t completed = mover->sent();
   mover->drain();
   const std::vector<std::uint64_t> sent = mover->posted_messages();
   peer.send(proto::Stop{sent});
@@ -128,7 +144,8 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = mover->chunk_bytes();
-  return with_standstill(std::move(measured), standstill_of(run), client_s, done);
+  note_cpu(measured, own, done, completed + (bidirectional ? done.messages : 0));
+  return with_standstill(std::move(measured), standstill_of(run), own, done);
 }
 
 /// The kind that a figure has to be labelled with: of both ends the one that is

@@ -236,6 +236,7 @@ void converse(Prepared& prepared, const TestSpec& asked, Peer& peer, const Terms
   proto::Done done = serve(*prepared.end, prepared.spec, peer);
   peer.watch().look();
   done.standstill_s = peer.watch().longest_s();
+  done.cpu_s = peer.watch().cpu_s();
   peer.send(done);
 }
 

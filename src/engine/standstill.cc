@@ -49,7 +49,10 @@ bool StandstillWatch::read(Moment& moment) const {
 void StandstillWatch::restart() {
   read(last_);
   longest_s_ = 0;
+  cpu_start_s_ = seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
+
+double StandstillWatch::cpu_s() const { return seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_start_s_; }
 
 void StandstillWatch::look() {
   if (seconds_of(CLOCK_BOOTTIME) - last_.wall_s < kLookSeconds) return;

@@ -21,6 +21,8 @@ class StandstillWatch {
   void look();
   /// The longest time between two looks in which this thread did not run.
   double longest_s() const { return longest_s_; }
+  /// CPU time of this thread since restart().
+  double cpu_s() const;
 
  private:
   /// Two clocks at one moment.
@@ -35,6 +37,7 @@ class StandstillWatch {
   UniqueFd schedstat_;
   Moment last_;
   double longest_s_ = 0;
+  double cpu_start_s_ = 0;
 };
 
 }  // namespace gdrperf::engine

@@ -279,6 +279,7 @@ void write(json& out, const Done& m) {
   json series = json::array();
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
   out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
+  if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
 }
 void read(const JsonReader& in, Done& m) {
   m.messages = in.integer<std::uint64_t>("messages");
@@ -291,6 +292,7 @@ void read(const JsonReader& in, Done& m) {
   m.warnings = texts(in, "warnings");
   // Older peers keep no watch.
   if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
+  if (in.has("cpu_s")) m.cpu_s = in.number("cpu_s");
 }
 
 template <typename Empty>  // Turn, Ready, Start, Bye, Enter

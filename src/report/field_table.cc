@@ -16,6 +16,7 @@ FieldValue value(bool yes) { return yes; }
 FieldValue value(std::uint64_t count) { return count; }
 FieldValue value(int count) { return count < 0 ? FieldValue() : FieldValue(static_cast<std::uint64_t>(count)); }
 FieldValue value(double quantity) { return quantity; }
+FieldValue value(const std::optional<double>& quantity) { return quantity ? FieldValue(*quantity) : FieldValue(); }
 FieldValue value(const std::string& text) { return text.empty() ? FieldValue() : FieldValue(text); }
 FieldValue value(std::string_view text) { return value(std::string(text)); }
 
@@ -64,15 +65,14 @@ bool on_gpu(const EndRecord& end) {
 bool on_gpu(const RunRecord& run) { return on_gpu(run.client) || on_gpu(run.server); }
 FieldValue path(const RunRecord& run) { return on_gpu(run) ? value(to_string(run.spec.path)) : FieldValue(); }
 FieldValue consume(const RunRecord& run) { return on_gpu(run) ? FieldValue(run.spec.consume) : FieldValue(); }
-FieldValue quantity(const std::optional<double>& value) { return value ? FieldValue(*value) : FieldValue(); }
 FieldValue required_gbps(const RunRecord& run) {
-  return run.measured.bandwidth ? quantity(run.required.min_gbps) : FieldValue();
+  return run.measured.bandwidth ? value(run.required.min_gbps) : FieldValue();
 }
 FieldValue required_efficiency(const RunRecord& run) {
-  return run.measured.bandwidth ? quantity(run.required.min_efficiency) : FieldValue();
+  return run.measured.bandwidth ? value(run.required.min_efficiency) : FieldValue();
 }
 FieldValue required_p99(const RunRecord& run) {
-  return run.measured.latency ? quantity(run.required.max_p99_us) : FieldValue();
+  return run.measured.latency ? value(run.required.max_p99_us) : FieldValue();
 }
 FieldValue required_met(const RunRecord& run) { return value(met(run)); }
 FieldValue warnings(const RunRecord& run) {
@@ -168,6 +168,10 @@ constexpr Field kRows[] = {
     {"stop", "stop", "", kNo, "", get::stop},
     {"unstable", "unstable", "", kNo, "", get::measured<&Measurement::unstable>},
     {"unstable_reason", "unstable_reason", "", kNo, "", get::measured<&Measurement::unstable_reason>},
+    {"client_cpu_per_message_ns", "client.cpu_per_message_ns", "ns", kNo, "",
+     get::measured<&Measurement::client_cpu_per_message_ns>, kOmitted},
+    {"server_cpu_per_message_ns", "server.cpu_per_message_ns", "ns", kNo, "",
+     get::measured<&Measurement::server_cpu_per_message_ns>, kOmitted},
     {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
     {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
     {"efficiency", "efficiency", "", kNo, "", get::share},

@@ -246,6 +246,26 @@ TEST_F(EngineTest, VerifiesEveryTestInEveryShape) {
   }
 }
 
+TEST_F(EngineTest, SaysWhatAMessageCostsTheCpuOfEachEnd) {
+  for (const Operation operation : {Operation::kWrite, Operation::kSend}) {
+    TestSpec spec = spec_for({operation, Metric::kBandwidth}, 64);
+    spec.stop.duration.reset();
+    spec.stop.iterations = 50'000;
+    const Outcome outcome = run_local(spec);
+    expect_sound(outcome, spec);
+    const report::Measurement& measured = outcome.record->measured;
+    ASSERT_TRUE(measured.client_cpu_per_message_ns && measured.server_cpu_per_message_ns);
+    EXPECT_GT(*measured.client_cpu_per_message_ns, 0);
+    EXPECT_GT(*measured.server_cpu_per_message_ns, 0);
+    // Of a write the other end's CPU knows nothing.
+    if (operation == Operation::kWrite) {
+      EXPECT_LT(*measured.server_cpu_per_message_ns, *measured.client_cpu_per_message_ns);
+    }
+    spec.verify_seed = 1;
+    EXPECT_FALSE(run_local(spec).record->measured.client_cpu_per_message_ns) << "filling and comparing is no message's";
+  }
+}
+
 TEST_F(EngineTest, AServerThatCannotIsQuotedByTheClient) {
   TestSpec spec = spec_for({Operation::kWrite, Metric::kBandwidth}, 64);
   spec.server.device = "no_such_device";

@@ -139,6 +139,7 @@ struct Done {
   std::vector<std::pair<double, std::uint64_t>> series;
   std::vector<std::string> warnings;
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
+  std::optional<double> cpu_s = {};  ///< CPU time of its thread from Start to Stop
 };
 /// Client, in runs that verify data: lap `iteration` is next; the server makes
 /// its share of it ready and says Ready.

@@ -57,6 +57,9 @@ struct Measurement {
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
+  /// CPU time of the end's thread over the messages of the run, warm-up included.
+  std::optional<double> client_cpu_per_message_ns = {};
+  std::optional<double> server_cpu_per_message_ns = {};
   std::vector<std::string> warnings;
 };
 
