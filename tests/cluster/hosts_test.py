@@ -43,4 +43,4 @@ def inside(binary):
 
 
 if __name__ == "__main__":
-    main(inside, __file__, ("mpirun", "orted"), "openmpi-bin")
+    main(inside, __file__, ("mpirun", "orted"), "openmpi-bin, util-linux, iproute2")

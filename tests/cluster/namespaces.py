@@ -53,7 +53,7 @@ def main(test, script, programs, packages):
         skip("namespaces need root")
     for program in (*programs, "unshare", "ip"):
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            skip(f"{program} is not installed ({packages}, util-linux, iproute2)")
+            skip(f"{program} is not installed ({packages})")
     again = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*again, "true"], capture_output=True, check=False).returncode != 0:
         skip("no new namespaces here (a container without CAP_SYS_ADMIN?)")

@@ -189,4 +189,4 @@ def pmix(binary):
 
 
 if __name__ == "__main__":
-    main(inside, __file__, ("slurmctld", "slurmd", "srun", "munged"), "slurm-wlm, munge")
+    main(inside, __file__, ("slurmctld", "slurmd", "srun", "munged"), "slurm-wlm, munge, util-linux, iproute2")
