@@ -44,11 +44,11 @@ def main():
     rate = sys.argv[3] if len(sys.argv) > 3 else "4MB/s"
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "first.json")
-        first, here = run(binary, ranks, rate, "100ms", path)
+        first, here = run(binary, ranks, rate, "250ms", path)
         start = first["test"]["start_s"]
         print(f"{ranks} ranks: all here {here:.2f} s after mpirun's start; the first round {start:.2f} s after rank 0's   (wanted < 5 s)", flush=True)
-        seconds, gigabytes = planned(binary, ranks, "250ms", first, path)
-        second, _ = run(binary, ranks, rate, "250ms", os.path.join(folder, "second.json"))
+        seconds, gigabytes = planned(binary, ranks, "500ms", first, path)
+        second, _ = run(binary, ranks, rate, "500ms", os.path.join(folder, "second.json"))
     test = second["test"]
     took = test["seconds_per_round"] * test["rounds"]
     moved = sum(rate for _, _, rate in second["measurements"]) * test["duration_s"]

@@ -57,6 +57,9 @@ CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& deta
 
 // Of this machine, software devices at the places that they are given.
 std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>& devices) {
+  // Asking nvidia-smi takes long, the longer the more ranks of a host do.
+  const bool any_on_bus = std::any_of(devices.begin(), devices.end(), [](const verbs::DeviceInfo& info) { return !info.pci_address.empty(); });
+  if (!any_on_bus) return {};
   topo::Topology topology = topo::load_topology();
   declare_nics(topology, devices);
   return nearest_gpus(topology);

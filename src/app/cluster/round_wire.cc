@@ -22,11 +22,16 @@ constexpr unsigned kLatencyBit = 2;
 
 class ByteWriter {
  public:
-  explicit ByteWriter(char tag) : bytes_(1, tag) {}
+  ByteWriter(char tag, std::size_t expected) {
+    bytes_.reserve(expected);
+    bytes_.push_back(tag);
+  }
   template <typename T>
   void number(T value) {
     static_assert(std::is_unsigned_v<T>);
-    for (std::size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+    char bytes[sizeof(T)];
+    for (std::size_t i = 0; i < sizeof(T); ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xff);
+    bytes_.append(bytes, sizeof(T));
   }
   void rate(double value) { number(std::bit_cast<std::uint32_t>(static_cast<float>(value))); }
   void text(std::string_view text) {
@@ -142,7 +147,7 @@ std::string pack_measure(const Measure& order) {
     indices.push_back({names.index_of(run.host), names.index_of(run.device), names.index_of(run.peer_device),
                        names.index_of(run.buffer), names.index_of(run.peer_buffer)});
   }
-  ByteWriter out(kMeasureTag);
+  ByteWriter out(kMeasureTag, 64 + 16 * names.names().size() + 22 * order.runs.size());
   out.number(static_cast<std::uint32_t>(order.id));
   out.number(order.size_bytes);
   out.number(static_cast<std::uint64_t>(order.duration_ns));
@@ -162,7 +167,7 @@ std::string pack_measure(const Measure& order) {
 }
 
 std::string pack_rates(const Rates& rates) {
-  ByteWriter out(kRatesTag);
+  ByteWriter out(kRatesTag, 16 + 12 * rates.rates.size());
   out.number(static_cast<std::uint32_t>(rates.id));
   out.number(static_cast<std::uint32_t>(rates.rates.size()));
   for (const ClusterRate& one : rates.rates) {
