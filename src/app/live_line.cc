@@ -41,7 +41,7 @@ LiveLine::LiveLine(LiveTo to, report::RateUnit unit, std::size_t total)
 
 LiveLine::~LiveLine() {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     over_ = true;
   }
   changed_.notify_one();
@@ -49,7 +49,7 @@ LiveLine::~LiveLine() {
 }
 
 void LiveLine::begin(std::size_t done, std::string what) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   on_ = true;
   done_ = done;
   what_ = std::move(what);
@@ -61,14 +61,14 @@ void LiveLine::begin(std::size_t done, std::string what) {
 }
 
 void LiveLine::end() {
-  const std::lock_guard writing(writing_);
-  const std::lock_guard guard(mutex_);
+  const MutexLock writing(writing_);
+  const MutexLock guard(mutex_);
   on_ = false;
   line_.clear();
 }
 
 void LiveLine::setting_up(const std::string& what) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   set_up_ = what;
   set_up_since_ = steady_clock::now();
   due_ = true;
@@ -76,7 +76,7 @@ void LiveLine::setting_up(const std::string& what) {
 }
 
 void LiveLine::measuring(const engine::RunState& state) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const bool first = !state_;
   state_ = state;
   told_ = steady_clock::now();
@@ -89,8 +89,9 @@ void LiveLine::write_now_and_then() {
   const auto pause = std::chrono::milliseconds(to_ == LiveTo::kLines ? 1000 : 250);
   while (true) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, pause, [this] { return over_ || due_; });
+      MutexLock lock(mutex_);
+      const auto deadline = steady_clock::now() + pause;
+      while (!over_ && !due_ && lock.wait_until(changed_, deadline) != std::cv_status::timeout) {}
       if (over_) return;
       due_ = false;
     }
@@ -99,10 +100,10 @@ void LiveLine::write_now_and_then() {
 }
 
 void LiveLine::write() {
-  const std::lock_guard writing(writing_);
+  const MutexLock writing(writing_);
   std::string shown;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     if (!on_ || (to_ == LiveTo::kLines && !state_ && set_up_.empty())) return;
     shown = text();
   }
@@ -110,7 +111,6 @@ void LiveLine::write() {
   else line_.show(printable(shown));
 }
 
-/// Under mutex_.
 std::string LiveLine::text() const {
   std::string text = what_;
   if (state_) {

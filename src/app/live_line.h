@@ -3,12 +3,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "gdrperf/app/output.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/engine/observer.h"
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/progress.h"
@@ -45,26 +45,26 @@ class LiveLine final : public engine::RunObserver {
  private:
   void write_now_and_then();
   void write();
-  std::string text() const;
+  std::string text() const REQUIRES(mutex_);
 
   LiveTo to_;
   report::RateUnit unit_;
   std::size_t total_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::mutex writing_;  ///< held while something is written; taken before mutex_
-  report::ProgressLine line_;
+  Mutex writing_ ACQUIRED_BEFORE(mutex_);  ///< held while something is written
+  report::ProgressLine line_;              ///< written to under writing_
 
-  std::mutex mutex_;  ///< all below
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;
-  bool on_ = false;
-  bool due_ = false;  ///< something new, not only newer figures
-  std::size_t done_ = 0;
-  std::string what_;
-  std::string set_up_;
-  std::chrono::steady_clock::time_point set_up_since_;
-  std::optional<engine::RunState> state_;
-  std::chrono::steady_clock::time_point told_;  ///< state_
+  bool over_ GUARDED_BY(mutex_) = false;
+  bool on_ GUARDED_BY(mutex_) = false;
+  bool due_ GUARDED_BY(mutex_) = false;  ///< something new, not only newer figures
+  std::size_t done_ GUARDED_BY(mutex_) = 0;
+  std::string what_ GUARDED_BY(mutex_);
+  std::string set_up_ GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point set_up_since_ GUARDED_BY(mutex_);
+  std::optional<engine::RunState> state_ GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point told_ GUARDED_BY(mutex_);  ///< state_
 
   std::thread writer_;
 };

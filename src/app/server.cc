@@ -72,12 +72,15 @@ void Server::leave() {
   for (Connection& connection : connections_) {
     if (!connection.served) ::shutdown(connection.channel.fd(), SHUT_RD);
   }
-  std::unique_lock lock(ending_);
   const auto all_ended = [&] {
     return std::all_of(connections_.begin(), connections_.end(), [](const Connection& each) { return each.ended.load(); });
   };
-  const bool ended = one_ended_.wait_for(lock, kLeaveTime, all_ended);
-  lock.unlock();
+  const auto deadline = steady_clock::now() + kLeaveTime;
+  {
+    MutexLock lock(ending_);
+    while (!all_ended() && lock.wait_until(one_ended_, deadline) != std::cv_status::timeout) {}
+  }
+  const bool ended = all_ended();
   if (const std::string text = strangers_.rest(); !text.empty()) log_(text);
   if (!ended) {
     log_("stopped; the kernel takes back what the last run has not given back yet");
@@ -141,7 +144,7 @@ void Server::begin(Connection& connection, StopSignal& stop) {
     }
     // The peer learns now, not when the entry is reaped.
     ::shutdown(connection.channel.fd(), SHUT_RDWR);
-    const std::lock_guard lock(ending_);
+    const MutexLock lock(ending_);
     connection.ended = true;
     one_ended_.notify_all();
   };

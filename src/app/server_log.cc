@@ -19,7 +19,7 @@ bool ServerLog::put(const std::string& text) {
 }
 
 void ServerLog::line(const std::string& text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lost_ > 0) {
     if (!put(fmt::format("{} line{} of this log lost: nobody read {}", lost_, lost_ == 1 ? "" : "s",
                          lost_ == 1 ? "it" : "them"))) {
@@ -41,24 +41,24 @@ std::string Strangers::take(Time now) {
 }
 
 std::string Strangers::note(const std::string& reason, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++count_;
   last_ = reason;
   return told_ == Time{} || now - told_ >= kInterval ? take(now) : "";
 }
 
 std::string Strangers::due(Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return count_ > 0 && now - told_ >= kInterval ? take(now) : "";
 }
 
 std::string Strangers::rest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return count_ > 0 ? take(told_) : "";
 }
 
 bool Strangers::pending() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return count_ > 0;
 }
 

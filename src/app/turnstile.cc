@@ -15,7 +15,7 @@ namespace gdrperf::app {
 using std::chrono::steady_clock;
 
 Turnstile::Ticket::~Ticket() {
-  const std::lock_guard lock(turnstile_.mutex_);
+  const MutexLock lock(turnstile_.mutex_);
   const bool first = turnstile_.queue_.begin() == place_;
   turnstile_.queue_.erase(place_);
   if (first) turnstile_.begin_turn();
@@ -26,12 +26,12 @@ Turnstile::Ticket::~Ticket() {
 }
 
 bool Turnstile::Ticket::is_turn() const {
-  const std::lock_guard lock(turnstile_.mutex_);
+  const MutexLock lock(turnstile_.mutex_);
   return turnstile_.queue_.begin() == place_;
 }
 
 std::size_t Turnstile::Ticket::ahead() const {
-  const std::lock_guard lock(turnstile_.mutex_);
+  const MutexLock lock(turnstile_.mutex_);
   std::size_t count = 0;
   for (auto it = turnstile_.queue_.begin(); it != place_; ++it) ++count;
   return count;
@@ -49,20 +49,20 @@ void Turnstile::begin_turn() {
 Turnstile::Ticket Turnstile::enter(std::string name) {
   UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell) throw call_error("eventfd", errno);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto place = queue_.insert(queue_.end(), {std::move(name), std::move(bell)});
   if (place == queue_.begin()) begin_turn();
   return Ticket(*this, place);
 }
 
 Turnstile::Front Turnstile::front() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (queue_.empty()) return {};
   return {queue_.front().name, steady_clock::now() - queue_.front().since};
 }
 
 bool Turnstile::others_wait() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.size() > 1;
 }
 

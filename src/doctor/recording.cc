@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <map>
-#include <mutex>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/doctor/doctor.h"
 #include "mask.h"
 #include "programs.h"
@@ -50,7 +50,7 @@ class RecordingMachine : public Machine {
     ProgramResult result = machine_.run(argv);
     std::string command;
     for (const std::string& word : argv) command += (command.empty() ? "" : " ") + word;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     programs_[command] = result;
     return result;
   }
@@ -72,6 +72,7 @@ class RecordingMachine : public Machine {
     for (const std::string& path : listed_) {
       if (!files_.contains(path) && !links_.contains(path)) tree.add_folder(path);
     }
+    const MutexLock lock(mutex_);
     for (const auto& [command, result] : programs_) {
       if (result.end != ProgramResult::End::kNotInstalled) tree.add_program(command, result);
     }
@@ -104,13 +105,13 @@ class RecordingMachine : public Machine {
   }
 
   const Machine& machine_;
-  mutable std::mutex mutex_;
   mutable std::map<std::string, std::string> files_;
   mutable std::map<std::string, std::string> links_;
   mutable std::set<std::string> listed_;
   mutable std::set<std::string> denied_;
   mutable std::map<std::string, std::string> places_;
-  mutable std::map<std::string, ProgramResult> programs_;
+  mutable Mutex mutex_;  ///< programs run beside each other; all else is looked at by one thread
+  mutable std::map<std::string, ProgramResult> programs_ GUARDED_BY(mutex_);
 };
 
 void write_gzip(const std::string& path, const std::string& content) {

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/mutex.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -89,52 +90,58 @@ struct Channel::Link {
   void expect(std::chrono::nanoseconds after);
   void heard();
   bool silent();
+  nanoseconds limit();
   void run(const std::stop_token& stop);
 
   UniqueFd socket;
-  std::mutex sending;  ///< a frame goes out whole
+  Mutex sending;  ///< a frame goes out whole
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> taken{0};
-  std::string work;      ///< under `sending`
-  std::string peer;      ///< who, and how long, and whom to tell: set before `beater` starts
+  std::string work GUARDED_BY(sending);
+  std::string peer;  ///< who, and how long, and whom to tell: set before `beater` starts
   std::function<void(const std::string&)> tell;
   std::atomic<bool> working{false};
-  std::mutex listening;
-  Patience silence{kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
-  int unread = 0;              ///< bytes, at listen()'s last look
-  bool told = false;           ///< what tell() is for
-  std::mutex pausing;
+  Mutex listening;
+  Patience silence GUARDED_BY(listening){kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
+  int unread GUARDED_BY(listening) = 0;              ///< bytes, at listen()'s last look
+  bool told GUARDED_BY(listening) = false;           ///< what tell() is for
+  std::mutex pausing;  ///< guards nothing: `pause` wants one
   std::condition_variable_any pause;
   std::jthread beater;  ///< last: joined first
 };
 
 void Channel::Link::set_work(const std::string& what) {
-  const std::lock_guard lock(sending);
+  const MutexLock lock(sending);
   work = what;
   working = !what.empty();
 }
 
 void Channel::Link::expect(std::chrono::nanoseconds after) {
-  const std::lock_guard lock(listening);
+  const MutexLock lock(listening);
   silence = Patience(after);
 }
 
 void Channel::Link::heard() {
-  const std::lock_guard lock(listening);
+  const MutexLock lock(listening);
   silence.restart();
   unread = 0;
   told = false;
 }
 
 bool Channel::Link::silent() {
-  const std::lock_guard lock(listening);
+  const MutexLock lock(listening);
   return silence.over();
+}
+
+nanoseconds Channel::Link::limit() {
+  const MutexLock lock(listening);
+  return silence.limit();
 }
 
 /// A socket that is full has a peer that does not read: it misses nothing.
 void Channel::Link::beat() noexcept {
   try {
-    const std::lock_guard lock(sending);
+    const MutexLock lock(sending);
     const std::string frame = framed(encode(Alive{sent, taken, work}));
     pollfd entry{socket.get(), POLLOUT, 0};
     if (::poll(&entry, 1, 0) <= 0 || (entry.revents & POLLOUT) == 0) return;
@@ -149,7 +156,7 @@ void Channel::Link::beat() noexcept {
 void Channel::Link::listen() noexcept {
   int count = 0;
   if (::ioctl(socket.get(), FIONREAD, &count) != 0) return;
-  std::unique_lock quiet(listening);
+  MutexLock quiet(listening);
   if (count > unread) {
     silence.restart();
     told = false;
@@ -159,7 +166,7 @@ void Channel::Link::listen() noexcept {
   const nanoseconds limit = silence.limit();
   quiet.unlock();
   try {
-    std::unique_lock lock(sending);
+    MutexLock lock(sending);
     const std::string what = work;
     lock.unlock();
     tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(limit), what));
@@ -214,7 +221,7 @@ void Channel::send(const Message& message) {
         fmt::format("{}: a {} message of {} bytes is more than the {} that the protocol carries",
                     peer_, type_name(message), text.size(), kMaxFrameBytes));
   }
-  const std::lock_guard lock(link_->sending);
+  const MutexLock lock(link_->sending);
   if (peer_taken_ == link_->sent) untaken_.restart();
   // With the count of those before it: one that was lost shows before the next is taken for it.
   const std::string before = link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work})) : "";
@@ -319,7 +326,7 @@ void Channel::note_alive(const Alive& alive) {
 void Channel::note_silence() {
   if (!expects_alive_ || !link_->silent()) return;
   throw peer_error(
-      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(link_->silence.limit())),
+      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(link_->limit())),
       "its process is stopped or starved (Ctrl-Z, a debugger, a paused container), or a firewall drops the "
       "connection's packets");
 }

@@ -10,13 +10,13 @@
 #include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/flags.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/proto/channel.h"
 
 #include "reason.h"
@@ -61,23 +61,22 @@ Resolution resolve_within(const std::string& host, int port, steady_clock::time_
   Resolution numeric = resolve(host, port, AI_NUMERICHOST);
   if (numeric.error == 0) return numeric;
   struct Shared {
-    std::mutex mutex;
+    Mutex mutex;
     std::condition_variable arrived;
-    bool done = false;
-    Resolution result;
+    bool done GUARDED_BY(mutex) = false;
+    Resolution result GUARDED_BY(mutex);
   };
   const auto shared = std::make_shared<Shared>();
   std::thread([shared, host, port] {
     Resolution found = resolve(host, port, 0);
-    const std::lock_guard lock(shared->mutex);
+    const MutexLock lock(shared->mutex);
     shared->result = std::move(found);
     shared->done = true;
     shared->arrived.notify_one();
   }).detach();
-  std::unique_lock lock(shared->mutex);
-  if (!shared->arrived.wait_until(lock, deadline, [&] { return shared->done; })) {
-    return {EAI_AGAIN, "the name server does not answer", nullptr};
-  }
+  MutexLock lock(shared->mutex);
+  while (!shared->done && lock.wait_until(shared->arrived, deadline) != std::cv_status::timeout) {}
+  if (!shared->done) return {EAI_AGAIN, "the name server does not answer", nullptr};
   return std::move(shared->result);
 }
 

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/app/turnstile.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/networks.h"
 #include "gdrperf/proto/token.h"
@@ -80,7 +80,7 @@ class Server {
   Turnstile turnstile_;
   std::list<Connection> connections_;  ///< touched by run()'s thread alone
   std::atomic<ExitCode> once_result_ = ExitCode::kOk;
-  std::mutex ending_;
+  Mutex ending_;  ///< held while Connection::ended is set
   std::condition_variable one_ended_;
 };
 

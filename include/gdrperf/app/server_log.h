@@ -2,8 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
+
+#include "gdrperf/base/mutex.h"
 
 namespace gdrperf::app {
 
@@ -16,11 +17,11 @@ class ServerLog {
   void line(const std::string& text);
 
  private:
-  bool put(const std::string& text);
+  bool put(const std::string& text) REQUIRES(mutex_);
 
   int fd_;
-  std::mutex mutex_;
-  std::size_t lost_ = 0;
+  Mutex mutex_;  ///< a line goes out whole
+  std::size_t lost_ GUARDED_BY(mutex_) = 0;
 };
 
 /// Connections that turn out to be no clients: a port scan must not fill the log. The first is told of
@@ -38,12 +39,12 @@ class Strangers {
   bool pending() const;
 
  private:
-  std::string take(Time now);
+  std::string take(Time now) REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::size_t count_ = 0;
-  std::string last_;
-  Time told_{};
+  mutable Mutex mutex_;
+  std::size_t count_ GUARDED_BY(mutex_) = 0;
+  std::string last_ GUARDED_BY(mutex_);
+  Time told_ GUARDED_BY(mutex_){};
 };
 
 }  // namespace gdrperf::app

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <list>
-#include <mutex>
 #include <string>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 
 namespace gdrperf::app {
@@ -58,10 +58,10 @@ class Turnstile {
   bool others_wait() const;
 
  private:
-  void begin_turn();
+  void begin_turn() REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::list<Visitor> queue_;  ///< the front's turn it is
+  mutable Mutex mutex_;
+  std::list<Visitor> queue_ GUARDED_BY(mutex_);  ///< the front's turn it is
 };
 
 }  // namespace gdrperf::app

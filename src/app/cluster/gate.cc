@@ -30,14 +30,15 @@ Gate::~Gate() {
 }
 
 std::vector<Arrival> Gate::take(std::chrono::nanoseconds patience) {
-  std::unique_lock lock(mutex_);
-  if (patience > 0ns) came_.wait_for(lock, patience, [&] { return !arrivals_.empty() || failure_; });
+  MutexLock lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (arrivals_.empty() && !failure_ && lock.wait_until(came_, deadline) != std::cv_status::timeout) {}
   if (failure_) throw Error(*failure_);
   return std::exchange(arrivals_, {});
 }
 
 void Gate::put(Arrival arrival) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   arrivals_.push_back(std::move(arrival));
   came_.notify_one();
 }
@@ -46,12 +47,12 @@ void Gate::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::optional<proto::Channel> channel;
     try {
-      const std::lock_guard lock(accepting_);
+      const MutexLock lock(accepting_);
       pollfd entry{listener_.fd(), POLLIN, 0};
       if (::poll(&entry, 1, kGateWaitMs) <= 0) continue;
       channel = listener_.accept();
     } catch (const Error& error) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       failure_ = error;
       came_.notify_one();
       return;

@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "cluster/wire.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
 
@@ -39,13 +39,13 @@ class Gate {
   void work(const std::stop_token& stop);
   void greet(proto::Channel channel);
 
-  proto::Listener listener_;
+  proto::Listener listener_;  ///< accepts under accepting_
   proto::Token token_;
-  std::mutex accepting_;
-  std::mutex mutex_;
+  Mutex accepting_;
+  Mutex mutex_;
   std::condition_variable came_;
-  std::vector<Arrival> arrivals_;
-  std::optional<Error> failure_;
+  std::vector<Arrival> arrivals_ GUARDED_BY(mutex_);
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::vector<std::jthread> workers_;  ///< last: joined first
 };
 

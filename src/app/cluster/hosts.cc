@@ -1,7 +1,6 @@
 #include "cluster/hosts.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "cluster/agent.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/units.h"
 #include "lists.h"
 #include "terminal.h"
@@ -67,7 +67,7 @@ std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
 
 void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token, std::chrono::nanoseconds patience,
                   std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put) {
-  std::mutex putting;
+  Mutex putting;
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     threads.emplace_back([&, i] {
@@ -75,7 +75,7 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
         proto::Channel channel = take_turn(hosts[i], token, patience);
         channel.send(encode_cluster(Invite{static_cast<int>(i) + 1, static_cast<int>(hosts.size()) + 1, std::chrono::duration<double>(deadline).count()}));
         Card card = expect_cluster<Card>(channel, deadline);
-        const std::lock_guard lock(putting);
+        const MutexLock lock(putting);
         put({std::move(channel), std::move(card)});
       } catch (const Error& error) {
         say(fmt::format("{}: {}", hosts[i].host, error.what()));
