@@ -41,4 +41,9 @@ inline constexpr AddCommand* kCommands[] = {
     add_baseline_command, add_compare_command, add_report_command, add_manual_commands,
 };
 
+/// Parses the command line and does what it says; the exit code. Throws gdrperf::Error.
+int run_command_line(int argc, char** argv);
+/// The same of gdrperf-doctor: whatever it is given is for `doctor`.
+int run_doctor_command_line(int argc, char** argv);
+
 }  // namespace gdrperf::app

@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -38,25 +36,6 @@ void become_gdrperf(int argc, char** argv) {
   ::execv(program.c_str(), words.data());
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Find out why RDMA or GPUDirect RDMA does not work, or is slow, here", "gdrperf-doctor");
-  app.require_subcommand(0, 1);
-  Action action;
-  add_doctor_command(app, action);
-  // As if `doctor` had been typed.
-  std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i) words.emplace_back(argv[i]);
-  words.emplace_back("doctor");
-  try {
-    app.parse(words);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw usage_error(error.what(), "'gdrperf-doctor --help' shows what is accepted");
-  }
-  return action ? action(Argv(argv, argv + argc)) : static_cast<int>(ExitCode::kUsage);
-}
-
 }  // namespace
 }  // namespace gdrperf::app
 
@@ -64,7 +43,7 @@ int main(int argc, char** argv) {
   using namespace gdrperf;
   if (app::loads("libibverbs.so.1") && app::loads("librdmacm.so.1")) app::become_gdrperf(argc, argv);
   try {
-    return app::run(argc, argv);
+    return app::run_doctor_command_line(argc, argv);
   } catch (const Error& error) {
     app::say_error(error);
     return static_cast<int>(error.code());

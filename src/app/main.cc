@@ -1,70 +1,17 @@
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <system_error>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "command.h"
-#include "gdrperf/app/options.h"
-#include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/base/error.h"
-#include "gdrperf/base/flags.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/standard_descriptors.h"
-#include "gdrperf/base/version.h"
-#include "parse_words.h"
-#include "process_setup.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
-
-constexpr const char* kFooter = R"(
-gdrperf COMMAND --help shows options, defaults and units.
-
-Start on the server:   gdrperf serve
-then on the client:    gdrperf write_bw HOST -a
-or without a NIC:      gdrperf sweep --local --softnic
-
-Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (device, memory,
-port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
-
-int run(int argc, char** argv) {
-  set_up_process();
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], flags::kSoftnic) == 0) enter_softnic(argv);
-  }
-  CLI::App app("RDMA performance between two ends, and what the path between them can do",
-               "gdrperf");
-  app.set_version_flag("--version", fmt::format("gdrperf {} ({})", tool_version(), tool_git()));
-  app.footer(kFooter);
-  app.allow_extras();
-  app.prefix_command(false);
-  Action action;
-  for (AddCommand* add : kCommands) add(app, action);
-  // Not in gdrperf-doctor, which is for machines without libibverbs.
-  add_softnic_flag(*app.get_subcommand("doctor"));
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    command->allow_extras();
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw parse_failure(app, error);
-  }
-  refuse_unknown(app);
-  if (!action) {
-    std::cerr << app.help();
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  return action(Argv(argv, argv + argc));
-}
 
 int report_error(const Error& error) {
   say_error(error);
@@ -88,7 +35,7 @@ int main(int argc, char** argv) {
   using namespace gdrperf;
   occupy_standard_descriptors();
   try {
-    return app::with_output_flushed(app::run(argc, argv));
+    return app::with_output_flushed(app::run_command_line(argc, argv));
   } catch (const Error& error) {
     return app::report_error(error);
   } catch (const std::bad_alloc&) {
