@@ -8,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/standard_descriptors.h"
+#include "process_setup.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
