@@ -60,7 +60,7 @@ void check_options(const std::string& options, const std::string& where) {
     if (std::find(std::begin(kKnown), std::end(kKnown), key) == std::end(kKnown) ||
         item.size() < key.size() + 2) {
       throw usage_error(fmt::format("{}: '{:.40}' is no option of a link; there are {}", where, item,
-                                    fmt::join(kKnown, "=, ") ),
+                                    fmt::join(kKnown, "=, ")),
                         "like: PIX rate=12.5GB/s,latency=2us");
     }
     check_value(key, item.substr(key.size() + 1), where);

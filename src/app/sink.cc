@@ -53,7 +53,8 @@ std::optional<std::string> file_behind(std::string path) {
 }
 
 bool is_descriptor(const std::string& path, int fd) {
-  struct stat one {}, other {};
+  struct stat one = {};
+  struct stat other = {};
   return ::stat(path.c_str(), &one) == 0 && ::fstat(fd, &other) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
 }

@@ -67,7 +67,8 @@ void fill(int fd, const std::string& path, const std::string& content) {
 }
 
 bool same_file(int fd, const std::string& path) {
-  struct stat one{}, other{};
+  struct stat one = {};
+  struct stat other = {};
   return ::fstat(fd, &one) == 0 && ::stat(path.c_str(), &other) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
 }

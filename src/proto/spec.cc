@@ -92,7 +92,7 @@ const std::vector<Test>& default_tests() {
 
 EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there) {
   const EndSpec none;
-  const auto take = [&](auto EndSpec::* member) {
+  const auto take = [&](auto EndSpec::*member) {
     if (asked.*member == none.*member) asked.*member = typed_there.*member;
   };
   // Ports and GIDs are those of a device.

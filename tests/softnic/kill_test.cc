@@ -107,7 +107,7 @@ void be_victim(Board& board, std::uint32_t round) {
 
 /// Forks victims from a process that has no device open, which is quick.
 void make_victims(Board& board) {
-  for (std::uint32_t round = 1; !board.stop; ) {
+  for (std::uint32_t round = 1; !board.stop;) {
     if (board.wanted < round) {
       ::usleep(50);
       continue;

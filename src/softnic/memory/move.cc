@@ -137,7 +137,7 @@ bool visit_own(const Mapping& mapping, void* argument) {
 
 PageMover::PageMover() {
   UniqueFd fd = sealed_memory("softnic-window", kWindowBytes);
-  struct stat status{};
+  struct stat status = {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return;
   void* table = raw_mmap(nullptr, kMaxIntervals * sizeof(Interval), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
