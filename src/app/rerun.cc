@@ -1,6 +1,5 @@
 #include "rerun.h"
 
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/spawn.h"
 #include "gdrperf/compare/session.h"
 #include "terminal.h"
 
@@ -58,20 +58,9 @@ Error failed(const std::string& what) {
 }
 
 void run_shell(const std::string& command) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  // Our standard output is ours.
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  std::string shell = "sh", flag = "-c", text = command;
-  char* argv[] = {shell.data(), flag.data(), text.data(), nullptr};
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, "/bin/sh", &actions, nullptr, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw call_error("posix_spawn", error, "/bin/sh");
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) throw call_error("waitpid", errno);
-  }
+  // In the caller's environment and on its terminal; our standard output is ours.
+  const int status = wait_for(spawn({.file = "/bin/sh", .argv = {"sh", "-c", command}, .environment = own_environment(),
+                                     .output = STDERR_FILENO}));
   if (WIFSIGNALED(status)) throw failed(fmt::format("the command was killed by signal {}", WTERMSIG(status)));
   // A sweep without a stable run has measured all the same.
   const bool measured = WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == static_cast<int>(ExitCode::kInconclusive);

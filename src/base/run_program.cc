@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +11,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <thread>
 
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/spawn.h"
 #include "gdrperf/base/unique_fd.h"
 
 namespace gdrperf {
@@ -28,7 +28,7 @@ using End = ProgramResult::End;
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
-  // lspci is in sbin on some distributions, and that not on every user's PATH.
+  // lspci may be in sbin, not always on PATH.
   std::string folders = std::string(path == nullptr ? "/usr/bin:/bin" : path) + ":/usr/sbin:/sbin";
   std::replace(folders.begin(), folders.end(), ':', '\n');
   std::size_t at = 0;
@@ -43,40 +43,20 @@ std::string find_program(const std::string& name) {
 
 /// Ours, without what was preloaded into us, and with untranslated messages.
 std::vector<std::string> child_environment() {
-  std::vector<std::string> variables;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
-    const std::string_view variable = *each;
-    if (variable.starts_with("LD_PRELOAD=") || variable.starts_with("LC_ALL=")) continue;
-    variables.emplace_back(variable);
-  }
+  std::vector<std::string> variables = own_environment();
+  std::erase_if(variables, [](const std::string& each) { return each.starts_with("LD_PRELOAD=") || each.starts_with("LC_ALL="); });
   variables.emplace_back("LC_ALL=C");
   return variables;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& each : strings) result.push_back(each.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 /// The child in a process group of its own; -1 when it did not start.
-pid_t start(const std::string& file, std::vector<std::string> argv, int output) {
-  std::vector<std::string> variables = child_environment();
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers(argv).data(),
-                                  pointers(variables).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return error == 0 ? pid : -1;
+pid_t start(const std::string& file, const std::vector<std::string>& argv, int output) {
+  try {
+    return spawn({.file = file, .argv = argv, .environment = child_environment(), .empty_input = true, .output = output,
+                  .errors = output, .own_group = true});
+  } catch (const Error&) {  // reads as not installed
+    return -1;
+  }
 }
 
 /// Reads to the end. False when the deadline came first, or too much came.
