@@ -186,8 +186,8 @@ std::vector<LspciFunction> parse_lspci(std::string_view text) {
 }
 
 std::string full_pci_address(std::string_view address) {
-  const bool short_form = std::count(address.begin(), address.end(), ':') == 1;
-  return (short_form ? "0000:" : "") + std::string(address);
+  const auto parsed = topo::parse_pci_address(address);
+  return parsed ? to_string(*parsed) : std::string(address);
 }
 
 bool is_pci_address(std::string_view text) { return topo::parse_pci_address(text).has_value(); }

@@ -11,6 +11,8 @@
 #include "cuda_memory.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/topo/nvidia_proc.h"
+#include "gdrperf/topo/pci.h"
 #include "gpu_missing.h"
 #include "host_buffer.h"
 
@@ -41,13 +43,11 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// "17:00.0" and "00000000:17:00.0" as "0000:17:00.0".
+/// "17:00.0" and "00000000:17:00.0" as "0000:17:00.0"; what is no address as it is, in small letters.
 std::string full_pci_address(std::string_view text) {
-  std::string address = lower(text);
-  if (std::count(address.begin(), address.end(), ':') == 1) address = "0000:" + address;
-  const std::size_t domain = address.find(':');
-  if (domain != std::string::npos && domain > 4) address = address.substr(domain - 4);
-  return address;
+  const std::string small = lower(text);
+  const auto address = topo::parse_pci_address(small);
+  return address ? to_string(*address) : small;
 }
 
 std::string uuid_text(const cudaUUID_t& uuid) {
@@ -75,20 +75,11 @@ std::uint64_t bar1_bytes(const std::string& pci_address) {
 }
 
 void read_driver(GpuInfo& gpu) {
-  std::ifstream version("/proc/driver/nvidia/version");
+  std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
-  if (!std::getline(version, line)) return;
+  if (!std::getline(file, line)) return;
   gpu.kernel_module = line.find("Open Kernel Module") != std::string::npos ? "open" : "proprietary";
-  // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
-  std::size_t at = 0;
-  while ((at = line.find_first_of("0123456789", at)) != std::string::npos) {
-    const std::string word = line.substr(at, line.find_first_not_of("0123456789.", at) - at);
-    if ((at == 0 || line[at - 1] == ' ') && std::count(word.begin(), word.end(), '.') >= 1) {
-      gpu.driver = word;
-      return;
-    }
-    at += word.size();
-  }
+  gpu.driver = topo::nvidia_version_in(line);
 }
 
 cudaDeviceProp properties_of(int device) {

@@ -1,30 +1,16 @@
 #include "sysfs.h"
 
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "gdrperf/base/file.h"
+#include "gdrperf/topo/pci.h"
 
 namespace gdrperf::verbs {
 namespace fs = std::filesystem;
 namespace {
-
-bool take_hex(std::string_view& text, std::size_t min_digits, std::size_t max_digits) {
-  std::size_t digits = 0;
-  while (digits < text.size() && std::isxdigit(static_cast<unsigned char>(text[digits]))) ++digits;
-  if (digits < min_digits || digits > max_digits) return false;
-  text.remove_prefix(digits);
-  return true;
-}
-
-bool take(std::string_view& text, char wanted) {
-  if (text.empty() || text.front() != wanted) return false;
-  text.remove_prefix(1);
-  return true;
-}
 
 int node_in(const std::string& file) {
   const std::string text = read_line_or_empty(file);
@@ -39,18 +25,13 @@ std::string class_folder(std::string_view device) {
   return "/sys/class/infiniband/" + std::string(device);
 }
 
-bool is_pci_address(std::string_view text) {
-  return take_hex(text, 4, 8) && take(text, ':') && take_hex(text, 2, 2) && take(text, ':') &&
-         take_hex(text, 2, 2) && take(text, '.') && take_hex(text, 1, 1) && text.empty();
-}
-
 std::string pci_address_of(std::string_view device) {
   std::error_code error;
   fs::path folder = fs::canonical(class_folder(device) + "/device", error);
   if (error) return {};
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     const std::string name = folder.filename().string();
-    if (is_pci_address(name)) return name;
+    if (topo::parse_pci_address(name)) return name;
   }
   return {};
 }
@@ -61,7 +42,7 @@ std::string declared_pci_address_of(std::string_view device) {
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with(kKey)) {
       const std::string address = line.substr(kKey.size());
-      return is_pci_address(address) ? address : std::string();
+      return topo::parse_pci_address(address) ? address : std::string();
     }
   }
   return {};

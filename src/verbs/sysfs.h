@@ -21,9 +21,6 @@ std::string declared_pci_address_of(std::string_view device);
 /// function (declared ones too); -1 when unknown.
 int numa_node_of(std::string_view device);
 
-/// "0000:3b:00.0" and the like: domain (4 to 8 digits), bus, device, function.
-bool is_pci_address(std::string_view text);
-
 /// Kernel driver of the device, "" when sysfs does not say.
 std::string driver_of(std::string_view device);
 
