@@ -137,6 +137,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(worse.code, 1, worse)
         self.assertIn("(-10.0 %)", worse.out)
 
+    @support.long
     def test_a_killed_job_goes_on_where_it_ended(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
@@ -165,6 +166,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(whole["measurements"][:len(begun["measurements"])], begun["measurements"])
         self.assertEqual(len(whole["measurements"]), RANKS * (RANKS - 1))
 
+    @support.long
     def test_environments_of_other_launchers(self):
         """What torchrun and an indexed Job set, replayed."""
         for name, rank_variable, more in (("torchrun", "RANK", {"WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1"}),
@@ -294,6 +296,7 @@ class Cluster(unittest.TestCase):
         slow = [document["nics"][each["nic"]]["device"] for each in document["suspects"] if each["verdict"] == "slow"]
         self.assertEqual(slow, [f"nic{SLOW}"])
 
+    @support.long
     def test_patterns_are_measured_after_the_pairs(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")

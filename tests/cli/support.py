@@ -36,6 +36,9 @@ def start_up_s():
     return time.monotonic() - begin
 
 
+# For tests of many seconds, most of them waiting alone: the quick run goes without them.
+long = unittest.skipIf(os.environ.get("GDRPERF_TESTS") == "short", "long: scripts/test --all runs it")
+
 # What the tool promises: an answer within 5 s of the event, before which it has to start.
 PROMISE_S = 5.0 + start_up_s()
 # How long a test waits for what must come at some time; a hang ends here.

@@ -35,7 +35,7 @@ void add_client_options(CLI::App& command, ClientOptions& options);
 /// Where a client with these options connects to. Reads the token: throws as proto::read_token().
 ServerAddress server_address(const ClientOptions& options);
 
-/// Adds --softnic, for commands that use devices; main() looks for it before parsing and starts anew.
+/// Adds --softnic, for commands that use devices; run_command_line() finds it before parsing and starts anew.
 void add_softnic_flag(CLI::App& command);
 
 /// Throws usage_error for options that exclude each other.
