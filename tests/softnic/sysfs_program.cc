@@ -71,7 +71,7 @@ int main(int, char** arguments) {
   const std::string node = "/dev/infiniband/" + verbs;
   std::string number;
   std::getline(std::ifstream("/sys/class/infiniband_verbs/" + verbs + "/dev"), number);
-  struct stat status{};
+  struct stat status = {};
   std::cout << "node " << ::stat(node.c_str(), &status) << S_ISCHR(status.st_mode) << ::access(node.c_str(), R_OK | W_OK) << " "
             << (number == std::to_string(status.st_rdev >> 8 & 0xfff) + ":" + std::to_string(status.st_rdev & 0xff)) << "\n";
   const int opened_node = ::open(node.c_str(), O_RDWR);

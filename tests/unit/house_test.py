@@ -191,6 +191,17 @@ class House(unittest.TestCase):
                 wrong.append(f"{name}: dynamic_cast")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    # std::mutex says nothing to clang's -Wthread-safety, which scripts/check reads.
+    def test_locks_say_what_they_guard(self):
+        wrong = []
+        for path, module in sources():
+            if module == SOFTNIC or path.name == "mutex.h":
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.search(r"std::(mutex|shared_mutex|recursive_mutex) \w+;", line) and "guards nothing" not in line:
+                    wrong.append(f"{path.relative_to(ROOT)}:{number}: Mutex of gdrperf/base/mutex.h, and GUARDED_BY")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
     # A member without a row would be left out of the command line, the protocol and the record.
     def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
         spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()
