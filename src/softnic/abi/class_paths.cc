@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "abi/kernel_only.h"
+#include "gdrperf/base/error.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -136,7 +137,12 @@ bool may_be_class_path(const char* path) noexcept {
 std::optional<ClassPath> find_class_path(const char* path, LastLink last) {
   if (!may_be_class_path(path)) return std::nullopt;
   const int error = errno;
-  auto found = find(path, last);
+  std::optional<ClassPath> found;
+  try {
+    found = find(path, last);
+  } catch (const Error&) {
+    // A device that cannot start has no entries; who asks for devices is told why.
+  }
   errno = error;
   return found;
 }
