@@ -91,24 +91,24 @@ class Flight {
   const LinkModel& link() const noexcept { return device_.model.load(std::memory_order_acquire)->link; }
   void look_up_peer_port();
   void start_anew(std::uint32_t count) noexcept;
-  Instant completion_answered() noexcept;
-  Instant ready_time(const LinkModel& link) noexcept;
-  void send_ready() noexcept;
-  void dispatch(Stamp& stamp, const SendOp& op) noexcept;
-  Instant due() noexcept;
-  Instant due_for_thread(bool asleep) noexcept;
-  Instant wake_for_thread(bool asleep) noexcept;
-  bool is_due(Instant moment) noexcept;
-  void move() noexcept;
-  bool arrive(Stamp& stamp, const SendOp& op) noexcept;
+  Instant completion_answered() noexcept REQUIRES(queue_.lock);
+  Instant ready_time(const LinkModel& link) noexcept REQUIRES(queue_.lock);
+  void send_ready() noexcept REQUIRES(queue_.lock);
+  void dispatch(Stamp& stamp, const SendOp& op) noexcept REQUIRES(queue_.lock);
+  Instant due() noexcept REQUIRES(queue_.lock);
+  Instant due_for_thread(bool asleep) noexcept REQUIRES(queue_.lock);
+  Instant wake_for_thread(bool asleep) noexcept REQUIRES(queue_.lock);
+  bool is_due(Instant moment) noexcept REQUIRES(queue_.lock);
+  void move() noexcept REQUIRES(queue_.lock);
+  bool arrive(Stamp& stamp, const SendOp& op) noexcept REQUIRES(queue_.lock);
   void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
-  void finish(std::uint32_t count, Instant entered) noexcept;
-  void copy_ahead() noexcept;
-  void hold_until_arrival(bool alone) noexcept;
+  void finish(std::uint32_t count, Instant entered) noexcept REQUIRES(queue_.lock);
+  void copy_ahead() noexcept REQUIRES(queue_.lock);
+  void hold_until_arrival(bool alone) noexcept REQUIRES(queue_.lock);
   Outcome execute_part(const SendOp& op, const Part& part) noexcept;
   Outcome execute_changed(const Stamp& stamp, const SendOp& op) noexcept;
   Outcome execute_stamped(const Stamp& stamp, const SendOp& op) noexcept;
-  Progress progress() const noexcept {
+  Progress progress() const noexcept REQUIRES(queue_.lock) {
     return queue_.waiting() > 0 ? Progress::kStillWaits : listed_ ? Progress::kListed : Progress::kNothingWaits;
   }
   /// READ and atomics that are under way, and that may be.
@@ -118,7 +118,7 @@ class Flight {
   void show_counts() noexcept {
     if (port_ != nullptr) tally_.move_to(port_->counters);
   }
-  void show_counts_but_of_a_stream() noexcept;
+  void show_counts_but_of_a_stream() noexcept REQUIRES(queue_.lock);
 
   Requester& qp_;
   SendQueue& queue_;

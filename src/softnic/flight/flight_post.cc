@@ -60,6 +60,7 @@ Flight::Flight(const FlightParts& parts)
     : qp_(parts.qp), queue_(parts.queue), transport_(parts.transport), patience_(parts.patience),
       attributes_(parts.attributes), device_(parts.device), process_(parts.process), shared_(parts.shared),
       pd_(parts.pd), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port) {
+  queue_.lock.is_held();
   start_anew(queue_.done());
   for (std::uint32_t count = queue_.done() + 1; count != queue_.posted() + 1; ++count) {
     stamp(count).total = total_bytes(queue_.slot(count).op);
@@ -87,7 +88,10 @@ void Flight::start_anew(std::uint32_t count) noexcept {
   broken_ = false;
 }
 
-void Flight::clear() noexcept { start_anew(queue_.posted()); }
+void Flight::clear() noexcept {
+  queue_.lock.is_held();
+  start_anew(queue_.posted());
+}
 
 void Flight::restart() noexcept {
   start_anew(0);
@@ -146,6 +150,7 @@ Instant Flight::ready_time(const LinkModel& link) noexcept {
 }
 
 void Flight::submit(const SendOp& op, bool told) noexcept {
+  queue_.lock.is_held();
   DeviceModel& model = *device_.model.load(std::memory_order_acquire);
   const Instant ready = ready_time(model.link);
   queue_.keep(op);
@@ -181,17 +186,21 @@ void Flight::hold_until_arrival(bool alone) noexcept {
 }
 
 Instant Flight::end_post(bool alone, bool asleep) noexcept {
+  queue_.lock.is_held();
   hold_until_arrival(alone);
   return attention_.attended() ? kNever : wake_for_thread(asleep);
 }
 
 void Flight::watch_program() noexcept {
+  queue_.lock.is_held();
   attention_.posted([this] {
+    queue_.lock.is_held();
     return arrived_ == queue_.posted() && (queue_.posted() == 0 || stamp(queue_.posted()).done < instant());
   });
 }
 
 Progress Flight::poll() noexcept {
+  queue_.lock.is_held();
   attention_.polled();
   const std::uint32_t released = queue_.released();
   if (released != polled_) {
@@ -204,6 +213,7 @@ Progress Flight::poll() noexcept {
 }
 
 Progress Flight::tick(bool asleep, Instant& next_due) noexcept {
+  queue_.lock.is_held();
   show_counts();
   const Instant now = instant();
   const bool left_alone = now - polled_at_ > from_ns(the_clock(), kPolledNs);

@@ -82,7 +82,7 @@ int AgentLink::ask(const CopyRequest& request) noexcept {
 
 int AgentLink::copy(CopyRequest request, const Pieces& pieces) noexcept {
   Pieces rest = pieces;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   while (rest.total > 0) {
     Pieces part;
     split_front(rest, std::min(rest.total, kAgentBytes), part);

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/wire.h"
 #include "shared/layout.h"
@@ -38,7 +38,7 @@ class AgentLink {
   int ask(const CopyRequest& request) noexcept;
   int copy(CopyRequest request, const Pieces& pieces) noexcept;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   UniqueFd socket_;
   std::uint8_t* bounce_ = nullptr;
 };

@@ -80,7 +80,7 @@ void Control::wake() noexcept {
 
 void Control::qp_failed(std::uint32_t index, std::uint32_t event) {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     const auto same = [&](const Failure& it) { return it.index == index && it.event == event && !it.srq_limit; };
     if (std::any_of(failures_.begin(), failures_.end(), same)) return;
     failures_.push_back({index, event, false});
@@ -90,7 +90,7 @@ void Control::qp_failed(std::uint32_t index, std::uint32_t event) {
 
 void Control::srq_limit(std::uint32_t index) {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     failures_.push_back({index, kNoEvent, true});
   }
   wake();
@@ -159,18 +159,18 @@ void Control::accept_peer(int listener) {
     process_.strangers().serve(UniqueFd(connection), credentials.uid);
     return;
   }
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   connections_.push_back({connection, credentials.pid});
   add_to(epoll_.get(), connection, EPOLLIN | EPOLLRDHUP);
 }
 
 bool Control::is_connection(int fd) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return std::any_of(connections_.begin(), connections_.end(), [fd](const Connection& it) { return it.fd == fd; });
 }
 
 bool Control::has_hung_up(std::uint64_t process_id) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (const Connection& it : connections_) {
     if (it.process_id != process_id) continue;
     pollfd entry{it.fd, POLLRDHUP, 0};
@@ -180,14 +180,14 @@ bool Control::has_hung_up(std::uint64_t process_id) {
 }
 
 void Control::greeted_by(int connection, std::uint64_t process_id) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (Connection& it : connections_) {
     if (it.fd == connection) it.process_id = process_id;
   }
 }
 
 void Control::let_kernel_copy(int connection) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (Connection& it : connections_) {
     if (it.fd == connection) it.kernel_copies = true;
   }
@@ -209,7 +209,7 @@ void Control::consent() {
 }
 
 void Control::forget_connection(int connection) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto gone = std::find_if(connections_.begin(), connections_.end(),
                                  [connection](const Connection& it) { return it.fd == connection; });
   if (gone == connections_.end()) return;
@@ -222,7 +222,7 @@ void Control::forget_connection(int connection) {
 void Control::drop(int connection) {
   std::uint64_t holder = 0;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     for (const Connection& it : connections_) {
       if (it.fd == connection) holder = it.process_id;
     }
@@ -295,7 +295,7 @@ void Control::peers_changed() {
 void Control::handle_failures() {
   std::vector<Failure> failures;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     failures.swap(failures_);
   }
   for (const Failure& failure : failures) {
@@ -349,7 +349,7 @@ void Control::be_awake_for(Instant due) noexcept {
   const Instant early = from_ns(clock, kSoonNs);
   const Instant wake = due > early ? due - early : 1;
   if (wakes_at_.load() <= wake) return;
-  const std::lock_guard guard(timer_mutex_);
+  const MutexLock guard(timer_mutex_);
   if (wakes_at_.load() <= wake) return;
   const Instant now = instant_now(clock);
   const std::uint64_t wait_ns = wake > now ? std::max<std::uint64_t>(to_ns(clock, wake - now), 1) : 1;

@@ -2,10 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/live.h"
 #include "host/local.h"
@@ -50,9 +50,9 @@ class Control final : public DescriptorWatch {
   void watch_fd(int fd) override;
 
   /// In a forked child: closes what was inherited.
-  void abandon();
+  void abandon() NO_THREAD_SAFETY_ANALYSIS;
   /// Held across fork.
-  std::mutex& connections_mutex() { return mutex_; }
+  Mutex& connections_mutex() { return mutex_; }
 
  private:
   struct Connection {
@@ -80,7 +80,7 @@ class Control final : public DescriptorWatch {
   bool is_connection(int fd);
   void greeted_by(int connection, std::uint64_t process_id);
   void let_kernel_copy(int connection);
-  void consent();
+  void consent() REQUIRES(mutex_);
 
   LocalProcess& process_;
   UniqueFd epoll_;
@@ -91,12 +91,12 @@ class Control final : public DescriptorWatch {
   /// When the thread wakes up at the latest; 0 while it is awake and will look
   /// at all QPs once more. Lowered under the mutex, with the timer.
   std::atomic<Instant> wakes_at_{~Instant{0}};
-  std::mutex timer_mutex_;
+  Mutex timer_mutex_;
   int idle_ticks_ = 0;
   int tick_ms_ = 1;
-  std::mutex mutex_;
-  std::vector<Connection> connections_;
-  std::vector<Failure> failures_;
+  Mutex mutex_;
+  std::vector<Connection> connections_ GUARDED_BY(mutex_);
+  std::vector<Failure> failures_ GUARDED_BY(mutex_);
   UniqueFd reserve_;  ///< given up for a moment to refuse somebody, where there are no more
 };
 

@@ -38,9 +38,9 @@ constexpr uid_t kNobody = static_cast<uid_t>(-1);
 
 /// Once for each user: a program may try often.
 void say_refused(uid_t stranger, const char* by) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::set<uid_t> said;
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   if (!said.insert(stranger).second) return;
   say(fmt::format("peer refused: it is a process of user {0}, this one is user {1}'s; refused {2}: both would have to "
                   "allow it, with peers={1} there and peers={0} here in SOFTNIC", stranger, ::geteuid(), by));
@@ -146,7 +146,7 @@ void Peer::find_way(bool may_ask) {
     if (kernel_refusal(pid_) == 0 || (ask_consent() && kernel_refusal(pid_) == 0)) return;
     kernel_refuses_.store(true, std::memory_order_relaxed);
   }
-  const std::lock_guard guard(agent_mutex_);
+  const MutexLock guard(agent_mutex_);
   if (agent() != nullptr && !agent()->broken()) return;
   auto link = AgentLink::connect(block_, own_process_id_, id_);
   if (!link) return;
@@ -161,7 +161,7 @@ bool Peer::ask_consent() {
   request.kind = WireKind::kMayCopy;
   WireReply reply;
   int fds[2] = {-1, -1};
-  const std::lock_guard guard(request_mutex_);
+  const MutexLock guard(request_mutex_);
   const bool answered = send_packet(socket(), &request, sizeof request, nullptr, 0) &&
                         receive_packet(socket(), &reply, sizeof reply, fds);
   const UniqueFd unexpected[2] = {UniqueFd(fds[0]), UniqueFd(fds[1])};
@@ -176,7 +176,7 @@ void Peer::abandon() {
 void Peer::fetch_channel(std::uint32_t number) {
   if (stranger_ != nullptr) return;
   {
-    const std::lock_guard guard(channel_mutex_);
+    const MutexLock guard(channel_mutex_);
     if (channels_.count(number) != 0) return;
   }
   WireRequest request;
@@ -186,7 +186,7 @@ void Peer::fetch_channel(std::uint32_t number) {
   WireReply reply;
   int fds[2] = {-1, -1};
   {
-    const std::lock_guard guard(request_mutex_);
+    const MutexLock guard(request_mutex_);
     if (!send_packet(socket(), &request, sizeof request, nullptr, 0) ||
         !receive_packet(socket(), &reply, sizeof reply, fds)) {
       return;
@@ -195,13 +195,13 @@ void Peer::fetch_channel(std::uint32_t number) {
   UniqueFd channel(fds[0]);
   const UniqueFd unexpected(fds[1]);
   if (!is_eventfd(channel.get())) return;
-  const std::lock_guard guard(channel_mutex_);
+  const MutexLock guard(channel_mutex_);
   channels_[number] = std::move(channel);
 }
 
 void Peer::raise(std::uint32_t number) {
   {
-    const std::lock_guard guard(channel_mutex_);
+    const MutexLock guard(channel_mutex_);
     const auto found = channels_.find(number);
     if (found != channels_.end() && raise_event(found->second.get())) return;
   }

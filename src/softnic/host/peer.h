@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "device/config.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/agent_link.h"
 #include "host/stranger.h"
@@ -55,7 +55,7 @@ class Peer {
   /// The kernel said that it does not copy.
   bool kernel_refuses() const noexcept { return kernel_refuses_.load(std::memory_order_relaxed); }
   /// In a forked child: closes what was inherited.
-  void abandon();
+  void abandon() NO_THREAD_SAFETY_ANALYSIS;
 
   /// Asks for a completion channel's eventfd, once. Blocks up to two seconds.
   void fetch_channel(std::uint32_t number);
@@ -81,11 +81,11 @@ class Peer {
   std::atomic<bool> kernel_refuses_{false};
   std::atomic<bool> mute_{false};  ///< its socket is full, and it does not read
   std::atomic<AgentLink*> agent_{nullptr};
-  std::vector<std::unique_ptr<AgentLink>> agents_;  ///< all there were: one may be in use
-  std::mutex agent_mutex_;
-  std::mutex request_mutex_;
-  std::mutex channel_mutex_;
-  std::map<std::uint32_t, UniqueFd> channels_;
+  std::vector<std::unique_ptr<AgentLink>> agents_ GUARDED_BY(agent_mutex_);  ///< all there were: one may be in use
+  Mutex agent_mutex_;
+  Mutex request_mutex_;
+  Mutex channel_mutex_;
+  std::map<std::uint32_t, UniqueFd> channels_ GUARDED_BY(channel_mutex_);
 };
 
 }  // namespace gdrperf::softnic

@@ -50,9 +50,9 @@ UniqueFd receive_memory(int socket) {
 }  // namespace
 
 PortShared& Ports::get(const std::string& name) {
-  const std::lock_guard opening(opening_);
+  const MutexLock opening(opening_);
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     for (Port& port : ports_) {
       if (port.name == name) return *port.shared;
     }
@@ -60,7 +60,7 @@ PortShared& Ports::get(const std::string& name) {
   Port port;
   port.name = name;
   join(port);
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   ports_.push_back(std::move(port));
   Port& kept = ports_.back();
   if (kept.listener) watch_.watch_fd(kept.listener.get());
@@ -143,7 +143,7 @@ void Ports::accept_client(Port& port) {
 }
 
 bool Ports::handle(int fd) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (Port& port : ports_) {
     if (port.listener.get() == fd) {
       accept_client(port);

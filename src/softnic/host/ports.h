@@ -1,10 +1,10 @@
 #pragma once
 
 #include <list>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/local.h"
 #include "model/link.h"
@@ -44,8 +44,8 @@ class Ports {
   void map(Port& port, UniqueFd memory);
 
   DescriptorWatch& watch_;
-  std::mutex opening_;
-  std::mutex mutex_;
+  Mutex opening_;
+  Mutex mutex_;
   std::list<Port> ports_;
 };
 

@@ -20,13 +20,13 @@ namespace {
 constexpr std::uint32_t kBlocks = 1u << (24 - kQpIndexBits);
 constexpr int kBacklog = 128;
 
-std::mutex g_create_mutex;
+Mutex g_create_mutex;
 std::atomic<Process*> g_current{nullptr};
 
 }  // namespace
 
 std::uint32_t IndexPool::take() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto limit = static_cast<std::uint32_t>(used_.size());
   for (std::uint32_t tried = 0; tried < limit; ++tried) {
     const std::uint32_t index = next_;
@@ -40,12 +40,12 @@ std::uint32_t IndexPool::take() {
 }
 
 void IndexPool::give_back(std::uint32_t index) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   used_[index] = false;
 }
 
 Process& Process::get() {
-  const std::lock_guard guard(g_create_mutex);
+  const MutexLock guard(g_create_mutex);
   Process* process = g_current.load();
   if (process == nullptr) {
     process = new Process();
@@ -117,14 +117,14 @@ void Process::claim_block() {
 
 std::shared_ptr<Peer> Process::peer(std::uint32_t block, const PeerPolicy& policy) {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     for (const auto& peer : peers_) {
       if (peer->block() == block && !peer->gone() && peer->suits(policy)) return peer;
     }
   }
   auto connected = Peer::connect(block, id_, policy);
   if (!connected) return nullptr;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (const auto& peer : peers_) {
     if (peer->block() == block && !peer->gone() && peer->suits(policy)) return peer;
   }
@@ -134,7 +134,7 @@ std::shared_ptr<Peer> Process::peer(std::uint32_t block, const PeerPolicy& polic
 }
 
 void Process::forget_gone_peers() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto gone = [&](const std::shared_ptr<Peer>& peer) {
     if (!peer->gone()) return false;
     control_.unwatch(*peer);
@@ -144,55 +144,55 @@ void Process::forget_gone_peers() {
 }
 
 void Process::add(LocalContext* context) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   contexts_.push_back(context);
 }
 
 void Process::remove(LocalContext* context) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
 }
 
 void Process::for_each_context(const std::function<void(LocalContext&)>& visit) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (LocalContext* context : contexts_) visit(*context);
 }
 
 std::uint32_t Process::add_channel(int fd) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   channels_.push_back(fd);
   return static_cast<std::uint32_t>(channels_.size() - 1);
 }
 
 void Process::remove_channel(std::uint32_t number) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   channels_[number] = -1;
 }
 
 int Process::channel_fd(std::uint32_t number) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return number < channels_.size() ? channels_[number] : -1;
 }
 
 void Process::publish(LocalQp* qp, std::uint32_t index) {
-  const std::lock_guard guard(qps_mutex_);
+  const MutexLock guard(qps_mutex_);
   qps_[index] = qp;
 }
 
 void Process::withdraw(std::uint32_t index) {
-  const std::lock_guard guard(qps_mutex_);
+  const MutexLock guard(qps_mutex_);
   qps_[index] = nullptr;
 }
 
 void Process::for_each_qp(const std::function<void(LocalQp&)>& visit) {
-  const std::lock_guard guard(qps_mutex_);
+  const MutexLock guard(qps_mutex_);
   for (LocalQp* qp : qps_) {
     if (qp != nullptr) visit(*qp);
   }
 }
 
 void Process::with_qp(std::uint32_t index, const std::function<void(LocalQp&)>& visit) {
-  const std::lock_guard guard(qps_mutex_);
+  const MutexLock guard(qps_mutex_);
   if (index < qps_.size() && qps_[index] != nullptr) visit(*qps_[index]);
 }
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/agent.h"
 #include "host/control.h"
@@ -32,7 +32,7 @@ class IndexPool {
   void give_back(std::uint32_t index);
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<bool> used_;
   std::uint32_t next_ = 1;
 };
@@ -116,10 +116,11 @@ class Process final : public LocalProcess {
   void claim_block();
   bool claim(std::uint32_t block);
   bool claim_beside(std::uint32_t block);
-  static void before_fork();
-  static void after_fork_parent();
-  static void after_fork_child();
-  void abandon();
+  // What is locked before a fork is unlocked behind it, and what a child inherited is nobody's.
+  static void before_fork() NO_THREAD_SAFETY_ANALYSIS;
+  static void after_fork_parent() NO_THREAD_SAFETY_ANALYSIS;
+  static void after_fork_child() NO_THREAD_SAFETY_ANALYSIS;
+  void abandon() NO_THREAD_SAFETY_ANALYSIS;
 
   SegmentMemory memory_;
   MrShared* known_ = nullptr;  ///< kMaxMrs
@@ -134,12 +135,12 @@ class Process final : public LocalProcess {
   Agents agents_{regions_, id_};
   Strangers strangers_{id_};
 
-  std::mutex mutex_;  ///< peers_, contexts_, channels_
-  std::vector<std::shared_ptr<Peer>> peers_;
-  std::vector<LocalContext*> contexts_;
-  std::vector<int> channels_;
-  std::mutex qps_mutex_;
-  std::vector<LocalQp*> qps_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Peer>> peers_ GUARDED_BY(mutex_);
+  std::vector<LocalContext*> contexts_ GUARDED_BY(mutex_);
+  std::vector<int> channels_ GUARDED_BY(mutex_);
+  Mutex qps_mutex_;
+  std::vector<LocalQp*> qps_ GUARDED_BY(qps_mutex_);
   /// While forking: the child closes its end when it has its own pages.
   int fork_pipe_[2] = {-1, -1};
 };

@@ -128,7 +128,7 @@ void Strangers::run(int socket, std::uint32_t user) {
 StrangerReply Strangers::execute(const StrangerRequest& request, int memory, std::uint32_t user) {
   StrangerReply reply;
   reply.kind = static_cast<std::uint32_t>(Outcome::Kind::kUnreachable);
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto found = qps_.find(qpn_index(request.to_qpn));
   if (found == qps_.end()) return reply;
   LocalQp& qp = *found->second;
@@ -141,12 +141,12 @@ StrangerReply Strangers::execute(const StrangerRequest& request, int memory, std
 }
 
 void Strangers::enroll(LocalQp& qp, std::uint32_t index) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   qps_[index] = &qp;
 }
 
 void Strangers::strike(std::uint32_t index) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   qps_.erase(index);
 }
 

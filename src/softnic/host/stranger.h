@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 
 /// Peers of other users, where both ends allow it (peers= in SOFTNIC). They see
@@ -58,14 +58,14 @@ class StrangerLink {
   StrangerLink& operator=(const StrangerLink&) = delete;
 
   /// Held from before the data is put into memory() until the answer's was taken out.
-  std::mutex& mutex() noexcept { return mutex_; }
+  Mutex& mutex() noexcept { return mutex_; }
   std::uint8_t* memory() noexcept { return memory_; }
   /// False: no answer, in five seconds or ever.
   bool ask(const StrangerRequest& request, StrangerReply& reply) noexcept;
 
  private:
   StrangerLink() = default;
-  std::mutex mutex_;
+  Mutex mutex_;
   int socket_ = -1;
   UniqueFd shared_;
   std::uint8_t* memory_ = nullptr;
@@ -82,17 +82,17 @@ class Strangers {
   void enroll(LocalQp& qp, std::uint32_t index);
   void strike(std::uint32_t index);
   /// Waits for what is being executed. What is begun later sees what was changed before.
-  void settle() noexcept { const std::lock_guard guard(mutex_); }
+  void settle() noexcept { const MutexLock guard(mutex_); }
   /// Held while requests are executed, and while a QP's attributes change; across fork.
-  std::mutex& mutex() noexcept { return mutex_; }
+  Mutex& mutex() noexcept { return mutex_; }
 
  private:
   void run(int socket, std::uint32_t user);
   StrangerReply execute(const StrangerRequest& request, int memory, std::uint32_t user);
 
   const std::uint64_t& process_id_;
-  std::mutex mutex_;
-  std::map<std::uint32_t, LocalQp*> qps_;
+  Mutex mutex_;
+  std::map<std::uint32_t, LocalQp*> qps_ GUARDED_BY(mutex_);
   std::atomic<int> served_{0};
 };
 

@@ -27,7 +27,7 @@ int Channel::next_event(EventSource*& source) {
   while (true) {
     const int error = take_one(fd);
     if (error != 0) return error;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     // In turn, so that a busy queue does not hide another.
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       EventSource* candidate = sources_[(turn_ + i) % sources_.size()];
@@ -41,13 +41,13 @@ int Channel::next_event(EventSource*& source) {
 }
 
 void Channel::add(EventSource* source) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   sources_.push_back(source);
   ++refcnt;
 }
 
 void Channel::remove(EventSource* source) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   sources_.erase(std::remove(sources_.begin(), sources_.end(), source), sources_.end());
   --refcnt;
   for (auto left = source->shared->events_raised.load() - source->events_fetched; left > 0; --left) {

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "gdrperf/base/mutex.h"
 #include "objects/context.h"
 #include "shared/layout.h"
 
@@ -34,9 +34,9 @@ struct Channel : ibv_comp_channel {
   std::uint32_t number;
 
  private:
-  std::mutex mutex_;
-  std::vector<EventSource*> sources_;
-  std::size_t turn_ = 0;
+  Mutex mutex_;
+  std::vector<EventSource*> sources_ GUARDED_BY(mutex_);
+  std::size_t turn_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gdrperf::softnic

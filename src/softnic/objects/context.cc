@@ -70,7 +70,7 @@ void Context::cut_off() { functions_.dead(*this); }
 
 void Context::raise(const ibv_async_event& event) {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     events_.push_back(event);
   }
   add_one(context.async_fd);
@@ -80,7 +80,7 @@ int Context::next_event(ibv_async_event& event) {
   while (true) {
     const int error = take_one(context.async_fd);
     if (error != 0) return error;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     if (events_.empty()) continue;
     event = events_.front();
     events_.pop_front();
@@ -89,7 +89,7 @@ int Context::next_event(ibv_async_event& event) {
 }
 
 void Context::drop_events(const void* element) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   for (auto event = events_.begin(); event != events_.end();) {
     if (event->element.qp != element) {
       ++event;

@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "device/device.h"
+#include "gdrperf/base/mutex.h"
 #include "host/local.h"
 #include "host/process.h"
 
@@ -57,8 +57,8 @@ struct Context final : verbs_context, LocalContext {
 
  private:
   const ContextOps functions_;
-  std::mutex mutex_;
-  std::deque<ibv_async_event> events_;
+  Mutex mutex_;
+  std::deque<ibv_async_event> events_ GUARDED_BY(mutex_);
 };
 
 /// True when the context, and so its objects, is ours.
@@ -71,8 +71,8 @@ struct Pd : ibv_pd {
   std::uint32_t number;
   std::atomic<int> users{0};
   /// Held while a window is bound, and while a region becomes invalid.
-  std::mutex windows_mutex;
-  std::vector<Mw*> windows;
+  Mutex windows_mutex;
+  std::vector<Mw*> windows GUARDED_BY(windows_mutex);
 };
 
 }  // namespace gdrperf::softnic

@@ -75,16 +75,16 @@ struct Cq : ibv_cq_ex, EventSource {
     return cell.dead != 0 || (dead_until_ != nullptr && pos < dead_until_[qpn_index(cell.qpn)]);
   }
   void bury() noexcept;
-  bool share_cpu() noexcept;
+  bool share_cpu() noexcept REQUIRES(lock);
   void rest(bool share) noexcept;
   void raise_if_armed(bool urgent) noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;
 
   /// Extended poll: makes it the one that is being read.
-  void open(CqCell& cell) noexcept;
+  void open(CqCell& cell) noexcept REQUIRES(lock);
   static int start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr);
-  static int next_poll_ex(ibv_cq_ex* cq);
+  static int next_poll_ex(ibv_cq_ex* cq) NO_THREAD_SAFETY_ANALYSIS;
   static void end_poll_ex(ibv_cq_ex* cq);
   static CqCell& current(ibv_cq_ex* cq);
 
@@ -95,8 +95,8 @@ struct Cq : ibv_cq_ex, EventSource {
   /// For each index of a QP: completions before this position are those of one
   /// that is gone. Under the lock; null while no QP left any.
   std::unique_ptr<std::uint64_t[]> dead_until_;
-  std::uint32_t idle_polls_ = 0;  ///< under the lock
-  bool cell_open_ = false;  ///< extended poll: the cell at head_ is being read
+  std::uint32_t idle_polls_ GUARDED_BY(lock) = 0;
+  bool cell_open_ GUARDED_BY(lock) = false;  ///< extended poll: the cell at head_ is being read
   std::atomic<int> waiting_{0};
   std::mutex waiting_mutex_;
   std::vector<MovedByPolls*> waiting_qps_;

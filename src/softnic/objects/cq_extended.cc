@@ -29,7 +29,8 @@ void Cq::open(CqCell& cell) noexcept {
   status = completion.status;
 }
 
-int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+/// The lock is held until end_poll_ex(), across calls.
+int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) NO_THREAD_SAFETY_ANALYSIS {
   Cq& self = *static_cast<Cq*>(cq);
   if (attr->comp_mask != 0) return EINVAL;
   if (self.waiting_.load(std::memory_order_relaxed) != 0) self.move_waiting();
@@ -56,7 +57,7 @@ int Cq::next_poll_ex(ibv_cq_ex* cq) {
   return 0;
 }
 
-void Cq::end_poll_ex(ibv_cq_ex* cq) {
+void Cq::end_poll_ex(ibv_cq_ex* cq) NO_THREAD_SAFETY_ANALYSIS {
   Cq& self = *static_cast<Cq*>(cq);
   if (self.cell_open_) self.advance();
   self.cell_open_ = false;

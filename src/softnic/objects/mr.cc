@@ -89,7 +89,7 @@ PageRange move_pages(const Context& context, void* address, std::size_t length) 
 
 /// False: windows are bound to the region.
 bool withdraw_keys(Pd& pd, const Mr& mr) {
-  const std::lock_guard guard(pd.windows_mutex);
+  const MutexLock guard(pd.windows_mutex);
   if (has_windows(pd, mr.index)) return false;
   Process& process = Context::of(mr.context).process;
   withdraw(process.regions(), process.known_region(mr.index));

@@ -35,7 +35,7 @@ Mw* allocate_window(Pd& pd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) throw VerbsFailure{EINVAL};
   Process& process = Context::of(pd.context).process;
   auto mw = std::make_unique<Mw>();
-  const std::lock_guard guard(pd.windows_mutex);
+  const MutexLock guard(pd.windows_mutex);
   pd.windows.reserve(pd.windows.size() + 1);
   mw->index = process.mr_indices.take();
   if (mw->index == 0) throw VerbsFailure{ENOMEM};
@@ -58,7 +58,7 @@ void free_window(Mw* mw) {
   Pd& pd = *static_cast<Pd*>(mw->pd);
   MrShared& known = known_of(*mw);
   {
-    const std::lock_guard guard(pd.windows_mutex);
+    const MutexLock guard(pd.windows_mutex);
     pd.windows.erase(std::remove(pd.windows.begin(), pd.windows.end(), mw), pd.windows.end());
     withdraw(process.regions(), known);
     known.window_pd = 0;
@@ -72,7 +72,7 @@ void free_window(Mw* mw) {
 int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind) {
   Process& process = Context::of(mw.context).process;
   MrShared& known = known_of(mw);
-  const std::lock_guard guard(mw.binding);
+  const MutexLock guard(mw.binding);
   // The old binding ends here and not in the queue, where nobody can wait for
   // those that use it.
   const std::uint32_t old = bound_key(process, mw.index);
@@ -150,7 +150,7 @@ bool make_window(const WindowUser& user, const SendOp& op) noexcept {
   const auto access = static_cast<unsigned>(op.swap >> 32);
   const auto lkey = static_cast<std::uint32_t>(op.swap);
   const std::uint64_t length = op.compare_add;
-  const std::lock_guard guard(user.domain.windows_mutex);
+  const MutexLock guard(user.domain.windows_mutex);
   // Bound already: a window of type 2 has to be withdrawn first. One of type 1
   // comes here unbound, unless two binds of it stand in queues.
   if (window.pd != kWindowDomain || window.window_pd != user.domain.number || is_bound(user.process, op.imm) ||

@@ -3,8 +3,8 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <mutex>
 
+#include "gdrperf/base/mutex.h"
 #include "objects/context.h"
 #include "shared/layout.h"
 #include "shared/regions.h"
@@ -25,7 +25,7 @@ struct WindowUser {
 /// `pd` no region has: so it is no lkey, and looking up regions costs no more.
 struct Mw : ibv_mw {
   std::uint32_t index;
-  std::mutex binding;  ///< held by ibv_bind_mw, which changes rkey
+  Mutex binding;  ///< held by ibv_bind_mw, which changes rkey
   static Mw& of(ibv_mw* mw) { return *static_cast<Mw*>(mw); }
 };
 
@@ -42,7 +42,7 @@ void free_window(Mw* mw);
 /// Type 1: binds, or with length 0 unbinds. 0, or an errno.
 int bind_window(ibv_qp* qp, Mw& mw, const ibv_mw_bind& bind);
 /// True while a window is bound to this region, which then cannot change.
-bool has_windows(Pd& pd, std::uint32_t region);
+bool has_windows(Pd& pd, std::uint32_t region) REQUIRES(pd.windows_mutex);
 
 /// Turns the request to bind into a SendOp. 0, or EINVAL.
 int fill_bind(SendOp& op, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info& info,

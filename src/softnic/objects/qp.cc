@@ -90,6 +90,7 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
 void Qp::make_transport(ibv_qp_type type) {
   const Initiator own{process, *shared, attr_, make_qpn(process.block(), index), pd};
   if (type == IBV_QPT_UD) {
+    send_queue.lock.is_held();  // nobody else knows it yet
     transport_ = std::make_unique<UdTransport>(own, owner.device);
     if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
     return;
@@ -145,7 +146,7 @@ Qp::~Qp() {
 }
 
 void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
-  const std::lock_guard guard(control_mutex_);
+  const MutexLock guard(control_mutex_);
   attr = attr_;
   attr.qp_state = state();
   attr.cur_qp_state = state();
@@ -205,7 +206,7 @@ bool Qp::await_turn(std::chrono::steady_clock::time_point limit) {
 }
 
 void Qp::settle_failure(std::uint32_t event) {
-  const std::lock_guard guard(control_mutex_);
+  const MutexLock guard(control_mutex_);
   if (state() != IBV_QPS_ERR) return;  // reset in the meantime
   send_queue.lock.lock();
   flush_waiting();
@@ -234,7 +235,7 @@ void Qp::settle_flush() {
     recv_queue_->lock.lock();
     recv_queue_->lock.unlock();
   }
-  const std::lock_guard guard(repair_mutex_);
+  const MutexLock guard(repair_mutex_);
 }
 
 void Qp::report_last_receive() {
@@ -274,7 +275,7 @@ std::shared_ptr<Peer> Qp::peer() {
 }
 
 void Qp::repair_after_death() {
-  const std::lock_guard guard(repair_mutex_);
+  const MutexLock guard(repair_mutex_);
   const std::uint64_t turn = shared->turns.load();
   if ((turn & 1) == 0) return;
   repair_claims(claim_tag(index, Side::kReceive));
@@ -287,7 +288,7 @@ void Qp::repair_after_death() {
 
 /// Others go on: a datagram was lost, and its receive with it.
 void Qp::repair_lane(std::uint64_t tag) {
-  const std::lock_guard guard(repair_mutex_);
+  const MutexLock guard(repair_mutex_);
   repair_claims(tag);
 }
 
@@ -337,7 +338,7 @@ void Qp::reset() {
   if (recv_queue_ != nullptr) recv_queue_->clear();
   // Behind both: a peer that writes states may have let another thread post in
   // between, and another user's process ask for something.
-  const std::lock_guard quiet(process.strangers().mutex());
+  const MutexLock quiet(process.strangers().mutex());
   send_queue.lock.lock();
   leave_queues();
   send_queue.clear();

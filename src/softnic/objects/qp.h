@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "flight/flight.h"
 #include "flight/patience.h"
 #include "flight/send_queue.h"
+#include "gdrperf/base/mutex.h"
 #include "host/local.h"
 #include "objects/context.h"
 #include "objects/cq.h"
@@ -49,10 +49,10 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
   int post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   /// 0, or what is wrong with a request, which is counted and posted then.
-  int check(SendOp& op) const noexcept;
-  void submit_built(SendOp& op) noexcept;
+  int check(SendOp& op) const noexcept REQUIRES(send_queue.lock);
+  void submit_built(SendOp& op) noexcept REQUIRES(send_queue.lock);
   /// Ends a post where there is a model; the send queue's lock is held, and then no more.
-  void end_post() noexcept;
+  void end_post() noexcept RELEASE(send_queue.lock);
   Progress progress() noexcept override;
   Outcome execute(const SendOp& op) noexcept override;
   void complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept override;
@@ -95,18 +95,18 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   void share(const ibv_qp_init_attr_ex& attr);
   // --- requests (qp_post.cc, qp_waiting.cc)
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
-                  unsigned flags) noexcept;
-  int prepare(const ibv_send_wr& request, SendOp& op) noexcept;
-  int prepare_special(const ibv_send_wr& request, SendOp& op) noexcept;
-  void submit(SendOp& op) noexcept;
-  void submit_now(SendOp& op) noexcept;
-  void submit_gated(SendOp& op) noexcept;
-  void submit_modelled(SendOp& op) noexcept;
-  void complete_null(const ibv_send_wr& request) noexcept;
-  Progress move_waiting() noexcept;
-  void flush_waiting() noexcept;
+                  unsigned flags) noexcept REQUIRES(send_queue.lock);
+  int prepare(const ibv_send_wr& request, SendOp& op) noexcept REQUIRES(send_queue.lock);
+  int prepare_special(const ibv_send_wr& request, SendOp& op) noexcept REQUIRES(send_queue.lock);
+  void submit(SendOp& op) noexcept REQUIRES(send_queue.lock);
+  void submit_now(SendOp& op) noexcept REQUIRES(send_queue.lock);
+  void submit_gated(SendOp& op) noexcept REQUIRES(send_queue.lock);
+  void submit_modelled(SendOp& op) noexcept REQUIRES(send_queue.lock);
+  void complete_null(const ibv_send_wr& request) noexcept REQUIRES(send_queue.lock);
+  Progress move_waiting() noexcept REQUIRES(send_queue.lock);
+  void flush_waiting() noexcept REQUIRES(send_queue.lock);
   void flush_receives() noexcept;
-  void enter_error_state() noexcept;
+  void enter_error_state() noexcept REQUIRES(send_queue.lock);
   void overrun() noexcept;
   bool sleeps() const noexcept;
 
@@ -124,7 +124,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   void repair_after_death();
   void repair_claims(std::uint64_t tag);
   void make_transport(ibv_qp_type type);
-  void start_flight();
+  void start_flight() REQUIRES(send_queue.lock);
   void install_builders();
   void leave_queues();
   void report_last_receive();
@@ -148,8 +148,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   std::unique_ptr<RecvQueue> recv_queue_;  ///< null with an SRQ
   std::unique_ptr<Flight> flight_;  ///< once the device was given a model
   std::uint64_t stuck_turn_ = 0;    ///< of a peer that was waited for in vain
-  std::mutex control_mutex_;
-  std::mutex repair_mutex_;
+  Mutex control_mutex_;
+  Mutex repair_mutex_;
   ibv_qp_init_attr init_{};
 };
 

@@ -158,7 +158,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
                         (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
   if (connects) peer = find_peer(attr.dest_qp_num & 0xffffff);
 
-  const std::lock_guard guard(control_mutex_);
+  const MutexLock guard(control_mutex_);
   const ibv_qp_state from = state();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) return EINVAL;
@@ -179,7 +179,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     flush_receives();
     if (from != IBV_QPS_ERR) report_last_receive();
   } else {
-    const std::lock_guard quiet(process.strangers().mutex());
+    const MutexLock quiet(process.strangers().mutex());
     send_queue.lock.lock();
     store_attributes(attr, mask);
     if (to == IBV_QPS_RTR) {

@@ -123,6 +123,7 @@ bool Qp::sleeps() const noexcept {
 }
 
 void Qp::fail(const SendOp& op, ibv_wc_status status) noexcept {
+  send_queue.lock.is_held();
   complete(op, status, 0);
   enter_error_state();
 }
@@ -150,18 +151,16 @@ void Qp::set_state(ibv_qp_state next) noexcept {
 }
 
 Progress Qp::progress() noexcept {
-  FavouringSpin& lock = send_queue.lock;
-  if (!lock.try_lock()) return lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
+  if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? flight_->poll() : move_waiting();
-  lock.unlock();
+  send_queue.lock.unlock();
   return result;
 }
 
 Progress Qp::tick(Instant& next_due) noexcept {
-  FavouringSpin& lock = send_queue.lock;
-  if (!lock.try_lock()) return lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
+  if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? flight_->tick(sleeps(), next_due) : move_waiting();
-  lock.unlock();
+  send_queue.lock.unlock();
   return result;
 }
 

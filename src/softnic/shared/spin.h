@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+#include "gdrperf/base/mutex.h"
+
 namespace gdrperf::softnic {
 
 inline void cpu_relax() noexcept {
@@ -31,13 +33,13 @@ inline void prefetch_for_write(const void* line) noexcept {
 
 /// Lock for a few dozen instructions of a data path, between threads of one
 /// process. Gives the CPU away when it does not get it soon.
-class Spin {
+class CAPABILITY("spin lock") Spin {
  public:
-  void lock() noexcept {
+  void lock() noexcept ACQUIRE() {
     while (held_.exchange(true, std::memory_order_acquire)) wait();
   }
-  bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  bool try_lock() noexcept TRY_ACQUIRE(true) { return !held_.exchange(true, std::memory_order_acquire); }
+  void unlock() noexcept RELEASE() { held_.store(false, std::memory_order_release); }
 
  private:
   void wait() noexcept {
@@ -59,21 +61,21 @@ void heavy_barrier() noexcept;
 /// comes with lock_favoured() takes and gives it from then on with plain loads
 /// and stores. The first other thread ends that for good, with a heavy barrier,
 /// and the lock is a Spin. (An exchange took a third of the time of a post.)
-class FavouringSpin {
+class CAPABILITY("spin lock") FavouringSpin {
  public:
   /// `may_favour`: this process has registered for heavy barriers.
   explicit FavouringSpin(bool may_favour) noexcept : owner_(may_favour ? kNobody : kShared) {}
 
-  void lock() noexcept {
+  void lock() noexcept ACQUIRE() {
     if (!enter() && !take_shared()) [[unlikely]] lock_slowly(Favour::kNo);
   }
   /// On the data path.
-  void lock_favoured() noexcept {
+  void lock_favoured() noexcept ACQUIRE() {
     if (!enter() && !take_shared()) [[unlikely]] lock_slowly(Favour::kYes);
   }
   /// Also false, for other threads, while one is favoured.
-  bool try_lock() noexcept;
-  void unlock() noexcept {
+  bool try_lock() noexcept TRY_ACQUIRE(true);
+  void unlock() noexcept RELEASE() {
     if (favoured()) {
       inside_.store(false, std::memory_order_release);
     } else {
@@ -82,7 +84,9 @@ class FavouringSpin {
   }
   /// By the holder: other threads are going to want this lock, nobody is to be
   /// favoured from now on.
-  void share() noexcept;
+  void share() noexcept REQUIRES(this);
+  /// For the compiler: whoever calls holds it.
+  void is_held() const noexcept GDRPERF_THREAD_SAFETY(assert_capability(this)) {}
   bool favoured() const noexcept { return owner_.load(std::memory_order_acquire) > kShared; }
 
  private:

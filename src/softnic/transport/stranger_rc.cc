@@ -47,7 +47,7 @@ Outcome RcTransport::ask_stranger(const SendOp& op) noexcept {
   request.opcode = op.opcode;
   request.solicited = (op.flags & IBV_SEND_SOLICITED) != 0 ? 1 : 0;
   StrangerLink& link = *target_.stranger;
-  const std::lock_guard guard(link.mutex());
+  const MutexLock guard(link.mutex());
   if (carries_data(op.opcode) && !copy_out(link.memory(), pieces)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   StrangerReply reply;
   if (!link.ask(request, reply)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
