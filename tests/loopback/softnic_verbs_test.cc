@@ -267,11 +267,6 @@ TEST(SoftnicVerbs, WhatIsNotThereIsRefused) {
   EXPECT_EQ(ibv_query_ece(end.qp.get(), &ece), EOPNOTSUPP);
   errno = 0;
   refused(ibv_reg_mr(pd, nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE));
-  ibv_alloc_dm_attr dm{};
-  dm.length = 64;
-  refused(ibv_alloc_dm(context, &dm));
-  ibv_td_init_attr td{};
-  refused(ibv_alloc_td(context, &td));
   ibv_xrcd_init_attr xrcd{};
   xrcd.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
   errno = 0;

@@ -114,7 +114,7 @@ TEST_F(VerbsDevice, JsonHasTheSame) {
   const auto devices = nlohmann::json::parse(out.str()).at("devices");
   EXPECT_EQ(devices.at(1).at("limits").at("max_qp_rd_atom"), 16);
   EXPECT_EQ(devices.at(1).at("atomics"), "within the device");
-  EXPECT_EQ(devices.at(1).at("odp"), nlohmann::json::array());
+  EXPECT_FALSE(devices.at(1).at("odp").empty());
   EXPECT_EQ(devices.at(1).at("ports").at(0).at("max_message_bytes"), 1 << 30);
   EXPECT_EQ(devices.at(2).at("data_path").at(0),
             (nlohmann::json{{"way", "window"}, {"state", "off"}, {"note", "move=never"}}));

@@ -78,6 +78,10 @@ TEST(SoftnicConfig, AFileHasADeviceALineAndComments) {
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0].numa, 0);
   EXPECT_EQ(devices[1].numa, 1);
+  std::ofstream(path) << "# one\nsoft0:numa=0\nsoft1:numa=x\n";
+  const std::string wrong = refusal("@" + path.string());
+  std::filesystem::remove(path);
+  EXPECT_THAT(wrong, HasSubstr("(line 3)"));
 }
 
 TEST(SoftnicConfig, WhatIsWrongIsNamed) {
@@ -88,6 +92,7 @@ TEST(SoftnicConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal("soft0:rate=0"), HasSubstr("rate"));
   EXPECT_THAT(refusal("soft0:pci=3b"), HasSubstr("pci=3b"));
   EXPECT_THAT(refusal("soft0:peers=me"), HasSubstr("peers"));
+  EXPECT_THAT(refusal("soft0:port=up;soft1:numa=0,color=red"), HasSubstr("(column 28)"));
   EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
 }
 

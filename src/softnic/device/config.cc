@@ -129,7 +129,27 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   }
 }
 
-DeviceConfig parse_device(std::string_view text) {
+/// All devices as one list; from a file, with the lines that they were in.
+struct Settings {
+  std::string_view text;
+  struct Line {
+    std::size_t begin;  ///< in the text
+    int number;
+  };
+  std::vector<Line> lines;
+
+  /// Where a piece of the text stood.
+  std::string place(std::string_view piece) const {
+    const auto at = static_cast<std::size_t>(piece.data() - text.data());
+    std::string found = fmt::format("column {}", at + 1);
+    for (const Line& line : lines) {
+      if (line.begin <= at) found = fmt::format("line {}", line.number);
+    }
+    return found;
+  }
+};
+
+DeviceConfig parse_device(std::string_view text, const Settings& whole) {
   const std::size_t colon = text.find(':');
   DeviceConfig device;
   device.name = text.substr(0, colon);
@@ -139,21 +159,28 @@ DeviceConfig parse_device(std::string_view text) {
   }
   if (colon == std::string_view::npos) return device;
   for (const std::string_view option : split(text.substr(colon + 1), ',')) {
-    apply_option(device, option);
+    try {
+      apply_option(device, option);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)), error.hint());
+    }
   }
   return device;
 }
 
 /// The file's lines as one list; empty ones and comments are left out.
-std::string file_as_text(const std::string& path) {
+std::string file_as_text(const std::string& path, std::vector<Settings::Line>& lines) {
   std::ifstream file(path);
   if (!file) throw config_error("@" + path, fmt::format("cannot read the file: {}", std::strerror(errno)));
   std::string text;
+  int number = 0;
   for (std::string line; std::getline(file, line);) {
+    ++number;
     std::string_view rest = trimmed(std::string_view(line).substr(0, line.find('#')));
     while (!rest.empty() && rest.back() == ';') rest.remove_suffix(1);
     if (rest.empty()) continue;
     if (!text.empty()) text += ';';
+    lines.push_back({text.size(), number});
     text += rest;
   }
   return text;
@@ -174,14 +201,16 @@ int DeviceConfig::fault(std::string_view call) const {
 
 std::vector<DeviceConfig> parse_config(std::string_view text) {
   std::string from_file;
+  Settings settings;
   if (text.starts_with('@')) {
-    from_file = file_as_text(std::string(text.substr(1)));
+    from_file = file_as_text(std::string(text.substr(1)), settings.lines);
     text = from_file;
   }
   if (text.empty()) text = "soft0;soft1";
+  settings.text = text;
   std::vector<DeviceConfig> devices;
   for (const std::string_view part : split(text, ';')) {
-    DeviceConfig device = parse_device(part);
+    DeviceConfig device = parse_device(part, settings);
     for (const DeviceConfig& other : devices) {
       if (other.name == device.name) throw config_error(part, "this device is named twice");
     }

@@ -77,6 +77,9 @@ inline constexpr std::uint32_t kMaxQpWr = 32768;
 inline constexpr std::uint32_t kMaxCqe = 1u << 22;
 inline constexpr std::uint32_t kMaxSrqWr = 32768;
 inline constexpr std::uint8_t kMaxRdAtomic = 16;
+/// Programs spread their queues over them. Events come from no interrupt here, so they are all alike.
+inline constexpr int kCompletionVectors = 8;
+inline constexpr std::size_t kMaxDeviceMemory = std::size_t{256} << 10;
 inline constexpr std::uint64_t kStampClockKhz = 1'000'000;
 
 void describe_device(const Device& device, ibv_device_attr& attr);

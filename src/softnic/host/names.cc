@@ -66,25 +66,13 @@ Try try_connect(const std::string& name, const std::function<bool(const ucred&)>
   return Try::kDone;
 }
 
-/// The names in this network namespace that are `name` and a random part.
-std::vector<std::string> names_beside(const std::string& name) {
-  std::vector<std::string> found;
-  std::ifstream table("/proc/self/net/unix");
-  const std::string start = " @" + name + ".";
-  for (std::string line; std::getline(table, line);) {
-    const std::size_t at = line.find(start);
-    if (at != std::string::npos) found.push_back(line.substr(at + 2));
-  }
-  return found;
-}
-
 Try try_all(const std::string& name, const std::function<bool(const ucred&)>& admitted, const std::string& except,
             std::chrono::steady_clock::time_point end, UniqueFd& socket) {
   Try result = Try::kRefused;
   if (name != except) result = try_connect(name, admitted, socket);
   if (result == Try::kDone) return result;
   // Only now: reading that table takes time where there are many sockets.
-  for (const std::string& other : names_beside(name)) {
+  for (const std::string& other : names_beginning(name + ".")) {
     if (other == except) continue;
     const Try beside = try_connect(other, admitted, socket);
     if (beside == Try::kDone) return beside;
@@ -138,6 +126,17 @@ UniqueFd connect_to(const std::string& name, const std::function<bool(const ucre
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   return socket;
+}
+
+std::vector<std::string> names_beginning(const std::string& start) {
+  std::vector<std::string> found;
+  std::ifstream table("/proc/self/net/unix");
+  const std::string wanted = " @" + start;
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(wanted);
+    if (at != std::string::npos) found.push_back(line.substr(at + 2));
+  }
+  return found;
 }
 
 bool is_taken(const std::string& name, const std::string& except) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "gdrperf/base/unique_fd.h"
 
@@ -32,5 +33,9 @@ UniqueFd connect_to(const std::string& name, const std::function<bool(const ucre
 /// Does a process of this user listen under `name`, or under it and a random
 /// part, besides the one that does so under `except`? Waits for nobody.
 bool is_taken(const std::string& name, const std::string& except = {});
+
+/// Names in this network namespace under which somebody listens, as far as they
+/// begin like this. They may be anybody's.
+std::vector<std::string> names_beginning(const std::string& start);
 
 }  // namespace gdrperf::softnic

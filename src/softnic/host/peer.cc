@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "device/device.h"
 #include "gpu/memory.h"
 #include "host/names.h"
+#include "host/wire.h"
 #include "memory/copy.h"
 #include "shared/limited.h"
 #include "shared/sealed.h"
@@ -44,6 +46,20 @@ void say_refused(uid_t stranger, const char* by) {
   if (!said.insert(stranger).second) return;
   say(fmt::format("peer refused: it is a process of user {0}, this one is user {1}'s; refused {2}: both would have to "
                   "allow it, with peers={1} there and peers={0} here in SOFTNIC", stranger, ::geteuid(), by));
+}
+
+/// The socket's name has the version, so that one of another is not found by it.
+void say_other_version(std::uint32_t block) {
+  static std::once_flag said;
+  for (const std::string& name : names_beginning(kSocketNameStart)) {
+    const auto version = version_of_socket(name, block);
+    if (!version || *version == kLayoutVersion) continue;
+    std::call_once(said, [&] {
+      say(fmt::format("no peer: the process of that QP number has another version of the software device (its memory's "
+                      "layout is {}, here it is {}): use the same build at both ends", *version, kLayoutVersion));
+    });
+    return;
+  }
 }
 
 /// Writing to anything else might wait, or do something.
@@ -86,6 +102,7 @@ std::shared_ptr<Peer> Peer::connect(std::uint32_t block, std::uint64_t own_proce
     return admitted;
   });
   if (!peer->socket_ && refused != kNobody) say_refused(refused, "by this one");
+  if (!peer->socket_ && refused == kNobody) say_other_version(block);
   if (!peer->socket_) return nullptr;
   peer->pid_ = credentials.pid;
   peer->user_ = credentials.uid;

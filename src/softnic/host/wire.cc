@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -12,7 +13,15 @@
 namespace gdrperf::softnic {
 
 std::string socket_name(std::uint32_t block) {
-  return fmt::format("gdrperf-softnic.{}.{:03x}", kLayoutVersion, block);
+  return fmt::format("{}{}.{:03x}", kSocketNameStart, kLayoutVersion, block);
+}
+
+std::optional<std::uint32_t> version_of_socket(const std::string& name, std::uint32_t block) {
+  unsigned version = 0;
+  unsigned found = 0;
+  const std::string format = std::string(kSocketNameStart) + "%u.%3x";
+  if (std::sscanf(name.c_str(), format.c_str(), &version, &found) != 2 || found != block) return std::nullopt;
+  return version;
 }
 
 bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "shared/layout.h"
@@ -53,6 +54,9 @@ inline constexpr std::uint64_t kAgentBytes = 1u << 20;
 
 /// The abstract name of a process' socket (names.h).
 std::string socket_name(std::uint32_t block);
+inline constexpr const char* kSocketNameStart = "gdrperf-softnic.";
+/// The version of the layout in such a name of this block; nothing for other names.
+std::optional<std::uint32_t> version_of_socket(const std::string& name, std::uint32_t block);
 
 /// Sends one packet with up to two descriptors. False on any failure.
 bool send_packet(int socket, const void* bytes, std::size_t size, const int* fds, unsigned fd_count);

@@ -6,6 +6,8 @@
 #include "objects/ah.h"
 #include "objects/context.h"
 #include "objects/cq.h"
+#include "objects/device_memory.h"
+#include "objects/domains.h"
 #include "objects/guarded.h"
 #include "objects/mr.h"
 #include "objects/mw.h"
@@ -82,6 +84,10 @@ ibv_pd* make_pd(ibv_context* context) {
 int destroy_pd(ibv_pd* pd) {
   if (dead(pd->context)) return 0;
   auto* ours = static_cast<Pd*>(pd);
+  if (ours->base != nullptr) {
+    destroy_parent_domain(*ours);
+    return 0;
+  }
   if (ours->users.load() != 0) return EBUSY;
   delete ours;
   return 0;
@@ -90,7 +96,7 @@ int destroy_pd(ibv_pd* pd) {
 ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, unsigned access) {
   return guarded([&]() -> ibv_mr* {
     living(pd->context);
-    return register_memory(*static_cast<Pd*>(pd), address, length, iova, access);
+    return register_memory(Pd::of(pd), address, length, iova, access);
   });
 }
 
@@ -98,7 +104,7 @@ ibv_mr* make_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std
                        unsigned access) {
   return guarded([&]() -> ibv_mr* {
     living(pd->context);
-    return register_dmabuf(*static_cast<Pd*>(pd), offset, length, iova, fd, access);
+    return register_dmabuf(Pd::of(pd), offset, length, iova, fd, access);
   });
 }
 
@@ -106,10 +112,34 @@ int destroy_mr(ibv_mr* mr) {
   return dead(mr->context) ? 0 : deregister_memory(static_cast<Mr*>(mr));
 }
 
+ibv_dm* make_dm(ibv_context* context, const ibv_alloc_dm_attr& attr) {
+  return guarded([&]() -> ibv_dm* { return new DeviceMemory(&living(context).context, attr); });
+}
+
+int destroy_dm(ibv_dm* dm) {
+  if (!dead(dm->context)) delete &DeviceMemory::of(dm);
+  return 0;
+}
+
+ibv_mr* make_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) {
+  return guarded([&]() -> ibv_mr* {
+    living(pd->context);
+    return DeviceMemory::of(dm).make_region(Pd::of(pd), offset, length, access);
+  });
+}
+
+int advise_mr(ibv_pd* pd, unsigned advice, std::uint32_t flags, const ibv_sge* pieces, std::uint32_t count) {
+  if (dead(pd->context) || advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 ||
+      count == 0) {
+    return EINVAL;
+  }
+  return check_advised(Pd::of(pd), pieces, count);
+}
+
 ibv_mw* make_mw(ibv_pd* pd, ibv_mw_type type) {
   return guarded([&]() -> ibv_mw* {
     living(pd->context);
-    return allocate_window(*static_cast<Pd*>(pd), type);
+    return allocate_window(Pd::of(pd), type);
   });
 }
 
@@ -125,7 +155,7 @@ int destroy_mw(ibv_mw* mw) {
 int change_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   int error = EINVAL;
   if (!dead(mr->context)) {
-    error = reregister_memory(*static_cast<Mr*>(mr), flags, static_cast<Pd*>(pd), address, length,
+    error = reregister_memory(*static_cast<Mr*>(mr), flags, pd != nullptr ? &Pd::of(pd) : nullptr, address, length,
                               static_cast<unsigned>(access));
   }
   if (error == 0) return 0;
@@ -165,7 +195,7 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
     const bool unknown = (attr.wc_flags & ~kWcFlags) != 0 ||
-                         (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
+                         (attr.comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD}) != 0 ||
                          ((attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr.flags & ~kFlags) != 0);
     if (unknown) throw VerbsFailure{EOPNOTSUPP};
     if (attr.cqe == 0 || attr.cqe > kMaxCqe ||
@@ -212,7 +242,7 @@ ibv_srq* make_srq(ibv_pd* pd, ibv_srq_init_attr& attr) {
     if (attr.attr.max_wr == 0 || attr.attr.max_wr > kMaxSrqWr || attr.attr.max_sge > kMaxSge) {
       throw VerbsFailure{EINVAL};
     }
-    auto srq = std::make_unique<Srq>(*static_cast<Pd*>(pd), attr);
+    auto srq = std::make_unique<Srq>(Pd::of(pd), attr);
     attr.attr = srq->attributes;
     return srq.release();
   });
@@ -252,7 +282,7 @@ ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
     Context& owner = living(attr.pd->context);
     check_qp_request(owner.device, attr);
     const bool builders = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-    auto* qp = new Qp(*static_cast<Pd*>(attr.pd), attr, builders);
+    auto* qp = new Qp(Pd::of(attr.pd), attr, builders);
     attr.cap = qp->limits();
     return &qp->qp_base;
   });
@@ -284,7 +314,7 @@ ibv_qp_ex* extended_qp(ibv_qp* qp) {
 ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr) {
   return guarded([&]() -> ibv_ah* {
     living(pd->context);
-    return create_address(*static_cast<Pd*>(pd), attr);
+    return create_address(Pd::of(pd), attr);
   });
 }
 

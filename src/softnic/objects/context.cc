@@ -38,7 +38,7 @@ Context::Context(Device& opened, const ContextOps& functions)
     throw CallFailure("memfd_create, eventfd", error);
   }
   context.device = &device;
-  context.num_comp_vectors = 1;
+  context.num_comp_vectors = kCompletionVectors;
   ::pthread_mutex_init(&context.mutex, nullptr);
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   sz = sizeof(verbs_context);

@@ -68,6 +68,12 @@ bool is_soft(const ibv_context* context);
 bool is_command_descriptor(int fd);
 
 struct Pd : ibv_pd {
+  /// Of a parent domain: the one that it was made of.
+  static Pd& of(ibv_pd* pd) {
+    auto* ours = static_cast<Pd*>(pd);
+    return ours->base != nullptr ? *ours->base : *ours;
+  }
+  Pd* base = nullptr;
   std::uint32_t number;
   std::atomic<int> users{0};
   /// Held while a window is bound, and while a region becomes invalid.

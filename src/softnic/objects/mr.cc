@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,10 +20,11 @@ namespace {
 constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
-                                  IBV_ACCESS_OPTIONAL_RANGE;
+                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
 int check_arguments(void* address, std::size_t length, std::uint64_t iova, unsigned access) {
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
+  // All of the process' memory at once.
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0 && length == SIZE_MAX) return EOPNOTSUPP;
   if ((access & ~kKnownAccess) != 0) return EINVAL;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -160,6 +162,21 @@ Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint6
   // in this process, which all who register GPU memory give as iova.
   if (!gpu::recognises(address, length)) throw VerbsFailure{EOPNOTSUPP};
   return register_memory(pd, address, length, iova, access);
+}
+
+int check_advised(const Pd& pd, const ibv_sge* pieces, std::uint32_t count) {
+  Process& process = Context::of(pd.context).process;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t index = pieces[i].lkey >> 8;
+    if (index == 0 || index >= kMaxMrs) return ENOENT;
+    const MrShared& region = process.known_region(index);
+    if (region.key.load() != pieces[i].lkey || region.pd != pd.number) return ENOENT;
+    if (pieces[i].addr < region.iova || pieces[i].addr - region.iova > region.length ||
+        pieces[i].length > region.length - (pieces[i].addr - region.iova)) {
+      return EFAULT;
+    }
+  }
+  return 0;
 }
 
 int deregister_memory(Mr* mr) {

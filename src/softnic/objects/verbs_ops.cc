@@ -85,6 +85,17 @@ void fill_verbs_ops(Context& context) {
   ops.alloc_mw = &alloc_mw;
   ops.bind_mw = &bind_mw_op;
   ops.dealloc_mw = &dealloc_mw;
+  context.alloc_td = [](ibv_context* owner, ibv_td_init_attr* attr) { return make_td(owner, *attr); };
+  context.dealloc_td = &destroy_td;
+  context.alloc_parent_domain = [](ibv_context* owner, ibv_parent_domain_init_attr* attr) {
+    return make_parent_domain(owner, *attr);
+  };
+  context.alloc_dm = [](ibv_context* owner, ibv_alloc_dm_attr* attr) { return make_dm(owner, *attr); };
+  context.free_dm = &destroy_dm;
+  context.reg_dm_mr = &make_dm_mr;
+  context.advise_mr = [](ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces, std::uint32_t count) {
+    return advise_mr(pd, advice, flags, pieces, count);
+  };
   context.query_port = &query_port;
   context.query_device_ex = &query_device_ex;
   context.query_rt_values = &query_rt_values;
