@@ -29,9 +29,6 @@ class Tree {
     add_file("/sys/class/infiniband_verbs/abi_version", "6\n");
     add(std::string(kClass), {});
     for (const auto& device : devices()) add_device(*device);
-    if (devices().empty()) return;
-    // The kernel's number for rdma_cm and verbs devices.
-    add("/dev/infiniband/rdma_cm", {EntryKind::kDevice, {}, makedev(10, 58)});
   }
 
   std::optional<ClassEntry> find(const std::string& path) const {

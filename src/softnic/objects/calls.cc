@@ -112,12 +112,13 @@ int destroy_mr(ibv_mr* mr) {
   return dead(mr->context) ? 0 : deregister_memory(static_cast<Mr*>(mr));
 }
 
+// A forked child may have some as well: it is memory, and in no table of the parent's.
 ibv_dm* make_dm(ibv_context* context, const ibv_alloc_dm_attr& attr) {
-  return guarded([&]() -> ibv_dm* { return new DeviceMemory(&living(context).context, attr); });
+  return guarded([&]() -> ibv_dm* { return new DeviceMemory(context, attr); });
 }
 
 int destroy_dm(ibv_dm* dm) {
-  if (!dead(dm->context)) delete &DeviceMemory::of(dm);
+  delete &DeviceMemory::of(dm);
   return 0;
 }
 
