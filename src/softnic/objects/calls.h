@@ -12,9 +12,6 @@ namespace gdrperf::softnic {
 int close_device(ibv_context* context);
 ibv_pd* make_pd(ibv_context* context);
 int destroy_pd(ibv_pd* pd);
-ibv_td* make_td(ibv_context* context, const ibv_td_init_attr& attr);
-int destroy_td(ibv_td* td);
-ibv_pd* make_parent_domain(ibv_context* context, const ibv_parent_domain_init_attr& attr);
 ibv_dm* make_dm(ibv_context* context, const ibv_alloc_dm_attr& attr);
 int destroy_dm(ibv_dm* dm);
 ibv_mr* make_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access);

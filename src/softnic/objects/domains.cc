@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "objects/calls.h"
-#include "objects/context.h"
 #include "objects/failure.h"
 
 /// Thread domains and parent domains. A thread domain promises that one thread at

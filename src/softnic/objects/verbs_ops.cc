@@ -7,6 +7,7 @@
 #include "objects/calls.h"
 #include "objects/context.h"
 #include "objects/cq.h"
+#include "objects/domains.h"
 #include "objects/guarded.h"
 #include "objects/qp.h"
 #include "objects/srq.h"
