@@ -9,15 +9,14 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
+#include "gpu/devices.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
 
 namespace gdrperf::softnic::gpu {
 namespace {
 
-constexpr int kMaxDevices = 64;
 constexpr std::size_t kBounceBytes = 4u << 20;
 
 /// The device whose memory `address` is in; -1: none.
@@ -33,61 +32,6 @@ Device device_of(const void* address) noexcept {
   return d->pointer_attribute(&device, kDeviceOrdinal, pointer) == kSuccess && device < kMaxDevices ? device : -1;
 }
 
-/// The primary contexts, retained for good, and what is known of the devices.
-class Devices {
- public:
-  ContextHandle context(Device device) {
-    const std::lock_guard guard(mutex_);
-    ContextHandle& kept = contexts_[static_cast<std::size_t>(device)];
-    if (kept == nullptr && driver()->retain_primary(&kept, device) != kSuccess) kept = nullptr;
-    return kept;
-  }
-  /// The current context is that of `from`.
-  void enable_peer(Device from, Device to) {
-    const std::lock_guard guard(mutex_);
-    if (!peers_.emplace(from, to).second) return;
-    ContextHandle other = contexts_[static_cast<std::size_t>(to)];
-    if (other == nullptr && driver()->retain_primary(&other, to) != kSuccess) return;
-    contexts_[static_cast<std::size_t>(to)] = other;
-    // Where this is refused, the driver goes through host memory by itself.
-    driver()->enable_peer(other, 0);
-  }
-
- private:
-  std::mutex mutex_;
-  std::array<ContextHandle, kMaxDevices> contexts_{};
-  std::set<std::pair<Device, Device>> peers_;
-};
-
-Devices& devices() {
-  static auto* const all = new Devices;
-  return *all;
-}
-
-/// Makes a device's primary context current for a while.
-class Scope {
- public:
-  explicit Scope(Device device) noexcept {
-    const ContextHandle wanted = devices().context(device);
-    if (wanted == nullptr) return;
-    ContextHandle current = nullptr;
-    good_ = driver()->get_current(&current) == kSuccess;
-    if (!good_ || current == wanted) return;
-    good_ = pushed_ = driver()->push_current(wanted) == kSuccess;
-  }
-  ~Scope() {
-    ContextHandle popped = nullptr;
-    if (pushed_) driver()->pop_current(&popped);
-  }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-  bool good() const noexcept { return good_; }
-
- private:
-  bool good_ = false;
-  bool pushed_ = false;
-};
-
 /// This thread's stream on the current context, which is `device`'s.
 Stream stream_of(Device device) noexcept {
   thread_local std::array<Stream, kMaxDevices> streams{};
@@ -101,14 +45,16 @@ Stream stream_of(Device device) noexcept {
 class Pinned {
  public:
   void pin(const MrShared& region) {
-    if (in_gpu(region)) return;
+    if (in_gpu(region) || seen(region).load(std::memory_order_acquire)) return;
     const std::lock_guard guard(mutex_);
+    seen(region).store(true, std::memory_order_release);
     if (!known_.emplace(&region, false).second) return;
     // Refused where the program has pinned it itself: just as well.
     known_[&region] = driver()->host_register(reinterpret_cast<void*>(region.addr), region.length, kPortable) == kSuccess;
   }
   void forget(const MrShared& region) {
     const std::lock_guard guard(mutex_);
+    seen(region).store(false, std::memory_order_release);
     const auto found = known_.find(&region);
     if (found == known_.end()) return;
     if (found->second) driver()->host_unregister(reinterpret_cast<void*>(region.addr));
@@ -116,8 +62,14 @@ class Pinned {
   }
 
  private:
+  /// Regions lie in one table of kMaxMrs: no two of them share this.
+  std::atomic<bool>& seen(const MrShared& region) noexcept {
+    return seen_[reinterpret_cast<std::uintptr_t>(&region) / sizeof(MrShared) % kMaxMrs];
+  }
+
   std::mutex mutex_;
   std::map<const MrShared*, bool> known_;
+  std::array<std::atomic<bool>, kMaxMrs> seen_{};  ///< looked at without the lock
 };
 
 Pinned& pinned() {
@@ -198,14 +150,24 @@ void pin_all(const MrShared* region, const Piece* pieces, unsigned count) noexce
 /// belongs to memory that is gone.
 class Opened {
  public:
+  /// What this thread opened last is found without the lock, as long as nothing
+  /// was closed.
   void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) {
+    thread_local std::array<Recent, kRecent> recent{};
+    Recent& last = recent[(shared.base >> 21) % kRecent];
+    const std::uint64_t offset = address - shared.base;
+    if (last.peer == peer && last.base == shared.base && last.closings == closings_.load(std::memory_order_acquire) &&
+        std::memcmp(&last.handle, shared.handle, sizeof last.handle) == 0 && offset <= last.bytes &&
+        length <= last.bytes - offset) {
+      return reinterpret_cast<void*>(last.at + offset);
+    }
     const std::lock_guard guard(mutex_);
     Entry& entry = entries_[{peer, shared.base}];
     if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) close(entry);
     if (entry.at == 0 && !map(entry, pid, shared)) return nullptr;
     // What the driver has mapped counts, not what the peer says of it.
-    const std::uint64_t offset = address - shared.base;
     if (offset > entry.bytes || length > entry.bytes - offset) return nullptr;
+    last = {peer, shared.base, entry.at, entry.handle, entry.bytes, closings_.load(std::memory_order_acquire)};
     return reinterpret_cast<void*>(entry.at + offset);
   }
   void close_all_of(const void* peer) {
@@ -226,6 +188,15 @@ class Opened {
     bool by_descriptor = false;  ///< not by an IPC handle
     std::size_t bytes = 0;       ///< mapped
   };
+  static constexpr std::size_t kRecent = 8;
+  struct Recent {
+    const void* peer = nullptr;
+    std::uint64_t base = 0;
+    Address at = 0;
+    IpcHandle handle{};
+    std::size_t bytes = 0;
+    std::uint64_t closings = 0;
+  };
 
   static Device find(const GpuRegion& shared) {
     int count = 0;
@@ -238,7 +209,7 @@ class Opened {
     }
     return -1;
   }
-  static bool map(Entry& entry, int pid, const GpuRegion& shared) {
+  bool map(Entry& entry, int pid, const GpuRegion& shared) {
     entry.device = find(shared);
     if (entry.device < 0) return false;
     const Scope scope(entry.device);
@@ -255,7 +226,8 @@ class Opened {
     entry.at = import_vmm(pid, shared.descriptor, shared.bytes, entry.device);
     return entry.at != 0;
   }
-  static void close(Entry& entry) {
+  void close(Entry& entry) {
+    closings_.fetch_add(1, std::memory_order_release);
     const Scope scope(entry.device);
     if (entry.by_descriptor) {
       unmap_vmm(entry.at, entry.bytes);
@@ -267,6 +239,7 @@ class Opened {
 
   std::mutex mutex_;
   std::map<std::pair<const void*, std::uint64_t>, Entry> entries_;
+  std::atomic<std::uint64_t> closings_{1};
 };
 
 std::atomic<bool> g_any_opened{false};
