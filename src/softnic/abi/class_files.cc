@@ -34,15 +34,30 @@ class Tree {
   std::optional<ClassEntry> find(const std::string& path) const {
     const auto found = nodes_.find(path);
     if (found == nodes_.end()) return std::nullopt;
-    ClassEntry entry{found->second.kind, {}, std::hash<std::string>()(path), found->second.device, {}};
-    if (entry.kind == EntryKind::kFolder) {
-      entry.names = names_in(path);
-    } else if (found->second.text) {
+    ClassEntry entry{found->second.kind, {}, std::hash<std::string>()(path), found->second.device};
+    if (found->second.text) {
       auto text = found->second.text();
       if (!text) return std::nullopt;
       entry.text = std::move(*text);
     }
     return entry;
+  }
+
+  std::vector<ClassName> names_in(const std::string& folder) const {
+    std::vector<ClassName> names;
+    const std::string prefix = folder + "/";
+    auto it = nodes_.lower_bound(prefix);
+    while (it != nodes_.end() && it->first.starts_with(prefix)) {
+      const std::string_view rest = std::string_view(it->first).substr(prefix.size());
+      if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
+        // Past the folder that this is in: '0' follows '/'.
+        it = nodes_.lower_bound(prefix + std::string(rest.substr(0, slash)) + '0');
+        continue;
+      }
+      if (!it->second.text || it->second.text()) names.push_back({std::string(rest), it->second.kind});
+      ++it;
+    }
+    return names;
   }
 
  private:
@@ -85,28 +100,20 @@ class Tree {
     for (const ClassLink& it : parent_links(device)) add_link(parent + "/" + it.name, it.target);
   }
 
-  std::vector<ClassName> names_in(const std::string& folder) const {
-    std::vector<ClassName> names;
-    const std::string prefix = folder + "/";
-    for (auto it = nodes_.lower_bound(prefix); it != nodes_.end() && it->first.starts_with(prefix); ++it) {
-      const std::string_view rest = std::string_view(it->first).substr(prefix.size());
-      if (rest.find('/') != std::string_view::npos) continue;
-      if (it->second.text && !it->second.text()) continue;
-      names.push_back({std::string(rest), it->second.kind});
-    }
-    return names;
-  }
-
   static constexpr std::string_view kClass = "/sys/class/infiniband";
   std::map<std::string, Node> nodes_;
 };
 
+// Never destroyed: programs read while they end.
+const Tree& class_tree() {
+  static const auto* const tree = new Tree();
+  return *tree;
+}
+
 }  // namespace
 
-std::optional<ClassEntry> class_entry(const std::string& path) {
-  // Never destroyed: programs read while they end.
-  static const auto* const tree = new Tree();
-  return tree->find(path);
-}
+std::optional<ClassEntry> class_entry(const std::string& path) { return class_tree().find(path); }
+
+std::vector<ClassName> class_names(const std::string& path) { return class_tree().names_in(path); }
 
 }  // namespace gdrperf::softnic

@@ -25,10 +25,11 @@ struct ClassEntry {
   std::string text;              ///< of a file; where a link leads
   std::uint64_t number = 0;      ///< inode
   dev_t device = 0;              ///< of a device file
-  std::vector<ClassName> names;  ///< in a folder: ours; the kernel may have others there
 };
 
 /// What is at `path`: absolute, without links, dots and slashes at its end.
 std::optional<ClassEntry> class_entry(const std::string& path);
+/// What is in the folder at `path`, as class_entry() takes it: ours; the kernel may have others there.
+std::vector<ClassName> class_names(const std::string& path);
 
 }  // namespace gdrperf::softnic

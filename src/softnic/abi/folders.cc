@@ -83,7 +83,7 @@ DIR* new_folder(int fd, const ClassPath& path) {
   folder->add(".", DT_DIR, path.entry->number);
   folder->add("..", DT_DIR, path.entry->number + 1);
   std::set<std::string> ours;
-  for (const ClassName& it : path.entry->names) {
+  for (const ClassName& it : class_names(path.path)) {
     ours.insert(it.name);
     folder->add(it.name.c_str(), type_of(it.kind), std::hash<std::string>()(path.path + "/" + it.name));
   }
