@@ -21,6 +21,7 @@ SLOW = 2
 
 @unittest.skipIf(GPUS == 0, "no GPU")
 @unittest.skipIf(softnic_works(), "no software device")
+@unittest.skipIf(pci_function() is None, "no PCI bus")
 class GpuCluster(unittest.TestCase):
     def measure(self, buffer):
         devices = ";".join(f"nic{rank}:rate=100MB/s,react=200ms,pci={pci_function()}" + (",slow=1.25" if rank == SLOW else "") for rank in range(RANKS))
