@@ -151,10 +151,10 @@ void Cq::take(CqCell& cell, ibv_wc& out) noexcept {
   out.imm_data = cell.imm;
   out.qp_num = cell.qpn;
   out.src_qp = cell.src_qpn;
-  out.wc_flags = cell.flags;
+  out.wc_flags = cell.flags & kWcFlags;
   out.pkey_index = 0;
   out.slid = 0;
-  out.sl = 0;
+  out.sl = service_level_of(cell.flags);
   out.dlid_path_bits = 0;
   if ((cell.opcode & IBV_WC_RECV) == 0) {
     process_.sq_released[qpn_index(cell.qpn)].store(cell.sq_count, std::memory_order_relaxed);

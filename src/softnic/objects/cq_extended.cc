@@ -81,9 +81,9 @@ void Cq::enable_extended_poll(std::uint64_t wc_flags) {
   read_imm_data = [](ibv_cq_ex* cq) -> __be32 { return current(cq).imm; };
   read_qp_num = [](ibv_cq_ex* cq) { return current(cq).qpn; };
   read_src_qp = [](ibv_cq_ex* cq) { return current(cq).src_qpn; };
-  read_wc_flags = [](ibv_cq_ex* cq) -> unsigned { return current(cq).flags; };
+  read_wc_flags = [](ibv_cq_ex* cq) -> unsigned { return current(cq).flags & kWcFlags; };
   read_slid = [](ibv_cq_ex*) -> std::uint32_t { return 0; };
-  read_sl = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
+  read_sl = [](ibv_cq_ex* cq) -> std::uint8_t { return service_level_of(current(cq).flags); };
   read_dlid_path_bits = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
 }
 

@@ -8,11 +8,24 @@
 
 namespace gdrperf::softnic {
 
+/// Completion::flags: what network header a datagram over Ethernet came with. It
+/// is shown as ibv_wc::sl, where drivers of RoCE devices have it and UCX looks: bit
+/// 3 for RoCE v2, below it 1 for IPv6 and 2 for IPv4.
+inline constexpr unsigned kHeaderShift = 6;
+inline constexpr unsigned kWcFlags = (1u << kHeaderShift) - 1;
+inline unsigned header_flags(const GidKind& kind) noexcept {
+  return kind.type != IBV_GID_TYPE_ROCE_V2 ? 0 : (kind.ipv4 ? 2u : 1u) << kHeaderShift;
+}
+inline std::uint8_t service_level_of(unsigned flags) noexcept {
+  const unsigned header = flags >> kHeaderShift & 3;
+  return static_cast<std::uint8_t>(header == 0 ? 0 : 8 | header);
+}
+
 struct Completion {
   std::uint64_t wr_id = 0;
   ibv_wc_status status = IBV_WC_SUCCESS;
   int opcode = 0;
-  unsigned flags = 0;
+  unsigned flags = 0;  ///< of ibv_wc, and above them the network header of a datagram (header_flags)
   std::uint32_t byte_len = 0;
   std::uint32_t imm = 0;
   std::uint32_t qpn = 0;

@@ -183,7 +183,7 @@ void UdTransport::deliver_to(const Target& target, const SendOp& op, const Desti
   Completion completion;
   completion.opcode = IBV_WC_RECV;
   completion.byte_len = bytes + kGrhBytes;
-  completion.flags = IBV_WC_GRH;
+  completion.flags = IBV_WC_GRH | header_flags(kGidKinds[to.sgid_index]);
   completion.src_qpn = own_.number;
   if (op.opcode == IBV_WR_SEND_WITH_IMM) {
     completion.flags |= IBV_WC_WITH_IMM;
