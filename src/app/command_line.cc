@@ -16,7 +16,7 @@
 namespace gdrperf::app {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kProgramFooter = R"(
 gdrperf COMMAND --help shows options, defaults and units.
 
 Start on the server:   gdrperf serve
@@ -36,7 +36,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("RDMA performance between two ends, and what the path between them can do",
                "gdrperf");
   app.set_version_flag("--version", fmt::format("gdrperf {} ({})", tool_version(), tool_git()));
-  app.footer(kFooter);
+  app.footer(kProgramFooter);
   app.allow_extras();
   app.prefix_command(false);
   Action action;

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "vendors.h"
+
 namespace gdrperf::topo {
 namespace {
-
-constexpr std::uint16_t kMellanox = 0x15b3, kBroadcom = 0x14e4, kIntel = 0x8086, kAmazon = 0x1d0f, kPensando = 0x1dd8;
-constexpr std::uint16_t kNvidia = 0x10de, kAmd = 0x1002, kIbm = 0x1014;
 
 constexpr KnownNic kNics[] = {
     {kMellanox, 0x1003, "ConnectX-3", 56},       {kMellanox, 0x1007, "ConnectX-3 Pro", 56},

@@ -5,11 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "vendors.h"
+
 namespace gdrperf::topo {
 namespace {
-
-constexpr std::uint16_t kNvidia = 0x10de;
-constexpr std::uint16_t kAmd = 0x1002;
 
 template <typename List, typename Name>
 auto find_named(const List& list, Name name, std::string_view wanted) -> decltype(&list.front()) {
