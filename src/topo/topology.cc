@@ -180,13 +180,21 @@ Topology load_topology(const TopologyFiles& files) {
 }
 
 bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address) {
-  if (!topology.tree || topology.tree->nic(nic.name) != nullptr) return false;
+  if (!topology.tree) return false;
   if (topology.matrix) {
     for (const Nic& known : topology.matrix->nics) {
       if (known.name == nic.name) return false;
     }
   }
   std::vector<PciFunction>& functions = topology.tree->functions;
+  // A software device shows itself in sysfs, too: nvidia-smi does not know it for that.
+  const auto same = std::find_if(topology.tree->nics.begin(), topology.tree->nics.end(),
+                                 [&](const TreeNic& each) { return each.name == nic.name; });
+  if (same != topology.tree->nics.end()) {
+    if (same->declared || !topology.matrix || functions[same->function].address != address) return false;
+    same->declared = true;
+    return true;
+  }
   const auto found = std::find_if(functions.begin(), functions.end(), [&](const PciFunction& each) {
     return each.address == address;
   });

@@ -70,6 +70,9 @@ TEST(PciTreeTest, ADeclaredNicTakesItsPlaceInTheTree) {
   EXPECT_FALSE(declare_nic(topology, nic, {0, 0x01, 0, 0})) << "a bridge";
   EXPECT_TRUE(declare_nic(topology, nic, {0, 0x04, 0, 0}));
   EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "it is there";
+  for (TreeNic& known : topology.tree->nics) known.declared = false;
+  EXPECT_FALSE(declare_nic(topology, nic, {0, 0x03, 0, 0})) << "it is elsewhere";
+  EXPECT_TRUE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "sysfs shows it, nvidia-smi does not";
   nic.name = "mlx5_0";
   EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "nvidia-smi knows it";
   std::vector<std::string> words;

@@ -29,7 +29,8 @@ Topology load_topology(const TopologyFiles& files = {});
 
 /// Puts a NIC that neither the tree nor the matrix has on the tree's function at
 /// `address`, where whoever made it says it is (a software device, say). False,
-/// and nothing done, when it is there already or there is no such function.
+/// and nothing done, when it is there already or there is no such function. Where sysfs shows it there and the matrix
+/// has no such NIC, it is marked as declared, so that its pairs are made from the tree.
 bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address);
 
 /// One GPU and one NIC.

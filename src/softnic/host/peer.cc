@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -17,6 +17,7 @@
 #include "host/names.h"
 #include "host/wire.h"
 #include "memory/copy.h"
+#include "shared/completion.h"
 #include "shared/limited.h"
 #include "shared/sealed.h"
 #include "shared/segment.h"
@@ -48,16 +49,20 @@ void say_refused(uid_t stranger, const char* by) {
                   "allow it, with peers={1} there and peers={0} here in SOFTNIC", stranger, ::geteuid(), by));
 }
 
-/// The socket's name has the version, so that one of another is not found by it.
+/// The socket's name has the version, so that one of another is not found by it. Said once; and looked for once a second
+/// at most, since the kernel's list is of all sockets, and a process that starts first misses many peers.
 void say_other_version(std::uint32_t block) {
-  static std::once_flag said;
+  constexpr std::uint64_t kBetweenNs = 1'000'000'000;
+  static std::atomic<std::uint64_t> next_ns{0};
+  std::uint64_t due = next_ns.load();
+  const std::uint64_t now = monotonic_ns();
+  if (now < due || !next_ns.compare_exchange_strong(due, now + kBetweenNs)) return;
   for (const std::string& name : names_beginning(kSocketNameStart)) {
     const auto version = version_of_socket(name, block);
     if (!version || *version == kLayoutVersion) continue;
-    std::call_once(said, [&] {
-      say(fmt::format("no peer: the process of that QP number has another version of the software device (its memory's "
-                      "layout is {}, here it is {}): use the same build at both ends", *version, kLayoutVersion));
-    });
+    next_ns.store(~std::uint64_t{0});
+    say(fmt::format("no peer: the process of that QP number has another version of the software device (its memory's "
+                    "layout is {}, here it is {}): use the same build at both ends", *version, kLayoutVersion));
     return;
   }
 }
