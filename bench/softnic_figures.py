@@ -89,7 +89,7 @@ def functions_of_model():
     """What the link model and the faults consist of, as callgrind names it."""
     objects = peers.build_dir() / "src/softnic/libgdrperf_softnic.so.p"
     names = set()
-    for name in ("objects_qp_post_modelled", "objects_qp_flight", "objects_qp_faulty", "model_faults", "model_link", "model_counters", "host_ports"):
+    for name in ("flight_flight_post", "flight_flight", "flight_faulty", "model_faults", "model_link", "model_counters", "host_ports"):
         text = subprocess.run(["nm", "-C", "--defined-only", objects / f"{name}.cc.o"], stdout=subprocess.PIPE,
                               text=True, check=True).stdout
         # Not what headers define for everybody (W).
