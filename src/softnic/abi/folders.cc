@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -141,11 +142,12 @@ int scan(DIR* folder, dirent*** names, Select select, Compare compare) {
     kept.push_back(copy);
   }
   ::closedir(folder);
-  // The caller frees it.
-  *names = static_cast<dirent**>(std::malloc((kept.size() + 1) * sizeof(dirent*)));
+  // The caller frees it; an array of pointers.
+  constexpr std::size_t kEach = sizeof(void*);
+  *names = static_cast<dirent**>(std::malloc((kept.size() + 1) * kEach));
   std::copy(kept.begin(), kept.end(), *names);
   if (compare != nullptr) {
-    std::qsort(*names, kept.size(), sizeof(dirent*), reinterpret_cast<int (*)(const void*, const void*)>(compare));
+    std::qsort(*names, kept.size(), kEach, reinterpret_cast<int (*)(const void*, const void*)>(compare));
   }
   return static_cast<int>(kept.size());
 }

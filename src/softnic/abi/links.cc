@@ -24,7 +24,8 @@ ssize_t read_link(const std::optional<ClassPath>& found, char* target, std::size
     return -1;
   }
   const std::size_t length = std::min(size, found->entry->text.size());
-  std::memcpy(target, found->entry->text.data(), length);
+  // No zero at its end, as the kernel's.
+  std::copy_n(found->entry->text.data(), length, target);
   return static_cast<ssize_t>(length);
 }
 

@@ -59,7 +59,7 @@ std::uint32_t port_of(int fd) {
   get();
   if (address.nl_pid != 0) return address.nl_pid;
   const sockaddr_nl any{AF_NETLINK, 0, 0, 0};
-  ::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any);
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) return 0;
   get();
   return address.nl_pid;
 }
