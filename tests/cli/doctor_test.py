@@ -104,7 +104,7 @@ class Doctor(CliTest):
     @unittest.skipIf(softnic_works(), "no software device")
     def test_the_software_device(self):
         checks = self.checks("--softnic", code=0)
-        self.assertIn("soft0 (softnic)", checks["rdma-device"]["found"])
+        self.assertIn("soft0 (software)", checks["rdma-device"]["found"])
         self.assertEqual(checks["port-state"]["verdict"], "OK")
         checks = self.checks("--softnic", code=1, env={"SOFTNIC": "soft0:port=down"})
         self.assertEqual(checks["port-state"]["verdict"], "FAIL")
