@@ -7,6 +7,7 @@ Usage: ci_example_test.py BUILD_FOLDER
 
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -49,6 +50,9 @@ class CiExample(unittest.TestCase):
 
     def test_the_image_has_the_libraries(self):
         text = (EXAMPLES / "softnic.Dockerfile").read_text(encoding="utf-8")
+        release = platform.freedesktop_os_release()
+        if f"FROM {release.get('ID')}:{release.get('VERSION_ID')}\n" not in text:
+            self.skipTest("this is not the release of the image, whose packages have other versions")
         needed = subprocess.run(["ldd", BUILD / "src/softnic/libgdrperf_softnic.so"], capture_output=True, text=True,
                                 check=True).stdout
         beyond = [it for it in re.findall(r"(\S+)\.so\.(\d+) =>", needed)
