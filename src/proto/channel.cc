@@ -12,6 +12,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -89,8 +90,7 @@ struct Channel::Link {
   void listen() noexcept;
   void expect(std::chrono::nanoseconds after);
   void heard();
-  bool silent();
-  nanoseconds limit();
+  std::optional<nanoseconds> silent();  ///< for how long, once that is too long
   void run(const std::stop_token& stop);
 
   UniqueFd socket;
@@ -128,14 +128,9 @@ void Channel::Link::heard() {
   told = false;
 }
 
-bool Channel::Link::silent() {
+std::optional<nanoseconds> Channel::Link::silent() {
   const MutexLock lock(listening);
-  return silence.over();
-}
-
-nanoseconds Channel::Link::limit() {
-  const MutexLock lock(listening);
-  return silence.limit();
+  return silence.over() ? std::optional(silence.limit()) : std::nullopt;
 }
 
 /// A socket that is full has a peer that does not read: it misses nothing.
@@ -324,9 +319,10 @@ void Channel::note_alive(const Alive& alive) {
 }
 
 void Channel::note_silence() {
-  if (!expects_alive_ || !link_->silent()) return;
+  const auto silence = expects_alive_ ? link_->silent() : std::nullopt;
+  if (!silence) return;
   throw peer_error(
-      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(link_->limit())),
+      fmt::format("{}: nothing heard from it for {}, though the connection is up", peer_, seconds_text(*silence)),
       "its process is stopped or starved (Ctrl-Z, a debugger, a paused container), or a firewall drops the "
       "connection's packets");
 }

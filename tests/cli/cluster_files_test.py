@@ -125,6 +125,22 @@ class Manifests(unittest.TestCase):
         self.assertIn(str(container["ports"][0]["containerPort"]), ports)
 
 
+class NothingStarts(unittest.TestCase):
+    def test_a_plan_starts_nothing(self):
+        result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s",
+                             "--small", "0")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("7 rounds of 2 runs each, 56 links", result.out)
+        # 14 runs of 0.5 s, and 0.15 s to start each.
+        self.assertIn("time: 9.1 s, 2.1 s of it", result.out)
+        self.assertIn("560 GB", result.out)
+
+    def test_half_an_environment_is_named(self):
+        result = support.run("cluster", env={"WORLD_SIZE": "4"})
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("WORLD_SIZE is set but RANK is not", result.err)
+
+
 @unittest.skipUnless(yaml and jsonschema, "python3-yaml or python3-jsonschema is not installed")
 class Schemas(unittest.TestCase):
     """check-manifests over schemas made up for this: the published ones are not here (GDRPERF_K8S_SCHEMAS names them)."""

@@ -375,15 +375,6 @@ class Cluster(unittest.TestCase):
         self.assertIn("gdrperf serve --cluster", refused.err)
         self.assertEqual(refused.code, 4, refused)
 
-    def test_a_plan_starts_nothing(self):
-        result = support.run("cluster", "--plan", "--ranks", 8, "--rails", 2, "-D", "500ms", "--nic-rate", "10GB/s",
-                             "--small", "0")
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("7 rounds of 2 runs each, 56 links", result.out)
-        # 14 runs of 0.5 s, and 0.15 s to start each.
-        self.assertIn("time: 9.1 s, 2.1 s of it", result.out)
-        self.assertIn("560 GB", result.out)
-
     def test_buffers_of_gpus_need_gpus(self):
         """Software devices have no place on the PCI bus, and with that no relation to a GPU."""
         alone = support.run(*options(support.free_port(), "--rank", 0, "--ranks", 1, "--buffer", "gpu"), env={"SOFTNIC": devices()})
@@ -399,11 +390,6 @@ class Cluster(unittest.TestCase):
             document = self.few(os.path.join(folder, "cluster.json"), ranks=1)
         self.assertEqual(len(document["measurements"]), RANKS * (RANKS - 1))
         self.assertEqual({each["rank"] for each in document["nics"]}, {0})
-
-    def test_half_an_environment_is_named(self):
-        result = support.run("cluster", env={"WORLD_SIZE": "4"})
-        self.assertEqual(result.code, 2, result)
-        self.assertIn("WORLD_SIZE is set but RANK is not", result.err)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "transport/rc.h"
 #include "paths/ways.h"
+#include "transport/rc.h"
+#include "transport/target_in.h"
 
 /// The two ends of a connection, and what is moved ahead of a message's arrival.
 namespace gdrperf::softnic {
-namespace {
-
-const std::atomic<bool> g_never_dead{false};
-
-}  // namespace
 
 void RcTransport::connect(std::shared_ptr<Peer> other, KernelPolicy kernel) {
   Peer* const peer = other.get();
@@ -19,23 +15,13 @@ void RcTransport::connect(std::shared_ptr<Peer> other, KernelPolicy kernel) {
   Target target;
   std::uint64_t peer_id = 0;
   if (qpn_block(destination) == process.block()) {
-    target.segment = &process.segment();
-    target.regions = process.regions();
-    target.dead = &g_never_dead;
-    target.light_barrier = process.barrier_registered();
+    target = target_in(process, nullptr, kernel);
     peer_id = process.id();
   } else if (peer != nullptr && peer->stranger() != nullptr) {
     target.stranger = peer->stranger();
     target.stranger_id = peer_id = peer->id();
   } else if (peer != nullptr) {
-    target.segment = &peer->segment();
-    target.regions = {peer->segment().mrs, peer->segment().mrs};
-    target.dead = peer->dead_flag();
-    target.peer = peer;
-    target.window = peer->window();
-    target.pid = peer->pid();
-    target.ask_kernel = kernel == KernelPolicy::kAuto;
-    target.light_barrier = process.barrier_registered() && peer->segment().header.owner_barrier != 0;
+    target = target_in(process, peer, kernel);
     peer_id = peer->id();
   }
   own_.shared.dest_process = peer_id;

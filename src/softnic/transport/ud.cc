@@ -7,11 +7,11 @@
 #include "shared/completion.h"
 #include "transport/grh.h"
 #include "transport/receiver.h"
+#include "transport/target_in.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-const std::atomic<bool> g_own_process_is_there{false};
 /// After nobody answered for a block it is not asked again for so long.
 constexpr std::uint64_t kAbsentNs = 100'000'000;
 /// Other QPs are looked up again when there are more.
@@ -70,26 +70,14 @@ void UdTransport::forget_gone_peers() noexcept {
 std::unique_ptr<UdTransport::Host> UdTransport::reach_host(std::uint32_t block) {
   Process& process = own_.process;
   auto host = std::make_unique<Host>();
-  Target& target = host->target;
-  if (block == process.block()) {
-    target.segment = &process.segment();
-    target.regions = process.regions();
-    target.dead = &g_own_process_is_there;
-    target.light_barrier = process.barrier_registered();
-  } else {
+  if (block != process.block()) {
     host->peer = process.peer(block, device_.config.peers);
     Peer* const peer = host->peer.get();
     if (peer == nullptr || peer->stranger() != nullptr) return nullptr;
     peer->find_way(device_.config.kernel == KernelPolicy::kAuto);
-    target.segment = &peer->segment();
-    target.regions = {peer->segment().mrs, peer->segment().mrs};
-    target.dead = peer->dead_flag();
-    target.peer = peer;
-    target.window = peer->window();
-    target.pid = peer->pid();
-    target.ask_kernel = device_.config.kernel == KernelPolicy::kAuto;
-    target.light_barrier = process.barrier_registered() && peer->segment().header.owner_barrier != 0;
   }
+  Target& target = host->target;
+  target = target_in(process, host->peer.get(), device_.config.kernel);
   if (!host->lane.take(*target.segment, process.id(), target.light_barrier)) return nullptr;
   target.recv_tag = host->lane.tag();
   return host;
