@@ -142,6 +142,17 @@ def listening(port: int) -> bool:
     return False
 
 
+def await_rdma_port(port, process: subprocess.Popen) -> bool:
+    """Until some process has that port of rdma_cm on the software device. False: `process` ended before, or too late."""
+    limit = time.monotonic() + LISTEN_S
+    while time.monotonic() < limit and process.poll() is None:
+        names = Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
+        if re.search(rf"@gdrperf-softnic-cm\d+\.[0-9a-f]+\.{port}\.", names):
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def tail(label: str, text: str) -> str:
     return "".join(f"    {label}: {line}\n" for line in text.splitlines()[-TAIL_LINES:])
 

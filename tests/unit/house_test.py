@@ -33,15 +33,15 @@ SIBLINGS = {("conn", "mem")}
 # includes base alone.
 SOFTNIC = "softnic"
 # Its folders (docs/softnic-internals.md): each includes only those before it.
-SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "paths", "transport", "flight", "objects",
+SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "cm", "paths", "transport", "flight", "objects",
                    "abi", "standin"]
 
 LIBRARIES = {
     r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
     r"cuda": {"mem"},
     r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
-    r"rdma/(?!rdma_netlink)": {"conn"},
-    r"rdma/rdma_netlink": {SOFTNIC},
+    r"rdma/(?!rdma_netlink|rdma_user_cm|ib_user_sa)": {"conn"},
+    r"rdma/(rdma_netlink|rdma_user_cm|ib_user_sa)": {SOFTNIC},
     r"CLI/": {"app"},
 }
 

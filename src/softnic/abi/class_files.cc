@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "abi/class_device.h"
+#include "cm/files.h"
 #include "device/device.h"
 
 namespace gdrperf::softnic {
@@ -29,6 +30,7 @@ class Tree {
     add_file("/sys/class/infiniband_verbs/abi_version", "6\n");
     add(std::string(kClass), {});
     for (const auto& device : devices()) add_device(*device);
+    if (!devices().empty()) add_cm();
   }
 
   std::optional<ClassEntry> find(const std::string& path) const {
@@ -98,6 +100,16 @@ class Tree {
     add_link(fmt::format("/sys/dev/char/{}:{}", major(number), minor(number)), "../.." + verbs.substr(4));
     add_files(parent, device, parent_files(device));
     for (const ClassLink& it : parent_links(device)) add_link(parent + "/" + it.name, it.target);
+  }
+
+  void add_cm() {
+    const std::string folder = "/sys/devices/virtual/misc/rdma_cm";
+    add_file(folder + "/abi_version", fmt::format("{}\n", kCmAbi));
+    add_file(folder + "/dev", fmt::format("{}:{}\n", kCmMajor, kCmMinor));
+    add_file(folder + "/uevent", fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/rdma_cm\n", kCmMajor, kCmMinor));
+    add_link("/sys/class/misc/rdma_cm", "../../devices/virtual/misc/rdma_cm");
+    add_link(fmt::format("/sys/dev/char/{}:{}", kCmMajor, kCmMinor), "../../devices/virtual/misc/rdma_cm");
+    add("/dev/infiniband/rdma_cm", {EntryKind::kDevice, {}, makedev(kCmMajor, kCmMinor)});
   }
 
   static constexpr std::string_view kClass = "/sys/class/infiniband";

@@ -125,7 +125,8 @@ bool may_be_class_path(const char* path) noexcept {
   if (path == nullptr || path[0] != '/' || KernelOnly::now()) return false;
   if (path[1] == 's') {
     // Not all of /sys: allocators read there before anything of ours can run.
-    for (const std::string_view start : {"/sys/class", "/sys/devices/softnic", "/sys/devices/pci", "/sys/bus/pci", "/sys/dev/char"}) {
+    for (const std::string_view start : {"/sys/class", "/sys/devices/softnic", "/sys/devices/virtual/misc",
+                                         "/sys/devices/pci", "/sys/bus/pci", "/sys/dev/char"}) {
       if (std::strncmp(path, start.data(), start.size()) == 0) return true;
     }
     return false;

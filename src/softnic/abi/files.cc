@@ -12,6 +12,7 @@
 #include "abi/class_paths.h"
 #include "abi/kernel_only.h"
 #include "abi/libc_functions.h"
+#include "cm/files.h"
 
 /// Functions of libc that open and describe files: paths of a software device
 /// lead to made-up ones, everything else to libc. A file is a memfd with the
@@ -62,6 +63,7 @@ int open_entry(const ClassPath& path, int flags) {
   if ((flags & O_DIRECTORY) != 0) return refuse(ENOTDIR);
   if (entry.kind == EntryKind::kLink) return refuse(ELOOP);  // O_NOFOLLOW
   if (entry.kind == EntryKind::kFile && (flags & O_ACCMODE) != O_RDONLY) return refuse(EACCES);
+  if (entry.device == makedev(kCmMajor, kCmMinor)) return open_cm_file(flags);
   return open_text(entry);
 }
 
@@ -132,6 +134,9 @@ auto choose(const std::optional<ClassPath>& found, const char* given, Ours&& our
   if (found && is_made_up(*found)) return ours(*found);
   return theirs(found ? found->path.c_str() : given);
 }
+
+/// What an open descriptor of ours was opened for; empty: none of ours.
+std::string opened_path(int fd) { return is_cm_file(fd) ? "/dev/infiniband/rdma_cm" : remembered_folder(fd); }
 
 }  // namespace
 }  // namespace gdrperf::softnic
@@ -242,11 +247,11 @@ SOFTNIC_OLD_STAT(__lxstat64, LastLink::kKeep)
 SOFTNIC_STAT_AT(fstatat)
 SOFTNIC_STAT_AT(fstatat64)
 
-/// An open folder of ours is the one that its path describes.
+/// It is what its path describes.
 #define SOFTNIC_FSTAT(name) \
   SOFTNIC_STANDS_FOR(int, name, (int fd, struct stat* status) noexcept) { \
-    const std::string folder = remembered_folder(fd); \
-    const auto found = folder.empty() ? std::nullopt : find_class_path(folder.c_str()); \
+    const std::string path = opened_path(fd); \
+    const auto found = path.empty() ? std::nullopt : find_class_path(path.c_str()); \
     return choose(found, nullptr, [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
                   [&](const char*) { return SOFTNIC_NEXT(name)(fd, status); }); \
   }
@@ -254,8 +259,10 @@ SOFTNIC_FSTAT(fstat)
 SOFTNIC_FSTAT(fstat64)
 
 SOFTNIC_STANDS_FOR(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
-  return choose(find_class_path_at(folder, path, last_for_stat(flags)), path,
-                [&](const ClassPath& it) { return describe_entry_ex(*it.entry, status); },
+  const bool itself = path != nullptr && path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_cm_file(folder);
+  const auto found = itself ? find_class_path(opened_path(folder).c_str())
+                            : find_class_path_at(folder, path, last_for_stat(flags));
+  return choose(found, path, [&](const ClassPath& it) { return describe_entry_ex(*it.entry, status); },
                 [&](const char* real) { return SOFTNIC_NEXT(statx)(folder, real, flags, mask, status); });
 }
 

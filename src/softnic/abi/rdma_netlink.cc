@@ -3,13 +3,17 @@
 #include <endian.h>
 #include <net/if.h>
 #include <rdma/rdma_netlink.h>
+#include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "abi/class_device.h"
+#include "cm/files.h"
 #include "device/device.h"
 
 namespace gdrperf::softnic {
@@ -59,19 +63,32 @@ class Writer {
   NetlinkMessage bytes_;
 };
 
-std::optional<std::uint32_t> number_in(const NetlinkMessage& message, int type) {
+/// The value of the first attribute of this type; nothing where there is none.
+std::optional<std::span<const std::uint8_t>> attribute_in(const NetlinkMessage& message, int type) {
   for (std::size_t at = kHeader; at + NLA_HDRLEN <= message.size();) {
     nlattr attribute;
     std::memcpy(&attribute, message.data() + at, sizeof attribute);
     if (attribute.nla_len < NLA_HDRLEN || at + attribute.nla_len > message.size()) return std::nullopt;
-    if ((attribute.nla_type & NLA_TYPE_MASK) == type && attribute.nla_len >= NLA_HDRLEN + sizeof(std::uint32_t)) {
-      std::uint32_t value;
-      std::memcpy(&value, message.data() + at + NLA_HDRLEN, sizeof value);
-      return value;
+    if ((attribute.nla_type & NLA_TYPE_MASK) == type) {
+      return std::span(message).subspan(at + NLA_HDRLEN, attribute.nla_len - static_cast<std::size_t>(NLA_HDRLEN));
     }
     at += NLA_ALIGN(attribute.nla_len);
   }
   return std::nullopt;
+}
+
+std::optional<std::uint32_t> number_in(const NetlinkMessage& message, int type) {
+  const auto value = attribute_in(message, type);
+  std::uint32_t number;
+  if (!value || value->size() < sizeof number) return std::nullopt;
+  std::memcpy(&number, value->data(), sizeof number);
+  return number;
+}
+
+std::string text_in(const NetlinkMessage& message, int type) {
+  const auto value = attribute_in(message, type);
+  if (!value) return {};
+  return {value->begin(), std::find(value->begin(), value->end(), 0)};
 }
 
 void put_name(Writer& writer, const Device& device) {
@@ -111,6 +128,13 @@ void put_char_device(Writer& writer, const Device& device) {
   writer.text(RDMA_NLDEV_ATTR_CHARDEV_NAME, device.dev_name);
 }
 
+/// Of /dev/infiniband/rdma_cm, which is no one device's.
+void put_cm_device(Writer& writer) {
+  writer.number<std::uint64_t>(RDMA_NLDEV_ATTR_CHARDEV, makedev(kCmMajor, kCmMinor));
+  writer.number<std::uint64_t>(RDMA_NLDEV_ATTR_CHARDEV_ABI, kCmAbi);
+  writer.text(RDMA_NLDEV_ATTR_CHARDEV_NAME, "rdma_cm");
+}
+
 /// One request, answered for devices of ours.
 class Answer {
  public:
@@ -144,6 +168,15 @@ class Answer {
   NetlinkMessage system() const {
     Writer writer(header_, port_, header_.nlmsg_type, 0);
     writer.number<std::uint8_t>(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
+    return writer.take();
+  }
+  /// The question is for the file of rdma_cm.
+  bool about_cm() const {
+    return operation() == RDMA_NLDEV_CMD_GET_CHARDEV && text_in(request_, RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm";
+  }
+  NetlinkMessage cm_device() const {
+    Writer writer(header_, port_, header_.nlmsg_type, 0);
+    put_cm_device(writer);
     return writer.take();
   }
   NetlinkMessage done() const {
@@ -188,6 +221,7 @@ std::vector<NetlinkMessage> answer_rdma_request(const NetlinkMessage& request, s
                                                 const std::vector<NetlinkMessage>& kernels) {
   const Answer answer(request, port);
   if (answer.dump()) return dump_all(answer, request, kernels);
+  if (answer.about_cm() && !devices().empty()) return {answer.cm_device()};
   const Device* device = answer.device();
   if (device == nullptr && !kernels.empty()) return kernels;
   std::vector<NetlinkMessage> answers;

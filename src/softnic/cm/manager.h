@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "cm/dialogue.h"
+#include "cm/link.h"
+#include "cm/loop.h"
+#include "cm/ports.h"
+#include "cm/table.h"
+#include "gdrperf/base/mutex.h"
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::softnic {
+
+/// The communication manager of this process: what stands behind
+/// /dev/infiniband/rdma_cm. Made when a program first opens that. Thread-safe.
+class Cm final : public CmReceiver {
+ public:
+  /// Throws where it cannot be made.
+  static Cm& get();
+  /// Null: never made, or in a forked child.
+  static Cm* current() noexcept;
+
+  /// A new channel's descriptor. Empty, with errno.
+  UniqueFd open(int flags) EXCLUDES(mutex_);
+
+  Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
+  CmTable& table() REQUIRES(mutex_) { return table_; }
+  CmPorts& ports() REQUIRES(mutex_) { return ports_; }
+  CmDialogue& dialogue() REQUIRES(mutex_) { return dialogue_; }
+  /// Tells the other end, and takes the id and its port away.
+  void destroy(CmId& id) REQUIRES(mutex_);
+  /// To the process that has this port; null when there is none. May wait for it.
+  std::shared_ptr<CmLink> reach(std::uint16_t port_space, const CmAddress& address) EXCLUDES(mutex_);
+  /// It has not been lost or closed since.
+  bool open_link(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_) { return links_.contains(link); }
+
+  void received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) override EXCLUDES(mutex_);
+  void lost(const std::shared_ptr<CmLink>& link) override EXCLUDES(mutex_);
+
+ private:
+  Cm();
+  std::shared_ptr<CmLink> add_link(UniqueFd socket) EXCLUDES(mutex_);
+  void close_channel(std::uint64_t number) EXCLUDES(mutex_);
+  void watch_channel(std::uint64_t number, std::uint32_t events) EXCLUDES(mutex_);
+  void drop_unused(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_);
+  static void before_fork() NO_THREAD_SAFETY_ANALYSIS;        // locks for the other two
+  static void after_fork_parent() NO_THREAD_SAFETY_ANALYSIS;
+  static void after_fork_child() NO_THREAD_SAFETY_ANALYSIS;
+  void abandon() NO_THREAD_SAFETY_ANALYSIS;  // no other thread is left
+
+  Mutex mutex_;
+  CmLoop loop_;
+  CmTable table_ GUARDED_BY(mutex_);
+  CmPorts ports_ GUARDED_BY(mutex_);
+  CmDialogue dialogue_ GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<CmLink>> links_ GUARDED_BY(mutex_);
+  /// Those that were made by reach(), by process.
+  std::map<pid_t, std::weak_ptr<CmLink>> reached_ GUARDED_BY(mutex_);
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,131 @@
+#include "cm/ports.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "cm/claim.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+CmAddress loopback_of(const CmAddress& any) {
+  CmAddress address = any;
+  if (any.family == AF_INET) {
+    address.bytes = {127, 0, 0, 1};
+  } else {
+    address.bytes[15] = 1;
+  }
+  return address;
+}
+
+}  // namespace
+
+int CmPorts::take(CmId& id, UniqueFd claim) {
+  if (!claim) return -errno;
+  id.claim = std::make_shared<UniqueFd>(std::move(claim));
+  id.claim_token = loop_.watch(id.claim->get(), EPOLLIN, [this, weak = std::weak_ptr(id.claim)](std::uint32_t) {
+    const auto socket = weak.lock();
+    if (!socket) return;
+    UniqueFd connection(::accept4(socket->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection && admits_process(connection.get())) accepted_(std::move(connection));
+  });
+  return 0;
+}
+
+void CmPorts::release(CmId& id) {
+  if (!id.claim) return;
+  loop_.forget(id.claim_token, id.claim->get());
+  id.claim.reset();
+}
+
+int CmPorts::bind(CmId& id, const CmAddress& address) {
+  if (id.state != CmState::kIdle) return -EINVAL;
+  if (address.family == kIbFamily) {
+    // librdmacm asks whether the kernel knows such addresses; no device here has one.
+    if (!address.any()) return -ENODEV;
+    id.source = address;
+    id.state = CmState::kBound;
+    return 0;
+  }
+  Device* device = nullptr;
+  if (!address.any()) {
+    if (!is_own_address(address)) return -EADDRNOTAVAIL;
+    device = device_at(address);
+    if (device == nullptr) return -ENODEV;
+  }
+  id.source = address;
+  id.any_port = address.port == 0;
+  int error = 0;
+  if (id.any_port) {
+    error = take(id, claim_any_port(id.port_space, id.source));
+  } else if (!id.reuse_address) {
+    error = take(id, claim_port(id.port_space, id.source));
+  }
+  if (error != 0) return error;
+  id.device = device;
+  id.state = CmState::kBound;
+  return 0;
+}
+
+int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, const CmAddress& destination) {
+  if (destination.family == kIbFamily) return -ENODEV;
+  const CmAddress target = destination.any() ? loopback_of(destination) : destination;
+  if (id.state == CmState::kIdle && source && (!source->any() || source->port != 0)) {
+    if (const int error = bind(id, *source); error != 0) return error;
+  }
+  if (id.state != CmState::kIdle && id.state != CmState::kBound) return -EINVAL;
+  CmAddress from = id.source;
+  if (from.any()) {
+    const auto found = source_towards(target);
+    if (!found) return -errno;
+    from = *found;
+    from.port = id.source.port;
+  }
+  if (from.family != target.family) return -EINVAL;
+  Device* device = device_at(from);
+  // Only what is behind an address of this host is within reach.
+  if (device == nullptr || !is_own_address(target)) {
+    id.state = CmState::kBound;
+    report(id, kAddrError, -ENODEV);
+    return 0;
+  }
+  if (from.port == 0) from.port = next_free_port();
+  if (id.any_port) release(id);
+  id.source = from;
+  id.destination = target;
+  id.device = device;
+  const Device* behind = device_at(target);
+  id.connection.remote_gid = behind->gid(gid_index_at(*behind, target));
+  id.state = CmState::kAddressResolved;
+  report(id, kAddrResolved);
+  return 0;
+}
+
+int CmPorts::resolve_route(CmId& id) {
+  if (id.state != CmState::kAddressResolved) return -EINVAL;
+  id.state = CmState::kRouteResolved;
+  report(id, kRouteResolved);
+  return 0;
+}
+
+int CmPorts::listen(CmId& id, std::uint32_t backlog) {
+  if (id.state == CmState::kIdle) {
+    CmAddress any;
+    any.family = AF_INET;
+    if (const int error = bind(id, any); error != 0) return error;
+  }
+  if (id.state != CmState::kBound) return -EINVAL;
+  if (id.source.family == kIbFamily) return -ENODEV;
+  if (!id.claim) {
+    if (const int error = take(id, claim_port(id.port_space, id.source)); error != 0) return error;
+  }
+  id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
+  id.state = CmState::kListening;
+  return 0;
+}
+
+}  // namespace gdrperf::softnic

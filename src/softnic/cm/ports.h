@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "cm/events.h"
+#include "cm/id.h"
+#include "cm/loop.h"
+#include "gdrperf/base/unique_fd.h"
+
+namespace gdrperf::softnic {
+
+/// Addresses and ports of ids: binding, resolving, listening. Callers exclude each
+/// other. What programs ask for returns 0 or a negative errno.
+class CmPorts {
+ public:
+  /// `accepted` gets, in the loop's thread, each process that connects to a port of
+  /// this one.
+  CmPorts(CmLoop& loop, std::function<void(UniqueFd)> accepted) : loop_(loop), accepted_(std::move(accepted)) {}
+
+  int bind(CmId& id, const CmAddress& address);
+  int resolve_address(CmId& id, const std::optional<CmAddress>& source, const CmAddress& destination);
+  int resolve_route(CmId& id);
+  int listen(CmId& id, std::uint32_t backlog);
+  void release(CmId& id);
+
+ private:
+  int take(CmId& id, UniqueFd claim);
+
+  static constexpr std::uint32_t kMaxBacklog = 1024;
+  CmLoop& loop_;
+  std::function<void(UniqueFd)> accepted_;
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""rdma_cm on the software device: programs of librdmacm, unmodified, and what goes wrong.
+
+Usage: rdma_cm_test.py LIBRARY
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import programs
+
+LIBRARY = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMIT_S = 120
+
+
+def softnic(*words):
+    return [str(ROOT / "scripts" / "softnic"), *words]
+
+
+class Server:
+    """A program that listens at a port of rdma_cm."""
+
+    def __init__(self, port, *words):
+        self.log = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(softnic(*words), env=environment(), stdout=self.log, stderr=subprocess.STDOUT,
+                                        stdin=subprocess.DEVNULL)
+        self.listens = programs.await_rdma_port(port, self.process)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+
+def environment(**more):
+    env = dict(os.environ, GDRPERF_BUILD=str(LIBRARY.parents[2]), **more)
+    env.pop("SOFTNIC", None)
+    env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
+    return env
+
+
+def run(*words):
+    return subprocess.run(softnic(*words), env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          stdin=subprocess.DEVNULL)
+
+
+@unittest.skipIf(shutil.which("rping") is None, "rping is not installed (rdmacm-utils)")
+class Rping(unittest.TestCase):
+    next_port = 21000 + os.getpid() % 20000
+
+    def setUp(self):
+        Rping.next_port += 1
+        self.port = str(Rping.next_port)
+
+    def ping(self, address, *more):
+        with Server(self.port, "rping", "-s", "-a", address, "-p", self.port, "-C", "20", *more) as server:
+            self.assertTrue(server.listens, server.text())
+            done = run("rping", "-c", "-a", address, "-p", self.port, "-C", "20", "-v", *more)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + server.text())
+            self.assertEqual(server.process.wait(LIMIT_S), 0, server.text())
+        self.assertEqual(done.stdout.count("ping data: rdma-ping-"), 20)
+
+    def test_ping_over_the_loopback_address(self):
+        self.ping("127.0.0.1", "-V", "-S", "4000")
+
+    def test_ping_over_ipv6(self):
+        self.ping("::1")
+
+    def test_ping_between_two_devices(self):
+        with Server(self.port, "rping", "-s", "-a", "127.0.0.2", "-p", self.port, "-C", "3") as server:
+            done = run("rping", "-c", "-a", "127.0.0.2", "-I", "127.0.0.1", "-p", self.port, "-C", "3", "-v")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + server.text())
+
+    def test_a_port_that_nobody_has_is_refused(self):
+        done = run("rping", "-c", "-a", "127.0.0.1", "-p", self.port, "-C", "1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stdout + done.stderr, "RDMA_CM_EVENT_REJECTED, error 8")
+
+    def test_an_address_of_nobody_here_has_no_device(self):
+        done = run("rping", "-c", "-a", "192.0.2.1", "-p", self.port, "-C", "1")
+        self.assertNotEqual(done.returncode, 0)
+        # With no route at all the call fails, else the event says it.
+        self.assertRegex(done.stdout + done.stderr, r"RDMA_CM_EVENT_ADDR_ERROR, error -19|rdma_resolve_addr: Network is unreachable")
+
+    def test_a_taken_port_cannot_be_bound_again(self):
+        with Server(self.port, "rping", "-s", "-a", "127.0.0.1", "-p", self.port) as server:
+            self.assertTrue(server.listens, server.text())
+            done = run("rping", "-s", "-a", "127.0.0.1", "-p", self.port)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stdout + done.stderr, "Address already in use")
+
+    def test_a_killed_server_disconnects_the_client(self):
+        with Server(self.port, "rping", "-s", "-a", "127.0.0.1", "-p", self.port) as server:
+            client = subprocess.Popen(softnic("rping", "-c", "-a", "127.0.0.1", "-p", self.port, "-v"), text=True,
+                                      env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            try:
+                self.assertRegex(client.stdout.readline(), "rdma-ping-0")
+                server.process.send_signal(signal.SIGKILL)
+                output = client.communicate(timeout=LIMIT_S)[0]
+            finally:
+                client.kill()
+                client.wait()
+        self.assertRegex(output, "DISCONNECT EVENT")
+        names = pathlib.Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
+        self.assertFalse(re.search(rf"softnic-cm\d+\.[0-9a-f]+\.{self.port}\.", names), "the killed server's port is left")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
