@@ -59,11 +59,14 @@ Examples:
   return text;
 }
 
+std::uint64_t default_size(Test test) {
+  const std::uint64_t any = test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
+  return sizes_of(test.operation, {any}).front();
+}
+
 std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
-  if (options.all) return all_sizes();
-  if (!options.sizes.empty()) return options.sizes;
-  return {options.test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes
-                                                    : kDefaultLatencyBytes};
+  if (options.all) return sizes_of(options.test.operation, all_sizes());
+  return options.sizes.empty() ? std::vector{default_size(options.test)} : options.sizes;
 }
 
 // What was measured before a failure is kept, also where it goes to a pipe.
@@ -161,7 +164,7 @@ void add_test_commands(CLI::App& app, Action& action) {
     CLI::Option* const sizes = command->add_option_function<std::string>(
         "-s,--size", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
         fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
-                    test.metric == Metric::kBandwidth ? "64K" : "2"));
+                    default_size(test) % 1024 == 0 ? "64K" : std::to_string(default_size(test))));
     sizes->type_name("SIZES")->group("Queues and messages");
     command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
         ->group("Queues and messages")

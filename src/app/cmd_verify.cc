@@ -15,6 +15,7 @@
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
 #include "live_line.h"
@@ -149,7 +150,7 @@ class Verification {
  private:
   void row(const Case& each, Test test) {
     VerifyRow row{each.title, each.client, each.server, test, VerifyVerdict::kPassed, {}, 0, 0, {}, {}};
-    for (const std::uint64_t size : options_.sizes) {
+    for (const std::uint64_t size : sizes_of(test.operation, options_.sizes)) {
       TestSpec spec = spec_for(options_, test, size);
       const std::string peer_device = spec.server.device;
       spec.client = each.client;
@@ -168,9 +169,11 @@ class Verification {
       }
     }
     ++passed_;
-    out_ << fmt::format("  {:<10} PASSED  {} sizes from {} to {}, {} messages", to_string(test), row.sizes_bytes.size(),
-                        format_size(options_.sizes.front()), format_size(options_.sizes.back()), row.messages)
-         << std::endl;
+    const std::string first = format_size(row.sizes_bytes.front());
+    const std::string sizes = row.sizes_bytes.size() == 1 ? first
+                                                          : fmt::format("{} sizes from {} to {}", row.sizes_bytes.size(), first,
+                                                                        format_size(row.sizes_bytes.back()));
+    out_ << fmt::format("  {:<10} PASSED  {}, {} messages", to_string(test), sizes, row.messages) << std::endl;
     rows_.push_back(std::move(row));
   }
 

@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
@@ -87,7 +88,7 @@ std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std:
   for (const std::string& device : devices) {
     for (const auto& [buffer, peer_buffer] : buffer_pairs(options)) {
       for (const Test test : options.tests) {
-        for (const std::uint64_t size : options.sizes) {
+        for (const std::uint64_t size : sizes_of(test.operation, options.sizes)) {
           SweepOptions each = options;
           each.spec.client.device = device;
           each.spec.client.buffer = buffer;
@@ -138,7 +139,7 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
       for (const std::string& peer : peer_buffers_of(options)) {
         each.spec.server.buffer = peer;
         each.spec.server.buffer_given |= !options.peer_buffers.empty();
-        for (const std::uint64_t size : options.sizes) add_runs(runs, each, test, size, pair);
+        for (const std::uint64_t size : sizes_of(test.operation, options.sizes)) add_runs(runs, each, test, size, pair);
       }
     }
   }

@@ -127,24 +127,31 @@ void Laps::fill() const {
                });
 }
 
+/// Compares what came here, and, of atomics, what they left where they found this lap's pattern.
 void Laps::check() const {
-  if (!end_.sink_offset()) return;
+  const bool client = side_ == Side::kClient;
   const auto work = peer_.working("comparing what arrived");
+  if (end_.sink_offset()) compare(*end_.sink_offset(), client ? kFromServer : kFromClient, iteration_);
+  if (spec_.op().carries_operands && end_.source_offset()) {
+    compare(*end_.source_offset(), client ? kFromClient : kFromServer, iteration_ + 1);
+  }
+}
+
+void Laps::compare(std::uint64_t area, std::uint32_t direction, std::uint64_t iteration) const {
   const std::uint64_t stride = spec_.layout().stride;
   std::uint64_t wrong = 0;
   std::string first;
-  for_each_run(*end_.sink_offset(), side_ == Side::kClient ? kFromServer : kFromClient,
-               [&](std::uint64_t, mem::PatternRun& run) {
-                 run.offset += run.first_slot * stride;
-                 const mem::CheckResult result = end_.buffer().check(run);
-                 wrong += result.wrong_messages;
-                 if (!result.first || !first.empty()) return;
-                 const mem::Mismatch& m = *result.first;
-                 const std::uint64_t shift = 8 * (m.wrong_byte - m.offset);
-                 first = fmt::format("QP {}, slot {}, byte {}: expected 0x{:02x}, found 0x{:02x}; {}", run.key.qp,
-                                     m.slot, m.wrong_byte, m.expected >> shift & 0xff, m.found >> shift & 0xff,
-                                     mem::explain(run, m));
-               });
+  for_each_run(area, direction, [&](std::uint64_t, mem::PatternRun& run) {
+    run.offset += run.first_slot * stride;
+    run.iteration = iteration;
+    const mem::CheckResult result = end_.buffer().check(run);
+    wrong += result.wrong_messages;
+    if (!result.first || !first.empty()) return;
+    const mem::Mismatch& m = *result.first;
+    const std::uint64_t shift = 8 * (m.wrong_byte - m.offset);
+    first = fmt::format("QP {}, slot {}, byte {}: expected 0x{:02x}, found 0x{:02x}; {}", run.key.qp, m.slot,
+                        m.wrong_byte, m.expected >> shift & 0xff, m.found >> shift & 0xff, mem::explain(run, m));
+  });
   if (wrong == 0) return;
   throw peer_error(
       fmt::format("data is wrong in {} of {} messages of {} in the {}'s {} memory ({}): {}", wrong,
@@ -168,6 +175,17 @@ void Laps::receive_up_to(std::uint64_t total) try {
                                mover_.received(), total, iteration_name(iteration_), error.what()));
 }
 
+/// What atomics find in this lap is what the other end filled in: they make the next lap's pattern of it.
+void Laps::arm() {
+  if (!spec_.op().carries_operands || !end_.initiates()) return;
+  const std::uint32_t direction = side_ == Side::kClient ? kFromServer : kFromClient;
+  mover_.arm_atomics(
+      [&](std::uint32_t q, std::uint64_t slot) {
+        return mem::pattern_start({*spec_.verify_seed, direction, q}, slot, iteration_);
+      },
+      mem::kIterationStep);
+}
+
 /// The client alone knows when a round ends.
 bool Laps::passive() const {
   return side_ == Side::kServer && spec_.op().round_end == RoundEnd::kOwnCompletion;
@@ -188,6 +206,7 @@ double Laps::go(std::optional<proto::Message>& early) {
 
 Laps::Result Laps::run() {
   fill();
+  arm();
   peer_.send(proto::Lap{iteration_});
   peer_.expect<proto::Ready>();
   std::optional<proto::Message> early;
@@ -218,6 +237,7 @@ proto::Stop Laps::serve() {
     if (const auto* stop = std::get_if<proto::Stop>(&request)) return *stop;
     iteration_ = as<proto::Lap>(request, "lap").iteration;
     fill();
+    arm();
     peer_.send(proto::Ready{});
     std::optional<proto::Message> message;
     const double seconds = go(message);

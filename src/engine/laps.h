@@ -46,6 +46,8 @@ class Laps {
   void for_each_run(std::uint64_t area, std::uint32_t direction, Do act) const;
   void fill() const;
   void check() const;
+  void compare(std::uint64_t area, std::uint32_t direction, std::uint64_t iteration) const;
+  void arm();
   bool passive() const;
   double go(std::optional<proto::Message>& early);
   void receive_up_to(std::uint64_t total);

@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
 #include "demand.h"
 
 namespace gdrperf::engine {
@@ -85,6 +86,12 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
   endpoint_.registration = registered.registration();
 }
 
+void LocalEnd::check_atomics() const {
+  if (device_.context.attr().orig_attr.atomic_cap != IBV_ATOMIC_NONE) return;
+  throw Error(ExitCode::kEnvironment, fmt::format("{} has no atomics (its atomic_cap is IBV_ATOMIC_NONE)", device()),
+              fmt::format("{} needs a device with atomics at both ends", to_string(spec_.test)));
+}
+
 void LocalEnd::offer(const std::byte* at, std::uint64_t bytes) {
   endpoint_.address = reinterpret_cast<std::uintptr_t>(at);
   endpoint_.length = bytes;
@@ -96,12 +103,14 @@ std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
   return static_cast<std::uint64_t>(area - buffer_->data());
 }
 
+bool LocalEnd::pulls() const { return !facts_of(spec_.test.operation).carries_data; }
+
 std::optional<std::uint64_t> LocalEnd::source_offset() const {
-  return offset_of(spec_.test.operation == Operation::kRead ? target_area_ : initiator_area_);
+  return offset_of(pulls() ? target_area_ : initiator_area_);
 }
 
 std::optional<std::uint64_t> LocalEnd::sink_offset() const {
-  return offset_of(spec_.test.operation == Operation::kRead ? initiator_area_ : target_area_);
+  return offset_of(pulls() ? initiator_area_ : target_area_);
 }
 
 bool LocalEnd::waits_on_memory() const { return spec_.latency() && spec_.op().round_end == RoundEnd::kMemory; }

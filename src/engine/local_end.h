@@ -101,6 +101,8 @@ class LocalEnd {
   std::byte* target_area() const { return target_area_; }
 
  protected:
+  /// Throws Error(kEnvironment) where the device has no atomics.
+  void check_atomics() const;
   /// All but what the NIC is given: a kind's constructor goes on with register_memory(),
   /// offer() and make_queues(), in this order.
   explicit LocalEnd(EndInput input);
@@ -137,6 +139,8 @@ class LocalEnd {
   };
 
   std::optional<std::uint64_t> offset_of(const std::byte* area) const;
+  /// Data comes to the end that initiates.
+  bool pulls() const;
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
 
   conn::Side side_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Lateness {
   std::uint64_t late_rounds = 0;
 };
 
+/// The word of 8 bytes that lies in a slot of a queue's target.
+using WordOf = std::function<std::uint64_t(std::uint32_t queue, std::uint64_t slot)>;
+
 /// One end's way of moving messages: work requests posted straight from the plan
 /// (StreamingMover), or copies and work requests of chunks (StagingMover: PushMover,
 /// PullMover).
@@ -45,6 +49,8 @@ class Mover {
   /// nothing else is in flight, and waits until all have completed; receives go on.
   /// Returns what the peer said meanwhile.
   virtual std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) = 0;
+  /// Before a lap of atomics: what each finds, and by how much it makes that larger (Plan::arm_atomics).
+  virtual void arm_atomics(const WordOf&, std::uint64_t /*step*/) {}
   /// Where it stands now, while messages go on; nullopt: not to be had just now.
   virtual std::optional<Edge> edge() = 0;
   /// Messages of a batch at the least, for its rate to be right (docs/statistics.md).

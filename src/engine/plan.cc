@@ -18,6 +18,21 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
   return piece;
 }
 
+/// What an atomic adds, and what a compare and swap finds and leaves, until arm_atomics() says something else.
+constexpr std::uint64_t kAdded = 1;
+
+void aim(ibv_send_wr& request, const OpTraits& op, std::uint64_t address, std::uint32_t rkey) {
+  if (op.carries_operands) {
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = rkey;
+    request.wr.atomic.compare_add = op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? kAdded : 0;
+    request.wr.atomic.swap = kAdded;
+  } else if (op.has_remote_address) {
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = rkey;
+  }
+}
+
 }  // namespace
 
 std::size_t send_ring_length(const ResolvedSpec& resolved) {
@@ -55,6 +70,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   const auto post_list = static_cast<std::size_t>(latency ? 1 : spec.post_list);
   const auto cq_mod = static_cast<std::size_t>(latency ? 2 : spec.cq_mod);
   const std::size_t qp_count = input.qps.size();
+  slots_ = layout.slots;
   send_requests_.resize(qp_count * length);
   send_pieces_.resize(send_requests_.size());
   send_queues_.resize(qp_count);
@@ -74,10 +90,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
       if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
         request.send_flags |= IBV_SEND_INLINE;
       }
-      if (op.has_remote_address) {
-        request.wr.rdma.remote_addr = input.remote.address + offset;
-        request.wr.rdma.rkey = input.remote.rkey;
-      }
+      aim(request, op, input.remote.address + offset, input.remote.rkey);
       request.next = (i + 1) % post_list == 0 ? nullptr : &request + 1;
     }
     SendQueue& queue = send_queues_[q];
@@ -154,6 +167,17 @@ void Plan::post_receives() {
         throw call_error("ibv_post_recv", fault.post_errno, ibv_get_device_name(queue.qp->context->device));
       }
     } while (queue.cursor != queue.begin);
+  }
+}
+
+void Plan::arm_atomics(const WordOf& word, std::uint64_t step) {
+  const std::size_t length = send_requests_.size() / send_queues_.size();
+  for (std::size_t i = 0; i < send_requests_.size(); ++i) {
+    auto& atomic = send_requests_[i].wr.atomic;
+    const bool adds = send_requests_[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const std::uint64_t found = word(static_cast<std::uint32_t>(i / length), i % length & (slots_ - 1));
+    atomic.compare_add = adds ? step : found;
+    atomic.swap = found + step;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "gdrperf/engine/streams.h"
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/proto/spec.h"
+#include "mover.h"
 
 namespace gdrperf::engine {
 
@@ -35,6 +36,9 @@ class Plan {
   /// Posts all receives; throws Error. Before the peer may send.
   void post_receives();
 
+  /// Atomics: each is to find `word` of its slot, and to leave it `step` larger. While none is posted.
+  void arm_atomics(const WordOf& word, std::uint64_t step);
+
   bool sends() const { return send.queue_count != 0; }
   bool receives() const { return recv.queue_count != 0; }
   /// Messages posted by QP i so far; lists that were cut counted as what they had.
@@ -54,6 +58,7 @@ class Plan {
   void build_receives(const PlanInput& input, const Layout& layout);
   void build_pingpong(const PlanInput& input);
 
+  std::size_t slots_ = 1;
   std::vector<ibv_send_wr> send_requests_;
   std::vector<ibv_sge> send_pieces_;
   std::vector<SendQueue> send_queues_;

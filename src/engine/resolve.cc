@@ -83,9 +83,10 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
     : TestSpec(asked),
       client_kind_(mem::parse_kind(client.buffer, end_flag<&EndSpec::buffer>(conn::Side::kClient))),
       server_kind_(mem::parse_kind(server.buffer, end_flag<&EndSpec::buffer>(conn::Side::kServer))) {
+  op_ = &traits_of(test.operation);
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
-  const bool by_immediate = gpu && latency() && traits_of(test.operation).round_end == RoundEnd::kMemory;
-  op_ = by_immediate ? &write_with_immediate() : &traits_of(test.operation);
+  if (gpu && latency() && op_->round_end == RoundEnd::kMemory) op_ = &write_with_immediate();
+  if (op_->carries_operands && atomic == Atomic::kCompareSwap) op_ = &compare_and_swap();
   const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
   if (stages) {
     data_path_ = DataPath::kStaging;

@@ -13,6 +13,10 @@ void check_staging(const ResolvedSpec& spec) {
   const std::string what = spec.consume                   ? consume
                            : spec.path == Path::kStaged ? flag<&TestSpec::path>() + " staged"
                                                         : "staged memory";
+  if (spec.op().carries_operands) {
+    throw usage_error(fmt::format("{}: {} works on the memory itself, not on a copy", what, to_string(spec.test)),
+                      "take memory that the NIC reaches itself");
+  }
   if (!mem::on_gpu(spec.kind(conn::Side::kClient)) && !mem::on_gpu(spec.kind(conn::Side::kServer))) {
     throw usage_error(fmt::format("{}: neither end is in GPU memory", what), fmt::format("give {} or {} cuda:N", own, peers));
   }

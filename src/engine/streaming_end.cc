@@ -20,6 +20,7 @@ int entries(int qps, int depth) {
 
 StreamingEnd::StreamingEnd(EndInput input) : LocalEnd(std::move(input)) {
   const OpTraits& op = spec().op();
+  if (op.carries_operands) check_atomics();
   register_memory((initiates() ? op.initiator_access : 0) | (is_target() ? op.target_access : 0));
   if (is_target()) offer(target_area(), messages_bytes());
   make_queues(rights());

@@ -33,6 +33,7 @@ class StreamingMover final : public Mover {
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override { return advance(kernels_.pingpong, goal, rounds()); }
 
   std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) override;
+  void arm_atomics(const WordOf& word, std::uint64_t step) override { plan_.arm_atomics(word, step); }
   std::optional<Edge> edge() override;
   std::uint64_t least_batch() const override;
 

@@ -16,6 +16,8 @@ constexpr OperationFacts kOperations[] = {
     {.operation = Operation::kWriteImm, .name = "write_imm", .title = "RDMA write with immediate",
      .request = "RDMA write with immediate", .carries_data = true, .names_address = true, .receives = true,
      .in_sweep = false},
+    {.operation = Operation::kAtomic, .name = "atomic", .title = "atomics (fetch and add, compare and swap)",
+     .request = "atomic", .names_address = true, .in_sweep = false, .only_bytes = 8},
 };
 
 constexpr bool in_order() {
@@ -31,5 +33,10 @@ static_assert(in_order());
 std::span<const OperationFacts> operations() { return kOperations; }
 
 const OperationFacts& facts_of(Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
+
+std::vector<std::uint64_t> sizes_of(Operation operation, const std::vector<std::uint64_t>& asked) {
+  const std::uint64_t only = facts_of(operation).only_bytes;
+  return only == 0 ? asked : std::vector<std::uint64_t>{only};
+}
 
 }  // namespace gdrperf

@@ -37,6 +37,7 @@ constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
                                      {"peermem", static_cast<int>(Registration::kPeermem)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
+constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
 constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
 
 constexpr Recorded kCondition = {.identity = Identity::kCondition};
@@ -177,6 +178,10 @@ constexpr Setting kSettings[] = {
     {.type = kFlag, .flags = "--use_cuda_dmabuf", .group = kGpuGroup, .help = "as --register dmabuf",
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_dmabuf},
 
+    {.member = "atomic", .access = to<&T::atomic>(), .type = kChoice, .choices = kAtomics,
+     .flags = "-A,--atomic,--atomic_type", .placeholder = "WHICH", .group = kQueueGroup,
+     .help = "fetch_add or cmp_swap, of 8 bytes (default: {}; atomic)",
+     .scope = Scope::kAtomic, .reason = "{} does no atomics", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
      .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
      .help = "latency: N messages are due per second and times count from when they were due (default: the next when "
@@ -208,7 +213,7 @@ constexpr Setting kSettings[] = {
      .rule = "inline messages have {} bytes",
      .flags = "-I,--inline_size,--inline-size", .placeholder = "N", .group = kQueueGroup,
      .help = "inline messages up to N bytes (default: latency what the device can, up to 220; bandwidth 0)",
-     .scope = Scope::kCarriesData, .off = 0, .reason = "a read carries no data to inline", .recorded = kBytes},
+     .scope = Scope::kCarriesData, .off = 0, .reason = "{} carries no data to inline", .recorded = kBytes},
     {.member = "footprint_bytes", .access = to<&T::footprint_bytes>(), .type = kSize, .range = {1, 1ll << 40},
      .rule = "the memory that a QP walks through has {}",
      .flags = "--footprint", .placeholder = "SIZE", .group = kQueueGroup,

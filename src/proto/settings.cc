@@ -239,6 +239,7 @@ bool concerns(const Setting& setting, const Test& test) {
     case Scope::kCarriesData: return operation.carries_data;
     case Scope::kEvents: return !(latency && operation.round_in_memory);
     case Scope::kReceives: return operation.receives;
+    case Scope::kAtomic: return test.operation == Operation::kAtomic;
     case Scope::kAll:
     case Scope::kGpu:
     case Scope::kStaged: break;

@@ -53,6 +53,14 @@ void check_path(const TestSpec& spec) {
                                 flag<&TestSpec::flow_label>(), spec.flow_label, flag<&TestSpec::connector>()));
 }
 
+void check_size(const TestSpec& spec) {
+  const std::uint64_t only = facts_of(spec.test.operation).only_bytes;
+  if (only == 0 || spec.size_bytes == only) return;
+  throw usage_error(fmt::format("{} {}: an operation of {} has {} bytes", flag<&TestSpec::size_bytes>(),
+                                format_size(spec.size_bytes), to_string(spec.test), only),
+                    fmt::format("leave {} out", flag<&TestSpec::size_bytes>()));
+}
+
 void check_footprint(const TestSpec& spec) {
   if (spec.footprint_bytes == 0 || spec.footprint_bytes >= spec.size_bytes) return;
   throw usage_error(fmt::format("{} {}: must hold a message of {} bytes", flag<&TestSpec::footprint_bytes>(),
@@ -113,6 +121,7 @@ EndSpec with_defaults(EndSpec asked, const EndSpec& typed_there) {
 void validate(const TestSpec& spec) {
   for (const Setting& each : settings()) check_range(each, spec);
   for (const Setting& each : settings()) refuse_elsewhere(each, spec);
+  check_size(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

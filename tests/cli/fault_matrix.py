@@ -22,6 +22,8 @@ def missed(ends, tests=("write_bw", "send_bw", "read_bw"), sizes=(4097,)):
             for size in sizes:
                 if fault.startswith("misplace") and test.startswith("send") and size < 2:
                     continue  # the device swaps the halves of a SEND: a byte has none
+                if fault.startswith(("misplace", "truncate")) and test.startswith("atomic"):
+                    continue  # the device does neither to the word of an atomic
                 tried += 1
                 result = run(test, "--local", "--softnic", "-d", "soft0", "-s", size, "-n", 2500, "--verify", *ends,
                              env={"SOFTNIC": f"soft0:fault={fault}"})

@@ -34,15 +34,30 @@ class FiguresTest(CliTest):
     def test_n_means_n_for_every_test_and_direction(self):
         with Server() as server:
             target = ("127.0.0.1", "-p", server.port)
-            for test in ("write_bw", "send_bw", "read_bw", "write_imm_bw", "write_lat", "send_lat", "read_lat", "write_imm_lat"):
-                bandwidth = test.endswith("_bw")
+            for test in ("write_bw", "send_bw", "read_bw", "write_imm_bw", "atomic_bw",
+                         "write_lat", "send_lat", "read_lat", "write_imm_lat", "atomic_lat"):
+                bandwidth, size = test.endswith("_bw"), 8 if test.startswith("atomic") else 64
                 for extra in ([], ["--verify"], *([["-b"], ["-b", "--verify"], ["-q", 3, "-t", 60, "-l", 4, "-Q", 12]]
                                                   if bandwidth else [])):
                     for number in (1, 133):
-                        runs, _ = self.measured(test, "-s", 64, "-n", number, *extra, target=target)
+                        runs, _ = self.measured(test, "-s", size, "-n", number, *extra, target=target)
                         with self.subTest(test=test, extra=extra, n=number):
                             self.assertEqual([run["iterations"] for run in runs], [number])
                             self.assertEqual(runs[0]["stop"], "iterations")
+
+    def test_an_atomic_has_8_bytes_and_says_which_it_is(self):
+        # 4: too short for a figure that stands, which is not what this is about.
+        swept = run("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "atomic_bw,atomic_lat",
+                    "--sizes", "8,64K", "-n", 100, "-A", "CMP_AND_SWAP", "--json", self.document)
+        self.assertIn(swept.code, (0, 4), swept)
+        with open(self.document, encoding="utf-8") as file:
+            runs = self.runs_of(json.load(file))
+        self.assertEqual([(run["op"], run["size_bytes"], run["atomic"]) for run in runs],
+                         [("atomic_bw", 8, "cmp_swap"), ("atomic_lat", 8, "cmp_swap")])
+        runs, _ = self.measured("atomic_bw", "-n", 100)
+        self.assertNotIn("atomic", runs[0])
+        self.expect_error(run("atomic_bw", "--local", "--softnic", "-s", 64), 2, "-s 64 B: an operation of atomic_bw has 8 bytes")
+        self.expect_error(run("read_bw", "--local", "--softnic", "--atomic", "cmp_swap"), 2, "-A: read_bw does no atomics")
 
     def test_a_flow_label_is_recorded_and_refused_where_it_cannot_be(self):
         runs, _ = self.measured("write_bw", "-s", 64, "-n", 100, "--flow-label", 7)

@@ -148,7 +148,7 @@ class Refusals(CliTest):
         self.refuse("sweep", "h", "-d", "a", "--devices", "b", says=["--devices and -d exclude each other"])
         self.refuse("sweep", "h", "--machine", "m.xml", says=["HOST", "--machine", "exclude each other"])
         self.refuse("sweep", "h", "--link-model", "m.txt", says=["--link-model means nothing without --machine"])
-        self.refuse("sweep", "h", "--ops", "write_bw,atomic_bw", says=["--ops 'atomic_bw'", "read_lat"])
+        self.refuse("sweep", "h", "--ops", "write_bw,flush_bw", says=["--ops 'flush_bw'", "read_lat"])
         self.refuse("sweep", "h", "--devices", "a,,b", says=["--devices 'a,,b'"])
 
 

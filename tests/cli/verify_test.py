@@ -39,9 +39,12 @@ class Verify(CliTest):
 
     def test_no_fault_is_missed(self):
         wrong, tried = fault_matrix.missed(())
-        more, also = fault_matrix.missed((), tests=("write_bw",), sizes=(1, 64))
-        print(f"{tried + also} combinations of fault, test and size, {len(wrong + more)} missed", flush=True)
-        self.assertEqual(wrong + more, [])
+        for ends, tests, sizes in (((), ("write_bw",), (1, 64)), ((), ("atomic_bw",), (8,)),
+                                   (("-A", "cmp_swap"), ("atomic_bw",), (8,))):
+            more, also = fault_matrix.missed(ends, tests=tests, sizes=sizes)
+            wrong, tried = wrong + more, tried + also
+        print(f"{tried} combinations of fault, test and size, {len(wrong)} missed", flush=True)
+        self.assertEqual(wrong, [])
 
     def results(self, text):
         document = json.loads(text)

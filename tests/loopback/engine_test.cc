@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/verbs/device.h"
 
 namespace gdrperf::engine {
@@ -97,7 +98,7 @@ void expect_sound(const Outcome& outcome, const TestSpec& spec) {
     EXPECT_EQ(measured.latency->samples, measured.iterations);
     EXPECT_GT(measured.latency->min_ns, 0);
     EXPECT_LE(measured.latency->p50_ns, measured.latency->max_ns);
-    EXPECT_EQ(measured.latency->halved, spec.test.operation != Operation::kRead);
+    EXPECT_EQ(measured.latency->halved, facts_of(spec.test.operation).carries_data);
   }
 }
 
@@ -137,9 +138,9 @@ TEST_F(EngineTest, AnObserverIsToldTheRoundTripSoFar) {
   EXPECT_GE(notes.states.back().left_s, 0);
 }
 
-TEST_F(EngineTest, AllSixTestsAtSeveralSizes) {
+TEST_F(EngineTest, EveryTestAtSeveralSizes) {
   for (const gdrperf::Test test : all_tests()) {
-    for (const std::uint64_t size : {1ull, 64ull, 4096ull, 65537ull, 1ull << 20}) {
+    for (const std::uint64_t size : sizes_of(test.operation, {1, 64, 4096, 65537, 1 << 20})) {
       SCOPED_TRACE(to_string(test) + " " + std::to_string(size));
       const TestSpec spec = spec_for(test, size);
       const Outcome outcome = run_local(spec);
@@ -156,8 +157,9 @@ TEST_F(EngineTest, AllSixTestsAtSeveralSizes) {
 }
 
 TEST_F(EngineTest, BidirectionalCountsBothEnds) {
-  for (const Operation operation : {Operation::kWrite, Operation::kSend, Operation::kRead}) {
-    TestSpec spec = spec_for({operation, Metric::kBandwidth}, 65536);
+  for (const OperationFacts& each : operations()) {
+    const std::uint64_t size = sizes_of(each.operation, {65536}).front();
+    TestSpec spec = spec_for({each.operation, Metric::kBandwidth}, size);
     spec.direction = Direction::kBidirectional;
     SCOPED_TRACE(to_string(spec.test));
     expect_sound(run_local(spec), spec);
@@ -167,7 +169,7 @@ TEST_F(EngineTest, BidirectionalCountsBothEnds) {
 TEST_F(EngineTest, EventsInsteadOfPolling) {
   for (const gdrperf::Test test : all_tests()) {
     if (test == gdrperf::Test{Operation::kWrite, Metric::kLatency}) continue;  // waits on memory
-    TestSpec spec = spec_for(test, 4096);
+    TestSpec spec = spec_for(test, sizes_of(test.operation, {4096}).front());
     spec.wait = Wait::kEvent;
     SCOPED_TRACE(to_string(test));
     expect_sound(run_local(spec), spec);
@@ -226,7 +228,7 @@ TEST_F(EngineTest, VerifiesEveryTestInEveryShape) {
                              Shape{100, 2, 6, 3, 100, Direction::kBidirectional},
                              Shape{65536, 1, 0, 4, 512, Direction::kBidirectional}}) {
     for (const gdrperf::Test test : all_tests()) {
-      TestSpec spec = spec_for(test, shape.size);
+      TestSpec spec = spec_for(test, sizes_of(test.operation, {shape.size}).front());
       spec.verify_seed = 3;
       spec.stop.duration.reset();
       spec.stop.iterations = 2000;
@@ -240,7 +242,7 @@ TEST_F(EngineTest, VerifiesEveryTestInEveryShape) {
       } else {
         spec.stop.iterations = 300;
       }
-      SCOPED_TRACE(to_string(test) + " " + std::to_string(shape.size));
+      SCOPED_TRACE(to_string(test) + " " + std::to_string(spec.size_bytes));
       expect_sound(run_local(spec), spec);
     }
   }

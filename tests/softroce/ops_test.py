@@ -25,6 +25,8 @@ CASES |= {
     "one_client": '"$gdrperf" write_lat -p 18600 & server=$!; n=0; '
                   f'until "$gdrperf" write_lat {ADDRESS} -p 18600 -s 8 {SHORT}; do '
                   'n=$((n + 1)); [ $n -lt 20 ] || break; sleep 0.5; done; wait $server',
+    "verify": f'"$gdrperf" verify {ADDRESS} --ops write_imm_bw,write_imm_lat,atomic_bw,atomic_lat --sizes 8,4K -n 300 '
+              f'&& "$gdrperf" verify {ADDRESS} --ops atomic_bw -A cmp_swap -n 300',
     "devices": '"$gdrperf" devices',
 }
 
@@ -83,6 +85,11 @@ class Ops(unittest.TestCase):
     def test_server_for_one_client_without_serve(self):
         result = self.results["one_client"]
         self.assertEqual(result.status, 0, result)
+
+    def test_immediates_and_atomics_verified(self):
+        result = self.results["verify"]
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(result.stdout.count("PASSED"), 5, result)
 
     def test_device_row(self):
         result = self.results["devices"]

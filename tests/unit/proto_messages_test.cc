@@ -244,7 +244,7 @@ TEST(Messages, EndpointsAndSpecsAreChecked) {
   EXPECT_THAT(refusal(with(accept, "\"port\":2", "\"port\":256")),
               HasSubstr("accept.endpoint.port is not within"));
   const std::string request = encode(RunRequest{full_spec(), {}, 4096});
-  EXPECT_THAT(refusal(with(request, "send_bw", "atomic_bw")), HasSubstr("run_request.spec.test"));
+  EXPECT_THAT(refusal(with(request, "send_bw", "flush_bw")), HasSubstr("run_request.spec.test"));
   EXPECT_THAT(refusal(with(request, "bidirectional", "upwards")),
               HasSubstr("run_request.spec.direction is neither"));
   EXPECT_THAT(refusal(with(request, "\"qps\":4", "\"qps\":2147483648")),

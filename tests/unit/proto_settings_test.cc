@@ -1,3 +1,4 @@
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 
 #include <set>
@@ -167,7 +168,7 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     }
     spec.stop = StopRule();
     spec.client = spec.server = EndSpec();
-    spec.size_bytes = 64;
+    spec.size_bytes = sizes_of(test.operation, {64}).front();
     spec.test = test;
     spec.post_list = 1;
     leave_out_elsewhere(spec);

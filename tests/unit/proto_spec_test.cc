@@ -20,7 +20,7 @@ TEST(Tests, NamesGoBothWays) {
   EXPECT_EQ(default_tests().size(), 6u);
   for (const gdrperf::Test test : all_tests()) EXPECT_EQ(parse_test(to_string(test)), test);
   EXPECT_EQ(to_string(gdrperf::Test{Operation::kRead, Metric::kLatency}), "read_lat");
-  for (const char* name : {"", "write", "write_bw ", "WRITE_BW", "atomic_bw"})
+  for (const char* name : {"", "write", "write_bw ", "WRITE_BW", "atomics_bw"})
     EXPECT_FALSE(parse_test(name)) << name;
 }
 
@@ -28,8 +28,18 @@ TEST(Validate, TakesTheDefaultsOfEveryTest) {
   for (const gdrperf::Test test : all_tests()) {
     TestSpec spec;
     spec.test = test;
+    spec.size_bytes = sizes_of(test.operation, {spec.size_bytes}).front();
     EXPECT_NO_THROW(validate(spec)) << to_string(test);
   }
+}
+
+TEST(Validate, AnAtomicHasItsOneSize) {
+  TestSpec spec;
+  spec.test = {Operation::kAtomic, Metric::kBandwidth};
+  EXPECT_EQ(sizes_of(Operation::kAtomic, {1, 64}), std::vector<std::uint64_t>{8});
+  EXPECT_EQ(sizes_of(Operation::kWrite, {1, 64}), (std::vector<std::uint64_t>{1, 64}));
+  spec.size_bytes = 64;
+  EXPECT_THAT([&] { validate(spec); }, ThrowsMessage<Error>(StartsWith("-s 64 B: an operation of atomic_bw has 8 bytes")));
 }
 
 struct Bad {

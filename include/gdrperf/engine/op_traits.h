@@ -9,7 +9,7 @@ namespace gdrperf::engine {
 /// What a latency round waits for.
 enum class RoundEnd { kMemory, kReceive, kOwnCompletion };
 
-/// All that differs between write, send and read.
+/// All that differs between operations.
 struct OpTraits {
   ibv_wr_opcode opcode;
   bool has_remote_address = false;   ///< needs the peer's rkey and an address
@@ -18,6 +18,7 @@ struct OpTraits {
   int target_access = 0;         ///< rights of the region the peer reaches
   int qp_access = 0;             ///< rights its QP grants
   bool can_inline = false;
+  bool carries_operands = false;     ///< an atomic: the request says what to add, or to compare and put in
   RoundEnd round_end;
   bool halved = false;               ///< latency is half a round trip
 };
@@ -25,5 +26,6 @@ struct OpTraits {
 const OpTraits& traits_of(Operation operation);
 /// What ends the rounds of write_lat where no CPU can poll the last byte.
 const OpTraits& write_with_immediate();
+const OpTraits& compare_and_swap();
 
 }  // namespace gdrperf::engine

@@ -49,7 +49,7 @@ class ResolvedSpec : public TestSpec {
   bool initiates(conn::Side side) const { return side == conn::Side::kClient || both_ways(); }
   bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
-  bool ends_by_immediate() const { return op_ != &traits_of(test.operation); }
+  bool ends_by_immediate() const { return op_ == &write_with_immediate(); }
   /// Where a message lands is up to the receive that it takes, not to its request.
   bool lands_in_receives() const;
 

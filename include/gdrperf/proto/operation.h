@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gdrperf/proto/spec.h"
 
@@ -19,10 +21,14 @@ struct OperationFacts {
   bool receives = false;         ///< the peer posts receives
   bool round_in_memory = false;  ///< a latency round ends with a byte in memory, not with a completion
   bool in_sweep = true;          ///< part of a sweep that names no tests
+  std::uint64_t only_bytes = 0;  ///< the one size that its messages have; 0: any
 };
 
 /// All of them, in the order in which tests are listed.
 std::span<const OperationFacts> operations();
 const OperationFacts& facts_of(Operation operation);
+
+/// Of the sizes asked for, those that a sweep measures: all of them, or the only one there is.
+std::vector<std::uint64_t> sizes_of(Operation operation, const std::vector<std::uint64_t>& asked);
 
 }  // namespace gdrperf

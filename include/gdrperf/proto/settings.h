@@ -35,6 +35,7 @@ enum class Scope {
   kCarriesData,  ///< the request itself carries the data: not reads
   kEvents,       ///< completions say when a round ends: not write_lat
   kReceives,     ///< the peer posts receives
+  kAtomic,
   kGpu,          ///< GPU memory at either end
   kStaged,       ///< copies between GPU and host memory
 };

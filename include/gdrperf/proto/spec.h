@@ -10,7 +10,9 @@
 namespace gdrperf {
 
 /// What is put on the wire. The opcode is data: one loop serves all.
-enum class Operation { kWrite, kSend, kRead, kWriteImm };
+enum class Operation { kWrite, kSend, kRead, kWriteImm, kAtomic };
+/// Which of the two an atomic test does.
+enum class Atomic { kFetchAdd, kCompareSwap };
 enum class Metric { kBandwidth, kLatency };
 enum class Direction { kUnidirectional, kBidirectional };
 /// How a completion is waited for: by polling the CQ, or asleep on its
@@ -86,6 +88,7 @@ struct TestSpec {
   int service_level = 0;
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
+  Atomic atomic = Atomic::kFetchAdd;
   double rate_per_s = 0;     ///< latency: messages due per second (open loop), times counted from when they were due; 0: as fast as they return
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;
