@@ -1,5 +1,6 @@
 #include "cmd_baseline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -15,9 +16,11 @@
 #include "gdrperf/base/printable.h"
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
+#include "gdrperf/compare/side.h"
 #include "gdrperf/compare/store.h"
 #include "gdrperf/compare/trend.h"
 #include "gdrperf/stats/change_points.h"
+#include "gdrperf/stats/summary.h"
 #include "table.h"
 
 namespace gdrperf::app {
@@ -33,6 +36,9 @@ Examples:
   gdrperf baseline add base*.json
   gdrperf baseline noise base*.json
   gdrperf baseline trend results/baselines
+  gdrperf baseline list
+  gdrperf baseline show MACHINE
+  gdrperf baseline rm MACHINE/20260102T030405Z-0123456789abcdef.json
   gdrperf compare results/baselines new*.json)";
 
 int add(const BaselineOptions& options, std::ostream& out) {
@@ -95,6 +101,40 @@ int trend(const BaselineOptions& options, std::ostream& out) {
   return static_cast<int>(ExitCode::kOk);
 }
 
+int list(const BaselineOptions& options, std::ostream& out) {
+  Table table({"machine", "sessions", "from", "to", "noise"});
+  for (const compare::StoredMachine& each : compare::machines_of(options.store)) {
+    table.add({each.machine, std::to_string(each.sessions), each.first, each.last, each.noise ? "recorded" : "not recorded"});
+  }
+  table.print(out);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int show(const BaselineOptions& options, std::ostream& out) {
+  if (options.results.size() > 1) throw usage_error("baseline show: one machine at a time");
+  compare::Side side;
+  const std::string machine = options.results.empty() ? "" : options.results.front();
+  for (const std::string& path : compare::documents_of(machine, options.store)) side.add(compare::read_session(path));
+  Table table({"cell", "sessions", "median", "least", "most", "last"});
+  for (const auto& [name, all] : side.cells()) {
+    for (const compare::Series& each : all) {
+      const auto text = [&](double value) { return compare::format_value(value, each.key.better); };
+      const auto [least, most] = std::minmax_element(each.values.begin(), each.values.end());
+      table.add({name, std::to_string(each.values.size()), text(stats::median(each.values)), text(*least), text(*most),
+                 each.last_started});
+    }
+  }
+  table.print(out);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+int remove(const BaselineOptions& options, std::ostream& out) {
+  for (const std::string& path : compare::remove_from_store(options.results, options.store)) {
+    out << "removed " << printable(path) << '\n';
+  }
+  return static_cast<int>(ExitCode::kOk);
+}
+
 }  // namespace
 
 void add_baseline_command(CLI::App& app, Action& action) {
@@ -104,16 +144,24 @@ void add_baseline_command(CLI::App& app, Action& action) {
   const auto task = [&](const char* name, const char* help, BaselineOptions::Task which) {
     CLI::App* each = command->add_subcommand(name, help);
     each->allow_extras(false);  // main() looks for left-overs one level down only
-    each->add_option("RESULTS", options->results, "Result documents, or folders of them")->required();
     each->add_option(flags::kDir, options->store, "The store of baselines")->type_name("DIR")->capture_default_str();
     each->final_callback([options, which] { options->task = which; });
+    return each;
   };
-  task("add", "Store documents under the key of their machine", BaselineOptions::Task::kAdd);
-  task("noise", "Measure how much unchanged sessions differ, and record it", BaselineOptions::Task::kNoise);
-  task("trend", "Show where the level of a cell changed over time: change points by circular binary segmentation on ranks "
-       "(advice, no verdict)", BaselineOptions::Task::kTrend);
-  command->get_subcommand("trend")
-      ->add_option_function<std::string>(
+  const auto takes = [&](CLI::App* each, const char* name, const char* help) {
+    return each->add_option(name, options->results, help);
+  };
+  constexpr const char* kResults = "Result documents, or folders of them";
+  using Task = BaselineOptions::Task;
+  takes(task("add", "Store documents under the key of their machine", Task::kAdd), "RESULTS", kResults)->required();
+  takes(task("noise", "Measure how much unchanged sessions differ, and record it", Task::kNoise), "RESULTS", kResults)->required();
+  CLI::App* trend = task("trend", "Show where the level of a cell changed over time: change points by circular binary "
+                         "segmentation on ranks (advice, no verdict)", Task::kTrend);
+  takes(trend, "RESULTS", kResults)->required();
+  task("list", "List the machines that the store has, with their sessions", Task::kList);
+  takes(task("show", "Show the cells of a machine: sessions, median, range", Task::kShow), "MACHINE", "Machine, as list names it (default: the only one)");
+  takes(task("rm", "Remove machines or single documents from the store", Task::kRemove), "WHAT", "Machines, or MACHINE/FILE.json")->required();
+  trend->add_option_function<std::string>(
           "--threshold",
           [options](const std::string& text) { options->threshold = parse_percent(text, "--threshold"); },
           "smallest change to show (default: 2%)")
@@ -128,6 +176,9 @@ int run_baseline(const BaselineOptions& options, std::ostream& out) {
   switch (options.task) {
     case BaselineOptions::Task::kAdd: return add(options, out);
     case BaselineOptions::Task::kTrend: return trend(options, out);
+    case BaselineOptions::Task::kList: return list(options, out);
+    case BaselineOptions::Task::kShow: return show(options, out);
+    case BaselineOptions::Task::kRemove: return remove(options, out);
     case BaselineOptions::Task::kNoise: break;
   }
   return noise(options, out);

@@ -10,6 +10,9 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/version.h"
+#include "gdrperf/mem/gpudirect.h"
+#include "gdrperf/report/environment.h"
+#include "gdrperf/verbs/library.h"
 #include "parse_words.h"
 #include "process_setup.h"
 
@@ -26,6 +29,15 @@ or without a NIC:      gdrperf sweep --local --softnic
 Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (device, memory,
 port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
 
+std::string version_text() {
+  const verbs::Library library = verbs::library();
+  const std::string cuda = mem::cuda_runtime_version();
+  const report::Environment here = report::collect_environment();
+  return fmt::format("gdrperf {} ({})\nlibibverbs: {}{}\nCUDA runtime: {}\nNVIDIA driver: {}\nkernel: {}", tool_version(),
+                     tool_git(), library.version.empty() ? "" : library.version + ", ", library.file,
+                     cuda.empty() ? "not built in" : cuda, here.gpu_driver.empty() ? "none here" : here.gpu_driver, here.kernel);
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -35,7 +47,7 @@ int run_command_line(int argc, char** argv) {
   }
   CLI::App app("RDMA performance between two ends, and what the path between them can do",
                "gdrperf");
-  app.set_version_flag("--version", fmt::format("gdrperf {} ({})", tool_version(), tool_git()));
+  app.set_version_flag("--version", version_text, "This program's version, and those of what it works with");
   app.footer(kProgramFooter);
   app.allow_extras();
   app.prefix_command(false);

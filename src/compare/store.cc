@@ -1,11 +1,14 @@
 #include "gdrperf/compare/store.h"
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
@@ -32,6 +35,40 @@ void make_folder(const fs::path& folder) {
     throw Error(ExitCode::kEnvironment, fmt::format("cannot make {}: {}", folder.string(), error.message()),
                 fmt::format("choose another place with {}", flags::kDir));
   }
+}
+
+std::vector<std::string> folders_of(const std::string& store) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(store, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_directory()) names.push_back(it->path().filename().string());
+  }
+  if (names.empty()) throw usage_error(fmt::format("no baseline in '{}'", store), fmt::format("{} names the store", flags::kDir));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The folder or document of the store that `name` means: relative to the store, or as a path.
+fs::path in_store(const std::string& name, const std::string& store) {
+  std::error_code error;
+  const fs::path root = fs::canonical(store, error);
+  for (const fs::path& candidate : {fs::path(store) / name, fs::path(name)}) {
+    const fs::path found = fs::canonical(candidate, error);
+    if (error) continue;
+    const fs::path below = found.lexically_relative(root);
+    const auto depth = std::distance(below.begin(), below.end());
+    const bool machine = depth == 1 && below != "." && below != ".." && fs::is_directory(found);
+    const bool document = depth == 2 && *below.begin() != ".." && found.extension() == ".json" && fs::is_regular_file(found);
+    if (machine || document) return found;
+  }
+  throw usage_error(fmt::format("'{}' is no machine and no document of '{}'; nothing was removed", name, store),
+                    fmt::format("'gdrperf baseline list {} {}' lists them", flags::kDir, store));
+}
+
+void remove_path(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw Error(ExitCode::kEnvironment, fmt::format("cannot remove {}: {}", path.string(), error.message()));
 }
 
 }  // namespace
@@ -99,6 +136,58 @@ RecordedNoise record_noise(const std::vector<std::string>& paths, const std::str
                 "measure the same thing in more invocations, with nothing changed between them");
   }
   return result;
+}
+
+std::vector<StoredMachine> machines_of(const std::string& store) {
+  std::vector<StoredMachine> machines;
+  for (const std::string& name : folders_of(store)) {
+    StoredMachine machine;
+    machine.machine = name;
+    machine.noise = fs::exists(fs::path(store) / name / kNoiseFile);
+    for (const std::string& path : documents_of(name, store)) {
+      const std::string started = read_session(path).started;
+      machine.first = machine.first.empty() ? started : std::min(machine.first, started);
+      machine.last = std::max(machine.last, started);
+      ++machine.sessions;
+    }
+    machines.push_back(std::move(machine));
+  }
+  return machines;
+}
+
+std::vector<std::string> documents_of(const std::string& machine, const std::string& store) {
+  const std::vector<std::string> names = folders_of(store);
+  if (machine.empty() && names.size() == 1) return documents_at({(fs::path(store) / names.front()).string()});
+  if (std::find(names.begin(), names.end(), machine) == names.end()) {
+    throw usage_error(machine.empty() ? fmt::format("'{}' has {} machines: name one", store, names.size())
+                                      : fmt::format("no machine '{}' in '{}'", machine, store),
+                      fmt::format("there are {}", fmt::join(names, ", ")));
+  }
+  return documents_at({(fs::path(store) / machine).string()});
+}
+
+std::vector<std::string> remove_from_store(const std::vector<std::string>& names, const std::string& store) {
+  std::set<fs::path> paths;
+  for (const std::string& name : names) {
+    const fs::path path = in_store(name, store);
+    if (!fs::is_directory(path)) {
+      paths.insert(path);
+      continue;
+    }
+    for (const std::string& document : documents_at({path.string()})) paths.insert(document);
+    if (fs::exists(path / kNoiseFile)) paths.insert(path / kNoiseFile);
+  }
+  std::vector<std::string> removed;
+  std::set<fs::path> folders;
+  for (const fs::path& path : paths) {
+    remove_path(path);
+    removed.push_back(path.string());
+    folders.insert(path.parent_path());
+  }
+  for (const fs::path& folder : folders) {
+    if (fs::is_empty(folder)) remove_path(folder);
+  }
+  return removed;
 }
 
 }  // namespace gdrperf::compare

@@ -28,6 +28,8 @@ std::vector<GpuSupport> gpu_support(std::string& why_none) {
   return {};
 }
 
+std::string cuda_runtime_version() { return {}; }
+
 int try_registration(ibv_pd*, const GpuSupport&, GpuWay) { return ENOTSUP; }
 
 }  // namespace gdrperf::mem

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include <fmt/format.h>
+
 #include "cuda_device.h"
 #include "cuda_memory.h"
 #include "gdrperf/base/error.h"
@@ -37,6 +39,10 @@ int register_dma_buf(ibv_pd* pd, void* address) {
 }
 
 }  // namespace
+
+std::string cuda_runtime_version() {
+  return fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
 
 std::vector<GpuSupport> gpu_support(std::string& why_none) {
   std::vector<GpuSupport> gpus;

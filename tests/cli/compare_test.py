@@ -65,6 +65,34 @@ class Folder(unittest.TestCase):
         return support.run("compare", self.store, *args)
 
 
+class Store(Folder):
+    def test_what_it_has_is_listed_shown_and_removed(self):
+        self.baseline(sessions=6)
+        (machine,) = os.listdir(self.store)
+        store = ("--dir", self.store)
+        self.assertRegex(support.run("baseline", "list", *store).out, rf"{machine} +6 .* not recorded\n")
+        shown = support.run("baseline", "show", *store)
+        self.assertEqual(shown.out, support.run("baseline", "show", machine, *store).out)
+        self.assertRegex(shown.out, r"write_bw/\S+ +6 ")
+        documents = sorted(os.listdir(os.path.join(self.store, machine)))
+        outside = self.write("mine.json", document(99))
+        for wrong in ("nosuch", "..", "../..", ".", outside, os.path.join(machine, "..", "..", "mine.json")):
+            refused = support.run("baseline", "rm", documents[0], wrong, *store)
+            self.assertEqual(refused.code, 2, refused)
+            refused = support.run("baseline", "rm", os.path.join(machine, documents[0]), wrong, *store)
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("nothing was removed", refused.err)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.store, machine))), documents)
+        self.assertEqual(support.run("baseline", "rm", os.path.join(machine, documents[0]), *store).code, 0)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.store, machine))), documents[1:])
+        self.assertEqual(support.run("baseline", "rm", machine, *store).code, 0)
+        self.assertEqual(os.listdir(self.store), [])
+        self.assertTrue(os.path.exists(outside))
+        none = support.run("baseline", "list", *store)
+        self.assertEqual(none.code, 2, none)
+        self.assertIn("no baseline in", none.err)
+
+
 class Verdicts(Folder):
     def test_the_same_is_ok(self):
         self.assertIn("20 added, 0 there already, 20 sessions now", self.baseline().out)

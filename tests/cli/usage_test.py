@@ -38,7 +38,8 @@ class Help(CliTest):
     def test_version(self):
         result = run("--version")
         self.expect_ok(result)
-        self.assertRegex(result.out, r"^gdrperf \d+\.\d+\.\d+ \(.+\)\n$")
+        self.assertRegex(result.out, r"^gdrperf \d+\.\d+\.\d+ \(.+\)\nlibibverbs: (\d+\.\d+\.\d+\.\d+ of rdma-core \d+\.\d+, )?/\S+\n"
+                                     r"CUDA runtime: (\d+\.\d+|not built in)\nNVIDIA driver: .+\nkernel: Linux \S+ \S+\n$")
 
     def test_nothing_typed_is_a_usage_error_with_help(self):
         result = run()
@@ -100,7 +101,7 @@ class Refusals(CliTest):
                 (["write_bw", "h", "-b=7"], ["'=7'", "a flag takes no value"]),
                 (["serve", "--once=x"], ["--once: a flag takes no value"]),
                 (["compare"], ["BASELINE is missing"]),
-                (["baseline"], ["baseline: one of add, noise, trend has to follow"]),
+                (["baseline"], ["baseline: one of add, noise, trend, list, show, rm has to follow"]),
                 (["baseline", "add"], ["RESULTS is missing", "gdrperf baseline add --help"])):
             with self.subTest(words):
                 self.refuse(*words, says=says)

@@ -35,4 +35,24 @@ struct RecordedNoise {
 };
 RecordedNoise record_noise(const std::vector<std::string>& paths, const std::string& store);
 
+/// One machine's folder of a store.
+struct StoredMachine {
+  std::string machine;  ///< the folder's name
+  std::size_t sessions = 0;
+  std::string first;    ///< started, RFC 3339
+  std::string last;
+  bool noise = false;   ///< recorded
+};
+/// By name. Throws usage_error where there is no store, or it has a document that cannot be read.
+std::vector<StoredMachine> machines_of(const std::string& store);
+
+/// The documents of that machine; of the only one where `machine` is "". Throws usage_error, naming
+/// what there is, for a machine that the store does not have.
+std::vector<std::string> documents_of(const std::string& machine, const std::string& store);
+
+/// Removes machines, with their noise, and single documents ("MACHINE/FILE.json", or paths to them) from
+/// `store`, and returns what was removed. All are looked up before any is removed: throws usage_error for what
+/// is not in the store, Error(kEnvironment) where removing fails.
+std::vector<std::string> remove_from_store(const std::vector<std::string>& names, const std::string& store);
+
 }  // namespace gdrperf::compare

@@ -16,6 +16,9 @@ struct GpuSupport {
   bool dma_buf = false;          ///< CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 };
 
+/// The CUDA runtime that this program was built with, "13.0"; "" where there was none.
+std::string cuda_runtime_version();
+
 enum class GpuWay { kDmaBuf, kPeerMemory };
 
 /// All GPUs that CUDA shows here; empty where there is none, and `why_none`
