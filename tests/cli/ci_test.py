@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import BINARY, CliTest, environment, main, run, softnic_works
+from support import BINARY, CliTest, environment, long, main, run, softnic_works
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GATE = ROOT / "scripts/ci-example/gate.sh"
@@ -58,6 +58,7 @@ class Gate(CliTest):
         return self.second_worst_percent(
             folder, lambda one: one["latency"] and (one["latency"]["p50_ns"], truth_ns)) <= TOO_LATE_PERCENT
 
+    @long
     def test_same_link_passes_and_a_slower_one_fails(self):
         folder = self.scratch()
         baseline = f"{folder}/baseline"
@@ -97,23 +98,42 @@ class Gate(CliTest):
         wanted = {"regression": 1, "blind": 4, "inconclusive": 4}.get(latency, 0)
         self.assertEqual(done.returncode, wanted, done.stdout + done.stderr)
 
-    def test_half_the_bandwidth_never_passes(self):
-        """Also against a baseline so noisy that the gate cannot see it."""
-        folder = self.scratch()
+    def noisy_baseline(self, folder):
+        """The committed one, with a noise in which the gate sees nothing."""
         baseline = pathlib.Path(f"{folder}/baseline")
         shutil.copytree(COMMITTED, baseline)
-        half = "rate=25MB/s,latency=2ms"
-        settings = {"SOFTNIC": f"soft0:{half};soft1:{half}", "TARGET": "", "SWEEP": "", "SESSIONS": "4"}
         (noise,) = baseline.glob("*/noise.json")
         recorded = json.loads(noise.read_text())
         for cell in recorded["cells"]:
             cell["spread_percent"] = 60
         noise.write_text(json.dumps(recorded))
-        unseen = self.gate(folder, "check", str(baseline), **settings)
+        return str(baseline)
+
+    @long
+    def test_half_the_bandwidth_measured_never_passes(self):
+        folder = self.scratch()
+        half = "rate=25MB/s,latency=2ms"
+        settings = {"SOFTNIC": f"soft0:{half};soft1:{half}", "TARGET": "", "SWEEP": "", "SESSIONS": "4"}
+        unseen = self.gate(folder, "check", self.noisy_baseline(folder), **settings)
         self.assertEqual(unseen.returncode, 4, unseen.stdout + unseen.stderr)
         self.assertIn("6 cells: 6 blind", unseen.stdout)
         self.assertIn("6 cells are blind: a change of 10 % would be taken for noise", unseen.stdout)
         seen = self.compare([f"{folder}/out/new"])
+        self.assertEqual(seen.code, 1, str(seen))
+        self.assertIn("6 cells: 6 regression", seen.out)
+
+    def test_half_the_bandwidth_never_passes(self):
+        """Also against a baseline so noisy that the gate cannot see it."""
+        def half(run):
+            run["bw"]["median_gbps"] *= 0.5
+            run["bw"]["ci95_gbps"] = [0.5 * bound for bound in run["bw"]["ci95_gbps"]]
+
+        folder = self.scratch()
+        files = self.candidates(folder, half)
+        unseen = self.compare(files, "--sensitivity", "10%", baseline=self.noisy_baseline(folder))
+        self.assertEqual(unseen.code, 4, str(unseen))
+        self.assertIn("6 cells: 6 blind", unseen.out)
+        seen = self.compare(files)
         self.assertEqual(seen.code, 1, str(seen))
         self.assertIn("6 cells: 6 regression", seen.out)
 
@@ -132,9 +152,8 @@ class Gate(CliTest):
             pathlib.Path(files[-1]).write_text(json.dumps(session))
         return files
 
-    def compare(self, files, *options):
-        result = run("compare", COMMITTED, *files, "--across", "host,cpu,kernel", *options)
-        return result
+    def compare(self, files, *options, baseline=COMMITTED):
+        return run("compare", baseline, *files, "--across", "host,cpu,kernel", *options)
 
     def test_the_committed_baseline_holds_on_another_machine(self):
         folder = self.scratch()

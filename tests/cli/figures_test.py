@@ -16,6 +16,8 @@ from proxy import Proxy
 from support import CliTest, Background, Server, run
 
 LINK = {"SOFTNIC": "soft0:rate=1GB/s,latency=4us;soft1:rate=1GB/s,latency=4us"}
+# With -e, ends that sleep most of the time.
+SLOW = {"SOFTNIC": "soft0:rate=100MB/s,latency=1ms;soft1:rate=100MB/s,latency=1ms"}
 
 
 @unittest.skipIf(support.softnic_works(), "no software device")
@@ -32,18 +34,25 @@ class FiguresTest(CliTest):
         return self.runs_of(document), result
 
     def test_n_means_n_for_every_test_and_direction(self):
+        bandwidth = ["write_bw", "send_bw", "read_bw", "write_imm_bw", "atomic_bw"]
+        every = bandwidth + [test.replace("_bw", "_lat") for test in bandwidth]
         with Server() as server:
             target = ("127.0.0.1", "-p", server.port)
-            for test in ("write_bw", "send_bw", "read_bw", "write_imm_bw", "atomic_bw",
-                         "write_lat", "send_lat", "read_lat", "write_imm_lat", "atomic_lat"):
-                bandwidth, size = test.endswith("_bw"), 8 if test.startswith("atomic") else 64
-                for extra in ([], ["--verify"], *([["-b"], ["-b", "--verify"], ["-q", 3, "-t", 60, "-l", 4, "-Q", 12]]
-                                                  if bandwidth else [])):
-                    for number in (1, 133):
-                        runs, _ = self.measured(test, "-s", size, "-n", number, *extra, target=target)
-                        with self.subTest(test=test, extra=extra, n=number):
-                            self.assertEqual([run["iterations"] for run in runs], [number])
-                            self.assertEqual(runs[0]["stop"], "iterations")
+            for tests, extra in ((every, []), (every, ["--verify"]), (bandwidth, ["-b"]), (bandwidth, ["-b", "--verify"]),
+                                 (bandwidth, ["-q", 3, "-t", 60, "-l", 4, "-Q", 12])):
+                for number in (1, 133):
+                    # One program for all tests: too short for a stable run, which is its exit status then.
+                    swept = run("sweep", *target, "--softnic", "--ops", ",".join(tests), "--sizes", 8, "-n", number, *extra,
+                                "--json", self.document)
+                    self.expect_swept(swept)
+                    with open(self.document, encoding="utf-8") as file:
+                        document = json.load(file)
+                    self.check_document(document)
+                    with self.subTest(extra=extra, n=number):
+                        self.assertEqual({one["op"]: (one["iterations"], one["stop"]) for one in self.runs_of(document)},
+                                         dict.fromkeys(tests, (number, "iterations")))
+            runs, _ = self.measured("write_bw", "-n", 133, target=target)
+            self.assertEqual([run["iterations"] for run in runs], [133])
 
     def test_an_atomic_has_8_bytes_and_says_which_it_is(self):
         # 4: too short for a figure that stands, which is not what this is about.
@@ -111,10 +120,11 @@ class FiguresTest(CliTest):
 
     def test_a_stopped_end_is_named_and_the_run_unstable(self):
         # The stop follows the first word that the run is on: it falls into the warm-up, which is watched as well.
-        for test, end in (("write_bw", "client"), ("write_bw", "server"), ("send_bw", "server"), ("read_lat", "server")):
-            with Server() as server:
+        for test, end, more in (("write_bw", "client", []), ("write_bw", "server", ["-e"]), ("send_bw", "server", ["-e"]),
+                                ("read_lat", "server", [])):
+            with Server(env=SLOW) as server:
                 client = Background(test, "127.0.0.1", "-p", server.port, "--softnic", "-D", "3s", "--progress",
-                                    "--json", self.document)
+                                    "--json", self.document, *more, env=SLOW)
                 with client:
                     client.wait_measuring()
                     self.stop(client if end == "client" else server)
@@ -153,9 +163,9 @@ class FiguresTest(CliTest):
         self.expect_named("client", "server")
 
     def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
-        for test, figure in (("write_bw", rb"[0-9.]+ GB/s"), ("write_lat", rb"p50 [0-9.]+ us")):
+        for test, figure, more in (("write_bw", rb"[0-9.]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.]+ us", ["-e"])):
             # Interval: none before there are batches; time left: always, of a run that is limited by time.
-            code, out, err = on_terminal(test, "--local", "--softnic", "-D", "2s")
+            code, out, err = on_terminal(test, "--local", "--softnic", *more, "-D", "2s")
             with self.subTest(test):
                 self.assertEqual(code, 0, err)
                 self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
@@ -178,7 +188,7 @@ def on_terminal(*args):
     """Exit code, standard output and what a terminal at standard error was sent."""
     master, slave = pty.openpty()
     process = subprocess.Popen([support.BINARY, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave,
-                               env=support.environment({"TERM": "xterm"}))
+                               env=support.environment({"TERM": "xterm", **SLOW}))
     os.close(slave)
     written = b""
     # A terminal whose other side has gone reads as an error.
