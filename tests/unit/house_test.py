@@ -33,7 +33,7 @@ SIBLINGS = {("conn", "mem")}
 # includes base alone.
 SOFTNIC = "softnic"
 # Its folders (docs/softnic-internals.md): each includes only those before it.
-SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "host", "cm", "paths", "transport", "flight", "objects",
+SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight", "objects",
                    "abi", "standin"]
 
 LIBRARIES = {

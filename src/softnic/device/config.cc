@@ -70,6 +70,34 @@ std::array<std::uint8_t, 6> parse_mac(std::string_view option, std::string_view 
   return mac;
 }
 
+std::uint16_t parse_tcp(std::string_view option, std::string_view value) {
+  if (value == "off") return 0;
+  if (value == "on") return kDefaultTcpPort;
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), port);
+  if (error != std::errc() || end != value.data() + value.size() || port == 0) {
+    throw config_error(option, fmt::format("give tcp=on (port {}), tcp=off, or a port from 1 to 65535", kDefaultTcpPort));
+  }
+  return port;
+}
+
+/// The secret, without white space at its end.
+std::string read_token(std::string_view option, const std::string& path) {
+  constexpr std::size_t kMinBytes = 16;
+  constexpr std::size_t kMaxBytes = 4096;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw config_error(option, fmt::format("cannot read the file: {}", std::strerror(errno)));
+  std::string text(kMaxBytes + 3, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  text.resize(text.find_last_not_of(" \t\r\n") + 1);
+  if (text.size() < kMinBytes || text.size() > kMaxBytes) {
+    throw config_error(option, fmt::format("a token has {} to {} bytes, this one {}: make one with 'openssl rand -hex 32 > FILE' "
+                                           "and give all ends the same", kMinBytes, kMaxBytes, text.size()));
+  }
+  return text;
+}
+
 PeerPolicy parse_peers(std::string_view option, std::string_view value) {
   PeerPolicy policy;
   policy.any = value == "any";
@@ -85,23 +113,39 @@ PeerPolicy parse_peers(std::string_view option, std::string_view value) {
   return policy;
 }
 
+/// What concerns peers, and the ways to them. False: the option is another one.
+bool apply_peer_option(DeviceConfig& device, std::string_view option, std::string_view key, std::string_view value) {
+  if (key == "move") {
+    device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
+  } else if (key == "kernel") {
+    device.kernel = choose(option, value, "auto", "never") ? KernelPolicy::kAuto : KernelPolicy::kNever;
+  } else if (key == "shared") {
+    device.shared = choose(option, value, "auto", "never") ? SharedPolicy::kAuto : SharedPolicy::kNever;
+  } else if (key == "peers") {
+    device.peers = parse_peers(option, value);
+  } else if (key == "tcp") {
+    device.tcp_port = parse_tcp(option, value);
+  } else if (key == "token") {
+    device.token_file = value;
+    device.token = read_token(option, device.token_file);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void apply_option(DeviceConfig& device, std::string_view option) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
   const std::string_view value =
       equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
+  if (apply_peer_option(device, option, key, value)) return;
   if (key == "mode") {
     device.mode = choose(option, value, "null", "full") ? DeviceMode::kNull : DeviceMode::kFull;
   } else if (key == "port") {
     device.port_up = choose(option, value, "up", "down");
   } else if (key == "gid") {
     device.has_gids = choose(option, value, "all", "none");
-  } else if (key == "move") {
-    device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
-  } else if (key == "kernel") {
-    device.kernel = choose(option, value, "auto", "never") ? KernelPolicy::kAuto : KernelPolicy::kNever;
-  } else if (key == "peers") {
-    device.peers = parse_peers(option, value);
   } else if (key == "netdev") {
     if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
     device.netdev = value;
@@ -124,7 +168,7 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, peers=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
                                "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }
@@ -149,6 +193,27 @@ struct Settings {
   }
 };
 
+/// GIDs that other hosts can reach are addresses of an interface.
+void find_address(DeviceConfig& device, std::string_view options, const Settings& whole) {
+  std::string_view option;
+  bool named = false;
+  for (const std::string_view it : split(options, ',')) {
+    if (it.starts_with("tcp=") && !named) option = it;
+    if (it.starts_with("netdev=")) {
+      option = it;
+      named = true;
+    }
+  }
+  if (!find_netdev(named ? device.netdev : std::string(), device.address)) {
+    const char* what = named ? "this network namespace has no such interface that is up and has an IPv4 address"
+                             : "this network namespace has no interface that is up and has an IPv4 address; "
+                               "netdev=lo would do for peers on this host";
+    const Error error = config_error(option, what);
+    throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)));
+  }
+  device.netdev = device.address.name;
+}
+
 DeviceConfig parse_device(std::string_view text, const Settings& whole) {
   const std::size_t colon = text.find(':');
   DeviceConfig device;
@@ -164,6 +229,11 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)), error.hint());
     }
+  }
+  if (device.tcp_port != 0) find_address(device, text.substr(colon + 1), whole);
+  if (device.tcp_port == 0 && (!device.token.empty() || device.shared == SharedPolicy::kNever)) {
+    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': token= and shared=never are for devices that have tcp= ({})", text,
+                                              whole.place(text)));
   }
   return device;
 }

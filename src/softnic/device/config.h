@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/netdev.h"
 #include "model/config.h"
 
 namespace gdrperf::softnic {
@@ -22,6 +23,12 @@ enum class MovePolicy { kAuto, kNever };
 
 /// Whether the kernel may be asked to copy to and from another process.
 enum class KernelPolicy { kAuto, kNever };
+
+/// Whether peers on this host are reached through shared memory.
+enum class SharedPolicy { kAuto, kNever };
+
+/// RoCE v2's UDP port, as a TCP port.
+inline constexpr std::uint16_t kDefaultTcpPort = 4791;
 
 /// Which users' processes a device has to do with besides those of its own user.
 struct PeerPolicy {
@@ -42,10 +49,17 @@ struct DeviceConfig {
   DeviceMode mode = DeviceMode::kFull;
   MovePolicy move = MovePolicy::kAuto;
   KernelPolicy kernel = KernelPolicy::kAuto;
+  SharedPolicy shared = SharedPolicy::kAuto;
   PeerPolicy peers;
+  /// Where peers on other hosts find the device; 0: they do not.
+  std::uint16_t tcp_port = 0;
+  std::string token;       ///< which they share with it; empty: the user's own key
+  std::string token_file;  ///< where that stood
   bool port_up = true;
   bool has_gids = true;
-  std::string netdev = "lo";  ///< which has the addresses 127.0.0.n
+  std::string netdev = "lo";  ///< that the GIDs belong to
+  /// With tcp: its addresses, which are the GIDs. Those of a loopback are 127.0.0.n, as without tcp.
+  NetdevAddress address;
   std::optional<std::array<std::uint8_t, 6>> mac;
   std::string pci;  ///< "0000:3b:00.0"; empty: on no bus
   int numa = -1;
@@ -63,7 +77,7 @@ struct DeviceConfig {
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
 ///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
-///             kernel=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
+///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
 ///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)
 ///

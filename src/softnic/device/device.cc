@@ -94,6 +94,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std
   // Locally administered: 02, "SN", and the device's number.
   mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
          static_cast<std::uint8_t>(index & 0xff)};
+  if (has_own_address()) mac = config.address.mac;
   if (config.mac) mac = *config.mac;
 }
 
@@ -143,10 +144,10 @@ ibv_gid Device::gid(std::uint32_t entry) const {
   ibv_gid gid{};
   if (!config.has_gids || entry >= kGidsPerPort) return gid;
   if (kGidKinds[entry].ipv4) {
-    const std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0,
-                                     static_cast<std::uint8_t>((index + 1) >> 8),
-                                     static_cast<std::uint8_t>((index + 1) & 0xff)};
-    std::memcpy(gid.raw, mapped, sizeof mapped);
+    const std::array<std::uint8_t, 4> loopback = {127, 0, static_cast<std::uint8_t>((index + 1) >> 8),
+                                                  static_cast<std::uint8_t>((index + 1) & 0xff)};
+    gid.raw[10] = gid.raw[11] = 0xff;
+    std::memcpy(gid.raw + 12, has_own_address() ? config.address.ipv4.data() : loopback.data(), loopback.size());
     return gid;
   }
   gid.raw[0] = 0xfe;
@@ -273,7 +274,6 @@ int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) 
   out.gid_index = entry;
   out.port_num = kPort;
   out.gid_type = kGidKinds[entry].type;
-  // The addresses 127.0.0.n belong to the loopback interface.
   out.ndev_ifindex = ::if_nametoindex(device.config.netdev.c_str());
   return 0;
 }

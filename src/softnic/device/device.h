@@ -46,6 +46,8 @@ struct Device : ibv_device {
   std::uint32_t mtu_bytes() const;
   /// Has, or had once, a link model or faults.
   bool simulated() const;
+  /// Its GIDs are those of an interface, not of loopback.
+  bool has_own_address() const { return config.tcp_port != 0 && !config.address.loopback; }
   /// With a model: the port, shared with other processes (Context's business).
   PortShared* port = nullptr;
 

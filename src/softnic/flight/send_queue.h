@@ -24,8 +24,9 @@ struct SendSlot {
 class SendQueue {
  public:
   /// How requests get on: at once (kPlain), at once and without any data (kNull),
-  /// when a link's model says so, or at once, but not in the short way.
-  enum class Mode : std::uint32_t { kPlain, kNull, kModelled, kDatagram };
+  /// when a link's model says so, at once, but not in the short way, or when a peer
+  /// on another host has answered.
+  enum class Mode : std::uint32_t { kPlain, kNull, kModelled, kDatagram, kRemote };
 
   /// `limits` outlives it; `released` is how many requests have been polled, or
   /// came before one that was: peers have a hand in it. Throws std::bad_alloc.

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "gpu/memory.h"
-#include "host/thread.h"
+#include "shared/thread.h"
 #include "shared/sealed.h"
 #include "shared/segment.h"
 

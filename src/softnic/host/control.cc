@@ -16,7 +16,7 @@
 #include "host/names.h"
 #include "host/ports.h"
 #include "host/stranger.h"
-#include "host/thread.h"
+#include "shared/thread.h"
 #include "shared/limited.h"
 
 namespace gdrperf::softnic {
@@ -276,6 +276,9 @@ void Control::serve(int connection) {
     case WireKind::kMayCopy:
       let_kernel_copy(connection);
       send_packet(connection, &reply, sizeof reply, nullptr, 0);
+      break;
+    case WireKind::kTcp:
+      if (given) process_.take_connection(std::move(given));
       break;
     case WireKind::kStranger:
       break;  // they do not come here

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "device/device.h"
+#include "gdrperf/base/unique_fd.h"
 #include "model/link.h"
 #include "shared/layout.h"
 #include "shared/request.h"
@@ -94,6 +95,8 @@ class LocalProcess {
   virtual Ports& ports() noexcept = 0;
   virtual Agents& agents() noexcept = 0;
   virtual Strangers& strangers() noexcept = 0;
+  /// Another process of this host has accepted a connection for this one.
+  virtual void take_connection(UniqueFd socket) = 0;
 
  protected:
   ~LocalProcess() = default;

@@ -61,7 +61,11 @@ bool Process::is_current(const Process* process) noexcept {
   return process == g_current.load(std::memory_order_relaxed);
 }
 
-Process::Process() : control_(*this), qps_(kMaxQps, nullptr) {
+Process::Process()
+    : control_(*this),
+      hub_({[this](std::uint32_t qpn) { return qpn_block(qpn) == block_; },
+            [this](std::uint32_t qpn, int socket) { return hand_over(qpn, socket); }}),
+      qps_(kMaxQps, nullptr) {
   if (::getrandom(&id_, sizeof id_, 0) != sizeof id_) {
     throw CallFailure("getrandom", errno);
   }
@@ -113,6 +117,18 @@ void Process::claim_block() {
     if (claim_beside(block(tried))) return;
   }
   throw Error(ExitCode::kEnvironment, "softnic: all blocks of QP numbers on this host are in use");
+}
+
+void Process::take_connection(UniqueFd socket) { hub_.greet(std::move(socket), Hub::Origin::kHandedOver); }
+
+/// To the process of this user that has the QP.
+bool Process::hand_over(std::uint32_t qpn, int socket) {
+  const UniqueFd channel = connect_to(socket_name(qpn_block(qpn)), is_own_user);
+  WireRequest request;
+  request.process_id = id_;
+  request.kind = WireKind::kTcp;
+  request.number = qpn;
+  return channel && send_packet(channel.get(), &request, sizeof request, &socket, 1);
 }
 
 std::shared_ptr<Peer> Process::peer(std::uint32_t block, const PeerPolicy& policy) {
@@ -251,6 +267,7 @@ void Process::before_fork() {
   process->control_.connections_mutex().lock();
   process->agents_.mutex().lock();
   process->strangers_.mutex().lock();
+  process->hub_.mutex().lock();
   process->mover_.mutex().lock();
   // Moved pages are not inherited: a child that shared them would write into
   // its parent's memory. It copies them while the parent waits.
@@ -272,6 +289,7 @@ void Process::after_fork_parent() {
       ends[0] = ends[1] = -1;
     }
     process->mover_.mutex().unlock();
+    process->hub_.mutex().unlock();
     process->strangers_.mutex().unlock();
     process->agents_.mutex().unlock();
     process->control_.connections_mutex().unlock();
@@ -299,6 +317,7 @@ void Process::abandon() {
   agents_.abandon();
   control_.abandon();
   ports_.abandon();
+  hub_.abandon();
   listener_.reset();
   mover_.close_window();
   ::close(memory_.release_fd());

@@ -17,6 +17,7 @@
 #include "host/ports.h"
 #include "host/stranger.h"
 #include "memory/move.h"
+#include "remote/hub.h"
 #include "shared/layout.h"
 #include "shared/segment.h"
 
@@ -62,6 +63,8 @@ class Process final : public LocalProcess {
   Ports& ports() noexcept override { return ports_; }
   Agents& agents() noexcept override { return agents_; }
   Strangers& strangers() noexcept override { return strangers_; }
+  Hub& hub() noexcept { return hub_; }
+  void take_connection(UniqueFd socket) override;
   int segment_fd() noexcept override { return memory_.fd(); }
   int window_fd() noexcept override { return mover_.fd(); }
   /// Whether this process' executors may leave the fence to the owner.
@@ -114,6 +117,7 @@ class Process final : public LocalProcess {
  private:
   Process();
   void claim_block();
+  bool hand_over(std::uint32_t qpn, int socket);
   bool claim(std::uint32_t block);
   bool claim_beside(std::uint32_t block);
   // What is locked before a fork is unlocked behind it, and what a child inherited is nobody's.
@@ -134,6 +138,7 @@ class Process final : public LocalProcess {
   Ports ports_{control_};
   Agents agents_{regions_, id_};
   Strangers strangers_{id_};
+  Hub hub_;
 
   Mutex mutex_;
   std::vector<std::shared_ptr<Peer>> peers_ GUARDED_BY(mutex_);

@@ -11,7 +11,7 @@
 
 #include "host/local.h"
 #include "host/names.h"
-#include "host/thread.h"
+#include "shared/thread.h"
 #include "host/wire.h"
 #include "shared/sealed.h"
 #include "shared/segment.h"

@@ -19,6 +19,7 @@ enum class WireKind : std::uint32_t {
   kSrqLimit,     ///< the SRQ of a QP fell below its limit; no answer
   kMayCopy,      ///< the kernel refuses to copy for the sender: consent, if that is it; answered by WireReply
   kStranger,     ///< from a process of another user, with its memfd (stranger.h)
+  kTcp,          ///< with a TCP connection that is for a QP of the receiver; no answer
   kAgent,        ///< with the sender's memfd: this connection is an agent's from now on (agent.h)
 };
 

@@ -49,6 +49,7 @@ Context::Context(Device& opened, const ContextOps& functions)
   }
   std::strncpy(header.port_names[device.index], device.port_name.c_str(), sizeof header.port_names[0] - 1);
   if (modelled()) follow_model();
+  if (device.config.tcp_port != 0) process.hub().open(device.config.tcp_port);
   process.add(this);
 }
 

@@ -36,6 +36,8 @@ struct Context final : verbs_context, LocalContext {
         reinterpret_cast<verbs_context*>(bytes - offsetof(verbs_context, context)));
   }
   bool modelled() const { return device.model.load() != nullptr; }
+  /// Posts may take more than one step: those of a model, or over TCP.
+  bool in_steps() const { return modelled() || device.config.tcp_port != 0; }
   bool null_mode() const { return device.config.mode == DeviceMode::kNull; }
   /// Of this process, not of one it was forked from.
   bool alive() const { return Process::is_current(&process); }

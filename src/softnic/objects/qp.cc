@@ -124,6 +124,7 @@ Qp::~Qp() {
   process.withdraw(index);
   process.strangers().strike(index);
   --owner.qps;
+  stop_stream();
   leave_queues();
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
@@ -167,7 +168,9 @@ bool Qp::settle_turn() {
 /// The executors of this process read registered memory under send_queue.lock.
 void Qp::pass_lock() noexcept {
   send_queue.lock.lock();
+  const std::shared_ptr<TcpStream> stream = stream_;
   send_queue.lock.unlock();
+  if (stream != nullptr) stream->settle();
 }
 
 /// By SIGSTOP or a debugger: it leaves no turn before it goes on. Needs no more rights than looking.
@@ -327,6 +330,7 @@ void Qp::leave_queues() {
 }
 
 void Qp::reset() {
+  stop_stream();
   send_queue.lock.lock();
   set_state(IBV_QPS_RESET);
   send_queue.drop_all();

@@ -10,6 +10,7 @@
 #include "flight/flight.h"
 #include "flight/patience.h"
 #include "flight/send_queue.h"
+#include "flight/tcp_flight.h"
 #include "gdrperf/base/mutex.h"
 #include "host/local.h"
 #include "objects/context.h"
@@ -27,7 +28,7 @@ namespace gdrperf::softnic {
 /// by the thread that posts them (Transport); those that cannot be yet wait in
 /// slots (SendQueue) and are moved on by polls of the send CQ and by the control
 /// thread, when they can (Patience) or when they are due (Flight).
-struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
+struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders);  // throws VerbsFailure
   ~Qp();
   Qp(const Qp&) = delete;
@@ -47,11 +48,11 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   int post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_send_null(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   int post_recv(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
-  int post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
+  int post_send_in_steps(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
   /// 0, or what is wrong with a request, which is counted and posted then.
   int check(SendOp& op) const noexcept REQUIRES(send_queue.lock);
   void submit_built(SendOp& op) noexcept REQUIRES(send_queue.lock);
-  /// Ends a post where there is a model; the send queue's lock is held, and then no more.
+  /// Ends a post of post_send_in_steps; the send queue's lock is held, and then no more.
   void end_post() noexcept RELEASE(send_queue.lock);
   Progress progress() noexcept override;
   Outcome execute(const SendOp& op) noexcept override;
@@ -74,6 +75,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   void repair_lane(std::uint64_t tag) override;
   Outcome serve_stranger(const StrangerRequest& request, int memory) noexcept override;
   std::uint8_t rnr_timer() const noexcept override { return attr_.min_rnr_timer; }
+
+  // --- TcpOwner
+  bool move_on() noexcept override;
 
   Context& owner;
   Process& process;
@@ -129,6 +133,16 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   void leave_queues();
   void report_last_receive();
 
+  // --- peers on other hosts (qp_tcp.cc)
+  bool is_remote(const ibv_qp_attr& attr) const;
+  std::shared_ptr<TcpStream> reach_remote(const ibv_qp_attr& attr);
+  void start_stream(std::shared_ptr<TcpStream> stream) REQUIRES(send_queue.lock);
+  void join_queues(const std::shared_ptr<TcpStream>& stream);
+  void stop_stream();
+  void submit_remote(SendOp& op) noexcept REQUIRES(send_queue.lock);
+  Progress progress_remote() noexcept;
+  std::shared_ptr<TcpStream> stream();
+
   // --- peers of other users (qp_stranger.cc)
   Outcome serve_write(const StrangerRequest& request, int memory) noexcept;
   Outcome serve_send(const StrangerRequest& request, int memory) noexcept;
@@ -146,6 +160,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls {
   Cq* const recv_cq_;
   Patience patience_{attr_};
   std::unique_ptr<RecvQueue> recv_queue_;  ///< null with an SRQ
+  /// With a peer on another host: changes while no CQ has the QP, under the send queue's lock.
+  std::shared_ptr<TcpStream> stream_;
+  std::unique_ptr<TcpFlight> tcp_flight_;  ///< then, without a model
   std::unique_ptr<Flight> flight_;  ///< once the device was given a model
   std::uint64_t stuck_turn_ = 0;    ///< of a peer that was waited for in vain
   Mutex control_mutex_;

@@ -46,7 +46,7 @@ int complete(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS {
   return error;
 }
 
-int complete_modelled(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS {
+int complete_in_steps(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS {
   Qp& qp = Qp::of(base);
   const int error = submit_built(qp);
   qp.end_post();
@@ -154,7 +154,7 @@ void set_inline_data(ibv_qp_ex* base, void* address, std::size_t length) noexcep
 
 void Qp::install_builders() {
   wr_start = &start;
-  wr_complete = owner.modelled() ? &complete_modelled : &gdrperf::softnic::complete;
+  wr_complete = owner.in_steps() ? &complete_in_steps : &gdrperf::softnic::complete;
   wr_abort = &abort;
   wr_rdma_write = &rdma_write;
   wr_rdma_write_imm = &rdma_write_imm;

@@ -156,7 +156,12 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   std::shared_ptr<Peer> peer;
   const bool connects = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR &&
                         (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
-  if (connects) peer = find_peer(attr.dest_qp_num & 0xffffff);
+  std::shared_ptr<TcpStream> remote;
+  if (connects && is_remote(attr)) {
+    remote = reach_remote(attr);
+  } else if (connects) {
+    peer = find_peer(attr.dest_qp_num & 0xffffff);
+  }
 
   const MutexLock guard(control_mutex_);
   const ibv_qp_state from = state();
@@ -182,7 +187,9 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     const MutexLock quiet(process.strangers().mutex());
     send_queue.lock.lock();
     store_attributes(attr, mask);
-    if (to == IBV_QPS_RTR) {
+    if (remote != nullptr) {
+      start_stream(remote);
+    } else if (to == IBV_QPS_RTR) {
       transport_->connect(std::move(peer), owner.device.config.kernel);
       if (flight_ != nullptr) flight_->find_peer_port();
     }
@@ -194,6 +201,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     const bool waits = send_queue.waiting() > 0;
     send_queue.lock.unlock();
     if (waits && to == IBV_QPS_RTS) send_cq_->add_waiting(this);
+    if (remote != nullptr) join_queues(remote);
   }
   qp_base.state = state();
   return 0;

@@ -73,8 +73,8 @@ int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   return error;
 }
 
-/// Link model and faults: no short way.
-int Qp::post_send_modelled(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
+/// Link model and faults, or TCP: no short way.
+int Qp::post_send_in_steps(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   send_queue.lock.lock_favoured();
   int error = state() < IBV_QPS_RTS ? EINVAL : 0;
   for (; error == 0 && request != nullptr; request = request->next) {

@@ -39,6 +39,10 @@ void Qp::submit_gated(SendOp& op) noexcept {
     submit_modelled(op);
     return;
   }
+  if (mode == SendQueue::Mode::kRemote) {
+    submit_remote(op);
+    return;
+  }
   const ibv_qp_state now = state();
   // The peer may have put this QP into the error state: first what was there first.
   if (now == IBV_QPS_ERR) flush_waiting();
@@ -109,6 +113,7 @@ void Qp::submit_modelled(SendOp& op) noexcept {
 
 void Qp::end_post() noexcept {
   Instant wake = Flight::kNever;
+  if (tcp_flight_ != nullptr) tcp_flight_->move();
   if (flight_ != nullptr && state() == IBV_QPS_RTS) {
     wake = flight_->end_post(owner.qps.load(std::memory_order_relaxed) == 1, sleeps());
   }
@@ -151,6 +156,7 @@ void Qp::set_state(ibv_qp_state next) noexcept {
 }
 
 Progress Qp::progress() noexcept {
+  if (stream_ != nullptr) return progress_remote();
   if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
   const Progress result = flight_ != nullptr ? flight_->poll() : move_waiting();
   send_queue.lock.unlock();
@@ -159,7 +165,11 @@ Progress Qp::progress() noexcept {
 
 Progress Qp::tick(Instant& next_due) noexcept {
   if (!send_queue.lock.try_lock()) return send_queue.lock.favoured() ? Progress::kNothingWaits : Progress::kStillWaits;
-  const Progress result = flight_ != nullptr ? flight_->tick(sleeps(), next_due) : move_waiting();
+  if (tcp_flight_ != nullptr) tcp_flight_->move();
+  const bool here = tcp_flight_ == nullptr;
+  const Progress result = flight_ != nullptr ? flight_->tick(sleeps(), next_due)
+                          : here             ? move_waiting()
+                          : send_queue.waiting() > 0 ? Progress::kStillWaits : Progress::kNothingWaits;
   send_queue.lock.unlock();
   return result;
 }
@@ -226,7 +236,7 @@ void Qp::start_flight() {
 
 void Qp::follow_model() {
   send_queue.lock.lock();
-  if (flight_ == nullptr && send_queue.mode() != SendQueue::Mode::kNull) {
+  if (flight_ == nullptr && tcp_flight_ == nullptr && send_queue.mode() != SendQueue::Mode::kNull) {
     start_flight();
     if (wr_complete != nullptr) install_builders();
   }

@@ -30,8 +30,8 @@ int post_send_null(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
   return Qp::of(qp).post_send_null(request, bad);
 }
 
-int post_send_modelled(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
-  return Qp::of(qp).post_send_modelled(request, bad);
+int post_send_in_steps(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send_in_steps(request, bad);
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
@@ -80,7 +80,7 @@ void fill_verbs_ops(Context& context) {
   ibv_context_ops& ops = context.context.ops;
   ops.poll_cq = &poll_cq;
   ops.req_notify_cq = &req_notify_cq;
-  ops.post_send = context.null_mode() ? &post_send_null : context.modelled() ? &post_send_modelled : &post_send;
+  ops.post_send = context.null_mode() ? &post_send_null : context.in_steps() ? &post_send_in_steps : &post_send;
   ops.post_recv = &post_recv;
   ops.post_srq_recv = &post_srq_recv;
   ops.alloc_mw = &alloc_mw;

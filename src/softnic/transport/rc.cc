@@ -5,7 +5,6 @@
 #include "gpu/message.h"
 #include "paths/ways.h"
 #include "transport/receiver.h"
-#include "transport/turnstile.h"
 
 /// Executing one request: everything that happens between initiator and
 /// target, on the initiator's thread.
@@ -51,14 +50,18 @@ bool RcTransport::refresh_target() noexcept {
 
 template <bool kPart>
 inline Outcome RcTransport::begin(const SendOp& op, const Part& part) noexcept {
-  if (target_.segment == nullptr) {
-    return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
-  }
+  if (target_.segment == nullptr) return execute_elsewhere(op, part);
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
   const Outcome outcome = run<kPart>(op, part);
   leave();
   return outcome;
+}
+
+/// Where this process sees no segment.
+Outcome RcTransport::execute_elsewhere(const SendOp& op, const Part& part) noexcept {
+  if (stream_ != nullptr) return stream_->execute(op, part);
+  return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};
 }
 
 Outcome RcTransport::execute(const SendOp& op) noexcept { return begin<false>(op, {}); }
@@ -219,38 +222,12 @@ Outcome RcTransport::atomic(const SendOp& op) noexcept {
   }
   const MrShared* region = find_remote(target_, op.rkey, IBV_ACCESS_REMOTE_ATOMIC, op.remote_addr, 8);
   if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-  const std::uint64_t address = region->addr + (op.remote_addr - region->iova);
-  if ((address & 7) != 0) return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-
-  const auto apply = [&op](std::uint64_t before) {
-    if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return before + op.compare_add;
-    return before == op.compare_add ? op.swap : before;
-  };
   std::uint64_t before = 0;
-  const bool mapped = address >= region->moved_begin && address + 8 <= region->moved_end &&
-                      (target_.peer == nullptr || target_.window != nullptr);
-  // Memory that some initiator cannot map is changed by one at a time.
-  std::atomic<std::uint64_t>& turnstile = target_.segment->header.atomic_lock;
-  // Not got: it waits as for a peer that does not answer. The lock of a holder
-  // that has died is opened by the process whose memory it is.
-  if (!mapped && !take_turnstile(turnstile, own_.process.id())) return {Outcome::Kind::kUnreachable};
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  if (std::uint8_t* direct = reach(target_, *region, address, 8); direct != nullptr) {
-    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
-    before = word.load();
-    while (!word.compare_exchange_weak(before, apply(before))) {
-    }
-  } else {
-    Pieces word;
-    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&before), 8, nullptr};
-    word.total = 8;
-    status = get(target_, *region, op.remote_addr, word);
-    std::uint64_t after = apply(before);
-    word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
-    if (status == IBV_WC_SUCCESS) status = put(target_, *region, op.remote_addr, word);
+  const Outcome outcome = change_word(target_, own_.process, *region, op, before);
+  if (outcome.kind == Outcome::Kind::kFailed) {
+    return refuse(outcome.status, outcome.status == IBV_WC_REM_INV_REQ_ERR ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_FATAL);
   }
-  if (!mapped) leave_turnstile(turnstile, own_.process.id());
-  if (status != IBV_WC_SUCCESS) return refuse(status, IBV_EVENT_QP_FATAL);
+  if (outcome.kind != Outcome::Kind::kDone) return outcome;
   if (!copy_in(&before, result)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
   return {Outcome::Kind::kDone, IBV_WC_SUCCESS, 8};
 }

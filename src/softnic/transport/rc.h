@@ -9,6 +9,7 @@
 #include "memory/copy.h"
 #include "paths/target.h"
 #include "shared/completion.h"
+#include "transport/tcp_stream.h"
 #include "transport/transport.h"
 
 namespace gdrperf::softnic {
@@ -26,14 +27,19 @@ class RcTransport : public Transport {
   std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept override;
   void show_arrival(const SendOp& op, Instant due) noexcept override;
   void connect(std::shared_ptr<Peer> peer, KernelPolicy kernel) override;
+  /// To a QP on another host.
+  void connect_over(std::shared_ptr<TcpStream> stream);
   void disconnect() noexcept override;
   void look_again() noexcept override { target_.epoch = ~0ull; }
   void expect_link() noexcept override { link_ = true; }
 
   std::uint32_t peer_qpn() const noexcept override {
-    return target_.qp != nullptr ? target_.qp->qpn.load(std::memory_order_relaxed) : 0;
+    if (target_.qp != nullptr) [[likely]] return target_.qp->qpn.load(std::memory_order_relaxed);
+    return stream_ != nullptr ? stream_->expected().from_qpn : 0;
   }
-  std::uint8_t peer_rnr_timer() const noexcept override { return target_.min_rnr_timer & 31; }
+  std::uint8_t peer_rnr_timer() const noexcept override {
+    return stream_ != nullptr ? stream_->rnr_timer() : target_.min_rnr_timer & 31;
+  }
   std::uint64_t stranger_id() const noexcept override { return target_.stranger_id; }
   Segment* peer_segment() const noexcept override { return target_.segment; }
   const QpShared* peer_qp() const noexcept override { return target_.qp; }
@@ -66,6 +72,7 @@ class RcTransport : public Transport {
   Outcome refuse_send(ibv_wc_status received, ibv_wc_status copy_error) noexcept;
   Outcome atomic(const SendOp& op) noexcept;
   Outcome deliver(RecvCell* receive, Completion& completion, bool solicited) noexcept;
+  Outcome execute_elsewhere(const SendOp& op, const Part& part) noexcept;
   Outcome ask_stranger(const SendOp& op) noexcept;
   bool move_inside(const SendOp& op, AheadMove& move) noexcept;
   /// Between the two the peer frees and changes nothing that the target names.
@@ -80,6 +87,7 @@ class RcTransport : public Transport {
   const Initiator own_;
   Target target_;
   std::shared_ptr<Peer> peer_;  ///< what the target points into
+  std::shared_ptr<TcpStream> stream_;  ///< not null: the peer is on another host
   bool link_ = false;
 };
 

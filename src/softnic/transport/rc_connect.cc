@@ -35,7 +35,17 @@ void RcTransport::connect(std::shared_ptr<Peer> other, KernelPolicy kernel) {
   peer_ = std::move(other);
 }
 
+void RcTransport::connect_over(std::shared_ptr<TcpStream> stream) {
+  target_ = Target{};
+  peer_.reset();
+  stream_ = std::move(stream);
+  own_.shared.dest_qpn = own_.attributes.dest_qp_num;
+  // No process of this host is the peer.
+  own_.shared.dest_process = ~std::uint64_t{0};
+}
+
 void RcTransport::disconnect() noexcept {
+  stream_.reset();
   target_ = Target{};
   peer_.reset();
   own_.shared.dest_qpn = 0;

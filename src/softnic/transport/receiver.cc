@@ -1,6 +1,7 @@
 #include "transport/receiver.h"
 
 #include "paths/ways.h"
+#include "transport/turnstile.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -79,6 +80,40 @@ void fail_target(const Target& target, Process& process, std::uint32_t event) no
   } else {
     process.control().qp_failed(qpn_index(target.qp->qpn), event);
   }
+}
+
+Outcome change_word(const Target& target, Process& process, const MrShared& region, const SendOp& op,
+                    std::uint64_t& found) noexcept {
+  const std::uint64_t address = region.addr + (op.remote_addr - region.iova);
+  if ((address & 7) != 0) return Outcome::failed(IBV_WC_REM_INV_REQ_ERR);
+  const auto apply = [&op](std::uint64_t before) {
+    if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return before + op.compare_add;
+    return before == op.compare_add ? op.swap : before;
+  };
+  const bool mapped = address >= region.moved_begin && address + 8 <= region.moved_end &&
+                      (target.peer == nullptr || target.window != nullptr);
+  // Memory that some initiator cannot map is changed by one at a time.
+  std::atomic<std::uint64_t>& turnstile = target.segment->header.atomic_lock;
+  // Not got: it waits as for a peer that does not answer. The lock of a holder
+  // that has died is opened by the process whose memory it is.
+  if (!mapped && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (std::uint8_t* direct = reach(target, region, address, 8); direct != nullptr) {
+    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
+    found = word.load();
+    while (!word.compare_exchange_weak(found, apply(found))) {
+    }
+  } else {
+    Pieces word;
+    word.items[word.count++] = {reinterpret_cast<std::uint8_t*>(&found), 8, nullptr};
+    word.total = 8;
+    status = get(target, region, op.remote_addr, word);
+    std::uint64_t after = apply(found);
+    word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
+    if (status == IBV_WC_SUCCESS) status = put(target, region, op.remote_addr, word);
+  }
+  if (!mapped) leave_turnstile(turnstile, process.id());
+  return status == IBV_WC_SUCCESS ? Outcome{} : Outcome::failed(status);
 }
 
 bool begin_look(Target& target, std::uint64_t& epoch) noexcept {

@@ -8,6 +8,7 @@
 #include "memory/pieces.h"
 #include "paths/target.h"
 #include "shared/completion.h"
+#include "shared/request.h"
 #include "shared/ring.h"
 
 /// What every transport does to the QP that receives a message.
@@ -26,6 +27,11 @@ bool deliver(const Target& target, Process& process, Completion& completion, Rec
 
 /// The target goes into the error state, and its process is told.
 void fail_target(const Target& target, Process& process, std::uint32_t event) noexcept;
+
+/// An atomic operation on an aligned word of the region, which allows it; `found`: what
+/// was there. Fails with REM_INV_REQ_ERR where it is not aligned; kUnreachable: later.
+Outcome change_word(const Target& target, Process& process, const MrShared& region, const SendOp& op,
+                    std::uint64_t& found) noexcept;
 
 /// Has the target's state changed since it was looked at? Looks at it anew.
 /// False: it is in no state to receive. What is the transport's own stays to be

@@ -1,4 +1,4 @@
-#include "host/thread.h"
+#include "shared/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
