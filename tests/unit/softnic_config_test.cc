@@ -15,6 +15,7 @@
 namespace gdrperf::softnic {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& text) {
@@ -68,6 +69,30 @@ TEST(SoftnicConfig, AFaultOfMessagesIsModelled) {
   EXPECT_EQ(devices[0].message_faults[0].kind, FaultKind::kFlip);
   EXPECT_EQ(devices[0].message_faults[0].every, 1000u);
   EXPECT_TRUE(devices[0].modelled());
+}
+
+TEST(SoftnicConfig, TcpHasAPortAnAddressAndASecret) {
+  const auto path = std::filesystem::temp_directory_path() / ("gdrperf-softnic-token-" + std::to_string(::getpid()));
+  std::ofstream(path) << "sixteen bytes and more\n";
+  const std::string token = "token=" + path.string();
+  const auto devices = parse_config("soft0:netdev=lo,tcp=on;soft1:tcp=5000,netdev=lo,shared=never," + token + ";soft2:tcp=off");
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[0].tcp_port, kDefaultTcpPort);
+  EXPECT_TRUE(devices[0].address.loopback);
+  EXPECT_EQ(devices[0].token, "");
+  EXPECT_EQ(devices[1].tcp_port, 5000);
+  EXPECT_EQ(devices[1].shared, SharedPolicy::kNever);
+  EXPECT_EQ(devices[1].token, "sixteen bytes and more");
+  EXPECT_EQ(devices[2].tcp_port, 0);
+  std::ofstream(path) << "short\n";
+  EXPECT_THAT(refusal("soft0:netdev=lo,tcp=on," + token), AllOf(HasSubstr("5"), HasSubstr("16 to 4096"), HasSubstr("(column 24)")));
+  std::filesystem::remove(path);
+  EXPECT_THAT(refusal("soft0:netdev=lo,tcp=on," + token), AllOf(HasSubstr(token), HasSubstr("cannot read")));
+  for (const char* port : {"0", "65536", "yes", "-1", ""}) {
+    EXPECT_THAT(refusal(std::string("soft0:netdev=lo,tcp=") + port), AllOf(HasSubstr("tcp="), HasSubstr("(column 17)"))) << port;
+  }
+  EXPECT_THAT(refusal("soft0:shared=never"), HasSubstr("tcp="));
+  EXPECT_THAT(refusal("soft0:tcp=on,netdev=no-such-netdev"), AllOf(HasSubstr("no such interface"), HasSubstr("(column 14)")));
 }
 
 TEST(SoftnicConfig, AFileHasADeviceALineAndComments) {

@@ -23,7 +23,7 @@ struct DeviceLimit {
 
 /// One of the ways that a software device's data may take, in its own words.
 struct DataPath {
-  std::string way;    ///< "window", "kernel", "agent", "gpu"
+  std::string way;    ///< "window", "kernel", "agent", "gpu", "tcp"
   std::string state;  ///< "first", "fallback" or "off"
   std::string note;   ///< what travels that way, or why nothing does
 };

@@ -12,7 +12,8 @@ std::string data_path_text(const Device& device) {
   std::string text;
   bool first = true;
   for (const Way* way : ways()) {
-    const auto obstacle = way->obstacle(device);
+    auto obstacle = way->obstacle(device);
+    if (device.config.shared == SharedPolicy::kNever && way != &tcp_way()) obstacle = "shared=never";
     if (!obstacle) continue;
     if (!text.empty()) text += '\n';
     const char* state = !obstacle->empty() ? "off" : first ? "first" : "fallback";

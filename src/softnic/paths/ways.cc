@@ -5,7 +5,7 @@
 namespace gdrperf::softnic {
 
 std::span<const Way* const> ways() noexcept {
-  static const std::array<const Way*, 4> all = {&mapped_way(), &gpu_way(), &kernel_way(), &agent_way()};
+  static const std::array<const Way*, 5> all = {&mapped_way(), &gpu_way(), &kernel_way(), &agent_way(), &tcp_way()};
   return all;
 }
 

@@ -44,6 +44,7 @@ const Way& mapped_way() noexcept;
 const Way& gpu_way() noexcept;
 const Way& kernel_way() noexcept;
 const Way& agent_way() noexcept;
+const Way& tcp_way() noexcept;
 
 inline ibv_wc_status copy_failure(int error) noexcept {
   return error == 0 ? IBV_WC_SUCCESS : error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;

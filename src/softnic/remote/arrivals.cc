@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -97,10 +98,19 @@ void Hub::arrived(const TcpHello& hello, UniqueFd socket) {
     wake();
     return;
   }
-  const std::uint64_t now = monotonic_ns();
-  std::erase_if(parked_, [now](const Parked& it) { return now - it.since_ns > kParkedNs; });
   if (parked_.size() >= kMostParked) parked_.pop_front();
-  parked_.push_back({hello, std::move(socket), now});
+  parked_.push_back({hello, std::move(socket), monotonic_ns()});
+  wake();
+}
+
+/// Connections whose other end has gone before anybody here wanted them.
+void Hub::drop_left() {
+  const MutexLock guard(mutex_);
+  const std::uint64_t now = monotonic_ns();
+  std::erase_if(parked_, [now](const Parked& it) {
+    pollfd entry{it.socket.get(), POLLRDHUP, 0};
+    return now - it.since_ns > kParkedNs || (::poll(&entry, 1, 0) > 0 && entry.revents != 0);
+  });
 }
 
 void Hub::adopt_parked(TcpEnd& end) {

@@ -96,7 +96,7 @@ void Hub::wake() noexcept {
 
 std::uint64_t Hub::next_visit() {
   const MutexLock guard(mutex_);
-  std::uint64_t next = waits_for_port_ ? monotonic_ns() + kPortPauseNs : kNever;
+  std::uint64_t next = waits_for_port_ || !parked_.empty() ? monotonic_ns() + kPortPauseNs : kNever;
   for (const auto& [id, entry] : ends_) {
     if (entry.visit_ns != 0) next = std::min(next, entry.visit_ns);
   }
@@ -135,7 +135,9 @@ void Hub::run() {
       listen = waits_for_port_;
     }
     for (const std::uint64_t id : due) look_at(id, false);
-    if (listen && count == 0) try_to_listen();
+    if (count > 0) continue;
+    if (listen) try_to_listen();
+    drop_left();
   }
 }
 

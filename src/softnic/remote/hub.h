@@ -83,6 +83,7 @@ class Hub {
   void accept_all(int listener);
   void look_at(std::uint64_t id, bool ready);
   void watch(std::uint64_t id, Entry& entry) REQUIRES(mutex_);
+  void drop_left();
   void adopt_parked(TcpEnd& end) REQUIRES(mutex_);
   void arrived(const TcpHello& hello, UniqueFd socket);
   void greet_here(UniqueFd socket, Origin origin);

@@ -160,8 +160,10 @@ Outcome TcpStream::atomic_here() noexcept {
   const MrShared* region = find_remote(IBV_ACCESS_REMOTE_ATOMIC, 8);
   if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   {
+    // What was read before must have been read before (specification, table 79).
     const MutexLock guard(out_mutex_);
-    if (answers_.size() >= kMaxRdAtomic) return {Outcome::Kind::kUnreachable};
+    if (!answers_.empty() && partial_ != Item::kRequest) send_all(nullptr);
+    if (!answers_.empty()) return {Outcome::Kind::kUnreachable};
   }
   SendOp op{};
   op.opcode = frame_.opcode;

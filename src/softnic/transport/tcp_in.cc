@@ -277,7 +277,9 @@ bool TcpStream::finish(const std::uint8_t* payload) noexcept {
   const Outcome outcome = execute_here(payload);
   leave();
   if (outcome.kind == Outcome::Kind::kNoReceive) return wait_for(FrameKind::kNoReceive);
-  if (outcome.kind == Outcome::Kind::kUnreachable) return wait_for(FrameKind::kNotReady);
+  // In a moment.
+  if (outcome.kind == Outcome::Kind::kUnreachable) parked_ = true;
+  if (outcome.kind == Outcome::Kind::kUnreachable) return false;
   return conclude(outcome);
 }
 

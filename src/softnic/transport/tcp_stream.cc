@@ -113,6 +113,10 @@ void TcpStream::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;
   // Whoever has seen a message may stop before it was acknowledged.
+  {
+    const MutexLock out(out_mutex_);
+    answers_soon_ = 0;
+  }
   if (open()) settle_acks();
   const MutexLock out(out_mutex_);
   const int fd = fd_.exchange(-1);

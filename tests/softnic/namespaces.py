@@ -1,0 +1,85 @@
+"""Two network namespaces with a cable between them, for tests and benchmarks of the software device
+over TCP. They go when the program does."""
+
+import os
+import subprocess
+import time
+
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+
+
+class NotAllowed(Exception):
+    """This machine makes no network namespaces for this user; says why."""
+
+
+class Hosts:
+    """`command(host, words)` is `words` in namespace 0 or 1."""
+
+    def __init__(self):
+        self.holders = []
+        self.user_namespace = False
+        try:
+            self._make()
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.close()
+            said = getattr(error, "stderr", None) or str(error)
+            raise NotAllowed(f"no network namespaces here: {said.strip()}") from error
+
+    def _hold(self, words):
+        """A process that keeps a namespace alive, once it is in it."""
+        holder = subprocess.Popen([*words, "sh", "-c", "echo ready; exec sleep 100000"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if holder.stdout.readline().strip() != "ready":
+            holder.wait()
+            raise OSError(holder.stderr.read() or "unshare failed")
+        self.holders.append(holder)
+
+    def _make(self):
+        try:
+            self._hold(["unshare", "-n"])
+        except OSError:
+            self._hold(["unshare", "-Urn"])
+            self.user_namespace = True
+        self._hold([*self._as_user(), "unshare", "-n"])
+        there = str(self.holders[1].pid)
+        self._run(0, "ip", "link", "add", "cable0", "type", "veth", "peer", "name", "cable0", "netns", there)
+        for host, address in enumerate(ADDRESSES):
+            self._run(host, "ip", "address", "add", f"{address}/24", "dev", "cable0")
+            self._run(host, "ip", "link", "set", "lo", "up")
+            self._run(host, "ip", "link", "set", "cable0", "up")
+
+    def _as_user(self):
+        return ["nsenter", "-t", str(self.holders[0].pid), "-U", "--preserve-credentials"] if self.user_namespace else []
+
+    def command(self, host, words):
+        enter = ["nsenter", "-t", str(self.holders[host].pid), "-n"]
+        if self.user_namespace:
+            enter += ["-U", "--preserve-credentials"]
+        return [*enter, "--", *map(str, words)]
+
+    def _run(self, host, *words):
+        subprocess.run(self.command(host, words), check=True, capture_output=True, text=True, timeout=20)
+
+    def await_listener(self, host, port, process):
+        """Until somebody listens on the TCP port there, or `process` has ended."""
+        while process.poll() is None:
+            table = subprocess.run(self.command(host, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]), capture_output=True,
+                                   text=True, timeout=20, check=False).stdout
+            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in map(str.split, table.splitlines())
+                   if len(fields) > 3):
+                return
+            time.sleep(0.02)
+
+    def close(self):
+        for holder in self.holders:
+            holder.kill()
+            holder.wait()
+            holder.stdout.close()
+            holder.stderr.close()
+        self.holders = []
+
+
+def environment(library, softnic, base=None):
+    env = dict(base or os.environ, LD_PRELOAD=str(library), GDRPERF_SOFTNIC="1", SOFTNIC=softnic)
+    env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0", "verify_asan_link_order=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
+    return env
