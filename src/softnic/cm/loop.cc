@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "host/thread.h"
+#include "shared/thread.h"
 #include "shared/limited.h"
 
 namespace gdrperf::softnic {

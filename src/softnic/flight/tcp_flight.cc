@@ -8,7 +8,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// A peer that has the connection and says nothing is waited for at least so long.
+/// A peer that says nothing, or has yet to connect, is waited for at least so long.
 constexpr std::uint64_t kSilentNs = 4'000'000'000;
 
 std::uint32_t bytes_of(const SendOp& op) noexcept {
@@ -67,7 +67,7 @@ void TcpFlight::move() noexcept {
       stream_.pump(*this);
       complete_answered();
     }
-    if (!acknowledged_ && !stream_.open()) sent_ = queue_.posted();
+    if (!acknowledged_ && stream_.lost()) sent_ = queue_.posted();
     if (queue_.waiting() > 0 && qp_.state() == IBV_QPS_RTS) be_patient();
   }
 }
@@ -105,9 +105,14 @@ void TcpFlight::complete_answered() noexcept {
 
 /// The oldest request is not answered yet.
 void TcpFlight::be_patient() noexcept {
-  const Outcome::Kind reason = stream_.open() ? stream_.waits() : Outcome::Kind::kUnreachable;
+  const Outcome::Kind reason = stream_.waits();
   if (reason == Outcome::Kind::kDone) {
-    if (is_silent()) complete_oldest(IBV_WC_RETRY_EXC_ERR);
+    if (!is_silent()) return;
+    if (acknowledged_) {
+      complete_oldest(IBV_WC_RETRY_EXC_ERR);
+    } else {
+      sent_ = queue_.posted();
+    }
     return;
   }
   silent_since_ns_ = 0;

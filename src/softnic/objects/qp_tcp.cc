@@ -54,9 +54,10 @@ UniqueFd reach(const TcpRoute& expected, const Device& device) {
   }
   const std::uint64_t until = monotonic_ns() + kReachMs * 1'000'000ull;
   while (true) {
-    UniqueFd socket = connect_over_tcp(route, device.config.tcp_port, device.config.netdev, secret, kReachMs, why);
+    TcpRefusal refusal = TcpRefusal::kNone;
+    UniqueFd socket = connect_over_tcp(route, device.config.tcp_port, device.config.netdev, secret, kReachMs, refusal, why);
     if (socket) return socket;
-    if (!why.empty() || monotonic_ns() > until) break;
+    if (refusal != TcpRefusal::kNobody || monotonic_ns() > until) break;
     ::usleep(kTryMs * 1000);
   }
   if (why.empty()) why = fmt::format("nobody answers on TCP port {} there (tcp= in SOFTNIC)", device.config.tcp_port);

@@ -1,6 +1,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -19,7 +20,7 @@ constexpr int kMostGreetings = 64;
 constexpr int kGreetingMs = 2000;
 /// Connections whose QP is not yet ready for them, and how long they wait.
 constexpr std::size_t kMostParked = 4096;
-constexpr std::uint64_t kParkedNs = 60'000'000'000;
+constexpr std::uint64_t kUnwantedNs = 60'000'000'000;
 
 /// Of this process' devices the one that a peer may mean by that address.
 const Device* device_with(const ibv_gid& gid) {
@@ -109,17 +110,17 @@ void Hub::drop_left() {
   const std::uint64_t now = monotonic_ns();
   std::erase_if(parked_, [now](const Parked& it) {
     pollfd entry{it.socket.get(), POLLRDHUP, 0};
-    return now - it.since_ns > kParkedNs || (::poll(&entry, 1, 0) > 0 && entry.revents != 0);
+    return now - it.since_ns > kUnwantedNs || (::poll(&entry, 1, 0) > 0 && entry.revents != 0);
   });
 }
 
 void Hub::adopt_parked(TcpEnd& end) {
-  for (auto it = parked_.begin(); it != parked_.end(); ++it) {
-    if (!matches(it->hello, end.expected())) continue;
-    end.take(it->socket);
-    parked_.erase(it);
-    return;
-  }
+  // The last one: those before it were meant for a connection that has ended.
+  const auto wanted = [&](const Parked& it) { return matches(it.hello, end.expected()); };
+  const auto last = std::find_if(parked_.rbegin(), parked_.rend(), wanted);
+  if (last == parked_.rend()) return;
+  end.take(last->socket);
+  std::erase_if(parked_, wanted);
 }
 
 }  // namespace gdrperf::softnic

@@ -92,7 +92,8 @@ void limit_waits(int socket, int milliseconds) {
 }
 
 UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::string& netdev, const std::string& secret,
-                          int patience_ms, std::string& why) {
+                          int patience_ms, TcpRefusal& refusal, std::string& why) {
+  refusal = TcpRefusal::kNobody;
   UniqueFd socket = connected_socket(address_of(route.to, port, netdev), patience_ms);
   if (!socket) return {};
   limit_waits(socket.get(), std::max(patience_ms, 100));
@@ -111,6 +112,7 @@ UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::
     return {};
   }
   if (!has_magic(answer)) {
+    refusal = TcpRefusal::kVersion;
     why = fmt::format("what listens on port {} there is no software device", port);
     return {};
   }
@@ -124,6 +126,7 @@ UniqueFd connect_over_tcp(const TcpRoute& route, std::uint16_t port, const std::
       answer.refusal = static_cast<std::uint32_t>(TcpRefusal::kSecret);
     }
   }
+  refusal = static_cast<TcpRefusal>(answer.refusal);
   if (answer.refusal != 0) {
     why = words_of(answer, route);
     return {};

@@ -22,9 +22,9 @@ constexpr std::uint64_t kWakeWord = kListenerBit - 1;
 /// Another process of this host has the port: so often it is looked whether it still does.
 constexpr std::uint64_t kPortPauseNs = 100'000'000;
 /// Whoever polled a moment ago is about to poll again. After that the socket is looked at here.
-constexpr std::uint64_t kPolledNs = 50'000;
+constexpr std::uint64_t kPolledJustNs = 50'000;
 constexpr std::uint64_t kMostPauseNs = 1'000'000;
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kNoVisit = ~std::uint64_t{0};
 
 UniqueFd listening_socket(std::uint16_t port) {
   for (const int family : {AF_INET6, AF_INET}) {
@@ -96,7 +96,7 @@ void Hub::wake() noexcept {
 
 std::uint64_t Hub::next_visit() {
   const MutexLock guard(mutex_);
-  std::uint64_t next = waits_for_port_ || !parked_.empty() ? monotonic_ns() + kPortPauseNs : kNever;
+  std::uint64_t next = waits_for_port_ || !parked_.empty() ? monotonic_ns() + kPortPauseNs : kNoVisit;
   for (const auto& [id, entry] : ends_) {
     if (entry.visit_ns != 0) next = std::min(next, entry.visit_ns);
   }
@@ -107,10 +107,10 @@ void Hub::run() {
   while (true) {
     const std::uint64_t next = next_visit();
     const std::uint64_t now = monotonic_ns();
-    const std::uint64_t wait = next == kNever ? 0 : std::max<std::uint64_t>(next, now + 1) - now;
+    const std::uint64_t wait = next == kNoVisit ? 0 : std::max<std::uint64_t>(next, now + 1) - now;
     const timespec limit{static_cast<time_t>(wait / 1'000'000'000u), static_cast<long>(wait % 1'000'000'000u)};
     pollfd waiter{epoll_.get(), POLLIN, 0};
-    ::ppoll(&waiter, 1, next == kNever ? nullptr : &limit, nullptr);
+    ::ppoll(&waiter, 1, next == kNoVisit ? nullptr : &limit, nullptr);
     epoll_event events[32];
     const int count = ::epoll_wait(epoll_.get(), events, 32, 0);
     for (int i = 0; i < count; ++i) {
@@ -154,14 +154,14 @@ void Hub::look_at(std::uint64_t id, bool ready) {
   }
   TcpEnd::Wish wish;
   // Whoever polls gets it sooner than this thread, which would only take his CPU.
-  const bool left_to_poller = end->polled_within(std::max(pause, kPolledNs));
+  const bool left_to_poller = end->polled_within(std::max(pause, kPolledJustNs));
   if (!left_to_poller) wish = end->serve();
   const MutexLock guard(mutex_);
   const auto found = ends_.find(id);
   if (found == ends_.end()) return;
   Entry& entry = found->second;
   if (left_to_poller) {
-    entry.pause_ns = ready || pause == 0 ? kPolledNs : std::min(2 * pause, kMostPauseNs);
+    entry.pause_ns = ready || pause == 0 ? kPolledJustNs : std::min(2 * pause, kMostPauseNs);
     if (ready && pause != 0) entry.pause_ns = std::min(2 * pause, kMostPauseNs);
     entry.visit_ns = monotonic_ns() + entry.pause_ns;
     return;

@@ -21,7 +21,7 @@ constexpr std::uint64_t kTailBytes = 64;
 /// Reads in a row, before others get their turn.
 constexpr int kMostReads = 64;
 
-constexpr bool before(std::uint32_t one, std::uint32_t other) { return static_cast<std::int32_t>(one - other) < 0; }
+constexpr bool earlier(std::uint32_t one, std::uint32_t other) { return static_cast<std::int32_t>(one - other) < 0; }
 
 }  // namespace
 
@@ -138,7 +138,7 @@ bool TcpStream::accept_frame() noexcept {
       return true;
     case FrameKind::kFailed: {
       const bool known = frame_.status > IBV_WC_SUCCESS && frame_.status <= IBV_WC_GENERAL_ERR;
-      if (!before(answered(), frame_.count) || before(sent_limit_.load(), frame_.count)) return violated();
+      if (!earlier(answered(), frame_.count) || earlier(sent_limit_.load(), frame_.count)) return violated();
       answered_.store(frame_.count - 1, std::memory_order_release);
       failure_.store(known ? static_cast<int>(frame_.status) : static_cast<int>(IBV_WC_REM_OP_ERR), std::memory_order_release);
       return true;
@@ -150,11 +150,11 @@ bool TcpStream::accept_frame() noexcept {
 
 /// The other end says that this end's requests up to `count` are done.
 bool TcpStream::note_answered(std::uint32_t count) noexcept {
-  if (!before(answered(), count)) return true;
-  if (before(sent_limit_.load(std::memory_order_acquire), count)) return false;
+  if (!earlier(answered(), count)) return true;
+  if (earlier(sent_limit_.load(std::memory_order_acquire), count)) return false;
   const std::uint32_t first = reads_begin_.load(std::memory_order_relaxed);
   const bool reads = first != reads_end_.load(std::memory_order_acquire);
-  if (reads && !before(count, reads_[first % reads_.size()].op.sq_count)) return false;
+  if (reads && !earlier(count, reads_[first % reads_.size()].op.sq_count)) return false;
   answered_.store(count, std::memory_order_release);
   return true;
 }
@@ -172,7 +172,7 @@ bool TcpStream::begin_data() noexcept {
 bool TcpStream::begin_request() noexcept {
   const bool read = is_read_like(frame_.opcode);
   const bool known = frame_.opcode < 32 && (opcodes_ & opcode_bit(frame_.opcode)) != 0 && !is_local(frame_.opcode);
-  if (!known || !before(received_, frame_.count) || frame_.bytes > frame_.total || frame_.total > kMaxMessageBytes ||
+  if (!known || !earlier(received_, frame_.count) || frame_.bytes > frame_.total || frame_.total > kMaxMessageBytes ||
       (read && frame_.bytes != 0)) {
     return violated();
   }
