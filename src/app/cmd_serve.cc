@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "background.h"
 #include "cluster/hosts.h"
 #include "command.h"
 #include "doctor_host.h"
@@ -26,6 +28,7 @@ Examples:
   gdrperf serve
   gdrperf serve -p 19000 --bind 10.0.0.1
   gdrperf serve --allow 10.0.0.0/8 --token secret.txt
+  gdrperf serve --daemon --log serve.log --pidfile serve.pid     then: kill $(cat serve.pid)
 Then, on the client: gdrperf write_bw HOST -a
 Device, GID and buffer of this end are asked for by the client (--peer-dev, ...).)";
 
@@ -45,9 +48,14 @@ std::string first_line(const ServeOptions& options, const proto::Token& token, i
 int serve(const ServeOptions& options) {
   // A log that nobody reads any more is no reason to end.
   ::signal(SIGPIPE, SIG_IGN);
+  if (options.daemon && options.log.empty()) throw usage_error("--daemon: needs --log FILE, where it says what happens");
+  const UniqueFd file = options.log.empty() ? UniqueFd() : open_log(options.log, "--log");
+  std::optional<Background> background;
+  if (options.daemon) background = Background::enter();
+  const PidFile pidfile(options.pidfile);
   StopSignal stop;
   const StopOnSignals on_signals(stop);
-  ServerLog log(STDERR_FILENO);
+  ServerLog log(file ? file.get() : STDERR_FILENO);
   ServerSettings settings;
   settings.mode = options.once ? Serve::kOnce : Serve::kForever;
   settings.token = proto::read_token(options.token);
@@ -65,6 +73,7 @@ int serve(const ServeOptions& options) {
   // Better now than to each client in turn.
   verbs::Context::open(options.own_end.device);
   log.line(first_line(options, settings.token, server.port()));
+  if (background) background->ready();
   const ExitCode code = server.run(stop);
   log.line("stopped");
   return static_cast<int>(code);
@@ -103,6 +112,11 @@ void add_serve_command(CLI::App& app, Action& action) {
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
                     "also be a rank of 'gdrperf cluster --hosts': measure with others as that client says");
+  value("--log", "FILE", "append the log to this file (default: standard error)",
+        [options](const std::string& text) { options->log = text; });
+  value("--pidfile", "FILE", "keep the number of this process in a file, one process at a time",
+        [options](const std::string& text) { options->pidfile = text; });
+  command->add_flag("--daemon", options->daemon, "go on in the background once it serves; needs --log");
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);

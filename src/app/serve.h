@@ -17,6 +17,9 @@ struct ServeOptions {
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   bool once = false;
+  bool daemon = false;  ///< in the background; with `log`
+  std::string log;      ///< file; "": standard error
+  std::string pidfile;  ///< "": none
   bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
   EndSpec own_end = {};  ///< this end, where the client leaves it open
 };

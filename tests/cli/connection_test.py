@@ -2,12 +2,13 @@
 """Server and client finding each other, or not: ports, versions, strangers, queues."""
 
 import os
+import select
 import signal
 import socket
 import time
 import unittest
 
-from support import (PROMISE_S, Background, CliTest, Peer, Server, fake_server, free_port, main, run,
+from support import (PATIENCE_S, PROMISE_S, Background, CliTest, Peer, Server, fake_server, free_port, main, run,
                      softnic_works)
 
 RUN = ["--softnic", "-n", "100", "-s", "64"]
@@ -34,6 +35,37 @@ class Ports(CliTest):
     @unittest.skipIf(os.geteuid() == 0, "root may take any port")
     def test_a_port_that_belongs_to_root(self):
         self.expect_error(run("serve", "-p", "80"), 3, "80", "root", within=PROMISE_S)
+
+
+class InTheBackground(CliTest):
+    def test_it_serves_when_the_command_is_back_and_leaves_nothing_when_it_ends(self):
+        folder = self.scratch()
+        log, pidfile, port = f"{folder}/log", f"{folder}/pid", free_port()
+        started = run("serve", "--softnic", "--daemon", "-p", port, "--log", log, "--pidfile", pidfile)
+        self.assertEqual((started.code, started.out, started.err), (0, "", ""), started)
+        with open(pidfile, encoding="ascii") as file:
+            server = int(file.read())
+        try:
+            self.expect_ok(run(*client(port, *RUN)))
+            again = run("serve", "--softnic", "--daemon", "-p", "0", "--log", log, "--pidfile", pidfile)
+            self.expect_error(again, 3, f"--pidfile {pidfile}: process {server} runs with it already")
+            self.expect_error(run("serve", "--softnic", "--daemon", "-p", port, "--log", log), 3, f"port {port} is in use")
+        finally:
+            ended = os.pidfd_open(server)
+            os.kill(server, signal.SIGTERM)
+            with select.epoll() as poll:
+                poll.register(ended, select.EPOLLIN)
+                self.assertTrue(poll.poll(PATIENCE_S), "it did not end")
+            os.close(ended)
+        self.assertFalse(os.path.exists(pidfile))
+        with open(log, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn(f"serving on all addresses, port {port}", text)
+        self.assertTrue(text.endswith("gdrperf: stopped\n"), text)
+
+    def test_without_a_log_it_would_be_silent(self):
+        self.expect_error(run("serve", "--daemon"), 2, "--daemon: needs --log FILE")
+        self.expect_error(run("serve", "--log", "/nosuch/log"), 3, "--log /nosuch/log: No such file or directory")
 
 
 class PeerAbsent(CliTest):
