@@ -8,6 +8,7 @@
 
 #include "cm/address.h"
 #include "cm/link.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 
 /// One rdma_cm_id, as the kernel has it behind a program's.
@@ -47,6 +48,14 @@ struct CmConnection {
   std::uint8_t rnr_retry_count = 0;
 };
 
+/// A port that an id has. Thread-safe.
+struct CmClaim {
+  UniqueFd socket;
+  Mutex mutex;
+  std::uint64_t token GUARDED_BY(mutex) = 0;  ///< of the loop that watches it; 0: none yet
+  bool released GUARDED_BY(mutex) = false;
+};
+
 struct CmId {
   std::uint32_t handle = 0;
   std::uint64_t uid = 0;  ///< the program's; 0 until it accepts a request
@@ -58,8 +67,7 @@ struct CmId {
   CmAddress source;
   CmAddress destination;
   Device* device = nullptr;
-  std::shared_ptr<UniqueFd> claim;  ///< of the source's port
-  std::uint64_t claim_token = 0;
+  std::shared_ptr<CmClaim> claim;  ///< of the source's port
   bool any_port = false;  ///< nobody asked for the source's port
   bool reuse_address = false;
   std::uint8_t traffic_class = 0;

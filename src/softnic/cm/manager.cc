@@ -172,7 +172,7 @@ void Cm::after_fork_child() {
 void Cm::abandon() {
   loop_.abandon();
   table_.for_each_id([](CmId& id) {
-    if (id.claim) id.claim->reset();
+    if (id.claim) id.claim->socket.reset();
   });
   table_.for_each_channel([](CmChannel& channel) { channel.own.reset(); });
   for (const auto& link : links_) link->abandon();

@@ -26,20 +26,33 @@ CmAddress loopback_of(const CmAddress& any) {
 
 int CmPorts::take(CmId& id, UniqueFd claim) {
   if (!claim) return -errno;
-  id.claim = std::make_shared<UniqueFd>(std::move(claim));
-  id.claim_token = loop_.watch(id.claim->get(), EPOLLIN, [this, weak = std::weak_ptr(id.claim)](std::uint32_t) {
-    const auto socket = weak.lock();
-    if (!socket) return;
-    UniqueFd connection(::accept4(socket->get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection && admits_process(connection.get())) accepted_(std::move(connection));
+  id.claim = std::make_shared<CmClaim>();
+  id.claim->socket = std::move(claim);
+  loop_.after(kUntilListen, [this, weak = std::weak_ptr(id.claim)] {
+    if (const auto alive = weak.lock()) open(alive);
   });
   return 0;
 }
 
+void CmPorts::open(const std::shared_ptr<CmClaim>& claim) {
+  const MutexLock guard(claim->mutex);
+  if (claim->token != 0 || claim->released) return;
+  claim->token = loop_.watch(claim->socket.get(), EPOLLIN, [this, weak = std::weak_ptr(claim)](std::uint32_t) {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    UniqueFd connection(::accept4(alive->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection && admits_process(connection.get())) accepted_(std::move(connection));
+  });
+}
+
 void CmPorts::release(CmId& id) {
-  if (!id.claim) return;
-  loop_.forget(id.claim_token, id.claim->get());
-  id.claim.reset();
+  const std::shared_ptr<CmClaim> claim = std::move(id.claim);
+  if (!claim) return;
+  const MutexLock guard(claim->mutex);
+  claim->released = true;
+  if (claim->token != 0) loop_.forget(claim->token, claim->socket.get());
+  // Nobody accepts from it any more, though the loop may hold the claim for a moment yet.
+  ::shutdown(claim->socket.get(), SHUT_RDWR);
 }
 
 int CmPorts::bind(CmId& id, const CmAddress& address) {
@@ -125,6 +138,7 @@ int CmPorts::listen(CmId& id, std::uint32_t backlog) {
   }
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
   id.state = CmState::kListening;
+  open(id.claim);
   return 0;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "cm/events.h"
@@ -26,7 +28,12 @@ class CmPorts {
 
  private:
   int take(CmId& id, UniqueFd claim);
+  /// Lets in whoever connects to the port. Thread-safe.
+  void open(const std::shared_ptr<CmClaim>& claim);
 
+  /// Who connects between a program's bind and its listen waits so long at most, and
+  /// is refused then: some programs tell their port before they listen.
+  static constexpr std::chrono::milliseconds kUntilListen{200};
   static constexpr std::uint32_t kMaxBacklog = 1024;
   CmLoop& loop_;
   std::function<void(UniqueFd)> accepted_;
