@@ -40,6 +40,7 @@ int Cq::start_poll_ex(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) NO_THREAD_SAFETY_AN
     const bool share = self.share_cpu();
     self.lock.unlock();
     self.rest(share);
+    if (share) return start_poll_ex(cq, attr);  // as in poll()
     return ENOENT;
   }
   self.idle_polls_ = 0;
