@@ -48,7 +48,7 @@ constexpr std::uint32_t kMagic = 0x67647270;  // "gdrp"
 
 std::string rdma_cm_hint() {
   return fmt::format("rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave {} out to exchange "
-                     "addresses over the control connection instead (the software device has no rdma_cm)",
+                     "addresses over the control connection instead",
                      flag<&TestSpec::connector>());
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Server and client finding each other, or not: ports, versions, strangers, queues."""
 
+import json
 import os
 import select
 import signal
@@ -66,6 +67,27 @@ class InTheBackground(CliTest):
     def test_without_a_log_it_would_be_silent(self):
         self.expect_error(run("serve", "--daemon"), 2, "--daemon: needs --log FILE")
         self.expect_error(run("serve", "--log", "/nosuch/log"), 3, "--log /nosuch/log: No such file or directory")
+
+
+class RdmaCm(CliTest):
+    def setUp(self):
+        reason = softnic_works()
+        if reason:
+            self.skipTest(reason)
+
+    def test_queue_pairs_are_connected_by_rdma_cm(self):
+        for command in (["write_bw", "--local"], ["send_lat", "--local"], ["read_bw", "--local", "-q", "4"]):
+            with self.subTest(" ".join(command)):
+                result = run(*command, *RUN, "-R", "--json", "-")
+                self.assertEqual(result.code, 0, result)
+                (record,) = json.loads(result.out)["relations"]["HOST"][command[0]]
+                self.assertEqual(record["connection"], "rdma_cm")
+
+    def test_a_server_connects_by_rdma_cm(self):
+        with Server() as server:
+            result = run(*client(server.port, *RUN), "-R", "--json", "-")
+            self.assertEqual(result.code, 0, result)
+            self.assertIn('"connection": "rdma_cm"', result.out)
 
 
 class PeerAbsent(CliTest):

@@ -3,8 +3,8 @@
 
 Usage: conformance.py [-v] [--short] [--only TEXT] [--python PYTHON] [--rdma-core-tests FOLDER] LIBRARY
 
-Debian's perftest, the examples of libibverbs, and rdma-core's own Python tests, between two
-processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
+Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, and rdma-core's
+own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
 Exits with 1 when something failed, 77 when nothing could be run.
 """
 
@@ -111,6 +111,8 @@ def main() -> int:
     verdicts = run_programs(runner, f"examples of libibverbs{version_of('ibverbs-utils')}",
                             programs.example_programs(), args)
     verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
+    verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX", programs.library_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)
     reasons = Counter(it.reason for it in verdicts if it.outcome == "skipped")

@@ -23,13 +23,22 @@ LARGEST_ROW = r"^ *8388608 +\d+ +[0-9.]+ +[0-9.]+"
 class Program:
     """A command line, and what the output of the client (or of the only process) must show."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # of the server too; {port} in them is replaced
     shows: str
     pair: bool = True
+    client: tuple[str, ...] = ()  # where it is not the server's with -p PORT 127.0.0.1
+    listens: str = "tcp"  # or "rdma", a port of rdma_cm; "rdma:N", one that cannot be chosen
+    stays: bool = False  # the server serves on
+    short: bool = True  # among those of --short
+    skip: str = ""  # why it cannot run here
 
     @property
     def name(self) -> str:
-        return " ".join(self.words)
+        return " ".join(self.client or self.words)
+
+    @property
+    def tool(self) -> str:
+        return next(it for it in self.words if it != "env" and "=" not in it)
 
 
 @dataclass
@@ -51,8 +60,8 @@ def short_list(programs: list[Program]) -> list[Program]:
     """Each tool once with what is cheap, for builds in which everything is slow."""
     chosen = {}
     for program in programs:
-        key = (program.words[0], "-e" in program.words)
-        if "-a" not in program.words:
+        key = (program.tool, "-e" in program.words)
+        if program.short and not (program.tool.startswith("ib_") and "-a" in program.words):
             chosen.setdefault(key, program)
     return list(chosen.values())
 
@@ -131,6 +140,68 @@ def example_programs() -> list[Program]:
     return programs
 
 
+def pair(server: str, client: str, shows: str, listens: str = "rdma", stays: bool = False, short: bool = False,
+         skip: str = "") -> Program:
+    """Two command lines."""
+    return Program(tuple(server.split()), shows, client=tuple(client.split()), listens=listens, stays=stays, short=short,
+                   skip=skip)
+
+
+def rdma_cm_programs() -> list[Program]:
+    """The programs that come with librdmacm, and perftest over it."""
+    here = "127.0.0.1"
+    programs = [
+        pair(f"rping -s -a {here} -p {{port}} -C 50 -V", f"rping -c -a {here} -p {{port}} -C 50 -v -V", "rdma-ping-49:", short=True),
+        pair("rping -s -a ::1 -p {port} -C 50", "rping -c -a ::1 -p {port} -C 50 -v", "rdma-ping-49:"),
+        pair("rping -s -a 0.0.0.0 -p {port} -C 5 -S 60000", f"rping -c -a 127.0.0.2 -I {here} -p {{port}} -C 5 -v -S 60000",
+             "rdma-ping-4:"),
+        pair("rdma_server -p {port}", f"rdma_client -s {here} -p {{port}}", "end 0", short=True),
+        pair("rdma_xserver -p {port}", f"rdma_xclient -s {here} -p {{port}}", "end 0"),
+        pair("ucmatose -p {port} -c 10 -C 20", f"ucmatose -p {{port}} -c 10 -C 20 -s {here}", "return status 0"),
+        pair("ucmatose -p {port} -c 200 -C 1 -m", f"ucmatose -p {{port}} -c 200 -C 1 -m -s {here}", "return status 0"),
+        pair("udaddy -c 4", f"udaddy -c 4 -s {here}", "return status 0", listens="rdma:7174", short=True),
+        pair("rstream -p {port} -S 65536 -I 10 -C 10", f"rstream -p {{port}} -S 65536 -I 10 -C 10 -s {here}", "custom +64k"),
+        pair("rstream -p {port} -S 4096 -I 10 -C 10 -T v", f"rstream -p {{port}} -S 4096 -I 10 -C 10 -T v -s {here}",
+             "custom +4k"),
+        pair("rstream -p {port} -S 1000 -I 10 -C 10 -T r", f"rstream -p {{port}} -S 1000 -I 10 -C 10 -T r -s {here}", "custom +1000"),
+        pair("riostream -p {port} -S 65536 -I 10 -C 10", f"riostream -p {{port}} -S 65536 -I 10 -C 10 -s {here}", "custom +64k"),
+        pair("rcopy -p {port}", f"rcopy /etc/services {here}:copy -p {{port}}", "bytes in", stays=True),
+        pair("cmtime -p {port} -c 50", f"cmtime -p {{port}} -c 50 -s {here}", r"disconnect +: +\d", stays=True),
+        pair("udpong -p {port}", f"udpong -p {{port}} -s {here}", "latency", listens="tcp",
+             skip="its address handles have no GRH, which RoCE wants"),
+        pair("mckey -m 224.0.1.7", "mckey -m 224.0.1.7 -s", "return status 0", skip="no multicast"),
+    ]
+    for line in ("ib_write_bw -n 500", "ib_write_lat -n 500", "ib_read_bw -n 500 -q 4", "ib_read_lat -n 500", "ib_send_bw -n 500",
+                 "ib_send_lat -n 500", "ib_atomic_bw -n 500", "ib_send_bw -n 500 -c UD"):
+        programs.append(pair(f"{line} -R -p {{port}}", f"{line} -R -p {{port}} {here}", PERFTEST_ROW))
+    return programs
+
+
+def library_programs() -> list[Program]:
+    """Libraries above verbs, by the programs that come with them."""
+    here = "127.0.0.1"
+    fabric_row = r"^4k +\d+ +=\d+"
+    programs = [
+        pair(f"fi_pingpong -p {provider} -e {kind} -I 20 -B {{port}}", f"fi_pingpong -p {provider} -e {kind} -I 20 -P {{port}} {here}",
+             fabric_row, listens="tcp")
+        for provider, kind in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm"), ("verbs", "dgram"))]
+    for verb in ("write", "read"):
+        job = "--ioengine=rdma --port={port} --bs=64k --size=4m --iodepth=4 --thread"
+        programs.append(pair(f"fio --name=server --filename=. --rw=read {job}",
+                             f"fio --name=client --rw=write {job} --verb={verb} --hostname={here}", "err= 0"))
+    for test in ("rc_lat", "rc_bw", "rc_rdma_write_bw", "rc_rdma_read_lat", "rc_fetch_add_mr"):
+        programs.append(pair("qperf -lp {port}", f"qperf -lp {{port}} -t 1 -cm1 {here} {test}", r"(latency|bw|msg_rate) +=",
+                             listens="tcp", stays=True))
+    cm = "env UCX_SOCKADDR_TLS_PRIORITY=rdmacm"
+    programs.append(pair(f"{cm} io_demo -p {{port}}", f"{cm} io_demo -p {{port}} -i 50 -d 4096 {here}", "exit with status 'OK'",
+                         stays=True))
+    for transports in ("all", "ib"):
+        for test in ("tag_lat", "tag_bw", "ucp_put_bw", "ucp_get", "ucp_am_lat", "stream_bw", "ucp_add"):
+            line = f"env UCX_TLS={transports} ucx_perftest -p {{port}} -n 500 -w 10 -t {test}"
+            programs.append(pair(line, f"{line} {here}", "Final:", listens="tcp"))
+    return programs
+
+
 def listening(port: int) -> bool:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -166,8 +237,10 @@ class Runner:
         self.port = first_port
 
     def run(self, program: Program) -> Verdict:
-        if shutil.which(program.words[0]) is None:
-            return Verdict(program.name, "skipped", f"{program.words[0]} is not installed")
+        if shutil.which(program.tool) is None:
+            return Verdict(program.name, "skipped", f"{program.tool} is not installed")
+        if program.skip:
+            return Verdict(program.name, "skipped", program.skip)
         reason = self.run_pair(program) if program.pair else self.run_alone(program)
         return Verdict(program.name, "FAILED" if reason else "passed", reason)
 
@@ -191,12 +264,17 @@ class Runner:
     def run_pair(self, program: Program) -> str:
         # A port of its own: the last connection may linger on the one before.
         self.port += 1
-        words = self.runner + list(program.words) + ["-p", str(self.port)]
-        with tempfile.TemporaryFile("w+", errors="replace") as log:
-            server = subprocess.Popen(words, env=self.env, stdout=log, stderr=subprocess.STDOUT,
+
+        def made(words: tuple[str, ...]) -> list[str]:
+            return self.runner + [it.replace("{port}", str(self.port)) for it in words]
+
+        server_words = made(program.words) + ([] if program.client else ["-p", str(self.port)])
+        client_words = made(program.client) if program.client else server_words + ["127.0.0.1"]
+        with tempfile.TemporaryFile("w+", errors="replace") as log, tempfile.TemporaryDirectory() as folder:
+            server = subprocess.Popen(server_words, env=self.env, cwd=folder, stdout=log, stderr=subprocess.STDOUT,
                                       stdin=subprocess.DEVNULL)
             try:
-                reason = self.against(server, words, program)
+                reason = self.against(server, client_words, program)
             finally:
                 if server.poll() is None:
                     server.kill()
@@ -204,14 +282,21 @@ class Runner:
             log.seek(0)
             return f"{reason}\n{tail('server', log.read())}".strip("\n") if reason else ""
 
-    def against(self, server: subprocess.Popen, words: list[str], program: Program) -> str:
+    def await_server(self, server: subprocess.Popen, program: Program) -> bool:
+        if program.listens.startswith("rdma"):
+            return await_rdma_port(program.listens[5:] or self.port, server)
         limit = time.monotonic() + LISTEN_S
         while not listening(self.port):
             if server.poll() is not None or time.monotonic() > limit:
-                return "the server does not listen"
+                return False
             time.sleep(0.01)
-        reason = self.client(words + ["127.0.0.1"], program.shows)
-        if reason:
+        return True
+
+    def against(self, server: subprocess.Popen, words: list[str], program: Program) -> str:
+        if not self.await_server(server, program):
+            return "the server does not listen"
+        reason = self.client(words, program.shows)
+        if reason or program.stays:
             return reason
         try:
             status = server.wait(LIMIT_S)

@@ -116,7 +116,8 @@ class Rping(unittest.TestCase):
             finally:
                 client.kill()
                 client.wait()
-        self.assertRegex(output, "DISCONNECT EVENT")
+        # A request that was under way may fail before rping looks at the event.
+        self.assertRegex(output, "DISCONNECT EVENT|cq completion failed status 12")
         names = pathlib.Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
         self.assertFalse(re.search(rf"softnic-cm\d+\.[0-9a-f]+\.{self.port}\.", names), "the killed server's port is left")
 

@@ -33,7 +33,7 @@ class CmPorts {
 
   /// Who connects between a program's bind and its listen waits so long at most, and
   /// is refused then: some programs tell their port before they listen.
-  static constexpr std::chrono::milliseconds kUntilListen{200};
+  static constexpr std::chrono::milliseconds kUntilListen{3000};
   static constexpr std::uint32_t kMaxBacklog = 1024;
   CmLoop& loop_;
   std::function<void(UniqueFd)> accepted_;

@@ -21,6 +21,8 @@ namespace {
 ibv_qp_cap limits_of(const ibv_qp_init_attr_ex& attr) {
   ibv_qp_cap cap = attr.cap;
   cap.max_send_wr = std::max(cap.max_send_wr, 1u);
+  // Requests of NICs have room for some bytes; programs take it that nobody was asked for.
+  if (cap.max_send_sge > 0) cap.max_inline_data = std::max(cap.max_inline_data, 32u);
   return cap;
 }
 
