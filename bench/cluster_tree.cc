@@ -133,7 +133,7 @@ class Light {
 
   std::string answer(const ClusterMessage& order) {
     const auto* measure = std::get_if<Measure>(&order);
-    if (measure == nullptr) return encode_cluster_text(Ports{std::vector<int>(8, 18515)});
+    if (measure == nullptr) return encode_cluster_text(Ports{std::vector<int>(8, 18515), card_.devices});
     return encode_cluster_text(Rates{measure->id, std::vector<ClusterRate>(measure->runs.size(), {48.7, 0, ""})});
   }
 

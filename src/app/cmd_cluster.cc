@@ -59,32 +59,42 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// What a run takes besides its duration: of an earlier result of the same machines, or what is usual.
-double start_seconds(const ClusterOptions& options) {
+// What a run's length does not tell: of an earlier result of the same machines, or what is usual.
+cluster::PlanRates plan_rates(const ClusterOptions& options) {
   constexpr double kUsual = 0.15;
-  if (options.from.empty()) return kUsual;
+  cluster::PlanRates rates;
+  rates.run_seconds = std::chrono::duration<double>(options.test.duration).count();
+  rates.nic_gbytes = options.rate / 1e9;
+  rates.start_seconds = kUsual;
+  rates.runs = runs_per_round(options.test);
+  rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / options.rate;
+  if (options.from.empty()) return rates;
   const ClusterFile earlier = read_cluster(options.from);
-  if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1) {
+  if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1 || !(earlier.typical_gbytes > 0)) {
     throw usage_error(options.from + " does not say how long its rounds took", "leave --from out of --plan");
   }
-  return std::max(0.0, earlier.seconds_per_round / earlier.runs_per_round - earlier.duration_s);
+  // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
+  const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
+  rates.start_seconds = std::max(0.0, (earlier.seconds_per_round - pipes) / earlier.runs_per_round - earlier.duration_s);
+  return rates;
 }
 
 int print_plan(const ClusterOptions& options, std::ostream& out) {
   const int ranks =
       options.by_hand.ranks ? *options.by_hand.ranks : cluster::find_launch(options.by_hand, variable).ranks;
-  const double start = start_seconds(options);
-  const cluster::Plan plan = cluster::make_plan(
-      cluster::uniform_fabric(ranks, options.rails, 0), options.test.schedule,
-      {std::chrono::duration<double>(options.test.duration).count(), options.rate / 1e9, start, runs_per_round(options.test)});
-  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds,
-                     runs_per_round(options.test), plan.links);
-  out << fmt::format("time: {:.1f} s, {:.3g} s of it what starting each run takes ({}); retests come on top\n", plan.seconds,
-                     start * runs_per_round(options.test) * static_cast<double>(plan.rounds),
-                     options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
-  out << fmt::format("data: {:.4g} GB at {:.4g} GB/s a NIC\n", plan.gigabytes, options.rate / 1e9);
+  const cluster::PlanRates rates = plan_rates(options);
+  const cluster::Fabric fabric = cluster::uniform_fabric(ranks, options.rails, 0);
+  const cluster::Plan plan = cluster::make_plan(fabric, options.test.schedule, rates);
+  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds, rates.runs, plan.links);
+  const double measured = rates.runs * rates.run_seconds * static_cast<double>(plan.rounds);
+  out << fmt::format("time: {:.1f} s, {:.3g} s of it what starting and ending runs takes ({}); retests come on top\n", plan.seconds,
+                     plan.seconds - measured, options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
+  out << fmt::format("data: {:.4g} GB at {:.4g} GB/s a NIC\n", plan.gigabytes, rates.nic_gbytes);
   out << fmt::format("load: {} of {} NICs send at once, {:.4g} GB/s in all; each NIC sends {:.1f} s\n",
                      plan.most_links, ranks * options.rails, plan.most_gbytes, plan.nic_seconds);
+  if (const auto on_top = cluster::plan_patterns(fabric, options.patterns, options.test.schedule.seed, rates); on_top.steps > 0) {
+    out << fmt::format("patterns: {} steps on top, {:.1f} s, {:.4g} GB\n", on_top.steps, on_top.seconds, on_top.gigabytes);
+  }
   return 0;
 }
 

@@ -50,12 +50,21 @@ Clock::Clock() {
 #if defined(__x86_64__)
   if (!tsc_is_invariant()) return;
   const Pair start = read_pair();
-  constexpr std::uint64_t kCalibrationNs = 20'000'000;
-  while (raw_ns() - start.ns < kCalibrationNs) _mm_pause();
+  constexpr long kCalibrationNs = 20'000'000;
+  // Asleep: many ranks of one host start at once, and both clocks go on without a CPU.
+  timespec rest{0, kCalibrationNs};
+  while (::nanosleep(&rest, &rest) != 0) continue;
   const Pair end = read_pair();
   tsc_ = true;
   ns_per_tick_ = static_cast<double>(end.ns - start.ns) / static_cast<double>(end.ticks - start.ticks);
 #endif
+}
+
+const char* Clock::source() noexcept {
+#if defined(__x86_64__)
+  if (tsc_is_invariant()) return "tsc";
+#endif
+  return "clock_gettime";
 }
 
 const Clock& Clock::get() {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/cluster/exchange.h"
 #include "rank_flags.h"
 
 namespace gdrperf::cluster {
@@ -78,7 +79,20 @@ std::string root_from(const Launcher& launcher, int rank, int ranks, const Varia
   return *launcher.root == '\0' ? std::string() : variables(launcher.root).value_or("");
 }
 
-Launch by_hand_alone(const LaunchByHand& by_hand) {
+// Process managers that exchange() spoke to in vain, or not at all.
+void refuse_half_of_a_manager(const Variables& variables) {
+  for (const char* name : {"PMI_RANK", "PMI_SIZE"}) {
+    if (!variables(name) || variables("PMI_FD")) continue;
+    throw usage_error(fmt::format("{} is set but PMI_FD is not: half of PMI-1's environment", name),
+                      "start all ranks with one mpiexec, or " + type_ranks());
+  }
+  if (!variables("PMIX_RANK")) return;
+  throw usage_error(has_pmix() ? "PMIX_RANK is set, but no PMIx server answers, or libpmix.so.2 is not here"
+                               : "PMIX_RANK is set, but this gdrperf was built without PMIx",
+                    "start all ranks with one mpirun or srun --mpi=pmix, or " + type_ranks());
+}
+
+Launch by_hand_alone(const LaunchByHand& by_hand, const Variables& variables) {
   const bool whole = by_hand.rank && by_hand.ranks && !by_hand.root.empty();
   if (!whole && (by_hand.rank || by_hand.ranks || !by_hand.root.empty())) {
     throw usage_error(fmt::format("{} is missing: without a launcher's environment {}, {} and {} belong together",
@@ -89,9 +103,9 @@ Launch by_hand_alone(const LaunchByHand& by_hand) {
                       fmt::format("rank 0 on the host that {} names, one process per node", flags::kRoot));
   }
   if (!whole) {
-    throw usage_error(
-        "no launcher has set a rank here (torchrun, OpenMPI, Slurm, LeaderWorkerSet, indexed Job)",
-        "start it with srun or mpirun, one process per node, or " + type_ranks());
+    refuse_half_of_a_manager(variables);
+    throw usage_error("no launcher has set a rank here (torchrun, PMIx, PMI-1, OpenMPI, Slurm, LeaderWorkerSet, indexed Job)",
+                      "start it with srun or mpirun, one process per node, or " + type_ranks());
   }
   return {*by_hand.rank, *by_hand.ranks, by_hand.root, flags::kRank};
 }
@@ -112,7 +126,7 @@ Launch find_launch(const LaunchByHand& by_hand, const Variables& variables) {
     }
   }
   if (set == nullptr || (by_hand.rank && by_hand.ranks && !by_hand.root.empty())) {
-    launch = by_hand_alone(by_hand);
+    launch = by_hand_alone(by_hand, variables);
   } else {
     const auto rank = first_set(set->rank, variables);
     const auto ranks = first_set(set->ranks, variables);

@@ -94,7 +94,7 @@ Environment collect_environment(const std::string& root) {
     result.memlock_limit_bytes = limit.rlim_cur;
   }
   result.gpu_driver = topo::nvidia_driver_version(root);
-  result.clock_source = Clock::get().source();
+  result.clock_source = Clock::source();
   result.tool_version = tool_version();
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -9,6 +10,7 @@
 
 #include "device_list.h"
 #include "facts.h"
+#include "gdrperf/base/file.h"
 #include "sysfs.h"
 
 namespace gdrperf::verbs {
@@ -40,26 +42,70 @@ void place(DeviceInfo& info) {
   info.numa_node = numa_node_of(info.name);
 }
 
+DeviceInfo unopened(ibv_device* device) {
+  DeviceInfo info;
+  info.name = ::ibv_get_device_name(device);
+  info.node_guid = guid_text(::ibv_get_device_guid(device));
+  info.driver = driver_of(info.name);
+  info.kind = kind_from({"", info.driver, !pci_address_of(info.name).empty()});
+  return info;
+}
+
+DeviceInfo opened(ibv_device* device) {
+  DeviceInfo info = unopened(device);
+  try {
+    read_open_device(device, info);
+  } catch (const Error& error) {
+    info.error = error.what();
+  }
+  place(info);
+  return info;
+}
+
+// "4: ACTIVE"
+bool is_active(const std::string& state) { return state.starts_with(fmt::format("{}:", static_cast<int>(IBV_PORT_ACTIVE))); }
+
 }  // namespace
 
 std::vector<DeviceInfo> list_devices() {
   const DeviceList list;
   std::vector<DeviceInfo> devices;
+  for (ibv_device* device : list.devices()) devices.push_back(opened(device));
+  return devices;
+}
+
+std::vector<DeviceInfo> list_devices(const std::vector<std::string>& names) {
+  const DeviceList list;
+  std::vector<DeviceInfo> devices;
   for (ibv_device* device : list.devices()) {
-    DeviceInfo info;
-    info.name = ::ibv_get_device_name(device);
-    info.node_guid = guid_text(::ibv_get_device_guid(device));
-    info.driver = driver_of(info.name);
-    info.kind = kind_from({"", info.driver, !pci_address_of(info.name).empty()});
-    try {
-      read_open_device(device, info);
-    } catch (const Error& error) {
-      info.error = error.what();
-    }
-    place(info);
-    devices.push_back(std::move(info));
+    if (std::find(names.begin(), names.end(), ::ibv_get_device_name(device)) != names.end()) devices.push_back(opened(device));
   }
   return devices;
+}
+
+std::vector<DeviceInfo> list_unopened() {
+  const DeviceList list;
+  std::vector<DeviceInfo> devices;
+  for (ibv_device* device : list.devices()) {
+    devices.push_back(unopened(device));
+    place(devices.back());
+  }
+  return devices;
+}
+
+bool has_active_port(const std::string& device) {
+  constexpr int kMostPorts = 255;  // uint8_t in ibv_query_port
+  for (int port = 1; port <= kMostPorts; ++port) {
+    const std::string state = read_line_or_empty(fmt::format("{}/ports/{}/state", class_folder(device), port));
+    if (is_active(state)) return true;
+    if (!state.empty()) continue;
+    if (port > 1) return false;
+    break;
+  }
+  for (const DeviceInfo& info : list_devices({device})) {
+    if (std::any_of(info.ports.begin(), info.ports.end(), [](const PortDetails& each) { return each.port.active(); })) return true;
+  }
+  return false;
 }
 
 }  // namespace gdrperf::verbs

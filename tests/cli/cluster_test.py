@@ -118,6 +118,7 @@ class Rates(ClusterTest):
         seconds = float(plan.out.split("time: ")[1].split(" s")[0])
         self.assertAlmostEqual(seconds, took["seconds_per_round"] * took["rounds"], delta=0.2 * seconds)
         self.assertGreater(took["start_s"], 0)
+        self.check_planned_patterns()
         self.check_planned_data(load(path))
 
     def check_planned_data(self, document):
@@ -129,6 +130,15 @@ class Rates(ClusterTest):
         planned = float(plan.out.split("data: ")[1].split(" GB")[0])
         moved = sum(rate for _, _, rate in document["measurements"]) * test["duration_s"]
         self.assertAlmostEqual(planned, moved, delta=0.2 * moved)
+
+    def check_planned_patterns(self):
+        """8 nodes: ring, both halves, all, and an incast of 2 and 4 to one, before which the victim is alone."""
+        plan = support.run("cluster", "--plan", "--ranks", 8, "-D", "1s", "-s", "16K", "--nic-rate", "10GB/s", "--patterns", "bisection,ring,incast,all")
+        self.assertEqual(plan.code, 0, plan)
+        self.assertIn("patterns: 6 steps on top, 6.9 s, ", plan.out)
+        # What is in flight takes its time at both ends of a run, at 1 MB/s some.
+        slow = support.run("cluster", "--plan", "--ranks", 2, "--small", "0", "-s", "16K", "--nic-rate", "1MB/s")
+        self.assertIn(f"time: {2 * (0.25 + 0.15) + 4 * 32 * 16384 / 1e6:.1f} s, ", slow.out)
 
     def check_other_forms(self, path):
         self.check_plan(path)
@@ -153,7 +163,7 @@ class Rates(ClusterTest):
 
     @support.long
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
-    def test_mpirun_starts_it(self):
+    def test_mpirun_names_a_slow_device(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
             for _ in range(TRIES):
@@ -253,6 +263,21 @@ class Ranks(ClusterTest):
             # Six devices on four ranks: two have two each, and meet on both rails.
             self.assertEqual(len(document["measurements"]), 14)
 
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+    def test_mpirun_starts_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            done = subprocess.run(
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", support.BINARY, *options(None, "--json", path, "-D", "50ms")],
+                env=support.environment({"SOFTNIC": devices(count=3), "ASAN_OPTIONS": WITHOUT_LEAKS}),
+                capture_output=True, text=True, timeout=120, check=False)
+            self.assertIn(done.returncode, (0, 1, 4), done.stdout + done.stderr)
+            document = self.check_document(path)
+        self.assertIn(document["launcher"], ("OpenMPI", "PMIx"))
+        self.assertEqual([each["rank"] for each in document["ranks"] if not each["lost"]], [0, 1, 2])
+        # What only an open device tells comes after the NICs are shared out.
+        self.assertEqual(len(document["measurements"]), 6)
+
     @unittest.skipUnless(shutil.which("mpiexec.hydra"), "no mpiexec.hydra here")
     def test_hydra_starts_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -269,7 +294,7 @@ class Ranks(ClusterTest):
     def test_a_killed_rank_is_named_and_the_rest_has_its_result(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = start(None, path)
+            ranks = start(None, path, ["-D", "50ms"])
             ranks[0].wait_line("ranks are here")
             ranks[2].signal(signal.SIGKILL)
             codes = [rank.wait() for rank in ranks]
@@ -285,7 +310,7 @@ class Ranks(ClusterTest):
         """Two hang on each: rank 1 has ranks below it, which come to rank 0 when it is gone."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = start(None, path, ["--fanout", "2"], every=["--fanout", "2"])
+            ranks = start(None, path, ["--fanout", "2", "-D", "50ms"], every=["--fanout", "2"])
             ranks[0].wait_line("ranks are here")
             ranks[1].signal(signal.SIGKILL)
             codes = [rank.wait() for rank in ranks]

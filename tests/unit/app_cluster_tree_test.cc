@@ -69,6 +69,12 @@ TEST(ClusterTree, MessagesComeBackWhole) {
   EXPECT_EQ(std::get<Rates>(rates).rates.at(0).gbytes, 48.5);
   EXPECT_EQ(std::get<Rates>(rates).rates.at(1).latency_us, 2.5);
   EXPECT_EQ(std::get<Rates>(rates).rates.at(1).error, "why");
+  CardDevice device;
+  device.name = "mlx5_3";
+  device.driver = "mlx5_core";
+  const Ports ports = std::get<Ports>(again(Ports{{4711}, {device}}));
+  EXPECT_EQ(ports.ports.at(0), 4711);
+  EXPECT_EQ(ports.devices.at(0).driver, "mlx5_core");
   EXPECT_EQ(std::get<Invite>(again(Invite{2, 9, 3.5})).deadline_s, 3.5);
   EXPECT_EQ(std::get<Counters>(again(Counters{{{{"symbol_error", 12}}}})).devices.at(0).at("symbol_error"), 12u);
   EXPECT_THROW(decode_cluster_text("{\"cluster\":\"rates\",\"id\":1,\"rates\":[[1,0,\"\"]]}", "peer"), Error) << "not as JSON";

@@ -74,6 +74,9 @@ TEST(Launch, WhatIsHalfOrWrongIsNamed) {
   EXPECT_THAT(refusal({}, {{"SLURM_PROCID", "2"}}), HasSubstr("SLURM_STEP_NUM_TASKS is not"));
   EXPECT_THAT(refusal({}, {{"RANK", "two"}, {"WORLD_SIZE", "2"}}), HasSubstr("RANK is 'two'"));
   EXPECT_THAT(refusal({}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("does not tell where rank 0 is"));
+  EXPECT_THAT(refusal({}, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), HasSubstr("PMI_RANK is set but PMI_FD is not"));
+  EXPECT_THAT(refusal({}, {{"PMI_SIZE", "2"}}), HasSubstr("PMI_SIZE is set but PMI_FD is not"));
+  EXPECT_THAT(refusal({}, {{"PMIX_RANK", "1"}}), HasSubstr("PMIX_RANK is set, but"));
   EXPECT_THAT(refusal({}, {{"JOB_COMPLETION_INDEX", "1"}}), HasSubstr("--ranks is not"));
   EXPECT_THAT(refusal({}, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_NODELIST", "n[1-2"}}),
               HasSubstr("without ']'"));
@@ -102,6 +105,20 @@ TEST(Plan, IsWhatTheScheduleHolds) {
   EXPECT_DOUBLE_EQ(plan.gigabytes, 56 * 2 * 0.5 * 10);
   EXPECT_DOUBLE_EQ(plan.most_gbytes, 80);
   EXPECT_DOUBLE_EQ(plan.nic_seconds, 3.5);
+}
+
+TEST(Plan, WhatIsInFlightTakesItsTimeAtBothEndsOfARun) {
+  PlanRates rates{0.5, 10, 0.1, 6, 0.25};
+  EXPECT_DOUBLE_EQ(make_plan(uniform_fabric(8, 1, 0), {}, rates).seconds, 7 * (6 * 0.6 + 2 * 2 * 0.25));
+}
+
+TEST(Plan, PatternsComeOnTop) {
+  const PlanRates rates{1, 10, 0.5};
+  const Pattern ring[] = {Pattern::kRing};
+  const PatternPlan plan = plan_patterns(uniform_fabric(8, 2, 0), ring, 1, rates);
+  EXPECT_EQ(plan.steps, 1u);
+  EXPECT_DOUBLE_EQ(plan.seconds, 1.5);
+  EXPECT_DOUBLE_EQ(plan.gigabytes, 160) << "each NIC sends to the next";
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace gdrperf {
 /// only; thread-safe.
 class Clock {
  public:
-  /// Calibrates on first use (about 20 ms).
+  /// Calibrates on first use (asleep for 20 ms).
   static const Clock& get();
 
   /// Current time in ticks. Not serialising: fine for intervals above 50 ns.
@@ -37,8 +37,8 @@ class Clock {
   std::uint64_t from_ns(double ns) const noexcept {
     return static_cast<std::uint64_t>(ns / ns_per_tick_);
   }
-  /// "tsc" or "clock_gettime", for the record.
-  const char* source() const noexcept { return tsc_ ? "tsc" : "clock_gettime"; }
+  /// "tsc" or "clock_gettime", for the record; needs no calibration.
+  static const char* source() noexcept;
 
  private:
   Clock();

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "gdrperf/cluster/fabric.h"
+#include "gdrperf/cluster/patterns.h"
 #include "gdrperf/cluster/schedule.h"
 
 namespace gdrperf::cluster {
@@ -12,6 +15,7 @@ struct PlanRates {
   double nic_gbytes = 50;     ///< 1e9 bytes/s
   double start_seconds = 0;   ///< of each run besides: connecting, warming up, ending
   int runs = 2;               ///< in each round, one after another; two of them move data at the NIC's rate
+  double pipe_seconds = 0;    ///< what is in flight at once takes; at each end of a run at the NIC's rate
 };
 
 /// What measuring a fabric takes, retests left out.
@@ -26,5 +30,14 @@ struct Plan {
 };
 
 Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanRates& rates);
+
+/// What patterns take on top of that.
+struct PatternPlan {
+  std::size_t steps = 0;
+  double seconds = 0;
+  double gigabytes = 0;  ///< 1e9 bytes; as fast as the NICs that send, or that receive, if those are fewer
+};
+
+PatternPlan plan_patterns(const Fabric& fabric, std::span<const Pattern> patterns, std::uint64_t seed, const PlanRates& rates);
 
 }  // namespace gdrperf::cluster

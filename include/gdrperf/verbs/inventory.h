@@ -55,5 +55,13 @@ std::vector<DataPath> parse_data_paths(std::string_view text);
 /// (no_device_error() is the message for that). A device that cannot be opened
 /// is listed with its error. Throws nothing else than std::bad_alloc.
 std::vector<DeviceInfo> list_devices();
+/// Those of these names alone.
+std::vector<DeviceInfo> list_devices(const std::vector<std::string>& names);
+
+/// What can be told of each device without opening it: name, GUID, driver, kind, place on the bus.
+std::vector<DeviceInfo> list_unopened();
+
+/// Whether a port of the device is active. Asks sysfs; opens the device where that does not say.
+bool has_active_port(const std::string& device);
 
 }  // namespace gdrperf::verbs

@@ -16,6 +16,7 @@
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/version.h"
+#include "gdrperf/engine/resolve.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/inventory.h"
@@ -40,9 +41,11 @@ std::string pcie_link(const std::string& pci_address) {
   return speed.empty() ? std::string() : speed + " x" + read_line_or_empty(folder + "/current_link_width");
 }
 
-CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& details) {
-  CardDevice card;
-  card.name = info.name;
+// What can be told of an open device alone.
+void describe(const verbs::DeviceInfo& info, CardDevice& card) {
+  const auto active = std::find_if(info.ports.begin(), info.ports.end(), [](const verbs::PortDetails& each) { return each.port.active(); });
+  if (active == info.ports.end()) return;
+  const verbs::PortDetails& details = *active;
   card.kind = verbs::to_string(info.kind);
   card.driver = info.driver;
   card.firmware = info.firmware;
@@ -52,7 +55,19 @@ CardDevice card_of(const verbs::DeviceInfo& info, const verbs::PortDetails& deta
   card.numa_node = info.numa_node;
   // What a run takes where both ends have it.
   if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
-  return card;
+}
+
+// Of a host's many ranks each opens only what it serves.
+std::vector<CardDevice> described(const Card& card, const std::vector<std::string>& names) {
+  const std::vector<verbs::DeviceInfo> open = verbs::list_devices(names);
+  std::vector<CardDevice> devices;
+  for (CardDevice device : card.devices) {
+    const auto found = std::find_if(open.begin(), open.end(), [&](const verbs::DeviceInfo& info) { return info.name == device.name; });
+    if (found == open.end()) continue;
+    describe(*found, device);
+    devices.push_back(std::move(device));
+  }
+  return devices;
 }
 
 // Of this machine, software devices at the places that they are given.
@@ -65,14 +80,19 @@ std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>&
   return nearest_gpus(topology);
 }
 
+TestSpec spec_of(std::uint64_t size_bytes, bool latency) {
+  TestSpec spec;
+  spec.test = {Operation::kWrite, latency ? Metric::kLatency : Metric::kBandwidth};
+  spec.size_bytes = size_bytes;
+  if (!latency && size_bytes <= kLargeBytes) spec.tx_depth = kTxDepth;
+  return spec;
+}
+
 ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
   try {
-    TestSpec spec;
-    spec.test = {Operation::kWrite, measure.latency ? Metric::kLatency : Metric::kBandwidth};
+    TestSpec spec = spec_of(measure.size_bytes, measure.latency);
     // A write that arrives raises no event.
     if (measure.latency && measure.event) spec.test.operation = Operation::kSend;
-    spec.size_bytes = measure.size_bytes;
-    if (!measure.latency && measure.size_bytes <= kLargeBytes) spec.tx_depth = kTxDepth;
     spec.client.device = run.device;
     spec.server.device = run.peer_device;
     spec.client.buffer = run.buffer;
@@ -119,16 +139,14 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
   card.gpu_driver = environment.gpu_driver;
   card.version = tool_version();
   std::vector<std::string> there;
-  const std::vector<verbs::DeviceInfo> devices = verbs::list_devices();
+  const std::vector<verbs::DeviceInfo> devices = verbs::list_unopened();
   const auto gpus = card.gpu_driver.empty() ? std::map<std::string, NearestGpu>() : own_gpus(devices);
   for (const verbs::DeviceInfo& info : devices) {
     there.push_back(info.name);
-    const auto active = std::find_if(info.ports.begin(), info.ports.end(),
-                                     [](const verbs::PortDetails& each) { return each.port.active(); });
     const bool asked =
         wanted.empty() || std::find(wanted.begin(), wanted.end(), info.name) != wanted.end();
-    if (!asked || active == info.ports.end()) continue;
-    card.devices.push_back(card_of(info, *active));
+    if (!asked || !verbs::has_active_port(info.name)) continue;
+    card.devices.emplace_back().name = info.name;
     if (const auto gpu = gpus.find(info.name); gpu != gpus.end()) {
       card.devices.back().gpu = gpu->second.gpu;
       card.devices.back().gpu_relation = gpu->second.relation;
@@ -172,6 +190,11 @@ proto::Channel connect_root(const RootAddress& root, const proto::Token& token, 
                   "start rank 0 on that host, or name its host with --root");
     }
   }
+}
+
+std::uint64_t bytes_in_flight(std::uint64_t size_bytes) {
+  const engine::ResolvedSpec spec = engine::resolve(spec_of(size_bytes, false));
+  return static_cast<std::uint64_t>(spec.tx_depth) * size_bytes;
 }
 
 Agent::Agent(Card card, AgentSettings settings) : card_(std::move(card)), settings_(std::move(settings)) {
@@ -248,7 +271,7 @@ bool Agent::pass_on(const std::string& text) {
 std::string Agent::answer(const ClusterMessage& order) {
   if (const auto* open = std::get_if<OpenDevices>(&order)) {
     servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
-    return encode_cluster_text(servers_->ports());
+    return encode_cluster_text(Ports{servers_->ports(), described(card_, open->devices)});
   }
   if (const auto* counters = std::get_if<ReadCounters>(&order)) {
     Counters answer;

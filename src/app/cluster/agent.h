@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +22,9 @@ namespace gdrperf::app {
 /// Error(kEnvironment) when there is none, Error(kUsage) for a wanted one that is not there.
 Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
               const std::string& leaf);
+
+/// Of a run of bandwidth with messages of that size, at most.
+std::uint64_t bytes_in_flight(std::uint64_t size_bytes);
 
 /// Connects to rank 0, which may take until `patience` to come up, and
 /// exchanges hellos and proofs. Throws Error(kPeer).

@@ -13,9 +13,9 @@ DeviceServers::DeviceServers(std::size_t count, const proto::Token& token) {
   }
 }
 
-Ports DeviceServers::ports() const {
-  Ports ports;
-  for (const One& one : servers_) ports.ports.push_back(one.server.port());
+std::vector<int> DeviceServers::ports() const {
+  std::vector<int> ports;
+  for (const One& one : servers_) ports.push_back(one.server.port());
   return ports;
 }
 

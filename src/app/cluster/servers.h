@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <list>
 #include <thread>
+#include <vector>
 
 #include "cluster/wire.h"
 #include "gdrperf/app/server.h"
@@ -15,7 +16,7 @@ namespace gdrperf::app {
 class DeviceServers {
  public:
   DeviceServers(std::size_t count, const proto::Token& token);
-  Ports ports() const;
+  std::vector<int> ports() const;
 
  private:
   struct One {

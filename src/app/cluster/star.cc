@@ -178,6 +178,7 @@ void Star::open_slots(const std::vector<std::vector<int>>& counts) {
     if (ports == nullptr) return false;
     Member& member = at(rank);
     member.ports.clear();
+    member.card.devices = ports->devices;
     member.slots.assign(member.devices.size(), {});
     auto next = ports->ports.begin();
     for (std::size_t device = 0; device < member.devices.size(); ++device) {

@@ -14,7 +14,7 @@
 
 namespace gdrperf::app {
 
-/// One NIC of a rank, as it says.
+/// One NIC of a rank, as it says: at first its name and GPU, the rest of those alone that it serves (Ports).
 struct CardDevice {
   std::string name;
   std::string kind;
@@ -78,7 +78,8 @@ struct OpenDevices {
   std::vector<std::string> devices;
 };
 struct Ports {
-  std::vector<int> ports;  ///< TCP, one server per device
+  std::vector<int> ports;           ///< TCP, one server per device
+  std::vector<CardDevice> devices;  ///< each once
 };
 
 /// Rank 0 to a rank: be the client of these runs, all at once. Answered with Rates.

@@ -50,14 +50,17 @@ void copy_text(char* to, std::size_t capacity, const std::string& text) {
   std::snprintf(to, capacity, "%s", text.c_str());
 }
 
-/// Behind those of the kernel, which is asked itself: libc's functions are ours.
+/// Behind those of the kernel, which is asked itself, once: libc's functions are ours.
 unsigned first_free_uverbs() {
-  unsigned number = 0;
-  for (unsigned taken = 0; taken < 64; ++taken) {
-    const std::string path = "/sys/class/infiniband_verbs/uverbs" + std::to_string(taken);
-    if (::syscall(SYS_faccessat, AT_FDCWD, path.c_str(), F_OK) == 0) number = taken + 1;
-  }
-  return number;
+  static const unsigned first = [] {
+    unsigned number = 0;
+    for (unsigned taken = 0; taken < 64; ++taken) {
+      const std::string path = "/sys/class/infiniband_verbs/uverbs" + std::to_string(taken);
+      if (::syscall(SYS_faccessat, AT_FDCWD, path.c_str(), F_OK) == 0) number = taken + 1;
+    }
+    return number;
+  }();
+  return first;
 }
 
 std::vector<std::unique_ptr<Device>> make_devices() {
