@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@ namespace gdrperf::app {
 namespace {
 
 constexpr int kMostColumns = 64;
+constexpr std::size_t kMostWidth = 80;
 
 // Slower by less than 1 %, 3 %, 10 %, or more.
 char heat_of(double shift) {
@@ -31,6 +33,22 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
     i = end + 1;
   }
   return text;
+}
+
+// As many as fit; slow ones stand above the map, too.
+std::string names_of_slowest(const std::vector<Member>& members, const ClusterResult& result, int rail, std::size_t room) {
+  constexpr std::string_view kMore = ", ...";
+  std::string names;
+  for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
+    if (result.fabric.nics[id].rail != rail) continue;
+    const double shift = std::min(double{result.judgement.sends[id].shift}, double{result.judgement.receives[id].shift});
+    if (heat_of(shift) != '#') continue;
+    const Member& member = members[static_cast<std::size_t>(result.places[id].rank)];
+    const std::string one = fmt::format("{} {} {}", names.empty() ? "  #" : ",", member.card.host, member.devices[result.places[id].device]);
+    if (names.size() + one.size() + kMore.size() > room) return names.empty() ? names : names + std::string(kMore);
+    names += one;
+  }
+  return names;
 }
 
 }  // namespace
@@ -61,22 +79,14 @@ std::string heat_map(const std::vector<Member>& members, const ClusterResult& re
     slowest = std::min({slowest, double{sends.shift}, double{receives.shift}});
     lines[rail][column] = heat_of(slowest);
   }
-  std::vector<std::string> names(lines.size());  // of the slowest, a few
-  constexpr std::size_t kMostNames = 4;
-  std::vector<std::size_t> named(lines.size(), 0);
-  for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
-    const auto rail = static_cast<std::size_t>(result.fabric.nics[id].rail);
-    const double shift = std::min(double{result.judgement.sends[id].shift}, double{result.judgement.receives[id].shift});
-    if (heat_of(shift) != '#' || ++named[rail] > kMostNames) continue;
-    const Member& member = members[static_cast<std::size_t>(result.places[id].rank)];
-    names[rail] += fmt::format("{} {} {}", named[rail] == 1 ? "  #" : ",", member.card.host, member.devices[result.places[id].device]);
-  }
-  std::string out = fmt::format("NICs by node{} (. as the others, - 1 %, o 3 %, # 10 % slower, ? not measured):\n",
-                                per_column > 1 ? fmt::format(", {} in one place", per_column) : "");
+  std::string out = per_column > 1 ? fmt::format("NICs, {} nodes in one place: . like others, - 1, o 3, # 10 % slower, ? unknown\n", per_column)
+                                   : "NICs by node: . like others, - 1 %, o 3 %, # 10 % slower, ? not measured\n";
   constexpr std::size_t kMostRails = 8;
   for (std::size_t rail = 0; rail < std::min(lines.size(), kMostRails); ++rail) {
-    out += fmt::format("  rail {} {}{}{}\n", rail, lines[rail], names[rail], named[rail] > kMostNames ? ", ..." : "");
+    const std::string line = fmt::format("  rail {} {}", rail, lines[rail]);
+    out += line + names_of_slowest(members, result, static_cast<int>(rail), kMostWidth - line.size()) + "\n";
   }
+  if (lines.size() > kMostRails) out += fmt::format("  ... and {} rail{} more (--json)\n", lines.size() - kMostRails, lines.size() == kMostRails + 1 ? "" : "s");
   return out;
 }
 
