@@ -120,7 +120,10 @@ class Manifests(unittest.TestCase):
         self.assertEqual(servers["spec"]["selector"]["matchLabels"], template["metadata"]["labels"])
         self.check_pod(template["spec"])
         container = template["spec"]["containers"][0]
-        self.assertEqual(container["args"], ["serve"])
+        self.assertEqual(container["args"], ["serve", "--cluster"])
+        # Who may make a server connect to others has the secret.
+        self.assertEqual([(each["name"], "secretKeyRef" in each["valueFrom"]) for each in container["env"]], [("GDRPERF_TOKEN", True)])
+        self.assertNotIn("optional", container["env"][0]["valueFrom"]["secretKeyRef"])
         ports = re.findall(r"--port[^\n]*?(\d{4,5})", support.run("serve", "--help").out)
         self.assertIn(str(container["ports"][0]["containerPort"]), ports)
 
@@ -131,8 +134,8 @@ class NothingStarts(unittest.TestCase):
                              "--small", "0")
         self.assertEqual(result.code, 0, result)
         self.assertIn("7 rounds of 2 runs each, 56 links", result.out)
-        # 14 runs of 0.5 s, and 0.15 s to start each.
-        self.assertIn("time: 9.1 s, 2.1 s of it", result.out)
+        # 14 runs of 0.5 s, 0.15 s to start each, and what 16 MiB in flight take at both ends.
+        self.assertIn("time: 9.1 s, 2.15 s of it", result.out)
         self.assertIn("560 GB", result.out)
 
     def test_half_an_environment_is_named(self):
@@ -233,6 +236,18 @@ class Scripts(unittest.TestCase):
         done = subprocess.run(["mpirun", "--allow-run-as-root", *options, "true"], capture_output=True, text=True,
                               timeout=support.PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @unittest.skipUnless(shutil.which("ssh"), "no ssh here")
+    def test_the_image_lets_mpirun_reach_workers_unasked(self):
+        """What the Dockerfile writes for ssh, as ssh understands it."""
+        written = re.search(r"printf '(.*?)' >/etc/ssh/ssh_config.d/", text("Dockerfile")).group(1).replace("\\n", "\n")
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "mpi.conf")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(written)
+            told = subprocess.run(["ssh", "-G", "-F", config, "worker-0"], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertIn("userknownhostsfile /dev/null", told)
+        self.assertTrue({"stricthostkeychecking false", "stricthostkeychecking no"} & set(told), told)
 
     def test_the_image_has_what_the_build_needs(self):
         dockerfile = text("Dockerfile")

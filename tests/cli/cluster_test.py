@@ -245,8 +245,9 @@ class Ranks(ClusterTest):
 
     @support.long
     def test_environments_of_other_launchers(self):
-        """What torchrun and an indexed Job set, replayed."""
+        """What torchrun, a LeaderWorkerSet and an indexed Job set, replayed."""
         for name, rank_variable, more in (("torchrun", "RANK", {"WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1"}),
+                                          ("LeaderWorkerSet", "LWS_WORKER_INDEX", {"LWS_GROUP_SIZE": "4", "LWS_LEADER_ADDRESS": "127.0.0.1"}),
                                           ("indexed Job", "JOB_COMPLETION_INDEX", {})):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "cluster.json")
