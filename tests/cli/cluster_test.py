@@ -276,7 +276,6 @@ class Ranks(ClusterTest):
             document = self.check_document(path)
         self.assertIn(document["launcher"], ("OpenMPI", "PMIx"))
         self.assertEqual([each["rank"] for each in document["ranks"] if not each["lost"]], [0, 1, 2])
-        # What only an open device tells comes after the NICs are shared out.
         self.assertEqual(len(document["measurements"]), 6)
 
     @unittest.skipUnless(shutil.which("mpiexec.hydra"), "no mpiexec.hydra here")
