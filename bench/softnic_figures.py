@@ -8,7 +8,9 @@ usage: bench/softnic_figures.py [--rounds N] [--only WORD] [--quick]
 - instructions inside the device per 8-byte write at cq_mod 100 (callgrind; needs
   valgrind), and the message rate of `ib_write_bw -N`;
 - 8-byte write latency beside a cache line that goes to and fro between two CPUs;
-- the link model: what is measured beside what its rate and latency say.
+- the link model: what is measured beside what its rate and latency say;
+- between two network namespaces over TCP: WRITE of 1 MiB beside iperf3, and 8 bytes
+  beside a TCP ping-pong of two programs that poll (needs iperf3, and namespaces).
 
 Figures are medians of --rounds runs (9 unless given), peers in turn. The ends
 are pinned to two CPUs. On a machine that does other work ratios of copies hold
@@ -16,6 +18,7 @@ roughly; latencies and the link model then want `--only` and patience: the
 device's own lateness is printed beside them. Exit status 1: a limit is missed.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -232,17 +235,81 @@ def link_model(rounds, quick=False):
             row(name, f"{value:.0f}", "ns", f"{expected:.0f}", good, f"{error:+.0f} ns; {note}")
 
 
+class Ends:
+    """A server on CPU 1 of one namespace, a client on CPU 0 of the other."""
+
+    def __init__(self, hosts, namespaces):
+        self.hosts = hosts
+        self.env = namespaces.environment(peers.library(), "soft0:tcp=on")
+        self.address = namespaces.ADDRESSES[0]
+
+    def run(self, server, client, port, env=None):
+        serving = subprocess.Popen(self.hosts.command(0, ["taskset", "-c", "1", *server]), env=env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.hosts.await_listener(0, port, serving)
+            return subprocess.run(self.hosts.command(1, ["taskset", "-c", "0", *client]), env=env, stdout=subprocess.PIPE,
+                                  text=True, check=True).stdout
+        finally:
+            serving.kill()
+            serving.wait()
+
+    def gdrperf(self, *words):
+        serve = [peers.gdrperf(), "serve", "--once", "-p", 18600, "--bind", self.address]
+        text = self.run(serve, [peers.gdrperf(), *words, "-d", "soft0", self.address, "-p", 18600, "--json", "-"], 18600, self.env)
+        (runs,) = json.loads(text)["relations"]["HOST"].values()
+        return runs[0]
+
+    def iperf3(self):
+        text = self.run(["iperf3", "-s", "-1", "-p", 18602], ["iperf3", "-c", self.address, "-p", 18602, "-l", "1M", "-t", "1", "-J"], 18602)
+        return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e9
+
+    def pingpong(self):
+        program = peers.build_dir() / "bench/softnic_peer"
+        return float(self.run([program, "tcp-serve", 18603], [program, "tcp-pingpong", self.address, 18603], 18603))
+
+
+def tcp(rounds):
+    sys.path.insert(0, str(peers.ROOT / "tests/softnic"))
+    import namespaces
+    if not shutil.which("iperf3"):
+        row("write_bw 1 MiB / iperf3", "-", "", ">= 0.9", None, "needs iperf3")
+        return
+    try:
+        hosts = namespaces.Hosts()
+    except namespaces.NotAllowed as error:
+        row("write_bw 1 MiB / iperf3", "-", "", ">= 0.9", None, str(error))
+        return
+    ends = Ends(hosts, namespaces)
+    try:
+        pairs = [(ends.gdrperf("write_bw", "-s", "1M", "-D", "1s")["bw"]["median_gbps"] / 8, ends.iperf3()) for _ in range(rounds)]
+        ratios = [one / other for one, other in pairs]
+        ratio = statistics.median(ratios)
+        row("write_bw 1 MiB / iperf3", f"{ratio:.2f}", "", ">= 0.9", ratio >= 0.9,
+            f"{statistics.median(one for one, _ in pairs):.2f} GB/s, iperf3 {statistics.median(other for _, other in pairs):.2f}, "
+            f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
+        for operation in ("send_lat", "write_lat"):
+            pairs = [(ends.gdrperf(operation, "-s", "8", "-D", "0.5s")["latency"]["p50_ns"], ends.pingpong()) for _ in range(rounds)]
+            ratios = [one / other for one, other in pairs]
+            ratio = statistics.median(ratios)
+            row(f"{operation} 8 B / TCP ping-pong", f"{ratio:.2f}", "", "<= 1.3", ratio <= 1.3,
+                f"{statistics.median(one for one, _ in pairs):.0f} ns, ping-pong {statistics.median(other for _, other in pairs):.0f}, "
+                f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
+    finally:
+        hosts.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", choices=["copies", "instructions", "rate", "latency", "link"], action="append")
+    parser.add_argument("--only", choices=["copies", "instructions", "rate", "latency", "link", "tcp"], action="append")
     parser.add_argument("--quick", action="store_true", help="fewer points of the link model")
     options = parser.parse_args()
-    wanted = options.only or ["copies", "instructions", "rate", "latency", "link"]
+    wanted = options.only or ["copies", "instructions", "rate", "latency", "link", "tcp"]
     print(f"software device on this machine, load {os.getloadavg()[0]:.1f}, medians of {options.rounds}")
     print(f"{'figure':<38} {'measured':>11} {'':<11} {'limit or truth':<16} {'':<7} note")
     sections = {"copies": copies, "instructions": instructions, "rate": message_rate, "latency": latency,
-                "link": lambda rounds: link_model(rounds, options.quick)}
+                "link": lambda rounds: link_model(rounds, options.quick), "tcp": tcp}
     for name in wanted:
         sections[name](options.rounds)
     return 1 if failed else 0

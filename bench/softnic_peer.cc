@@ -3,13 +3,20 @@
 //
 //   softnic_peer memcpy BYTES FOOTPRINT     GB/s
 //   softnic_peer pingpong CPU CPU           one way, ns
+//   softnic_peer tcp-serve PORT             the other end of the next, once
+//   softnic_peer tcp-pingpong ADDRESS PORT  8 bytes over TCP, both ends polling: one way, ns
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -98,6 +105,56 @@ double pingpong_ns(int one, int other) {
   return rounds[kRounds / 2] / 2;
 }
 
+void no_delay(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+/// 8 bytes; false at the end.
+bool receive_polling(int socket, std::uint64_t& word) {
+  while (true) {
+    const ssize_t got = ::recv(socket, &word, sizeof word, MSG_DONTWAIT);
+    if (got == sizeof word) return true;
+    if (got >= 0 || errno != EAGAIN) return false;
+  }
+}
+
+int tcp_serve(std::uint16_t port) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int on = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 1) != 0) return 3;
+  const int socket = ::accept(listener, nullptr, nullptr);
+  no_delay(socket);
+  std::uint64_t word = 0;
+  while (receive_polling(socket, word) && ::send(socket, &word, sizeof word, MSG_NOSIGNAL) == sizeof word) {
+  }
+  return 0;
+}
+
+double tcp_pingpong_ns(const char* host, std::uint16_t port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  ::inet_pton(AF_INET, host, &address.sin_addr);
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) std::exit(3);
+  no_delay(socket);
+  const Clock& clock = Clock::get();
+  std::vector<double> rounds;
+  std::uint64_t word = 0;
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    const std::uint64_t begin = clock.ticks();
+    if (::send(socket, &i, sizeof i, MSG_NOSIGNAL) != sizeof i || !receive_polling(socket, word)) std::exit(3);
+    rounds.push_back(clock.to_ns(clock.ticks() - begin));
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + static_cast<long>(rounds.size() / 2), rounds.end());
+  return rounds[rounds.size() / 2] / 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -106,8 +163,12 @@ int main(int argc, char** argv) {
     std::printf("%.3f\n", memcpy_gbps(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10)));
   } else if (what == "pingpong" && argc == 4) {
     std::printf("%.1f\n", pingpong_ns(std::atoi(argv[2]), std::atoi(argv[3])));
+  } else if (what == "tcp-serve" && argc == 3) {
+    return tcp_serve(static_cast<std::uint16_t>(std::atoi(argv[2])));
+  } else if (what == "tcp-pingpong" && argc == 4) {
+    std::printf("%.1f\n", tcp_pingpong_ns(argv[2], static_cast<std::uint16_t>(std::atoi(argv[3]))));
   } else {
-    std::fprintf(stderr, "usage: softnic_peer memcpy BYTES FOOTPRINT | pingpong CPU CPU\n");
+    std::fprintf(stderr, "usage: softnic_peer memcpy BYTES FOOTPRINT | pingpong CPU CPU | tcp-serve PORT | tcp-pingpong ADDRESS PORT\n");
     return 2;
   }
 }

@@ -102,6 +102,86 @@ class Between(unittest.TestCase):
                 self.assertEqual(code, 0, said)
                 self.assertIsNotNone(record)
 
+    def test_the_link_model_works_across(self):
+        model = self.softnic(",latency=5ms,react=60s")
+        code, said, record = self.gdrperf(["write_lat", "-s", "8", "-n", "40"], model)
+        self.assertEqual(code, 0, said)
+        self.assertGreater(record_latency(record), 4.9e6)
+
+    def test_the_list_of_ways_has_tcp(self):
+        done = subprocess.run(self.hosts.command(0, [GDRPERF, "devices", "-v"]), capture_output=True, text=True, timeout=LIMIT_S,
+                              env=namespaces.environment(LIBRARY, self.softnic()), check=False)
+        self.assertRegex(done.stdout, r"(?m)^ +tcp +used next: other hosts and network namespaces")
+        self.assertIn("10.77.0.1", done.stdout)
+
+    def test_other_tokens_are_refused_in_words(self):
+        other = Path(self.folder.name) / "other"
+        other.write_text("another secret of 32 characters.")
+        code, said, _ = self.gdrperf(["write_bw", "-n", "10"], client_softnic=f"soft0:tcp=on,token={other}")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(said, r"softnic: peer 10\.77\.0\.[12] not reached: the two ends share no secret: give both the same token=FILE")
+
+    def test_without_a_token_one_user_meets_himself(self):
+        if self.hosts.user_namespace:
+            self.skipTest("the key in /dev/shm is the user's outside this user namespace")
+        code, said, _ = self.gdrperf(["write_bw", "-n", "50"], "soft0:tcp=on")
+        self.assertEqual(code, 0, said)
+
+    def test_without_a_token_other_users_are_refused(self):
+        if self.hosts.user_namespace or os.geteuid() != 0:
+            self.skipTest("becoming another user takes root")
+        code, server_code, told, heard = self.pair_of_users("soft0:tcp=on")
+        self.assertNotEqual((code, server_code), (0, 0), told + heard)
+        self.assertIn("the two ends share no secret", told + heard)
+        # With a token of theirs, which both can read.
+        shared = Path("/dev/shm") / f"softnic-test-token.{os.getpid()}"
+        shared.write_text("a secret of two users")
+        try:
+            code, server_code, told, heard = self.pair_of_users(f"soft0:tcp=on,token={shared}")
+        finally:
+            shared.unlink()
+        self.assertEqual((code, server_code), (0, 0), told + heard)
+
+    def pair_of_users(self, softnic):
+        words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50"]
+        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        return self.pair(words, [*nobody, *words, SERVER], softnic=softnic)
+
+    def test_another_version_is_refused_in_words(self):
+        # 1: another version; its own is 99.
+        script = ("import socket, struct; s = socket.create_server(('', 4791)); print('ready', flush=True)\n"
+                  "while True:\n c = s.accept()[0]; c.recv(80); c.sendall(b'softnic\\n' + struct.pack('<II', 99, 1) + bytes(48))")
+        strange = self.start(1, [sys.executable, "-c", script], "soft1")
+        try:
+            self.assertEqual(strange.stdout.readline().strip(), "ready")
+            words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50"]
+            _, _, told, heard = self.pair(words, client_softnic=self.softnic().replace("tcp=on", "tcp=4800"))
+        finally:
+            strange.kill()
+            strange.communicate()
+        self.assertRegex(told + heard, r"has another version of the software device \(its TCP protocol is 99, here it is 1\): use the same build")
+
+    def test_a_killed_end_is_told_at_once(self):
+        server = self.start(0, ["ib_write_bw", "-d", "soft0", "-p", PORT, "-D", "60"], self.softnic())
+        try:
+            self.hosts.await_listener(0, PORT, server)
+            client = self.start(1, ["ib_write_bw", "-d", "soft0", "-p", PORT, "-D", "60", SERVER], self.softnic())
+            try:
+                self.hosts.await_connection(0, 4791, client)
+                server.kill()
+                told = "".join(client.communicate(timeout=LIMIT_S))
+            finally:
+                client.kill()
+        finally:
+            server.kill()
+            server.communicate()
+        self.assertNotEqual(client.returncode, 0, told)
+
+
+def record_latency(record):
+    (runs,) = record["relations"]["HOST"].values()
+    return runs[0]["latency"]["p50_ns"]
+
 
 if __name__ == "__main__":
     sys.argv[1:] = sys.argv[3:]

@@ -70,6 +70,16 @@ class Hosts:
                 return
             time.sleep(0.02)
 
+    def await_connection(self, host, port, process):
+        """Until a connection with that port at either end is there, or `process` has ended."""
+        while process.poll() is None:
+            table = subprocess.run(self.command(host, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]), capture_output=True,
+                                   text=True, timeout=20, check=False).stdout
+            if any(fields[3] == "01" and f":{port:04X}" in fields[1] + fields[2] for fields in map(str.split, table.splitlines())
+                   if len(fields) > 3):
+                return
+            time.sleep(0.02)
+
     def close(self):
         for holder in self.holders:
             holder.kill()

@@ -1,5 +1,7 @@
 #include <atomic>
 
+#include "gdrperf/base/clock.h"
+#include "model/link.h"
 #include "paths/ways.h"
 #include "transport/receiver.h"
 #include "transport/tcp_stream.h"
@@ -197,6 +199,10 @@ bool TcpStream::conclude(const Outcome& outcome) noexcept {
   if (outcome.kind == Outcome::Kind::kDone) {
     executed_bytes_.fetch_add(frame_.bytes, std::memory_order_relaxed);
     executed_.store(frame_.count, std::memory_order_release);
+    // Whose clock says when it was due is the sender's: it counts as due now.
+    if (own_.process.segment().header.modelled[own_.shared.device % kMaxDevicesShared].load(std::memory_order_relaxed) != 0) {
+      own_.shared.arrival_due.store(instant_now(Clock::get()), std::memory_order_relaxed);
+    }
   }
   return true;
 }

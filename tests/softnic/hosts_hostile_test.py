@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Hostile bytes on the software device's TCP transport: before the proof, and from a peer that has the
+token and sends frames of any kind to a QP of ibv_rc_pingpong.
+
+Usage: hosts_hostile_test.py [--rounds N] [--seed S] LIBRARY
+"""
+
+import argparse
+import hashlib
+import hmac
+import ipaddress
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import namespaces
+
+# This program is in namespace 0, whose address is the lower one: so it is the end that connects.
+OWN, VICTIM = namespaces.ADDRESSES
+PORT, PINGPONG_PORT = 4791, 18515
+MAGIC = b"softnic\n"
+VERSION = 1
+RC = 2
+HELLO, ANSWER, FRAME = struct.Struct("<8sIIII16s16s16sB7x"), struct.Struct("<8sII16s32s"), struct.Struct("<BBBBIIIIIQQQQ")
+KINDS = (1, 2, 3, 4, 5, 6)
+
+
+def gid(address):
+    return ipaddress.ip_address("::ffff:" + address).packed
+
+
+class Victim:
+    """ibv_rc_pingpong in the other namespace, which takes this program for its peer."""
+
+    def __init__(self, hosts, library, token):
+        env = namespaces.environment(library, f"soft0:tcp=on,token={token}")
+        self.process = subprocess.Popen(hosts.command(1, ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "1000"]), env=env,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        hosts.await_listener(1, PINGPONG_PORT, self.process)
+        self.own_qpn = random.randrange(0x1000, 0xffffff)
+        self.talk = socket.create_connection((VICTIM, PINGPONG_PORT), timeout=20)
+        # LID:QPN:PSN:GID, each in hexadecimal.
+        said = f"0000:{self.own_qpn:06x}:000001:" + gid(OWN).hex()
+        self.talk.sendall(said.encode() + b"\0")
+        answer = self.talk.recv(100).rstrip(b"\0").decode()
+        self.talk.sendall(b"done\0")
+        self.qpn = int(answer.split(":")[1], 16)
+
+    def end(self):
+        """Exit status; it is ended when it waits for more."""
+        self.talk.close()
+        try:
+            said = self.process.communicate(timeout=0.3)[0]
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            said = self.process.communicate(timeout=60)[0]
+        return self.process.returncode, said.decode(errors="replace")
+
+
+def greet(victim, secret):
+    """A connection that is past the proof."""
+    connection = socket.create_connection((VICTIM, PORT), timeout=20)
+    hello = HELLO.pack(MAGIC, VERSION, HELLO.size, victim.own_qpn, victim.qpn, gid(OWN), gid(VICTIM), os.urandom(16), RC)
+    connection.sendall(hello)
+    _, _, refusal, nonce, _ = ANSWER.unpack(connection.recv(ANSWER.size, socket.MSG_WAITALL))
+    assert refusal == 0, refusal
+    proof = hmac.new(secret, b"softnic tcp connector\0" + hello + nonce, hashlib.sha256).digest()
+    connection.sendall(proof)
+    _, _, refusal, _, theirs = ANSWER.unpack(connection.recv(ANSWER.size, socket.MSG_WAITALL))
+    assert refusal == 0, refusal
+    assert theirs == hmac.new(secret, b"softnic tcp listener\0" + hello + nonce, hashlib.sha256).digest()
+    return connection
+
+
+def any_of(*values):
+    return random.choice(values)
+
+
+def frame(count):
+    """Mostly one that goes far, with something wrong in it."""
+    length = any_of(0, 1, 8, 64, 4096, 16384, 16385, 70000, random.randrange(200000))
+    said = any_of(length, length, length, length + 1, 1 << 30, (1 << 32) - 1, (1 << 63) + 5)
+    total = any_of(length, length, min(said, (1 << 32) - 1), 1 << 31)
+    word = any_of(0, 1, (1 << 64) - 1, random.getrandbits(64))
+    head = FRAME.pack(any_of(1, 1, 1, *KINDS, random.randrange(256)), any_of(0, 1, 2, 3, 4, 5, 6, 9, random.randrange(256)),
+                      random.randrange(2), random.randrange(256), any_of(count, count, count, 0, random.getrandbits(32)),
+                      any_of(0, 0, 1, random.getrandbits(32)), random.getrandbits(32), any_of(0, 256, random.getrandbits(32)),
+                      total, said, word, word, word)
+    return head + os.urandom(length)
+
+
+def attack(victim, secret):
+    with greet(victim, secret) as connection:
+        connection.settimeout(1)
+        try:
+            for count in range(1, random.randrange(2, 60)):
+                connection.sendall(frame(count))
+            if random.randrange(2):
+                connection.sendall(os.urandom(random.randrange(500)))
+            connection.settimeout(0.05)
+            connection.recv(1 << 16)
+        except OSError:
+            pass
+
+
+def knock(rounds):
+    """Who has no token: half hellos, wrong ones, and silence; all at once."""
+    connections = []
+    for _ in range(rounds):
+        connection = socket.create_connection((VICTIM, PORT), timeout=20)
+        hello = bytearray(HELLO.pack(MAGIC, VERSION, HELLO.size, 5, random.randrange(1 << 24), gid(OWN), gid(VICTIM), os.urandom(16), RC))
+        for _ in range(any_of(0, 1, 5, 80)):
+            hello[random.randrange(len(hello))] = random.randrange(256)
+        try:
+            connection.sendall(bytes(hello[:random.randrange(len(hello) + 1)]) + os.urandom(any_of(0, 0, 32, 1000)))
+        except OSError:
+            pass
+        connections.append(connection)
+    for connection in connections:
+        connection.close()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("library")
+    options = parser.parse_args()
+    if not shutil.which("ibv_rc_pingpong"):
+        print("ibv_rc_pingpong is not installed")
+        return 77
+    try:
+        hosts = namespaces.Hosts()
+    except namespaces.NotAllowed as error:
+        print(error)
+        return 77
+    if hosts.user_namespace:
+        print("this program has to enter a namespace itself: that takes root")
+        hosts.close()
+        return 77
+    os.setns(os.open(f"/proc/{hosts.holders[0].pid}/ns/net", os.O_RDONLY), 0) if hasattr(os, "setns") else enter(hosts)
+    random.seed(options.seed)
+    print(f"seed {options.seed}")
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        token = Path(folder) / "token"
+        token.write_bytes(b"a secret of 24 characters")
+        for turn in range(options.rounds):
+            victim = Victim(hosts, options.library, token)
+            knock(20)
+            attack(victim, token.read_bytes())
+            code, said = victim.end()
+            # It may end with an error, or be ended by this program, but not die by itself.
+            if code not in (0, 1, 77, 143, -15) or "Sanitizer" in said or "runtime error" in said:
+                failed += 1
+                print(f"round {turn}: exit {code}\n{said}")
+    hosts.close()
+    print(f"{options.rounds} rounds, {failed} failed")
+    return 1 if failed else 0
+
+
+def enter(hosts):
+    """As os.setns of newer Pythons."""
+    import ctypes
+    if ctypes.CDLL(None, use_errno=True).setns(os.open(f"/proc/{hosts.holders[0].pid}/ns/net", os.O_RDONLY), 0) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
