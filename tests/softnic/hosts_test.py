@@ -103,10 +103,11 @@ class Between(unittest.TestCase):
                 self.assertIsNotNone(record)
 
     def test_the_link_model_works_across(self):
-        model = self.softnic(",latency=5ms,react=60s")
+        # Nothing is hidden of what the program takes: whatever comes on top, it is not less.
+        model = self.softnic(",latency=5ms,react=0us")
         code, said, record = self.gdrperf(["write_lat", "-s", "8", "-n", "40"], model)
         self.assertEqual(code, 0, said)
-        self.assertGreater(record_latency(record), 4.9e6)
+        self.assertGreaterEqual(record_latency(record), 5e6)
 
     def test_the_list_of_ways_has_tcp(self):
         done = subprocess.run(self.hosts.command(0, [GDRPERF, "devices", "-v"]), capture_output=True, text=True, timeout=LIMIT_S,
