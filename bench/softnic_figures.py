@@ -249,7 +249,7 @@ class Ends:
         try:
             self.hosts.await_listener(0, port, serving)
             return subprocess.run(self.hosts.command(1, ["taskset", "-c", "0", *client]), env=env, stdout=subprocess.PIPE,
-                                  text=True, check=True).stdout
+                                  stderr=subprocess.PIPE, text=True, check=True).stdout
         finally:
             serving.kill()
             serving.wait()

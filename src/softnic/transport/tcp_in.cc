@@ -38,9 +38,11 @@ bool TcpStream::drive() noexcept {
   for (int reads = 0; reads < kMostReads && open(); ++reads) {
     if (!parse()) return any;
     const bool direct = step_ == Step::kStream && available() == 0 && frame_.bytes - done_ > 2 * kTailBytes;
+    drained_ = false;
     if (!(direct && read_direct()) && !read_buffered()) return any;
     any = true;
     moved_.fetch_add(1, std::memory_order_relaxed);
+    if (drained_) break;
   }
   if (open()) parse();
   return any;
@@ -60,6 +62,8 @@ bool TcpStream::read_buffered() noexcept {
   }
   const ssize_t count = ::recv(socket(), in_.get() + in_end_, kInBytes - in_end_, MSG_DONTWAIT);
   if (!got(count)) return false;
+  // Less than there was room for: no more is there, and asking again would take a system call.
+  drained_ = static_cast<std::size_t>(count) < kInBytes - in_end_;
   in_end_ += static_cast<std::size_t>(count);
   return true;
 }

@@ -200,6 +200,7 @@ class TcpStream final : public TcpEnd {
   bool broken_ GUARDED_BY(in_mutex_) = false;  ///< a request has failed: what follows is dropped
   bool told_waiting_ GUARDED_BY(in_mutex_) = false;
   bool parked_ GUARDED_BY(in_mutex_) = false;
+  bool drained_ GUARDED_BY(in_mutex_) = false;  ///< the last read took all there was
   Target target_ GUARDED_BY(in_mutex_);  ///< this QP, as the one that executes sees it
   Step step_ GUARDED_BY(in_mutex_) = Step::kHeader;
   Into into_ GUARDED_BY(in_mutex_) = Into::kNothing;
