@@ -1,6 +1,7 @@
 """Two network namespaces with a cable between them, for tests and benchmarks of the software device
 over TCP. They go when the program does."""
 
+import atexit
 import os
 import subprocess
 import time
@@ -18,6 +19,7 @@ class Hosts:
     def __init__(self):
         self.holders = []
         self.user_namespace = False
+        atexit.register(self.close)
         try:
             self._make()
         except (OSError, subprocess.CalledProcessError) as error:
