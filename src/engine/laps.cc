@@ -69,7 +69,7 @@ Laps::Laps(LocalEnd& end, Mover& mover, Peer& peer)
     run.size_bytes = spec_.size_bytes;
     run.key = {*spec_.verify_seed, side_ == Side::kClient ? kFromServer : kFromClient, q};
     run.iteration = iteration_;
-    if (end_.waits_on_memory()) run.last_byte = 0;
+    if (spec_.polls_last_byte()) run.last_byte = 0;
     end_.buffer().fill(run);
   }
   ++iteration_;
@@ -109,7 +109,7 @@ void Laps::for_each_run(std::uint64_t area, std::uint32_t direction, Do act) con
       run.size_bytes = spec_.size_bytes;
       run.key = {*spec_.verify_seed, direction, q};
       run.iteration = iteration_;
-      if (end_.waits_on_memory()) run.last_byte = static_cast<int>((iteration_ + 1) & 0xff);
+      if (spec_.polls_last_byte()) run.last_byte = static_cast<int>((iteration_ + 1) & 0xff);
       act(message, run);
       message += run.count;
     }

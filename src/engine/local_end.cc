@@ -82,6 +82,8 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
   staging_ = std::move(staging);
   steps_.memory("registering");
   mem::Buffer& registered = staging_ ? *staging_ : *buffer_;
+  // Kernels and devices without it ignore it: it is of IBV_ACCESS_OPTIONAL_RANGE.
+  if (spec_.relaxes_ordering()) access |= IBV_ACCESS_RELAXED_ORDERING;
   mr_ = registered.register_with(pd_.get(), access);
   endpoint_.registration = registered.registration();
 }
@@ -112,8 +114,6 @@ std::optional<std::uint64_t> LocalEnd::source_offset() const {
 std::optional<std::uint64_t> LocalEnd::sink_offset() const {
   return offset_of(pulls() ? initiator_area_ : target_area_);
 }
-
-bool LocalEnd::waits_on_memory() const { return spec_.latency() && spec_.op().round_end == RoundEnd::kMemory; }
 
 void LocalEnd::make_queues(const QueueRights& rights) {
   rights_ = rights;

@@ -80,9 +80,6 @@ class LocalEnd {
   /// arrive here; nullopt: none do.
   std::optional<std::uint64_t> source_offset() const;
   std::optional<std::uint64_t> sink_offset() const;
-  /// A round of a latency test ends with the last byte in memory, which holds
-  /// the round's number.
-  bool waits_on_memory() const;
   /// CPUs this process may use, wherever this end is pinned.
   int process_cpus() const { return affinity_.process_cpus(); }
   /// The other end is on this host and on this end's CPU.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
 #include "staging_rules.h"
 
 namespace gdrperf::engine {
@@ -92,6 +95,11 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
     data_path_ = DataPath::kStaging;
     check_staging(*this);
   }
+  if (ordering == Ordering::kRelaxed && polls_last_byte()) {
+    throw usage_error(fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",
+                                  flag<&TestSpec::ordering>(), to_string(test)),
+                      "leave it out; write_imm_lat waits for a completion and relaxes the order");
+  }
   put_in_defaults(*this, data_path_);
   layout_ = layout_of(*this);
   wire_ = wire_shape(*this);
@@ -99,6 +107,10 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
 
 bool ResolvedSpec::staged(conn::Side side) const {
   return kind(side).place == mem::Place::kStaged || (path == Path::kStaged && mem::on_gpu(kind(side)));
+}
+
+bool ResolvedSpec::relaxes_ordering() const {
+  return ordering == Ordering::kRelaxed || (ordering == Ordering::kAuto && !polls_last_byte());
 }
 
 bool ResolvedSpec::lands_in_receives() const {

@@ -36,6 +36,9 @@ constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
                                      {"peermem", static_cast<int>(Registration::kPeermem)}};
+constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
+                                 {"on", static_cast<int>(Ordering::kRelaxed)},
+                                 {"off", static_cast<int>(Ordering::kStrict)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
 constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
@@ -59,6 +62,8 @@ static void take_gpu(TestSpec& spec, const std::string& text, std::string_view f
 }
 
 static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDmabuf; }
+
+static void take_strict(TestSpec& spec, const std::string&, std::string_view) { spec.ordering = Ordering::kStrict; }
 
 static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
   constexpr std::uint64_t kSeed = 1;
@@ -224,6 +229,13 @@ constexpr Setting kSettings[] = {
      .flags = "-b,--bidirectional", .group = kQueueGroup, .help = "both ends send at once (bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight; only bandwidth tests are bidirectional",
      .recorded = kNamed},
+    {.member = "relaxed_ordering", .access = to<&T::ordering>(), .type = kChoice, .choices = kOrderings,
+     .flags = "--relaxed-ordering", .placeholder = "WHEN", .group = kQueueGroup,
+     .help = "PCIe relaxed ordering for the memory that the NIC writes: auto (not where the last byte is polled for), on "
+             "or off (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.type = kFlag, .flags = "--disable_pcie_relaxed", .group = kQueueGroup, .help = "as --relaxed-ordering off",
+     .take = take_strict},
     {.type = kFlag, .flags = "--verify", .group = kQueueGroup,
      .help = "fill every message with a pattern and compare what arrives, byte by byte", .take = take_verify},
     {.member = "verify_seed", .access = to<&T::verify_seed>(),

@@ -144,5 +144,23 @@ TEST(Resolve, SaysHowDataTravels) {
   EXPECT_FALSE(resolve(spec).lands_in_receives());
 }
 
+TEST(Resolve, RelaxesTheOrderButWhereTheLastByteIsPolledFor) {
+  TestSpec spec;
+  for (const Operation operation : {Operation::kWrite, Operation::kSend, Operation::kRead}) {
+    spec.test = {operation, Metric::kBandwidth};
+    EXPECT_TRUE(resolve(spec).relaxes_ordering());
+    spec.test.metric = Metric::kLatency;
+    EXPECT_EQ(resolve(spec).relaxes_ordering(), operation != Operation::kWrite);
+  }
+  spec.ordering = Ordering::kStrict;
+  EXPECT_FALSE(resolve(spec).relaxes_ordering());
+  spec.test = {Operation::kWrite, Metric::kLatency};
+  spec.ordering = Ordering::kRelaxed;
+  EXPECT_THROW(resolve(spec), Error);
+  // Its rounds end with a completion then.
+  spec.server.buffer = "cuda:0";
+  EXPECT_TRUE(resolve(spec).relaxes_ordering());
+}
+
 }  // namespace
 }  // namespace gdrperf::engine

@@ -50,6 +50,10 @@ class ResolvedSpec : public TestSpec {
   bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
   bool ends_by_immediate() const { return op_ == &write_with_immediate(); }
+  /// A round of a latency test ends with the last byte in memory, which holds the round's number.
+  bool polls_last_byte() const { return latency() && op_->round_end == RoundEnd::kMemory; }
+  /// Memory is registered with IBV_ACCESS_RELAXED_ORDERING.
+  bool relaxes_ordering() const;
   /// Where a message lands is up to the receive that it takes, not to its request.
   bool lands_in_receives() const;
 

@@ -28,6 +28,10 @@ enum class Registration { kAuto, kDmabuf, kPeermem };
 /// by way of pinned host memory.
 enum class Path { kDirect, kStaged };
 
+/// Whether a NIC's writes to memory may overtake each other (IBV_ACCESS_RELAXED_ORDERING): kAuto: yes,
+/// but where the last byte is polled for.
+enum class Ordering { kAuto, kRelaxed, kStrict };
+
 /// An operation and what is measured of it: "write_bw", "read_lat", ...
 struct Test {
   Operation operation = Operation::kWrite;
@@ -94,6 +98,7 @@ struct TestSpec {
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
+  Ordering ordering = Ordering::kAuto;
   Path path = Path::kDirect;            ///< for ends in GPU memory
   std::uint64_t chunk_bytes = 0;        ///< staged: bytes per copy; 0: the best of several, tried before the run
   bool consume = false;                 ///< the receiving GPU computes on what arrived and copies the result back
