@@ -20,6 +20,7 @@
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/doctor/doctor.h"
+#include "gdrperf/proto/tcp_port.h"
 
 namespace gdrperf::app {
 namespace {
@@ -122,7 +123,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command
       ->add_option_function<std::string>(
           std::string(flags::kPort) + ",--port",
-          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535)); },
+          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, proto::kMaxTcpPort)); },
           fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
   command->add_option(flags::kToken, options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");

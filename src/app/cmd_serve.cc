@@ -16,6 +16,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/tcp_port.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/device.h"
 #include "serve.h"
@@ -86,7 +87,7 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->add_option_function<std::string>(
           std::string(flags::kPort) + ",--port",
           [options](const std::string& text) {
-            options->port = static_cast<int>(parse_integer(text, flags::kPort, 0, 65535));
+            options->port = static_cast<int>(parse_integer(text, flags::kPort, 0, proto::kMaxTcpPort));
           },
           fmt::format("TCP port; 0: any free one (default: {})", kDefaultPort))
       ->type_name("PORT");

@@ -8,6 +8,7 @@
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/proto/tcp_port.h"
 #include "requirements.h"
 
 namespace gdrperf::app {
@@ -76,7 +77,7 @@ void add_connection(CLI::App& command, ClientOptions& options) {
   group.value(std::string(flags::kPort) + ",--port", "PORT",
               fmt::format("TCP port of the server (default: {})", kDefaultPort),
               [&options](const std::string& text, const std::string& flag) {
-                options.port = static_cast<int>(parse_integer(text, flag, 0, 65535));
+                options.port = static_cast<int>(parse_integer(text, flag, 0, proto::kMaxTcpPort));
               });
   group.text(flags::kBind, "ADDR", options.bind, "address to listen on, without HOST (default: all)");
   group.text(flags::kToken, "FILE", options.token,
@@ -163,7 +164,7 @@ void check_target(const ClientOptions& options) {
     throw usage_error("--bind: only an end that serves listens; leave it out");
   }
   if (!options.host.empty() && options.port == 0) {
-    throw usage_error("-p 0: a port to connect to is from 1 to 65535");
+    throw usage_error(fmt::format("-p 0: a port to connect to is from 1 to {}", proto::kMaxTcpPort));
   }
 }
 

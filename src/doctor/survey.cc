@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 
-/// PCI addresses along a path of /sys/devices, from the root.
+/// PCI addresses along a path of /sys/devices, from the root. Not topo::PciTree's, which is built of config spaces
+/// and hwloc: a Machine may be a capture, which holds the links and small files that checks ask for and nothing else.
 std::vector<std::string> pci_chain(std::string_view path) {
   std::vector<std::string> chain;
   while (!path.empty()) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/tcp_port.h"
 #include "json_reader.h"
 #include "spec_json.h"
 
@@ -204,7 +205,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.length = in.integer<std::uint64_t>("length");
   e.rkey = in.integer<std::uint32_t>("rkey");
   e.max_rd_atomic = in.integer<int>("max_rd_atomic", 0, 65535);
-  e.cm_port = in.integer<int>("cm_port", 0, 65535);
+  e.cm_port = in.integer<int>("cm_port", 0, kMaxTcpPort);
   e.cm_address = in.text("cm_address");
   e.qps = qps_from_json(in);
   return e;

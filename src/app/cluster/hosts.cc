@@ -12,6 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/tcp_port.h"
 #include "lists.h"
 #include "terminal.h"
 
@@ -54,7 +55,7 @@ std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
     const auto colon = host.rfind(':');
     const bool bracketed = host.starts_with('[');
     if (colon != std::string::npos && (bracketed ? host[colon - 1] == ']' : host.find(':') == colon)) {
-      port = static_cast<int>(parse_integer(host.substr(colon + 1), "--hosts", 1, 65535));
+      port = static_cast<int>(parse_integer(host.substr(colon + 1), "--hosts", 1, proto::kMaxTcpPort));
       host = host.substr(0, colon);
     }
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);

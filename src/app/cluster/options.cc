@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/tcp_port.h"
 #include "lists.h"
 
 namespace gdrperf::app {
@@ -24,7 +25,7 @@ void take_root(ClusterOptions& options, const std::string& text) {
   const bool bracketed = text.starts_with('[');
   if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
     host = text.substr(0, colon);
-    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), flags::kRoot, 1, 65535));
+    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), flags::kRoot, 1, proto::kMaxTcpPort));
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty()) throw usage_error("--root names no host", "type --root HOST[:PORT]");

@@ -14,6 +14,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
+#include "gdrperf/proto/tcp_port.h"
 
 namespace gdrperf::app {
 namespace {
@@ -65,7 +66,7 @@ RootAddress published_root(std::string_view text) {
     }
     if (text.substr(first + 1, second - first - 1) == host_identity()) root.hosts.emplace_back("127.0.0.1");
   }
-  if (root.port < 1 || root.port > 65535 || root.hosts.empty()) {
+  if (root.port < 1 || root.port > proto::kMaxTcpPort || root.hosts.empty()) {
     throw Error(ExitCode::kEnvironment, fmt::format("rank 0's address '{}' is not understood", text.substr(0, 200)),
                 "start all ranks from the same build of gdrperf, or name its host with --root");
   }

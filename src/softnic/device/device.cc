@@ -102,25 +102,25 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std
 }
 
 void Device::change(const DeviceConfig& fresh) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   config.link = fresh.link;
   config.message_faults = fresh.message_faults;
   config.faults = fresh.faults;
 }
 
 void Device::set_model() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   models_.push_back(std::make_unique<DeviceModel>(config.link, config.message_faults, Clock::get()));
   model.store(models_.back().get(), std::memory_order_release);
 }
 
 int Device::call_fault(std::string_view call) const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return config.fault(call);
 }
 
 LinkConfig Device::link() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return config.link;
 }
 

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "device/config.h"
+#include "gdrperf/base/mutex.h"
 #include "model/faults.h"
 #include "shared/layout.h"
 
@@ -61,8 +61,8 @@ struct Device : ibv_device {
   ibv_gid gid(std::uint32_t entry) const;
 
  private:
-  mutable std::mutex mutex_;  ///< of what change() changes in `config`, and of models_
-  std::vector<std::unique_ptr<DeviceModel>> models_;
+  mutable Mutex mutex_;  ///< also of what change() changes in `config`, of which the rest is read without it
+  std::vector<std::unique_ptr<DeviceModel>> models_ GUARDED_BY(mutex_);
 };
 
 /// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC

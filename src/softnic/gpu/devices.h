@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
+#include "gdrperf/base/mutex.h"
 #include "gpu/driver.h"
 
 /// The GPUs of this process, and the context in which its driver copies.
@@ -21,7 +21,7 @@ class Devices {
     std::atomic<ContextHandle>& kept = contexts_[static_cast<std::size_t>(device)];
     ContextHandle found = kept.load(std::memory_order_acquire);
     if (found != nullptr) return found;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     found = kept.load(std::memory_order_acquire);
     if (found == nullptr && driver()->retain_primary(&found, device) == kSuccess) kept.store(found, std::memory_order_release);
     return kept.load(std::memory_order_acquire);
@@ -33,14 +33,14 @@ class Devices {
     if ((enabled.load(std::memory_order_acquire) & bit) != 0) return;
     const ContextHandle other = context(to);
     if (other == nullptr) return;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     // Where this is refused, the driver goes through host memory by itself.
     if ((enabled.load(std::memory_order_acquire) & bit) == 0) driver()->enable_peer(other, 0);
     enabled.fetch_or(bit, std::memory_order_release);
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;  ///< of changes; both are read without it
   std::array<std::atomic<ContextHandle>, kMaxDevices> contexts_{};
   std::array<std::atomic<std::uint64_t>, kMaxDevices> enabled_{};  ///< of each device, a bit for each other
 };

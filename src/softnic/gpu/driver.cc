@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <mutex>
+
+#include "gdrperf/base/mutex.h"
 
 namespace gdrperf::softnic::gpu {
 namespace {
@@ -43,11 +44,11 @@ bool load(Driver& d) {
 }  // namespace
 
 const Driver* driver() noexcept {
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::atomic<const Driver*> loaded{nullptr};
   static Driver functions;
   if (const Driver* found = loaded.load(std::memory_order_acquire)) return found;
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   if (loaded.load() == nullptr && load(functions)) loaded.store(&functions, std::memory_order_release);
   return loaded.load();
 }

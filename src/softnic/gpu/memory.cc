@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "gpu/devices.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
+#include "gdrperf/base/mutex.h"
 
 namespace gdrperf::softnic::gpu {
 namespace {
@@ -46,14 +46,14 @@ class Pinned {
  public:
   void pin(const MrShared& region) {
     if (in_gpu(region) || seen(region).load(std::memory_order_acquire)) return;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     seen(region).store(true, std::memory_order_release);
     if (!known_.emplace(&region, false).second) return;
     // Refused where the program has pinned it itself: just as well.
     known_[&region] = driver()->host_register(reinterpret_cast<void*>(region.addr), region.length, kPortable) == kSuccess;
   }
   void forget(const MrShared& region) {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     seen(region).store(false, std::memory_order_release);
     const auto found = known_.find(&region);
     if (found == known_.end()) return;
@@ -67,8 +67,8 @@ class Pinned {
     return seen_[reinterpret_cast<std::uintptr_t>(&region) / sizeof(MrShared) % kMaxMrs];
   }
 
-  std::mutex mutex_;
-  std::map<const MrShared*, bool> known_;
+  Mutex mutex_;
+  std::map<const MrShared*, bool> known_ GUARDED_BY(mutex_);
   std::array<std::atomic<bool>, kMaxMrs> seen_{};  ///< looked at without the lock
 };
 
@@ -161,7 +161,7 @@ class Opened {
         length <= last.bytes - offset) {
       return reinterpret_cast<void*>(last.at + offset);
     }
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     Entry& entry = entries_[{peer, shared.base}];
     if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) close(entry);
     if (entry.at == 0 && !map(entry, pid, shared)) return nullptr;
@@ -171,7 +171,7 @@ class Opened {
     return reinterpret_cast<void*>(entry.at + offset);
   }
   void close_all_of(const void* peer) {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     const auto begin = entries_.lower_bound({peer, 0});
     const auto end = entries_.upper_bound({peer, ~std::uint64_t{0}});
     for (auto entry = begin; entry != end; ++entry) {
@@ -237,8 +237,8 @@ class Opened {
     entry = {};
   }
 
-  std::mutex mutex_;
-  std::map<std::pair<const void*, std::uint64_t>, Entry> entries_;
+  Mutex mutex_;
+  std::map<std::pair<const void*, std::uint64_t>, Entry> entries_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> closings_{1};
 };
 

@@ -67,7 +67,7 @@ void Agents::serve(UniqueFd socket, UniqueFd bounce) {
   // Control's are not waited on.
   ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
   const Connection connection{socket.get(), bounce.get()};
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (connections_.size() >= kMostAgents) return;
   connections_.push_back(connection);
   if (start_thread("softnic-agent", [this, connection] { run(connection); }) != 0) {
@@ -90,7 +90,7 @@ void Agents::run(Connection connection) {
     reply.error = copy(request, connection.bounce);
     good = send_packet(connection.socket, &reply, sizeof reply, nullptr, 0);
   }
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   connections_.erase(std::find_if(connections_.begin(), connections_.end(),
                                   [&](const Connection& other) { return other.socket == connection.socket; }));
   ::close(connection.socket);

@@ -5,6 +5,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "host/wire.h"
 #include "shared/layout.h"
@@ -31,9 +32,9 @@ class Agents {
   void settle() noexcept;
 
   /// Held across fork.
-  std::mutex& mutex() noexcept { return mutex_; }
+  Mutex& mutex() noexcept RETURN_CAPABILITY(mutex_) { return mutex_; }
   /// In a forked child: closes what was inherited.
-  void abandon();
+  void abandon() NO_THREAD_SAFETY_ANALYSIS;  // the only thread, the lock held since before the fork
 
  private:
   struct Connection {
@@ -46,8 +47,8 @@ class Agents {
   const Regions& regions_;
   const std::uint64_t& process_id_;
   std::shared_mutex copying_;  ///< shared: by a copy
-  std::mutex mutex_;
-  std::vector<Connection> connections_;
+  Mutex mutex_;
+  std::vector<Connection> connections_ GUARDED_BY(mutex_);
 };
 
 }  // namespace gdrperf::softnic

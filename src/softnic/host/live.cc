@@ -5,11 +5,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
 #include "host/local.h"
 #include "host/ports.h"
 
@@ -43,8 +43,8 @@ void change(LocalProcess& process, Device& device, const DeviceConfig& fresh) {
 }
 
 void apply(LocalProcess& process) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard guard(one_at_a_time);
+  static Mutex one_at_a_time;
+  const MutexLock guard(one_at_a_time);
   const char* text = std::getenv("SOFTNIC");
   if (text == nullptr) return;
   try {

@@ -186,7 +186,7 @@ PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
   // A guard on this thread's own stack would hold up this thread.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   if (here + kPage > range.begin && here < range.end + (1u << 20)) return {};
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (collides(range)) return {};
   if (cover(range)) {
     add_references(range, +1);
@@ -249,7 +249,7 @@ bool PageMover::move_out(PageRange gap) {
 
 void PageMover::release(PageRange range) {
   if (range.empty()) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   add_references(range, -1);
   drop_unreferenced();
 }

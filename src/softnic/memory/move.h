@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 #include "memory/page_range.h"
 
@@ -35,11 +35,12 @@ class PageMover {
   /// Why pages cannot be moved now, in words; null: they can.
   const char* obstacle() const;
 
-  std::mutex& mutex() noexcept { return mutex_; }
-  bool any_moved() const noexcept { return count_ > 0; }
+  Mutex& mutex() noexcept RETURN_CAPABILITY(mutex_) { return mutex_; }
+  /// Its caller, before a fork, holds the lock.
+  bool any_moved() const noexcept NO_THREAD_SAFETY_ANALYSIS { return count_ > 0; }
   /// In a forked child, before anything else: a private copy of every moved
   /// page, in its place. Uses no heap, which may be among them.
-  void copy_for_child() noexcept;
+  void copy_for_child() noexcept NO_THREAD_SAFETY_ANALYSIS;  // the only thread, the lock held since before the fork
 
  private:
   struct Interval {
@@ -48,26 +49,26 @@ class PageMover {
   };
   static constexpr std::uint32_t kMaxIntervals = 4096;
 
-  bool collides(PageRange range) const noexcept;
-  bool cover(PageRange range);
+  bool collides(PageRange range) const noexcept REQUIRES(mutex_);
+  bool cover(PageRange range) REQUIRES(mutex_);
   bool move_out(PageRange gap);
   /// False: left as it is, to be tried again.
   bool move_back(PageRange range);
   void give_back(PageRange range) const noexcept;
   bool make_private(PageRange part);
   PageRange next_own_part(PageRange range) const;
-  void split_at(std::uint64_t address) noexcept;
-  void add_references(PageRange range, int change) noexcept;
-  void drop_unreferenced();
+  void split_at(std::uint64_t address) noexcept REQUIRES(mutex_);
+  void add_references(PageRange range, int change) noexcept REQUIRES(mutex_);
+  void drop_unreferenced() REQUIRES(mutex_);
   bool is_ours(PageRange range) const { return next_own_part(range).bytes() == range.bytes(); }
   std::uint64_t offset_of(std::uint64_t address) const noexcept;
 
   UniqueFd fd_;
   std::uint64_t inode_ = 0;
-  std::mutex mutex_;
+  Mutex mutex_;
   /// In memory of its own, sorted, without overlaps.
-  Interval* intervals_ = nullptr;
-  std::uint32_t count_ = 0;
+  Interval* intervals_ GUARDED_BY(mutex_) = nullptr;
+  std::uint32_t count_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gdrperf::softnic
