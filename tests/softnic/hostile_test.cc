@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "../loopback/softnic_fixture.h"
+#include "fixture.h"
 #include "shared/layout.h"
 #include "host/names.h"
 #include "shared/sealed.h"

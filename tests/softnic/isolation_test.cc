@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "../loopback/softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

@@ -23,7 +23,7 @@
 #include <string>
 #include <thread>
 
-#include "../loopback/softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

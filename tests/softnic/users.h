@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "../loopback/softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 

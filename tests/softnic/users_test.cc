@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "../loopback/softnic_fixture.h"
+#include "fixture.h"
 #include "shared/layout.h"
 #include "host/names.h"
 #include "shared/sealed.h"

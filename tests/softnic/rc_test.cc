@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

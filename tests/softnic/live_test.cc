@@ -9,7 +9,7 @@
 #include <fstream>
 #include <functional>
 
-#include "softnic_link.h"
+#include "link.h"
 #include "../temporary_folder.h"
 
 namespace softnic_test {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 /// Thread domains, parent domains, device memory, paging on demand, completion
 /// vectors; and a peer of another version.

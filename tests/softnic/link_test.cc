@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "softnic_link.h"
+#include "link.h"
 
 namespace softnic_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 /// What the tests of links and faults share.
 namespace softnic_test {

@@ -1,7 +1,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softnic_link.h"
+#include "link.h"
 
 /// Unreliable datagrams.
 namespace softnic_test {

@@ -1,4 +1,4 @@
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

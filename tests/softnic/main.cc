@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace {
 

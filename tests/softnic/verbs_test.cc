@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

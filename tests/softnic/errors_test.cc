@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "softnic_fixture.h"
+#include "fixture.h"
 
 namespace softnic_test {
 namespace {

@@ -1,6 +1,6 @@
 #include <cerrno>
 
-#include "softnic_link.h"
+#include "link.h"
 
 /// Unreliable connected QPs.
 namespace softnic_test {
