@@ -44,7 +44,7 @@ constexpr std::size_t kMostTopologyBytes = 256u << 20;
 constexpr double kBaselineShare = 0.05;
 
 constexpr const char* kClusterFooter = R"(
-One process per node, started by what the site has; rank 0 gathers, judges and prints:
+One process per node, started by the site's launcher; rank 0 gathers, judges and prints:
   srun -N 64 --ntasks-per-node=1 gdrperf cluster --json cluster.json
   mpirun -np 64 --map-by ppr:1:node gdrperf cluster
   gdrperf cluster --rank 3 --ranks 8 --root node0

@@ -90,7 +90,7 @@ Side read_side(const std::vector<std::string>& paths, const CompareOptions& opti
   return side;
 }
 
-/// Of what the verdict says: of being better where that is it.
+/// The adjusted p of the verdict's direction.
 double q_of(const CellResult& cell) {
   return cell.verdict == compare::Verdict::kImprovement ? cell.q_better : cell.q_worse;
 }
@@ -157,7 +157,7 @@ void check(const CompareOptions& options) {
 
 void add_compare_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand("compare", "Say what got slower since a baseline");
+  CLI::App* command = app.add_subcommand("compare", "Show what got slower since a baseline");
   command->add_option("BASELINE", options->baseline, "A baseline's folder, or one document")->required();
   command->add_option("NEW", options->recent, "Documents to compare with it, or folders of them")->required();
   command
@@ -170,7 +170,7 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->add_option_function<std::string>(
           flags::kSensitivity,
           [options](const std::string& text) { options->settings.sensitivity = parse_percent(text, flags::kSensitivity); },
-          "change that has to be seen: a cell whose limit is wider is blind, not ok (default: 10%)")
+          "change that must be visible: a cell whose limit is wider is blind, not ok (default: 10%)")
       ->type_name("PERCENT");
   command
       ->add_option_function<std::string>(
@@ -184,7 +184,7 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->type_name("NAMES");
   command
       ->add_option("--rerun", options->rerun,
-                   "where there is a regression, run CMD again and call it one only if it comes back; {} in "
+                   "run CMD again at a regression, which counts only if it comes back; {} in "
                    "CMD is the file it writes")
       ->type_name("CMD");
   command

@@ -111,8 +111,8 @@ void print_table(const std::vector<DeviceInfo>& devices, std::ostream& out) {
 void add_devices_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<DevicesOptions>();
   CLI::App* command = app.add_subcommand("devices", "List RDMA devices, their ports and GIDs");
-  command->add_flag("-v,--verbose", options->verbose, "Print what each device claims: limits, ports, how data travels");
-  command->add_flag("--json", options->json, "Print JSON (with all that -v shows)");
+  command->add_flag("-v,--verbose", options->verbose, "Also print what each device reports: limits, ports, data paths");
+  command->add_flag("--json", options->json, "Print JSON, with the details of -v");
   add_softnic_flag(*command);
   command->final_callback([options, &action] {
     action = [options](const Argv&) { return run_devices(*options, std::cout); };

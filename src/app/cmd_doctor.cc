@@ -102,7 +102,7 @@ ExitCode exit_code(const std::vector<Finding>& findings) {
 void add_doctor_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand(
-      "doctor", "Find out why RDMA or GPUDirect RDMA does not work, or is slow, here");
+      "doctor", "Find out why RDMA or GPUDirect RDMA does not work or is slow on this machine");
   command
       ->add_option("--read", options->captures,
                    "Judge captured text (- for standard input) instead of this machine: lspci -vvv, lsmod, "
@@ -113,7 +113,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->type_name("DIR|FILE");
   command
       ->add_option("--record", options->record,
-                   "Write what the checks look at into a gzipped tar file, for --root; MACs, serial numbers and "
+                   "Write the inputs of the checks to a gzipped tar file, for --root; MACs, serial numbers and "
                    "addresses are masked")
       ->type_name("FILE.tar.gz");
   options->port = kDefaultPort;
@@ -134,11 +134,11 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
   command->add_flag("-v,--verbose", options->verbose, "Every finding and pair, with evidence and undo");
   command->add_flag("--fix-script", options->fix_script,
-                    "Print a commented shell script of the cures, each of which asks first; run nothing");
+                    "Print a commented shell script of the fixes, which asks before each; run nothing");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--probe-gpus", options->probe_gpus)->group("");
   command->footer(
-      "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to look at.");
+      "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to check.");
   command->final_callback([options, &action] {
     action = [options](const Argv&) { return run_doctor(*options, std::cout); };
   });

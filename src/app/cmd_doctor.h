@@ -25,7 +25,7 @@ struct DoctorOptions {
 };
 
 /// Runs the checks, here, on a recording or on captured text, and prints them;
-/// the exit code: 1 when a check failed, 3 when there was nothing to look at.
+/// the exit code: 1 when a check failed, 3 when there was nothing to check.
 /// Throws Error(kUsage) for a file that cannot be read.
 int run_doctor(const DoctorOptions& options, std::ostream& out);
 

@@ -31,7 +31,7 @@ Examples:
   gdrperf serve --allow 10.0.0.0/8 --token secret.txt
   gdrperf serve --daemon --log serve.log --pidfile serve.pid     then: kill $(cat serve.pid)
 Then, on the client: gdrperf write_bw HOST -a
-Device, GID and buffer of this end are asked for by the client (--peer-dev, ...).)";
+The client chooses device, GID and buffer of this end (--peer-dev, ...).)";
 
 // Who may come, in the first line that anyone reads.
 std::string first_line(const ServeOptions& options, const proto::Token& token, int port) {
@@ -102,17 +102,17 @@ void add_serve_command(CLI::App& app, Action& action) {
   value("--allow", "NET[,NET]", "serve these networks only, like 10.0.0.0/8,fd00::/8 (default: all)",
         [options](const std::string& text) { options->allow = proto::Networks::parse(text, "--allow"); });
   value(flags::kToken, "FILE",
-        "serve only clients that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
+        "serve only clients with this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
   value(flags::kMaxTime, "TIME", "longest run (default: 1h)",
         [options](const std::string& text) { options->max_time = parse_duration(text, flags::kMaxTime); });
   value("--idle-timeout", "TIME",
-        "end a client's turn when it asks for no run for so long; 10s while others wait (default: 5m)",
+        "end a client's turn after this time without a run; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
   value(flags::kMaxMemory, "SIZE", "memory that a run may take here (default: a quarter of what is available)",
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
-                    "also be a rank of 'gdrperf cluster --hosts': measure with others as that client says");
+                    "also be a rank of 'gdrperf cluster --hosts': its client says what to measure with other servers");
   value("--log", "FILE", "append the log to this file (default: standard error)",
         [options](const std::string& text) { options->log = text; });
   value("--pidfile", "FILE", "keep the number of this process in a file, one process at a time",

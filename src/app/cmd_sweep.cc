@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
-is that of the worst run; 4 when not a single run is stable.
+is that of the worst run; 4 if no run is stable.
 
 Examples:
   gdrperf sweep --local --softnic --json results/latest.json

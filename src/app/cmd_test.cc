@@ -44,8 +44,8 @@ std::string footer(Test test) {
   std::string text = fmt::format(R"(
 Sizes take K, M, G (powers of 1024), times ns, us, ms, s, m, h; upper or lower
 case. The order of options does not matter. Without HOST and --local this end
-serves one client, whose options decide; device, port, GID, memory and CPU typed
-here count where the client says nothing about them (--peer-dev, ...).
+serves one client, whose options apply; device, port, GID, memory and CPU given
+here apply where the client names none (--peer-dev, ...).
 
 Examples:
   gdrperf {0} node2                     against 'gdrperf serve' on node2

@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kFooter = R"(
 Relations: PIX at most one PCIe switch between GPU and NIC, PXB several, PHB the
 host bridge both share, NODE several host bridges of one NUMA node, SYS across
-NUMA nodes. nvidia-smi has the first word, the PCI tree the second; where they
-differ both are kept and the known reasons told.
+NUMA nodes. nvidia-smi's relation comes first, the PCI tree's second; if they
+differ, both are shown, with the known reasons.
 
 Examples:
   gdrperf topo
@@ -33,7 +33,7 @@ Examples:
 
 constexpr const char* kNeither = "no GPU and no RDMA NIC";
 
-/// Of GPUs and NICs what a topology has none of; "" when it has both.
+/// The kinds of device, GPU and NIC, that a topology lacks; "" when it has both.
 std::string absent_from(const topo::Topology& topology) {
   const std::size_t gpus = std::max(topology.matrix ? topology.matrix->gpus.size() : 0,
                                     topology.tree ? topology.tree->gpus.size() : 0);
@@ -44,7 +44,7 @@ std::string absent_from(const topo::Topology& topology) {
   return nics == 0 ? "no RDMA NIC" : "";
 }
 
-/// The file that has the first word.
+/// The file whose relations are shown first.
 std::string file_of(const topo::TopologyFiles& files) {
   for (const topo::TopologyFormat& format : topo::topology_formats()) {
     const std::string& path = files.path(format.name);

@@ -49,7 +49,7 @@ Examples:
   gdrperf verify node2 --buffers host,cuda:0
   gdrperf verify node2 --ops write_bw,send_bw --sizes 1,4097,64M)";
 
-/// What is verified in one row: which ends, and which test.
+/// One row of the table: both ends and the test.
 struct Case {
   std::string title;
   EndSpec client;
@@ -224,7 +224,7 @@ bool may_use_gpus(const VerifyOptions& options) {
   return std::any_of(kinds.begin(), kinds.end(), uses_gpu);
 }
 
-/// What was typed in vain: `verify` compares and measures nothing.
+/// Options without effect: `verify` compares and measures nothing.
 std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed& typed) {
   std::vector<std::string> sentences = without_effect(options, options.tests, may_use_gpus(options), typed);
   const auto note = [&](const char* flag, const char* why) {
@@ -244,7 +244,7 @@ std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed
   return sentences;
 }
 
-/// No figures, no table: of what writes those there is nothing here but --json.
+/// No figures and no table: of the output options only --json is offered.
 void leave_out_exports(CLI::App& command) {
   for (const char* name : {"--output", "--report_gbits", "--csv", "--format", flags::kNvidiaSmi, flags::kMinGbps,
                            flags::kMaxP99Us, flags::kMinEfficiency}) {
@@ -265,7 +265,7 @@ void add_verify_command(CLI::App& app, Action& action) {
        [options](const std::string& text) { options->tests = parse_tests(text); });
   list("-s,--sizes,--size", "SIZES", "a list (1,4097) or a range (1:8M:x2) (default: 1 B to 64 MiB, odd ones too)",
        [options](const std::string& text) { options->sizes = parse_size_list(text, "--sizes"); });
-  list("--buffers", "KINDS", "kinds of memory, each at either end (default: all at hand)",
+  list("--buffers", "KINDS", "kinds of memory, each at either end (default: all of this machine)",
        [options](const std::string& text) { options->buffers = split_list(text, "--buffers"); });
   add_client_options(*command, *options);
   leave_out_exports(*command);

@@ -10,7 +10,7 @@ class App;
 
 namespace gdrperf::app {
 
-/// What was typed, for the record.
+/// The command line, for the record.
 using Argv = std::vector<std::string>;
 
 /// What a command does once the whole command line is known to be good; its
@@ -41,7 +41,7 @@ inline constexpr AddCommand* kCommands[] = {
     add_baseline_command, add_compare_command, add_report_command, add_manual_commands,
 };
 
-/// Parses the command line and does what it says; the exit code. Throws gdrperf::Error.
+/// Parses and runs the command line; the exit code. Throws gdrperf::Error.
 int run_command_line(int argc, char** argv);
 /// The same of gdrperf-doctor: whatever it is given is for `doctor`.
 int run_doctor_command_line(int argc, char** argv);

@@ -45,7 +45,7 @@ int run_command_line(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], flags::kSoftnic) == 0) enter_softnic(argv);
   }
-  CLI::App app("RDMA performance between two ends, and what the path between them can do",
+  CLI::App app("RDMA performance between two ends, beside what the path between them allows",
                "gdrperf");
   app.set_version_flag("--version", version_text, "This program's version, and those of what it works with");
   app.footer(kProgramFooter);

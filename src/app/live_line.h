@@ -72,7 +72,7 @@ class LiveLine final : public engine::RunObserver {
 /// How far a run is: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
 std::string state_text(const engine::RunState& state, report::RateUnit unit);
 
-/// Of what is going on while this lives.
+/// Shows progress while this lives.
 class LiveScope {
  public:
   LiveScope(LiveLine& line, std::size_t done, std::string what) : line_(line) { line_.begin(done, std::move(what)); }

@@ -94,8 +94,8 @@ std::string format_names() {
 
 void add_output(CLI::App& command, OutputOptions& output) {
   Group group(command, "Output");
-  group.text("-o,--output", "FILE", output.format_file, "where --format goes, written whole (default: standard output)");
-  group.flag("--progress", "say once a second what is set up or measured, as lines on standard error (default: one "
+  group.text("-o,--output", "FILE", output.format_file, "file for --format, replaced as a whole (default: standard output)");
+  group.flag("--progress", "report progress once a second, as lines on standard error (default: one "
              "line, rewritten, on a terminal)",
              [&output] { output.progress_lines = true; });
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",

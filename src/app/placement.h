@@ -15,7 +15,7 @@ namespace gdrperf::app {
 /// function of its tree (software devices may), into it.
 void declare_nics(topo::Topology& topology, const std::vector<verbs::DeviceInfo>& devices);
 
-/// What is known about where GPUs and NICs are, put into documents and records.
+/// Known places of GPUs and NICs, for documents and records.
 class Placement {
  public:
   /// Whose NICs runs use: those of this machine, or those of the topology.

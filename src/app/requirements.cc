@@ -17,7 +17,7 @@
 namespace gdrperf::app {
 namespace {
 
-constexpr const char* kGroup = "What figures must reach (exit code 1 where they do not)";
+constexpr const char* kGroup = "Required figures (exit code 1 if not reached)";
 
 double positive_number(const std::string& text, const char* flag, const char* what) {
   double value = 0;

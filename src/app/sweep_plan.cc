@@ -249,7 +249,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
        [&options](const std::string& text) { options.machine = text; });
   list("--link-model", "FILE",
-       "its links, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
+       "links of --machine, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
        [&options](const std::string& text) { options.link_model = text; })->needs(machine);
   list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });

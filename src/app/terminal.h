@@ -9,7 +9,7 @@ namespace gdrperf::app {
 /// One whole line "gdrperf: TEXT" to standard error; from any thread.
 void say(const std::string& text);
 
-/// What std::bad_alloc stands for, with the limit that is in the way, if any.
+/// Words for std::bad_alloc, with the limit that caused it, if any.
 Error out_of_memory();
 
 /// "gdrperf: error: WHAT" and, on a line of its own, "hint: HINT".

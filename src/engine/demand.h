@@ -22,7 +22,7 @@ struct QueueDemand {
   std::uint64_t requests_bytes = 0;  ///< of work requests built in advance, per QP
 };
 
-/// What one end of a run takes, reckoned from the spec alone, before anything is
+/// Resources that one end of a run takes, computed from the spec alone, before anything is
 /// mapped. Saturates instead of wrapping round.
 struct Demand : QueueDemand {
   std::uint64_t messages_bytes = 0;  ///< in the end's own memory

@@ -127,7 +127,7 @@ void Laps::fill() const {
                });
 }
 
-/// Compares what came here, and, of atomics, what they left where they found this lap's pattern.
+/// Compares received data and, after atomics, the values that they left in place of this lap's pattern.
 void Laps::check() const {
   const bool client = side_ == Side::kClient;
   const auto work = peer_.working("comparing what arrived");

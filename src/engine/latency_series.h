@@ -37,7 +37,7 @@ class LatencySeries {
     return batches_ < 2 ? 0 : (total_s_ - longest_s_) / static_cast<double>(batches_ - 1);
   }
 
-  /// What is left after the warm-up cut; whole stretches go.
+  /// The series after the warm-up cut, which removes whole stretches.
   struct Steady {
     std::unique_ptr<stats::Histogram> histogram;
     std::vector<double> medians;

@@ -40,7 +40,7 @@ verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::
 /// lesser of both active MTUs.
 int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes);
 
-/// What one end is made from.
+/// Parts of one end.
 struct EndInput {
   conn::Side side;
   const ResolvedSpec& spec;
@@ -60,7 +60,7 @@ class LocalEnd {
   LocalEnd(const LocalEnd&) = delete;
   LocalEnd& operator=(const LocalEnd&) = delete;
 
-  /// What the peer has to know.
+  /// For the peer.
   const proto::Endpoint& endpoint() const { return endpoint_; }
 
   /// Connects all QPs and gets ready for the peer's messages.

@@ -19,13 +19,13 @@ inline constexpr double kBatchSeconds = 0.010;
 /// With -D below 0.3 s, and at first with -n, they are shorter: no less than this.
 inline constexpr double kLeastBatchSeconds = 0.001;
 
-/// Who looks at a run while it goes on.
+/// Observers of a run in progress.
 struct Watchers {
   StandstillWatch& standstill;
   RunObserver* observer = nullptr;  ///< null: nobody
 };
 
-/// What the initiating end saw of a bandwidth run; condense() makes figures of
+/// A bandwidth run as the initiating end saw it; condense() makes figures of
 /// it, after the peer's share has come.
 struct BandwidthRun {
   BatchSeries series;

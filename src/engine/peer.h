@@ -31,7 +31,7 @@ class Peer {
   /// the run ends after `max_time` (0: no limit).
   void begin_run(std::chrono::nanoseconds max_time);
 
-  /// What has arrived, without waiting. Throws the peer's Failure, hang-up, silence, the end of
+  /// The next message that has arrived, without waiting. Throws the peer's Failure, hang-up, silence, the end of
   /// begin_run()'s time, or the cancellation of this end.
   std::optional<proto::Message> poll();
 

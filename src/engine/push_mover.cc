@@ -63,7 +63,7 @@ void PushMover::reaped_receive(const ibv_wc& wc) {
 void PushMover::arrived(std::uint64_t bytes) {
   std::byte* message = end_.target_area() + arrive_message_ % layout_.slots * layout_.stride;
   const bool last = arrive_offset_ + bytes >= spec_.size_bytes;
-  // The client tries chunk sizes; what it has found is right for the way back.
+  // The client tries chunk sizes; its choice holds for the way back, too.
   if (arrive_offset_ == 0 && side_ == Side::kServer) chunk_ = bytes;
   if (end_.in_slot(0) != nullptr) {
     in_->to_gpu(message + arrive_offset_, end_.in_slot(arrived_ % wire_.slots), bytes);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kInFlightBytes = 16u << 20;
 constexpr std::uint64_t kFootprintBytes = 4u << 20;
-/// Of all QPs together: hundreds of them would only take time to set up.
+/// All QPs together: hundreds of them would only take time to set up.
 constexpr std::uint64_t kAllFootprintsBytes = 256u << 20;
 /// Larger chunks gain nothing: a copy of 4 MiB runs at the link's rate.
 constexpr std::uint64_t kMaxChunk = 4u << 20;

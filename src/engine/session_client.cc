@@ -69,7 +69,7 @@ Standstill standstill_of(const BandwidthRun& run) {
   return {0, 0, *std::max_element(lengths.begin(), lengths.end()), stats::median(lengths)};
 }
 
-/// What a watch saw of this end between Start and Stop.
+/// Pauses of this end between Start and Stop, as a watch saw them.
 struct Watched {
   double standstill_s = 0;
   double cpu_s = 0;
@@ -191,7 +191,7 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   return record;
 }
 
-/// What the server's own command line decided about its end, for those who typed nothing about it.
+/// The server's own choices for its end, where the client made none.
 std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   std::string text;
   const auto note = [&](const char* what, const auto& before, const auto& now) {

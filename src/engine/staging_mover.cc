@@ -11,7 +11,7 @@ namespace gdrperf::engine {
 namespace {
 
 constexpr int kPollBatch = 16;
-/// What a size has to move for its rate to be told from another's.
+/// Bytes that a chunk size has to move before its rate is comparable.
 constexpr std::uint64_t kTrialBytes = 128u << 20;
 constexpr std::uint64_t kSmallestChunk = 128u << 10;
 /// Without a trial (latency): short stages, launches still well hidden.

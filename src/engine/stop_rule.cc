@@ -22,7 +22,7 @@ stats::Summary summary_of(const Samples& samples) {
                                  : stats::summarize_weighted(samples.values, samples.seconds);
 }
 
-/// What makes a run longer.
+/// The option and value that make a run longer.
 std::string longer(const StopRule& rule) {
   const std::string duration = stop_flag<&StopRule::duration>();
   if (rule.iterations) return fmt::format("{} 2s instead of {}", duration, stop_flag<&StopRule::iterations>());

@@ -53,7 +53,7 @@ class StopJudge {
   bool at_limit(std::uint64_t done, double elapsed_s);
   /// Messages or round trips that may follow `done`.
   std::uint64_t left(std::uint64_t done) const;
-  /// Of what said last that the run ends.
+  /// Why the run ended.
   report::StopReason reason() const { return reason_; }
 
  private:
@@ -62,7 +62,7 @@ class StopJudge {
     reason_ = reason;
     return over;
   }
-  /// What is left after the warm-up.
+  /// The series after the warm-up.
   bool tight_enough(const Samples& all) const;
 
   const StopRule& rule_;
@@ -70,7 +70,7 @@ class StopJudge {
   report::StopReason reason_ = report::StopReason::kPrecision;
 };
 
-/// What stands behind a run's figure.
+/// Evidence for a run's figure.
 struct Evidence {
   Samples steady;            ///< after the warm-up cut
   const char* what = "";     ///< "" or the figure with a blank behind it

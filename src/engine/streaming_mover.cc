@@ -110,7 +110,7 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
       kernels_(choose_kernels(end.spec(), end.side(), spin_of(end))),
       device_(end.device()),
       what_(facts_of(end.spec().test.operation).request),
-      // What --verify waits for in vain has been lost.
+      // A message that --verify waits for and that does not come is lost.
       patience_(end.spec().verify_seed ? std::chrono::seconds(4) : stall_limit(end.spec())),
       limit_(end.spec().stop.iterations.value_or(~std::uint64_t{0})),
       free_until_(end.spec().stop.iterations ? free_until(limit_, end.spec()) : ~std::uint64_t{0}) {}

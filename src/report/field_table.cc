@@ -83,7 +83,7 @@ FieldValue warnings(const RunRecord& run) {
 
 }  // namespace get
 
-/// What names say of values.
+/// Values as names show them.
 namespace say {
 
 std::string only(std::string_view value, std::string_view wanted) {

@@ -25,7 +25,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// What identifies a run; a label without a value is no label.
+/// Identifying fields of a run; Prometheus drops labels without a value.
 std::string labels_of(const RunRecord& record) {
   std::string text;
   for (const Field& each : fields()) {

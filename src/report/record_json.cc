@@ -41,7 +41,7 @@ void put(Json& json, const Field& each, const RunRecord& record) {
       std::visit(Visitor(), value);
 }
 
-/// What of a bandwidth is no single value.
+/// Lists and intervals of a bandwidth run.
 void add_series(Json& json, const Bandwidth& bandwidth) {
   json["ci95_gbps"] = interval(gbps(bandwidth.ci95_low_gbytes), gbps(bandwidth.ci95_high_gbytes));
   Json batches = Json::array();

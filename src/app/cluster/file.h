@@ -42,7 +42,7 @@ struct FileSuspect {
   int retests = 0;
 };
 
-/// Of what was measured besides bandwidth.
+/// Series measured besides bandwidth.
 struct FileSeries {
   std::string name;
   std::uint64_t size_bytes = 0;

@@ -14,7 +14,7 @@
 
 namespace gdrperf::app {
 
-/// A rank that has said who it is. No heartbeats yet.
+/// A rank that has sent its card. No heartbeats yet.
 struct Arrival {
   proto::Channel channel;
   Card card;
@@ -29,7 +29,7 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  /// Somebody who came another way.
+  /// A rank that came another way.
   void put(Arrival arrival);
   /// Who has come since; waits up to `patience` for the first. Throws Error(kEnvironment) when no more can be
   /// taken, as where descriptors are used up.

@@ -16,7 +16,7 @@
 
 namespace gdrperf::app {
 
-/// How a pair is measured, and who meets whom.
+/// How a pair is measured, and the pairs of each round.
 struct ClusterTest {
   std::uint64_t size_bytes = 1u << 20;  ///< that saturates
   std::uint64_t small_bytes = 8;        ///< measured besides, and latency at both sizes; 0: bandwidth alone
@@ -40,7 +40,7 @@ struct FailedRun {
   std::string why;
 };
 
-/// What else is measured of each link, judged like bandwidth.
+/// Further series of each link, judged like bandwidth.
 struct Series {
   std::string name;  ///< "small_bandwidth", "latency", "small_latency"
   std::uint64_t size_bytes = 0;
@@ -57,7 +57,7 @@ int runs_per_round(const ClusterTest& test);
 /// here on.
 cluster::JudgeOptions judge_options_for(const Series& series, const ClusterTest& test);
 
-/// What was found out about a slow NIC: rates between nodes do not tell it from its cable.
+/// Inspection of a slow NIC, because rates between nodes do not tell it from its cable.
 struct Inspection {
   int nic = 0;
   int other = -1;                ///< NIC under no suspicion; -1: none
@@ -67,7 +67,7 @@ struct Inspection {
   std::map<std::string, std::uint64_t> rose = {};  ///< counters of errors that rose meanwhile
 };
 
-/// What came of one step of a pattern (cluster/patterns.h); rates are of its flows, the victim's apart.
+/// Result of one step of a pattern (cluster/patterns.h): rates of its flows, the victim's apart.
 struct PatternStep {
   std::string pattern;
   std::string label;

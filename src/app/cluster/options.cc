@@ -36,16 +36,16 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
   const auto value = [&](const char* name, const char* type, const std::string& help, auto take) {
     command.add_option_function<std::string>(name, take, help)->type_name(type);
   };
-  value(flags::kRank, "N", "this process (default: of the launcher's environment)", [options](const std::string& text) {
+  value(flags::kRank, "N", "this process (default: from the launcher's environment)", [options](const std::string& text) {
     options->by_hand.rank = static_cast<int>(parse_integer(text, flags::kRank, 0, 1 << 20));
   });
-  value(flags::kRanks, "N", "number of processes (default: of the launcher's environment)", [options](const std::string& text) {
+  value(flags::kRanks, "N", "number of processes (default: from the launcher's environment)", [options](const std::string& text) {
     options->by_hand.ranks = static_cast<int>(parse_integer(text, flags::kRanks, 1, 1 << 20));
   });
   value(flags::kRoot, "HOST[:PORT]",
-        fmt::format("where rank 0 listens (default: of the launcher's environment, port {})", kClusterPort),
+        fmt::format("where rank 0 listens (default: from the launcher's environment, port {})", kClusterPort),
         [options](const std::string& text) { take_root(*options, text); });
-  value("--leaf", "NAME", "switch that this node hangs on (default: of SLURM_TOPOLOGY_ADDR)",
+  value("--leaf", "NAME", "leaf switch of this node (default: from SLURM_TOPOLOGY_ADDR)",
         [options](const std::string& text) { options->leaf = text; });
   value("--topology", "FILE", "leaves by host: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
         [options](const std::string& text) { options->topology = text; });
@@ -53,11 +53,11 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { options->hosts = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",
         [options](const std::string& text) { options->devices = split_list(text, "--devices"); });
-  value(flags::kToken, "FILE", "only ranks that have this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
+  value(flags::kToken, "FILE", "admit only ranks with this secret (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or anyone)",
         [options](const std::string& text) { options->token = text; });
-  value("--fanout", "N", fmt::format("of a tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
+  value("--fanout", "N", fmt::format("fan-out of the tree of ranks, the same for all (default: {}, above {} ranks)", kTreeFanout, kStarMost),
         [options](const std::string& text) { options->fanout = static_cast<int>(parse_integer(text, "--fanout", 2, 256)); });
-  value("--start-timeout", "TIME", "wait so long for all ranks (default: 60s)", [options](const std::string& text) {
+  value("--start-timeout", "TIME", "time to wait for all ranks (default: 60s)", [options](const std::string& text) {
     options->start_patience = parse_duration(text, "--start-timeout");
   });
   value("--deadline", "TIME", "a rank silent for so long, or so late, is dropped (default: 10s)",
@@ -79,9 +79,9 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
         [options](const std::string& text) { options->test.buffer = parse_cluster_buffer(text); });
   value("--patterns", "NAME[,NAME]", "also bisection, ring, incast (2 to 32 to one, with a victim), all (at once), after the pairs",
         [options](const std::string& text) { options->patterns = parse_patterns(text); });
-  value("-D,--duration", "TIME", "of each pair's run, each way (default: 250ms)",
+  value("-D,--duration", "TIME", "time of each pair's run, each way (default: 250ms)",
         [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });
-  command.add_flag("-e,--event", options->test.event, "wait asleep instead of polling");
+  command.add_flag("-e,--event", options->test.event, "sleep on completion events instead of polling");
   value("--matchings", "N", "rounds above 128 nodes (default: 16)", [options](const std::string& text) {
     options->test.schedule.matchings = static_cast<int>(parse_integer(text, "--matchings", 3, 1000));
   });
@@ -94,19 +94,19 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
         [options](const std::string& text) { options->json = text; });
   command.add_flag("--compact", options->compact,
                    fmt::format("measurements into FILE.pairs beside --json FILE, 12 bytes each (above {} of them in any case)", kMostInDocument));
-  value("--resume", "FILE", "go on where the job that wrote FILE by --json ended, same ranks and options (rank 0)",
+  value("--resume", "FILE", "continue the job that wrote FILE by --json, with the same ranks and options (rank 0)",
         [options](const std::string& text) { options->resume = text; });
   value("--baseline", "FILE", "an earlier result: also name NICs that are 5 % slower than there (rank 0)",
         [options](const std::string& text) { options->baseline = text; });
   value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
         [options](const std::string& text) { options->format = text; });
-  value("--from", "FILE", "with --format: of a saved result; with --plan: its time to start runs. Measures nothing",
+  value("--from", "FILE", "saved result to print with --format, or to plan with (--plan); measures nothing",
         [options](const std::string& text) { options->from = text; });
   command.add_flag("--plan", options->plan, "print rounds, time, data and load of --ranks nodes, and start nothing");
-  value("--rails", "N", "of --plan: NICs per node (default: 1)", [options](const std::string& text) {
+  value("--rails", "N", "for --plan: NICs per node (default: 1)", [options](const std::string& text) {
     options->rails = static_cast<int>(parse_integer(text, "--rails", 1, 64));
   });
-  value("--nic-rate", "RATE", "of --plan: rate of a NIC (default: 50GB/s)",
+  value("--nic-rate", "RATE", "for --plan: rate of a NIC (default: 50GB/s)",
         [options](const std::string& text) { options->rate = parse_rate(text, "--nic-rate"); });
 }
 

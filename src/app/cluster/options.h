@@ -20,7 +20,7 @@ inline constexpr int kClusterPort = 18525;
 /// More measurements than that are in a file beside the document.
 inline constexpr std::size_t kMostInDocument = 100'000;
 
-/// What is typed behind `gdrperf cluster`.
+/// Options of `gdrperf cluster`.
 struct ClusterOptions {
   cluster::LaunchByHand by_hand;
   int port = kClusterPort;

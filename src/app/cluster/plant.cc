@@ -1,4 +1,4 @@
-// Star's tree: who hangs on whom, and what becomes of those whose parent is lost.
+// Star's tree: each rank's parent, and new parents for ranks whose parent is lost.
 #include <algorithm>
 #include <chrono>
 #include <utility>

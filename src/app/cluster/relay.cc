@@ -57,7 +57,7 @@ std::vector<int> Relay::gather(proto::Listener& listener) {
   return missing;
 }
 
-// A stranger, or who has come to the wrong rank, is let go.
+// Strangers, and ranks that came to the wrong parent, are dropped.
 void Relay::greet(proto::Channel channel) {
   try {
     proto::Hello own = proto::server_hello();
@@ -138,7 +138,7 @@ void Relay::collect(std::chrono::nanoseconds patience, std::string& bundle) {
   auto next_look = steady_clock::now();
   bundle += std::exchange(unsaid_, {});
   while (true) {
-    // At all of them now and then, for silence; else at who has said something.
+    // Polls all of them now and then, for silence; otherwise only those with data.
     if (steady_clock::now() >= next_look) {
       next_look = steady_clock::now() + kLookAtAll;
       for (Child& child : children_) {

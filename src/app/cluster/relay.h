@@ -20,7 +20,7 @@ class Relay {
  public:
   Relay(const BecomeRelay& order, proto::Token token, std::chrono::nanoseconds deadline);
 
-  /// Waits until they and all below have come; returns who has not.
+  /// Waits until they and all below have come; returns the missing ones.
   std::vector<int> gather(proto::Listener& listener);
   /// Hands on what is for others than `own`.
   void send(const Bundle& bundle, int own);

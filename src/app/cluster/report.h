@@ -13,7 +13,7 @@
 
 namespace gdrperf::app {
 
-/// What a cluster's measurement comes to: kOk, kRegression when a part is slow, kInconclusive
+/// Outcome of a cluster's measurement: kOk, kRegression when a part is slow, kInconclusive
 /// when that cannot be told (ranks lost, too few partners, suspects that stay undecided,
 /// NICs that scatter so much that a slow one would not show).
 ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result);
@@ -31,7 +31,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
 /// Name of the file of a further series' measurements, beside `measurements_file`.
 std::string series_file(const std::string& measurements_file, const Series& series);
 
-/// What differs between ranks: name -> value -> ranks that have it. Often that is the cause.
+/// Differences between ranks, often the cause: name -> value -> ranks that have it.
 std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differences(const std::vector<Member>& members);
 
 /// The odd ones out of differences(), in a few lines.

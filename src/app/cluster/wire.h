@@ -29,7 +29,7 @@ struct CardDevice {
   std::string gpu_relation;  ///< "PIX"
 };
 
-/// A rank to rank 0: who it is.
+/// A rank's description, to rank 0.
 struct Card {
   int rank = 0;
   int ranks = 1;
