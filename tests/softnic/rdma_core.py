@@ -29,7 +29,7 @@ class Missing:
 # The first that matches names the reason.
 MISSING = (
     Missing(r"mlx5|Mlx5|MLX5|efa|EFA|irdma|mana", "interfaces of one vendor's devices"),
-    Missing(r"test_rdmacm|net interface|[Mm]ulticast", "rdma_cm (the device has no network interface)"),
+    Missing(r"[Mm]ulticast", "multicast (max_mcast_grp 0)"),
     Missing(r"[xX][rR][cC]", "XRC (no IBV_DEVICE_XRC)"),
     Missing(r"Create QP type 8|[Rr]aw|RAW|\.test_flow\.|test_rss", "raw packets, flow steering, RSS (raw_packet_caps 0)"),
     Missing(r"[Tt]ag [Mm]atching|tag_matching", "tag matching (tm_caps 0)"),

@@ -188,7 +188,9 @@ std::vector<ClassFile> parent_files(const Device& device) {
 
 std::vector<ClassLink> parent_links(const Device& device) {
   std::vector<ClassLink> links = {{"driver", "/sys/bus/softnic/drivers/softnic"}};
-  if (!device.config.pci.empty() && kernel_function(device).empty()) links.push_back({"subsystem", "/sys/bus/pci"});
+  if (!kernel_function(device).empty()) return links;
+  links.push_back({"net/" + device.config.netdev, "/sys/class/net/" + device.config.netdev});
+  if (!device.config.pci.empty()) links.push_back({"subsystem", "/sys/bus/pci"});
   return links;
 }
 
