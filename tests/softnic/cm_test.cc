@@ -418,11 +418,12 @@ TEST(SoftnicCm, NothingIsLeftOfAThousandConnections) {
 
 TEST(SoftnicCm, AChannelThatIsClosedTakesItsPortWithIt) {
   std::uint16_t port;
-  rdma_cm_id* left = nullptr;
+  // Its channel goes first: librdmacm can free it no more.
+  static auto* const left = new std::vector<rdma_cm_id*>();
   {
     Listener listener;
     port = listener.port;
-    left = listener.id.release();
+    left->push_back(listener.id.release());
   }
   Channel channel(rdma_create_event_channel());
   sockaddr_in address = loopback(port);
@@ -432,7 +433,6 @@ TEST(SoftnicCm, AChannelThatIsClosedTakesItsPortWithIt) {
     ASSERT_EQ(errno, EADDRINUSE);
     ASSERT_LT(std::chrono::steady_clock::now(), limit);
   }
-  (void)left;  // its channel is gone: librdmacm can free it no more
 }
 
 TEST(SoftnicCm, AForkedChildHasNoUseOfItsParentsChannel) {
