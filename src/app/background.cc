@@ -21,7 +21,7 @@ Error cannot(const std::string& what, int error) {
   return Error(ExitCode::kEnvironment, fmt::format("{}: {}", what, std::strerror(error)));
 }
 
-[[noreturn]] void wait_for(pid_t child, int started) {
+[[noreturn]] void stand_by(pid_t child, int started) {
   char byte = 0;
   ssize_t got = 0;
   do {
@@ -69,7 +69,7 @@ Background Background::enter() {
   if (child < 0) throw cannot("--daemon: fork", errno);
   if (child > 0) {
     starter.reset();
-    wait_for(child, started.get());
+    stand_by(child, started.get());
   }
   ::setsid();
   return Background(std::move(starter));
