@@ -61,6 +61,7 @@ void TcpFlight::spoiled(ibv_wc_status status) noexcept {
 }
 
 void TcpFlight::move() noexcept {
+  queue_.lock.is_held();
   complete_answered();
   if (qp_.state() == IBV_QPS_RTS && queue_.waiting() > 0) {
     if (stream_.open() && sent_ != queue_.posted()) {

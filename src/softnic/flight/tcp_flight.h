@@ -16,9 +16,12 @@ class TcpFlight final : public TcpRequests {
       : qp_(qp), queue_(queue), patience_(patience), attributes_(attributes), stream_(stream), acknowledged_(acknowledged) {}
 
   /// Takes the request that was counted last.
-  void submit(const SendOp& op) noexcept REQUIRES(queue_.lock) { queue_.keep(op); }
+  void submit(const SendOp& op) noexcept {
+    queue_.lock.is_held();
+    queue_.keep(op);
+  }
   /// Completes what was answered, gives up what has waited too long, and sends.
-  void move() noexcept REQUIRES(queue_.lock);
+  void move() noexcept;
 
   // --- TcpRequests
   const SendOp* next(std::uint32_t ahead) noexcept override;

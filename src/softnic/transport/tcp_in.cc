@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "gpu/message.h"
 #include "paths/ways.h"
@@ -34,7 +35,8 @@ bool TcpStream::violated() noexcept {
 bool TcpStream::drive() noexcept {
   bool any = false;
   parked_ = false;
-  if (in_ == nullptr) in_.reset(new std::uint8_t[kInBytes]);
+  if (in_ == nullptr) in_.reset(new (std::nothrow) std::uint8_t[kInBytes]);
+  if (in_ == nullptr) return false;
   for (int reads = 0; reads < kMostReads && open(); ++reads) {
     if (!parse()) return any;
     const bool direct = step_ == Step::kStream && available() == 0 && frame_.bytes - done_ > 2 * kTailBytes;
