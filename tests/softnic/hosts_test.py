@@ -30,22 +30,28 @@ class Between(unittest.TestCase):
         cls.token = Path(cls.folder.name) / "token"
         cls.token.write_text("a secret of 24 characters")
         cls.token.chmod(0o600)
+        # Other users may not get to where it was built.
+        cls.public = tempfile.TemporaryDirectory()
+        os.chmod(cls.public.name, 0o755)
+        cls.library = shutil.copy(LIBRARY, cls.public.name)
         try:
             cls.hosts = namespaces.Hosts()
         except namespaces.NotAllowed as error:
             cls.folder.cleanup()
+            cls.public.cleanup()
             raise unittest.SkipTest(str(error))
 
     @classmethod
     def tearDownClass(cls):
         cls.hosts.close()
         cls.folder.cleanup()
+        cls.public.cleanup()
 
     def softnic(self, more=""):
         return f"soft0:tcp=on,token={self.token}{more}"
 
     def start(self, host, words, softnic):
-        return subprocess.Popen(self.hosts.command(host, words), env=namespaces.environment(LIBRARY, softnic),
+        return subprocess.Popen(self.hosts.command(host, words), env=namespaces.environment(self.library, softnic),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def pair(self, words, client_words=(), port=PORT, softnic=None, client_softnic=None):
@@ -69,7 +75,11 @@ class Between(unittest.TestCase):
     def passes(self, words, shows):
         if not shutil.which(words[0]):
             self.skipTest(f"{words[0]} is not installed")
-        code, server_code, told, heard = self.pair(words)
+        for _ in range(5):
+            code, server_code, told, heard = self.pair(words)
+            # On a busy machine perftest gives up the CPU's clock, which it measures by regression.
+            if "Correlation coefficient" not in told:
+                break
         self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
         self.assertRegex(told, shows)
 
@@ -111,7 +121,7 @@ class Between(unittest.TestCase):
 
     def test_the_list_of_ways_has_tcp(self):
         done = subprocess.run(self.hosts.command(0, [GDRPERF, "devices", "-v"]), capture_output=True, text=True, timeout=LIMIT_S,
-                              env=namespaces.environment(LIBRARY, self.softnic()), check=False)
+                              env=namespaces.environment(self.library, self.softnic()), check=False)
         self.assertRegex(done.stdout, r"(?m)^ +tcp +used next: other hosts and network namespaces")
         self.assertIn("10.77.0.1", done.stdout)
 

@@ -85,6 +85,8 @@ void TcpFlight::complete_oldest(ibv_wc_status status) noexcept {
 }
 
 void TcpFlight::complete_answered() noexcept {
+  // Before what was answered is looked at: that was stored first.
+  const bool lost = stream_.lost();
   while (queue_.waiting() > 0 && qp_.state() == IBV_QPS_RTS) {
     const std::uint32_t oldest = queue_.done() + 1;
     if (spoiled_ == oldest) {
@@ -99,7 +101,7 @@ void TcpFlight::complete_answered() noexcept {
   if (queue_.waiting() == 0 || qp_.state() != IBV_QPS_RTS) return;
   if (stream_.failure() != IBV_WC_SUCCESS) {
     complete_oldest(stream_.failure());
-  } else if (stream_.lost() && acknowledged_) {
+  } else if (lost && acknowledged_) {
     complete_oldest(IBV_WC_RETRY_EXC_ERR);
   }
 }

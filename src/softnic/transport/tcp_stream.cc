@@ -133,9 +133,10 @@ Outcome TcpStream::execute(const SendOp& op, const Part& part) noexcept {
   OneRequest one(op, part, sync_sent_);
   const std::uint64_t begin = monotonic_ns();
   while (true) {
+    const bool gone = lost();  // before what was answered is looked at: that was stored first
     if (failure() != IBV_WC_SUCCESS) return Outcome::failed(failure());
     if (static_cast<std::int32_t>(answered() - op.sq_count) >= 0 && one.is_sent()) break;
-    if (lost()) return lossy_ ? Outcome{} : Outcome::failed(IBV_WC_RETRY_EXC_ERR);
+    if (gone) return lossy_ ? Outcome{} : Outcome::failed(IBV_WC_RETRY_EXC_ERR);
     if (!open()) return lossy_ ? Outcome{} : Outcome{Outcome::Kind::kUnreachable};
     if (!one.is_sent()) pump(one);
     if (one.failure != IBV_WC_SUCCESS) return Outcome::failed(one.failure);

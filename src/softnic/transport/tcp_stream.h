@@ -173,6 +173,7 @@ class TcpStream final : public TcpEnd {
   Hub& hub_;
   std::atomic<int> fd_{-1};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> mute_{false};  ///< the other end has closed: what it said before is still read
   std::atomic<std::uint64_t> polled_ns_{0};
   std::atomic<std::uint64_t> moved_{0};
 
