@@ -151,6 +151,8 @@ void Hub::look_at(std::uint64_t id, bool ready) {
     if (found == ends_.end()) return;
     end = found->second.end;
     pause = found->second.pause_ns;
+    // What is asked for from here on stays asked for.
+    found->second.visit_ns = 0;
   }
   TcpEnd::Wish wish;
   // Whoever polls gets it sooner than this thread, which would only take his CPU.
@@ -167,7 +169,7 @@ void Hub::look_at(std::uint64_t id, bool ready) {
     return;
   }
   entry.pause_ns = 0;
-  entry.visit_ns = wish.again_ns != 0 ? monotonic_ns() + wish.again_ns : 0;
+  if (wish.again_ns != 0) entry.visit_ns = monotonic_ns() + wish.again_ns;
   if (!entry.watched || wish.events == 0) return;
   epoll_event event{};
   event.events = wish.events | EPOLLONESHOT;
@@ -181,6 +183,17 @@ void Hub::watch(std::uint64_t id, Entry& entry) {
   event.events = EPOLLIN | EPOLLONESHOT;
   event.data.u64 = id;
   entry.watched = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entry.end->socket(), &event) == 0;
+}
+
+void Hub::visit_soon(const TcpEnd& end) noexcept {
+  {
+    const MutexLock guard(mutex_);
+    const auto found = ids_.find(&end);
+    if (found == ids_.end()) return;
+    Entry& entry = ends_[found->second];
+    if (entry.visit_ns == 0) entry.visit_ns = monotonic_ns() + kPolledJustNs;
+  }
+  wake();
 }
 
 void Hub::want_output(const TcpEnd& end) noexcept {

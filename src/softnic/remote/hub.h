@@ -51,6 +51,8 @@ class Hub {
   /// Its connection is served; one that came before is its.
   void add(const std::shared_ptr<TcpEnd>& end);
   void remove(const TcpEnd& end);
+  /// Looks at the end shortly, also if nothing comes: something is owed.
+  void visit_soon(const TcpEnd& end) noexcept;
   /// To be called when there is something to send for which there was no room.
   void want_output(const TcpEnd& end) noexcept;
   /// A connection that was accepted, by this process or (`handed over`) by another.

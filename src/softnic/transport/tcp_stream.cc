@@ -73,6 +73,7 @@ bool TcpStream::take(UniqueFd& socket) noexcept {
 
 TcpEnd::Wish TcpStream::serve() noexcept {
   const MutexLock guard(in_mutex_);
+  visited_.store(false);
   if (stopped_ || socket() < 0) return {};
   drive();
   const bool moved = owner_.move_on();
@@ -95,9 +96,13 @@ void TcpStream::poll() noexcept {
   if (!in_mutex_.try_lock()) return;
   if (!stopped_ && socket() >= 0 && !lost()) {
     drive();
-    settle_acks();
+    settle_or_leave();
   }
   in_mutex_.unlock();
+}
+
+void TcpStream::settle_or_leave() noexcept {
+  if (settle_acks() != 0 && !visited_.exchange(true)) hub_.visit_soon(*this);
 }
 
 void TcpStream::lose() noexcept {
@@ -145,7 +150,7 @@ Outcome TcpStream::execute(const SendOp& op, const Part& part) noexcept {
     if (in_mutex_.try_lock()) {
       if (!stopped_) {
         drive();
-        settle_acks();
+        settle_or_leave();
       }
       in_mutex_.unlock();
     }

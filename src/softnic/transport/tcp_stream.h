@@ -163,6 +163,8 @@ class TcpStream final : public TcpEnd {
   /// Sends acknowledgements that no request of this end has taken along; how long
   /// one may still do so (ns), 0: none is owed.
   std::uint64_t settle_acks() noexcept EXCLUDES(out_mutex_);
+  /// For whoever may not come again: the hub sends what is then still owed.
+  void settle_or_leave() noexcept REQUIRES(in_mutex_);
   void lose() noexcept;
 
   const Initiator own_;
@@ -173,6 +175,7 @@ class TcpStream final : public TcpEnd {
   Hub& hub_;
   std::atomic<int> fd_{-1};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> visited_{false};  ///< the hub will look at it: it was asked to, and has not yet
   std::atomic<bool> mute_{false};  ///< the other end has closed: what it said before is still read
   std::atomic<std::uint64_t> polled_ns_{0};
   std::atomic<std::uint64_t> moved_{0};
