@@ -185,6 +185,12 @@ std::vector<std::string> remove_from_store(const std::vector<std::string>& names
     folders.insert(path.parent_path());
   }
   for (const fs::path& folder : folders) {
+    const auto entries = std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+    // Noise is that of documents.
+    if (entries == 1 && fs::exists(folder / kNoiseFile)) {
+      remove_path(folder / kNoiseFile);
+      removed.push_back((folder / kNoiseFile).string());
+    }
     if (fs::is_empty(folder)) remove_path(folder);
   }
   return removed;

@@ -85,6 +85,15 @@ class Store(Folder):
         self.assertEqual(sorted(os.listdir(os.path.join(self.store, machine))), documents)
         self.assertEqual(support.run("baseline", "rm", os.path.join(machine, documents[0]), *store).code, 0)
         self.assertEqual(sorted(os.listdir(os.path.join(self.store, machine))), documents[1:])
+        # With its last document a machine's noise goes as well.
+        with open(os.path.join(self.store, machine, "noise.json"), "w", encoding="utf-8") as file:
+            file.write("{}")
+        rest = [os.path.join(machine, name) for name in documents[1:]]
+        self.assertEqual(support.run("baseline", "rm", rest[0], *store).code, 0)
+        self.assertIn("noise.json", os.listdir(os.path.join(self.store, machine)))
+        self.assertEqual(support.run("baseline", "rm", *rest[1:], *store).code, 0)
+        self.assertEqual(os.listdir(self.store), [])
+        self.baseline(sessions=2)
         self.assertEqual(support.run("baseline", "rm", machine, *store).code, 0)
         self.assertEqual(os.listdir(self.store), [])
         self.assertTrue(os.path.exists(outside))
