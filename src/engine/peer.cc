@@ -60,7 +60,9 @@ std::optional<proto::Message> Peer::poll() {
 
 std::optional<proto::Message> Peer::poll_now_and_then() {
   const auto now = steady_clock::now();
-  if (now < next_poll_) return std::nullopt;
+  // One put back was taken by somebody it was not for: who looks next gets it, else the first
+  // to look every 5 ms could always be the same one.
+  if (now < next_poll_ && !put_back_) return std::nullopt;
   next_poll_ = now + kPollInterval;
   return poll();
 }

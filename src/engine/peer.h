@@ -35,7 +35,7 @@ class Peer {
   /// begin_run()'s time, or the cancellation of this end.
   std::optional<proto::Message> poll();
 
-  /// The next poll() returns it again.
+  /// The next poll() returns it again, and poll_now_and_then() at once.
   void put_back(proto::Message message) { put_back_ = std::move(message); }
 
   /// poll(), but at most every 5 ms: cheap enough for every idle moment.
