@@ -4,8 +4,8 @@
 Usage: summary.py TESTLOG_JSON...
        summary.py --alone TESTLOG_JSON    name the tests to run once more, alone, a line each
 
-Prints the output of failed tests, the reason of each skip, the lines of measured figures that
-tests printed ('figure: ...'), and as the last line
+Prints the output of failed tests (of a GoogleTest program, of its failed cases), the reason of
+each skip, the lines of measured figures that tests printed ('figure: ...'), and as the last line
 'N passed, N failed, N skipped'. A program built on GoogleTest or Python's unittest counts
 with each of its cases, any other test as one. Exits with 1 when a case failed or when there
 was none at all.
@@ -23,6 +23,8 @@ import sys
 from dataclasses import dataclass, field
 
 LOG_LINES_SHOWN = 80
+# Up to its end, or to the program's where that died in it.
+FAILED_CASE = re.compile(r"^\[ RUN +\] (?:(?!^\[ +(?:OK|SKIPPED) ).)*?(?:^\[ +FAILED +\] [^\n]*|\Z)", re.M | re.S)
 FINDING = re.compile(r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ")
 
 
@@ -97,7 +99,8 @@ def show_failure(test: dict) -> None:
     print(f"FAILED {test['name']} ({test['result'].lower()}, status {test.get('returncode')})")
     print("  command: " + " ".join(test.get("command", [])))
     for stream in ("stdout", "stderr"):
-        lines = (test.get(stream) or "").splitlines()
+        text = test.get(stream) or ""
+        lines = ("\n".join(FAILED_CASE.findall(text)) or text).splitlines()
         if len(lines) > LOG_LINES_SHOWN:
             print(f"  {stream}: the last {LOG_LINES_SHOWN} of {len(lines)} lines")
         for line in lines[-LOG_LINES_SHOWN:]:
