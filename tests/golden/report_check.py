@@ -4,7 +4,7 @@
 Runs PROGRAM into a temporary folder, compares its files with the golden ones
 byte by byte, validates every document against SCHEMA, and makes sure that the
 schema refuses documents that are wrong in one place. UPDATE_GOLDEN=1 writes the
-golden files anew instead of comparing.
+golden files, and what SCHEMA says of options, anew instead of comparing.
 """
 import copy
 import json
@@ -20,6 +20,8 @@ try:
 except ImportError:
     print("skipped: python3-jsonschema is not installed")
     sys.exit(77)
+
+from option_table import check_columns, check_options, options_of, without_unset
 
 # File of the program -> golden file.
 GOLDEN = {
@@ -174,6 +176,9 @@ def check_golden(produced, golden):
         path = os.path.join(golden, name)
         with open(os.path.join(produced, source), "rb") as file:
             got = file.read()
+        if name.endswith(".csv"):
+            failures += check_columns(got, produced, name)
+            got = without_unset(got, options_of(produced))
         if os.environ.get("UPDATE_GOLDEN"):
             with open(path, "wb") as file:
                 file.write(got)
@@ -305,6 +310,7 @@ def main():
         subprocess.run([program, folder], check=True)
         failures += check_golden(folder, golden)
         failures += check_formats(folder)
+        failures += check_options(folder, schema, schema_path)
         failures += check_fields(folder, schema, schema_path)
         failures += check_places(folder, schema)
         documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))

@@ -1,10 +1,15 @@
 // report_golden DIR: every sample in every form, as files in DIR.
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "field_rows.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/csv.h"
 #include "gdrperf/report/fields.h"
@@ -37,11 +42,58 @@ void write_formats(const std::string& folder) {
   }
 }
 
+/// A setting that stands in no row of fields: it follows from the option table alone.
+bool is_option_alone(const Field& field) {
+  const auto rows = field_rows();
+  return std::none_of(rows.begin(), rows.end(), [&](const Field& row) { return row.name == field.name; });
+}
+
+/// What the schema says of a setting's value; its default is never written.
+nlohmann::ordered_json schema_of(const gdrperf::Setting& setting) {
+  nlohmann::ordered_json schema;
+  if (!setting.choices.empty()) {
+    std::vector<std::string> words;
+    for (const gdrperf::Choice& each : setting.choices) {
+      const std::string word = gdrperf::to_text(setting, each.value);
+      const bool again = std::find(words.begin(), words.end(), word) != words.end();
+      if (!again && gdrperf::SettingValue(each.value) != gdrperf::default_of(setting)) words.push_back(word);
+    }
+    schema["enum"] = words;
+  } else if (setting.type == gdrperf::SettingType::kInteger || setting.type == gdrperf::SettingType::kSize) {
+    schema["type"] = "integer";
+    schema["minimum"] = setting.range.low;
+    schema["maximum"] = setting.range.high;
+  } else {
+    schema["type"] = setting.type == gdrperf::SettingType::kFlag ? "boolean"
+                     : setting.type == gdrperf::SettingType::kName ? "string"
+                                                                   : "number";
+  }
+  schema["description"] = gdrperf::help_of(setting) + "; absent at its default";
+  return schema;
+}
+
+/// Name, flags and schema of each such setting.
+void write_options(const std::string& path) {
+  nlohmann::ordered_json options;
+  for (const Field& each : fields()) {
+    if (!is_option_alone(each)) continue;
+    options[std::string(each.name)] = {{"flags", each.setting->flags}, {"schema", schema_of(*each.setting)}};
+  }
+  std::ofstream(path) << options;
+}
+
+/// All columns, in their order.
+void write_columns(const std::string& path) {
+  std::ofstream out(path);
+  for (const Field& each : fields()) out << each.name << "\n";
+}
+
 /// The table of fields, as docs/formats.md shows it.
 void write_fields(const std::string& path) {
   std::ofstream out(path);
   out << "| field | unit | identifies | in a run's JSON |\n| :--- | :--- | :--- | :--- |\n";
   for (const Field& each : fields()) {
+    if (is_option_alone(each)) continue;
     const char* identifies = each.identity == Identity::kName        ? "yes, in the name"
                              : each.identity == Identity::kCondition ? "yes"
                                                                      : "";
@@ -73,6 +125,8 @@ int main(int argc, char** argv) {
   write_formats(folder);
   write_fields(folder + "fields.md");
   write_places(folder + "places.txt");
+  write_options(folder + "options.txt");
+  write_columns(folder + "columns.txt");
   std::ofstream csv(folder + "runs.csv");
   csv << csv_header();
   for (const RunRecord& record : samples::sweep()) csv << csv_line(record);
