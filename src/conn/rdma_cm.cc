@@ -195,8 +195,8 @@ class RdmaCmConnector final : public Connector {
     rdma_conn_param parameters{};
     parameters.responder_resources = static_cast<std::uint8_t>(settings_.max_dest_rd_atomic);
     parameters.initiator_depth = static_cast<std::uint8_t>(initiator_depth_);
-    parameters.retry_count = 7;
-    parameters.rnr_retry_count = 7;
+    parameters.retry_count = static_cast<std::uint8_t>(settings_.path.retry_count);
+    parameters.rnr_retry_count = static_cast<std::uint8_t>(settings_.path.rnr_retry);
     return parameters;
   }
 

@@ -129,7 +129,7 @@ void to_rts(ibv_qp* qp, const QpPath& path) {
   attr.dest_qp_num = path.remote_qpn;
   attr.rq_psn = path.remote_psn;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(path.max_dest_rd_atomic);
-  attr.min_rnr_timer = 12;  // 0.64 ms
+  attr.min_rnr_timer = static_cast<std::uint8_t>(path.min_rnr_timer);
   attr.ah_attr.dlid = path.remote_lid;
   attr.ah_attr.sl = static_cast<std::uint8_t>(path.service_level);
   attr.ah_attr.port_num = path.port;

@@ -91,6 +91,7 @@ struct QpPath {
   int timeout = 14;              ///< 4.096 us * 2^n
   int retry_count = 7;
   int rnr_retry = 7;             ///< 7: without limit
+  int min_rnr_timer = 12;        ///< code of the time that a sender without a receive is told to wait; 12: 0.64 ms
   int max_rd_atomic = 1;         ///< reads we keep outstanding
   int max_dest_rd_atomic = 1;    ///< reads we serve at once
 };
