@@ -153,13 +153,8 @@ void check(const CompareOptions& options) {
   }
 }
 
-}  // namespace
-
-void add_compare_command(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand("compare", "Show what got slower since a baseline");
-  command->add_option("BASELINE", options->baseline, "A baseline's folder, or one document")->required();
-  command->add_option("NEW", options->recent, "Documents to compare with it, or folders of them")->required();
+/// What a verdict takes for a change.
+void add_judgement(CLI::App* command, const std::shared_ptr<CompareOptions>& options) {
   command
       ->add_option_function<std::string>(
           "--threshold",
@@ -182,6 +177,16 @@ void add_compare_command(CLI::App& app, Action& action) {
           flags::kAcross, [options](const std::string& text) { options->settings.across = parse_across(text); },
           "conditions that may differ from the baseline's, like host,kernel (default: none)")
       ->type_name("NAMES");
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand("compare", "Show what got slower since a baseline");
+  command->add_option("BASELINE", options->baseline, "A baseline's folder, or one document")->required();
+  command->add_option("NEW", options->recent, "Documents to compare with it, or folders of them")->required();
+  add_judgement(command, options);
   command
       ->add_option("--rerun", options->rerun,
                    "run CMD again at a regression, which counts only if it comes back; {} in "

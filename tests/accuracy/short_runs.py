@@ -106,6 +106,17 @@ class Server:
         self.process.wait()
 
 
+def measured(command, softnic, document):
+    """The run, or None, and what the program said where it failed."""
+    done = subprocess.run(command, env=dict(os.environ, SOFTNIC=softnic), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None, f"exit {done.returncode}: {done.stderr.strip()}"
+    with open(document, encoding="utf-8") as file:
+        run, = runs_of(json.load(file))
+    return run, ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gdrperf", type=lambda path: str(pathlib.Path(path).resolve()))
@@ -135,14 +146,11 @@ def main():
                 local = rng.random() < 0.5
                 command = [options.gdrperf, test, *(["--local"] if local else server.target()), "--softnic", "--peer-dev",
                            "soft1", "-d", "soft0", *flags, "--json", document]
-                done = subprocess.run(command, env=dict(os.environ, SOFTNIC=softnic), stdin=subprocess.DEVNULL,
-                                      capture_output=True, text=True, check=False)
+                run, error = measured(command, softnic, document)
                 shown = f"run {number} ({softnic.split(';')[0]}{'' if local else ', two processes'}): {test} {' '.join(flags)}"
-                if done.returncode != 0:
-                    failures.append(f"{shown}: exit {done.returncode}: {done.stderr.strip()}")
+                if run is None:
+                    failures.append(f"{shown}: {error}")
                 else:
-                    with open(document, encoding="utf-8") as file:
-                        run, = runs_of(json.load(file))
                     kind = "rates" if run["bw"] else "latencies"
                     count[kind] += 1
                     count[f"{kind} marked unstable"] += run["unstable"]

@@ -58,6 +58,32 @@ TEST_P(SoftnicDlopen, EveryFunctionThatNcclAsksForIsFoundAtItsVersion) {
   EXPECT_EQ(::dlvsym(library_, "ibv_get_device_list", "IBVERBS_9.9"), nullptr);
 }
 
+/// RESET to RTS, to a QP with that GID.
+void connect(int (*modify)(ibv_qp*, ibv_qp_attr*, int), ibv_qp* qp, std::uint32_t number, const ibv_gid& gid) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  ASSERT_EQ(modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.dest_qp_num = number;
+  attr.max_dest_rd_atomic = 1;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.dgid = gid;
+  attr.ah_attr.grh.sgid_index = 1;
+  ASSERT_EQ(modify(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 14;
+  attr.retry_cnt = 7;
+  attr.rnr_retry = 7;
+  attr.max_rd_atomic = 1;
+  ASSERT_EQ(modify(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                  IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
 TEST_P(SoftnicDlopen, ThereAreTwoDevicesAndAWriteArrives) {
   int count = 0;
   ibv_device** list = at<ibv_device**(int*)>("ibv_get_device_list")(&count);
@@ -86,30 +112,7 @@ TEST_P(SoftnicDlopen, ThereAreTwoDevicesAndAWriteArrives) {
     ASSERT_NE(qp, nullptr);
   }
   const auto modify = at<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp");
-  for (int i = 0; i < 2; ++i) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    ASSERT_EQ(modify(qps[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_1024;
-    attr.dest_qp_num = qps[1 - i]->qp_num;
-    attr.max_dest_rd_atomic = 1;
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.port_num = 1;
-    attr.ah_attr.grh.dgid = gid;
-    attr.ah_attr.grh.sgid_index = 1;
-    ASSERT_EQ(modify(qps[i], &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 14;
-    attr.retry_cnt = 7;
-    attr.rnr_retry = 7;
-    attr.max_rd_atomic = 1;
-    ASSERT_EQ(modify(qps[i], &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                        IBV_QP_MAX_QP_RD_ATOMIC), 0);
-  }
+  for (int i = 0; i < 2; ++i) connect(modify, qps[i], qps[1 - i]->qp_num, gid);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(memory.data()), 4096, mr->lkey};
   ibv_send_wr request{};
   request.wr_id = 7;

@@ -143,6 +143,16 @@ TEST_F(NcclReplay, ItAsksWhatThereIsWithoutHarm) {
   EXPECT_EQ(ibv_query_qp(sides_[0].qp, &attr, IBV_QP_AV, &init), 0);
 }
 
+/// A request of one piece of memory to or from another.
+ibv_send_wr transfer(ibv_wr_opcode opcode, ibv_sge* here, const void* there, const ibv_mr* mr) {
+  ibv_send_wr request{};
+  request.sg_list = here;
+  request.num_sge = here != nullptr ? 1 : 0;
+  request.opcode = opcode;
+  if (mr != nullptr) request.wr.rdma = {reinterpret_cast<std::uint64_t>(there), mr->rkey};
+  return request;
+}
+
 TEST_F(NcclReplay, AMessageItsSizeAndAFlush) {
   std::vector<char> from(1 << 20, 'x'), to(1 << 20, '-');
   std::uint64_t fifo[8] = {};
@@ -159,29 +169,20 @@ TEST_F(NcclReplay, AMessageItsSizeAndAFlush) {
   ibv_recv_wr* bad_receive = nullptr;
   ASSERT_EQ(ibv_post_recv(sides_[1].qp, &receive, &bad_receive), 0);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(elements), 32, elements_mr->lkey};
-  ibv_send_wr offer{};
-  offer.sg_list = &sge;
-  offer.num_sge = 1;
-  offer.opcode = IBV_WR_RDMA_WRITE;
+  ibv_send_wr offer = transfer(IBV_WR_RDMA_WRITE, &sge, fifo, fifo_mr);
   offer.send_flags = IBV_SEND_SIGNALED;
-  offer.wr.rdma = {reinterpret_cast<std::uint64_t>(fifo), fifo_mr->rkey};
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_send(sides_[1].qp, &offer, &bad), 0);
   EXPECT_EQ(wait(sides_[1].cq).status, IBV_WC_SUCCESS);
   EXPECT_EQ(static_cast<volatile std::uint64_t*>(fifo)[3], 7u);
   // The sender: data not signalled, and an empty write whose immediate is the size.
   ibv_sge data{reinterpret_cast<std::uint64_t>(from.data()), static_cast<std::uint32_t>(from.size()), from_mr->lkey};
-  ibv_send_wr last{};
+  ibv_send_wr last = transfer(IBV_WR_RDMA_WRITE_WITH_IMM, nullptr, nullptr, nullptr);
   last.wr_id = 9;
-  last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   last.send_flags = IBV_SEND_SIGNALED;
   last.imm_data = 1 << 20;
-  ibv_send_wr first{};
+  ibv_send_wr first = transfer(IBV_WR_RDMA_WRITE, &data, to.data(), to_mr);
   first.next = &last;
-  first.sg_list = &data;
-  first.num_sge = 1;
-  first.opcode = IBV_WR_RDMA_WRITE;
-  first.wr.rdma = {reinterpret_cast<std::uint64_t>(to.data()), to_mr->rkey};
   ASSERT_EQ(ibv_post_send(sides_[0].qp, &first, &bad), 0);
   EXPECT_EQ(wait(sides_[0].cq).wr_id, 9u);
   const ibv_wc arrived = wait(sides_[1].cq);
@@ -193,13 +194,9 @@ TEST_F(NcclReplay, AMessageItsSizeAndAFlush) {
   ibv_qp* own = make_qp(sides_[1], IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   connect(own, own->qp_num, sides_[1].gid);
   ibv_sge host{reinterpret_cast<std::uint64_t>(&flushed), 1, host_mr->lkey};
-  ibv_send_wr flush{};
+  ibv_send_wr flush = transfer(IBV_WR_RDMA_READ, &host, to.data(), to_mr);
   flush.wr_id = 11;
-  flush.sg_list = &host;
-  flush.num_sge = 1;
-  flush.opcode = IBV_WR_RDMA_READ;
   flush.send_flags = IBV_SEND_SIGNALED;
-  flush.wr.rdma = {reinterpret_cast<std::uint64_t>(to.data()), to_mr->rkey};
   ASSERT_EQ(ibv_post_send(own, &flush, &bad), 0);
   const ibv_wc done = wait(sides_[1].cq);
   EXPECT_EQ(done.status, IBV_WC_SUCCESS);

@@ -16,9 +16,7 @@
 /// what it found: sysfs_test.py compares.
 namespace fs = std::filesystem;
 
-int main(int, char** arguments) {
-  const std::string device = arguments[1];
-  const fs::path top = "/sys/class/infiniband/" + device;
+static void tell_tree(const fs::path& top) {
   int files = 0, folders = 0, links = 0;
   for (const auto& it : fs::recursive_directory_iterator(fs::canonical(top))) {
     if (it.is_symlink()) {
@@ -33,6 +31,12 @@ int main(int, char** arguments) {
     }
   }
   std::cout << "tree files " << files << " folders " << folders << " links " << links << "\n";
+}
+
+int main(int, char** arguments) {
+  const std::string device = arguments[1];
+  const fs::path top = "/sys/class/infiniband/" + device;
+  tell_tree(top);
   std::cout << "link " << fs::read_symlink(top).string() << "\n";
   std::cout << "canonical " << fs::canonical(top / "device").string() << "\n";
   char* real = ::realpath((top / "device/infiniband/../infiniband" / device).c_str(), nullptr);

@@ -80,109 +80,134 @@ Owned<ibv_qp> make_building_qp(End& end) {
   return Owned<ibv_qp>(ibv_create_qp_ex(end.context.get(), &attr));
 }
 
-TEST(SoftnicVerbs, EveryBuilderDoesWhatItSays) {
-  EndOptions open;
-  open.buffer_access = kAllAccess | IBV_ACCESS_MW_BIND;
-  End client(open);
-  End server(open);
-  client.qp = make_building_qp(client);
-  ASSERT_NE(client.qp, nullptr);
-  ASSERT_EQ(client.to_init(), 0);
-  ASSERT_EQ(server.connect(client.address()), 0);
-  ASSERT_EQ(client.connect(server.address()), 0);
-  client.memory->fill(8);
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(server.post_recv(65536 + i * 4096, 4096, 10 + i), 0);
-  // Words far from what the pattern covers.
-  auto* word = reinterpret_cast<std::uint64_t*>(server.memory->data() + 32768);
-  *word = 5;
-  ibv_mw* mw = ibv_alloc_mw(client.pd.get(), IBV_MW_TYPE_2);
-  const std::uint32_t key = ibv_inc_rkey(mw->rkey);
-  ibv_mw* theirs = ibv_alloc_mw(server.pd.get(), IBV_MW_TYPE_2);
+/// Two ends, one with that QP, and a list of its requests.
+class SoftnicVerbsBuilders : public testing::Test {
+ protected:
+  SoftnicVerbsBuilders() : client_(options()), server_(options()) {}
+  static EndOptions options() {
+    EndOptions open;
+    open.buffer_access = kAllAccess | IBV_ACCESS_MW_BIND;
+    return open;
+  }
+  void SetUp() override {
+    client_.qp = make_building_qp(client_);
+    ASSERT_NE(client_.qp, nullptr);
+    ASSERT_EQ(client_.to_init(), 0);
+    ASSERT_EQ(server_.connect(client_.address()), 0);
+    ASSERT_EQ(client_.connect(server_.address()), 0);
+    client_.memory->fill(8);
+    qp_ = ibv_qp_to_qp_ex(client_.qp.get());
+    rkey_ = server_.memory->mr()->rkey;
+    there_ = server_.memory->address();
+  }
+  void next(ibv_wc_opcode opcode) {
+    qp_->wr_id = expected_.size();
+    qp_->wr_flags = IBV_SEND_SIGNALED;
+    expected_.push_back(opcode);
+  }
+  void sge(std::uint64_t offset, std::uint32_t length) {
+    ibv_wr_set_sge(qp_, client_.memory->mr()->lkey, client_.memory->address(offset), length);
+  }
+  void expect_completions() {
+    for (std::size_t i = 0; i < expected_.size(); ++i) {
+      const auto done = next_completion(client_.send_cq.get());
+      ASSERT_TRUE(done) << i;
+      EXPECT_EQ(done->status, IBV_WC_SUCCESS) << i;
+      EXPECT_EQ(done->wr_id, i);
+      EXPECT_EQ(done->opcode, expected_[i]) << i;
+    }
+  }
+
+  End client_;
+  End server_;
+  ibv_qp_ex* qp_ = nullptr;
+  std::uint32_t rkey_ = 0;
+  std::uint64_t there_ = 0;
+  std::vector<ibv_wc_opcode> expected_;
+};
+
+TEST_F(SoftnicVerbsBuilders, WritesAndSendsDoWhatTheySay) {
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(server_.post_recv(65536 + i * 4096, 4096, 10 + i), 0);
+  ibv_mw* theirs = ibv_alloc_mw(server_.pd.get(), IBV_MW_TYPE_2);
   const std::uint32_t their_key = ibv_inc_rkey(theirs->rkey);
   ibv_send_wr bind{};
   bind.opcode = IBV_WR_BIND_MW;
   bind.bind_mw.mw = theirs;
   bind.bind_mw.rkey = their_key;
-  bind.bind_mw.bind_info = {server.memory->mr(), server.memory->address(), 4096, IBV_ACCESS_REMOTE_READ};
-  ASSERT_EQ(server.post(bind), 0);
-  ASSERT_EQ(status_of(server.send_cq.get()), IBV_WC_SUCCESS);
+  bind.bind_mw.bind_info = {server_.memory->mr(), there_, 4096, IBV_ACCESS_REMOTE_READ};
+  ASSERT_EQ(server_.post(bind), 0);
+  ASSERT_EQ(status_of(server_.send_cq.get()), IBV_WC_SUCCESS);
 
-  ibv_qp_ex* qp = ibv_qp_to_qp_ex(client.qp.get());
-  const std::uint32_t lkey = client.memory->mr()->lkey;
-  const std::uint32_t rkey = server.memory->mr()->rkey;
-  const std::uint64_t there = server.memory->address();
-  std::vector<ibv_wc_opcode> expected;
-  const auto next = [&](ibv_wc_opcode opcode) {
-    qp->wr_id = expected.size();
-    qp->wr_flags = IBV_SEND_SIGNALED;
-    expected.push_back(opcode);
-  };
-  const auto sge = [&](std::uint64_t offset, std::uint32_t length) {
-    ibv_wr_set_sge(qp, lkey, client.memory->address(offset), length);
-  };
-  ibv_wr_start(qp);
+  ibv_wr_start(qp_);
   next(IBV_WC_RDMA_WRITE);
-  ibv_wr_rdma_write(qp, rkey, there);
-  const ibv_sge three[3] = {client.memory->sge(0, 100), client.memory->sge(100, 200), client.memory->sge(300, 700)};
-  ibv_wr_set_sge_list(qp, 3, three);
+  ibv_wr_rdma_write(qp_, rkey_, there_);
+  const ibv_sge three[3] = {client_.memory->sge(0, 100), client_.memory->sge(100, 200), client_.memory->sge(300, 700)};
+  ibv_wr_set_sge_list(qp_, 3, three);
   next(IBV_WC_RDMA_WRITE);
-  ibv_wr_rdma_write_imm(qp, rkey, there + 1000, 0x11223344);
+  ibv_wr_rdma_write_imm(qp_, rkey_, there_ + 1000, 0x11223344);
   sge(1000, 1000);
   next(IBV_WC_SEND);
-  ibv_wr_send_imm(qp, 0x55667788);
+  ibv_wr_send_imm(qp_, 0x55667788);
   sge(0, 4096);
   next(IBV_WC_SEND);
-  ibv_wr_send_inv(qp, their_key);
+  ibv_wr_send_inv(qp_, their_key);
   char text[] = "two parts";
   const ibv_data_buf parts[2] = {{text, 4}, {text + 4, 6}};
-  ibv_wr_set_inline_data_list(qp, 2, parts);
-  next(IBV_WC_RDMA_READ);
-  ibv_wr_rdma_read(qp, rkey, there + 32768);
-  sge(32768, 8);
-  next(IBV_WC_FETCH_ADD);
-  ibv_wr_atomic_fetch_add(qp, rkey, there + 32768, 3);
-  sge(32776, 8);
-  next(IBV_WC_COMP_SWAP);
-  ibv_wr_atomic_cmp_swp(qp, rkey, there + 32768, 8, 21);
-  sge(32784, 8);
-  next(IBV_WC_BIND_MW);
-  const ibv_mw_bind_info info{client.memory->mr(), client.memory->address(), 64, IBV_ACCESS_REMOTE_READ};
-  ibv_wr_bind_mw(qp, mw, key, &info);
-  next(IBV_WC_LOCAL_INV);
-  ibv_wr_local_inv(qp, key);
-  ASSERT_EQ(ibv_wr_complete(qp), 0);
+  ibv_wr_set_inline_data_list(qp_, 2, parts);
+  ASSERT_EQ(ibv_wr_complete(qp_), 0);
 
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto done = next_completion(client.send_cq.get());
-    ASSERT_TRUE(done) << i;
-    EXPECT_EQ(done->status, IBV_WC_SUCCESS) << i;
-    EXPECT_EQ(done->wr_id, i);
-    EXPECT_EQ(done->opcode, expected[i]) << i;
-  }
-  EXPECT_TRUE(server.memory->holds(8, 0, 2000));
-  auto received = next_completion(server.recv_cq.get());
+  expect_completions();
+  EXPECT_TRUE(server_.memory->holds(8, 0, 2000));
+  auto received = next_completion(server_.recv_cq.get());
   EXPECT_EQ(received->opcode, IBV_WC_RECV_RDMA_WITH_IMM);
   EXPECT_EQ(received->imm_data, 0x11223344u);
-  received = next_completion(server.recv_cq.get());
+  received = next_completion(server_.recv_cq.get());
   EXPECT_EQ(received->imm_data, 0x55667788u);
   EXPECT_EQ(received->byte_len, 4096u);
-  received = next_completion(server.recv_cq.get());
+  received = next_completion(server_.recv_cq.get());
   EXPECT_EQ(received->invalidated_rkey, their_key);
-  EXPECT_STREQ(reinterpret_cast<char*>(server.memory->data()) + 65536 + 8192, "two parts");
-  const auto* words = reinterpret_cast<std::uint64_t*>(client.memory->data() + 32768);
+  EXPECT_STREQ(reinterpret_cast<char*>(server_.memory->data()) + 65536 + 8192, "two parts");
+  EXPECT_EQ(ibv_dealloc_mw(theirs), 0);
+}
+
+TEST_F(SoftnicVerbsBuilders, ReadsAtomicsAndWindowsDoWhatTheySay) {
+  auto* word = reinterpret_cast<std::uint64_t*>(server_.memory->data() + 32768);
+  *word = 5;
+  ibv_mw* mw = ibv_alloc_mw(client_.pd.get(), IBV_MW_TYPE_2);
+  const std::uint32_t key = ibv_inc_rkey(mw->rkey);
+  ibv_wr_start(qp_);
+  next(IBV_WC_RDMA_READ);
+  ibv_wr_rdma_read(qp_, rkey_, there_ + 32768);
+  sge(32768, 8);
+  next(IBV_WC_FETCH_ADD);
+  ibv_wr_atomic_fetch_add(qp_, rkey_, there_ + 32768, 3);
+  sge(32776, 8);
+  next(IBV_WC_COMP_SWAP);
+  ibv_wr_atomic_cmp_swp(qp_, rkey_, there_ + 32768, 8, 21);
+  sge(32784, 8);
+  next(IBV_WC_BIND_MW);
+  const ibv_mw_bind_info info{client_.memory->mr(), client_.memory->address(), 64, IBV_ACCESS_REMOTE_READ};
+  ibv_wr_bind_mw(qp_, mw, key, &info);
+  next(IBV_WC_LOCAL_INV);
+  ibv_wr_local_inv(qp_, key);
+  ASSERT_EQ(ibv_wr_complete(qp_), 0);
+
+  expect_completions();
+  const auto* words = reinterpret_cast<std::uint64_t*>(client_.memory->data() + 32768);
   EXPECT_EQ(words[0], 5u);
   EXPECT_EQ(words[1], 5u);
   EXPECT_EQ(words[2], 8u);
   EXPECT_EQ(*word, 21u);
-
-  ibv_wr_start(qp);
-  next(IBV_WC_RDMA_WRITE);
-  ibv_wr_rdma_write(qp, rkey, there);
-  sge(0, 8);
-  ibv_wr_abort(qp);
-  EXPECT_TRUE(stays_empty(client.send_cq.get()));
   EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-  EXPECT_EQ(ibv_dealloc_mw(theirs), 0);
+}
+
+TEST_F(SoftnicVerbsBuilders, WhatIsAbortedIsNotSent) {
+  ibv_wr_start(qp_);
+  next(IBV_WC_RDMA_WRITE);
+  ibv_wr_rdma_write(qp_, rkey_, there_);
+  sge(0, 8);
+  ibv_wr_abort(qp_);
+  EXPECT_TRUE(stays_empty(client_.send_cq.get()));
 }
 
 TEST(SoftnicVerbs, RegionsMayHaveAddressesOfTheirOwn) {

@@ -7,8 +7,10 @@ usage: house_test.py SOURCE_ROOT
 - a folder of the software device includes only those below it;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
-- how data travels is asked in one place.
+- how data travels is asked in one place;
+- no file is longer than 400 lines, no function than 60.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -63,6 +65,36 @@ OTHER_ARGUMENTS = {("src/topo/nvidia_smi_run.cc", "-m")}
 
 # Where it is decided, and where classes are chosen by it.
 WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/resolve.cc", "src/engine/data_path.cc")
+
+
+# "A file past 400 lines or a function past 60 asks to be split."
+FILE_LINES, FUNCTION_LINES = 400, 60
+# A declaration, not a function, begins so.
+NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|extern|union|constexpr|static const|const|#|//)\b")
+
+
+def written_by_hand():
+    """Everything that is read: sources, tests, scripts."""
+    for top in ("include", "src", "tests", "bench", "scripts"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in {".h", ".cc", ".cu", ".py", ".sh", ".build"} or (path.is_file() and not path.suffix and top == "scripts"):
+                yield path
+
+
+def cpp_functions(lines):
+    """(first line, length) of each, as clang-format lays them out: what ends with its own indent's brace."""
+    for first, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if indent > 2 or not line.endswith("{") or "(" not in line or NO_FUNCTION.match(line) or " = {" in line:
+            continue
+        last = next((at for at in range(first + 1, len(lines)) if lines[at].startswith(" " * indent + "}")), first)
+        yield first + 1, last - first + 1
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield node.lineno, node.end_lineno - node.lineno + 1
 
 
 def literals(path):
@@ -189,6 +221,22 @@ class House(unittest.TestCase):
             # parse_words.cc: CLI11 tells its errors apart by class alone.
             if "dynamic_cast" in text and name != "src/app/parse_words.cc":
                 wrong.append(f"{name}: dynamic_cast")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_files_and_functions_are_short(self):
+        wrong, functions = [], 0
+        for path in written_by_hand():
+            text = path.read_text()
+            lines = text.splitlines()
+            name = path.relative_to(ROOT)
+            if len(lines) > FILE_LINES:
+                wrong.append(f"{name}: {len(lines)} lines")
+            found = python_functions(text) if path.suffix == ".py" else cpp_functions(lines) if path.suffix in {".h", ".cc", ".cu"} else []
+            for line, length in found:
+                functions += 1
+                if length > FUNCTION_LINES:
+                    wrong.append(f"{name}:{line}: a function of {length} lines")
+        self.assertGreater(functions, 3000, "the rule by which functions are found")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     # std::mutex says nothing to clang's -Wthread-safety, which scripts/check reads.
