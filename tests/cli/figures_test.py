@@ -40,7 +40,7 @@ class FiguresTest(CliTest):
             target = ("127.0.0.1", "-p", server.port)
             for tests, extra in ((every, []), (every, ["--verify"]), (bandwidth, ["-b"]), (bandwidth, ["-b", "--verify"]),
                                  (bandwidth, ["-q", 3, "-t", 60, "-l", 4, "-Q", 12])):
-                for number in (1, 133):
+                for number in support.cases((133,), (1, 133)):
                     # One program for all tests: too short for a stable run, which is its exit status then.
                     swept = run("sweep", *target, "--softnic", "--ops", ",".join(tests), "--sizes", 8, "-n", number, *extra,
                                 "--json", self.document)
@@ -120,8 +120,9 @@ class FiguresTest(CliTest):
 
     def test_a_stopped_end_is_named_and_the_run_unstable(self):
         # The stop follows the first word that the run is on: it falls into the warm-up, which is watched as well.
-        for test, end, more in (("write_bw", "client", []), ("write_bw", "server", ["-e"]), ("send_bw", "server", ["-e"]),
-                                ("read_lat", "server", [])):
+        every = (("write_bw", "client", []), ("write_bw", "server", ["-e"]), ("send_bw", "server", ["-e"]),
+                 ("read_lat", "server", []))
+        for test, end, more in support.cases(every[:2], every):
             with Server(env=SLOW) as server:
                 client = Background(test, "127.0.0.1", "-p", server.port, "--softnic", "-D", "3s", "--progress",
                                     "--json", self.document, *more, env=SLOW)
@@ -156,7 +157,7 @@ class FiguresTest(CliTest):
             self.expect_named("server")
 
     def test_a_stopped_process_with_both_ends_names_both(self):
-        with Background("write_bw", "--local", "--softnic", "-D", "3s", "--progress", "--json", self.document) as both:
+        with Background("write_bw", "--local", "--softnic", "-e", "-D", "3s", "--progress", "--json", self.document, env=SLOW) as both:
             both.wait_measuring()
             self.stop(both)
             self.assertEqual(both.wait(), 0, both.err)
@@ -172,16 +173,17 @@ class FiguresTest(CliTest):
                 self.assertRegex(err, figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left")
                 self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
                 self.assertNotIn(b"\033[K", out)
-        _, _, err = on_terminal("sweep", "--local", "--softnic", "--ops", "write_bw,read_bw", "--sizes", "64", "-D", "1s")
+        _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw", "--sizes", "64",
+                                "-e", "-D", "1s")
         self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.]+ GB/s")
 
     def test_progress_is_lines_for_logs_and_nothing_elsewhere(self):
-        result = run("write_bw", "--local", "--softnic", "-D", "2s", "--progress")
+        result = run("write_bw", "--local", "--softnic", "-e", "-D", "2s", "--progress", env=SLOW)
         self.expect_ok(result)
         lines = [line for line in result.err.splitlines() if line.startswith("gdrperf: write_bw 64 KiB: ")]
         self.assertTrue(any(re.search(r"[0-9.]+ GB/s.*[0-9.]+ s left", line) for line in lines), result.err)
         self.assertNotIn("\033", result.err)
-        self.assertNotIn("left", run("write_bw", "--local", "--softnic", "-D", "1s").err)
+        self.assertNotIn("left", run("write_bw", "--local", "--softnic", "-e", "-D", "1s", env=SLOW).err)
 
 
 def on_terminal(*args):

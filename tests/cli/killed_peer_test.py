@@ -4,12 +4,13 @@
 import signal
 import unittest
 
-from support import PROMISE_S, Background, CliTest, Server, main, run, softnic_works
+from support import PROMISE_S, Background, CliTest, Server, cases, main, run, softnic_works
 
 LONG_RUN = ["--softnic", "-D", "60s", "-s", "64", "--progress"]
 SHORT_RUN = ["--softnic", "-n", "100", "-s", "64"]
-CASES = [["write_bw"], ["write_lat"], ["send_bw"], ["send_lat"], ["read_bw"], ["read_lat"],
-         ["write_bw", "-b"], ["send_bw", "-b"], ["send_bw", "-e"]]
+CASES = cases([["write_bw"], ["send_lat"], ["read_bw"], ["send_bw", "-b"]],
+              [["write_bw"], ["write_lat"], ["send_bw"], ["send_lat"], ["read_bw"], ["read_lat"],
+               ["write_bw", "-b"], ["send_bw", "-b"], ["send_bw", "-e"]])
 
 
 @unittest.skipIf(softnic_works(), "no software device")

@@ -36,8 +36,16 @@ def start_up_s():
     return time.monotonic() - begin
 
 
+SHORT = os.environ.get("GDRPERF_TESTS") == "short"
 # For tests of many seconds, most of them waiting alone: the quick run goes without them.
-long = unittest.skipIf(os.environ.get("GDRPERF_TESTS") == "short", "long: scripts/test --all runs it")
+long = unittest.skipIf(SHORT, "long: scripts/test --all runs it")
+
+
+def cases(quick, all_of_them):
+    """Of one kind: `quick` in the quick run, else all."""
+    return quick if SHORT else all_of_them
+
+
 
 # What the tool promises: an answer within 5 s of the event, before which it has to start.
 PROMISE_S = 5.0 + start_up_s()
