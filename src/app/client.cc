@@ -127,7 +127,7 @@ void Client::close() noexcept {
     try {
       channel_->send(proto::Bye{});
     } catch (const std::exception&) {
-      // It is gone: no need for manners.
+      // The peer is gone; Bye is best effort.
     }
   }
   channel_.reset();

@@ -18,7 +18,7 @@ void declare_nics(topo::Topology& topology, const std::vector<verbs::DeviceInfo>
 /// Known places of GPUs and NICs, for documents and records.
 class Placement {
  public:
-  /// Whose NICs runs use: those of this machine, or those of the topology.
+  /// The NICs that runs use: those of this machine, or those of the topology.
   enum class Machine { kThis, kRecorded };
   Placement(topo::Topology topology, Machine machine);
 

@@ -1,4 +1,4 @@
-// Whose CPUs serve a NIC's interrupts.
+// The CPUs that serve a NIC's interrupts.
 
 #include <fmt/format.h>
 

@@ -83,7 +83,7 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
   report::Measurement measured;
   measured.stop = run.stop;
   measured.bandwidth.emplace();
-  // Who asks for N messages gets the figure of N messages.
+  // A run of N messages shows the figure of N messages.
   const std::size_t cut = spec.stop.iterations ? 0 : stats::warmup_cut(all.gbytes.values);
   const Samples steady = all.gbytes.from(cut);
   const stats::Summary summary = stats::summarize_weighted(steady.values, steady.seconds);

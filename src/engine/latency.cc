@@ -135,7 +135,7 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
   } while (!judge.finished(series, rounds, elapsed_s));
   measured.stop = judge.reason();
 
-  // Who asks for N round trips gets the figure of N round trips.
+  // A run of N round trips shows the figure of N round trips.
   const LatencySeries::Steady steady = series.steady(!spec.stop.iterations);
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;

@@ -88,8 +88,8 @@ std::chrono::milliseconds stall_limit(const ResolvedSpec& spec) {
 
 /// An edge is given up after so long: nothing completes then, or hardly ever.
 constexpr std::chrono::milliseconds kEdgePatience{500};
-/// Who waits for events looks so often without a rest, and then with rests that are
-/// short against a batch.
+/// With events (-e), an edge search looks so often without a pause, and then with pauses that are short
+/// against a batch.
 constexpr int kRestlessLooks = 1000;
 constexpr std::chrono::microseconds kEdgeRest{50};
 /// A batch has so many times the messages that its edges may miss: 1 % at most.

@@ -117,9 +117,8 @@ void Flight::look_up_peer_port() {
   if (modelled && !name.empty()) peer_port_ = &process_.ports().get(name);
 }
 
-/// When the completion was due that a post answers. A program that was held up
-/// finds several in one poll: of the posts that follow each stands in for one of
-/// the messages that are done, and answers the completion that told of it.
+/// When the completion that a post reacts to was due. A program that was held up finds several completions
+/// in one poll: each post that follows consumes one of them.
 Instant Flight::completion_answered() noexcept {
   const std::uint32_t released = queue_.released();
   if (released == 0) return 0;

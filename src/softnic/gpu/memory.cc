@@ -110,7 +110,7 @@ std::uint8_t* bounce() noexcept {
 
 int copy_now(const Copy& copy) noexcept;
 
-/// From one GPU to another that its memory is closed to.
+/// Between GPUs without peer access: bounces through the host.
 int copy_by_host(const Copy& copy) noexcept {
   std::uint8_t* const memory = bounce();
   if (memory == nullptr) return EIO;

@@ -320,7 +320,7 @@ void Control::tick() {
   Instant next_due = kNever;
   Instant limit = 0;
   while (true) {
-    // Who posts sets the timer where the thread may be past that QP already.
+    // The posting thread sets the timer where this one may be past that QP already.
     wakes_at_.store(stay ? 0 : kNever);
     waiting = listed = false;
     next_due = kNever;

@@ -102,7 +102,7 @@ class LocalProcess {
   ~LocalProcess() = default;
 };
 
-/// Who looks at descriptors for others (Control).
+/// Watches descriptors for others (Control).
 class DescriptorWatch {
  public:
   /// Reports what becomes readable to Ports::handle.

@@ -23,8 +23,8 @@
 
 namespace gdrperf::softnic {
 
-/// Hands out table indices 1..limit-1, each as late again as possible: a
-/// number that was just given back must not mean something else at once.
+/// Hands out table indices 1..limit-1 in turn, so that a freed index is reused last: a number that was just
+/// given back must not mean something else at once.
 class IndexPool {
  public:
   explicit IndexPool(std::uint32_t limit) : used_(limit, false) {}

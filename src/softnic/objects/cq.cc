@@ -210,10 +210,9 @@ bool Cq::share_cpu() noexcept {
   return true;
 }
 
-/// After a poll in vain. Where a link's rate is to be kept, the sender is left
-/// alone with the cell that it fills: looked at without a pause, its cache line
-/// goes to and fro three times. Not where this program has messages of its own
-/// under way, which its polls move on.
+/// Pauses after an empty poll on a device with a link model: polling without a pause bounces the cache
+/// line of the cell that the sender is filling. No pause while this program has messages under way, which
+/// its polls move on.
 void Cq::rest(bool share) noexcept {
   if (share) ::sched_yield();
   if (waiting_.load(std::memory_order_relaxed) == 0 && owner.modelled()) {

@@ -7,12 +7,12 @@
 #include "device/config.h"
 #include "remote/frame.h"
 
-/// Who may connect over TCP: whoever proves that he has the token, or the key
+/// Peers that may connect over TCP: those that prove that they have the token, or the key
 /// that all processes of a user on a host share. It is never sent.
 namespace gdrperf::softnic {
 
 /// The key of this process' user, made when there is none: a file in /dev/shm that
-/// only he can read. Empty, and `obstacle` says why, where it cannot be had.
+/// only that user can read. Empty, and `obstacle` says why, where it cannot be had.
 std::string users_key(std::string& obstacle);
 /// The device's token, or its user's key.
 std::string secret_of(const DeviceConfig& device, std::string& obstacle);

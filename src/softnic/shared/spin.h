@@ -106,7 +106,7 @@ class CAPABILITY("spin lock") FavouringSpin {
     const std::uintptr_t me = this_thread();
     if (owner_.load(std::memory_order_relaxed) != me) return false;
     inside_.store(true, std::memory_order_relaxed);
-    // Who revokes changes owner_, then looks at inside_; here it is the other
+    // The revoking thread changes owner_, then looks at inside_; here it is the other
     // way round. One of the two sees the other: his heavy barrier makes one for
     // the compiler enough on this side.
     std::atomic_signal_fence(std::memory_order_seq_cst);
