@@ -20,6 +20,7 @@ OPTIONS = {
     "--tos": ("traffic_class", 106),
     "--flow-label": ("flow_label", 7),
     "--qp-timeout": ("timeout", 17),
+    "--retry-count": ("retry_cnt", 3),
 }
 # Of these rdma_cm decides by itself, or the kernel does.
 NOT_WITH_RDMA_CM = {"sl", "flow_label"}
