@@ -139,6 +139,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.path.flow_label = spec_.flow_label;
   settings.path.timeout = spec_.qp_timeout;
   settings.path.retry_count = spec_.retry_count;
+  settings.path.rnr_retry = spec_.rnr_retry;
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);

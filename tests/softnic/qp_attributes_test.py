@@ -21,6 +21,7 @@ OPTIONS = {
     "--flow-label": ("flow_label", 7),
     "--qp-timeout": ("timeout", 17),
     "--retry-count": ("retry_cnt", 3),
+    "--rnr-retry": ("rnr_retry", 5),
 }
 # Of these rdma_cm decides by itself, or the kernel does.
 NOT_WITH_RDMA_CM = {"sl", "flow_label"}

@@ -90,6 +90,7 @@ struct TestSpec {
   std::uint64_t footprint_bytes = 0;  ///< memory each QP walks through; 0: one slot per message in flight, up to 4 MiB
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
   int retry_count = 7;       ///< of requests that no acknowledgement came for
+  int rnr_retry = 7;         ///< of sends that found no receive; 7: without limit
   int service_level = 0;
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
