@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cluster/baseline.h"
 #include "command.h"
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/error.h"
@@ -39,10 +40,20 @@ Examples:
   gdrperf baseline list
   gdrperf baseline show MACHINE
   gdrperf baseline rm MACHINE/20260102T030405Z-0123456789abcdef.json
-  gdrperf compare results/baselines new*.json)";
+  gdrperf compare results/baselines new*.json
+Results of gdrperf cluster go into a folder of their cluster:
+  gdrperf baseline add cluster*.json
+  gdrperf cluster --baseline results/baselines ...)";
 
 int add(const BaselineOptions& options, std::ostream& out) {
-  for (const compare::Stored& each : compare::store_documents(options.results, options.store)) {
+  std::vector<std::string> sessions;
+  std::vector<std::string> clusters;
+  for (const std::string& path : compare::documents_at(options.results)) (is_cluster_file(path) ? clusters : sessions).push_back(path);
+  if (!clusters.empty() && !sessions.empty()) {
+    throw usage_error(fmt::format("{} is a result of gdrperf cluster, {} is another's", clusters.front(), sessions.front()),
+                      "add both kinds one after the other; nothing was stored");
+  }
+  for (const compare::Stored& each : clusters.empty() ? compare::store_documents(sessions, options.store) : store_clusters(clusters, options.store)) {
     out << fmt::format("{}: {} added, {} there already, {} sessions now\n", each.folder, each.added,
                        each.already_there, each.sessions);
   }
@@ -106,6 +117,20 @@ int list(const BaselineOptions& options, std::ostream& out) {
   for (const compare::StoredMachine& each : compare::machines_of(options.store)) {
     table.add({each.machine, std::to_string(each.sessions), each.first, each.last, each.noise ? "recorded" : "not recorded"});
   }
+  for (const StoredCluster& each : clusters_of(options.store)) {
+    const auto [first, last] = std::minmax_element(each.results.begin(), each.results.end(), [](const ClusterFile& a, const ClusterFile& b) { return a.started < b.started; });
+    table.add({each.name, std::to_string(each.results.size()), first->started, last->started, "of its results"});
+  }
+  table.print(out);
+  return static_cast<int>(ExitCode::kOk);
+}
+
+// Results of one cluster, oldest first.
+int show_cluster(const StoredCluster& cluster, std::ostream& out) {
+  Table table({"started", "verdict", "size", "typical GB/s", "NICs"});
+  for (const ClusterFile& each : cluster.results) {
+    table.add({each.started, each.verdict, format_size(each.size_bytes), fmt::format("{:.4g}", each.typical_gbytes), std::to_string(each.nics.size())});
+  }
   table.print(out);
   return static_cast<int>(ExitCode::kOk);
 }
@@ -114,6 +139,9 @@ int show(const BaselineOptions& options, std::ostream& out) {
   if (options.results.size() > 1) throw usage_error("baseline show: one machine at a time");
   compare::Side side;
   const std::string machine = options.results.empty() ? "" : options.results.front();
+  for (const StoredCluster& each : clusters_of(options.store)) {
+    if (each.name == machine) return show_cluster(each, out);
+  }
   for (const std::string& path : compare::documents_of(machine, options.store)) side.add(compare::read_session(path));
   Table table({"cell", "sessions", "median", "least", "most", "last"});
   for (const auto& [name, all] : side.cells()) {

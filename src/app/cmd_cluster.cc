@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "cluster/agent.h"
+#include "cluster/baseline.h"
 #include "cluster/compare.h"
 #include "cluster/export.h"
 #include "cluster/file.h"
@@ -125,6 +126,10 @@ Start find_start(const ClusterOptions& options) {
   return start;
 }
 
+ClusterFile read_baseline(const ClusterOptions& options) {
+  return read_cluster_baseline(options.baseline, options.test.size_bytes, to_string(options.test.buffer));
+}
+
 // A few lines about how the slow parts did in an earlier result of the same cluster.
 void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ostream& out) {
   const ClusterComparison comparison = compare_clusters(baseline, now);
@@ -164,7 +169,7 @@ class Report {
     if (options_.format.empty() && options_.baseline.empty()) return code;
     ClusterFile file = parse_cluster(cluster_document(star_, launch_, options_.test, result, started_, ""), "result");
     if (!options_.baseline.empty()) {
-      const ClusterFile baseline = read_cluster(options_.baseline);
+      const ClusterFile baseline = read_baseline(options_);
       print_witness(baseline, file, table);
       if (code == ExitCode::kOk) code = verdict_of(compare_clusters(baseline, file), baseline, file, kBaselineShare);
     }
@@ -256,7 +261,7 @@ void check_outputs(const ClusterOptions& options) {
   if (options.json == "-" && !options.format.empty()) {
     throw usage_error("--json - and --format: standard output can carry one of them", "give --json a file");
   }
-  if (!options.baseline.empty()) read_cluster(options.baseline);
+  if (!options.baseline.empty()) read_baseline(options);
 }
 
 int run_cluster_command(const ClusterOptions& options) {

@@ -24,6 +24,7 @@
 #include "gdrperf/compare/noise.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/compare/session.h"
+#include "cluster/baseline.h"
 #include "cluster/compare.h"
 #include "rerun.h"
 #include "table.h"
@@ -237,18 +238,17 @@ int compare_relations(const CompareOptions& options, std::ostream& out, std::ost
   return static_cast<int>(ExitCode::kOk);
 }
 
-// Results of `gdrperf cluster`, NIC by NIC. nullopt when the first document is of another kind.
+// Results of `gdrperf cluster`, NIC by NIC. nullopt when they are of another kind.
 std::optional<int> compare_as_clusters(const CompareOptions& options, std::ostream& out) {
-  constexpr std::size_t kMostBytes = 1u << 30;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(options.baseline, ignored)) return std::nullopt;
-  const std::string text = read_file(options.baseline, kMostBytes);
-  if (!is_cluster_document(text)) return std::nullopt;
+  if (options.recent.empty() || !std::filesystem::is_regular_file(options.recent.front(), ignored) || !is_cluster_file(options.recent.front())) {
+    return std::nullopt;
+  }
   if (options.recent.size() != 1 || !options.json.empty() || !options.markdown.empty() || !options.rerun.empty()) {
     throw usage_error("two results of gdrperf cluster are compared, without --json, --markdown and --rerun");
   }
-  const ClusterFile before = parse_cluster(text, options.baseline);
   const ClusterFile after = read_cluster(options.recent.front());
+  const ClusterFile before = read_cluster_baseline(options.baseline, after.size_bytes, after.buffer);
   const ClusterComparison comparison = compare_clusters(before, after);
   out << printable_lines(to_text(comparison, before, after, options.settings.threshold));
   return static_cast<int>(verdict_of(comparison, before, after, options.settings.threshold));

@@ -39,11 +39,14 @@ void make_folder(const fs::path& folder) {
 
 std::vector<std::string> folders_of(const std::string& store) {
   std::vector<std::string> names;
+  bool clusters = false;
   std::error_code error;
   for (fs::directory_iterator it(store, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_directory()) names.push_back(it->path().filename().string());
+    if (!it->is_directory()) continue;
+    if (it->path().filename() == kClustersFolder) clusters = true;
+    else names.push_back(it->path().filename().string());
   }
-  if (names.empty()) throw usage_error(fmt::format("no baseline in '{}'", store), fmt::format("{} names the store", flags::kDir));
+  if (names.empty() && !clusters) throw usage_error(fmt::format("no baseline in '{}'", store), fmt::format("{} names the store", flags::kDir));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -56,7 +59,7 @@ fs::path in_store(const std::string& name, const std::string& store) {
     const fs::path found = fs::canonical(candidate, error);
     if (error) continue;
     const fs::path below = found.lexically_relative(root);
-    const auto depth = std::distance(below.begin(), below.end());
+    const auto depth = std::distance(below.begin(), below.end()) - (*below.begin() == kClustersFolder ? 1 : 0);
     const bool machine = depth == 1 && below != "." && below != ".." && fs::is_directory(found);
     const bool document = depth == 2 && *below.begin() != ".." && found.extension() == ".json" && fs::is_regular_file(found);
     if (machine || document) return found;

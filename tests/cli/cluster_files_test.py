@@ -259,5 +259,29 @@ class Scripts(unittest.TestCase):
         self.assertIn("ibverbs-providers", dockerfile)
 
 
+class Published(unittest.TestCase):
+    def test_the_page_shows_what_the_document_of_64_ranks_says(self):
+        root = os.path.dirname(os.path.dirname(FOLDER))
+        with open(os.path.join(root, "results", "cluster-64.json"), encoding="utf-8") as file:
+            document = json.load(file)
+        with open(os.path.join(root, "docs", "cluster.md"), encoding="utf-8") as file:
+            page = file.read()
+        test = document["test"]
+        self.assertEqual((len(document["ranks"]), document["partial"], test["rounds_done"], document["failed"]), (64, False, 63, []))
+        slow = [each for each in document["suspects"] if each["verdict"] == "slow"]
+        self.assertEqual([(each["part"], each["rank"]) for each in slow], [("nic", 41)], "the planted one and nothing else")
+        host = document["ranks"][41]["host"]
+        self.assertIn(f"    64 ranks on 1 host, 64 NICs (simulated); write_bw 16 KiB, 63 rounds both ways, {test['seconds']:.1f} s, "
+                      f"the first {test['start_s']:.1f} s after rank 0 began\n", page)
+        self.assertIn(f"    typical {document['typical_gbytes']:.4g} GB/s; NICs scatter by {document['nic_sigma_percent']:.1f} %, "
+                      f"measurements by {document['pair_sigma_percent']:.1f} %; {100 * document['slow_share']:.1f} % of "
+                      f"{len(document['measurements'])} measurements are far below what their NICs do else\n", page)
+        self.assertIn(f"    SLOW NIC nic41 of rank 41 ({host}): {slow[0]['retest_shift_percent']:+.1f} % when it sends ({slow[0]['retests']} retests; "
+                      f"{slow[0]['shift_percent']:+.1f} % and {slow[0]['sigmas']:.0f} sigma in {slow[0]['measurements']} measurements before)\n", page)
+        look = document["inspections"][0]
+        self.assertIn(f"    nic41 of rank 41 ({host}): to itself it does {look['loopback_gbytes']:.4g} GB/s, "
+                      f"nic{look['other_nic']} of rank {look['other_nic']} ({host}) {look['other_loopback_gbytes']:.4g}: ", page)
+
+
 if __name__ == "__main__":
     support.main()

@@ -110,6 +110,22 @@ class Ranks(ClusterTest):
         # The five that are left met each other, all that were not paired with the lost one.
         self.assertGreaterEqual(len(document["measurements"]), 12)
 
+    @support.long
+    def test_a_rank_that_stops_is_dropped_after_the_deadline(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path, ["-D", "50ms", "--deadline", "10s"])
+            ranks[0].wait_line("ranks are here")
+            ranks[2].signal(signal.SIGSTOP)
+            codes = [rank.wait() for rank in ranks if rank is not ranks[2]]
+            ranks[2].signal(signal.SIGKILL)
+            ranks[2].wait()
+            document = self.check_document(path)
+        self.assertEqual(codes, [4] + [0] * (RANKS - 2), [rank.err for rank in ranks])
+        self.assertRegex(ranks[0].out, r"lost: rank 2 on .* 10 s")
+        self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
+        self.assertEqual(document["test"]["rounds_done"], RANKS - 1)
+
     def test_a_tree_loses_a_rank_on_which_others_hang(self):
         """Two hang on each: rank 1 has ranks below it, which come to rank 0 when it is gone."""
         with tempfile.TemporaryDirectory() as folder:
@@ -208,17 +224,31 @@ class Ranks(ClusterTest):
             self.check_baseline(folder, path)
 
     def check_baseline(self, folder, path):
-        """Against a result in which all was 30 % faster, all became slow."""
+        """Against results in which all was 30 % faster, all became slow."""
         faster = load(path)
         faster["typical_gbytes"] *= 1.3
         with open(path, "w", encoding="utf-8") as file:
             json.dump(faster, file)
+        store = os.path.join(folder, "baselines")
+        added = support.run("baseline", "add", path, "--dir", store)
+        self.assertIn(": 1 added, 0 there already, 1 sessions now", added.out, added)
+        self.assertIn("0 added, 1 there already", support.run("baseline", "add", path, "--dir", store).out)
+        name = added.out.split(":")[0][len(store) + 1:]
+        self.assertRegex(name, r"^clusters/hosts1-nics4-[0-9a-f]{16}$")
+        self.assertIn(f"{name}  1 ", support.run("baseline", "list", "--dir", store).out)
+        self.assertIn(f"{faster['verdict']}  16 KiB", support.run("baseline", "show", name, "--dir", store).out)
+        self.assertEqual(support.run("compare", store, path).code, 0)
         port = support.free_port()
-        ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--baseline", path] if rank == 0 else [])), env={"SOFTNIC": devices(count=4)})
+        ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--baseline", store] if rank == 0 else [])), env={"SOFTNIC": devices(count=4)})
                  for rank in range(2)]
         codes = [rank.wait() for rank in ranks]
         self.assertIn("SLOWER NIC", ranks[0].out)
         self.assertIn(codes[0], (1, 4) if "cannot tell" in ranks[0].out else (1,), ranks[0].out)
+        removed = support.run("baseline", "rm", name, "--dir", store)
+        self.assertEqual(removed.code, 0, removed)
+        none = support.run(*options(None, "--rank", 0, "--ranks", 1, "--root", "127.0.0.1", "--baseline", store), env={"SOFTNIC": devices(count=4)})
+        self.assertEqual(none.code, 2, none)
+        self.assertIn("gdrperf baseline add RESULT", none.err)
 
     def test_a_server_that_is_no_rank_says_so(self):
         with support.Server() as server:

@@ -76,6 +76,19 @@ TEST(ClusterCompare, NamesTheNicThatBecameSlow) {
   EXPECT_EQ(verdict_of(compare_clusters(after, before), after, before, 0.02), ExitCode::kOk);
 }
 
+TEST(ClusterCompare, SeveralResultsAreOneBaselineWithTheirRange) {
+  const ClusterFile combined = combine_clusters({cluster_of(-2), cluster_of(1), cluster_of(0)});
+  ASSERT_EQ(combined.nics.size(), 4u);
+  EXPECT_EQ(combined.started, "3 results up to 2026-01-02T03:04:05Z");
+  const FileEffect& third = combined.nics[2].sends;
+  EXPECT_NEAR(third.shift_percent, 0, 1e-9);
+  EXPECT_NEAR(third.low_percent, -2.5, 1e-9);
+  EXPECT_NEAR(third.high_percent, 1.5, 1e-9);
+  // Within what it was before, and below that.
+  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-2)), combined, cluster_of(-2), 0.01), ExitCode::kOk);
+  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-4)), combined, cluster_of(-4), 0.01), ExitCode::kRegression);
+}
+
 TEST(ClusterCompare, WhatOverlapsIsNoRegressionAndNothingInCommonIsNoAnswer) {
   const ClusterFile before = cluster_of(0);
   const ClusterFile after = cluster_of(-0.9);

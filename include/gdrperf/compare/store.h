@@ -8,6 +8,9 @@
 
 namespace gdrperf::compare {
 
+/// Folder of a store with results of `gdrperf cluster`, one folder for each cluster; no machine.
+inline constexpr const char* kClustersFolder = "clusters";
+
 /// What became of one folder of the store.
 struct Stored {
   std::string folder;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cluster/export.h"
+#include "gdrperf/stats/summary.h"
 
 namespace gdrperf::app {
 namespace {
@@ -26,7 +27,56 @@ void add_change(const ClusterFile& before, const FileEffect& old, const ClusterF
   comparison.changes.push_back(std::move(change));
 }
 
+// One way of a NIC in several results, as rates.
+struct RatesOfWay {
+  std::vector<double> rates;
+  double low = 0;
+  double high = 0;
+
+  void add(const ClusterFile& file, const FileEffect& effect) {
+    if (!effect.known) return;
+    low = rates.empty() ? rate(file, effect.low_percent) : std::min(low, rate(file, effect.low_percent));
+    high = rates.empty() ? rate(file, effect.high_percent) : std::max(high, rate(file, effect.high_percent));
+    rates.push_back(rate(file, effect.shift_percent));
+  }
+  FileEffect effect(double typical) const {
+    if (rates.empty()) return {};
+    const auto percent = [&](double value) { return 100 * (value / typical - 1); };
+    return {true, percent(stats::median(rates)), percent(low), percent(high)};
+  }
+};
+
 }  // namespace
+
+ClusterFile combine_clusters(const std::vector<ClusterFile>& results) {
+  if (results.size() == 1) return results.front();
+  struct Nic {
+    FileNic nic;
+    RatesOfWay sends;
+    RatesOfWay receives;
+  };
+  std::map<std::pair<std::string, std::string>, Nic> nics;
+  std::vector<double> typical;
+  ClusterFile combined;
+  for (const ClusterFile& file : results) {
+    typical.push_back(file.typical_gbytes);
+    combined.partial = combined.partial || file.partial;
+    for (const FileNic& nic : file.nics) {
+      Nic& known = nics[{nic.host, nic.device}];
+      known.nic = nic;
+      known.sends.add(file, nic.sends);
+      known.receives.add(file, nic.receives);
+    }
+  }
+  combined.started = fmt::format("{} results up to {}", results.size(), results.back().started);
+  combined.typical_gbytes = stats::median(typical);
+  for (auto& [name, known] : nics) {
+    known.nic.sends = known.sends.effect(combined.typical_gbytes);
+    known.nic.receives = known.receives.effect(combined.typical_gbytes);
+    combined.nics.push_back(std::move(known.nic));
+  }
+  return combined;
+}
 
 ClusterComparison compare_clusters(const ClusterFile& before, const ClusterFile& after) {
   ClusterComparison comparison;

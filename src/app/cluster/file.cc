@@ -152,6 +152,23 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
 
 ClusterFile read_cluster(const std::string& path) { return parse_cluster(read_file(path, kMostBytes), path); }
 
+std::string without_measurements(const std::string& path) {
+  try {
+    auto document = nlohmann::ordered_json::parse(read_file(path, kMostBytes));
+    const auto strip = [](nlohmann::ordered_json& of) {
+      of["measurements_file"] = nullptr;
+      of["measurements"] = of["retests"] = nlohmann::ordered_json::array();
+    };
+    strip(document);
+    if (document.contains("more")) {
+      for (auto& series : document["more"]) strip(series);
+    }
+    return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  } catch (const nlohmann::json::exception& error) {
+    throw usage_error(fmt::format("{}: no whole document of gdrperf cluster: {}", path, error.what()));
+  }
+}
+
 cluster::Leaves parse_leaves(const std::string& text, const std::string& path) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') return cluster::parse_topology_file(text, path);

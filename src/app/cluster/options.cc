@@ -96,7 +96,7 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
                    fmt::format("measurements into FILE.pairs beside --json FILE, 12 bytes each (above {} of them in any case)", kMostInDocument));
   value("--resume", "FILE", "continue the job that wrote FILE by --json, with the same ranks and options (rank 0)",
         [options](const std::string& text) { options->resume = text; });
-  value("--baseline", "FILE", "an earlier result: also name NICs that are 5 % slower than there (rank 0)",
+  value("--baseline", "FILE", "an earlier result, or a folder of some (gdrperf baseline add): also name NICs that are 5 % slower than there (rank 0)",
         [options](const std::string& text) { options->baseline = text; });
   value("--format", "FORMAT", "print for prometheus, slurm (drain lines), kubernetes (labels, taints) or markdown",
         [options](const std::string& text) { options->format = text; });
