@@ -101,6 +101,36 @@ class FiguresTest(CliTest):
         self.assertEqual(result.code, 4, str(result))
         self.assertIn("runs is stable: no figure here", result.err.splitlines()[-1])
 
+    def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
+        for test, figure, more in (("write_bw", rb"[0-9.]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.]+ us", ["-e"])):
+            # Interval: none before there are batches; time left: always, of a run that is limited by time.
+            code, out, err = on_terminal(test, "--local", "--softnic", *more, "-D", "2s")
+            with self.subTest(test):
+                self.assertEqual(code, 0, err)
+                self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
+                self.assertRegex(err, figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left")
+                self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
+                self.assertNotIn(b"\033[K", out)
+        _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw", "--sizes", "64",
+                                "-e", "-D", "1s")
+        self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.]+ GB/s")
+
+    def test_progress_is_lines_for_logs_and_nothing_elsewhere(self):
+        result = run("write_bw", "--local", "--softnic", "-e", "-D", "2s", "--progress", env=SLOW)
+        self.expect_ok(result)
+        lines = [line for line in result.err.splitlines() if line.startswith("gdrperf: write_bw 64 KiB: ")]
+        self.assertTrue(any(re.search(r"[0-9.]+ GB/s.*[0-9.]+ s left", line) for line in lines), result.err)
+        self.assertNotIn("\033", result.err)
+        self.assertNotIn("left", run("write_bw", "--local", "--softnic", "-e", "-D", "1s", env=SLOW).err)
+
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Stopped(CliTest):
+    """Ends that stand still for a second, on links on which both sleep most of the time."""
+
+    def setUp(self):
+        self.document = os.path.join(self.scratch(), "run.json")
+
     def stop(self, who):
         """Stopped for a second within the run: the stop is what is measured, not what is waited for."""
         who.signal(signal.SIGSTOP)
@@ -162,28 +192,6 @@ class FiguresTest(CliTest):
             self.stop(both)
             self.assertEqual(both.wait(), 0, both.err)
         self.expect_named("client", "server")
-
-    def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
-        for test, figure, more in (("write_bw", rb"[0-9.]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.]+ us", ["-e"])):
-            # Interval: none before there are batches; time left: always, of a run that is limited by time.
-            code, out, err = on_terminal(test, "--local", "--softnic", *more, "-D", "2s")
-            with self.subTest(test):
-                self.assertEqual(code, 0, err)
-                self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
-                self.assertRegex(err, figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left")
-                self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
-                self.assertNotIn(b"\033[K", out)
-        _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw", "--sizes", "64",
-                                "-e", "-D", "1s")
-        self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.]+ GB/s")
-
-    def test_progress_is_lines_for_logs_and_nothing_elsewhere(self):
-        result = run("write_bw", "--local", "--softnic", "-e", "-D", "2s", "--progress", env=SLOW)
-        self.expect_ok(result)
-        lines = [line for line in result.err.splitlines() if line.startswith("gdrperf: write_bw 64 KiB: ")]
-        self.assertTrue(any(re.search(r"[0-9.]+ GB/s.*[0-9.]+ s left", line) for line in lines), result.err)
-        self.assertNotIn("\033", result.err)
-        self.assertNotIn("left", run("write_bw", "--local", "--softnic", "-e", "-D", "1s", env=SLOW).err)
 
 
 def on_terminal(*args):

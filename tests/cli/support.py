@@ -341,11 +341,22 @@ def softnic_works():
     return None if result.code == 0 else result.err.strip()
 
 
+def chosen(words):
+    """Names of tests or classes; behind --but, those of all other classes."""
+    if words[:1] != ["--but"]:
+        return words
+    classes = {name: it for name, it in vars(sys.modules["__main__"]).items()
+               if isinstance(it, type) and issubclass(it, unittest.TestCase) and unittest.defaultTestLoader.getTestCaseNames(it)}
+    unknown = set(words[1:]) - set(classes)
+    assert not unknown, unknown
+    return [name for name in classes if name not in words[1:]]
+
+
 def main():
     if len(sys.argv) < 2:
-        sys.exit("usage: FILE BINARY [SCHEMA]")
+        sys.exit("usage: FILE BINARY [SCHEMA [--but] [CLASS...]]")
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    program = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False, verbosity=2)
+    program = unittest.main(argv=[sys.argv[0], *chosen(sys.argv[3:])], exit=False, verbosity=2)
     result = program.result
     if not result.wasSuccessful():
         sys.exit(1)
