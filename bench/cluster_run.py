@@ -36,7 +36,7 @@ def run(binary, ranks, slow, rate, duration, path):
 
 
 def planned(binary, ranks, duration, document, path):
-    plan = subprocess.run([binary, "cluster", "--plan", "--ranks", str(ranks), "-D", duration, "--small", "0", "--from", path,
+    plan = subprocess.run([binary, "cluster", "--plan", "--ranks", str(ranks), "-s", "16K", "-D", duration, "--small", "0", "--from", path,
                            "--nic-rate", f"{document['typical_gbytes']}GB/s"], capture_output=True, text=True, check=True).stdout
     return (float(plan.split(" rounds of ")[0].split()[-1]), float(plan.split("time: ")[1].split(" s")[0]), float(plan.split("data: ")[1].split(" GB")[0]))
 
@@ -49,7 +49,7 @@ def main():
     binary = os.path.abspath(sys.argv[1])
     ranks = int(sys.argv[2]) if len(sys.argv) > 2 else 64
     rate = sys.argv[3] if len(sys.argv) > 3 else "4MB/s"
-    slow = 2 * ranks // 3
+    slow = 41 * ranks // 64
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "first.json")
         first, here, _ = run(binary, ranks, slow, rate, "100ms", path)
