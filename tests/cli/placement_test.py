@@ -6,7 +6,7 @@ import os
 import unittest
 
 from made_machine import MachineTest, machine
-from support import main, run, sanitized, softnic_works
+from support import long, main, run, sanitized, softnic_works
 
 # GB/s. So slow that messages for many milliseconds are under way: a machine that is busy
 # with other tests loses the CPU for less.
@@ -129,6 +129,7 @@ class Sweep(Placement):
 class Rates(Placement):
     """What holds measured rates against the model's: with nothing beside it."""
 
+    @long
     def test_the_report_gives_back_the_rates_put_in(self):
         path = self.three_relations()
         least = 1 if sanitized() else 0.02  # too slow for the model then, and still never above it
@@ -147,6 +148,7 @@ class Rates(Placement):
         self.assertIn("Relations compared", result.out)
         self.assertNotIn("Published for", result.out, "a model is no match for machines")
 
+    @long
     def test_a_card_moved_to_another_slot_is_found(self):
         before = self.write("before.xml", machine([(0, "a")], [(1, "b")], [(2, "c")]))
         # The card on the other socket and the one beside the NIC have changed places.
