@@ -54,6 +54,7 @@ class RemoteClient : public Client {
     while (true) {
       // A server says every second whom it serves.
       const proto::Message message = channel.receive(proto::Channel::kSilence);
+      if (stop_flag_ != nullptr && stop_flag_->load()) throw peer_error("stopped while waiting for the server");
       if (std::holds_alternative<proto::Turn>(message)) return;
       const auto* busy = std::get_if<proto::Busy>(&message);
       if (busy == nullptr) {
@@ -108,7 +109,7 @@ report::RunRecord Client::run(const TestSpec& spec) {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
     report::RunRecord record =
-        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_, server_here()});
+        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_, server_here(), stop_flag_});
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     server_text_ = std::move(environment);

@@ -1,11 +1,13 @@
 #include <algorithm>
-#include <cstdio>
+#include <iostream>
 #include <memory>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "command.h"
+#include "dry_run.h"
+#include "gdrperf/app/stop_signal.h"
 #include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
@@ -14,6 +16,7 @@
 #include "no_effect.h"
 #include "paths.h"
 #include "requirements.h"
+#include "resume.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -21,14 +24,16 @@ namespace {
 
 constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
-is that of the worst run; 4 if no run is stable.
+is that of the worst run; 4 if no run is stable. Ctrl-C ends the sweep with what
+is measured; the document says which runs are missing, and --resume makes them.
 
 Examples:
   gdrperf sweep --local --softnic --json results/latest.json
   gdrperf sweep node2 --ops write_bw,read_bw --sizes 64K:8M:x2 --devices mlx5_0,mlx5_1
   gdrperf sweep node2 --pairs best          each GPU with its nearest NIC
   gdrperf sweep --machine machine.xml       simulates the machine of a recording
-  gdrperf sweep node2 -D 500ms --csv sweep.csv)";
+  gdrperf sweep node2 -D 500ms --csv sweep.csv
+  gdrperf sweep --resume results/latest.json   goes on where that one was stopped)";
 
 std::string shown_name(const PlannedRun& run) {
   return fmt::format("{} {} {}", to_string(run.spec.test), format_size(run.spec.size_bytes),
@@ -38,24 +43,31 @@ std::string shown_name(const PlannedRun& run) {
 // Goes through the plan. Prints each error once; records all.
 class Sweep {
  public:
-  Sweep(Client& client, Output& output, const SweepOptions& options, std::size_t total)
-      : client_(client), output_(output), options_(options), total_(total), live_(live_to(options.output), options.output.rate_unit, total) {
+  Sweep(Client& client, Output& output, const SweepOptions& options, const std::vector<PlannedRun>& runs,
+        const StopSignal& stop)
+      : client_(client), output_(output), options_(options), runs_(runs), stop_(stop), total_(runs.size()),
+        live_(live_to(options.output), options.output.rate_unit, total_) {
     client_.set_observer(&live_);
+    for (const PlannedRun& each : runs) missing_.push_back(planned_name(each));
   }
 
-  int run(const std::vector<PlannedRun>& runs) {
-    for (const PlannedRun& run : runs) {
+  int run() {
+    output_.set_missing(missing_);
+    for (const PlannedRun& run : runs_) {
+      if (stop_.triggered()) break;
       try {
         client_.open();
       } catch (const Error& error) {
-        give_up(error);
+        if (!stop_.triggered()) give_up(error);
         break;
       }
       measure(run);
       ++done_;
     }
     client_.close();
+    if (stop_.triggered()) output_.add_warning(fmt::format("stopped: {} planned runs are missing", missing_.size()));
     output_.finish();
+    tell_how_to_go_on();
     if (failed_ > 0) say(fmt::format("{} of {} runs failed", failed_, total_));
     if (measured_ > 0 && stable_ == 0) {
       say(fmt::format("none of {} runs is stable: no figure here is known within the precision asked for; measure "
@@ -74,8 +86,11 @@ class Sweep {
     try {
       const LiveScope shown(live_, done_, shown_name(run));
       record = client_.run(run.spec);
+      // Shorter than the others: it is made anew.
+      if (record->measured.stop == report::StopReason::kSignal) return;
       name_pair(*record, run, options_);
     } catch (const Error& error) {
+      if (stop_.triggered()) return;
       note(error, shown_name(run));
       ++failed_;
     }
@@ -86,7 +101,17 @@ class Sweep {
     // What cannot be written ends the sweep: nothing more could be kept.
     if (!record) return;
     if (client_.server_environment()) output_.set_server(*client_.server_environment());
+    missing_.erase(std::find(missing_.begin(), missing_.end(), planned_name(run)));
+    output_.set_missing(missing_);
     output_.add(*record);
+  }
+
+  void tell_how_to_go_on() {
+    if (!stop_.triggered()) return;
+    const std::string& file = options_.output.json;
+    const bool kept = !file.empty() && file != "-";
+    say(fmt::format("stopped after {} of {} runs{}", measured_, total_,
+                    kept && !missing_.empty() ? fmt::format("; 'gdrperf sweep {} {}' goes on", kResumeFlag, file) : ""));
   }
 
   void give_up(const Error& error) {
@@ -106,7 +131,10 @@ class Sweep {
   Client& client_;
   Output& output_;
   const SweepOptions& options_;
+  const std::vector<PlannedRun>& runs_;
+  const StopSignal& stop_;
   std::size_t total_;
+  std::vector<std::string> missing_;
   LiveLine live_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
@@ -124,15 +152,57 @@ bool may_use_gpus(const SweepOptions& options) {
          uses_gpu(options.spec.client.buffer) || uses_gpu(options.spec.server.buffer) || gpus(mem::buffers_at_hand());
 }
 
+/// Those of `runs` that `part` misses.
+std::vector<PlannedRun> missing_of(const std::vector<PlannedRun>& runs, const report::EarlierPart& part,
+                                   const std::string& file) {
+  std::vector<PlannedRun> missing;
+  std::set<std::string> unknown = part.missing;
+  for (const PlannedRun& run : runs) {
+    if (!part.missing.contains(planned_name(run))) continue;
+    missing.push_back(run);
+    unknown.erase(planned_name(run));
+  }
+  if (unknown.empty()) return missing;
+  throw usage_error(fmt::format("{} {}: '{}' is missing there, and is not planned here any more", kResumeFlag, file,
+                                *unknown.begin()),
+                    "a device or a GPU of that sweep is gone, or its port is down ('gdrperf devices')");
+}
+
+/// What is to be run, after what an earlier part has.
+std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
+  std::vector<PlannedRun> runs = plan_sweep(options, output);
+  if (options.resume.empty()) return runs;
+  const report::EarlierPart part = report::read_earlier_part(options.resume);
+  runs = missing_of(runs, part, options.resume);
+  output.go_on_from(part);
+  say(fmt::format("going on with {}: {} runs are there, {} are missing; --csv, --format and required figures are of those",
+                  options.resume, part.runs.size(), runs.size()));
+  return runs;
+}
+
 int run_sweep(SweepOptions options, const Argv& argv) {
   check_required(options.output.required, options.tests);
-  enter_machine(options, argv);
+  const bool resumed = !options.resume.empty();
+  enter_machine(options, resumed ? Argv{argv[0], "sweep", kResumeFlag, options.resume} : argv);
   note_without_effect(options.without_effect);
-  Output output(options.output, argv);
-  const std::vector<PlannedRun> runs = plan_sweep(options, output);
-  const auto client = make_sweep_client(options);
-  client->open();
-  return Sweep(*client, output, options, runs.size()).run(runs);
+  // The document tells the command line that it is all made by: the option and its file come last.
+  Output output(options.output, Argv(argv.begin(), argv.end() - (resumed ? 2 : 0)));
+  const std::vector<PlannedRun> runs = planned(options, output);
+  if (options.dry_run) {
+    print_plan(std::cout, runs);
+    return 0;
+  }
+  StopSignal stop;
+  int code = 0;
+  {
+    const StopOnSignals on_signals(stop);
+    const auto client = make_sweep_client(options);
+    client->set_stop(&stop.flag());
+    client->open();
+    code = Sweep(*client, output, options, runs, stop).run();
+  }
+  if (stop.triggered()) end_as_signalled(stop);
+  return code;
 }
 
 }  // namespace
@@ -142,6 +212,9 @@ void add_sweep_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sweep", "Run all tests over sizes, devices and buffers");
   add_sweep_options(*command, *options, "2:8M:x2");
   command->add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
+  command->add_option(kResumeFlag, options->resume, "go on with a sweep that was stopped, or whose runs failed: its --json file, "
+                      "which also says all other options")->type_name("FILE")->group("What to run");
+  add_dry_run(*command, options->dry_run);
   command->footer(kSweepFooter);
   command->final_callback([options, command, &action] {
     options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed_on(*command));

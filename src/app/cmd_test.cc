@@ -1,12 +1,16 @@
 // The six tests: one command each.
+#include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "command.h"
+#include "dry_run.h"
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/options.h"
+#include "gdrperf/app/stop_signal.h"
+#include "gdrperf/app/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
@@ -27,6 +31,7 @@ struct TestOptions : ClientOptions {
   Test test;
   std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
   bool all = false;
+  bool dry_run = false;  ///< say what would be run
   std::vector<std::string> given;  ///< options that a client decides
   std::vector<std::string> without_effect;
 };
@@ -70,12 +75,13 @@ std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
 }
 
 // What was measured before a failure is kept, also where it goes to a pipe.
-report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live) {
+report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
+                          const StopSignal& stop) {
   try {
     const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
     return client.run(spec);
   } catch (const Error& error) {
-    if (total == 1) throw;
+    if (total == 1 || stop.triggered()) throw;
     const Error named = error.in(format_size(spec.size_bytes));
     if (output.runs() > 0) {
       output.add_warning(named.what());
@@ -83,6 +89,13 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
     }
     throw named;
   }
+}
+
+/// From `first` on, for a document that misses them.
+std::vector<std::string> names_of(const std::vector<TestSpec>& specs, std::size_t first) {
+  std::vector<std::string> names;
+  for (std::size_t at = first; at < specs.size(); ++at) names.push_back(planned_name({specs[at], std::nullopt}));
+  return names;
 }
 
 int measure(const TestOptions& options, const Argv& argv) {
@@ -99,20 +112,38 @@ int measure(const TestOptions& options, const Argv& argv) {
     }
   }
   note_without_effect(options.without_effect);
+  if (options.dry_run) {
+    std::vector<PlannedRun> runs;
+    for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
+    print_plan(std::cout, runs);
+    return 0;
+  }
   Output output(options.output, argv);
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   LiveLine live(live_to(options.output), options.output.rate_unit, specs.size());
   client->set_observer(&live);
-  for (const TestSpec& spec : specs) {
-    client->open();
-    report::RunRecord record = run_one(*client, spec, specs.size(), output, live);
-    if (client->server_environment()) output.set_server(*client->server_environment());
-    output.add(std::move(record));
+  StopSignal stop;
+  {
+    const StopOnSignals on_signals(stop);
+    client->set_stop(&stop.flag());
+    try {
+      for (std::size_t at = 0; at < specs.size() && !stop.triggered(); ++at) {
+        client->open();
+        report::RunRecord record = run_one(*client, specs[at], specs.size(), output, live, stop);
+        if (client->server_environment()) output.set_server(*client->server_environment());
+        // One that a signal ended is worth keeping: it says so, and there is no other.
+        output.set_missing(names_of(specs, at + 1));
+        output.add(std::move(record));
+      }
+    } catch (const Error&) {
+      if (!stop.triggered()) throw;
+    }
+    client->close();
+    if (!stop.triggered() || output.runs() > 0) output.finish();
   }
-  client->close();
-  output.finish();
+  if (stop.triggered()) end_as_signalled(stop);
   return static_cast<int>(output.required_met());
 }
 
@@ -170,6 +201,7 @@ void add_test_commands(CLI::App& app, Action& action) {
         ->group("Queues and messages")
         ->excludes(sizes);
     add_client_options(*command, *options);
+    add_dry_run(*command, options->dry_run);
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
       options->given = decided_by_client(*command);

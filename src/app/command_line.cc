@@ -1,4 +1,3 @@
-#include <cstring>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +14,7 @@
 #include "gdrperf/verbs/library.h"
 #include "parse_words.h"
 #include "process_setup.h"
+#include "resume.h"
 
 namespace gdrperf::app {
 namespace {
@@ -42,8 +42,10 @@ std::string version_text() {
 
 int run_command_line(int argc, char** argv) {
   set_up_process();
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], flags::kSoftnic) == 0) enter_softnic(argv);
+  Argv words(argv, argv + argc);
+  if (const std::string file = resumed_file(words); !file.empty()) words = resumed_command_line(words[0], file);
+  for (const std::string& word : words) {
+    if (word == flags::kSoftnic) enter_softnic(argv);
   }
   CLI::App app("RDMA performance between two ends, beside what the path between them allows",
                "gdrperf");
@@ -51,6 +53,8 @@ int run_command_line(int argc, char** argv) {
   app.footer(kProgramFooter);
   app.allow_extras();
   app.prefix_command(false);
+  // One: what stands behind it is its own, also where a command is called like that (man write_bw).
+  app.require_subcommand(0, 1);
   Action action;
   for (AddCommand* add : kCommands) add(app, action);
   // Not in gdrperf-doctor, which is for machines without libibverbs.
@@ -59,7 +63,8 @@ int run_command_line(int argc, char** argv) {
     command->allow_extras();
   }
   try {
-    app.parse(argc, argv);
+    // CLI11 takes them from the last to the first, without the program's name.
+    app.parse(Argv(words.rbegin(), words.rend() - 1));
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
@@ -70,7 +75,7 @@ int run_command_line(int argc, char** argv) {
     std::cerr << app.help();
     return static_cast<int>(ExitCode::kUsage);
   }
-  return action(Argv(argv, argv + argc));
+  return action(words);
 }
 
 }  // namespace gdrperf::app

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 
 #include "gdrperf/base/error.h"
 
@@ -15,9 +16,9 @@ namespace {
 // A handler has no argument: the language leaves no other way.
 std::atomic<StopSignal*> g_on_signal = nullptr;
 
-void handle(int) {
+void handle(int number) {
   const int saved = errno;
-  if (StopSignal* signal = g_on_signal.load()) signal->trigger();
+  if (StopSignal* signal = g_on_signal.load()) signal->trigger(number);
   errno = saved;
 }
 
@@ -36,7 +37,8 @@ StopSignal::StopSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_) throw call_error("eventfd", errno);
 }
 
-void StopSignal::trigger() noexcept {
+void StopSignal::trigger(int signal) noexcept {
+  if (signal != 0) signal_.store(signal);
   flag_.store(true);
   const std::uint64_t one = 1;
   // Full is as readable as can be.
@@ -52,6 +54,12 @@ StopOnSignals::StopOnSignals(StopSignal& signal) {
 StopOnSignals::~StopOnSignals() {
   set_handler(SIG_DFL, 0);
   g_on_signal.store(nullptr);
+}
+
+void end_as_signalled(const StopSignal& stop) {
+  ::raise(stop.signal());
+  // Blocked or ignored: what a shell makes of it.
+  std::_Exit(128 + stop.signal());
 }
 
 }  // namespace gdrperf::app

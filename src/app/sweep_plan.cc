@@ -195,6 +195,13 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
   return runs;
 }
 
+std::string planned_name(const PlannedRun& run) {
+  return fmt::format("{} {} {} {} to {}{}", to_string(run.spec.test), format_size(run.spec.size_bytes),
+                     run.pair ? run.pair->key() : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
+                     run.spec.client.buffer, run.spec.server.buffer,
+                     run.spec.path == Path::kStaged ? " staged" : "");
+}
+
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {
   const bool local = options.local || !options.machine.empty();
   auto client = local ? make_local_client() : make_remote_client(server_address(options), say);

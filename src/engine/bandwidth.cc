@@ -29,7 +29,7 @@ class Stream {
       : mover_(mover),
         watch_(watchers.standstill),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
-        judge_(spec.stop, spec.stop.precision),
+        judge_(spec.stop, spec.stop.precision, watchers.stop),
         depth_(static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         unit_(static_cast<std::uint64_t>(spec.cq_mod)),
         chunk_(unit_),
@@ -131,10 +131,10 @@ BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers
   return Stream(mover, spec, watchers).go();
 }
 
-BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observer) {
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers) {
   BandwidthRun run{series_for(spec.stop)};
-  StopJudge judge(spec.stop, spec.stop.precision);
-  LiveState live(observer, spec, static_cast<double>(spec.size_bytes));
+  StopJudge judge(spec.stop, spec.stop.precision, watchers.stop);
+  LiveState live(watchers.observer, spec, static_cast<double>(spec.size_bytes));
   live.begin();
   run.start_ns = run.first_batch_ns = now_ns();
   const auto add_lap = [&](Laps::Result& sum) {

@@ -8,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/engine/memory_demand.h"
 #include "gdrperf/engine/op_traits.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/available.h"
@@ -68,6 +69,11 @@ Demand demand_of(const ResolvedSpec& spec, Side side) {
   const std::uint64_t completions = static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
   demand.queues_bytes = plus(times(qps, per_qp), completions * kCompletionBytes);
   return demand;
+}
+
+MemoryDemand memory_of(const TestSpec& spec, Side side) {
+  const Demand demand = demand_of(resolve(spec), side);
+  return {demand.host_bytes(), demand.gpu_bytes()};
 }
 
 void check_device(const Demand& demand, const ibv_device_attr& attr, const std::string& device) {

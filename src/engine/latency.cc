@@ -103,7 +103,7 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
   LatencySeries series;
-  StopJudge judge(spec.stop, median_precision(spec.stop));
+  StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop);
   const double batch_s =
       spec.stop.duration ? std::min(kBatchSeconds, seconds(*spec.stop.duration) / kMinBatches) : kBatchSeconds;
   // Of N round trips there are batches enough for an interval.

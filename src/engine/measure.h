@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -22,7 +23,8 @@ inline constexpr double kLeastBatchSeconds = 0.001;
 /// Observers of a run in progress.
 struct Watchers {
   StandstillWatch& standstill;
-  RunObserver* observer = nullptr;  ///< null: nobody
+  RunObserver* observer = nullptr;          ///< null: nobody
+  const std::atomic<bool>* stop = nullptr;  ///< ends the run before its time; null: nothing does
 };
 
 /// A bandwidth run as the initiating end saw it; condense() makes figures of
@@ -46,7 +48,7 @@ BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers
 
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
-BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, RunObserver* observer);
+BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers);
 
 /// Bytes the peer sent in a bidirectional run, and how far its clock is ahead.
 struct PeerBytes {

@@ -31,6 +31,9 @@ class Peer {
   /// the run ends after `max_time` (0: no limit).
   void begin_run(std::chrono::nanoseconds max_time);
 
+  /// From now on this end ends the run itself when it is cancelled.
+  void no_longer_cancelled() { cancelled_ = nullptr; }
+
   /// The next message that has arrived, without waiting. Throws the peer's Failure, hang-up, silence, the end of
   /// begin_run()'s time, or the cancellation of this end.
   std::optional<proto::Message> poll();

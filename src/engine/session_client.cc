@@ -99,8 +99,8 @@ void note_cpu(report::Measurement& measured, const Watched& own, const proto::Do
 }
 
 report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps* laps,
-                                    RunObserver* observer) {
-  LatencyRun run = bounce_latency(mover, spec, laps, {peer.watch(), observer});
+                                    const Watchers& watchers) {
+  LatencyRun run = bounce_latency(mover, spec, laps, watchers);
   const Watched own = watched(peer);
   peer.send(proto::Stop{{mover.rounds()}});
   const auto done = peer.expect<proto::Done>();
@@ -109,15 +109,19 @@ report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);
 }
 
-report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps, RunObserver* observer) {
-  const BandwidthRun run = lap_bandwidth(laps, spec, observer);
+report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps,
+                                 const Watchers& watchers) {
+  const BandwidthRun run = lap_bandwidth(laps, spec, watchers);
   const Watched own = watched(peer);
   peer.send(proto::Stop{mover.posted_messages()});
   const auto done = peer.expect<proto::Done>();
   return with_standstill(condense(run, spec, nullptr), {}, own, done);
 }
 
-report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, RunObserver* observer) {
+/// Whether a run may end before its time by one end's stop: both ends of -n --bidirectional count for themselves.
+bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.stop.iterations); }
+
+report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, const ClientTerms& terms) {
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
@@ -128,12 +132,15 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   std::optional<Laps> laps;
   if (spec.verify_seed) laps.emplace(end, *mover, peer);
   peer.watch().restart();
-  if (spec.latency()) {
-    return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, observer);
+  Watchers watchers{peer.watch(), terms.observer};
+  if (may_stop(spec)) {
+    watchers.stop = terms.stop;
+    peer.no_longer_cancelled();
   }
-  if (laps) return measure_laps(*mover, spec, peer, *laps, observer);
+  if (spec.latency()) return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, watchers);
+  if (laps) return measure_laps(*mover, spec, peer, *laps, watchers);
   mover->tune();
-  const BandwidthRun run = stream_bandwidth(*mover, spec, {peer.watch(), observer});
+  const BandwidthRun run = stream_bandwidth(*mover, spec, watchers);
   const Watched own = watched(peer);
   const std::uint64_t completed = mover->sent();
   mover->drain();
@@ -255,7 +262,10 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
-  record.measured = measure(end, spec, peer, terms.observer);
+  record.measured = measure(end, spec, peer, terms);
+  if (record.measured.stop == report::StopReason::kSignal) {
+    record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));
+  }
   return record;
 }
 
@@ -263,7 +273,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
 
 report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment,
                              const ClientTerms& terms) {
-  Peer peer(channel, nullptr);
+  Peer peer(channel, terms.stop);
   std::unique_ptr<LocalEnd> end;  // given back after the server has been told
   try {
     return run(peer, spec, environment, terms, end);

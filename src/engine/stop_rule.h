@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,21 +36,22 @@ double median_of(const Samples& samples);
 /// When a run ends: the one rule for rates, round trips and laps.
 class StopJudge {
  public:
-  /// `precision`: of the half width.
-  StopJudge(const StopRule& rule, double precision) : rule_(rule), precision_(precision) {}
+  /// `precision`: of the half width. `stop`: ends the run once it is true; borrowed, may be null.
+  StopJudge(const StopRule& rule, double precision, const std::atomic<bool>* stop = nullptr)
+      : rule_(rule), precision_(precision), stop_(stop) {}
 
   /// Asked after each batch. `done`: messages or round trips; `series` has size()
   /// and samples().
   template <typename Series>
   bool finished(const Series& series, std::uint64_t done, double elapsed_s) {
     const bool over = at_limit(done, elapsed_s);
-    if (rule_.iterations || rule_.duration) return over;
+    if (rule_.iterations || rule_.duration || reason_ == report::StopReason::kSignal) return over;
     if (!over && (series.size() < kMinBatches || series.size() % kEvery != 0)) return false;
     const bool tight = tight_enough(series.samples());
     return end_if(tight || over, tight ? report::StopReason::kPrecision : report::StopReason::kCap);
   }
 
-  /// Whether its number or its time alone ends it now, in the middle of a batch.
+  /// Whether its number, its time or a signal alone ends it now, in the middle of a batch.
   bool at_limit(std::uint64_t done, double elapsed_s);
   /// Messages or round trips that may follow `done`.
   std::uint64_t left(std::uint64_t done) const;
@@ -67,6 +69,7 @@ class StopJudge {
 
   const StopRule& rule_;
   double precision_;
+  const std::atomic<bool>* stop_;
   report::StopReason reason_ = report::StopReason::kPrecision;
 };
 

@@ -19,9 +19,6 @@
 namespace gdrperf::report {
 namespace {
 
-/// Runs stand at this column: document, relations, relation, test, run.
-constexpr int kRunIndent = 8;
-
 Json topology_json(const Topology& topology) {
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json gpus = Json::array();
@@ -102,7 +99,7 @@ void append_list(std::string& out, const std::vector<std::string>& runs) {
   const char* separator = "";
   for (const std::string& run : runs) {
     out += separator;
-    out += "\n" + std::string(kRunIndent, ' ') + run;
+    out += "\n" + std::string(Document::kRunIndent, ' ') + run;
     separator = ",";
   }
 }
@@ -122,14 +119,20 @@ std::string rfc3339_utc(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-void Document::add(const RunRecord& record) {
+void Document::add(const RunRecord& record) { add(record, pretty(record_json(record), kRunIndent)); }
+
+void Document::go_on_from(const EarlierPart& part) {
+  started_ = part.started;
+  for (const EarlierRun& run : part.runs) add(run.facts, run.text);
+}
+
+void Document::add(const RunRecord& record, std::string text) {
   const auto known = [&](const char* relation) { return record.relation == relation; };
   if (std::none_of(std::begin(kRelationOrder), std::end(kRelationOrder), known)) {
     throw usage_error("no such relation: '" + record.relation + "'");
   }
   if (record.device_kind == "simulated") simulated_ = true;
-  relations_[record.relation][to_string(record.spec.test)].push_back(
-      pretty(record_json(record), kRunIndent));
+  relations_[record.relation][to_string(record.spec.test)].push_back(std::move(text));
   paths_.add(record);
   ++runs_;
 }
@@ -171,6 +174,7 @@ std::string Document::to_json() const {
   if (const auto verdicts = path_verdicts(); !verdicts.empty()) {
     out += "  \"paths\": " + pretty(paths_json(verdicts), 2) + ",\n";
   }
+  if (!missing_.empty()) out += "  \"partial\": true,\n  \"missing\": " + pretty(Json(missing_), 2) + ",\n";
   out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";
   return out;
 }

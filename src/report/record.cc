@@ -13,6 +13,7 @@ std::string_view to_string(StopReason reason) {
     case StopReason::kIterations: return "iterations";
     case StopReason::kDuration: return "duration";
     case StopReason::kCap: return "cap";
+    case StopReason::kSignal: return "signal";
   }
   return "cap";
 }

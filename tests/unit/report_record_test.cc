@@ -9,6 +9,7 @@ TEST(StopReason, NamesAreThoseOfTheSchema) {
   EXPECT_EQ(to_string(StopReason::kPrecision), "precision");
   EXPECT_EQ(to_string(StopReason::kIterations), "iterations");
   EXPECT_EQ(to_string(StopReason::kDuration), "duration");
+  EXPECT_EQ(to_string(StopReason::kSignal), "signal");
   EXPECT_EQ(to_string(StopReason::kCap), "cap");
 }
 

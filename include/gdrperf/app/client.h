@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,6 +43,8 @@ class Client {
   void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
   /// Told what runs are doing; borrowed. null: nobody.
   void set_observer(engine::RunObserver* observer) { observer_ = observer; }
+  /// Once true, a run ends with what it has measured, and waiting ends by an Error; borrowed. null: never.
+  void set_stop(const std::atomic<bool>* stop) { stop_flag_ = stop; }
   /// Says good-bye. Quiet when there is no session.
   void close() noexcept;
 
@@ -53,6 +56,7 @@ class Client {
 
   std::uint64_t max_memory_bytes_ = 0;
   engine::RunObserver* observer_ = nullptr;
+  const std::atomic<bool>* stop_flag_ = nullptr;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
   std::string server_text_;

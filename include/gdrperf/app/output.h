@@ -54,6 +54,10 @@ class Output {
     document_.set_server(environment);
     server_host_ = environment.hostname;
   }
+  /// Goes on with the document of an earlier part, before the first add().
+  void go_on_from(const report::EarlierPart& part) { document_.go_on_from(part); }
+  /// Planned runs that the document does not have (yet).
+  void set_missing(const std::vector<std::string>& names) { document_.set_missing(names); }
   /// Adds one run everywhere, with its relation and ceiling. Throws Error(kEnvironment) naming the file that
   /// cannot be written and why.
   void add(report::RunRecord record);

@@ -15,15 +15,18 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// From any thread; safe in a signal handler.
-  void trigger() noexcept;
+  /// From any thread; safe in a signal handler, which says its number.
+  void trigger(int signal = 0) noexcept;
   bool triggered() const noexcept { return flag_.load(); }
   const std::atomic<bool>& flag() const noexcept { return flag_; }
   int fd() const noexcept { return event_.get(); }
+  /// That triggered it; 0: none did.
+  int signal() const noexcept { return signal_.load(); }
 
  private:
   UniqueFd event_;
   std::atomic<bool> flag_ = false;
+  std::atomic<int> signal_ = 0;
 };
 
 /// While it lives, the first SIGINT or SIGTERM triggers `signal`; a second one
@@ -35,5 +38,9 @@ class StopOnSignals {
   StopOnSignals(const StopOnSignals&) = delete;
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 };
+
+/// Ends this process as the signal of `stop` would have, so that a shell sees it and ends its loop. Once
+/// everything is written and no StopOnSignals lives.
+[[noreturn]] void end_as_signalled(const StopSignal& stop);
 
 }  // namespace gdrperf::app

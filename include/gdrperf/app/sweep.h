@@ -30,6 +30,8 @@ struct SweepOptions : ClientOptions {
   std::string pairs;                      ///< of GPU and NIC; empty: devices and buffers
   std::string machine;                    ///< a recorded machine to simulate
   std::string link_model;                 ///< for it
+  bool dry_run = false;                   ///< say what would be run
+  std::string resume;                     ///< a document that misses runs, which are made
   std::vector<std::string> without_effect;  ///< sentences on what was typed in vain
 };
 
@@ -38,6 +40,10 @@ struct PlannedRun {
   TestSpec spec;
   std::optional<topo::Pair> pair;
 };
+
+/// Tells the runs of a plan apart, and finds them again in the plan of a sweep that goes on:
+/// "write_bw 64 KiB soft0 host to host".
+std::string planned_name(const PlannedRun& run);
 
 /// Adds all of `options` to a command; `sizes_help` says which sizes are the
 /// default. `options` must outlive the parsing.

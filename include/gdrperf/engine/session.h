@@ -20,6 +20,9 @@ struct ClientTerms {
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   RunObserver* observer = nullptr;     ///< borrowed; null: nobody watches
   bool server_here = false;            ///< in this process
+  /// Once it is true a run that is measured ends with the figure it has (StopReason::kSignal), one that is not
+  /// by an Error. Borrowed; null: nothing stops it.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/report/earlier_part.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/report/path_verdict.h"
 #include "gdrperf/report/record.h"
@@ -38,6 +39,9 @@ std::string rfc3339_utc(std::chrono::system_clock::time_point time);
 /// significant digits; invalid UTF-8 becomes U+FFFD.
 class Document {
  public:
+  /// Runs stand at this column: document, relations, relation, test, run.
+  static constexpr int kRunIndent = 8;
+
   Document(Tool tool, std::string started) : tool_(std::move(tool)), started_(std::move(started)) {}
 
   void set_client(Environment environment) { client_ = std::move(environment); }
@@ -46,6 +50,10 @@ class Document {
   /// Under `relations`, its relation, its test; in the order added. Throws
   /// usage_error when the relation is none of the six.
   void add(const RunRecord& record);
+  /// Goes on with what an earlier part has: its runs come first, and it was started then.
+  void go_on_from(const EarlierPart& part);
+  /// Names of planned runs that are not in it (yet); none: it is whole.
+  void set_missing(std::vector<std::string> names) { missing_ = std::move(names); }
   void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
   /// Marks the document as of a simulated machine. One simulated run does, too.
   void set_simulated() { simulated_ = true; }
@@ -61,6 +69,8 @@ class Document {
   void write(const std::string& path) const;
 
  private:
+  void add(const RunRecord& record, std::string text);
+
   Tool tool_;
   std::string started_;
   std::optional<Environment> client_;
@@ -69,6 +79,7 @@ class Document {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> relations_;
   PathVerdicts paths_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> missing_;
   std::size_t runs_ = 0;
   bool simulated_ = false;
 };

@@ -13,7 +13,7 @@
 namespace gdrperf::report {
 
 /// Why a run ended.
-enum class StopReason { kPrecision, kIterations, kDuration, kCap };
+enum class StopReason { kPrecision, kIterations, kDuration, kCap, kSignal };
 std::string_view to_string(StopReason reason);
 
 /// Rates are GB/s (1e9 bytes of payload per second); bidirectional: both ends'
