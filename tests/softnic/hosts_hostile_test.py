@@ -26,10 +26,10 @@ import namespaces
 OWN, VICTIM = namespaces.ADDRESSES
 PORT, PINGPONG_PORT = 4791, 18515
 MAGIC = b"softnic\n"
-VERSION = 1
+VERSION = 2
 RC = 2
 HELLO, ANSWER, FRAME = struct.Struct("<8sIIII16s16s16sB7x"), struct.Struct("<8sII16s32s"), struct.Struct("<BBBBIIIIIQQQQ")
-KINDS = (1, 2, 3, 4, 5, 6)
+KINDS = (1, 2, 3, 4, 5, 6, 7)
 
 
 def gid(address):

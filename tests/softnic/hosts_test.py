@@ -7,82 +7,18 @@ Usage: hosts_test.py LIBRARY GDRPERF
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+import hosts_pair
 import namespaces
-
-LIBRARY, GDRPERF = sys.argv[1:3]
-LIMIT_S = 100
-SERVER = namespaces.ADDRESSES[0]
-# Of perftest and the pingpongs, and of gdrperf.
-PORT, SERVE_PORT = 18515, 18601
+from hosts_pair import GDRPERF, LIMIT_S, PORT, SERVE_PORT, SERVER
 
 
-class Between(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.token = Path(cls.folder.name) / "token"
-        cls.token.write_text("a secret of 24 characters")
-        cls.token.chmod(0o600)
-        # Other users may not get to where it was built.
-        cls.public = tempfile.TemporaryDirectory()
-        os.chmod(cls.public.name, 0o755)
-        cls.library = shutil.copy(LIBRARY, cls.public.name)
-        try:
-            cls.hosts = namespaces.Hosts()
-        except namespaces.NotAllowed as error:
-            cls.folder.cleanup()
-            cls.public.cleanup()
-            raise unittest.SkipTest(str(error))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.hosts.close()
-        cls.folder.cleanup()
-        cls.public.cleanup()
-
-    def softnic(self, more=""):
-        return f"soft0:tcp=on,token={self.token}{more}"
-
-    def start(self, host, words, softnic):
-        return subprocess.Popen(self.hosts.command(host, words), env=namespaces.environment(self.library, softnic),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def pair(self, words, client_words=(), port=PORT, softnic=None, client_softnic=None):
-        """A server in one namespace, a client in the other: what both said, and their exit codes."""
-        softnic = softnic or self.softnic()
-        server = self.start(0, words, softnic)
-        try:
-            self.hosts.await_listener(0, port, server)
-            client = self.start(1, client_words or [*words, SERVER], client_softnic or softnic)
-            try:
-                told = client.communicate(timeout=LIMIT_S)
-            finally:
-                client.kill()
-            if client.returncode:
-                server.kill()
-            heard = server.communicate(timeout=LIMIT_S)
-        finally:
-            server.kill()
-        return client.returncode, server.returncode, "".join(told), "".join(heard)
-
-    def passes(self, words, shows):
-        if not shutil.which(words[0]):
-            self.skipTest(f"{words[0]} is not installed")
-        for _ in range(5):
-            code, server_code, told, heard = self.pair(words)
-            # On a busy machine perftest gives up the CPU's clock, which it measures by regression.
-            if "Correlation coefficient" not in told:
-                break
-        self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
-        self.assertRegex(told, shows)
-
+class Between(hosts_pair.Pair):
     def test_perftest_unmodified(self):
         for line in ("ib_write_bw -s 1048576 -n 200", "ib_send_bw -s 65536 -n 200", "ib_read_bw -s 65536 -n 200", "ib_atomic_bw -n 100",
                      "ib_write_lat -s 8 -n 200", "ib_send_lat -s 8 -n 200", "ib_read_lat -s 8 -n 100", "ib_write_bw -q 4 -s 4096 -n 200",
@@ -94,6 +30,14 @@ class Between(unittest.TestCase):
         for name in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong"):
             with self.subTest(name):
                 self.passes([name, "-d", "soft0", "-g", "2", "-n", "200"], r"\d+ iters in")
+
+    def test_datagrams_unmodified(self):
+        figures = r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+"
+        for line in ("ib_send_bw -c UD -s 1024 -n 500", "ib_send_lat -c UD -s 8 -n 200", "ib_send_bw -c UD -b -n 200"):
+            with self.subTest(line):
+                self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], figures)
+        with self.subTest("ibv_ud_pingpong"):
+            self.passes(["ibv_ud_pingpong", "-d", "soft0", "-g", "2", "-n", "200"], r"\d+ iters in")
 
     def gdrperf(self, words, softnic=None, client_softnic=None):
         with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +114,7 @@ class Between(unittest.TestCase):
         finally:
             strange.kill()
             strange.communicate()
-        self.assertRegex(told + heard, r"has another version of the software device \(its TCP protocol is 99, here it is 1\): use the same build")
+        self.assertRegex(told + heard, r"has another version of the software device \(its TCP protocol is 99, here it is 2\): use the same build")
 
     def test_a_killed_end_is_told_at_once(self):
         server = self.start(0, ["ib_write_bw", "-d", "soft0", "-p", PORT, "-D", "60"], self.softnic())
@@ -195,8 +139,4 @@ def record_latency(record):
 
 
 if __name__ == "__main__":
-    sys.argv[1:] = sys.argv[3:]
-    if os.environ.get("PATH", "").find("/sbin") < 0:
-        os.environ["PATH"] += ":/usr/sbin:/sbin"
-    done = unittest.main(exit=False, verbosity=2).result
-    sys.exit(77 if done.skipped and not done.testsRun else not done.wasSuccessful())
+    hosts_pair.main()

@@ -113,6 +113,31 @@ TEST(SoftnicUd, WhatNobodyTakesIsLost) {
   EXPECT_EQ(server.state(), IBV_QPS_RTS);
 }
 
+// All that a process sends to another one over TCP keeps its order: what was lost is lost when a later one is there.
+TEST(SoftnicUd, OverTcpWhatFindsNoReceiveIsLost) {
+  Sender client(ud("tcp0", 2));
+  Sender without(ud("tcp0", 2));
+  Sender with(ud("tcp0", 2));
+  client.memory->data()[0] = 1;
+  ASSERT_EQ(with.post_recv(0, 4096, 1), 0);
+  ASSERT_EQ(client.send(without.address(), 0, 8), IBV_WC_SUCCESS);
+  ASSERT_EQ(client.send(with.address(), 0, 8, kQkey + 1), IBV_WC_SUCCESS);
+  ASSERT_EQ(client.send(with.address(), 0, 8), IBV_WC_SUCCESS);
+  ASSERT_EQ(status_of(with.recv_cq.get()), IBV_WC_SUCCESS);
+  ASSERT_EQ(without.post_recv(0, 4096, 2), 0);
+  ASSERT_EQ(with.post_recv(0, 4096, 3), 0);
+  client.memory->data()[0] = 2;
+  ASSERT_EQ(client.send(without.address(), 0, 8), IBV_WC_SUCCESS);
+  const auto received = next_completion(without.recv_cq.get());
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received->status, IBV_WC_SUCCESS);
+  EXPECT_EQ(received->byte_len, kGrh + 8);
+  EXPECT_EQ(received->src_qp, client.qp->qp_num);
+  EXPECT_EQ(without.memory->data()[kGrh], 2);
+  ASSERT_EQ(client.send(with.address(), 0, 8), IBV_WC_SUCCESS);
+  EXPECT_EQ(status_of(with.recv_cq.get()), IBV_WC_SUCCESS) << "only the one with the wrong key was lost";
+}
+
 TEST(SoftnicUd, NoMessageIsLargerThanThePort) {
   Sender client;
   Sender server;

@@ -165,18 +165,16 @@ int connect(const CmCall& call) {
   // Another thread may part with the same process meanwhile, and close the link.
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
-    CmAddress destination;
-    std::uint16_t port_space = 0;
+    Cm::Goal goal;
     int result = with_id(call, command.id, [&](CmId& id) {
-      destination = id.destination;
-      port_space = id.port_space;
+      goal = {id.port_space, id.source, id.destination, id.device, id.remote};
       return id.state == CmState::kRouteResolved ? 0 : -EINVAL;
     });
     if (result != 0) return result;
-    const std::shared_ptr<CmLink> link = call.cm.reach(port_space, destination);
+    const Cm::Reached reached = call.cm.reach(goal);
     result = with_id(call, command.id, [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS {
-      if (link && !call.cm.open_link(link)) return -EAGAIN;
-      return call.cm.dialogue().connect(id, command.conn_param, command.ece, link);
+      if (reached.link && !call.cm.open_link(reached.link)) return -EAGAIN;
+      return call.cm.dialogue().connect(id, command.conn_param, command.ece, reached.link, reached.silent ? -ETIMEDOUT : 0);
     });
     if (result != -EAGAIN) return result;
   }

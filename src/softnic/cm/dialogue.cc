@@ -61,7 +61,7 @@ void CmDialogue::send_reject(CmId& id, CmReject reason) const {
 }
 
 int CmDialogue::connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece,
-                        std::shared_ptr<CmLink> link) {
+                        std::shared_ptr<CmLink> link, int error) {
   const CmKind kind = id.datagram() ? CmKind::kSidrRequest : CmKind::kRequest;
   if (id.state != CmState::kRouteResolved || param.valid == 0) return -EINVAL;
   if (param.private_data_len > private_capacity(kind, id.port_space)) return -EINVAL;
@@ -85,7 +85,9 @@ int CmDialogue::connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_u
   id.state = CmState::kClosed;
   CmMessage refusal;
   refusal.kind = id.datagram() ? CmKind::kSidrReply : CmKind::kReject;
-  if (id.datagram()) {
+  if (error != 0) {
+    report_message(id, kUnreachable, error, refusal);
+  } else if (id.datagram()) {
     report_message(id, kUnreachable, static_cast<int>(CmSidrStatus::kServiceUnknown), refusal);
   } else {
     report_message(id, kRejected, static_cast<int>(CmReject::kInvalidServiceId), refusal);

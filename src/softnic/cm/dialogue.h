@@ -21,8 +21,9 @@ class CmDialogue {
   /// it once more when its packets can be under way no longer.
   CmDialogue(CmTable& table, std::function<void(std::uint32_t)> linger) : table_(table), linger_(std::move(linger)) {}
 
-  /// `link`: to the process that listens; null where there is none.
-  int connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece, std::shared_ptr<CmLink> link);
+  /// `link`: to the process that listens; null where there is none, or (`error`, a
+  /// negative errno) where its host does not answer.
+  int connect(CmId& id, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece, std::shared_ptr<CmLink> link, int error);
   /// `uid`: of a request that a program takes from now on.
   int accept(CmId& id, std::uint64_t uid, const rdma_ucm_conn_param& param, const rdma_ucm_ece& ece);
   int reject(CmId& id, CmReject reason, std::span<const std::uint8_t> private_data);

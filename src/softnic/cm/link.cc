@@ -5,11 +5,28 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "cm/message.h"
+#include "cm/tcp_ports.h"
 
 namespace gdrperf::softnic {
+namespace {
+
+/// What came with a message; more than one are none of ours, and the kernel has closed those.
+UniqueFd descriptor_in(msghdr& message) {
+  UniqueFd carried;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(sizeof(int))) continue;
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+    carried.reset(fd);
+  }
+  return carried;
+}
+
+}  // namespace
 
 std::shared_ptr<CmLink> CmUnixLink::start(UniqueFd socket, CmLoop& loop, CmReceiver& receiver) {
   auto link = std::make_shared<CmUnixLink>(std::move(socket), loop, receiver);
@@ -51,16 +68,28 @@ void CmUnixLink::flush() {
 
 bool CmUnixLink::receive_one() {
   std::array<std::uint8_t, kMaxCmBytes + 1> bytes;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec piece{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
   ssize_t got;
   {
     const MutexLock guard(mutex_);
     if (!socket_) return false;
     do {
-      got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      got = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
     if (got < 0 && errno == EAGAIN) return false;
   }
   const auto self = shared_from_this();
+  UniqueFd carried = descriptor_in(message);
+  if (got > 0 && carried) {
+    if (is_cm_handover(bytes.data(), static_cast<std::size_t>(got))) receiver_.handed_over(std::move(carried));
+    return true;
+  }
   if (got > 0) {
     receiver_.received(self, {bytes.data(), static_cast<std::size_t>(got)});
     return true;

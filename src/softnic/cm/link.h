@@ -20,6 +20,8 @@ class CmLink;
 class CmReceiver {
  public:
   virtual void received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) = 0;
+  /// A connection of another host came with that.
+  virtual void handed_over(UniqueFd socket) = 0;
   /// The other end is gone, or talks nonsense; nothing comes after this.
   virtual void lost(const std::shared_ptr<CmLink>& link) = 0;
 

@@ -6,12 +6,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <utility>
 
 #include "cm/claim.h"
+#include "cm/tcp_link.h"
 #include "host/names.h"
 
 namespace gdrperf::softnic {
@@ -34,6 +36,7 @@ Cm& Cm::get() {
   // Never destroyed: its thread outlives main().
   auto* made = new Cm();
   g_current_cm.store(made);
+  set_cm_tcp_receiver(made);
   return *made;
 }
 
@@ -108,9 +111,37 @@ void Cm::drop_unused(const std::shared_ptr<CmLink>& link) {
   }
 }
 
-std::shared_ptr<CmLink> Cm::reach(std::uint16_t port_space, const CmAddress& address) {
-  UniqueFd socket = connect_port(port_space, address);
-  if (!socket) return nullptr;
+/// A link for each connection, which goes with it.
+Cm::Reached Cm::reach_host(const Goal& goal) {
+  CmReach reached = reach_cm_over_tcp(*goal.device, goal.port_space, goal.source, goal.destination);
+  if (!reached.socket) return {nullptr, reached.silent};
+  const MutexLock guard(mutex_);
+  auto link = CmTcpLink::start(std::move(reached.socket), loop_, *this);
+  links_.insert(link);
+  reached_[next_remote_--] = link;
+  return {link};
+}
+
+CmTcpReceiver::Port Cm::port(std::uint16_t port_space, const CmAddress& address) {
+  const MutexLock guard(mutex_);
+  Port found = Port::kNobodys;
+  table_.for_each_id([&](CmId& id) {
+    const bool same = id.claim && id.port_space == port_space && id.source.port == address.port &&
+                      (id.source.any() || id.source.same_host(address));
+    if (same) found = std::max(found, id.state == CmState::kListening ? Port::kListens : Port::kBound);
+  });
+  return found;
+}
+
+void Cm::connected(UniqueFd socket) {
+  const MutexLock guard(mutex_);
+  links_.insert(CmTcpLink::start(std::move(socket), loop_, *this));
+}
+
+Cm::Reached Cm::reach(const Goal& goal) {
+  if (goal.remote) return reach_host(goal);
+  UniqueFd socket = connect_port(goal.port_space, goal.destination);
+  if (!socket) return {};
   ucred credentials{};
   const pid_t process = peer_credentials(socket.get(), credentials) ? credentials.pid : 0;
   {
@@ -118,13 +149,13 @@ std::shared_ptr<CmLink> Cm::reach(std::uint16_t port_space, const CmAddress& add
     const auto found = reached_.find(process);
     // One link for all of a process' ports, where its number can be seen.
     if (process != 0 && found != reached_.end()) {
-      if (auto link = found->second.lock()) return link;
+      if (auto link = found->second.lock()) return {link};
     }
   }
   auto link = add_link(std::move(socket));
   const MutexLock guard(mutex_);
   if (process != 0) reached_[process] = link;
-  return link;
+  return {link};
 }
 
 std::shared_ptr<CmLink> Cm::add_link(UniqueFd socket) {
@@ -165,6 +196,7 @@ void Cm::after_fork_parent() {
 
 void Cm::after_fork_child() {
   // The parent's stays as it is, locked and unreachable.
+  set_cm_tcp_receiver(nullptr);
   if (Cm* cm = g_current_cm.exchange(nullptr)) cm->abandon();
   g_cm_mutex.unlock();
 }

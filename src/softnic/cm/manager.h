@@ -1,17 +1,17 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "cm/dialogue.h"
 #include "cm/link.h"
 #include "cm/loop.h"
 #include "cm/ports.h"
 #include "cm/table.h"
+#include "cm/tcp_ports.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 
@@ -19,7 +19,7 @@ namespace gdrperf::softnic {
 
 /// The communication manager of this process: what stands behind
 /// /dev/infiniband/rdma_cm. Made when a program first opens that. Thread-safe.
-class Cm final : public CmReceiver {
+class Cm final : public CmReceiver, public CmTcpReceiver {
  public:
   /// Throws where it cannot be made.
   static Cm& get();
@@ -35,17 +35,33 @@ class Cm final : public CmReceiver {
   CmDialogue& dialogue() REQUIRES(mutex_) { return dialogue_; }
   /// Tells the other end, and takes the id and its port away.
   void destroy(CmId& id) REQUIRES(mutex_);
-  /// To the process that has this port; null when there is none. May wait for it.
-  std::shared_ptr<CmLink> reach(std::uint16_t port_space, const CmAddress& address) EXCLUDES(mutex_);
+  /// Whom an id is to be connected to.
+  struct Goal {
+    std::uint16_t port_space = 0;
+    CmAddress source;
+    CmAddress destination;
+    const Device* device = nullptr;
+    bool remote = false;  ///< on another host
+  };
+  struct Reached {
+    std::shared_ptr<CmLink> link;  ///< null: not reached
+    bool silent = false;           ///< nobody answered; else nobody has the port
+  };
+  /// To the process that has the destination's port. May wait for it.
+  Reached reach(const Goal& goal) EXCLUDES(mutex_);
   /// It has not been lost or closed since.
   bool open_link(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_) { return links_.contains(link); }
 
   void received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) override EXCLUDES(mutex_);
   void lost(const std::shared_ptr<CmLink>& link) override EXCLUDES(mutex_);
+  void handed_over(UniqueFd socket) override { greet_cm(std::move(socket)); }
+  Port port(std::uint16_t port_space, const CmAddress& address) override EXCLUDES(mutex_);
+  void connected(UniqueFd socket) override EXCLUDES(mutex_);
 
  private:
   Cm();
   std::shared_ptr<CmLink> add_link(UniqueFd socket) EXCLUDES(mutex_);
+  Reached reach_host(const Goal& goal) EXCLUDES(mutex_);
   void close_channel(std::uint64_t number) EXCLUDES(mutex_);
   void watch_channel(std::uint64_t number, std::uint32_t events) EXCLUDES(mutex_);
   void drop_unused(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_);
@@ -60,8 +76,9 @@ class Cm final : public CmReceiver {
   CmPorts ports_ GUARDED_BY(mutex_);
   CmDialogue dialogue_ GUARDED_BY(mutex_);
   std::set<std::shared_ptr<CmLink>> links_ GUARDED_BY(mutex_);
-  /// Those that were made by reach(), by process.
-  std::map<pid_t, std::weak_ptr<CmLink>> reached_ GUARDED_BY(mutex_);
+  /// Those that were made by reach(): by process, or of other hosts each by a number below 0.
+  std::map<std::int64_t, std::weak_ptr<CmLink>> reached_ GUARDED_BY(mutex_);
+  std::int64_t next_remote_ GUARDED_BY(mutex_) = -1;
 };
 
 }  // namespace gdrperf::softnic

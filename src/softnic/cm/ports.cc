@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cm/claim.h"
+#include "cm/tcp_ports.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -100,8 +101,9 @@ int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, c
   }
   if (from.family != target.family) return -EINVAL;
   Device* device = device_at(from);
-  // Only what is behind an address of this host is within reach.
-  if (device == nullptr || !is_own_address(target)) {
+  // What is behind an address of this host is within reach, and what is reached over TCP.
+  const bool here = is_own_address(target);
+  if (device == nullptr || (!here && !device->has_own_address())) {
     id.state = CmState::kBound;
     report(id, kAddrError, -ENODEV);
     return 0;
@@ -111,8 +113,9 @@ int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, c
   id.source = from;
   id.destination = target;
   id.device = device;
+  id.remote = !here;
   const Device* behind = device_at(target);
-  id.connection.remote_gid = behind->gid(gid_index_at(*behind, target));
+  id.connection.remote_gid = here ? behind->gid(gid_index_at(*behind, target)) : target.gid();
   id.state = CmState::kAddressResolved;
   report(id, kAddrResolved);
   return 0;
@@ -138,6 +141,7 @@ int CmPorts::listen(CmId& id, std::uint32_t backlog) {
   }
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
   id.state = CmState::kListening;
+  open_cm_to_hosts();
   open(id.claim);
   return 0;
 }

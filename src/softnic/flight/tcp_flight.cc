@@ -101,7 +101,7 @@ void TcpFlight::complete_answered() noexcept {
   if (queue_.waiting() == 0 || qp_.state() != IBV_QPS_RTS) return;
   if (stream_.failure() != IBV_WC_SUCCESS) {
     complete_oldest(stream_.failure());
-  } else if (lost && acknowledged_) {
+  } else if (lost && acknowledged_ && !stream_.left()) {
     complete_oldest(IBV_WC_RETRY_EXC_ERR);
   }
 }

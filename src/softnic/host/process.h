@@ -65,6 +65,8 @@ class Process final : public LocalProcess {
   Strangers& strangers() noexcept override { return strangers_; }
   Hub& hub() noexcept { return hub_; }
   void take_connection(UniqueFd socket) override;
+  /// Passes a TCP connection on to the process of this user that has the QP. False: there is none.
+  bool hand_over(std::uint32_t qpn, int socket);
   int segment_fd() noexcept override { return memory_.fd(); }
   int window_fd() noexcept override { return mover_.fd(); }
   /// Whether this process' executors may leave the fence to the owner.
@@ -117,7 +119,6 @@ class Process final : public LocalProcess {
  private:
   Process();
   void claim_block();
-  bool hand_over(std::uint32_t qpn, int socket);
   bool claim(std::uint32_t block);
   bool claim_beside(std::uint32_t block);
   // What is locked before a fork is unlocked behind it, and what a child inherited is nobody's.

@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "cm/tcp_ports.h"
 #include "shared/event_fd.h"
 #include "shared/limited.h"
+#include "transport/ud_arrivals.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -49,7 +51,11 @@ Context::Context(Device& opened, const ContextOps& functions)
   }
   std::strncpy(header.port_names[device.index], device.port_name.c_str(), sizeof header.port_names[0] - 1);
   if (modelled()) follow_model();
-  if (device.config.tcp_port != 0) process.hub().open(device.config.tcp_port);
+  if (device.config.tcp_port != 0) {
+    pass_on_cm(process.hub());
+    take_datagrams(process);
+    process.hub().open(device.config.tcp_port);
+  }
   process.add(this);
 }
 

@@ -1,14 +1,9 @@
-#include <algorithm>
 #include <cstring>
-#include <set>
-#include <string>
-
-#include <fmt/format.h>
+#include <utility>
 
 #include "objects/qp.h"
 #include "remote/address.h"
-#include "remote/secret.h"
-#include "shared/limited.h"
+#include "remote/reach.h"
 
 /// Peers on other hosts, over TCP.
 namespace gdrperf::softnic {
@@ -16,7 +11,6 @@ namespace {
 
 /// How long the peer's process may take to answer at RTR.
 constexpr int kReachMs = 2000;
-constexpr int kTryMs = 50;
 
 bool same(const ibv_gid& one, const ibv_gid& other) { return std::memcmp(&one, &other, sizeof one) == 0; }
 
@@ -35,34 +29,11 @@ bool connects_itself(const TcpRoute& expected) {
   return order != 0 ? order < 0 : expected.to_qpn < expected.from_qpn;
 }
 
-/// Once for each text: a program may try often.
-void say_once(const std::string& text) {
-  static Mutex mutex;
-  static std::set<std::string> said;
-  const MutexLock guard(mutex);
-  if (said.size() < 64 && said.insert(text).second) say(text);
-}
-
 UniqueFd reach(const TcpRoute& expected, const Device& device) {
   const TcpRoute route{expected.to, expected.from, expected.to_qpn, expected.from_qpn, expected.type};
-  const std::string who = fmt::format("peer {}", text_of(route.to));
-  std::string why;
-  const std::string secret = secret_of(device.config, why);
-  if (secret.empty()) {
-    say_once(fmt::format("{} not reached: no token= in SOFTNIC, and no key of this user's: {}", who, why));
-    return {};
-  }
-  const std::uint64_t until = monotonic_ns() + kReachMs * 1'000'000ull;
-  while (true) {
-    TcpRefusal refusal = TcpRefusal::kNone;
-    UniqueFd socket = connect_over_tcp(route, device.config.tcp_port, device.config.netdev, secret, kReachMs, refusal, why);
-    if (socket) return socket;
-    if (refusal != TcpRefusal::kNobody || monotonic_ns() > until) break;
-    ::usleep(kTryMs * 1000);
-  }
-  if (why.empty()) why = fmt::format("nobody answers on TCP port {} there (tcp= in SOFTNIC)", device.config.tcp_port);
-  say_once(fmt::format("{} not reached: {}", who, why));
-  return {};
+  TcpReached reached = reach_over_tcp(route, device.config, {kReachMs, kReachMs});
+  if (!reached.socket) say_not_reached(route, reached);
+  return std::move(reached.socket);
 }
 
 }  // namespace

@@ -68,8 +68,10 @@ void Hub::greet_here(UniqueFd socket, Origin origin) {
   limit_waits(socket.get(), kGreetingMs);
   TcpHello hello;
   if (!receive_hello(socket.get(), hello, HelloRead::kPeek)) return;
-  if (!callbacks_.is_own(hello.to_qpn)) {
-    const bool given = origin == Origin::kAccepted && callbacks_.hand_over(hello.to_qpn, socket.get());
+  TcpService* const service = service_for(hello);
+  if (service != nullptr ? !service->is_own(hello) : !callbacks_.is_own(hello.to_qpn)) {
+    const bool given = origin == Origin::kAccepted && (service != nullptr ? service->hand_over(hello, socket.get())
+                                                                          : callbacks_.hand_over(hello.to_qpn, socket.get()));
     if (!given) refuse_hello(socket.get(), TcpRefusal::kNobody);
     return;
   }
@@ -86,7 +88,17 @@ void Hub::greet_here(UniqueFd socket, Origin origin) {
       !welcome(socket.get(), hello, secret_of(device->config, obstacle))) {
     return;
   }
-  arrived(hello, std::move(socket));
+  if (service != nullptr) {
+    service->arrived(hello, std::move(socket));
+  } else {
+    arrived(hello, std::move(socket));
+  }
+}
+
+TcpService* Hub::service_for(const TcpHello& hello) {
+  const MutexLock guard(mutex_);
+  const auto found = services_.find(hello.type);
+  return found != services_.end() ? found->second : nullptr;
 }
 
 void Hub::arrived(const TcpHello& hello, UniqueFd socket) {

@@ -14,10 +14,14 @@ namespace gdrperf::softnic {
 static_assert(std::endian::native == std::endian::little, "frames travel as they lie in memory");
 
 /// Another one does not meet this one.
-inline constexpr std::uint32_t kTcpVersion = 1;
+inline constexpr std::uint32_t kTcpVersion = 2;
 inline constexpr char kTcpMagic[8] = {'s', 'o', 'f', 't', 'n', 'i', 'c', '\n'};
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kNonceBytes = 16;
+
+/// What a connection is for, where no QP has it: messages of rdma_cm. `to_qpn` is
+/// then port space << 16 | port, and `to` the address.
+inline constexpr std::uint8_t kTcpRdmaCm = 0x40;
 
 /// First, from the end that connects. `magic`, `version` and `bytes` are the same
 /// in all versions.
@@ -30,7 +34,7 @@ struct TcpHello {
   ibv_gid from;
   ibv_gid to;
   std::uint8_t nonce[kNonceBytes];
-  std::uint8_t type;  ///< ibv_qp_type
+  std::uint8_t type;  ///< ibv_qp_type, or kTcpRdmaCm
   std::uint8_t reserved[7];
 };
 static_assert(sizeof(TcpHello) == 80);
@@ -66,6 +70,8 @@ enum class FrameKind : std::uint8_t {
   kNoReceive,    ///< request `count` waits for a receive; the sender may wait or give up
   kNotReady,     ///< it waits for the QP to be ready
   kFailed,       ///< request `count` ended with `status`; none behind it is executed
+  kLeft,         ///< the QP is no more, or begins anew; its process has not died
+  kDatagram = 16,  ///< of UD, on connections of their own: to QP `count`, from QP `address`, with the Q_Key `rkey`
 };
 
 struct Frame {

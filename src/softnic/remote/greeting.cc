@@ -51,6 +51,7 @@ std::string words_of(const TcpAnswer& answer, const TcpRoute& route) {
       return fmt::format("it has another version of the software device (its TCP protocol is {}, here it is {}): use the same "
                          "build at both ends", answer.version, kTcpVersion);
     case TcpRefusal::kNobody:
+      if (route.type == kTcpRdmaCm) return fmt::format("nobody there listens at port {} of rdma_cm", route.to_qpn & 0xffff);
       return fmt::format("no process there has QP number {:#x}, or it is another user's", route.to_qpn);
     case TcpRefusal::kGid:
       return "no device there has that address and tcp= in SOFTNIC";

@@ -168,6 +168,11 @@ void Hub::look_at(std::uint64_t id, bool ready) {
     entry.visit_ns = monotonic_ns() + entry.pause_ns;
     return;
   }
+  if (wish.over) {
+    ids_.erase(end.get());
+    ends_.erase(found);
+    return;
+  }
   entry.pause_ns = 0;
   if (wish.again_ns != 0) entry.visit_ns = monotonic_ns() + wish.again_ns;
   if (!entry.watched || wish.events == 0) return;
@@ -200,10 +205,17 @@ void Hub::want_output(const TcpEnd& end) noexcept {
   const MutexLock guard(mutex_);
   const auto found = ids_.find(&end);
   if (found == ids_.end() || end.socket() < 0) return;
+  // It is looked at soon, because somebody polls for it.
+  if (ends_[found->second].pause_ns != 0 && ends_[found->second].visit_ns != 0) return;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT;
   event.data.u64 = found->second;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, end.socket(), &event);
+}
+
+void Hub::serve(std::uint8_t type, TcpService& service) {
+  const MutexLock guard(mutex_);
+  services_[type] = &service;
 }
 
 void Hub::add(const std::shared_ptr<TcpEnd>& end) {

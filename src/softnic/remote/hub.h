@@ -29,10 +29,25 @@ class TcpEnd {
   struct Wish {
     std::uint32_t events = 0;    ///< of epoll, to be served again at
     std::uint64_t again_ns = 0;  ///< and after so long at the latest; 0: no limit
+    bool over = false;           ///< the hub forgets it
   };
   virtual Wish serve() noexcept = 0;
   /// A thread of the program has polled for it within the last `ns`.
   virtual bool polled_within(std::uint64_t ns) const noexcept = 0;
+};
+
+/// Connections of a type that no TcpEnd waits for. Thread-safe; outlives the hub.
+class TcpService {
+ public:
+  /// This process is the one that it is for.
+  virtual bool is_own(const TcpHello& hello) = 0;
+  /// Passes it on to the process of this host that it is for. False: there is none.
+  virtual bool hand_over(const TcpHello& hello, int socket) = 0;
+  /// Greeted.
+  virtual void arrived(const TcpHello& hello, UniqueFd socket) = 0;
+
+ protected:
+  ~TcpService() = default;
 };
 
 class Hub {
@@ -48,6 +63,8 @@ class Hub {
   /// Listens on the port, or stands by while another process of this host does.
   /// Throws CallFailure.
   void open(std::uint16_t port);
+  /// Connections of that type are its.
+  void serve(std::uint8_t type, TcpService& service);
   /// Its connection is served; one that came before is its.
   void add(const std::shared_ptr<TcpEnd>& end);
   void remove(const TcpEnd& end);
@@ -88,6 +105,7 @@ class Hub {
   void drop_left();
   void adopt_parked(TcpEnd& end) REQUIRES(mutex_);
   void arrived(const TcpHello& hello, UniqueFd socket);
+  TcpService* service_for(const TcpHello& hello);
   void greet_here(UniqueFd socket, Origin origin);
   std::uint64_t next_visit();
   void wake() noexcept;
@@ -100,6 +118,7 @@ class Hub {
   std::map<std::uint64_t, Entry> ends_ GUARDED_BY(mutex_);
   std::map<const TcpEnd*, std::uint64_t> ids_ GUARDED_BY(mutex_);
   std::list<Parked> parked_ GUARDED_BY(mutex_);
+  std::map<std::uint8_t, TcpService*> services_ GUARDED_BY(mutex_);
   std::uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   bool waits_for_port_ GUARDED_BY(mutex_) = false;
   std::atomic<int> greetings_{0};

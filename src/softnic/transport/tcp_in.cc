@@ -21,6 +21,8 @@ constexpr std::uint64_t kWholeBytes = 16u << 10;
 constexpr std::uint64_t kTailBytes = 64;
 /// Reads in a row, before others get their turn.
 constexpr int kMostReads = 64;
+/// In the middle of a large message this end wakes for so many bytes.
+constexpr std::uint64_t kMuchBytes = 256u << 10;
 
 constexpr bool earlier(std::uint32_t one, std::uint32_t other) { return static_cast<std::int32_t>(one - other) < 0; }
 
@@ -33,10 +35,17 @@ bool TcpStream::violated() noexcept {
 
 /// True when anything came.
 bool TcpStream::drive() noexcept {
-  bool any = false;
   parked_ = false;
   if (in_ == nullptr) in_.reset(new (std::nothrow) std::uint8_t[kInBytes]);
   if (in_ == nullptr) return false;
+  const bool any = read_all();
+  // What the socket was to wait for may be here; the hub would sleep through what is smaller.
+  if (low_water_ > 1 && open()) wait_for_much();
+  return any;
+}
+
+bool TcpStream::read_all() noexcept {
+  bool any = false;
   for (int reads = 0; reads < kMostReads && open(); ++reads) {
     if (!parse()) return any;
     const bool direct = step_ == Step::kStream && available() == 0 && frame_.bytes - done_ > 2 * kTailBytes;
@@ -48,6 +57,17 @@ bool TcpStream::drive() noexcept {
   }
   if (open()) parse();
   return any;
+}
+
+/// Whoever is woken for each segment of a large message spends more on waking than on copying.
+void TcpStream::wait_for_much() noexcept {
+  std::uint32_t bytes = 1;
+  if (step_ == Step::kStream && available() == 0) {
+    bytes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(frame_.bytes - done_, 1, kMuchBytes));
+  }
+  if (bytes == low_water_) return;
+  const int wanted = static_cast<int>(bytes);
+  if (::setsockopt(socket(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted) == 0) low_water_ = bytes;
 }
 
 bool TcpStream::got(std::int64_t count) noexcept {
@@ -79,7 +99,8 @@ bool TcpStream::read_direct() noexcept {
     iovec vectors[kMaxSge + 2];
     unsigned used = 0;
     for (unsigned i = 0; i < pieces.count; ++i) vectors[used++] = {pieces.items[i].address, pieces.items[i].length};
-    vectors[used++] = {in_.get(), kInBytes};
+    // What comes behind the next header may be for other memory: not here.
+    vectors[used++] = {in_.get(), kTailBytes + sizeof frame_};
     msghdr message{};
     message.msg_iov = vectors;
     message.msg_iovlen = used;
@@ -87,6 +108,7 @@ bool TcpStream::read_direct() noexcept {
   }
   leave();
   if (count <= 0) return false;
+  drained_ = static_cast<std::uint64_t>(count) < pieces.total + kTailBytes + sizeof frame_;
   const std::uint64_t placed = std::min<std::uint64_t>(static_cast<std::uint64_t>(count), pieces.total);
   done_ += placed;
   in_begin_ = 0;
@@ -135,6 +157,9 @@ bool TcpStream::accept_frame() noexcept {
   if (frame_.bytes != 0) return violated();
   switch (frame_.kind) {
     case FrameKind::kAck:
+      return true;
+    case FrameKind::kLeft:
+      left_.store(true, std::memory_order_release);
       return true;
     case FrameKind::kNoReceive:
     case FrameKind::kNotReady:

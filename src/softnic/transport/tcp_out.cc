@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -14,6 +15,10 @@ namespace {
 
 constexpr unsigned kMostItems = 32;
 constexpr unsigned kMostPieces = 96;
+/// More than a socket takes at once is not worth being looked up.
+constexpr std::uint64_t kMostBatchBytes = 4u << 20;
+/// A full socket is asked again after so long.
+constexpr std::uint64_t kFullSocketNs = 4'000;
 /// An acknowledgement waits so long for a request that takes it along, if the last
 /// ones found one.
 constexpr std::uint64_t kAckPauseNs = 30'000;
@@ -39,14 +44,16 @@ struct TcpStream::Batch {
   std::uint32_t requests = 0;
   unsigned answers = 0;
   std::uint64_t skip = 0;  ///< of the first one was sent before
+  std::uint64_t bytes = 0;
 
-  bool has_room() const { return count < kMostItems && piece_count + kMaxSge + 2 < kMostPieces; }
+  bool has_room() const { return count < kMostItems && piece_count + kMaxSge + 2 < kMostPieces && bytes < kMostBatchBytes; }
   void add(Item item, std::uint64_t length) { entries[count++] = {item, length}; }
   void piece(const void* address, std::uint64_t length) {
     const std::uint64_t cut = skip < length ? skip : length;
     skip -= cut;
     if (length == cut) return;
     pieces[piece_count++] = {static_cast<std::uint8_t*>(const_cast<void*>(address)) + cut, length - cut};
+    bytes += length - cut;
   }
   void add_pieces(const Pieces& data) {
     for (unsigned i = 0; i < data.count; ++i) piece(data.items[i].address, data.items[i].length);
@@ -59,7 +66,7 @@ void TcpStream::pump(TcpRequests& requests) noexcept {
 }
 
 void TcpStream::send_all(TcpRequests* requests) noexcept {
-  while (open() && !mute_.load(std::memory_order_relaxed)) {
+  while (open() && !mute_.load(std::memory_order_relaxed) && !is_full()) {
     Batch batch;
     batch.skip = partial_ == Item::kNone ? 0 : partial_sent_;
     if (!fill(batch, requests) || batch.count == 0) return;
@@ -71,7 +78,7 @@ void TcpStream::send_all(TcpRequests* requests) noexcept {
       sent = ::sendmsg(socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      if (!blocked_.exchange(true)) hub_.want_output(*this);
+      fill_up();
       return;
     }
     if (sent < 0) {
@@ -82,7 +89,29 @@ void TcpStream::send_all(TcpRequests* requests) noexcept {
     blocked_.store(false, std::memory_order_relaxed);
     moved_.fetch_add(1, std::memory_order_relaxed);
     account(batch, static_cast<std::uint64_t>(sent), requests);
+    if (static_cast<std::uint64_t>(sent) < batch.bytes) {
+      fill_up();
+      return;
+    }
   }
+}
+
+/// The socket took no more.
+void TcpStream::fill_up() noexcept {
+  ask_again_ns_ = monotonic_ns() + kFullSocketNs;
+  if (!blocked_.exchange(true)) hub_.want_output(*this);
+}
+
+/// There was no room, and there is little yet. Whoever sends each little bit at once for which
+/// there is room sends small segments, each of which wakes the other end.
+bool TcpStream::is_full() noexcept {
+  if (!blocked_.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t now = monotonic_ns();
+  if (now < ask_again_ns_) return true;
+  pollfd entry{socket(), POLLOUT, 0};
+  if (::poll(&entry, 1, 0) != 0) return false;
+  ask_again_ns_ = now + kFullSocketNs;
+  return true;
 }
 
 /// What was begun first; then notes, answers, requests. False: what was begun is

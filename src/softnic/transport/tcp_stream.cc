@@ -78,6 +78,7 @@ TcpEnd::Wish TcpStream::serve() noexcept {
   drive();
   const bool moved = owner_.move_on();
   const std::uint64_t owed = settle_acks();
+  if (!lost()) wait_for_much();
   if (lost()) return moved ? Wish{} : Wish{0, kBusyNs};
   Wish wish;
   if (!parked_) wish.events |= EPOLLIN;
@@ -122,7 +123,10 @@ void TcpStream::stop() noexcept {
     const MutexLock out(out_mutex_);
     answers_soon_ = 0;
   }
-  if (open()) settle_acks();
+  if (open()) {
+    settle_acks();
+    note(FrameKind::kLeft, 0, 0);
+  }
   const MutexLock out(out_mutex_);
   const int fd = fd_.exchange(-1);
   lost_.store(true, std::memory_order_release);
@@ -141,6 +145,7 @@ Outcome TcpStream::execute(const SendOp& op, const Part& part) noexcept {
     const bool gone = lost();  // before what was answered is looked at: that was stored first
     if (failure() != IBV_WC_SUCCESS) return Outcome::failed(failure());
     if (static_cast<std::int32_t>(answered() - op.sq_count) >= 0 && one.is_sent()) break;
+    if (gone && left() && !lossy_) return {Outcome::Kind::kUnreachable};
     if (gone) return lossy_ ? Outcome{} : Outcome::failed(IBV_WC_RETRY_EXC_ERR);
     if (!open()) return lossy_ ? Outcome{} : Outcome{Outcome::Kind::kUnreachable};
     if (!one.is_sent()) pump(one);

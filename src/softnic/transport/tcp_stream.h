@@ -78,9 +78,12 @@ class TcpStream final : public TcpEnd {
   ibv_wc_status failure() const noexcept { return static_cast<ibv_wc_status>(failure_.load(std::memory_order_acquire)); }
   /// What it waits for at the other end; kDone: nothing is known of it.
   Outcome::Kind waits() const noexcept {
+    if (left()) return Outcome::Kind::kUnreachable;
     const bool still = static_cast<std::int32_t>(waiting_count_.load(std::memory_order_acquire) - answered()) > 0;
     return still ? waiting_.load() : Outcome::Kind::kDone;
   }
+  /// The other end's QP is gone: as on one host nobody answers, which is no death.
+  bool left() const noexcept { return left_.load(std::memory_order_acquire); }
   std::uint8_t rnr_timer() const noexcept { return rnr_timer_.load(std::memory_order_relaxed) & 31; }
   std::uint32_t reads_under_way() const noexcept { return reads_end_.load() - reads_begin_.load(); }
   /// The number of the last one of these; 0: there is none.
@@ -104,6 +107,7 @@ class TcpStream final : public TcpEnd {
   enum class Into : std::uint8_t { kNothing, kWrite, kReceive, kBuffer, kRead };
   enum class Step : std::uint8_t { kHeader, kWhole, kBegin, kStream, kFinish };
   bool drive() noexcept REQUIRES(in_mutex_);
+  bool read_all() noexcept REQUIRES(in_mutex_);
   bool parse() noexcept REQUIRES(in_mutex_);
   bool accept_frame() noexcept REQUIRES(in_mutex_);
   bool note_answered(std::uint32_t count) noexcept REQUIRES(in_mutex_);
@@ -116,6 +120,7 @@ class TcpStream final : public TcpEnd {
   bool store(const std::uint8_t* bytes, std::uint64_t length) noexcept REQUIRES(in_mutex_);
   bool place(std::uint64_t length, Pieces& pieces) noexcept REQUIRES(in_mutex_);
   bool read_direct() noexcept REQUIRES(in_mutex_);
+  void wait_for_much() noexcept REQUIRES(in_mutex_);
   bool read_buffered() noexcept REQUIRES(in_mutex_);
   bool got(std::int64_t count) noexcept REQUIRES(in_mutex_);
   bool violated() noexcept;
@@ -150,6 +155,8 @@ class TcpStream final : public TcpEnd {
   enum class Item : std::uint8_t { kNone, kNote, kRequest, kAnswer };
   struct Batch;
   void send_all(TcpRequests* requests) noexcept REQUIRES(out_mutex_);
+  void fill_up() noexcept REQUIRES(out_mutex_);
+  bool is_full() noexcept REQUIRES(out_mutex_);
   bool fill(Batch& batch, TcpRequests* requests) noexcept REQUIRES(out_mutex_);
   bool add_request(Batch& batch, const SendOp& op, TcpRequests& requests) noexcept REQUIRES(out_mutex_);
   bool add_answer(Batch& batch, const Answer& answer) noexcept REQUIRES(out_mutex_);
@@ -175,6 +182,7 @@ class TcpStream final : public TcpEnd {
   Hub& hub_;
   std::atomic<int> fd_{-1};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> left_{false};
   std::atomic<bool> visited_{false};  ///< the hub will look at it: it was asked to, and has not yet
   std::atomic<bool> mute_{false};  ///< the other end has closed: what it said before is still read
   std::atomic<std::uint64_t> polled_ns_{0};
@@ -204,6 +212,7 @@ class TcpStream final : public TcpEnd {
   bool broken_ GUARDED_BY(in_mutex_) = false;  ///< a request has failed: what follows is dropped
   bool told_waiting_ GUARDED_BY(in_mutex_) = false;
   bool parked_ GUARDED_BY(in_mutex_) = false;
+  std::uint32_t low_water_ GUARDED_BY(in_mutex_) = 1;  ///< the socket is ready with so many bytes
   bool drained_ GUARDED_BY(in_mutex_) = false;  ///< the last read took all there was
   Target target_ GUARDED_BY(in_mutex_);  ///< this QP, as the one that executes sees it
   Step step_ GUARDED_BY(in_mutex_) = Step::kHeader;
@@ -228,6 +237,7 @@ class TcpStream final : public TcpEnd {
   Frame partial_header_ GUARDED_BY(out_mutex_){};
   std::vector<std::uint8_t> bounce_ GUARDED_BY(out_mutex_);  ///< of a message in GPU memory
   std::atomic<bool> blocked_{false};
+  std::uint64_t ask_again_ns_ GUARDED_BY(out_mutex_) = 0;  ///< whether there is room
   std::uint32_t ack_sent_ GUARDED_BY(out_mutex_) = 0;
   std::uint64_t ack_bytes_ GUARDED_BY(out_mutex_) = 0;   ///< executed_bytes_ then
   std::uint64_t ack_owed_ns_ GUARDED_BY(out_mutex_) = 0; ///< since then; 0: none

@@ -2,16 +2,14 @@
 
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <unordered_map>
 
 #include "device/device.h"
 #include "paths/target.h"
-#include "shared/lanes.h"
 #include "transport/transport.h"
+#include "transport/ud_targets.h"
+#include "transport/ud_tcp.h"
 
 namespace gdrperf::softnic {
 
@@ -29,10 +27,10 @@ struct Destination {
 
 /// Unreliable datagrams, from the initiator's side: to any number of QPs of any
 /// number of processes. A message is done when it was sent; what nobody takes is
-/// lost. What it acts on a process with is a lane of that process' segment.
+/// lost.
 class UdTransport final : public Transport {
  public:
-  UdTransport(const Initiator& own, const Device& device) noexcept : own_(own), device_(device) {}
+  UdTransport(const Initiator& own, const Device& device) noexcept : own_(own), device_(device), targets_(own.process, &device.config), tcp_(device) {}
   ~UdTransport() override;
   UdTransport(const UdTransport&) = delete;
   UdTransport& operator=(const UdTransport&) = delete;
@@ -50,32 +48,12 @@ class UdTransport final : public Transport {
   void forget_gone_peers() noexcept override;
 
  private:
-  /// A process that was sent to.
-  struct Host {
-    std::shared_ptr<Peer> peer;  ///< null: this process
-    Target target;               ///< what is the same for all of its QPs
-    Lane lane;
-  };
-  Host* host(std::uint32_t block) noexcept;
-  std::unique_ptr<Host> reach_host(std::uint32_t block);
-  struct Known {
-    Host* host;
-    Target target;
-  };
-  Known* find(std::uint32_t qpn) noexcept;
-  void forget(std::uint32_t block) noexcept;
-  bool enter(Known& known) noexcept;
-  bool refresh(Known& known) noexcept;
-  bool accepts(const Target& target, const Destination& to) const noexcept;
-  void deliver_to(const Target& target, const SendOp& op, const Destination& to, Pieces& message, const Part& part) noexcept;
+  bool accepts(const Target& target, const Destination& to, std::uint32_t key) const noexcept;
 
   const Initiator own_;
   const Device& device_;
-  std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;  ///< by block
-  std::map<std::uint32_t, std::uint64_t> absent_;  ///< blocks that nobody answered for, and until when nobody is asked (ns)
-  std::unordered_map<std::uint32_t, Known> known_;        ///< by QP number
-  Known* last_ = nullptr;
-  std::uint32_t last_qpn_ = 0;
+  UdTargets targets_;
+  UdTcp tcp_;
 };
 
 }  // namespace gdrperf::softnic

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""rdma_cm on the software device between two network namespaces.
+
+Usage: hosts_cm_test.py LIBRARY GDRPERF
+"""
+
+import json
+import signal
+import tempfile
+from pathlib import Path
+
+import hosts_pair
+from hosts_pair import GDRPERF, LIMIT_S, PORT, SERVE_PORT, SERVER
+
+CLIENT_ADDRESS = "10.77.0.2"
+CM_PORT = "7471"
+FIGURES = r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+"
+
+
+class RdmaCm(hosts_pair.Pair):
+    def test_programs_of_librdmacm_unmodified(self):
+        for server, client, shows in (
+                (f"rping -s -a {SERVER} -p {CM_PORT} -C 20 -V", f"rping -c -a {SERVER} -p {CM_PORT} -C 20 -v -V", "rdma-ping-19:"),
+                (f"rping -s -a 0.0.0.0 -p {CM_PORT} -C 5 -S 60000",
+                 f"rping -c -a {SERVER} -I {CLIENT_ADDRESS} -p {CM_PORT} -C 5 -v -S 60000", "rdma-ping-4:"),
+                (f"ucmatose -p {CM_PORT} -c 10 -C 20", f"ucmatose -p {CM_PORT} -c 10 -C 20 -s {SERVER}", "return status 0"),
+                ("udaddy -c 4", f"udaddy -c 4 -s {SERVER}", "return status 0"),
+                (f"rdma_server -p {CM_PORT}", f"rdma_client -s {SERVER} -p {CM_PORT}", "end 0"),
+                (f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10", f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10 -s {SERVER}", "custom +64k")):
+            with self.subTest(client):
+                self.passes(server.split(), shows, client.split(), rdma_port="7174" if "udaddy" in server else CM_PORT)
+
+    def test_perftest_over_rdma_cm(self):
+        for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200", "ib_read_bw -s 65536 -n 100"):
+            with self.subTest(line):
+                words = [*line.split(), "-R", "-p", str(PORT)]
+                self.passes(words, FIGURES, [*words, SERVER], rdma_port=PORT)
+
+    def test_gdrperf_over_rdma_cm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "record.json"
+            serve = [GDRPERF, "serve", "--once", "-p", SERVE_PORT, "--bind", SERVER]
+            code, _, told, heard = self.pair(serve, [GDRPERF, "write_bw", "-R", "-n", "200", SERVER, "-p", SERVE_PORT, "--json", out],
+                                             SERVE_PORT)
+            self.assertEqual(code, 0, told + heard)
+            (record,) = json.loads(out.read_text())["relations"]["HOST"]["write_bw"]
+            self.assertEqual(record["connection"], "rdma_cm")
+
+    def client_alone(self, *words):
+        client = self.start(1, words, self.softnic())
+        try:
+            return client, "".join(client.communicate(timeout=LIMIT_S))
+        finally:
+            client.kill()
+
+    def test_a_port_that_nobody_has_is_refused(self):
+        # Somebody with the device is there, but not at that port.
+        server = self.start(0, ["rping", "-s", "-a", SERVER, "-p", CM_PORT], self.softnic())
+        try:
+            self.await_rdma_port(0, CM_PORT, server)
+            client, said = self.client_alone("rping", "-c", "-a", SERVER, "-p", "7472", "-C", "1")
+        finally:
+            server.kill()
+            server.communicate()
+        self.assertNotEqual(client.returncode, 0, said)
+        self.assertIn("RDMA_CM_EVENT_REJECTED, error 8", said)
+
+    def test_a_host_without_the_device_is_unreachable(self):
+        client, said = self.client_alone("rping", "-c", "-a", SERVER, "-p", CM_PORT, "-C", "1")
+        self.assertNotEqual(client.returncode, 0, said)
+        self.assertIn("RDMA_CM_EVENT_UNREACHABLE", said)
+        self.assertIn(f"peer {SERVER} not reached: nobody answers on TCP port 4791", said)
+
+    def test_another_process_that_has_the_tcp_port_passes_it_on(self):
+        # It comes first, so it has the TCP port; it has nothing to do with rdma_cm.
+        first = self.start(0, ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-p", "18700"], self.softnic())
+        try:
+            self.hosts.await_listener(0, 4791, first)
+            self.passes(f"rping -s -a {SERVER} -p {CM_PORT} -C 3".split(), "rdma-ping-2:",
+                        f"rping -c -a {SERVER} -p {CM_PORT} -C 3 -v".split(), rdma_port=CM_PORT)
+            self.assertIsNone(first.poll())
+        finally:
+            first.kill()
+            first.communicate()
+
+    def test_a_killed_server_disconnects_the_client(self):
+        server = self.start(0, ["rping", "-s", "-a", SERVER, "-p", CM_PORT], self.softnic())
+        try:
+            self.await_rdma_port(0, CM_PORT, server)
+            client = self.start(1, ["rping", "-c", "-a", SERVER, "-p", CM_PORT, "-v"], self.softnic())
+            try:
+                said = client.stdout.readline()
+                self.assertRegex(said, "rdma-ping-0")
+                server.send_signal(signal.SIGKILL)
+                said = "".join(client.communicate(timeout=LIMIT_S))
+            finally:
+                client.kill()
+        finally:
+            server.kill()
+            server.communicate()
+        self.assertRegex(said, "DISCONNECT EVENT|cq completion failed status")
+
+    def test_other_tokens_are_refused_in_words(self):
+        other = Path(self.folder.name) / "other"
+        other.write_text("another secret of 32 characters.")
+        words = ["rping", "-s", "-a", SERVER, "-p", CM_PORT, "-C", "1"]
+        server = self.start(0, words, self.softnic())
+        try:
+            self.await_rdma_port(0, CM_PORT, server)
+            client = self.start(1, ["rping", "-c", "-a", SERVER, "-p", CM_PORT, "-C", "1"], f"soft0:tcp=on,token={other}")
+            said = "".join(client.communicate(timeout=LIMIT_S))
+        finally:
+            server.kill()
+            server.communicate()
+        self.assertIn("RDMA_CM_EVENT_REJECTED", said)
+        self.assertIn("the two ends share no secret", said)
+
+
+if __name__ == "__main__":
+    hosts_pair.main()

@@ -1,0 +1,102 @@
+"""What the tests of the software device between two network namespaces share: a server in one, a client in the other."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import namespaces
+import programs
+
+LIBRARY, GDRPERF = sys.argv[1:3]
+LIMIT_S = 100
+SERVER = namespaces.ADDRESSES[0]
+# Of perftest and the pingpongs, and of gdrperf.
+PORT, SERVE_PORT = 18515, 18601
+
+
+class Pair(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.token = Path(cls.folder.name) / "token"
+        cls.token.write_text("a secret of 24 characters")
+        cls.token.chmod(0o600)
+        # Other users may not get to where it was built.
+        cls.public = tempfile.TemporaryDirectory()
+        os.chmod(cls.public.name, 0o755)
+        cls.library = shutil.copy(LIBRARY, cls.public.name)
+        try:
+            cls.hosts = namespaces.Hosts()
+        except namespaces.NotAllowed as error:
+            cls.folder.cleanup()
+            cls.public.cleanup()
+            raise unittest.SkipTest(str(error))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.hosts.close()
+        cls.folder.cleanup()
+        cls.public.cleanup()
+
+    def softnic(self, more=""):
+        return f"soft0:tcp=on,token={self.token}{more}"
+
+    def start(self, host, words, softnic):
+        return subprocess.Popen(self.hosts.command(host, words), env=namespaces.environment(self.library, softnic),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def pair(self, words, client_words=(), port=PORT, softnic=None, client_softnic=None,
+             rdma_port=None):
+        """A server in one namespace, a client in the other: what both said, and their exit codes. The server listens at
+        `port` of TCP, or at `rdma_port` of rdma_cm."""
+        softnic = softnic or self.softnic()
+        server = self.start(0, words, softnic)
+        try:
+            if rdma_port:
+                self.await_rdma_port(0, rdma_port, server)
+            else:
+                self.hosts.await_listener(0, port, server)
+            client = self.start(1, client_words or [*words, SERVER], client_softnic or softnic)
+            try:
+                told = client.communicate(timeout=LIMIT_S)
+            finally:
+                client.kill()
+            if client.returncode:
+                server.kill()
+            heard = server.communicate(timeout=LIMIT_S)
+        finally:
+            server.kill()
+        return client.returncode, server.returncode, "".join(told), "".join(heard)
+
+    def passes(self, words, shows, client_words=(), port=PORT, rdma_port=None):
+        if not shutil.which(words[0]):
+            self.skipTest(f"{words[0]} is not installed")
+        for _ in range(5):
+            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port)
+            if not re.search(programs.BUSY, told):
+                break
+        self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
+        self.assertRegex(told, shows)
+
+    def await_rdma_port(self, host, port, process):
+        """Until somebody has that port of rdma_cm there, or `process` has ended."""
+        while process.poll() is None:
+            names = subprocess.run(self.hosts.command(host, ["cat", "/proc/net/unix"]), capture_output=True, text=True,
+                                   timeout=20, check=False).stdout
+            if re.search(rf"@gdrperf-softnic-cm\d+\.[0-9a-f]+\.{port}\.", names):
+                return
+            time.sleep(0.02)
+
+
+def main():
+    sys.argv[1:] = sys.argv[3:]
+    if os.environ.get("PATH", "").find("/sbin") < 0:
+        os.environ["PATH"] += ":/usr/sbin:/sbin"
+    done = unittest.main(module="__main__", exit=False, verbosity=2).result
+    sys.exit(77 if done.skipped and not done.testsRun else not done.wasSuccessful())
