@@ -6,7 +6,7 @@ Usage: affected.py choose BUILD SECONDS PROCESSES SUITE...
 
 'choose' prints, by name, the tests of the suites to run: those that have not passed with the files they
 read as these are now. Those that never passed come all; of the others as many as their last times allow for
-SECONDS, the failed first, then those that waited longest; at least one. The number left for another time is told on stderr.
+SECONDS, the failed first, then those that waited longest; at least one where SECONDS are many. The number left for another time is told on stderr.
 'note' remembers how the tests of a log went. What is remembered is in BUILD/test-results.json.
 """
 
@@ -19,6 +19,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Read by tests wherever they are: recorded machines, samples, schemas, what the documentation shows.
 SHARED = ("tests/data", "tests/golden", "docs", "results", "README.md", "web")
+# So much time is left where nothing had to be compiled.
+UNHURRIED_S = 12
 # Looks at all sources, in a second.
 ALWAYS = {"house"}
 
@@ -88,8 +90,8 @@ def choose(build, seconds, processes, suites):
         if not past[it]["passed"] or past[it]["seconds"] <= min(left, seconds):
             chosen.append(it)
             left -= past[it]["seconds"]
-    # One that takes longer than the rest of the time has its turn when nothing else is left.
-    if stale and not chosen:
+    # One that takes longer has its turn when nothing else is left, in a run that did not compile first.
+    if stale and not chosen and seconds >= UNHURRIED_S:
         chosen = stale[:1]
     kept = len(now) - len(fresh) - len(stale)
     later = len(stale) - len(chosen)
