@@ -34,10 +34,6 @@ PURE = {
     "ibv_copy_qp_attr_from_kern": "converts a struct of the kernel's rdma_cm",
     "ibv_register_driver": "called by drivers of real devices",
     # Objects that cannot be made on our devices (EOPNOTSUPP), so that none of ours comes here.
-    "ibv_dealloc_dmah": "takes a DMA handle",
-    "ibv_free_buf": "takes a buffer",
-    "ibv_export_buf_dmabuf_fd": "takes a buffer",
-    "ibv_dm_export_dmabuf_fd": "takes device memory",
     "ibv_destroy_comp_cntr": "takes a completion counter",
     "ibv_set_comp_cntr": "takes a completion counter",
     "ibv_set_err_comp_cntr": "takes a completion counter",

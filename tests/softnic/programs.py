@@ -106,7 +106,11 @@ def perftest_programs() -> list[Program]:
         ]
     for tool in ("ib_write_lat", "ib_send_lat"):
         programs.append(perftest(f"{tool} -d soft0 -c UC -n 1000"))
+    for tool in ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat", "ib_atomic_lat"):
+        programs.append(perftest(f"{tool} -d soft0 -c XRC -n 500"))
     programs += [
+        perftest("ib_send_bw -d soft0 -c XRC -b -q 4 -n 500"),
+        perftest("ib_send_bw -d soft0 -c XRC -e -n 300"),
         perftest("ib_send_bw -d soft0 -c UD -n 1000"),
         perftest("ib_send_bw -d soft0 -c UD -b -n 500"),
         perftest("ib_send_bw -d soft1 -c UD -q 8 -n 500"),
@@ -141,6 +145,7 @@ def example_programs() -> list[Program]:
     programs += [pingpong(f"ibv_uc_pingpong -d soft0 -g 1 {it}") for it in ("", "-e", "-c")]
     programs += [pingpong(f"ibv_ud_pingpong -d soft0 -g 2 {it}") for it in ("", "-e", "-c")]
     programs += [pingpong(f"ibv_srq_pingpong -d soft0 -g 2 -q 4 {it}") for it in ("", "-e", "-c")]
+    programs += [Program(tuple(f"ibv_xsrq_pingpong -d soft0 -g 2 {it}".split()), "^success") for it in ("", "-e")]
     return programs
 
 

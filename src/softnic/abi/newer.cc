@@ -6,6 +6,7 @@
 
 #include "abi/abi.h"
 #include "abi/forward.h"
+#include "objects/buffers.h"
 #include "objects/calls.h"
 #include "objects/context.h"
 
@@ -22,20 +23,7 @@ F real_one(F, const char* name) {
   return reinterpret_cast<F>(real_function(name));
 }
 
-/// struct ibv_mr_init_attr of rdma-core 58; anything later follows in comp_mask.
-struct MrRequest {
-  std::size_t length;
-  int access;
-  std::uint64_t comp_mask;
-  std::uint64_t iova;
-  void* addr;
-  int fd;
-  std::uint64_t fd_offset;
-  void* dmah;
-  void* buffer;
-};
-constexpr std::uint64_t kMaskIova = 1, kMaskAddress = 2;
-
+constexpr std::uint64_t kMaskAddress = 2, kMaskBuffer = 32;
 constexpr double kUnitsOf100Mbps = 10;
 
 }  // namespace
@@ -50,12 +38,7 @@ ibv_mr* softnic_reg_mr_ex(ibv_pd* pd, MrRequest* request) {
     if (real == nullptr) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
     return real(pd, request);
   }
-  if ((request->comp_mask & ~(kMaskIova | kMaskAddress)) != 0) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
-  if ((request->comp_mask & kMaskAddress) == 0) SOFTNIC_REFUSE_POINTER(EINVAL);
-  const std::uint64_t iova = (request->comp_mask & kMaskIova) != 0
-                                 ? request->iova
-                                 : reinterpret_cast<std::uint64_t>(request->addr);
-  return make_mr(pd, request->addr, request->length, iova, static_cast<unsigned>(request->access));
+  return make_requested_mr(pd, *request);
 }
 
 int softnic_query_port_speed(ibv_context* context, std::uint32_t port,
@@ -70,26 +53,73 @@ int softnic_query_port_speed(ibv_context* context, std::uint32_t port, std::uint
   return 0;
 }
 
-void* softnic_alloc_dmah(ibv_context* context, void* attr) __asm__("ibv_alloc_dmah");
-void* softnic_alloc_dmah(ibv_context* context, void* attr) {
-  const auto real = is_soft(context) ? nullptr : real_one(&softnic_alloc_dmah, "ibv_alloc_dmah");
+DmaHandle* softnic_alloc_dmah(ibv_context* context, DmaHandleRequest* request) __asm__("ibv_alloc_dmah");
+DmaHandle* softnic_alloc_dmah(ibv_context* context, DmaHandleRequest* request) {
+  if (is_soft(context)) return make_dma_handle(context, *request);
+  const auto real = real_one(&softnic_alloc_dmah, "ibv_alloc_dmah");
   if (real == nullptr) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
-  return real(context, attr);
+  return real(context, request);
 }
 
-void* softnic_alloc_buf(ibv_pd* pd, std::size_t size, void** buffer) __asm__("ibv_alloc_buf");
-void* softnic_alloc_buf(ibv_pd* pd, std::size_t size, void** buffer) {
-  const auto real = is_soft(pd->context) ? nullptr : real_one(&softnic_alloc_buf, "ibv_alloc_buf");
+int softnic_dealloc_dmah(DmaHandle* handle) __asm__("ibv_dealloc_dmah");
+int softnic_dealloc_dmah(DmaHandle* handle) {
+  if (is_soft(handle->context)) {
+    free_dma_handle(handle);
+    return 0;
+  }
+  const auto real = real_one(&softnic_dealloc_dmah, "ibv_dealloc_dmah");
+  return real != nullptr ? real(handle) : EOPNOTSUPP;
+}
+
+void* softnic_alloc_buf(ibv_pd* pd, std::size_t size, Buffer** buffer) __asm__("ibv_alloc_buf");
+void* softnic_alloc_buf(ibv_pd* pd, std::size_t size, Buffer** buffer) {
+  if (is_soft(pd->context)) return make_buffer(pd, size, *buffer);
+  const auto real = real_one(&softnic_alloc_buf, "ibv_alloc_buf");
   if (real == nullptr) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
   return real(pd, size, buffer);
 }
 
-ibv_mr* softnic_reg_buf_mr(ibv_pd* pd, void* buffer, void* address, std::size_t length,
+void softnic_free_buf(Buffer* buffer) __asm__("ibv_free_buf");
+void softnic_free_buf(Buffer* buffer) {
+  if (is_soft(buffer->pd->context)) {
+    free_buffer(buffer);
+  } else if (const auto real = real_one(&softnic_free_buf, "ibv_free_buf")) {
+    real(buffer);
+  }
+}
+
+ibv_mr* softnic_reg_buf_mr(ibv_pd* pd, Buffer* buffer, void* address, std::size_t length,
                            int access) __asm__("ibv_reg_buf_mr");
-ibv_mr* softnic_reg_buf_mr(ibv_pd* pd, void* buffer, void* address, std::size_t length, int access) {
-  const auto real = is_soft(pd->context) ? nullptr : real_one(&softnic_reg_buf_mr, "ibv_reg_buf_mr");
+ibv_mr* softnic_reg_buf_mr(ibv_pd* pd, Buffer* buffer, void* address, std::size_t length, int access) {
+  if (is_soft(pd->context)) {
+    MrRequest request{};
+    request.length = length;
+    request.access = access;
+    request.comp_mask = kMaskAddress | kMaskBuffer;
+    request.addr = address;
+    request.buf = buffer;
+    return make_requested_mr(pd, request);
+  }
+  const auto real = real_one(&softnic_reg_buf_mr, "ibv_reg_buf_mr");
   if (real == nullptr) SOFTNIC_REFUSE_POINTER(EOPNOTSUPP);
   return real(pd, buffer, address, length, access);
+}
+
+// Ours are no dma-bufs.
+int softnic_export_buf_dmabuf_fd(Buffer* buffer) __asm__("ibv_export_buf_dmabuf_fd");
+int softnic_export_buf_dmabuf_fd(Buffer* buffer) {
+  const auto real = is_soft(buffer->pd->context) ? nullptr : real_one(&softnic_export_buf_dmabuf_fd, "ibv_export_buf_dmabuf_fd");
+  if (real != nullptr) return real(buffer);
+  errno = ENODATA;
+  return -1;
+}
+
+int softnic_dm_export_dmabuf_fd(ibv_dm* dm) __asm__("ibv_dm_export_dmabuf_fd");
+int softnic_dm_export_dmabuf_fd(ibv_dm* dm) {
+  const auto real = is_soft(dm->context) ? nullptr : real_one(&softnic_dm_export_dmabuf_fd, "ibv_dm_export_dmabuf_fd");
+  if (real != nullptr) return real(dm);
+  errno = EOPNOTSUPP;
+  return -1;
 }
 
 int softnic_query_comp_cntr_caps(ibv_context* context, void* caps,

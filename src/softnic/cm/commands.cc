@@ -317,15 +317,35 @@ int migrate_id(const CmCall& call) {
   return 0;
 }
 
+/// struct rdma_ucm_write_cm_event of later headers, as far as it is looked at.
+struct WriteEvent {
+  std::uint32_t id;
+  std::uint32_t reserved;
+  std::uint32_t event;
+  std::uint32_t status;
+  std::uint64_t argument;
+};
+constexpr std::size_t kWriteEventCommand = RDMA_USER_CM_CMD_JOIN_MCAST + 2;
+
+int write_event(const CmCall& call) {
+  WriteEvent command;
+  if (!call.read(command) || (command.event != kUser && command.event != kInternal)) return -EINVAL;
+  return with_id(call, command.id, [&](CmId& id) {
+    report_written(id, static_cast<CmEventKind>(command.event), static_cast<int>(command.status), command.argument);
+    return 0;
+  });
+}
+
 }  // namespace
 
 int run_cm_command(Cm& cm, std::uint64_t channel, int fd, std::span<const std::uint8_t> bytes) {
   using Command = int (*)(const CmCall&);
-  static constexpr std::array<Command, RDMA_USER_CM_CMD_JOIN_MCAST + 1> kCommands = {
+  static constexpr std::array<Command, kWriteEventCommand + 1> kCommands = {
       create_id,    destroy_id,    bind_ip,        resolve_ip,     resolve_route, query_route,
       connect,      listen_on,     accept_request, reject_request, disconnect,    init_qp_attr,
       get_event,    nullptr,       set_option,     notify,         nullptr,       nullptr,
-      migrate_id,   query,         bind_any,       resolve_addr,   nullptr};
+      migrate_id,   query,         bind_any,       resolve_addr,   nullptr,       nullptr,
+      write_event};
   rdma_ucm_cmd_hdr header;
   if (bytes.size() < sizeof header) return -EINVAL;
   std::memcpy(&header, bytes.data(), sizeof header);

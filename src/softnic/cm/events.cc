@@ -92,6 +92,13 @@ void report_request(CmId& listener, CmId& fresh, const CmMessage& message) {
   listener.channel->push(event);
 }
 
+void report_written(CmId& id, CmEventKind kind, int status, std::uint64_t argument) {
+  if (id.uid == 0) return;
+  CmEvent event = event_of(id, kind, status);
+  std::memcpy(&event.answer.param, &argument, sizeof argument);
+  id.channel->push(event);
+}
+
 ib_uverbs_ah_attr address_handle(const CmId& id) {
   ib_uverbs_ah_attr attr{};
   std::memcpy(attr.grh.dgid, id.connection.remote_gid.raw, sizeof attr.grh.dgid);

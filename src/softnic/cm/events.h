@@ -30,6 +30,9 @@ enum CmEventKind : std::uint32_t {
   kMulticastError,
   kAddrChange,
   kTimewaitExit,
+  // Of rdma-core 64: what librdmacm writes comes back.
+  kUser = 18,
+  kInternal = 19,
 };
 
 /// Bytes of private data that an event of each message has on InfiniBand and RoCE,
@@ -41,6 +44,9 @@ void report(CmId& id, CmEventKind kind, int status = 0);
 void report_message(CmId& id, CmEventKind kind, int status, const CmMessage& message);
 /// `fresh` is the id that the request made for itself.
 void report_request(CmId& listener, CmId& fresh, const CmMessage& message);
+
+/// As the program wrote it, with eight bytes of its own.
+void report_written(CmId& id, CmEventKind kind, int status, std::uint64_t argument);
 
 /// How a QP of `id` reaches the other end.
 ib_uverbs_ah_attr address_handle(const CmId& id);

@@ -186,7 +186,7 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
   attr.max_qp_wr = static_cast<int>(kMaxQpWr);
   attr.device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                           IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                          IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                          IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   attr.max_sge = static_cast<int>(kMaxSge);
   attr.max_sge_rd = static_cast<int>(kMaxSge);
   attr.max_cq = static_cast<int>(kMaxCqs - 1);
@@ -221,6 +221,7 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
                                                  IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
   full.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
   full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+  full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
   full.max_dm_size = kMaxDeviceMemory;
   std::memcpy(&attr, &full, std::min(size, sizeof full));
 }

@@ -110,6 +110,7 @@ class Process final : public LocalProcess {
   IndexPool qp_indices{kMaxQps};
   IndexPool cq_indices{kMaxCqs};
   IndexPool mr_indices{kMaxMrs};
+  IndexPool xrc_srq_indices{kMaxXrcSrqs};
   std::atomic<std::uint32_t> next_pd{1};
   std::atomic<std::uint8_t> next_key{1};
   /// Send requests of each QP whose completion was polled, or that came

@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "memory/copy.h"
+#include "memory/nowhere.h"
 #include "shared/regions.h"
 #include "shared/request.h"
 
@@ -59,8 +60,12 @@ inline bool gather(const Regions& own, std::uint32_t pd, const SendOp& op, unsig
     const MrShared* region = nullptr;
     if (keys_matter) {
       region = find_region(own, sge.lkey, pd, access, sge.addr, sge.length);
-      if (region == nullptr) return false;
-      address = region->addr + (sge.addr - region->iova);
+      if (region == nullptr) [[unlikely]] {
+        if (!is_null_region(own, sge.lkey, pd) || sge.length > kMaxMessageBytes) return false;
+        address = reinterpret_cast<std::uint64_t>((access & IBV_ACCESS_LOCAL_WRITE) != 0 ? nowhere_to_write() : nowhere_to_read());
+      } else {
+        address = region->addr + (sge.addr - region->iova);
+      }
     }
     pieces.items[pieces.count++] = {reinterpret_cast<std::uint8_t*>(address), sge.length, region};
     pieces.total += sge.length;

@@ -13,6 +13,7 @@
 #include "objects/mw.h"
 #include "objects/qp.h"
 #include "objects/srq.h"
+#include "objects/xrc.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -34,14 +35,22 @@ constexpr std::uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_W
 
 /// What may be built for such a QP; 0 for a type that the device does not have.
 std::uint64_t send_ops(ibv_qp_type type) {
-  return type == IBV_QPT_RC ? kRcOps : type == IBV_QPT_UC ? kUcOps : type == IBV_QPT_UD ? kUdOps : 0;
+  switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND: return kRcOps;
+    case IBV_QPT_UC: return kUcOps;
+    case IBV_QPT_UD: return kUdOps;
+    default: return 0;
+  }
 }
 
 void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   if (const int error = device.call_fault("create_qp"); error != 0) throw VerbsFailure{error};
   constexpr std::uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
-  if ((attr.comp_mask & ~kKnown) != 0 || send_ops(attr.qp_type) == 0) throw VerbsFailure{EOPNOTSUPP};
+  const std::uint32_t known = is_xrc(attr.qp_type) ? kKnown | IBV_QP_INIT_ATTR_XRCD : kKnown;
+  const bool known_type = send_ops(attr.qp_type) != 0 || attr.qp_type == IBV_QPT_XRC_RECV;
+  if ((attr.comp_mask & ~known) != 0 || !known_type) throw VerbsFailure{EOPNOTSUPP};
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) {
     throw VerbsFailure{EOPNOTSUPP};
   }
@@ -237,12 +246,14 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
   return 0;
 }
 
+void check_srq_request(const ibv_srq_attr& attr) {
+  if (attr.max_wr == 0 || attr.max_wr > kMaxSrqWr || attr.max_sge > kMaxSge) throw VerbsFailure{EINVAL};
+}
+
 ibv_srq* make_srq(ibv_pd* pd, ibv_srq_init_attr& attr) {
   return guarded([&]() -> ibv_srq* {
     living(pd->context);
-    if (attr.attr.max_wr == 0 || attr.attr.max_wr > kMaxSrqWr || attr.attr.max_sge > kMaxSge) {
-      throw VerbsFailure{EINVAL};
-    }
+    check_srq_request(attr.attr);
     auto srq = std::make_unique<Srq>(Pd::of(pd), attr);
     attr.attr = srq->attributes;
     return srq.release();
@@ -256,6 +267,7 @@ int modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask) {
   Srq& ours = Srq::of(srq);
   if ((mask & IBV_SRQ_LIMIT) != 0) {
     if (attr.srq_limit > ours.attributes.max_wr) return EINVAL;
+    ours.limit_set = attr.srq_limit != 0;
     ours.queue.ring.memory->limit.store(attr.srq_limit);
   }
   return 0;
@@ -279,11 +291,13 @@ int destroy_srq(ibv_srq* srq) {
 
 ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
   return guarded([&]() -> ibv_qp* {
-    if (attr.pd == nullptr) throw VerbsFailure{EINVAL};
-    Context& owner = living(attr.pd->context);
-    check_qp_request(owner.device, attr);
+    ibv_qp_init_attr_ex full = attr;
+    if (is_xrc(attr.qp_type)) complete_xrc_request(full);
+    if (full.pd == nullptr) throw VerbsFailure{EINVAL};
+    Context& owner = living(full.pd->context);
+    check_qp_request(owner.device, full);
     const bool builders = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-    auto* qp = new Qp(Pd::of(attr.pd), attr, builders);
+    auto* qp = new Qp(Pd::of(full.pd), full, builders);
     attr.cap = qp->limits();
     return &qp->qp_base;
   });
@@ -303,7 +317,7 @@ int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init) {
 }
 
 int destroy_qp(ibv_qp* qp) {
-  if (!dead(qp->context)) delete &Qp::of(qp);
+  if (!dead(qp->context) && --Qp::of(qp).handles == 0) delete &Qp::of(qp);
   return 0;
 }
 

@@ -31,6 +31,8 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr);
 int destroy_cq(ibv_cq* cq);
 int resize_cq(ibv_cq* cq, int entries);
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user);
+/// Throws VerbsFailure.
+void check_srq_request(const ibv_srq_attr& attr);
 ibv_srq* make_srq(ibv_pd* pd, ibv_srq_init_attr& attr);
 int modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask);
 int query_srq(ibv_srq* srq, ibv_srq_attr& attr);

@@ -153,6 +153,23 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   return mr.release();
 }
 
+Mr* register_null(Pd& pd) {
+  Context& context = Context::of(pd.context);
+  Process& process = context.process;
+  auto mr = std::make_unique<Mr>();
+  mr->index = process.mr_indices.take();
+  if (mr->index == 0) throw VerbsFailure{ENOMEM};
+  mr->context = pd.context;
+  mr->pd = &pd;
+  mr->length = SIZE_MAX;
+  mr->handle = mr->index;
+  mr->lkey = mr->index << 8 | process.next_key.fetch_add(1);
+  process.known_region(mr->index).window_pd = pd.number;
+  ++pd.users;
+  publish(process, *mr, kNullDomain, 0, IBV_ACCESS_LOCAL_WRITE);
+  return mr.release();
+}
+
 Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, unsigned access) {
   auto* const address = reinterpret_cast<void*>(iova);
   const off_t end = ::lseek(fd, 0, SEEK_END);
@@ -192,6 +209,7 @@ int deregister_memory(Mr* mr) {
 }
 
 int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t length, unsigned access) {
+  if (Context::of(mr.context).process.known_region(mr.index).pd == kNullDomain) return EINVAL;
   if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || flags == 0) return EINVAL;
   if ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == nullptr || pd->context != mr.context)) return EINVAL;
   Process& process = Context::of(mr.context).process;

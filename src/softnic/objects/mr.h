@@ -26,6 +26,8 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
 /// The same of GPU memory behind a dma-buf, which `iova` has to be the address
 /// of. EBADF: no dma-buf; EOPNOTSUPP: nothing that this device can reach.
 Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, unsigned access);
+/// A null MR, whose key is for local memory alone. Throws VerbsFailure(ENOMEM).
+Mr* register_null(Pd& pd);
 /// Are these pieces of regions of this domain? What is asked to be fetched is
 /// there. 0, ENOENT (no such key) or EFAULT (beyond the region).
 int check_advised(const Pd& pd, const ibv_sge* pieces, std::uint32_t count);

@@ -11,8 +11,10 @@
 #include <string>
 
 #include "objects/failure.h"
+#include "objects/xrc.h"
 #include "transport/uc.h"
 #include "transport/ud.h"
+#include "transport/xrc.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -60,11 +62,13 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
   if (srq_ == nullptr) {
     const auto takers = attr.qp_type == IBV_QPT_UD ? RecvQueue::Takers::kMany : RecvQueue::Takers::kOne;
     recv_queue_ = std::make_unique<RecvQueue>(process, cap_.max_recv_wr, cap_.max_recv_sge, takers);
+    if (is_xrc(attr.qp_type)) recv_queue_->max_posted = 0;
     cap_.max_recv_wr = recv_queue_->max_posted;
   } else {
     cap_.max_recv_wr = 0;
     cap_.max_recv_sge = 0;
   }
+  if (attr.qp_type == IBV_QPT_XRC_RECV) xrc_domain_ = Xrcd::of(attr.xrcd).number;
   make_transport(attr.qp_type);
   init_.qp_context = attr.qp_context;
   init_.send_cq = attr.send_cq;
@@ -85,6 +89,11 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
   base.qp_num = make_qpn(process.block(), index);
   base.qp_type = attr.qp_type;
   base.state = IBV_QPS_RESET;
+  if (xrc_domain_ != 0) {
+    // Its domain's, and no business of the program's.
+    base.pd = nullptr;
+    base.send_cq = base.recv_cq = init_.send_cq = init_.recv_cq = nullptr;
+  }
   ::pthread_mutex_init(&base.mutex, nullptr);
   ::pthread_cond_init(&base.cond, nullptr);
 }
@@ -94,6 +103,14 @@ void Qp::make_transport(ibv_qp_type type) {
   if (type == IBV_QPT_UD) {
     send_queue.lock.is_held();  // nobody else knows it yet
     transport_ = std::make_unique<UdTransport>(own, owner.device);
+    plain_requests_ = false;
+    if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
+    return;
+  }
+  if (type == IBV_QPT_XRC_SEND) {
+    send_queue.lock.is_held();
+    transport_ = std::make_unique<XrcTransport>(own);
+    plain_requests_ = false;
     if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
     return;
   }
@@ -114,7 +131,8 @@ void Qp::share(const ibv_qp_init_attr_ex& attr) {
   shared->device = owner.device.index;
   shared->recv_ring = receives().place;
   shared->port_up = owner.device.port_up.load() ? 1 : 0;
-  shared->uses_srq = srq_ != nullptr ? 1 : 0;
+  shared->uses_srq = srq_ != nullptr || xrc_domain_ != 0 ? 1 : 0;
+  shared->xrcd = xrc_domain_;
   shared->type = static_cast<std::uint8_t>(attr.qp_type);
   shared->qkey = 0;
   process.sq_released[index].store(0);
@@ -130,8 +148,7 @@ Qp::~Qp() {
   leave_queues();
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
-  send_cq_->purge(number());
-  if (recv_cq_ != send_cq_) recv_cq_->purge(number());
+  purge_queues();
   owner.drop_events(&qp_base);
   // A peer that was stopped in the middle may still write there: keep it.
   if (settled) {
@@ -252,11 +269,17 @@ void Qp::report_last_receive() {
 }
 
 void Qp::report_srq_limit() {
-  if (srq_ == nullptr) return;
-  ibv_async_event report{};
-  report.element.srq = srq_;
-  report.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-  owner.raise(report);
+  const auto report = [this](Srq& srq) {
+    ibv_async_event event{};
+    event.element.srq = &srq;
+    event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+    owner.raise(event);
+  };
+  if (srq_ != nullptr) report(*srq_);
+  if (xrc_domain_ == 0) return;
+  for_each_xrc_srq(xrc_domain_, [&](XrcSrq& it) {
+    if (it.queue.ring.memory->limit.load() == 0 && it.limit_set.exchange(false)) report(it);
+  });
 }
 
 void Qp::check_peer() {
@@ -298,20 +321,34 @@ void Qp::repair_lane(std::uint64_t tag) {
 }
 
 void Qp::repair_claims(std::uint64_t tag) {
-  const RecvRing& ring = receives().ring;
+  repair_claims_in(receives(), *recv_cq_, tag);
+  if (xrc_domain_ == 0) return;
+  for_each_xrc_srq(xrc_domain_, [&](XrcSrq& it) { repair_claims_in(it.queue, it.cq, tag); });
+}
+
+/// Nobody polls what this QP's completions say from now on.
+void Qp::purge_queues() {
+  send_cq_->purge(number());
+  if (recv_cq_ != send_cq_) recv_cq_->purge(number());
+  if (xrc_domain_ == 0) return;
+  for_each_xrc_srq(xrc_domain_, [this](XrcSrq& it) { it.cq.purge(number()); });
+}
+
+void Qp::repair_claims_in(RecvQueue& queue, Cq& completions, std::uint64_t tag) {
+  const RecvRing& ring = queue.ring;
   RecvCell* taken = nullptr;
   for (std::uint32_t i = 0; i <= ring.mask && taken == nullptr; ++i) {
     if ((ring.cell(i).seq.load() & ~kLapMask) == tag) taken = &ring.cell(i);
   }
   // See push_completion: with the receive given back the completion is whole.
-  recv_cq_->repair(tag, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
+  completions.repair(tag, taken != nullptr ? Cq::Claimed::kDiscard : Cq::Claimed::kPublish);
   if (taken == nullptr) return;
   Completion lost;
   lost.wr_id = taken->wr_id;
   lost.status = IBV_WC_WR_FLUSH_ERR;
   lost.opcode = IBV_WC_RECV;
   lost.qpn = number();
-  if (!recv_cq_->push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
+  if (!completions.push(claim_tag(index, Side::kSend), lost, taken)) RecvRing::release(*taken);
 }
 
 void Qp::set_port(bool up) {
@@ -339,8 +376,7 @@ void Qp::reset() {
   if (flight_ != nullptr) flight_->clear();
   send_queue.lock.unlock();
   settle_turn();
-  send_cq_->purge(number());
-  if (recv_cq_ != send_cq_) recv_cq_->purge(number());
+  purge_queues();
   if (recv_queue_ != nullptr) recv_queue_->clear();
   // Behind both: a peer that writes states may have let another thread post in
   // between, and another user's process ask for something.

@@ -37,11 +37,13 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   static Qp& of(ibv_qp_ex* qp) { return static_cast<Qp&>(*qp); }
 
   // --- control path (qp.cc, qp_modify.cc)
-  int modify(const ibv_qp_attr& attr, int mask);
+  int modify(const ibv_qp_attr& attr, int given);
   void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
   const ibv_qp_cap& limits() const noexcept { return cap_; }
   std::uint32_t number() const noexcept { return qp_base.qp_num; }
   bool datagrams() const noexcept { return init_.qp_type == IBV_QPT_UD; }
+  /// Of a receiving QP of XRC: its domain's number; of others 0.
+  std::uint32_t xrc_domain() const noexcept { return xrc_domain_; }
   ibv_qp_state state() const noexcept override { return epoch_state(shared->epoch.load(std::memory_order_relaxed)); }
 
   // --- data path (qp_post.cc)
@@ -62,7 +64,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   // --- LocalQp
   std::uint32_t qp_number() const noexcept override { return number(); }
   Device& device() const noexcept override { return owner.device; }
-  bool uses_domain(std::uint32_t domain) const noexcept override { return pd == domain || recv_pd == domain; }
+  bool uses_domain(std::uint32_t domain) const noexcept override { return pd == domain || recv_pd == domain || xrc_domain_ != 0; }
   void pass_lock() noexcept override;
   bool await_turn(std::chrono::steady_clock::time_point limit) override;
   void settle_flush() override;
@@ -86,6 +88,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   const std::uint32_t recv_pd;  ///< and of its receives'
   const std::uint32_t index;
   QpShared* const shared;
+  /// ibv_open_qp makes more of them.
+  std::atomic<int> handles{1};
 
  private:
   ibv_qp_attr attr_{};
@@ -127,6 +131,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   bool settle_turn();
   void repair_after_death();
   void repair_claims(std::uint64_t tag);
+  void repair_claims_in(RecvQueue& queue, Cq& completions, std::uint64_t tag);
+  void purge_queues();
   void make_transport(ibv_qp_type type);
   void start_flight() REQUIRES(send_queue.lock);
   void install_builders();
@@ -154,6 +160,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
 
   std::unique_ptr<Transport> transport_;
   RcTransport* connected_ = nullptr;  ///< the transport, where it has the plain write; else not asked (SendQueue::Mode)
+  bool plain_requests_ = true;  ///< with all that they need; not UD's and XRC's
+  std::uint32_t xrc_domain_ = 0;
   const bool signal_all_;
   Srq* const srq_;
   Cq* const send_cq_;

@@ -110,6 +110,11 @@ void set_ud_addr(ibv_qp_ex* base, ibv_ah* handle, std::uint32_t qpn, std::uint32
   if (slot != nullptr) address(slot->op, *handle, qpn, qkey);
 }
 
+void set_xrc_srqn(ibv_qp_ex* base, std::uint32_t number) noexcept NO_THREAD_SAFETY_ANALYSIS {
+  SendSlot* slot = Qp::of(base).send_queue.draft();
+  if (slot != nullptr) set_srq_number(slot->op, number);
+}
+
 void set_sge_list(ibv_qp_ex* base, std::size_t count, const ibv_sge* list) noexcept NO_THREAD_SAFETY_ANALYSIS {
   SendQueue& queue = Qp::of(base).send_queue;
   SendSlot* slot = queue.draft();
@@ -167,6 +172,7 @@ void Qp::install_builders() {
   wr_atomic_cmp_swp = &compare_swap;
   wr_atomic_fetch_add = &fetch_add;
   if (datagrams()) wr_set_ud_addr = &set_ud_addr;
+  if (qp_base.qp_type == IBV_QPT_XRC_SEND) wr_set_xrc_srqn = &set_xrc_srqn;
   wr_set_sge = &set_sge;
   wr_set_sge_list = &set_sge_list;
   wr_set_inline_data = &set_inline_data;

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "objects/qp.h"
+#include "objects/xrc.h"
 
 /// ibv_modify_qp: InfiniBand specification 11.2.5.2, tables 91 to 95.
 namespace gdrperf::softnic {
@@ -61,7 +62,36 @@ constexpr Transition kUdTransitions[] = {
     {IBV_QPS_SQD, IBV_QPS_SQD, 0, kUdLiveOptional | IBV_QP_PKEY_INDEX},
 };
 
+constexpr Transition kXrcSendTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS,
+     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+     kUcLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kUcLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kUcLiveOptional},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     kUcLiveOptional | IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PKEY_INDEX},
+};
+
+constexpr Transition kXrcRecvTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR,
+     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+         IBV_QP_MIN_RNR_TIMER,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, kLiveOptional},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kLiveOptional},
+};
+
 std::span<const Transition> transitions(ibv_qp_type type) {
+  if (type == IBV_QPT_XRC_SEND) return kXrcSendTransitions;
+  if (type == IBV_QPT_XRC_RECV) return kXrcRecvTransitions;
   if (type == IBV_QPT_UD) return kUdTransitions;
   if (type == IBV_QPT_UC) return kUcTransitions;
   return kRcTransitions;
@@ -77,6 +107,13 @@ bool allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
            (mask & ~(transition.required | transition.optional)) == 0;
   }
   return false;
+}
+
+/// Programs give XRC QPs all that RC's have; the kernel leaves out what is not theirs, and so do we.
+int without_other_ends(ibv_qp_type type, int mask) {
+  if (type == IBV_QPT_XRC_SEND) return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (type == IBV_QPT_XRC_RECV) return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+  return mask;
 }
 
 bool is_zero(const ibv_gid& gid) {
@@ -151,13 +188,16 @@ std::shared_ptr<Peer> Qp::find_peer(std::uint32_t destination) {
   return peer;
 }
 
-int Qp::modify(const ibv_qp_attr& attr, int mask) {
+int Qp::modify(const ibv_qp_attr& attr, int given) {
+  const int mask = without_other_ends(init_.qp_type, given);
   if (const int error = owner.device.call_fault("modify_qp"); error != 0) return error;
   std::shared_ptr<Peer> peer;
   const bool connects = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR &&
                         (mask & IBV_QP_DEST_QPN) != 0 && !owner.null_mode();
   std::shared_ptr<TcpStream> remote;
   if (connects && is_remote(attr)) {
+    // Frames between hosts name no SRQ.
+    if (is_xrc(init_.qp_type)) return EOPNOTSUPP;
     remote = reach_remote(attr);
   } else if (connects) {
     peer = find_peer(attr.dest_qp_num & 0xffffff);

@@ -39,12 +39,16 @@ int Qp::check(SendOp& op) const noexcept {
 inline int Qp::prepare(const ibv_send_wr& request, SendOp& op) noexcept {
   if (request.num_sge < 0) return EINVAL;
   const int error = check(op);
-  if ((op.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD && !datagrams()) || error != 0) [[likely]] return error;
+  if ((op.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD && plain_requests_) || error != 0) [[likely]] return error;
   return prepare_special(request, op);
 }
 
 int Qp::prepare_special(const ibv_send_wr& request, SendOp& op) noexcept {
-  if (!datagrams()) return take_window_request(request, op);
+  if (!datagrams()) {
+    const int error = op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ? take_window_request(request, op) : 0;
+    if (!plain_requests_ && !is_local(op.opcode)) set_srq_number(op, request.qp_type.xrc.remote_srqn);
+    return error;
+  }
   const ibv_ah* const handle = request.wr.ud.ah;
   if (handle == nullptr) return EINVAL;
   address(op, *handle, request.wr.ud.remote_qpn, request.wr.ud.remote_qkey);

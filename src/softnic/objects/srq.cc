@@ -65,6 +65,7 @@ Srq::Srq(Pd& owner, const ibv_srq_init_attr& attr)
   srq_context = attr.srq_context;
   attributes.max_wr = queue.max_posted;
   queue.ring.memory->limit.store(attr.attr.srq_limit);
+  limit_set = attr.attr.srq_limit != 0;
   ++owner.users;
   ::pthread_mutex_init(&mutex, nullptr);
   ::pthread_cond_init(&cond, nullptr);

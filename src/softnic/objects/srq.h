@@ -36,11 +36,13 @@ struct RecvQueue {
 
 struct Srq : ibv_srq {
   Srq(Pd& owner, const ibv_srq_init_attr& attr);  // throws VerbsFailure
-  ~Srq();
+  virtual ~Srq();
   static Srq& of(ibv_srq* srq) { return *static_cast<Srq*>(srq); }
 
   RecvQueue queue;
   ibv_srq_attr attributes;
+  /// A limit was set and has not been reported.
+  std::atomic<bool> limit_set{false};
   std::atomic<int> users{0};
 };
 

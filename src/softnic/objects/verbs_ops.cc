@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "objects/buffers.h"
 #include "objects/calls.h"
 #include "objects/context.h"
 #include "objects/cq.h"
@@ -11,6 +12,7 @@
 #include "objects/guarded.h"
 #include "objects/qp.h"
 #include "objects/srq.h"
+#include "objects/xrc_calls.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -93,6 +95,7 @@ void fill_verbs_ops(Context& context) {
   };
   context.alloc_dm = [](ibv_context* owner, ibv_alloc_dm_attr* attr) { return make_dm(owner, *attr); };
   context.free_dm = &destroy_dm;
+  context.alloc_null_mr = &make_null_mr;
   context.reg_dm_mr = &make_dm_mr;
   context.advise_mr = [](ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces, std::uint32_t count) {
     return advise_mr(pd, advice, flags, pieces, count);
@@ -102,6 +105,11 @@ void fill_verbs_ops(Context& context) {
   context.query_rt_values = &query_rt_values;
   context.create_cq_ex = &create_cq_ex;
   context.create_qp_ex = &create_qp_ex;
+  context.open_xrcd = [](ibv_context* owner, ibv_xrcd_init_attr* attr) { return open_xrcd(owner, *attr); };
+  context.close_xrcd = &close_xrcd;
+  context.create_srq_ex = [](ibv_context* owner, ibv_srq_init_attr_ex* attr) { return make_srq_ex(owner, *attr); };
+  context.get_srq_num = [](ibv_srq* srq, std::uint32_t* number) { return get_srq_num(srq, *number); };
+  context.open_qp = [](ibv_context* owner, ibv_qp_open_attr* attr) { return open_xrc_qp(owner, *attr); };
 }
 
 void fill_dead_ops(Context& context) {

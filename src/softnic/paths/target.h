@@ -33,6 +33,7 @@ struct Target {
   CqShared* recv_cq = nullptr;
   std::uint64_t recv_tag = 0;
   std::uint32_t pd = 0;
+  std::uint32_t recv_pd = 0;
   std::uint32_t access = 0;
   std::uint8_t min_rnr_timer = 0;
   std::uint8_t max_rd_atomic = 0;

@@ -18,13 +18,14 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 9;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
 inline constexpr std::uint32_t kMaxQps = 1u << kQpIndexBits;
 inline constexpr std::uint32_t kMaxCqs = 4096;
 inline constexpr std::uint32_t kMaxMrs = 1u << 16;
+inline constexpr std::uint32_t kMaxXrcSrqs = kMaxQps;
 inline constexpr std::uint32_t kMaxLanes = 4096;
 inline constexpr std::uint32_t kMaxDevicesShared = 64;
 inline constexpr std::uint32_t kGidsPerPort = 3;
@@ -65,12 +66,22 @@ struct alignas(64) QpShared {
   std::atomic<std::uint8_t> uses_srq;
   std::atomic<std::uint8_t> type;  ///< ibv_qp_type
   std::atomic<std::uint32_t> qkey;
+  std::atomic<std::uint32_t> xrcd;  ///< XRC_RECV: number of its domain, which no PD has
 
   /// Odd while the peer executes an operation on this QP: the owner changes
   /// the epoch, then waits for this to move on, before it frees anything.
   alignas(64) std::atomic<std::uint64_t> turns;
   /// Link model: when the latest message of the peer was due (an Instant).
   std::atomic<std::uint64_t> arrival_due;
+};
+
+/// An SRQ that requests name (XRC).
+struct alignas(64) XrcSrqShared {
+  std::atomic<std::uint32_t> number;  ///< 0: none. Built as a QP's
+  std::atomic<std::uint32_t> xrcd;
+  std::atomic<std::uint32_t> pd;
+  std::atomic<std::uint32_t> recv_cq;
+  std::atomic<std::uint64_t> ring;  ///< RingPlace of its RecvRing
 };
 
 /// Somebody who acts on this process' QPs without being connected to one (UD).
@@ -164,6 +175,7 @@ struct Segment {
   alignas(4096) MrShared mrs[kMaxMrs];
   alignas(4096) GpuRegion gpu_regions[kMaxMrs];
   alignas(4096) LaneShared lanes[kMaxLanes];
+  alignas(4096) XrcSrqShared xrc_srqs[kMaxXrcSrqs];
 
   template <typename T>
   T* at(std::uint64_t offset) noexcept {

@@ -38,4 +38,11 @@ void withdraw(const Regions& regions, const MrShared& region) noexcept {
   regions.published[regions.index_of(region)].key.store(0);
 }
 
+bool is_null_region(const Regions& regions, std::uint32_t key, std::uint32_t pd) noexcept {
+  const std::uint32_t index = key >> 8;
+  if (index >= kMaxMrs || key == 0) return false;
+  const MrShared& region = regions.known[index];
+  return region.key.load(std::memory_order_acquire) == key && region.pd == kNullDomain && region.window_pd == pd;
+}
+
 }  // namespace gdrperf::softnic

@@ -10,6 +10,9 @@ namespace gdrperf::softnic {
 /// MrShared::pd of windows, which no region has.
 inline constexpr std::uint32_t kWindowDomain = ~0u;
 
+/// MrShared::pd of null MRs: no region that anybody finds. Their domain is in `window_pd`.
+inline constexpr std::uint32_t kNullDomain = ~1u;
+
 /// Nobody finds the region or window from now on, neither here nor from elsewhere.
 void withdraw(const Regions& regions, const MrShared& region) noexcept;
 
@@ -29,6 +32,9 @@ inline const MrShared* find_region(const Regions& regions, std::uint32_t key, st
   }
   return &region;
 }
+
+/// An lkey of memory that is nowhere.
+bool is_null_region(const Regions& regions, std::uint32_t key, std::uint32_t pd) noexcept;
 
 /// As find_region, for windows, on behalf of a peer that acts on the QP `qpn`.
 const MrShared* find_window(const Regions& regions, std::uint32_t key, std::uint32_t pd,

@@ -38,6 +38,22 @@ constexpr bool takes_receive(std::uint8_t opcode) {
 /// Concerns this end alone: nothing goes over the link.
 constexpr bool is_local(std::uint8_t opcode) { return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW; }
 
+/// XRC: the number of the SRQ at the other end. It stands where that opcode has
+/// nothing else.
+constexpr bool is_atomic(std::uint8_t opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+inline std::uint32_t srq_number(const SendOp& op) noexcept {
+  return is_atomic(op.opcode) ? op.imm : static_cast<std::uint32_t>(op.compare_add);
+}
+inline void set_srq_number(SendOp& op, std::uint32_t number) noexcept {
+  if (is_atomic(op.opcode)) {
+    op.imm = number;
+  } else {
+    op.compare_add = number;
+  }
+}
+
 /// kListed: nothing waits, but the QP stays in its CQs' lists (link model).
 enum class Progress { kNothingWaits, kListed, kStillWaits };
 

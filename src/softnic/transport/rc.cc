@@ -24,7 +24,7 @@ inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsi
 bool RcTransport::refresh_target() noexcept {
   const QpShared& peer = *target_.qp;
   std::uint64_t epoch = 0;
-  if (!begin_look(target_, epoch) || own_.shared.port_up == 0 || peer.type != own_.shared.type) return false;
+  if (!begin_look(target_, epoch) || own_.shared.port_up == 0 || peer.type != peer_type()) return false;
   if (peer.dest_qpn != own_.number || (peer.dest_process != 0 && peer.dest_process != own_.process.id())) return false;
   const std::uint8_t their_gid = peer.sgid_index;
   const std::uint16_t device = peer.device;
@@ -53,7 +53,8 @@ inline Outcome RcTransport::begin(const SendOp& op, const Part& part) noexcept {
   if (target_.segment == nullptr) return execute_elsewhere(op, part);
   if (target_.dead->load(std::memory_order_relaxed)) return Outcome::failed(IBV_WC_RETRY_EXC_ERR);
   if (!enter()) return {Outcome::Kind::kUnreachable};
-  const Outcome outcome = run<kPart>(op, part);
+  const bool aimed = !aims_ || aim(op);
+  const Outcome outcome = aimed ? run<kPart>(op, part) : refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   leave();
   return outcome;
 }

@@ -50,11 +50,22 @@ class RcTransport : public Transport {
   bool write_plain(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey) noexcept;
 
  protected:
+  /// In a turn, before a request is executed, where each names what it is for.
+  /// False: it names nothing there.
+  virtual bool aim(const SendOp&) noexcept { return true; }
+  /// The type that the peer's QP has to have.
+  virtual ibv_qp_type peer_type() const noexcept {
+    return static_cast<ibv_qp_type>(own_.shared.type.load(std::memory_order_relaxed));
+  }
   /// The target finds a fault: it goes into the error state and its process is
   /// told, so that it flushes and reports; this end's request fails.
   virtual Outcome refuse(ibv_wc_status local_status, std::uint32_t event) noexcept;
   /// The same where the target's receive has failed.
   Outcome fail_receiver(ibv_wc_status local_status, std::uint32_t event) noexcept;
+
+  const Initiator own_;
+  Target target_;
+  bool aims_ = false;  ///< aim() has a say
 
  private:
   bool reachable() const noexcept { return !target_.dead->load(std::memory_order_relaxed); }
@@ -84,8 +95,6 @@ class RcTransport : public Transport {
 
   static constexpr std::uint32_t kOpcodes = (2u << IBV_WR_SEND_WITH_INV) - 1;
 
-  const Initiator own_;
-  Target target_;
   std::shared_ptr<Peer> peer_;  ///< what the target points into
   std::shared_ptr<TcpStream> stream_;  ///< not null: the peer is on another host
   bool link_ = false;

@@ -79,7 +79,7 @@ bool RcTransport::move_inside(const SendOp& op, AheadMove& move) noexcept {
     if (receive.num_sge == 0 || receive.sges[0].length < pieces.total) return false;
     move.peeked = cell;
     to = receive.sges[0].addr;
-    region = find_region(target_.regions, receive.sges[0].lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
+    region = find_region(target_.regions, receive.sges[0].lkey, target_.recv_pd, IBV_ACCESS_LOCAL_WRITE, to,
                          pieces.total);
   } else if ((target_.access & right) == right) {
     region = find_region(target_.regions, op.rkey, target_.pd, right, to, pieces.total);

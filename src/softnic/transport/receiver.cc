@@ -40,9 +40,13 @@ ibv_wc_status scatter(const Target& target, const TakenReceive& receive, Pieces&
     sge.length -= static_cast<std::uint32_t>(skip);
     skip = 0;
     const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
-    const MrShared* region = find_region(target.regions, sge.lkey, target.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr,
+    const MrShared* region = find_region(target.regions, sge.lkey, target.recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr,
                                          sge.length);
-    if (region == nullptr) return IBV_WC_LOC_PROT_ERR;
+    if (region == nullptr) [[unlikely]] {
+      if (!is_null_region(target.regions, sge.lkey, target.recv_pd)) return IBV_WC_LOC_PROT_ERR;
+      message.drop_front(length);
+      continue;
+    }
     ibv_wc_status status;
     if (length == message.total) {
       status = put(target, *region, sge.addr, message);
@@ -128,6 +132,7 @@ bool begin_look(Target& target, std::uint64_t& epoch) noexcept {
   target.recv_ring = ring;
   target.recv_cq = &target.segment->cqs[queue];
   target.pd = peer.pd;
+  target.recv_pd = peer.recv_pd;
   target.access = peer.access;
   target.min_rnr_timer = peer.min_rnr_timer;
   target.max_rd_atomic = peer.max_dest_rd_atomic;

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+/// What is behind a null MR: memory for one message of any size, once to be read
+/// (zeros) and once to be written and forgotten. Made for the first null MR.
+namespace gdrperf::softnic {
+
+/// False: there is no room for it.
+bool prepare_nowhere();
+/// Null before.
+std::uint8_t* nowhere_to_read() noexcept;
+std::uint8_t* nowhere_to_write() noexcept;
+
+}  // namespace gdrperf::softnic
