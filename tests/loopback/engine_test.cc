@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gdrperf/base/error.h"
@@ -44,10 +45,12 @@ struct Outcome {
 
 /// One request over a socket pair, the server on a thread of its own.
 Outcome run_local(const TestSpec& spec, RunObserver* observer = nullptr) {
-  auto [client, server] = proto::local_channel_pair();
+  // The server's end stays open until the client is done: a client that receives what is under way would else read a hang-up.
+  std::pair<proto::Channel, proto::Channel> ends = proto::local_channel_pair();
+  proto::Channel& client = ends.first;
   Outcome outcome;
   const std::atomic<bool> cancelled{false};
-  std::thread serving([&, channel = std::move(server)]() mutable {
+  std::thread serving([&, &channel = ends.second] {
     try {
       const auto request = proto::expect<proto::RunRequest>(channel, 10s);
       serve_run(channel, request, cancelled);
