@@ -89,7 +89,8 @@ proto::Message Peer::answer(const char* awaited) {
     if (std::optional<proto::Message> message = poll()) return std::move(*message);
     const std::string& work = channel_.peers_work();
     if (!work.empty()) idle.restart();
-    if (idle.over()) {
+    // A peer that is not heard is told as silent, soon.
+    if (idle.over() && channel_.heard_lately()) {
       throw peer_error(fmt::format("{}: no '{}' for {:.3g} s, though it is up", channel_.peer(), awaited,
                                    std::chrono::duration<double>(kAnswerTimeout).count()));
     }

@@ -91,6 +91,7 @@ struct Channel::Link {
   void expect(std::chrono::nanoseconds after);
   void heard();
   std::optional<nanoseconds> silent();  ///< for how long, once that is too long
+  bool heard_lately();
   void run(const std::stop_token& stop);
 
   UniqueFd socket;
@@ -131,6 +132,11 @@ void Channel::Link::heard() {
 std::optional<nanoseconds> Channel::Link::silent() {
   const MutexLock lock(listening);
   return silence.over() ? std::optional(silence.limit()) : std::nullopt;
+}
+
+bool Channel::Link::heard_lately() {
+  const MutexLock lock(listening);
+  return silence.left() > silence.limit() / 2;
 }
 
 /// A socket that is full has a peer that does not read: it misses nothing.
@@ -317,6 +323,8 @@ void Channel::note_alive(const Alive& alive) {
   peer_taken_ = alive.taken;
   peers_work_ = alive.work;
 }
+
+bool Channel::heard_lately() const { return !expects_alive_ || link_->heard_lately(); }
 
 void Channel::note_silence() {
   const auto silence = expects_alive_ ? link_->silent() : std::nullopt;

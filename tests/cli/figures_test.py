@@ -102,18 +102,23 @@ class FiguresTest(CliTest):
         self.assertIn("runs is stable: no figure here", result.err.splitlines()[-1])
 
     def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
-        for test, figure, more in (("write_bw", rb"[0-9.]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.]+ us", ["-e"])):
+        for test, figure, more in (("write_bw", rb"[0-9.e+-]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.e+]+ us", ["-e"])):
             # Interval: none before there are batches; time left: always, of a run that is limited by time.
-            code, out, err = on_terminal(test, "--local", "--softnic", *more, "-D", "2s")
+            # The interval: only where the machine let enough batches through.
+            interval = figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left"
+            for _ in range(3):
+                code, out, err = on_terminal(test, "--local", "--softnic", *more, "-D", "2s")
+                if re.search(interval, err):
+                    break
             with self.subTest(test):
                 self.assertEqual(code, 0, err)
                 self.assertRegex(err, rb"\r\033\[K" + test.encode() + rb" [0-9]+ K?i?B: (measuring|" + figure + rb"), [0-9.]+ s left")
-                self.assertRegex(err, figure + rb" \+-[0-9.e-]+ %, [0-9.]+ s left")
+                self.assertRegex(err, interval)
                 self.assertTrue(err.endswith(b"\r\033[K"), err[-100:])  # nothing of it stays
                 self.assertNotIn(b"\033[K", out)
         _, _, err = on_terminal("sweep", "--local", "--softnic", "--devices", "soft0", "--ops", "write_bw,read_bw", "--sizes", "64",
                                 "-e", "-D", "1s")
-        self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.]+ GB/s")
+        self.assertRegex(err, rb"\[0/[0-9]+\] write_bw 64 B soft0: [0-9.e-]+ GB/s")
 
     def test_progress_is_lines_for_logs_and_nothing_elsewhere(self):
         result = run("write_bw", "--local", "--softnic", "-e", "-D", "2s", "--progress", env=SLOW)

@@ -197,6 +197,21 @@ TEST(Heartbeat, SilenceEndsTheLongestWait) {
   EXPECT_FALSE(error.hint().empty());
 }
 
+TEST(Heartbeat, APeerIsUpForHalfOfTheTimeAfterWhichItIsSilent) {
+  Wire wire;
+  EXPECT_TRUE(wire.channel->heard_lately()) << "nobody expects it to be heard";
+  wire.channel->expect_alive(1s);
+  EXPECT_TRUE(wire.channel->heard_lately());
+  try {
+    while (wire.channel->heard_lately()) wire.channel->try_receive();
+  } catch (const Error&) {  // held up for the other half as well
+  }
+  EXPECT_FALSE(wire.channel->heard_lately());
+  wire.put(frame(encode(Alive{0, 0})));
+  EXPECT_FALSE(wire.channel->try_receive());
+  EXPECT_TRUE(wire.channel->heard_lately());
+}
+
 TEST(Heartbeat, IsNoMessage) {
   Wire wire;
   wire.put(frame(encode(Alive{0, 0})) + frame(encode(Ping{1})) + frame(encode(Alive{1, 0})));

@@ -86,6 +86,9 @@ class Channel {
   /// What the peer does before it answers, by its last heartbeat; "": nothing.
   const std::string& peers_work() const { return peers_work_; }
 
+  /// A byte came in the first half of the time after which a peer is silent, or nobody expects it to be heard: it is up.
+  bool heard_lately() const;
+
   /// Throws peer_error when the peer is there but has not taken our last message for as long. For
   /// times in which it looks often.
   void check_taken();
