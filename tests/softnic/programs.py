@@ -174,7 +174,7 @@ def rdma_cm_programs() -> list[Program]:
              "custom +4k"),
         pair("rstream -p {port} -S 1000 -I 10 -C 10 -T r", f"rstream -p {{port}} -S 1000 -I 10 -C 10 -T r -s {here}", "custom +1000"),
         pair("riostream -p {port} -S 65536 -I 10 -C 10", f"riostream -p {{port}} -S 65536 -I 10 -C 10 -s {here}", "custom +64k"),
-        pair("rcopy -p {port}", f"rcopy /etc/services {here}:copy -p {{port}}", "bytes in", stays=True),
+        pair("rcopy -p {port}", f"rcopy /etc/os-release {here}:copy -p {{port}}", "bytes in", stays=True),
         pair("cmtime -p {port} -c 50", f"cmtime -p {{port}} -c 50 -s {here}", r"disconnect +: +\d", stays=True),
         pair("udpong -p {port}", f"udpong -p {{port}} -s {here}", "latency", listens="tcp",
              skip="its address handles have no GRH, which RoCE wants"),
