@@ -87,7 +87,7 @@ void print_head(std::ostream& out, const std::string& page) {
 /// The page of one command: gdrperf-write_bw(1).
 int print_man_of(const CLI::App& command) {
   std::ostream& out = std::cout;
-  const std::string name = command.get_name();
+  const std::string& name = command.get_name();
   print_head(out, "GDRPERF-" + name);
   out << fmt::format(".SH NAME\ngdrperf\\-{} \\- {}\n", roff(name), roff(command.get_description()));
   out << fmt::format(".SH SYNOPSIS\n.B gdrperf {}\n\\fR[\\fIOPTION\\fR]...\n", roff(name));

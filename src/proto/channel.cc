@@ -1,24 +1,19 @@
 #include "gdrperf/proto/channel.h"
 
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <climits>
-#include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 
-#include "gdrperf/base/mutex.h"
+#include "channel_link.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -27,9 +22,7 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kHeaderBytes = 4;
 constexpr auto kSendTimeout = std::chrono::milliseconds(4500);
-constexpr auto kBeatInterval = std::chrono::milliseconds(500);
 /// A wait is cut into pieces no longer than this: Patience counts those.
 constexpr int kSliceMs = 100;
 
@@ -62,127 +55,13 @@ bool wait_for(int fd, short events, int timeout_ms) {
   return ready != 0;
 }
 
-std::string seconds_text(nanoseconds timeout) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(timeout).count());
-}
-
 ExitCode exit_code_from(int code) {
   const bool known =
       code >= static_cast<int>(ExitCode::kRegression) && code <= static_cast<int>(ExitCode::kPeer);
   return known ? static_cast<ExitCode>(code) : ExitCode::kPeer;
 }
 
-std::string framed(const std::string& text) {
-  std::string frame;
-  frame.reserve(kHeaderBytes + text.size());
-  for (int shift = 24; shift >= 0; shift -= 8)
-    frame += static_cast<char>((text.size() >> shift) & 0xff);
-  return frame + text;
-}
-
 }  // namespace
-
-/// What the heartbeat's thread shares with the channel's.
-struct Channel::Link {
-  explicit Link(UniqueFd fd) : socket(std::move(fd)) {}
-  void set_work(const std::string& what);
-  void beat() noexcept;
-  void listen() noexcept;
-  void expect(std::chrono::nanoseconds after);
-  void heard();
-  std::optional<nanoseconds> silent();  ///< for how long, once that is too long
-  bool heard_lately();
-  void run(const std::stop_token& stop);
-
-  UniqueFd socket;
-  Mutex sending;  ///< a frame goes out whole
-  std::atomic<std::uint64_t> sent{0};
-  std::atomic<std::uint64_t> taken{0};
-  std::string work GUARDED_BY(sending);
-  std::string peer;  ///< who, and how long, and whom to tell: set before `beater` starts
-  std::function<void(const std::string&)> tell;
-  std::atomic<bool> working{false};
-  Mutex listening;
-  Patience silence GUARDED_BY(listening){kSilence};  ///< since a byte came; both threads look, so that neither's work hides it
-  int unread GUARDED_BY(listening) = 0;              ///< bytes, at listen()'s last look
-  bool told GUARDED_BY(listening) = false;           ///< what tell() is for
-  std::mutex pausing;  ///< guards nothing: `pause` wants one
-  std::condition_variable_any pause;
-  std::jthread beater;  ///< last: joined first
-};
-
-void Channel::Link::set_work(const std::string& what) {
-  const MutexLock lock(sending);
-  work = what;
-  working = !what.empty();
-}
-
-void Channel::Link::expect(std::chrono::nanoseconds after) {
-  const MutexLock lock(listening);
-  silence = Patience(after);
-}
-
-void Channel::Link::heard() {
-  const MutexLock lock(listening);
-  silence.restart();
-  unread = 0;
-  told = false;
-}
-
-std::optional<nanoseconds> Channel::Link::silent() {
-  const MutexLock lock(listening);
-  return silence.over() ? std::optional(silence.limit()) : std::nullopt;
-}
-
-bool Channel::Link::heard_lately() {
-  const MutexLock lock(listening);
-  return silence.left() > silence.limit() / 2;
-}
-
-/// A socket that is full has a peer that does not read: it misses nothing.
-void Channel::Link::beat() noexcept {
-  try {
-    const MutexLock lock(sending);
-    const std::string frame = framed(encode(Alive{sent, taken, work}));
-    pollfd entry{socket.get(), POLLOUT, 0};
-    if (::poll(&entry, 1, 0) <= 0 || (entry.revents & POLLOUT) == 0) return;
-    const ssize_t put = ::send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    // Half a frame would garble all that follows.
-    if (put > 0 && static_cast<std::size_t>(put) < frame.size()) ::shutdown(socket.get(), SHUT_RDWR);
-  } catch (const std::exception&) {  // out of memory: the next beat may come through
-  }
-}
-
-/// Bytes that nobody reads grow while the peer beats.
-void Channel::Link::listen() noexcept {
-  int count = 0;
-  if (::ioctl(socket.get(), FIONREAD, &count) != 0) return;
-  MutexLock quiet(listening);
-  if (count > unread) {
-    silence.restart();
-    told = false;
-  }
-  unread = count;
-  if (!silence.over() || !working || !tell || std::exchange(told, true)) return;
-  const nanoseconds limit = silence.limit();
-  quiet.unlock();
-  try {
-    MutexLock lock(sending);
-    const std::string what = work;
-    lock.unlock();
-    tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(limit), what));
-  } catch (const std::exception&) {  // who works finds out when it is done
-  }
-}
-
-void Channel::Link::run(const std::stop_token& stop) {
-  std::unique_lock lock(pausing);
-  while (!stop.stop_requested()) {
-    beat();
-    listen();
-    pause.wait_for(lock, stop, kBeatInterval, [] { return false; });
-  }
-}
 
 Channel::Channel(UniqueFd socket, std::string peer)
     : link_(std::make_unique<Link>(std::move(socket))), peer_(std::move(peer)) {}
