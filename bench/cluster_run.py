@@ -4,7 +4,7 @@ devices, one of which is 20 % slow.
 
 usage: cluster_run.py GDRPERF [RANKS [RATE [JSON]]]
 
-RANKS (64) ranks of one device each, of RATE (4MB/s) that this host can do for all at once. Prints the time from
+RANKS (64) ranks of one device each, of RATE (2MB/s) that this host can do for all at once. Prints the time from
 mpirun's and from rank 0's start to the first round; the seconds and gigabytes of `--plan --from` a first, shorter run
 beside those of the second; and what the second names. JSON keeps the second's document. Of 64 ranks it takes two and a
 half minutes: a round's runs are 0.5 s, and 0.13 s is in flight at both ends of each.
@@ -48,7 +48,7 @@ def beside(what, unit, plan, real):
 def main():
     binary = os.path.abspath(sys.argv[1])
     ranks = int(sys.argv[2]) if len(sys.argv) > 2 else 64
-    rate = sys.argv[3] if len(sys.argv) > 3 else "4MB/s"
+    rate = sys.argv[3] if len(sys.argv) > 3 else "2MB/s"
     slow = 41 * ranks // 64
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "first.json")
