@@ -1,4 +1,4 @@
-// How well the judge of `gdrperf cluster` finds what is slow in simulated
+// Accuracy of the judge of `gdrperf cluster`: which slow parts it finds in simulated
 // clusters, what it says of healthy ones, and what judging 10,000 nodes costs.
 //
 // usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS]]
@@ -53,7 +53,7 @@ Outcome run(const World& world) {
   return outcome;
 }
 
-// What "below 93 % of the fastest, measured once" calls slow, as a share of the measurements.
+// Share of the measurements that "below 93 % of the fastest, measured once" calls slow.
 double below_93_percent(const std::vector<Sample>& samples) {
   float fastest = 0;
   for (const Sample& sample : samples) fastest = std::max(fastest, sample.gbytes);

@@ -1,4 +1,4 @@
-// How long rank 0 of `gdrperf cluster` takes to gather the cards of 10,000 ranks, and a round's go and done through
+// Time that rank 0 of `gdrperf cluster` takes to gather the cards of 10,000 ranks, and a round's go and done through
 // its tree. The ranks are light agents of one process here: they say hello, send a card, go to their place in the
 // tree, pass on what is for others and answer with made-up rates, over real connections.
 //

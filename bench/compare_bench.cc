@@ -1,4 +1,4 @@
-// What the gate costs: deciding 10,000 cells, reading documents.
+// Cost of the gate: deciding 10,000 cells, reading documents.
 
 #include <algorithm>
 #include <cmath>

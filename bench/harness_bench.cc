@@ -1,4 +1,4 @@
-// What the harness costs beside the hot loop: messages between the ends, the
+// Cost of the harness beside the hot loop: messages between the ends, the
 // matrix of nvidia-smi, patterns of verified runs.
 
 #include <cstdint>

@@ -110,7 +110,7 @@ std::string kind_of(const std::vector<verbs::DeviceInfo>& devices, const std::st
   return {};
 }
 
-/// What the record will be called, as far as it is known before the run.
+/// Name of the record, as far as it is known before the run.
 std::string name_of(const Session& session, const app::PlannedRun& run,
                     const std::vector<verbs::DeviceInfo>& devices) {
   const auto end = [](const EndSpec& spec) {

@@ -1,4 +1,4 @@
-// What the software device is compared with, without any device: memcpy over
+// Peer of the software device's figures, without any device: memcpy over
 // the same memory, and a cache line that goes to and fro between two CPUs.
 //
 //   softnic_peer memcpy BYTES FOOTPRINT     GB/s

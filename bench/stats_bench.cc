@@ -1,4 +1,4 @@
-// What the harness itself costs: recording a latency, condensing a run.
+// Cost of the harness itself: recording a latency, condensing a run.
 
 #include <cmath>
 #include <cstdint>

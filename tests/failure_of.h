@@ -6,7 +6,7 @@
 
 namespace gdrperf {
 
-/// What `call` throws; a test failure when it throws nothing.
+/// Error that `call` throws; a test failure when it throws nothing.
 template <typename F>
 Error failure_of(F&& call) {
   try {

@@ -60,7 +60,7 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// What a run's length does not tell: of an earlier result of the same machines, or what is usual.
+// Costs beside a run's length: from an earlier result of the same machines, or the usual ones.
 cluster::PlanRates plan_rates(const ClusterOptions& options) {
   constexpr double kUsual = 0.15;
   cluster::PlanRates rates;
@@ -147,7 +147,7 @@ void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ost
   out << to_text(comparison, baseline, now, kBaselineShare);
 }
 
-// Where a result goes: the document after each round, in the end all that was asked for.
+// Outputs of a result: the document after each round, in the end all that was asked for.
 class Report {
  public:
   Report(const ClusterOptions& options, const Star& star, const cluster::Launch& launch)

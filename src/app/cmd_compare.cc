@@ -154,7 +154,7 @@ void check(const CompareOptions& options) {
   }
 }
 
-/// What a verdict takes for a change.
+/// Threshold at which a verdict takes a difference for a change.
 void add_judgement(CLI::App* command, const std::shared_ptr<CompareOptions>& options) {
   command
       ->add_option_function<std::string>(

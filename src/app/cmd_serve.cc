@@ -33,7 +33,7 @@ Examples:
 Then, on the client: gdrperf write_bw HOST -a
 The client chooses device, GID and buffer of this end (--peer-dev, ...).)";
 
-// Which clients are let in, as the first line of the log says it.
+// Admitted clients, for the first line of the log.
 std::string first_line(const ServeOptions& options, const proto::Token& token, int port) {
   std::string who = "anyone who can reach it may use it (--allow, --token and --bind limit that)";
   if (token || !options.allow.all()) {

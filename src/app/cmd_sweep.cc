@@ -98,7 +98,7 @@ class Sweep {
       ++measured_;
       stable_ += record->measured.unstable ? 0 : 1;
     }
-    // What cannot be written ends the sweep: nothing more could be kept.
+    // A document that cannot be written ends the sweep: nothing more could be kept.
     if (!record) return;
     if (client_.server_environment()) output_.set_server(*client_.server_environment());
     missing_.erase(std::find(missing_.begin(), missing_.end(), planned_name(run)));
@@ -168,7 +168,7 @@ std::vector<PlannedRun> missing_of(const std::vector<PlannedRun>& runs, const re
                     "a device or a GPU of that sweep is gone, or its port is down ('gdrperf devices')");
 }
 
-/// What is to be run, after what an earlier part has.
+/// Runs to do, without those that an earlier part has.
 std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
   std::vector<PlannedRun> runs = plan_sweep(options, output);
   if (options.resume.empty()) return runs;

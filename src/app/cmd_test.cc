@@ -74,7 +74,7 @@ std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
   return options.sizes.empty() ? std::vector{default_size(options.test)} : options.sizes;
 }
 
-// What was measured before a failure is kept, also where it goes to a pipe.
+// Records measured before a failure are kept, also where they go to a pipe.
 report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
                           const StopSignal& stop) {
   try {
@@ -163,7 +163,7 @@ int serve_one_client(const TestOptions& options) {
   return serve(serve_options);
 }
 
-/// What an end that serves decides itself: where it listens, and, where its client says
+/// Settings that an end that serves decides itself: its address, and, where its client says
 /// nothing about it, the settings of this end.
 bool own_of_server(const CLI::Option& option) {
   for (const char* name : {"--port", flags::kBind, flags::kToken, flags::kSoftnic}) {

@@ -211,7 +211,7 @@ int run_verify(const VerifyOptions& options, const Argv& argv) {
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   client->open();
-  // What the server is has to be asked before the last row closes the session.
+  // The server's name has to be asked for before the last row closes the session.
   const std::optional<report::Environment> server = client->server_environment();
   Verification verification(*client, options, json.is_stdout() ? std::cerr : std::cout);
   const ExitCode code = verification.run(cases_of(options));

@@ -13,7 +13,7 @@ namespace gdrperf::app {
 /// The command line, for the record.
 using Argv = std::vector<std::string>;
 
-/// What a command does once the whole command line is known to be good; its
+/// Action of a command once the whole command line is known to be good; its
 /// exit code. Throws gdrperf::Error.
 using Action = std::function<int(const Argv&)>;
 

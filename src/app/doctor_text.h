@@ -7,7 +7,7 @@
 
 namespace gdrperf::app {
 
-/// How much of an examination people see.
+/// Level of detail of an examination's text.
 enum class Detail { kBrief, kAll };
 
 /// Findings by subject, the worst group first and the worst of each first;

@@ -14,7 +14,7 @@
 namespace gdrperf::app {
 namespace {
 
-/// What runs take together.
+/// Sum of all runs.
 struct Sum {
   std::size_t runs = 0;
   std::uint64_t least_bytes = ~std::uint64_t{0};

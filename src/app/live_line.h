@@ -15,7 +15,7 @@
 
 namespace gdrperf::app {
 
-/// Where a command says what its runs are doing.
+/// Line in which a command says what its runs are doing.
 enum class LiveTo {
   kTerminal,  ///< a line rewritten in place, where standard error is a terminal
   kLines,     ///< a line a second, wherever it goes (--progress)
@@ -69,7 +69,7 @@ class LiveLine final : public engine::RunObserver {
   std::thread writer_;
 };
 
-/// How far a run is: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
+/// Progress of a run: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
 std::string state_text(const engine::RunState& state, report::RateUnit unit);
 
 /// Shows progress while this lives.

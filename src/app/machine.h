@@ -9,7 +9,7 @@
 
 namespace gdrperf::app {
 
-/// How the software device's link behaves for each relation: its options, as
+/// Link of the software device for each relation: its options, as
 /// docs/softnic.md names them ("rate=12.5GB/s,latency=2us").
 using LinkModel = std::map<topo::Relation, std::string>;
 

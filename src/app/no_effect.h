@@ -11,7 +11,7 @@ namespace gdrperf::app {
 /// Whether an option, named by any of its spellings, was typed.
 using Typed = std::function<bool(const std::string&)>;
 
-/// What was typed of a command.
+/// Options typed for a command.
 Typed typed_on(const CLI::App& command);
 
 /// A sentence for each option that was typed and changes nothing about `tests`

@@ -17,7 +17,7 @@
 
 namespace gdrperf::app {
 
-/// Where each output goes.
+/// Destination of each output.
 struct Sinks {
   Sink json;
   Sink csv;

@@ -41,7 +41,7 @@ std::string help_of(const CLI::App& command) {
 Error unknown_word(const CLI::App& command, const std::string& word) {
   const bool option = word.size() > 1 && word.front() == '-';
   const bool top = command.get_parent() == nullptr;
-  // What is left of "-b=7".
+  // Rest of "-b=7".
   if (word.starts_with("-=")) {
     return usage_error(fmt::format("'{}' behind a flag of {}: a flag takes no value", word.substr(1), words_of(command)),
                        help_of(command) + " tells flags from options");
@@ -123,7 +123,7 @@ std::string flag_of(const CLI::Option& option) {
 Error parse_failure(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
   if (auto two = about_two_options(command, error)) {
-    // What stands behind an unknown option was taken for HOST.
+    // The word behind an unknown option was taken for HOST.
     refuse_unknown(app);
     return *two;
   }

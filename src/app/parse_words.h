@@ -6,7 +6,7 @@
 
 namespace gdrperf::app {
 
-/// What the parser refused, in this program's words: which option, what it
+/// A refusal of the parser in this program's words: which option, what it
 /// needs, what to type. Call it with the arguments as they were parsed.
 Error parse_failure(const CLI::App& app, const CLI::ParseError& error);
 

@@ -2,7 +2,7 @@
 
 namespace gdrperf::app {
 
-/// What this process needs before it does anything: a reader that has gone and
+/// Prepares this process: a reader that has gone and
 /// a limit on the size of files are errors of the write and no signals, and the
 /// stack is large enough. Throws Error(kEnvironment).
 void set_up_process();

@@ -23,7 +23,7 @@ namespace {
 /// Between two looks at the channel.
 constexpr int kLookMs = 200;
 
-/// What the client has to say to it, or what becomes of a client that says nothing.
+/// Message for the client, or the reason why a silent client is dropped.
 class Waiting {
  public:
   Waiting(proto::Channel& channel, const StopSignal& stop, const SessionTerms& terms)
@@ -110,7 +110,7 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
       terms.as_rank(channel, *cluster);
       return std::nullopt;
     }
-    // What else may still come belongs to a run that has failed here.
+    // Later messages belong to a run that has failed here.
   }
 }
 

@@ -23,7 +23,7 @@ constexpr auto kHelloTimeout = std::chrono::milliseconds(4500);
 /// Between two looks at a client that waits, which Patience counts, and two words to it.
 constexpr int kLookAtListenerMs = 200;
 constexpr auto kBusyInterval = std::chrono::seconds(1);
-/// How long SIGTERM waits for the end of a run, resources included.
+/// Time that SIGTERM leaves for the end of a run, resources included.
 constexpr auto kLeaveTime = std::chrono::seconds(3);
 
 proto::Failure failure(std::string reason, std::string hint) {
@@ -38,7 +38,7 @@ void send_quietly(proto::Channel& channel, const proto::Message& message) noexce
   }
 }
 
-// What one client made the server take is not kept for the next.
+// Memory taken for one client is not kept for the next.
 void give_back_memory() {
 #ifdef __GLIBC__
   ::malloc_trim(0);
@@ -213,7 +213,7 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
       return false;
     }
     ticket.acknowledge();
-    // What an eager client says is for its session.
+    // Messages of an eager client are for its session.
     channel.attend();
   }
   if (!stop.triggered()) return true;

@@ -5,7 +5,7 @@
 
 namespace gdrperf::app {
 
-/// Where output goes: a file that is replaced as a whole, or a stream (a pipe, a
+/// Destination of output: a file that is replaced as a whole, or a stream (a pipe, a
 /// device, standard output by any of its names) that takes each byte once.
 class Sink {
  public:

@@ -55,7 +55,7 @@ std::vector<std::string> choose_devices(const SweepOptions& options, Output& out
   return wanted.empty() ? names : wanted;
 }
 
-// What one test cannot have is left at its default; a single test would refuse.
+// Settings that a test cannot have stay at their default; a single test would refuse them.
 TestSpec adapted(TestSpec spec) {
   leave_out_elsewhere(spec);
   if (spec.footprint_bytes < spec.size_bytes) spec.footprint_bytes = TestSpec().footprint_bytes;

@@ -254,7 +254,7 @@ Json path_json(const PciTree& tree, const topo::Pair& pair) {
           {"limited_by", ceiling ? Json(ceiling->limited_by) : Json(nullptr)}};
 }
 
-// What every pair's path is, and the best partner of each GPU and NIC.
+// Path of every pair, and the best partner of each GPU and NIC.
 void add_paths(Json& document, const topo::Topology& topology,
                const std::vector<topo::Pair>& pairs) {
   // Far above any machine; what a hostile file can make us write.

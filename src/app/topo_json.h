@@ -6,7 +6,7 @@
 
 namespace gdrperf::app {
 
-/// What `gdrperf topo --json` prints. The outermost keys are those of the word
+/// Output of `gdrperf topo --json`. The outermost keys are those of the word
 /// that counts: the matrix of nvidia-smi as printed where there is one, else
 /// the PCI tree; with both, the tree stands under `tree`.
 nlohmann::ordered_json topology_json(const topo::Topology& topology);

@@ -27,7 +27,7 @@ struct VerifyRow {
   std::string hint;
 };
 
-/// What `gdrperf verify --json` writes (results/verify-schema.json), with a newline.
+/// Output of `gdrperf verify --json` (results/verify-schema.json), with a newline.
 std::string verify_json(const std::vector<VerifyRow>& rows, const report::Tool& tool, const std::string& started,
                         const std::optional<report::Environment>& server, ExitCode exit_code);
 

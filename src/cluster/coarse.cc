@@ -19,7 +19,7 @@ constexpr std::size_t kLeastSamples = 4;
 // quarter of the rail's are not.
 constexpr double kRailQuantile = 0.9;
 
-// Which flows of its NICs tell of a group.
+// Flows of its NICs that tell of a group.
 enum class Flows { kAll, kWithin, kAcross };
 
 // Group of each NIC, -1 for none; and what a group is.
@@ -80,7 +80,7 @@ void take_out(const Grouping& grouping, Flows flows, const std::vector<float>& s
   }
 }
 
-// How each group does against the others; 0 where too little was measured.
+// Each group's effect against the others; 0 where too little was measured.
 struct GroupShifts {
   std::vector<float> shift;
   std::vector<std::size_t> samples;

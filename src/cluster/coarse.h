@@ -13,7 +13,7 @@ namespace gdrperf::cluster {
 /// collide nowhere and still three quarters collide.
 inline constexpr double kUpperQuartile = 0.75;
 
-/// What is left of each sample's logarithm to explain.
+/// Residual of each sample's logarithm.
 struct Residuals {
   std::span<const Sample> samples;
   std::vector<float> left;

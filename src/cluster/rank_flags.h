@@ -8,7 +8,7 @@
 
 namespace gdrperf::cluster {
 
-/// What to type where no launcher tells the ranks.
+/// Flags to type where no launcher tells the ranks.
 inline std::string type_ranks() {
   return fmt::format("type {}, {} and {}", flags::kRank, flags::kRanks, flags::kRoot);
 }

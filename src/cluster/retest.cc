@@ -19,7 +19,7 @@ constexpr double kQuartileOfNormal = 0.674;
 constexpr double kSureErrors = 3;
 // Each stage retests twice as many links as the one before.
 constexpr int kStages = 3;
-// What may be so many times as slow as the limit, for all that the retests tell, is not cleared.
+// Suspects that may be so many times as slow as the limit, for all that the retests tell, are not cleared.
 constexpr double kDoubtful = 2;
 // Chance, of all NICs of a run together, below which collisions explain nothing.
 constexpr double kUnlikely = 1e-3;
@@ -132,7 +132,7 @@ class Chooser {
   std::mt19937_64 random_;
 };
 
-// What coarser suspects took out of such a measurement before the finer one was judged.
+// Effects of coarser suspects, taken out of such a measurement before the finer one was judged.
 double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
                             const Judgement& judgement) {
   double explained = 0;
@@ -143,7 +143,7 @@ double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabri
       if (suspect.part != level) continue;
       const bool from = belongs_to(suspect, fabric, sample.from);
       const bool to = belongs_to(suspect, fabric, sample.to);
-      // What stays within a leaf takes no uplink.
+      // Flows within a leaf take no uplink.
       if (level == Part::kUplink ? from != to : from || to) of_level = std::min(of_level, suspect.shift);
     }
     explained += of_level;
@@ -151,7 +151,7 @@ double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabri
   return explained;
 }
 
-// What the suspect leaves of a retest's rate, against what the partner and the
+// Effect of the suspect on a retest's rate, against what the partner and the
 // rail let expect.
 float shift_of(const Sample& sample, const Suspect& suspect, const Fabric& fabric,
                const Judgement& judgement) {

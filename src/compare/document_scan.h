@@ -26,7 +26,7 @@ struct Scalar {
 /// By path below an object, such as "client.device".
 using Fields = std::map<std::string, Scalar, std::less<>>;
 
-/// What a scan meets, in the document's order.
+/// Receives a scan's items, in the document's order.
 struct ScanHandler {
   /// A value outside of lists and runs: "schema", "hosts.client.kernel".
   std::function<void(const std::string& path, const Scalar& value)> value;

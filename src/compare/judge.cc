@@ -125,7 +125,7 @@ std::vector<CellResult> judge_cells(std::span<const Pairing> cells, const Settin
     results[family[i]].q_worse = q_worse[i];
     results[family[i]].q_better = q_better[i];
   }
-  // What a p must be when all suspects are as significant as one another.
+  // Bound on p when all suspects are as significant as one another.
   const double level = settings.alpha * static_cast<double>(std::max<std::size_t>(suspects, 1)) /
                        static_cast<double>(std::max<std::size_t>(results.size(), 1));
   for (CellResult& cell : results) decide(cell, settings, level);

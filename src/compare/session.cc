@@ -32,7 +32,7 @@ std::string both(const std::string& client, const std::string& server) {
   return client == server || server == kUnknown ? client : client + " / " + server;
 }
 
-/// What of a host figures depend on.
+/// Facts of a host that figures depend on.
 struct Host {
   std::string name = kUnknown;
   std::string kernel = kUnknown;
@@ -203,7 +203,7 @@ class Reader {
   }
 
   std::vector<Condition> conditions(const Run& run) {
-    // What tells one machine from another, in the key of its folder.
+    // Part of a folder's key that tells one machine from another.
     static const std::set<std::string_view> kOfMachine = {"host",     "cpu",    "kernel",     "gpu",
                                                           "firmware", "driver", "gpu_driver", "registration"};
     std::vector<Condition> list;

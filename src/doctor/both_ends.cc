@@ -16,7 +16,7 @@ namespace {
 constexpr double kEnoughOfCeiling = 0.7;
 constexpr double kAlike = 0.7;
 
-/// How a fact that differs is judged.
+/// Verdict for a fact that differs.
 struct Comparison {
   const char* fact;
   Verdict verdict;

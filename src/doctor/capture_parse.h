@@ -35,7 +35,7 @@ std::vector<Port> parse_show_gids(std::string_view text);
 std::vector<Port> parse_ibstat(std::string_view text);
 std::vector<Port> parse_rdma_link(std::string_view text);
 
-/// What ibv_devinfo shows as libibverbs would.
+/// Devices of ibv_devinfo's output, as libibverbs would show them.
 std::vector<verbs::DeviceInfo> devices_of_ibv_devinfo(std::string_view text);
 
 /// "Max locked memory" of /proc/PID/limits.

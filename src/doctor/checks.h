@@ -45,7 +45,7 @@ struct FlowControl {
   std::string trust;               ///< "dscp", "pcp"
   std::map<int, int> dscp_priority;  ///< as far as mlnx_qos lists it; else DSCP / 8
 };
-/// What ethtool, mlnx_qos and dcb say of an interface.
+/// Settings of an interface from ethtool, mlnx_qos and dcb.
 FlowControl flow_of(const Machine& machine, const std::string& netdev);
 /// Output of ethtool -a, and of mlnx_qos -i.
 FlowControl parse_pause(std::string_view text);
@@ -59,7 +59,7 @@ void check_ecn(const Survey& survey, Findings& findings);
 void check_traffic_class(const Survey& survey, Findings& findings);
 
 // checks_firewall.cc
-/// What a packet filter does with new packets to a port of this host, from the
+/// A packet filter's action on new packets to a port of this host, from the
 /// least to the most in the way.
 enum class Filtering { kOpen, kUnknown, kClosed };
 /// Output of `nft list ruleset`, and of `iptables -S`.

@@ -1,4 +1,4 @@
-// What bridges between a GPU and its NIC do with peer-to-peer traffic (ACS), as
+// Treatment of peer-to-peer traffic by bridges between a GPU and its NIC (ACS), as
 // the machine needs it: cleared on PCIe switches of bare metal, set where Data
 // Direct, Grace, Vera or virtual machines need it.
 //

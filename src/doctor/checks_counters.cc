@@ -1,4 +1,4 @@
-// What ports counted: errors, losses, link flaps. And the rate they run at.
+// Counters of ports: errors, losses, link flaps. And the rate they run at.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

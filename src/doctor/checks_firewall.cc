@@ -53,7 +53,7 @@ bool has_word(const std::vector<std::string_view>& words, std::string_view wante
   return std::find(words.begin(), words.end(), wanted) != words.end();
 }
 
-/// What one rule does with the packet; nothing: it is about others.
+/// Action of one rule on the packet; nothing: it is about others.
 std::optional<Filtering> rule_of_nft(std::string_view line, const NeededPort& port) {
   const auto words = words_of(line);
   const bool accepts = has_word(words, "accept");

@@ -41,7 +41,7 @@ std::string show(std::optional<std::uint64_t> bytes) {
   return bytes ? format_size(*bytes) : "unlimited";
 }
 
-/// Where a process got its limit: who started it, and what the files say.
+/// Source of a process's limit: who started it, and what the files say.
 struct Origin {
   std::string starter;     ///< "slurmd", "sshd", ...; "" when none of those is above
   std::string unit;        ///< "slurmd.service"; "" for a login session

@@ -1,4 +1,4 @@
-// What lspci -vvv shows of GPUs and NICs besides their links: request sizes,
+// Settings of GPUs and NICs from lspci -vvv besides their links: request sizes,
 // ordering, errors, BAR1, ATS. As root, or from a paste.
 
 #include <fmt/format.h>

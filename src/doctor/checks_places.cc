@@ -1,4 +1,4 @@
-// Where NIC, GPU and this shell lie, and what else of the host a run meets.
+// Places of NIC, GPU and this shell, and what else of the host a run meets.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

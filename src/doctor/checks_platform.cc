@@ -1,4 +1,4 @@
-// What clouds, Grace and AMD GPUs need.
+// Needs of clouds, Grace and AMD GPUs.
 
 #include <fmt/format.h>
 

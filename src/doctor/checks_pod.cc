@@ -1,4 +1,4 @@
-// What a pod lacks for RDMA, and what to set in the operators. Nothing is asked of the cluster.
+// Needs of a pod for RDMA, and what to set in the operators. Nothing is asked of the cluster.
 
 #include <fmt/format.h>
 

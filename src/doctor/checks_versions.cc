@@ -17,7 +17,7 @@ constexpr const char* kReinstall =
     "reinstall OFED for the running kernel (mlnxofedinstall --add-kernel-support, or doca-ofed), then sudo "
     "/etc/init.d/openibd restart; user space of the same release in containers";
 
-/// What modinfo says of a module, and what is loaded.
+/// A module by modinfo, and the loaded one.
 struct ModuleFacts {
   std::string filename;
   std::string source;  ///< srcversion of the file

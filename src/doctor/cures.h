@@ -21,7 +21,7 @@ Cure set_sysctl(std::string_view name, std::string_view value, std::string_view 
 Cure kernel_words(const Platform& platform, std::string_view words);
 Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before);
 
-/// What the container was to be started with.
+/// Options that the container had to be started with.
 std::string container_devices(const Platform& platform);
 std::string container_memlock(const Platform& platform);
 std::string container_network(const Platform& platform);

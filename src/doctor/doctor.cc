@@ -17,7 +17,7 @@ bool wanted(const Settings& settings, std::string_view id) {
          std::find(settings.only.begin(), settings.only.end(), id) != settings.only.end();
 }
 
-/// What is wrong with a recording is found before anything in it.
+/// Errors of a recording are found before anything in it.
 void report_damage(const Machine& machine, Findings& findings) {
   const Check check(findings, "recording", "what is not in a recording cannot be judged");
   for (const std::string& sentence : machine.damage()) {

@@ -8,7 +8,7 @@
 namespace gdrperf::doctor {
 namespace {
 
-/// What follows the first `count` words of a line.
+/// Text behind the first `count` words of a line.
 std::string rest_of(std::string_view line, std::size_t count) {
   const auto words = words_of(line);
   if (words.size() <= count) return {};

@@ -7,7 +7,7 @@
 
 namespace gdrperf::doctor {
 
-/// What GPUs and NICs answered when asked for GPUDirect RDMA: the lines of the
+/// Answers of GPUs and NICs to a request for GPUDirect RDMA: the lines of the
 /// program's own probe (Machine::run({kGpuProbe})).
 struct GpuProbe {
   struct Gpu {
@@ -33,7 +33,7 @@ struct GpuProbe {
   /// Whether one of these registrations worked; nothing when none was tried.
   std::optional<bool> registers(std::string_view way) const;
   std::optional<bool> registers(std::string_view nic, std::string_view gpu) const;
-  /// What the NIC's driver says of dma-buf; nothing when it was not asked.
+  /// Answer of the NIC's driver about dma-buf; nothing when it was not asked.
   std::optional<bool> nic_takes_dma_buf(std::string_view nic) const;
 };
 

@@ -17,7 +17,7 @@ struct NvidiaDriver {
 };
 NvidiaDriver nvidia_driver(const Machine& machine);
 
-/// What this program's probe got as answers.
+/// Answers to this program's probe.
 GpuProbe ask_gpus(const Machine& machine);
 
 /// Names of the GPUs, as far as /proc/driver/nvidia or nvidia-smi tell.

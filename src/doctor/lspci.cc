@@ -11,7 +11,7 @@
 namespace gdrperf::doctor {
 namespace {
 
-/// What stands between `from` and the next comma.
+/// Text between `from` and the next comma.
 std::string_view field(std::string_view text, std::string_view from) {
   const std::size_t at = text.find(from);
   if (at == std::string_view::npos) return {};

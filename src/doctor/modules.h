@@ -18,7 +18,7 @@ std::vector<Module> parse_modules(std::string_view text);
 
 const Module* find_module(const std::vector<Module>& modules, std::string_view name);
 
-/// How NVIDIA's peer memory module stands to the RDMA core. It registers with
+/// State of NVIDIA's peer memory module in the RDMA core. It registers with
 /// ib_core or, in newer stacks, ib_uverbs, and only then is there for them.
 struct PeerMemory {
   std::string module;    ///< "nvidia_peermem", "nv_peer_mem"; "": not loaded

@@ -38,7 +38,7 @@ Link speed_of(const Machine& machine, const std::string& address, const char* wh
           static_cast<int>(std::strtol(line_of(machine, folder + "_link_width").c_str(), nullptr, 10))};
 }
 
-/// What the path carries in GB/s; 0: not known.
+/// Rate of the path in GB/s; 0: not known.
 double expected_gbytes(const Survey& survey, const PciFunction& gpu, const PciFunction& nic, const RdmaDevice& device) {
   double least = 0;
   const auto take = [&](double gbps) {

@@ -12,7 +12,7 @@ enum class Distribution { kDebian, kRedHat, kSuse, kOther };
 enum class Runtime { kNone, kDocker, kPodman, kKubernetes, kEnroot, kApptainer, kOther };
 enum class Cloud { kNone, kAzure, kAws, kGoogle, kOracle, kAlibaba };
 
-/// What the machine is: advice differs by it.
+/// Kind of machine: advice differs by it.
 struct Platform {
   std::string kernel;  ///< "6.8.0-60-generic"
   Distribution distribution = Distribution::kDebian;

@@ -13,7 +13,7 @@ using Argv = std::vector<std::string>;
 std::vector<Argv> programs_to_ask(const Machine& machine);
 /// Those, and some that recordings are judged by.
 std::vector<Argv> programs_worth_recording();
-/// What tells pause and PFC of `netdev`.
+/// Programs that show pause and PFC of `netdev`.
 std::vector<Argv> flow_control_programs(const std::string& netdev);
 
 }  // namespace gdrperf::doctor

@@ -68,7 +68,7 @@ class RecordingMachine : public Machine {
       tree.add_file(path, text);
     }
     for (const std::string& path : denied_) tree.deny(path);
-    // What was listed only has its name: as a folder, which it mostly is.
+    // A path that was only listed has just its name: as a folder, which it mostly is.
     for (const std::string& path : listed_) {
       if (!files_.contains(path) && !links_.contains(path)) tree.add_folder(path);
     }
@@ -82,7 +82,7 @@ class RecordingMachine : public Machine {
  private:
   static constexpr bool kFollowed = true;
 
-  /// Where a path lies once all links on the way are followed, which are noted;
+  /// Target of a path once all links on the way are followed, which are noted;
   /// for one that leads nowhere, the path, or "" where that is `kFollowed`.
   std::string place(const std::string& path, bool followed = false) const {
     std::string own = path;

@@ -69,7 +69,7 @@ struct RdmaDevice {
   bool hardware() const { return !pci_address.empty(); }
 };
 
-/// What several checks ask about, looked up once. Borrows the machine.
+/// Facts that several checks ask about, looked up once. Borrows the machine.
 struct Survey {
   const Machine& machine;
   std::vector<RdmaDevice> rdma;
@@ -104,7 +104,7 @@ std::string iommu_group(const Machine& machine, std::string_view address);
 std::optional<std::vector<verbs::Gid>> sysfs_gids(const Machine& machine,
                                                   const std::string& port_folder);
 
-/// How this distribution installs packages: "sudo apt-get install DEB" or
+/// Install command of this distribution: "sudo apt-get install DEB" or
 /// "sudo dnf install RPM".
 std::string install_command(const Machine& machine, std::string_view deb, std::string_view rpm);
 

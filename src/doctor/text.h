@@ -16,7 +16,7 @@ std::vector<std::string_view> lines_of(std::string_view text);
 /// Words between blanks and tabs.
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// What follows `key` in `line` up to its end, trimmed; nothing when the line,
+/// Text behind `key` in `line` up to its end, trimmed; nothing when the line,
 /// trimmed, does not begin with `key`.
 std::optional<std::string_view> value_after(std::string_view line, std::string_view key);
 

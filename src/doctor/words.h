@@ -8,7 +8,7 @@
 
 namespace gdrperf::doctor {
 
-/// What words of another program mean: a line that has all of `line` in it, in a
+/// Meaning of another program's words: a line that has all of `line` in it, in a
 /// text that has `text` and not `without` (nullptr: any). They are written in lower
 /// case, and match upper case too; '|' stands between spellings, any of which will do.
 /// The first rule that matches a line has it; a rule speaks once.

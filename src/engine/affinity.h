@@ -16,7 +16,7 @@
 
 namespace gdrperf::engine {
 
-/// Where the calling thread runs for the lifetime of this: on the CPU the end
+/// Binds the calling thread for its own lifetime: to the CPU the end
 /// asks for, else on the CPUs of the NUMA node it asks for, else on those of the
 /// NIC's node; always within what taskset or a cgroup allows, and where that
 /// leaves none of the NIC's node, as before. With the other end on this host

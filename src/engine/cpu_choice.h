@@ -14,7 +14,7 @@ struct CpuRange {
   std::vector<int> possible;   ///< where those are the other end's: all that are allowed and were not ruled out
 };
 
-/// What `end` asks for and, where it asks for nothing, the NIC's node gives,
+/// CPUs that `end` asks for and, where it asks for none, those of the NIC's node,
 /// within what taskset or a cgroup allows the calling thread.
 CpuRange cpu_range(const EndSpec& end, int nic_node);
 

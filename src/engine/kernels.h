@@ -217,7 +217,7 @@ Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint
   return Outcome::kReached;
 }
 
-// What ends a round. arrived(): kReached once the message of this round is
+// End of a round. arrived(): kReached once the message of this round is
 // here, kIdle when nothing came for a while.
 
 /// A write lands in memory: its last byte takes the round's sequence number

@@ -175,7 +175,7 @@ void Laps::receive_up_to(std::uint64_t total) try {
                                mover_.received(), total, iteration_name(iteration_), error.what()));
 }
 
-/// What atomics find in this lap is what the other end filled in: they make the next lap's pattern of it.
+/// The other end filled in what atomics find in this lap: they make the next lap's pattern of it.
 void Laps::arm() {
   if (!spec_.op().carries_operands || !end_.initiates()) return;
   const std::uint32_t direction = side_ == Side::kClient ? kFromServer : kFromClient;

@@ -67,7 +67,7 @@ class LocalEnd {
   void connect(const proto::Endpoint& remote);
   /// Largest message sent inline (0: none). After connect().
   int inline_bytes() const { return inline_bytes_; }
-  /// How this end's messages are moved, after connect(). Borrows the end and `peer`.
+  /// Mover of this end's messages, after connect(). Borrows the end and `peer`.
   virtual std::unique_ptr<Mover> make_mover(Peer& peer) = 0;
 
   conn::Side side() const { return side_; }
@@ -76,7 +76,7 @@ class LocalEnd {
   const mem::Buffer& buffer() const { return *buffer_; }
   bool initiates() const { return spec_.initiates(side_); }
   bool is_target() const { return spec_.is_target(side_); }
-  /// Where in the buffer the messages lie that leave this end, and those that
+  /// Places in the buffer of the messages that leave this end, and of those that
   /// arrive here; nullopt: none do.
   std::optional<std::uint64_t> source_offset() const;
   std::optional<std::uint64_t> sink_offset() const;
@@ -87,7 +87,7 @@ class LocalEnd {
   const std::string& device() const { return device_.context.name(); }
   PortWatch& port_watch() { return port_watch_; }
 
-  // What a mover works on, after connect().
+  // Resources of a mover, after connect().
   std::span<ibv_qp* const> qps() const { return connector_->qps(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }

@@ -10,7 +10,7 @@
 
 namespace gdrperf::engine {
 
-/// Where one end stands at one moment. Whatever interrupts it, no message beyond the
+/// Position of one end at one moment. Whatever interrupts it, no message beyond the
 /// first `sent` had completed, or begun to cross the wire alone, at `before_ns`, and
 /// `sent` had completed at `after_ns`: a batch is counted from one edge's `before_ns`
 /// to the next one's `after_ns`, and so has no message that another time carried.
@@ -51,7 +51,7 @@ class Mover {
   virtual std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) = 0;
   /// Before a lap of atomics: what each finds, and by how much it makes that larger (Plan::arm_atomics).
   virtual void arm_atomics(const WordOf&, std::uint64_t /*step*/) {}
-  /// Where it stands now, while messages go on; nullopt: not to be had just now.
+  /// Position now, while messages go on; nullopt: not to be had just now.
   virtual std::optional<Edge> edge() = 0;
   /// Messages of a batch at the least, for its rate to be right (docs/statistics.md).
   virtual std::uint64_t least_batch() const = 0;

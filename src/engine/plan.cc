@@ -18,7 +18,7 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
   return piece;
 }
 
-/// What an atomic adds, and what a compare and swap finds and leaves, until arm_atomics() says something else.
+/// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
 constexpr std::uint64_t kAdded = 1;
 
 void aim(ibv_send_wr& request, const OpTraits& op, std::uint64_t address, std::uint32_t rkey) {

@@ -12,7 +12,7 @@
 
 namespace gdrperf::engine {
 
-/// What the work requests of one end refer to.
+/// Objects that the work requests of one end refer to.
 struct PlanInput {
   const ResolvedSpec& spec;
   std::span<ibv_qp* const> qps;

@@ -23,7 +23,7 @@ class PullMover final : public StagingMover {
   bool receives() const override { return out_ != nullptr; }
 
  private:
-  /// What a note says: whose count it is, how large the chunks are, the count.
+  /// Content of a note: whose count it is, how large the chunks are, the count.
   struct Note {
     static constexpr std::uint32_t kOffer = 1u << 31;
     static constexpr unsigned kShiftAt = 28;

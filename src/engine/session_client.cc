@@ -240,7 +240,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
                                  cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>();
   if (environment) *environment = accepted.environment;
-  // What was typed where the server was started may decide about its end.
+  // Settings typed where the server was started may decide about its end.
   TestSpec taken = asked;
   if (accepted.server_end) taken.server = *accepted.server_end;
   const ResolvedSpec spec = resolve(taken);

@@ -95,7 +95,7 @@ proto::Done bounce(Mover& mover, Peer& peer) {
   }
 }
 
-/// How far this end was at which time, for the client's windows.
+/// Position of this end at which time, for the client's windows.
 class Progress {
  public:
   Progress(Mover& mover, const ResolvedSpec& spec) : mover_(mover), spec_(spec) { series_.add(now_ns(), 0); }
@@ -184,7 +184,7 @@ void await_start(Peer& peer) {
 
 /// Refused before anything is set up, where the request itself says that it will take too long.
 void check_time(const StopRule& stop, const Terms& terms) {
-  // How long N messages take shows when it is over.
+  // The duration of N messages shows when they are done.
   if (terms.max_time.count() == 0 || (stop.iterations && !stop.duration)) return;
   const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
   if (asked <= terms.max_time) return;

@@ -18,7 +18,7 @@ std::unique_ptr<mem::Buffer> slots_for(const ResolvedSpec& spec, Side side, cons
 }  // namespace
 
 StagingEnd::StagingEnd(EndInput input) : LocalEnd(std::move(input)) {
-  // What the peer may do to this end's wire memory.
+  // Access of the peer to this end's wire memory.
   const int access = reads() ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
   register_memory(IBV_ACCESS_LOCAL_WRITE | access, slots_for(spec(), side(), buffer()));
   const std::byte* const at = !staged() ? target_area() : reads() ? out_slot(0) : in_slot(0);

@@ -13,7 +13,7 @@
 
 namespace gdrperf::engine {
 
-/// What both directions of staging share: messages cut into chunks that go
+/// Common part of both directions of staging: messages cut into chunks that go
 /// through stages, one QP, notes (sends without data) by which the ends tell
 /// each other how far they are. Driven by step() from one thread.
 class StagingMover : public Mover {
@@ -128,7 +128,7 @@ std::optional<proto::Message> StagingMover::step_until(Done done) {
       ::sched_yield();
     }
     if (auto message = peer_.poll_now_and_then()) {
-      // What the peer did before it spoke is there by now.
+      // Data that the peer wrote before it spoke is there by now.
       while (!done() && step()) {
       }
       if (!done()) return message;

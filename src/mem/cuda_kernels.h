@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What runs on the GPU; all queued on `stream` of the current device.
+/// Kernels on the GPU; all queued on `stream` of the current device.
 namespace gdrperf::mem::cuda {
 
 /// Messages in GPU memory, as a PatternRun names them.
@@ -19,7 +19,7 @@ struct KernelRun {
   std::uint64_t word_step = 0;
 };
 
-/// What a check found; on the device, zeroed but for `first`.
+/// Result of a check; on the device, zeroed but for `first`.
 struct KernelVerdict {
   unsigned long long wrong_messages;
   /// message * 2^40 + offset of the first wrong 8-byte word; ~0: none.

@@ -8,7 +8,7 @@
 namespace gdrperf::mem::cuda {
 namespace {
 
-/// What cudaMalloc hands out by itself: an allocation of this size shares no
+/// cudaMalloc's granularity: an allocation of this size shares no
 /// page with another, and a dma-buf of it takes whole 64 KiB.
 constexpr std::size_t kGranularity = 2u << 20;
 

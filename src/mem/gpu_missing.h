@@ -7,14 +7,14 @@
 
 namespace gdrperf::mem {
 
-/// What GPU memory needs of a machine and of this program.
+/// Needs of GPU memory: of a machine and of this program.
 struct GpuNeeds {
   int gpus_on_bus = 0;
   std::string driver;  ///< version of the loaded kernel driver; "" without one
   bool cuda = false;   ///< built with the CUDA runtime
 };
 
-/// What is here. `root` is "" but in tests.
+/// Looks at this machine. `root` is "" but in tests.
 GpuNeeds gpu_needs(const std::string& root = {});
 
 /// Whether all is here; the reason is another one then.

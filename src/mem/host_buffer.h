@@ -8,7 +8,7 @@
 
 namespace gdrperf::mem {
 
-/// What memory that the CPU reaches has in common, whoever owns it.
+/// Common part of memory that the CPU reaches, whoever owns it.
 class CpuBuffer : public Buffer {
  public:
   std::byte* data() override { return data_; }
@@ -32,7 +32,7 @@ class CpuBuffer : public Buffer {
   std::size_t size_;
 };
 
-/// What to type where memory ran out.
+/// Advice where memory ran out.
 std::string less_memory_hint();
 
 /// "host" and "hugepage".

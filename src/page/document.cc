@@ -14,7 +14,7 @@ namespace {
 
 using DocJson = nlohmann::ordered_json;
 
-/// What stands at "client.device"; nullptr where nothing does.
+/// Value at "client.device"; nullptr where there is none.
 const DocJson* at_path(const DocJson& value, std::string_view path) {
   const DocJson* here = &value;
   while (!path.empty()) {

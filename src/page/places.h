@@ -24,7 +24,7 @@ struct PlaceFacts {
 /// By place_of().
 std::map<std::string, PlaceFacts> places_of(const RunTable& runs);
 
-/// What a pair's figures say of it; kGood and no text where there is nothing to say.
+/// Verdict on a pair's figures; kGood and no text where there is nothing to say.
 /// `alike`: median peak of pairs with the same relation, by test, where there are three or more.
 Finding judge_place(const std::string& place, const PlaceFacts& facts, const std::map<std::string, double>& alike);
 

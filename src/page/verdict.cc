@@ -91,7 +91,7 @@ Tally judge_places(const PageDocument& document, std::vector<Finding>& out) {
   return tally;
 }
 
-/// What a farther relation costs against the nearest one that was measured.
+/// Cost of a farther relation against the nearest one that was measured.
 void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
   const auto typical = typical_peaks(places_of(document.runs), 1);
   const std::array<const char*, 5> order = {"PIX", "PXB", "PHB", "NODE", "SYS"};
@@ -244,7 +244,7 @@ Verdict judge(const Page& page) {
   verdict.headline = headline_of(tally, regressions, page.comparisons.size());
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
                    [](const Finding& one, const Finding& other) { return one.level > other.level; });
-  // What was measured at all stands in front of what is said of it.
+  // The measured pairs stand in front of what is said of them.
   if (const std::optional<Finding> kind = kind_of(shown)) verdict.findings.insert(verdict.findings.begin(), *kind);
   return verdict;
 }

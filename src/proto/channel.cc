@@ -128,7 +128,7 @@ void Channel::send_bytes(std::string_view bytes) {
 }
 
 void Channel::send_failed(const std::string& cause) {
-  // What the peer said before it went explains more than the broken pipe.
+  // The peer's last message explains more than the broken pipe.
   while (true) {
     std::optional<Message> message;
     try {
@@ -246,7 +246,7 @@ std::optional<Message> Channel::try_receive() {
 }
 
 void Channel::attend() {
-  // What a client that waits may have said already is little.
+  // A client that waits can have said only little already.
   if (pending_.size() - begin_ <= kMaxStrangerFrameBytes && !read_some()) note_silence();
   std::size_t length = 0;
   while (frame_is_whole(length)) {

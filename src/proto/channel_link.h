@@ -26,7 +26,7 @@ std::string framed(const std::string& text);
 /// "4.5 s".
 std::string seconds_text(std::chrono::nanoseconds timeout);
 
-/// What the heartbeat's thread shares with the channel's.
+/// State that the heartbeat's thread and the channel's thread share.
 struct Channel::Link {
   explicit Link(UniqueFd fd) : socket(std::move(fd)) {}
   void set_work(const std::string& what);

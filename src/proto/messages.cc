@@ -53,7 +53,7 @@ void write(json& out, const Hello& m) {
 void read(const JsonReader& in, Hello& m) {
   if (in.text("magic") != kMagic) JsonReader::refuse("hello.magic", "is not gdrperf");
   m.major = in.integer<int>("major", 0);
-  // What another major version calls the rest is its own business.
+  // The rest of another major version's message is its own business.
   if (m.major != kProtocolMajor) {
     m.minor = 0;
     m.tool_version = in.has("tool_version") ? in.text("tool_version") : "?";

@@ -27,7 +27,7 @@ SettingValue to_value(const T& member) {
   } else if constexpr (std::is_same_v<T, std::chrono::nanoseconds>) {
     return std::int64_t{member.count()};
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    // What is larger is refused as out of range.
+    // Larger values are refused as out of range.
     return std::in_range<std::int64_t>(member) ? static_cast<std::int64_t>(member) : Limits::max();
   } else {
     return static_cast<std::int64_t>(member);

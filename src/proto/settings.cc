@@ -118,7 +118,7 @@ bool right(const Setting& setting, const SettingValue& value) {
   return integer == nullptr || chosen || within(setting, *integer);
 }
 
-/// What does not fit is out of every range.
+/// A value that does not fit is out of every range.
 std::int64_t parsed_integer(const Setting& setting, const std::string& text, std::string_view flag) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();

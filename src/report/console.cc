@@ -84,7 +84,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
     text += fmt::format(", rx depth {}", spec.rx_depth);
   }
   if (spec.verify_seed) text += ", every message verified";
-  // What the name of a run says and nothing else here does.
+  // Settings that the name of a run shows and nothing else here does.
   if (to_text(field("path").get(record)) == "staged") text += ", staged through host memory";
   if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
   if (spec.rate_per_s > 0) text += fmt::format(", {:.7g} messages due per second", spec.rate_per_s);
@@ -211,7 +211,7 @@ void ConsoleTable::note_warnings(const RunRecord& record) {
 
 void ConsoleTable::note_best(const RunRecord& record) {
   constexpr std::uint64_t kLargeMessage = 65536;
-  // What a link model says of a machine is no match for what machines did.
+  // A link model's prediction is no match for published figures.
   if (record.device_kind != "hardware" || record.path.pair.empty() || !record.measured.bandwidth ||
       record.spec.size_bytes < kLargeMessage ||
       record.spec.direction == Direction::kBidirectional) {

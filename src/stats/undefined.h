@@ -4,7 +4,7 @@
 
 namespace gdrperf::stats {
 
-/// What a figure of no samples is.
+/// Value of a figure of no samples.
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace gdrperf::stats

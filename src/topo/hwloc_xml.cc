@@ -113,7 +113,7 @@ class HwlocHandler : public XmlHandler {
   PciTree take() { return std::move(tree_); }
 
  private:
-  /// What holds inside an open element.
+  /// State inside an open element.
   struct Level {
     std::vector<int> numa;
     int root = -1;

@@ -24,7 +24,7 @@ struct Bus {
   bool is_root_level = false;
 };
 
-/// Where the '+' of a bus stands, in bytes.
+/// Column of a bus's '+', in bytes.
 struct Branch {
   std::size_t column = 0;
   Bus bus;
@@ -93,7 +93,7 @@ class LspciParser {
     rest_.remove_prefix(at == std::string_view::npos ? rest_.size() : at);
   }
 
-  /// What hangs on `bus`, as far as the line tells.
+  /// Devices on `bus`, as far as the line tells.
   void parse_bus(Bus bus) {
     while (true) {
       skip_dashes();

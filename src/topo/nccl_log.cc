@@ -68,7 +68,7 @@ class NcclLogParser {
   }
 
  private:
-  /// Where a node's name begins, and what it is.
+  /// Start of a node's name, and the name.
   struct Open {
     std::size_t column = 0;
     int root = -1;

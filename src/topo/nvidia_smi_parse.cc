@@ -217,7 +217,7 @@ Matrix Parser::parse() {
   return build(read_nic_legend(text_, header_, end));
 }
 
-/// What is there instead of a matrix, in the words of those who captured it.
+/// Text found instead of a matrix, in the words of those who captured it.
 Error no_matrix(const CapturedText& text, std::optional<std::size_t> p2p_line) {
   struct Known {
     std::string_view text;

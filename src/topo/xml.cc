@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostDepth = 128;
 constexpr std::size_t kMostElements = 2'000'000;
 constexpr std::size_t kMostTag = std::size_t{1} << 20;
-/// What is handed over at once: the parser looks at a pending tag each time.
+/// Piece handed over at once: the parser looks at a pending tag each time.
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
 }  // namespace

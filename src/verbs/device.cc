@@ -135,7 +135,7 @@ Context::Context(ibv_device* device) : name_(::ibv_get_device_name(device)) {
   const char* firmware = attr_.orig_attr.fw_ver;
   firmware_.assign(firmware, ::strnlen(firmware, sizeof attr_.orig_attr.fw_ver));
   kind_ = kind_from({firmware_, driver_, !pci_address_of(name_).empty()});
-  // What sysfs shows of a software device for programs that look there is no driver of the kernel.
+  // Programs that look into sysfs find no driver of the kernel for a software device.
   if (firmware_.starts_with("softnic")) driver_.clear();
 }
 

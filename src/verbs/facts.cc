@@ -7,7 +7,7 @@
 namespace gdrperf::verbs {
 namespace {
 
-/// What one sysfs file holds at most.
+/// Limit of one sysfs file.
 constexpr std::size_t kFileBytes = 4096;
 
 std::vector<DeviceLimit> limits_of(const ibv_device_attr_ex& all) {

@@ -1,4 +1,4 @@
-// How often `gdrperf compare` cries wolf, and how often it sees what is there: the
+// Rates of `gdrperf compare`'s false alarms and of what it sees: the
 // gate's own code over made-up sessions of known truth.
 //
 // usage: gate_simulation [TIMES]: TIMES as many rounds as by default (1).
@@ -36,7 +36,7 @@ struct World {
   Shape shape = Shape::kNormal;
 };
 
-/// Which sessions there are: `baseline` of them far apart, then `rounds` times
+/// Simulated sessions: `baseline` of them far apart, then `rounds` times
 /// `per_round` candidates; the value of a session is the median of `runs`.
 struct Plan {
   const char* name;
@@ -139,7 +139,7 @@ Rates rates(const World& world, const Plan& plan, std::size_t cells, std::size_t
   return result;
 }
 
-// What one session differs from another, far away in time: the root of the sum of squares.
+// Difference of one session from another, far away in time: the root of the sum of squares.
 constexpr World kCalm{"0.8 %", 0.003, 0.003, 0.005, 0.005, Shape::kNormal};
 constexpr World kNoisy{"2.4 %", 0.01, 0.01, 0.014, 0.014, Shape::kNormal};
 constexpr World kOutliers{"0.8 %; 1 session in 20 is 15 % low", 0.003, 0.003, 0.005, 0.005, Shape::kOutliers};

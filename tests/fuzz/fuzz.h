@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// What a fuzz target defines; fuzz_driver.cc runs it without a fuzzing engine
+/// Entry point that a fuzz target defines; fuzz_driver.cc runs it without a fuzzing engine
 /// (deterministic mutations of the seeds), libFuzzer with one:
 ///   clang++ -fsanitize=fuzzer,address ... proto_message_fuzz.cc
 /// A finding is a crash, a sanitizer report or an abort().

@@ -10,7 +10,7 @@
 #include "gdrperf/topo/placement.h"
 #include "gdrperf/topo/readers.h"
 
-/// What must hold of every tree, from whatever text it was read.
+/// Invariants of every tree, from whatever text it was read.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

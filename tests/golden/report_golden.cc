@@ -48,7 +48,7 @@ bool is_option_alone(const Field& field) {
   return std::none_of(rows.begin(), rows.end(), [&](const Field& row) { return row.name == field.name; });
 }
 
-/// What the schema says of a setting's value; its default is never written.
+/// The schema of a setting's value; its default is never written.
 nlohmann::ordered_json schema_of(const gdrperf::Setting& setting) {
   nlohmann::ordered_json schema;
   if (!setting.choices.empty()) {

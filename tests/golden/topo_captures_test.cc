@@ -107,7 +107,7 @@ std::string check(const fs::path& capture, const std::string& kind, json expecte
     if (!got.contains(key)) return "no " + key;
     if (const std::string problem = compare(key, value, got[key]); !problem.empty()) return problem;
   }
-  // What a driver did not print must not appear.
+  // Facts that a driver did not print must not appear.
   if (kind == "nvidia-smi" && got.contains("gpu_numa_id") != accepted.contains("gpu_numa_id")) {
     return "gpu_numa_id out of nowhere";
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr int kRanks = 2;
 constexpr int kSkipped = 77;
 
-// What is needed of nccl.h, which few machines have: its ABI has not changed since version 2.0.
+// Declarations of nccl.h that are needed, which few machines have: its ABI has not changed since version 2.0.
 struct NcclId {
   char bytes[128];
 };

@@ -25,7 +25,7 @@ EndOptions by_agent() {
   return options;
 }
 
-/// What a second process does: connects, then `body`.
+/// Body of a second process: connects, then `body`.
 std::function<void(int)> there(std::function<void(int, End&, const Address&)> body) {
   return [body = std::move(body)](int socket) {
     End end(by_agent());

@@ -30,7 +30,7 @@ int open_descriptors() {
   return count;
 }
 
-/// What is closed by the device's thread goes a moment later.
+/// Objects that the device's thread closes go a moment later.
 bool descriptors_fall_to(int wanted) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (open_descriptors() > wanted && std::chrono::steady_clock::now() < limit) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// What a device says about itself: limits, addresses, and where it is.
+// A device's facts about itself: limits, addresses, and where it is.
 
 #include <infiniband/ib.h>
 #include <net/if.h>
@@ -70,7 +70,7 @@ TEST(SoftnicVerbs, LimitsAreThoseThatHold) {
   EXPECT_NE(srq, nullptr);
   ++srq_attr.attr.max_wr;
   EXPECT_EQ(ibv_create_srq(end.pd.get(), &srq_attr), nullptr);
-  // What is not there is not claimed either.
+  // Missing capabilities are not claimed either.
   constexpr unsigned kNotThere = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SRQ_RESIZE |
                                  IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_MANAGED_FLOW_STEERING |
                                  IBV_DEVICE_MEM_WINDOW_TYPE_2A;

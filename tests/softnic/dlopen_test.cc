@@ -12,7 +12,7 @@
 /// SOFTNIC_TEST_LIBRARY names the library, a path or a name for the loader.
 namespace {
 
-/// What NCCL asks for, each with the version at which it does.
+/// Symbols that NCCL asks for, each with the version at which it does.
 constexpr const char* kAtOne[] = {
     "ibv_get_device_list", "ibv_free_device_list", "ibv_get_device_name", "ibv_open_device",    "ibv_close_device",
     "ibv_get_async_event", "ibv_ack_async_event",  "ibv_query_device",    "ibv_query_port",     "ibv_query_gid",
@@ -29,7 +29,7 @@ constexpr Later kLater[] = {{"ibv_reg_mr_iova2", "IBVERBS_1.8"},
                             {"ibv_reg_dmabuf_mr", "IBVERBS_1.12"},
                             {"ibv_query_port_speed", "IBVERBS_1.16"}};
 
-/// How the library is loaded.
+/// Ways of loading the library.
 class SoftnicDlopen : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// What a fault that concerns each message does to 4 KiB of a WRITE, READ, SEND.
+/// Effect of a fault that concerns each message on 4 KiB of a WRITE, READ, SEND.
 struct Damage {
   const char* device;
   std::size_t wrong_low, wrong_high;  ///< bytes that differ from what was sent

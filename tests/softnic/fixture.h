@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// What the tests of the software device share: verbs objects with owners,
+/// Common part of the tests of the software device: verbs objects with owners,
 /// ends that can be connected, and a second process.
 namespace softnic_test {
 
@@ -65,7 +65,7 @@ class Memory {
   Owned<ibv_mr> mr_;
 };
 
-/// What one end tells the other.
+/// Message from one end to the other.
 struct Address {
   std::uint32_t qpn = 0;
   ibv_gid gid{};
@@ -73,7 +73,7 @@ struct Address {
   std::uint32_t rkey = 0;
 };
 
-/// What SOFTNIC_TEST_DEVICE says, or soft0: tests that run once for each way of
+/// Value of SOFTNIC_TEST_DEVICE, or soft0: tests that run once for each way of
 /// the data.
 std::string default_device();
 
@@ -189,7 +189,7 @@ struct Output {
   std::string out;
   std::string err;
 };
-/// What the program does when run_again() hands it --live=FILE; set by the file
+/// Body of the program when run_again() hands it --live=FILE; set by the file
 /// of tests that wants it.
 inline bool (*live_part)(const std::string& path) = nullptr;
 Output run_again(const std::string& devices, const std::string& argument);

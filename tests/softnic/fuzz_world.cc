@@ -198,7 +198,7 @@ void World::unmake(std::uint32_t slot) {
   end = {};
 }
 
-/// What is in use is not destroyed, and goes on to work.
+/// Objects in use are not destroyed, and go on to work.
 void World::unmake_in_wrong_order(std::uint32_t slot, Random& random) {
   End& end = ends_[slot];
   require(ibv_dealloc_pd(end.pd) != 0, "a PD in use was destroyed");

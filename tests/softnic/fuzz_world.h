@@ -17,7 +17,7 @@ inline constexpr std::size_t kRegionBytes = 64 << 10;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::uint8_t kGuard = 0xa5;
 
-/// What an end says of itself: seen, and read at any time, by all.
+/// An end's description of itself: seen, and read at any time, by all.
 struct Entry {
   std::atomic<std::uint32_t> qpn{0};
   std::atomic<std::uint32_t> gid_index{0};

@@ -6,7 +6,7 @@
 #include "fuzz_world.h"
 #include "shared/layout.h"
 
-/// What a hostile peer does, a step at a time.
+/// Actions of a hostile peer, a step at a time.
 namespace softnic_fuzz {
 
 struct Tally {

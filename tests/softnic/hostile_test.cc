@@ -61,7 +61,7 @@ void answer(int listener, int segment, int window, std::uint64_t window_bytes) {
   }
 }
 
-/// What a WRITE to a QP of that block ends with.
+/// Completion of a WRITE to a QP of that block.
 ibv_wc_status write_to(std::uint32_t block) {
   End end;
   Address peer = end.address();

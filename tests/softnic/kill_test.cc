@@ -36,14 +36,14 @@ constexpr std::uint32_t kBytes = 1024;
 /// Far above the QPs' timeout (four tries of 4.2 ms): whoever takes longer hangs.
 constexpr auto kHang = seconds(20);
 
-/// Where the processes meet. Shared from before the first fork.
+/// Meeting point of the processes. Shared from before the first fork.
 struct Board {
   // For the maker of victims: one more means one more victim.
   std::atomic<std::uint32_t> wanted{0};
   std::atomic<bool> stop{false};
   std::atomic<int> pid{0};
   std::atomic<std::uint32_t> killed{0};
-  // What the victim needs to know and tells, each valid for one round.
+  // Words from and to the victim, each valid for one round.
   std::atomic<std::uint32_t> survivor_ready{0};
   Address survivor;
   std::uint32_t role = 0;

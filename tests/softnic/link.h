@@ -7,7 +7,7 @@
 
 #include "fixture.h"
 
-/// What the tests of links and faults share.
+/// Common part of the tests of links and faults.
 namespace softnic_test {
 
 inline EndOptions on(const char* device) {

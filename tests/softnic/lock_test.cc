@@ -18,7 +18,7 @@ bool may_favour() {
   return registered;
 }
 
-/// What the lock protects: two numbers that are equal whenever it is free.
+/// Data that the lock protects: two numbers that are equal whenever it is free.
 struct Guarded {
   FavouringSpin lock{may_favour()};
   std::uint64_t one = 0;

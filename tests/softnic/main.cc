@@ -35,7 +35,7 @@ int list_devices() {
   return 0;
 }
 
-/// What a process with these settings has counted on `device`.
+/// Counts on `device` of a process with these settings.
 int show_messages(const std::string& device) {
   std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/hw_counters/messages");
   std::string count;

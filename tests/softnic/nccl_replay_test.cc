@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-/// What NCCL's IB transport does, call by call, between two of its communicators;
+/// Call sequence of NCCL's IB transport between two of its communicators;
 /// with the stand-in libibverbs.so.1 in front. (With NCCL itself: tests/gpu.)
 namespace {
 

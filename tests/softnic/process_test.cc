@@ -195,7 +195,7 @@ TEST(SoftnicFork, AChildHasItsOwnCopyOfRegisteredMemory) {
     if (!end.memory->holds(1, 0, end.memory->size())) ::_exit(2);
     end.memory->fill(2);
     if (!end.memory->holds(2, 0, end.memory->size())) ::_exit(3);
-    // What it inherited does not work, and says so.
+    // Inherited objects do not work, and say so.
     if (end.post(IBV_WR_RDMA_WRITE, end.address(), 0, 64) == 0) ::_exit(4);
     if (ibv_alloc_pd(end.context.get()) != nullptr) ::_exit(5);
     if (ibv_destroy_qp(end.qp.get()) != 0) ::_exit(6);

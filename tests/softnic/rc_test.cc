@@ -1,4 +1,4 @@
-// What a connected QP does when all goes well: in one process, between two
+// Behaviour of a connected QP when all goes well: in one process, between two
 // devices, and between two processes on each way that data can take.
 
 #include <cstring>

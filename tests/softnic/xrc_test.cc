@@ -91,7 +91,7 @@ struct XrcEnd {
       attr.ah_attr.port_num = 1;
       attr.ah_attr.grh.dgid = peer.gid;
       attr.ah_attr.grh.sgid_index = kGidIndex;
-      // What is not of a kind's own is left out by the device, as the kernel does.
+      // Attributes that are not of a kind's own are left out by the device, as the kernel does.
       EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
       attr.qp_state = IBV_QPS_RTS;

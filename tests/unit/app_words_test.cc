@@ -1,4 +1,4 @@
-// What is made of the words of a command line.
+// Handling of the words of a command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

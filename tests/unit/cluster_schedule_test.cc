@@ -15,7 +15,7 @@ using Met = std::map<std::pair<int, int>, int>;
 int node(const Fabric& fabric, int nic) { return fabric.nics[static_cast<std::size_t>(nic)].node; }
 int leaf(const Fabric& fabric, int nic) { return fabric.nics[static_cast<std::size_t>(nic)].leaf; }
 
-// How often each pair of NICs meets; no NIC twice in a round, rails only among themselves.
+// Number of meetings of each pair of NICs; no NIC twice in a round, rails only among themselves.
 Met met(const Fabric& fabric, const std::vector<Round>& rounds) {
   Met met;
   for (const Round& round : rounds) {

@@ -1,4 +1,4 @@
-// What is read out of captured text: the captures beside the source, where
+// Reading of captured text: the captures beside the source, where
 // they lie, each with the finding it is known for.
 
 #include <gmock/gmock.h>

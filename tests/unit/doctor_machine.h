@@ -39,7 +39,7 @@ class FakeMachine : public Machine {
     limit_ = {soft, hard};
     return *this;
   }
-  /// What libibverbs is to show, in addition.
+  /// libibverbs' view, in addition.
   FakeMachine& show(verbs::DeviceInfo device) {
     devices_.push_back(std::move(device));
     return *this;
@@ -128,7 +128,7 @@ inline void set_link(FakeMachine& machine, const std::string& address, const std
   }
 }
 
-/// What libibverbs shows of a RoCE device with one ACTIVE port.
+/// libibverbs' view of a RoCE device with one ACTIVE port.
 inline verbs::DeviceInfo roce_device(const std::string& name, const std::string& netdev) {
   verbs::DeviceInfo device;
   device.name = name;

@@ -1,4 +1,4 @@
-// What a recording hides: MACs, serial numbers, addresses; and what it keeps.
+// Masking of a recording: it hides MACs, serial numbers, addresses; and what it keeps.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

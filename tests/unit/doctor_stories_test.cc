@@ -1,4 +1,4 @@
-// What happened to others, each as a small recording or paste: the finding that
+// Failures of others, each as a small recording or paste: the finding that
 // names its cause.
 
 #include <gmock/gmock.h>

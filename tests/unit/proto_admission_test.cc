@@ -1,4 +1,4 @@
-// Who may come in: the shared secret and the networks.
+// Admission: the shared secret and the networks.
 #include "../failure_of.h"
 #include "gdrperf/proto/networks.h"
 #include "gdrperf/proto/token.h"

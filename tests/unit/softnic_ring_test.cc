@@ -174,7 +174,7 @@ TEST(RecvRing, NothingIsNeverTaken) {
   EXPECT_EQ(RecvRing::nothing().peek(0), nullptr);
 }
 
-// What stands in the cell may change at any time, and be any number.
+// The value in the cell may change at any time, and be any number.
 TEST(TakenReceive, HasAtMostTheRingsElements) {
   const OwnReceives own(1);
   ASSERT_TRUE(own.post(1));

@@ -36,7 +36,7 @@ Shape coin(unsigned seed) {
   };
 }
 
-/// How many of 200 series of `length` are called `expected`.
+/// Number of 200 series of `length` that are called `expected`.
 int called(Pattern expected, const std::function<Shape(unsigned)>& make, std::size_t length, double noise) {
   int right = 0;
   for (unsigned seed = 1; seed <= 200; ++seed) {

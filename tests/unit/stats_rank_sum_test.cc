@@ -88,7 +88,7 @@ TEST(RankSum, BoundsAndEmptySamples) {
   EXPECT_EQ(test.p_second_lower(same, same), 1);
 }
 
-// What makes it a test: p <= a with a probability of at most a, ties or not.
+// Property that makes it a test: p <= a with a probability of at most a, ties or not.
 TEST(RankSum, RejectsNoMoreOftenThanItSays) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> fine(0, 1);

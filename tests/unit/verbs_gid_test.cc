@@ -27,7 +27,7 @@ std::vector<int> indices(const std::vector<Gid>& table) {
   return result;
 }
 
-/// What a ConnectX port with one IPv4 and one IPv6 address shows.
+/// GIDs of a ConnectX port with one IPv4 and one IPv6 address.
 std::vector<Gid> usual_table() {
   return {gid(0, GidType::kRoceV1, "fe80::ba59:9fff:fe12:3456"),
           gid(1, GidType::kRoceV2, "fe80::ba59:9fff:fe12:3456"),

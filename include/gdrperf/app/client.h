@@ -19,7 +19,7 @@
 
 namespace gdrperf::app {
 
-/// Where runs are sent to: connects when first needed, keeps the session for
+/// Session that runs are sent to: connects when first needed, stays open for
 /// the runs that follow, and connects anew after one has failed. One thread.
 class Client {
  public:
@@ -38,7 +38,7 @@ class Client {
   const std::string& server_text() const { return server_text_; }
   /// The server's host, once a run has been accepted; of a local client after open().
   const std::optional<report::Environment>& server_environment() const { return environment_; }
-  /// What this end may take for a run; with a local client that end twice. 0: a quarter
+  /// Memory this end may use for a run; with a local client that end twice. 0: a quarter
   /// of what is available. Before open().
   void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
   /// Told what runs are doing; borrowed. null: nobody.

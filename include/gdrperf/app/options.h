@@ -14,7 +14,7 @@ namespace gdrperf::app {
 
 inline constexpr int kDefaultPort = 18515;
 
-/// What the six tests and the sweep have in common, as it was typed.
+/// Options that the tests and the sweep have in common, as typed.
 struct ClientOptions {
   std::string host;         ///< server; empty with `local` or when serving
   bool local = false;       ///< both ends in this process
@@ -32,7 +32,7 @@ struct ClientOptions {
 /// the flag. `options` must outlive the parsing.
 void add_client_options(CLI::App& command, ClientOptions& options);
 
-/// Where a client with these options connects to. Reads the token: throws as proto::read_token().
+/// Address that a client with these options connects to. Reads the token: throws as proto::read_token().
 ServerAddress server_address(const ClientOptions& options);
 
 /// Adds --softnic, for commands that use devices; run_command_line() finds it before parsing and starts anew.

@@ -36,7 +36,7 @@ struct OutputOptions {
   bool progress_lines = false;  ///< what runs are doing, as lines
 };
 
-/// What leaves a command: the table people read, on standard output or, when
+/// Output of a command: the table people read, on standard output or, when
 /// that carries JSON, CSV or another format, on standard error; the files, whole again after
 /// each run. Used by one thread.
 class Output {
@@ -61,7 +61,7 @@ class Output {
   /// Adds one run everywhere, with its relation and ceiling. Throws Error(kEnvironment) naming the file that
   /// cannot be written and why.
   void add(report::RunRecord record);
-  /// What add() does to a record first; of one not measured yet, as far as that is known then.
+  /// First step of add(); of a record not measured yet, as far as that is known then.
   void annotate(report::RunRecord& record) const;
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }

@@ -12,7 +12,7 @@
 
 namespace gdrperf::app {
 
-/// Where a server says what happens; called from any of its threads.
+/// Receives the server's log; called from any of its threads.
 using Log = std::function<void(const std::string&)>;
 
 struct SessionResult {

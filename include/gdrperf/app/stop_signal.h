@@ -20,7 +20,7 @@ class StopSignal {
   bool triggered() const noexcept { return flag_.load(); }
   const std::atomic<bool>& flag() const noexcept { return flag_; }
   int fd() const noexcept { return event_.get(); }
-  /// That triggered it; 0: none did.
+  /// The signal that triggered it; 0: none did.
   int signal() const noexcept { return signal_.load(); }
 
  private:

@@ -12,7 +12,7 @@ namespace gdrperf::app {
 std::vector<std::string> suggestions(std::string_view word,
                                      const std::vector<std::string>& candidates);
 
-/// What to know about an option of perftest that does not exist here, "" for
+/// Advice about an option of perftest that does not exist here, "" for
 /// any other word.
 std::string_view perftest_note(std::string_view option);
 

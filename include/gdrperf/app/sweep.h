@@ -16,7 +16,7 @@
 
 namespace gdrperf::app {
 
-/// What is run over all of it, as it was typed: by `gdrperf sweep`, and by the
+/// Tests to run over all of it, as typed: by `gdrperf sweep`, and by the
 /// Google Benchmark program.
 struct SweepOptions : ClientOptions {
   // Hundreds of runs: on a noisy machine the cap decides how long that takes.

@@ -6,7 +6,7 @@
 
 namespace gdrperf {
 
-/// What the process says to its caller; also travels in protocol errors.
+/// Exit code of the process; also travels in protocol errors.
 enum class ExitCode : int {
   kOk = 0,
   kRegression = 1,    ///< a compare or a check failed

@@ -4,7 +4,7 @@
 /// once. What a test itself is made of has its flags in the option table (proto/settings.h).
 namespace gdrperf::flags {
 
-// Where the other end is, and who may talk to it.
+// Flags of the other end's address and of who may talk to it.
 inline constexpr const char* kPort = "-p";
 inline constexpr const char* kBind = "--bind";
 inline constexpr const char* kToken = "--token";
@@ -13,11 +13,11 @@ inline constexpr const char* kToken = "--token";
 inline constexpr const char* kSoftnic = "--softnic";
 inline constexpr const char* kNvidiaSmi = "--nvidia-smi";
 
-// What a run may take.
+// Flags of limits on a run.
 inline constexpr const char* kMaxMemory = "--max-memory";
 inline constexpr const char* kMaxTime = "--max-time";
 
-// What a run has to reach.
+// Flags of figures that a run has to reach.
 inline constexpr const char* kMinGbps = "--min-gbps";
 inline constexpr const char* kMinEfficiency = "--min-efficiency";
 inline constexpr const char* kMaxP99Us = "--max-p99-us";

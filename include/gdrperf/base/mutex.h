@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-// Which lock guards what, in words that clang's -Wthread-safety checks (scripts/check); nothing to other compilers.
+// Lock annotations that clang's -Wthread-safety checks (scripts/check); empty for other compilers.
 #if defined(__clang__)
 #define GDRPERF_THREAD_SAFETY(attribute) __attribute__((attribute))
 #else

@@ -6,7 +6,7 @@
 
 namespace gdrperf {
 
-/// How a program ended, and what it wrote to both its outputs.
+/// End of a program: exit status, and its two outputs together.
 struct ProgramResult {
   enum class End { kNotInstalled, kTimedOut, kExited, kSignalled };
   End end = End::kNotInstalled;

@@ -7,7 +7,7 @@
 
 namespace gdrperf {
 
-/// How a program is started.
+/// Options of starting a program.
 struct Spawn {
   std::string file;  ///< its path
   std::vector<std::string> argv;

@@ -9,7 +9,7 @@ namespace gdrperf {
 /// Without blanks, tabs and line ends at either side.
 std::string_view trimmed(std::string_view text);
 
-/// What stands between the separators: one part more than there are of them, empty ones included.
+/// Parts between the separators: one more than there are separators, empty ones included.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// FNV-1a of 64 bits: the same in every process; tells things apart, guards and hides nothing.

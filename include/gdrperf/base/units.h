@@ -20,7 +20,7 @@ std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view 
 /// `flag` otherwise.
 std::int64_t parse_integer(const std::string& text, std::string_view flag, std::int64_t low, std::int64_t high);
 
-/// What a percentage may be, and that in words.
+/// Range of a percentage, and that range in words.
 constexpr bool is_percent(double percent) { return percent > 0 && percent < 100; }
 inline constexpr const char* kPercentRange = "above 0 and below 100 %";
 

@@ -5,7 +5,7 @@
 
 namespace gdrperf::cluster {
 
-/// Where a NIC sits. A rail is what NICs of the same number, one per node, share.
+/// Place of a NIC. A rail is the set of NICs with the same number, one per node.
 struct Nic {
   int node = 0;
   int rail = 0;

@@ -11,7 +11,7 @@
 
 namespace gdrperf::cluster {
 
-/// What can be slow, coarse first.
+/// Parts that can be slow, coarse first.
 enum class Part {
   kRail,
   kLeafRail,  ///< a leaf switch, or what of it serves one rail
@@ -22,7 +22,7 @@ enum class Part {
 };
 std::string_view to_string(Part part);
 
-/// Which of its flows a part slows.
+/// Direction of the flows that a part slows.
 enum class Way { kBoth, kSends, kReceives };
 std::string_view to_string(Way way);
 

@@ -16,7 +16,7 @@ struct Launch {
   std::string origin;  ///< who says so: "Slurm", "OpenMPI", "--rank", ...
 };
 
-/// What was typed; it goes before what the environment says.
+/// Typed values; they win over the environment.
 struct LaunchByHand {
   std::optional<int> rank = {};
   std::optional<int> ranks = {};

@@ -18,7 +18,7 @@ struct PlanRates {
   double pipe_seconds = 0;    ///< what is in flight at once takes; at each end of a run at the NIC's rate
 };
 
-/// What measuring a fabric takes, retests left out.
+/// Cost of measuring a fabric, retests left out.
 struct Plan {
   std::size_t rounds = 0;
   std::size_t links = 0;       ///< of all rounds
@@ -31,7 +31,7 @@ struct Plan {
 
 Plan make_plan(const Fabric& fabric, const ScheduleOptions& options, const PlanRates& rates);
 
-/// What patterns take on top of that.
+/// Cost of patterns on top of that.
 struct PatternPlan {
   std::size_t steps = 0;
   double seconds = 0;

@@ -9,7 +9,7 @@
 
 namespace gdrperf::compare {
 
-/// What was measured: test and bytes per message.
+/// Test and bytes per message.
 using Work = std::pair<std::string, std::uint64_t>;
 
 /// A GPU and a NIC, wherever they are plugged in.

@@ -38,7 +38,7 @@ std::optional<CellNoise> measure_noise(const Series& series);
 /// the state the machine is in, so they are worth less than their number.
 double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t candidates);
 
-/// What `gdrperf baseline noise` recorded.
+/// Result of `gdrperf baseline noise`.
 class NoiseTable {
  public:
   void add(CellNoise noise);

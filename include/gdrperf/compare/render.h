@@ -14,7 +14,7 @@ std::string format_change(double share);
 
 /// One line: "138 cells: 136 ok, 1 regression, 1 inconclusive".
 std::string summary_line(const Comparison& comparison);
-/// What to know beside the table, one sentence each: changed conditions with how
+/// Remarks beside the table, one sentence each: changed conditions with how
 /// many cells they concern, sessions needed, limits widened by noise, warnings.
 std::vector<std::string> remarks(const Comparison& comparison);
 

@@ -53,7 +53,7 @@ class Side {
 /// for what does not exist and for a folder without documents.
 std::vector<std::string> documents_at(const std::vector<std::string>& paths);
 
-/// Where conditions differ: "firmware: 28.39 -> 28.40".
+/// Differences between conditions: "firmware: 28.39 -> 28.40".
 struct Change {
   std::string name;
   std::string before;

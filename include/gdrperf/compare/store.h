@@ -11,7 +11,7 @@ namespace gdrperf::compare {
 /// Folder of a store with results of `gdrperf cluster`, one folder for each cluster; no machine.
 inline constexpr const char* kClustersFolder = "clusters";
 
-/// What became of one folder of the store.
+/// Outcome for one folder of the store.
 struct Stored {
   std::string folder;
   std::size_t added = 0;

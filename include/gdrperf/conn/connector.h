@@ -14,7 +14,7 @@ namespace gdrperf::conn {
 
 enum class Side { kClient, kServer };
 
-/// What the QPs of a run have in common.
+/// Parameters that all QPs of a run share.
 struct QpSettings {
   ibv_qp_init_attr init{};
   verbs::Inlining inlining = verbs::Inlining::kExactly;  ///< of what `init` asks to be sent inline

@@ -8,7 +8,7 @@
 
 namespace gdrperf::doctor {
 
-/// What two ends compare: facts of the host ("" as device) and of each RDMA
+/// Facts that two ends compare: of the host ("" as device) and of each RDMA
 /// device, by name ("active MTU", "firmware").
 using Facts = std::map<std::string, std::map<std::string, std::string>>;
 

@@ -18,7 +18,7 @@ enum class Verdict {
 /// "OK", "WARN", "FAIL" or "SKIP".
 const char* to_string(Verdict verdict);
 
-/// What one check says about one thing. No field holds a line break.
+/// Result of one check on one subject. No field holds a line break.
 struct Finding {
   Verdict verdict = Verdict::kSkip;
   std::string check;    ///< stable name: "memlock", "port-state", ...
@@ -28,7 +28,7 @@ struct Finding {
   std::string fix;  ///< what to type (or do); "" with kOk
   std::string for_good;  ///< the same so that it outlives a reboot; "": `fix` does
   std::string undo;      ///< what takes `fix` back; "": nothing to take back
-  /// What was seen and where: "/proc/cmdline: ... iommu=on", "lspci: ACSCtl ...".
+  /// Observation with its source: "/proc/cmdline: ... iommu=on", "lspci: ACSCtl ...".
   std::vector<std::string> evidence;
 };
 
@@ -76,7 +76,7 @@ struct Capture {
   std::string text;
 };
 
-/// What captured text says, from another machine maybe: outputs of programs
+/// Findings from captured text, from another machine maybe: outputs of programs
 /// (lspci -vvv, lsmod, dmesg, ibstat, nvidia-smi, ...) and messages of NCCL,
 /// UCX and perftest; several in one text are fine. Several captures are
 /// compared, too. One SKIP "capture" for each that holds nothing known.

@@ -11,7 +11,7 @@
 
 namespace gdrperf::doctor {
 
-/// What this process may do with a path.
+/// Access of this process to a path.
 enum class Access { kMissing, kDenied, kGranted };
 
 struct FileText {
@@ -42,14 +42,14 @@ class Machine {
   /// a few seconds at most.
   virtual ProgramResult run(const std::vector<std::string>& argv) const = 0;
   virtual MemlockLimit memlock() const = 0;
-  /// What libibverbs shows, software devices included; nothing where that is
+  /// libibverbs' view, software devices included; nothing where that is
   /// not known: no libibverbs, or a recording without it.
   virtual std::optional<std::vector<verbs::DeviceInfo>> rdma_devices() const = 0;
   /// Why libibverbs cannot be used here; "" when it can.
   virtual std::string libibverbs_error() const { return {}; }
   /// A recording, not the machine this runs on.
   virtual bool recorded() const { return false; }
-  /// What a recording lacks or what is wrong with it; one sentence each.
+  /// Gaps and errors of a recording; one sentence each.
   virtual std::vector<std::string> damage() const { return {}; }
 };
 

@@ -6,7 +6,7 @@
 
 namespace gdrperf::engine {
 
-/// How far a run is, in the middle of it.
+/// Progress of a run.
 struct RunState {
   double elapsed_s = 0;
   std::uint64_t done = 0;  ///< messages or round trips

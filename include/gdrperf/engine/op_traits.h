@@ -6,7 +6,7 @@
 
 namespace gdrperf::engine {
 
-/// What a latency round waits for.
+/// Event that a latency round waits for.
 enum class RoundEnd { kMemory, kReceive, kOwnCompletion };
 
 /// All that differs between operations.
@@ -24,7 +24,7 @@ struct OpTraits {
 };
 
 const OpTraits& traits_of(Operation operation);
-/// What ends the rounds of write_lat where no CPU can poll the last byte.
+/// Event that ends the rounds of write_lat where no CPU can poll the last byte.
 const OpTraits& write_with_immediate();
 const OpTraits& compare_and_swap();
 

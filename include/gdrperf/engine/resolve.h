@@ -11,7 +11,7 @@
 
 namespace gdrperf::engine {
 
-/// Where messages lie in a region: each QP has `slots` of `stride` bytes.
+/// Layout of messages in a region: each QP has `slots` of `stride` bytes.
 struct Layout {
   std::uint64_t stride = 0;  ///< bytes, a multiple of 64
   std::uint64_t slots = 1;   ///< per QP, a power of two
@@ -54,7 +54,7 @@ class ResolvedSpec : public TestSpec {
   bool polls_last_byte() const { return latency() && op_->round_end == RoundEnd::kMemory; }
   /// Memory is registered with IBV_ACCESS_RELAXED_ORDERING.
   bool relaxes_ordering() const;
-  /// Where a message lands is up to the receive that it takes, not to its request.
+  /// True where the receive decides where a message lands, not the request.
   bool lands_in_receives() const;
 
  private:

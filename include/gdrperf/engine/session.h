@@ -15,7 +15,7 @@
 
 namespace gdrperf::engine {
 
-/// What a client's own end may take.
+/// Limits of a client's own end.
 struct ClientTerms {
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
   RunObserver* observer = nullptr;     ///< borrowed; null: nobody watches
@@ -35,7 +35,7 @@ struct ClientTerms {
 report::RunRecord run_client(proto::Channel& channel, const TestSpec& spec, std::string* environment = nullptr,
                              const ClientTerms& terms = {});
 
-/// What a server grants its clients.
+/// Limits that a server grants its clients.
 struct Terms {
   std::string environment;               ///< of this host, as JSON text; told with Accept; "": nothing
   std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit

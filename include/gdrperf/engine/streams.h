@@ -30,7 +30,7 @@ struct RecvQueue {
   std::uint32_t consumed = 0;     ///< receives to post again, below `batch`
 };
 
-/// Where a kernel says what broke.
+/// Address at which a kernel reports a failure.
 struct Fault {
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint32_t vendor_error = 0;

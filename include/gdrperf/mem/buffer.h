@@ -38,7 +38,7 @@ class Buffer {
   /// Compares them with what lies there, after the completions of what is to be
   /// compared have been seen.
   virtual CheckResult check(const PatternRun& run) = 0;
-  /// What fills and compares: "cpu", "gpu", or "copy" (the CPU, on a copy).
+  /// Engine that fills and compares: "cpu", "gpu", or "copy" (the CPU, on a copy).
   virtual const std::string& checker() const = 0;
 
   /// Frees the memory, or does nothing, while it is registered still: no message comes any

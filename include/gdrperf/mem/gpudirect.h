@@ -7,7 +7,7 @@
 
 namespace gdrperf::mem {
 
-/// What the CUDA driver answers about one GPU.
+/// Answers of the CUDA driver about one GPU.
 struct GpuSupport {
   std::string kind;         ///< "cuda:0", as make_buffer() takes it
   std::string pci_address;  ///< "0000:17:00.0"

@@ -7,7 +7,7 @@
 
 namespace gdrperf::mem {
 
-/// What all messages of one queue have in common.
+/// Parameters that all messages of one queue share.
 struct PatternKey {
   std::uint64_t seed = 1;
   std::uint32_t direction = 0;  ///< 0: data that leaves the client, 1: the server
@@ -69,7 +69,7 @@ std::uint64_t expected_word(const PatternRun& run, std::uint64_t slot, std::uint
 Mismatch mismatch_of(const PatternRun& run, std::uint64_t slot, std::uint64_t word_index,
                      std::uint64_t found);
 
-/// What stands there instead, as far as it can be told: an earlier iteration,
+/// Content found instead, as far as it can be told: an earlier iteration,
 /// another slot, a flipped bit.
 std::string explain(const PatternRun& run, const Mismatch& mismatch);
 

@@ -73,7 +73,7 @@ std::string to_markdown(const Page& page);
 /// Bandwidth and latency over size of the first document, a line per relation.
 std::string to_svg(const Page& page);
 
-/// What to_html() puts into the template, as JSON without '<'.
+/// JSON that to_html() puts into the template, without '<'.
 std::string page_data(const Page& page);
 
 }  // namespace gdrperf::page

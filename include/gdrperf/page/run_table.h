@@ -39,7 +39,7 @@ class RunTable {
 /// The number that is all of `text`; NaN where it is none.
 double number_of(const std::string& text);
 
-/// Where a run's memory and NIC are: "GPU0/mlx5_0", "host/mlx5_0".
+/// Places of a run's memory and NIC: "GPU0/mlx5_0", "host/mlx5_0".
 std::string place_of(const RunTable& runs, std::size_t row);
 
 }  // namespace gdrperf::page

@@ -32,7 +32,7 @@ inline constexpr double kPoorShare = 0.7;
 /// A pair below this share of the median of those with the same relation stands out.
 inline constexpr double kAlikeShare = 0.9;
 
-/// Which pairs are fine, which are not, why, and what to do.
+/// Verdict in words: which pairs are fine, which are not, why, and what to do.
 Verdict judge(const Page& page);
 
 }  // namespace gdrperf::page

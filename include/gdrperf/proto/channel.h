@@ -25,7 +25,7 @@ class Channel {
 
  public:
   static constexpr std::size_t kMaxFrameBytes = 4u << 20;
-  /// What a stranger may send: no greeting is longer.
+  /// Limit on a stranger's messages: no greeting is longer.
   static constexpr std::size_t kMaxStrangerFrameBytes = 4096;
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
   /// A peer that says nothing for so long, heartbeats included, is gone; a little less than the 5 s that
@@ -83,7 +83,7 @@ class Channel {
   /// cannot look itself; afterwards, what waits or looks throws at once.
   void tell_silence_at_work(std::function<void(const std::string&)> tell);
 
-  /// What the peer does before it answers, by its last heartbeat; "": nothing.
+  /// Work of the peer before it answers, by its last heartbeat; "": none.
   const std::string& peers_work() const { return peers_work_; }
 
   /// A byte came in the first half of the time after which a peer is silent, or nobody expects it to be heard: it is up.
@@ -158,9 +158,9 @@ class Listener {
   int port_ = 0;
 };
 
-/// What a client says of itself.
+/// Client's greeting.
 Hello own_hello();
-/// What a server says to strangers: no name of this host.
+/// Server's greeting to strangers: no name of this host.
 Hello server_hello();
 
 /// Sends `own` and waits for the peer's; both may be sent first. Throws

@@ -67,7 +67,7 @@ struct QpAddress {
   std::uint32_t psn = 0;
 };
 
-/// What one end tells the other about itself: what is needed to connect and
+/// One end's description of itself: all that is needed to connect and
 /// what goes into the record.
 struct Endpoint {
   std::string device;

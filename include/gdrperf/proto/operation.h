@@ -9,7 +9,7 @@
 
 namespace gdrperf {
 
-/// What can be said of an operation without libibverbs: a row of the table of
+/// Facts about an operation without libibverbs: a row of the table of
 /// operations. engine/op_traits.h has the rest.
 struct OperationFacts {
   Operation operation = Operation::kWrite;

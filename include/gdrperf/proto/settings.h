@@ -39,7 +39,7 @@ enum class Scope {
   kGpu,          ///< GPU memory at either end
   kStaged,       ///< copies between GPU and host memory
 };
-/// What becomes of a setting that was typed for a test outside of its scope.
+/// Treatment of a setting that was typed for a test outside of its scope.
 enum class Elsewhere { kRefused, kNoted };
 
 /// Whether two runs that differ in something are two different things.
@@ -90,7 +90,7 @@ struct Setting {
   const char* member = "";  ///< name in the protocol
   SettingAccess access{};
   SettingType type = SettingType::kInteger;
-  /// What may be typed. The default is allowed besides: 0 or -1 for "choose by itself".
+  /// Range of typed values. The default is allowed besides: 0 or -1 for "choose by itself".
   Range range{};
   std::span<const std::int64_t> only{};  ///< integers: nothing else; empty: all of `range`
   const char* rule = "";         ///< for messages: "a message has {}"; {} stands for the range
@@ -165,7 +165,7 @@ std::string to_text(const Setting& setting, const SettingValue& value);
 /// Its help with the default put in.
 std::string help_of(const Setting& setting);
 
-/// What may be typed, in the field's words: "a message has from 1 byte to 2 GiB".
+/// Range in the field's words: "a message has from 1 byte to 2 GiB".
 std::string rule_of(const Setting& setting);
 
 /// Puts what was typed into `spec`; usage_error naming `flag` for text that is no

@@ -9,9 +9,9 @@
 
 namespace gdrperf {
 
-/// What is put on the wire. The opcode is data: one loop serves all.
+/// Operation on the wire. The opcode is data: one loop serves all.
 enum class Operation { kWrite, kSend, kRead, kWriteImm, kAtomic };
-/// Which of the two an atomic test does.
+/// Operation of an atomic test.
 enum class Atomic { kFetchAdd, kCompareSwap };
 enum class Metric { kBandwidth, kLatency };
 enum class Direction { kUnidirectional, kBidirectional };
@@ -50,7 +50,7 @@ const std::vector<Test>& all_tests();
 /// Of a sweep that names none: write, send, read.
 const std::vector<Test>& default_tests();
 
-/// What one end is asked to use; defaults mean "choose and say which".
+/// Choices asked of one end; defaults mean "choose and say which".
 struct EndSpec {
   std::string device;            ///< RDMA device name; empty: first with an active port
   int port = 0;                  ///< 1-based; 0: first active

@@ -18,7 +18,7 @@ namespace gdrperf::report {
 /// Value of a document's `schema` member; changes when old readers would break.
 inline constexpr char kSchemaName[] = "gdrperf-results/1";
 
-/// Which build was run, and how.
+/// Build and command line that were run.
 struct Tool {
   std::string version;
   std::string git;

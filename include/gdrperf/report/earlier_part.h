@@ -14,7 +14,7 @@ struct EarlierRun {
   std::string text;  ///< JSON
 };
 
-/// What a sweep that was stopped, or of which runs failed, left in its document.
+/// Content of the document of a sweep that was stopped, or of which runs failed.
 struct EarlierPart {
   std::vector<std::string> argv;
   std::string started;             ///< RFC 3339

@@ -13,7 +13,7 @@
 
 namespace gdrperf::report {
 
-/// What a field says of one run; monostate: not known, not measured, does not apply.
+/// Value of a field in one run; monostate: not known, not measured, does not apply.
 using FieldValue = std::variant<std::monostate, bool, std::uint64_t, double, std::string>;
 
 /// Yes and no as "true" and "false", numbers in at most 7 significant digits
@@ -22,7 +22,7 @@ std::string to_text(const FieldValue& value);
 
 using gdrperf::Identity;
 
-/// Where a document has no value for a field.
+/// Reason why a document has no value for a field.
 enum class Missing { kNull, kOmitted };
 
 /// One field of a run. Every form of output takes its fields from one table. What a
@@ -40,7 +40,7 @@ struct Field {
   const Setting* setting = nullptr;  ///< null: no setting
 
   FieldValue get(const RunRecord& run) const;
-  /// What the end of a run's name says of a value: "" for what goes without saying, and
+  /// Part of a run's name that a value adds at its end: "" for a default, and
   /// for what stands further in front.
   std::string in_name(std::string_view value) const;
 };
@@ -61,7 +61,7 @@ using FieldText = std::function<std::string(std::string_view name)>;
 /// tool's format, and of its cell in comparisons.
 std::string run_name(const FieldText& text);
 std::string run_name(const RunRecord& record);
-/// What of the name comes behind the bytes: "/staged/simulated".
+/// Part of the name behind the bytes: "/staged/simulated".
 std::string name_suffix(const FieldText& text);
 std::string name_suffix(const RunRecord& record);
 

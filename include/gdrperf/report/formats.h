@@ -9,7 +9,7 @@
 
 namespace gdrperf::report {
 
-/// What a format says beside the runs.
+/// Content of a format beside the runs.
 struct FormatContext {
   std::string started;  ///< RFC 3339
   std::string hostname;

@@ -9,7 +9,7 @@
 
 namespace gdrperf::report {
 
-/// What a pair of GPU and NIC can be expected to carry, and how sure that is. Below one PCIe switch the ceiling is what
+/// Bandwidth to expect of a pair of GPU and NIC, and how sure that is. Below one PCIe switch the ceiling is what
 /// is measured but for a fifth at most; through the root complex, and more so across sockets, it is a bound: machines
 /// differ tenfold there, and only figures published of the same class tell what to expect.
 struct Prediction {
@@ -20,7 +20,7 @@ struct Prediction {
   double median_gbps = 0;    ///< by the middle one
 };
 
-/// What the source of a figure shows of its class. kEither counts figures of both.
+/// Direction for which the source of a figure holds. kEither counts figures of both.
 enum class MemoryAccess { kEither, kNicReads, kNicWrites };
 
 /// Nothing where neither the path's links nor the port's rate are known. `leave_out`: a figure that does not count, so

@@ -31,7 +31,7 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-/// Where several runs stand: "[12/138] write_bw 64 KiB, 2 min left".
+/// Progress through several runs: "[12/138] write_bw 64 KiB, 2 min left".
 std::string progress_line(std::size_t done, std::size_t total, std::string_view what,
                           std::chrono::duration<double> elapsed);
 

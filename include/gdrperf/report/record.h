@@ -46,7 +46,7 @@ struct Latency {
   std::vector<double> batches_p50_ns = {};  ///< medians of batches after the warm-up cut, in time order
 };
 
-/// What the engine measured in one run.
+/// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
   double duration_s = 0;          ///< counted time
@@ -83,7 +83,7 @@ struct EndRecord {
   std::string host = {};  ///< its name; "" unknown
 };
 
-/// Where a run's memory sits to its NIC, and what the path between can carry.
+/// Place of a run's memory relative to its NIC, and the ceiling of the path between them.
 struct RunPath {
   std::string pair;         ///< "GPU0/mlx5_0"; "" with host memory
   std::string host_node;    ///< host memory: "local" or "remote" to the NIC's node; "" unknown

@@ -24,7 +24,7 @@ struct PublishedFigure {
 /// All of them; parsed once. Thread-safe.
 const std::vector<PublishedFigure>& published_figures();
 
-/// Where a bandwidth stands among those published for its relation and link
+/// Rank of a bandwidth among those published for its relation and link
 /// rate, as a sentence: "Published for SYS at 100 Gb/s: ...". Where the rate is
 /// not known (0) or has none, all rates count, and it says so. "" where nothing
 /// is published for the relation.

@@ -8,7 +8,7 @@ namespace gdrperf::report {
 
 struct RunRecord;
 
-/// What is asked of figures, whatever a baseline says.
+/// Demands on figures, whatever a baseline says.
 struct Required {
   std::optional<double> min_gbps;        ///< median bandwidth in Gb/s (1e9 bits)
   std::optional<double> max_p99_us;      ///< latency
@@ -16,7 +16,7 @@ struct Required {
   bool any() const { return min_gbps || max_p99_us || min_efficiency; }
 };
 
-/// Where a run misses what is asked of it, or nobody can say.
+/// A demand that a run misses, or that nobody can judge.
 struct Miss {
   bool known = true;  ///< false: there is no figure, or no ceiling
   std::string text;   ///< "83.2 Gb/s (10.4 GB/s) is below --min-gbps 100"

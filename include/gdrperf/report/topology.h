@@ -7,7 +7,7 @@
 
 namespace gdrperf::report {
 
-/// What a result document says about the machine's topology: plain data, for
+/// The machine's topology as a result document shows it: plain data, for
 /// whoever knows it to fill in. Empty strings and nullopt become null.
 struct TopologyGpu {
   std::string name;  ///< "GPU0"

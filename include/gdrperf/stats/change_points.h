@@ -14,7 +14,7 @@ struct ChangePoint {
   double p = 1;           ///< of the division it came from, at least 0.001
 };
 
-/// Where a series in time order changes its level, ascending: circular binary
+/// Positions where a series in time order changes its level, ascending: circular binary
 /// segmentation (Olshen and Venkatraman, Biostatistics 5, 2004) on ranks. The
 /// stretch that differs most from the rest is found; where random orders of the
 /// values have one as good in at most `alpha` of 999 cases, and the rank-sum test

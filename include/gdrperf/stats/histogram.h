@@ -11,7 +11,7 @@
 
 namespace gdrperf::stats {
 
-/// What a latency run is condensed to, in units of the recorded values times
+/// Summary of a latency run, in units of the recorded values times
 /// the scale given to Histogram::summary(). All NaN when `samples` is 0.
 struct HistogramSummary {
   double min = 0;  ///< exact
@@ -97,7 +97,7 @@ class Histogram {
   std::uint64_t max_ = 0;
 };
 
-/// Where the median of what was sampled lies, by order statistics: the outer
+/// Interval of the median of what was sampled, by order statistics: the outer
 /// bounds of the buckets at both ranks of rank_interval(), so the rounding to
 /// buckets never narrows it. nullopt when there are too few values.
 std::optional<Interval> median_interval(const Histogram& histogram, double confidence = 0.95);

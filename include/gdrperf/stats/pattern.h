@@ -6,7 +6,7 @@
 
 namespace gdrperf::stats {
 
-/// What a series that does not settle looks like.
+/// Pattern of a series that does not settle.
 enum class Pattern {
   kScatter,   ///< no order in it: other work on the machine
   kSteps,     ///< level, then another level: a few changes

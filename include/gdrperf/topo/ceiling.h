@@ -20,7 +20,7 @@ struct WireHeader {
 enum class Carrier { kRoceV2Ipv4, kRoceV2Ipv6, kInfiniBand };
 enum class Transfer { kWrite, kSend, kRead };
 
-/// What each packet of a transfer carries besides payload: IEEE 802.3 with
+/// Bytes that each packet of a transfer carries besides payload: IEEE 802.3 with
 /// preamble and gap, IP, UDP, and the InfiniBand transport headers (vol. 1,
 /// ch. 9; annex A17 for RoCE v2). RETH or AETH are those of the packets that
 /// carry the data.
@@ -50,7 +50,7 @@ struct Ceiling {
   std::string limited_by;  ///< "port mlx5_0: 100 Gb/s RoCE v2, MTU 4096"
 };
 
-/// What a NIC's port carries of large writes, as its rate is known (PortRate), with an MTU of 4096; nothing where it is not.
+/// Bandwidth of a NIC's port with large writes at an MTU of 4096; nothing where its rate (PortRate) is not known.
 std::optional<Ceiling> port_ceiling(const TreeNic& nic);
 
 /// The least of what is known about a path: its PCIe hops, and the port when
@@ -61,7 +61,7 @@ std::optional<Ceiling> port_ceiling(std::string_view nic, const PortLimit& port,
 std::optional<Ceiling> lesser(const std::optional<Ceiling>& one,
                               const std::optional<Ceiling>& other);
 
-/// What could keep a transfer below a path's ceiling, as far as it can be seen:
+/// Causes that could keep a transfer below a path's ceiling, as far as they can be seen:
 /// an ACS redirect, a link below its maximum, a small payload size, a crossing
 /// between sockets, an IOMMU that translates.
 std::vector<std::string> likely_reasons(const PciTree& tree, const PciPath& path);

@@ -7,7 +7,7 @@
 
 namespace gdrperf::topo {
 
-/// What the PCI IDs of a NIC alone tell (pci.ids, data sheets of the makers).
+/// Facts that the PCI IDs of a NIC tell (pci.ids, data sheets of the makers).
 struct KnownNic {
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
@@ -15,7 +15,7 @@ struct KnownNic {
   double most_port_gbps = 0;  ///< of the fastest card with this chip; many cards are slower
 };
 
-/// What the PCI IDs of a GPU alone tell.
+/// Facts that the PCI IDs of a GPU tell.
 struct KnownGpu {
   std::uint16_t vendor = 0;
   std::uint16_t first = 0;  ///< device IDs first to last are of this chip

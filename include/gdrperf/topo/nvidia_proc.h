@@ -5,7 +5,7 @@
 
 namespace gdrperf::topo {
 
-/// What the NVIDIA kernel driver says about one GPU.
+/// The NVIDIA kernel driver's facts about one GPU.
 struct NvidiaGpu {
   std::string pci_address;  ///< "0000:3b:00.0"
   std::string model;        ///< "NVIDIA H200"

@@ -24,7 +24,7 @@ Matrix parse_nvidia_smi(std::string_view raw, std::string_view name);
 /// refused. Throws Error(kUsage).
 Matrix read_nvidia_smi_file(const std::string& path);
 
-/// What `nvidia-smi topo -m` prints here; nothing when there is no nvidia-smi
+/// Output of `nvidia-smi topo -m` on this host; nothing when there is no nvidia-smi
 /// on the PATH. No shell is involved. Throws Error(kEnvironment) when it fails
 /// or does not end in time.
 std::optional<std::string> run_nvidia_smi(

@@ -26,7 +26,7 @@ struct PathHop {
   bool device = false;  ///< its lower end is the GPU or the NIC itself
 };
 
-/// How data travel between two functions, through the tree.
+/// Path of data between two functions, through the tree.
 struct PciPath {
   RelationRange relation;
   std::optional<std::size_t> common_bridge;  ///< lowest common ancestor
@@ -42,7 +42,7 @@ PciPath path_between(const PciTree& tree, std::size_t gpu, std::size_t nic);
 /// The least of a path's links, by usable_link_gbps(); nothing when none is known.
 const PathHop* narrowest_hop(const PciPath& path);
 
-/// What a hop's link can be counted on to carry in 1e9 bit/s: what it runs at,
+/// Rate that a hop's link can be counted on to carry in 1e9 bit/s: what it runs at,
 /// but for a GPU, which clocks its link down while idle, what it can run at. 0
 /// when unknown.
 double usable_link_gbps(const PathHop& hop);

@@ -8,7 +8,7 @@
 
 namespace gdrperf::topo {
 
-/// Where a PCI function sits. Domains are up to 32 bits wide (VMD).
+/// Address of a PCI function. Domains are up to 32 bits wide (VMD).
 struct PciAddress {
   std::uint32_t domain = 0;
   std::uint8_t bus = 0;
@@ -42,7 +42,7 @@ int generation(const PcieLink& link);
 /// "16 GT/s x16", or "unknown".
 std::string to_string(const PcieLink& link);
 
-/// What a function's PCI configuration space says, as far as it could be read:
+/// Fields of a function's PCI configuration space, as far as it could be read:
 /// without root Linux shows its first 64 bytes only.
 struct PciConfig {
   PcieLink link;      ///< Link Status

@@ -53,7 +53,7 @@ struct TreeGpu {
   bool by_class = false;  ///< the source does not call it a GPU: its class does
 };
 
-/// What the rate of a port is known from.
+/// Source of a port's rate.
 enum class PortRate {
   kPort,     ///< the port itself: sysfs, NCCL
   kProduct,  ///< the name of the product

@@ -2,7 +2,7 @@
 
 namespace gdrperf::topo {
 
-/// What of a PCIe link is payload: all factors that ceilings are made of. Sources: PCI Express Base Specification 6.0,
+/// Payload's share of a PCIe link: all factors that ceilings are made of. Sources: PCI Express Base Specification 6.0,
 /// chapters 2 (TLP headers), 3 (data link layer) and 4 (physical layer).
 namespace pcie {
 
@@ -19,7 +19,7 @@ inline constexpr double kTlpFramingBytes = 8;
 inline constexpr int kAssumedPayloadBytes = 256;
 /// An idle GPU's link is at gen1; GB/s of sixteen such lanes.
 inline constexpr double kIdleLinkGbytes = 4.0;
-/// What is left of a link's bits at a payload of 128 to 256 bytes, in round figures: for "is this link wide enough".
+/// Share of a link's bits at a payload of 128 to 256 bytes, in round figures: for "is this link wide enough".
 inline constexpr double kRoughPayloadShare = 0.85;
 
 }  // namespace pcie

@@ -11,7 +11,7 @@
 
 namespace gdrperf::topo {
 
-/// What a tree says about two devices: one relation, or, where the source
+/// A tree's answer about two devices: one relation, or, where the source
 /// leaves something out (NUMA nodes, bridges), the range it must lie in.
 struct RelationRange {
   Relation nearest = Relation::kPix;

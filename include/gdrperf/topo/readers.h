@@ -21,7 +21,7 @@ PciTree read_hwloc_file(const std::string& path);
 PciTree parse_nccl_xml(std::string_view text, std::string_view name);
 PciTree read_nccl_file(const std::string& path);
 
-/// What NCCL prints with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH, with other lines around and between; trees as
+/// NCCL's log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH, with other lines around and between; trees as
 /// those of its XML.
 PciTree parse_nccl_log(std::string_view text, std::string_view name);
 PciTree read_nccl_log_file(const std::string& path);

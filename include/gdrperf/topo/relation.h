@@ -5,7 +5,7 @@
 
 namespace gdrperf::topo {
 
-/// How far apart two PCIe devices are, in the words of `nvidia-smi topo -m`;
+/// Distance between two PCIe devices, in the words of `nvidia-smi topo -m`;
 /// nearest first.
 enum class Relation {
   kPix,   ///< at most one PCIe bridge between them

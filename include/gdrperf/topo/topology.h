@@ -23,7 +23,7 @@ struct Topology {
 
 /// Reads the files; when none is given, asks nvidia-smi and the PCI tree of
 /// this machine. Throws usage_error for files that are none, or for two trees.
-/// What fails about this machine is a warning: no nvidia-smi and no PCI bus
+/// Failures of this machine are warnings: no nvidia-smi and no PCI bus
 /// give source "none" without one.
 Topology load_topology(const TopologyFiles& files = {});
 

@@ -13,7 +13,7 @@
 
 namespace gdrperf::verbs {
 
-/// What stands behind a verbs device; every record names it, so that no
+/// Kind of a verbs device; every record names it, so that no
 /// figure of a software path is taken for a NIC's.
 enum class DeviceKind {
   kHardware,   ///< a NIC on the PCIe bus (or a virtual function of one)
@@ -25,7 +25,7 @@ enum class DeviceKind {
 /// "hardware", "rxe", "software" or "simulated".
 const char* to_string(DeviceKind kind);
 
-/// What is known about a device beyond its name, enough to tell its kind.
+/// Facts about a device beyond its name, enough to tell its kind.
 struct KindHints {
   std::string_view firmware;     ///< ibv_device_attr::fw_ver
   std::string_view driver;       ///< kernel driver: "rdma_rxe", "mlx5_core", "" when unknown
@@ -33,7 +33,7 @@ struct KindHints {
 };
 DeviceKind kind_from(const KindHints& hints);
 
-/// What to say when libibverbs shows no device at all: kEnvironment, with the
+/// Error for a libibverbs that shows no device at all: kEnvironment, with the
 /// software device and the doctor as the hint.
 Error no_device_error();
 
@@ -101,7 +101,7 @@ struct PortInfo {
 /// call fails.
 PortInfo query_port(const Context& context, int port);
 
-/// What to do about a port that is not ACTIVE.
+/// Advice for a port that is not ACTIVE.
 std::string state_hint(const Context& context, const PortInfo& port);
 
 /// The port to use: `requested` (from 1), or, for 0, the first ACTIVE one.

@@ -42,7 +42,7 @@ struct DeviceInfo {
   std::vector<DeviceLimit> limits;
   std::string atomics;           ///< "none", "within the device" or "global"; "" when not open
   std::vector<std::string> odp;  ///< what on-demand paging does on RC: "send", "write", ...
-  /// How data travels; empty for devices that do not say, as no NIC does.
+  /// Ways in which data travels; empty for devices that do not say, as no NIC does.
   std::vector<DataPath> data_paths;
   std::string error;
 };
@@ -58,7 +58,7 @@ std::vector<DeviceInfo> list_devices();
 /// Those of these names alone.
 std::vector<DeviceInfo> list_devices(const std::vector<std::string>& names);
 
-/// What can be told of each device without opening it: name, GUID, driver, kind, place on the bus.
+/// Facts about each device without opening it: name, GUID, driver, kind, place on the bus.
 std::vector<DeviceInfo> list_unopened();
 
 /// Whether a port of the device is active. Asks sysfs; opens the device where that does not say.

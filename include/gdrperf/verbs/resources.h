@@ -74,7 +74,7 @@ Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining = Inlining::
 /// Error of a failed QP creation, for those who create through rdma_cm.
 [[noreturn]] void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr);
 
-/// Where the other QP is and how it is reached.
+/// Address of the other QP and the path to it.
 struct QpPath {
   std::uint8_t port = 1;
   std::uint8_t gid_index = 0;

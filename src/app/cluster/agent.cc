@@ -41,7 +41,7 @@ std::string pcie_link(const std::string& pci_address) {
   return speed.empty() ? std::string() : speed + " x" + read_line_or_empty(folder + "/current_link_width");
 }
 
-// What can be told of an open device alone.
+// Facts of an open device alone.
 void describe(const verbs::DeviceInfo& info, CardDevice& card) {
   const auto active = std::find_if(info.ports.begin(), info.ports.end(), [](const verbs::PortDetails& each) { return each.port.active(); });
   if (active == info.ports.end()) return;
@@ -53,7 +53,7 @@ void describe(const verbs::DeviceInfo& info, CardDevice& card) {
   card.rate_gbps = details.port.rate_gbps;
   card.pcie = pcie_link(info.pci_address);
   card.numa_node = info.numa_node;
-  // What a run takes where both ends have it.
+  // Buffers of a run, where both ends have them.
   if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
 }
 

@@ -24,7 +24,7 @@ struct StoredCluster {
 /// By name; none where the store has none.
 std::vector<StoredCluster> clusters_of(const std::string& store);
 
-/// What is at `path` to compare with: one result, or all whole ones of such a test in a folder or store, as one. Throws
+/// Results at `path` to compare with: one, or all whole ones of such a test in a folder or store, as one. Throws
 /// usage_error where there is none.
 ClusterFile read_cluster_baseline(const std::string& path, std::uint64_t size_bytes, std::string_view buffer);
 

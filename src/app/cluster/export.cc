@@ -54,7 +54,7 @@ std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
   return slow;
 }
 
-// What is wrong with a host as one short text, by host; what belongs to no single host is left in `rest`.
+// Problems of a host as one short text, by host; those that belong to no single host go to `rest`.
 std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<std::string>& rest) {
   std::map<std::string, std::string> of_host;
   const auto add = [&](const std::string& host, const std::string& reason) {

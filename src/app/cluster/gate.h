@@ -31,7 +31,7 @@ class Gate {
 
   /// A rank that came another way.
   void put(Arrival arrival);
-  /// Who has come since; waits up to `patience` for the first. Throws Error(kEnvironment) when no more can be
+  /// Connections accepted since; waits up to `patience` for the first. Throws Error(kEnvironment) when no more can be
   /// taken, as where descriptors are used up.
   std::vector<Arrival> take(std::chrono::nanoseconds patience);
 

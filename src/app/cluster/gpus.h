@@ -10,7 +10,7 @@
 
 namespace gdrperf::app {
 
-/// Where the cluster's buffers are.
+/// Memory of the cluster's buffers.
 enum class ClusterBuffer {
   kHost,
   kGpu,     ///< of the GPU that is nearest to each NIC

@@ -33,7 +33,7 @@ proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::c
   channel.send(proto::Enter{});
   channel.keep_alive();
   while (true) {
-    // Whom it serves is said every second.
+    // A server says every second whom it serves.
     const proto::Message message = channel.receive(proto::Channel::kSilence);
     if (std::holds_alternative<proto::Turn>(message)) return channel;
     const auto* busy = std::get_if<proto::Busy>(&message);

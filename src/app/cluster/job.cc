@@ -298,7 +298,7 @@ ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile
   inspect(star, counters, job, result);
   result.partial = false;
   note_time();
-  // What failed only because a rank was lost is told with that rank.
+  // Failures that a lost rank caused are told with that rank.
   std::erase_if(result.failed, [&](const FailedRun& run) {
     return !star.there(result.places[static_cast<std::size_t>(run.from)].rank) ||
            !star.there(result.places[static_cast<std::size_t>(run.to)].rank);

@@ -16,7 +16,7 @@
 
 namespace gdrperf::app {
 
-/// How a pair is measured, and the pairs of each round.
+/// Measurement of a pair, and the pairs of each round.
 struct ClusterTest {
   std::uint64_t size_bytes = 1u << 20;  ///< that saturates
   std::uint64_t small_bytes = 8;        ///< measured besides, and latency at both sizes; 0: bandwidth alone
@@ -27,7 +27,7 @@ struct ClusterTest {
   cluster::JudgeOptions judge;
 };
 
-/// Where a NIC of the fabric is to be found.
+/// Location of a NIC of the fabric.
 struct NicPlace {
   int rank = 0;
   std::size_t device = 0;  ///< index into the member's devices

@@ -25,7 +25,7 @@ std::vector<int> Star::below(int rank) const {
   return ranks;
 }
 
-// Who can be hung on comes first, so that the others are leaves.
+// Ranks that can have children come first, so that the others are leaves.
 void Star::plant_tree() {
   std::vector<int> order = {0};
   for (const bool relays : {true, false}) {

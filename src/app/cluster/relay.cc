@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr auto kChildPatience = 3500ms;
-// What is passed on and comes back takes its time at each level.
+// Messages passed on take their time at each level.
 constexpr auto kOwnShare = 500ms;
 constexpr int kRelayWaitMs = 100;
 constexpr auto kLookAtAll = 500ms;

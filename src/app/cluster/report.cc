@@ -127,7 +127,7 @@ void print_head(const Star& star, const ClusterTest& test, const ClusterResult& 
   }
 }
 
-// What tells a NIC from its cable, as far as anything does.
+// Evidence that tells a NIC from its cable, if any does.
 void print_inspections(const Names& names, const ClusterResult& result, std::ostream& out) {
   constexpr double kAsFast = 0.97;
   for (const Inspection& one : result.inspections) {

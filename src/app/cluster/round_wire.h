@@ -8,7 +8,7 @@
 
 namespace gdrperf::app {
 
-// What goes and comes once a round and rank is bytes, not JSON: with 10,000 ranks of 8 NICs rank 0 writes and reads
+// A round's messages are bytes, not JSON: with 10,000 ranks of 8 NICs rank 0 writes and reads
 // 80,000 links of it while all others wait. Integers are little-endian, rates 32-bit floats.
 
 std::string pack_measure(const Measure& order);

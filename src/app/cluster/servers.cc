@@ -19,7 +19,7 @@ std::vector<int> DeviceServers::ports() const {
   return ports;
 }
 
-// What fails here is told to the client, which is another rank.
+// Failures here are told to the client, which is another rank.
 DeviceServers::One::One(proto::Listener listener, const ServerSettings& settings)
     : server(std::move(listener), settings, [](const std::string&) {}), thread([this] { server.run(stop); }) {}
 

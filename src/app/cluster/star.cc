@@ -274,7 +274,7 @@ std::set<int> Star::post(const std::map<int, std::string>& orders, std::chrono::
 void Star::collect(std::set<int> waiting, std::chrono::nanoseconds patience, const Take& take) {
   // A relay that gives somebody up says so in time.
   const auto give_up = steady_clock::now() + patience + (children_.empty() ? 0s : 1s);
-  // Who hung on a rank that is lost has not got the order, or nobody to answer to: even if it is here again by now.
+  // Children of a lost rank have not got the order, or have no parent to answer: even if they are here again by now.
   std::size_t seen_losses = losses_ - 1;
   const auto forget_lost = [&] {
     if (std::exchange(seen_losses, losses_) == losses_) return;

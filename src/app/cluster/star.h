@@ -60,7 +60,7 @@ class Star {
   /// Goes before what the ranks say of their leaves; hosts by their full or short name.
   void set_leaves(const cluster::Leaves& leaves);
   bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].here; }
-  /// How long the start took.
+  /// Duration of the start.
   double gathered_s() const { return gathered_s_; }
   /// The rank through which rank 0 reaches `rank`: itself without a tree.
   int top_of(int rank) const;

@@ -96,7 +96,7 @@ std::string local_cpus(const Device& device, const char* file) {
   return kernel_line(fmt::format("/sys/devices/system/node/node0/{}", file));
 }
 
-/// Where this machine has the PCI function; empty when it has none such.
+/// Place of the PCI function on this machine; empty when it has none such.
 std::string kernel_function(const Device& device) {
   if (device.config.pci.empty()) return {};
   const KernelOnly aside;
@@ -111,7 +111,7 @@ std::string uevent_text(const Device& device) {
   return text;
 }
 
-/// What never happens on this link is counted all the same: nothing.
+/// Events that never happen on this link are counted all the same: as zero.
 void add_error_counters(std::vector<ClassFile>& files) {
   for (const char* name :
        {"VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",

@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 
-/// What the class files of one device say, as the kernel would put it.
+/// Class files of one device, worded as by the kernel.
 namespace gdrperf::softnic {
 
 struct ClassFile {

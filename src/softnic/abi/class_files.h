@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// What stands in sysfs and in /dev for devices of ours: made-up files, folders,
+/// Made-up entries of sysfs and /dev for devices of ours: files, folders,
 /// links and device files, for readers that know only the kernel's. The
 /// functions of libc in files.cc and folders.cc hand them out.
 namespace gdrperf::softnic {
@@ -27,9 +27,9 @@ struct ClassEntry {
   dev_t device = 0;              ///< of a device file
 };
 
-/// What is at `path`: absolute, without links, dots and slashes at its end.
+/// Entry at `path`: absolute, without links, dots and slashes at its end.
 std::optional<ClassEntry> class_entry(const std::string& path);
-/// What is in the folder at `path`, as class_entry() takes it: ours; the kernel may have others there.
+/// Entries of the folder at `path`, as class_entry() takes it: ours; the kernel may have others there.
 std::vector<ClassName> class_names(const std::string& path);
 
 }  // namespace gdrperf::softnic

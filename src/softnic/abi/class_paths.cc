@@ -88,7 +88,7 @@ std::optional<ClassPath> find(const std::string& path, LastLink last) {
   Walk walk(last);
   if (!walk.go(path)) return std::nullopt;
   if (walk.at().empty()) return std::nullopt;
-  // What is behind the last link, or where ".." led.
+  // Components behind the last link, or where ".." led.
   auto entry = class_entry(walk.at());
   if (!entry && !walk.ours()) return std::nullopt;
   return ClassPath{std::move(entry), walk.at()};

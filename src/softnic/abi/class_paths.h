@@ -11,10 +11,10 @@ namespace gdrperf::softnic {
 
 enum class LastLink { kFollow, kKeep };
 
-/// Where a path leads to.
+/// Target of a path.
 struct ClassPath {
   std::optional<ClassEntry> entry;  ///< ours; none: the kernel's business
-  /// What the kernel shall be asked for instead of the path that was given.
+  /// Path to ask the kernel for instead of the one that was given.
   std::string path;
 };
 
@@ -27,7 +27,7 @@ std::optional<ClassPath> find_class_path_at(int folder, const char* path, LastLi
 
 /// Descriptors of folders that programs have opened, for paths below them.
 void remember_folder(int fd, const std::string& path);
-/// Where the folder is that this descriptor was opened for; empty: none of ours.
+/// Folder that this descriptor was opened for; empty: none of ours.
 std::string remembered_folder(int fd);
 
 }  // namespace gdrperf::softnic

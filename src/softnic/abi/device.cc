@@ -18,7 +18,7 @@ using namespace gdrperf::softnic;
 
 namespace {
 
-/// What ibv_get_device_list returned, found again by ibv_free_device_list.
+/// Result of ibv_get_device_list, found again by ibv_free_device_list.
 struct DeviceList {
   ibv_device** real = nullptr;
   std::vector<ibv_device*> merged;

@@ -127,7 +127,7 @@ LastLink last_for_stat(int flags) { return (flags & AT_SYMLINK_NOFOLLOW) != 0 ? 
 
 int open_flags(const char* mode) { return std::strpbrk(mode, "wa+") != nullptr ? O_RDWR : O_RDONLY; }
 
-/// What `ours` does of a path of ours; else `theirs`, of the path that the
+/// Calls `ours` for a path of ours; else `theirs`, for the path that the
 /// kernel knows.
 template <typename Ours, typename Theirs>
 auto choose(const std::optional<ClassPath>& found, const char* given, Ours&& ours, Theirs&& theirs) {
@@ -135,7 +135,7 @@ auto choose(const std::optional<ClassPath>& found, const char* given, Ours&& our
   return theirs(found ? found->path.c_str() : given);
 }
 
-/// What an open descriptor of ours was opened for; empty: none of ours.
+/// Path that an open descriptor of ours was opened for; empty: none of ours.
 std::string opened_path(int fd) { return is_cm_file(fd) ? "/dev/infiniband/rdma_cm" : remembered_folder(fd); }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace gdrperf::softnic {
 /// A whole message, with its header.
 using NetlinkMessage = std::vector<std::uint8_t>;
 
-/// What is answered to a request whose sender has this port. `kernels` are the
+/// Answer to a request whose sender has this port. `kernels` are the
 /// kernel's own answers to the same request; none where it knows no RDMA.
 std::vector<NetlinkMessage> answer_rdma_request(const NetlinkMessage& request, std::uint32_t port,
                                                 const std::vector<NetlinkMessage>& kernels);

@@ -76,7 +76,7 @@ std::vector<NetlinkMessage> split_messages(const std::vector<std::uint8_t>& byte
   return messages;
 }
 
-/// What the kernel says to this request, its port made the asker's; nothing
+/// Answer to this request as the kernel gives it, its port made the asker's; nothing
 /// where it knows no RDMA.
 std::vector<NetlinkMessage> ask_kernel(NetlinkMessage request, std::uint32_t port) {
   const KernelOnly aside;

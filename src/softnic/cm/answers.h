@@ -7,7 +7,7 @@
 
 #include "cm/id.h"
 
-/// What the kernel's file answers to questions about an id.
+/// Answers of the kernel's file to questions about an id.
 namespace gdrperf::softnic {
 
 /// QUERY_PATH with the one path that there is.
@@ -24,7 +24,7 @@ CmPathAnswer answer_path(const CmId& id);
 /// All three, as older libraries ask.
 rdma_ucm_query_route_resp answer_route(const CmId& id);
 
-/// What a QP needs to go to `state` (ibv_qp_state). Returns 0 or a negative errno.
+/// Attributes that a QP needs to go to `state` (ibv_qp_state). Returns 0 or a negative errno.
 int answer_qp_attributes(const CmId& id, std::uint32_t state, ib_uverbs_qp_attr& attr);
 
 }  // namespace gdrperf::softnic

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// Which of a program's descriptors are channels of rdma_cm. Nothing tells when a
+/// Tells which of a program's descriptors are channels of rdma_cm. Nothing tells when a
 /// program closes one, so who finds an entry asks the kernel whether it still holds.
 namespace gdrperf::softnic {
 

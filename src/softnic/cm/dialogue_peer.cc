@@ -3,7 +3,7 @@
 
 #include "cm/dialogue.h"
 
-/// What the other end says.
+/// Messages of the other end.
 namespace gdrperf::softnic {
 
 void CmDialogue::refuse(const std::shared_ptr<CmLink>& link, const CmMessage& request, CmReject reason) const {
@@ -168,7 +168,7 @@ void CmDialogue::handle_loss(const std::shared_ptr<CmLink>& link) {
       case CmState::kRequestReceived:
       case CmState::kReplyReceived:
       case CmState::kReplySent: {
-        // What the kernel says for a process that ends.
+        // The kernel's message for a process that ends.
         CmMessage refusal;
         refusal.kind = CmKind::kReject;
         refusal.status = static_cast<std::uint8_t>(CmReject::kConsumerDefined);

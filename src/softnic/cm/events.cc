@@ -6,7 +6,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// What rdma_cm puts in front of a program's data, in requests of IP port spaces.
+/// Header that rdma_cm puts in front of a program's data, in requests of IP port spaces.
 constexpr std::size_t kIpHeader = 36;
 
 rdma_ucm_conn_param connection_of(const CmMessage& message, std::size_t capacity) {

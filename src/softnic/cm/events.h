@@ -48,7 +48,7 @@ void report_request(CmId& listener, CmId& fresh, const CmMessage& message);
 /// As the program wrote it, with eight bytes of its own.
 void report_written(CmId& id, CmEventKind kind, int status, std::uint64_t argument);
 
-/// How a QP of `id` reaches the other end.
+/// Attributes with which a QP of `id` reaches the other end.
 ib_uverbs_ah_attr address_handle(const CmId& id);
 
 }  // namespace gdrperf::softnic

@@ -18,7 +18,7 @@ inline constexpr unsigned kCmAbi = 4;
 int open_cm_file(int flags) noexcept;
 /// Whether `fd` is one: never asks the kernel for descriptors that never were.
 bool is_cm_file(int fd) noexcept;
-/// What write() does to one. May block, as the kernel's does.
+/// Effect of write() on one. May block, as the kernel's does.
 ssize_t write_cm_file(int fd, const void* bytes, std::size_t size);
 
 }  // namespace gdrperf::softnic

@@ -32,7 +32,7 @@ enum class CmState {
   kClosed,
 };
 
-/// What the other end said, and what was said to it.
+/// Private data and parameters received, and those sent.
 struct CmConnection {
   std::uint32_t number = 0;  ///< this end's; 0: no connection
   std::uint32_t remote_number = 0;

@@ -14,7 +14,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// What came with a message; more than one are none of ours, and the kernel has closed those.
+/// Descriptors that came with a message; more than one are none of ours, and the kernel has closed those.
 UniqueFd descriptor_in(msghdr& message) {
   UniqueFd carried;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {

@@ -11,12 +11,12 @@
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/base/unique_fd.h"
 
-/// What carries the communication manager's messages to another process.
+/// Transport of the communication manager's messages to another process.
 namespace gdrperf::softnic {
 
 class CmLink;
 
-/// Who gets what a link brings. Called by the thread of CmLoop.
+/// Receiver of what a link brings. Called by the thread of CmLoop.
 class CmReceiver {
  public:
   virtual void received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) = 0;

@@ -35,7 +35,7 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   CmDialogue& dialogue() REQUIRES(mutex_) { return dialogue_; }
   /// Tells the other end, and takes the id and its port away.
   void destroy(CmId& id) REQUIRES(mutex_);
-  /// Whom an id is to be connected to.
+  /// Destination of an id.
   struct Goal {
     std::uint16_t port_space = 0;
     CmAddress source;

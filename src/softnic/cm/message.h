@@ -11,7 +11,7 @@
 
 #include "cm/address.h"
 
-/// What two ends of a connection say to each other: the messages of the
+/// Messages between the two ends of a connection: those of the
 /// communication manager (specification, chapter 12), with what the software
 /// device needs of each. In bytes of its own, little-endian: what carries them may
 /// be a socket of this host or of another one.

@@ -101,7 +101,7 @@ int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, c
   }
   if (from.family != target.family) return -EINVAL;
   Device* device = device_at(from);
-  // What is behind an address of this host is within reach, and what is reached over TCP.
+  // Addresses of this host are within reach; all others are reached over TCP.
   const bool here = is_own_address(target);
   if (device == nullptr || (!here && !device->has_own_address())) {
     id.state = CmState::kBound;

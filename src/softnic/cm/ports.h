@@ -31,7 +31,7 @@ class CmPorts {
   /// Lets in whoever connects to the port. Thread-safe.
   void open(const std::shared_ptr<CmClaim>& claim);
 
-  /// Who connects between a program's bind and its listen waits so long at most, and
+  /// Time that a peer waits at most that connects between a program's bind and its listen, and
   /// is refused then: some programs tell their port before they listen.
   static constexpr std::chrono::milliseconds kUntilListen{3000};
   static constexpr std::uint32_t kMaxBacklog = 1024;

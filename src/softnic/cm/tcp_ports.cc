@@ -100,7 +100,7 @@ CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const 
   route.to_qpn = static_cast<std::uint32_t>(port_space) << 16 | destination.port;
   route.type = kTcpRdmaCm;
   TcpReached reached = reach_over_tcp(route, device.config, {kReachCmMs, 0});
-  // That nobody listens is the program's own business, and it is told.
+  // The program is told that nobody listens: handling that is its own business.
   if (!reached.socket && (reached.refusal != TcpRefusal::kNobody || !reached.answered)) say_not_reached(route, reached);
   return {std::move(reached.socket), !reached.answered};
 }

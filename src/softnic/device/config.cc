@@ -113,7 +113,7 @@ PeerPolicy parse_peers(std::string_view option, std::string_view value) {
   return policy;
 }
 
-/// What concerns peers, and the ways to them. False: the option is another one.
+/// Options about peers, and the ways to them. False: the option is another one.
 bool apply_peer_option(DeviceConfig& device, std::string_view option, std::string_view key, std::string_view value) {
   if (key == "move") {
     device.move = choose(option, value, "auto", "never") ? MovePolicy::kAuto : MovePolicy::kNever;
@@ -182,7 +182,7 @@ struct Settings {
   };
   std::vector<Line> lines;
 
-  /// Where a piece of the text stood.
+  /// Position of a piece of the text.
   std::string place(std::string_view piece) const {
     const auto at = static_cast<std::size_t>(piece.data() - text.data());
     std::string found = fmt::format("column {}", at + 1);

@@ -12,7 +12,7 @@
 
 namespace gdrperf::softnic {
 
-/// What a device does with work requests.
+/// Treatment of work requests by a device.
 enum class DeviceMode {
   kFull,  ///< moves data
   kNull,  ///< completes every send-side request at once, moves nothing
@@ -30,7 +30,7 @@ enum class SharedPolicy { kAuto, kNever };
 /// RoCE v2's UDP port, as a TCP port.
 inline constexpr std::uint16_t kDefaultTcpPort = 4791;
 
-/// Which users' processes a device has to do with besides those of its own user.
+/// Users besides its own whose processes a device talks to.
 struct PeerPolicy {
   bool any = false;
   std::vector<std::uint32_t> users;
@@ -51,7 +51,7 @@ struct DeviceConfig {
   KernelPolicy kernel = KernelPolicy::kAuto;
   SharedPolicy shared = SharedPolicy::kAuto;
   PeerPolicy peers;
-  /// Where peers on other hosts find the device; 0: they do not.
+  /// Address for peers on other hosts; 0: they do not find the device.
   std::uint16_t tcp_port = 0;
   std::string token;       ///< which they share with it; empty: the user's own key
   std::string token_file;  ///< where that stood

@@ -35,7 +35,7 @@ struct Device : ibv_device {
   /// by set_model(), and each lives on, because a data path may be in it.
   std::atomic<DeviceModel*> model{nullptr};
   std::atomic<bool> port_up;
-  /// What a changed file says of the link and of faults (LiveConfig).
+  /// Settings of the link and of faults from a changed file (LiveConfig).
   void change(const DeviceConfig& fresh);
   /// Puts the model that `config` now describes in the place of the one before.
   void set_model();
@@ -53,7 +53,7 @@ struct Device : ibv_device {
 
   /// The N of uverbsN.
   unsigned verbs_number() const;
-  /// What RDMA netlink and ibv_get_device_index know the device by: behind those
+  /// Index of the device for RDMA netlink and ibv_get_device_index: behind those
   /// of the kernel, as long as it has not had a thousand.
   unsigned kernel_index() const { return verbs_number() == index ? index : 1000 + index; }
   __be64 guid() const;
@@ -90,7 +90,7 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
 void describe_port(const Device& device, ibv_port_attr& attr);
 /// The port's speed as describe_port codes it, all lanes together.
 double port_gigabits(const Device& device);
-/// Where a frame to this GID goes: ENOENT when it is none that a device of
+/// Destination of a frame to this GID: ENOENT when it is none that a device of
 /// ours could have.
 int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]);
 /// ENODATA for an empty entry, EINVAL past the table.

@@ -13,7 +13,7 @@ constexpr std::uint64_t kEdge = 64;
 constexpr std::uint64_t kMinPiece = 4096;
 constexpr std::uint64_t kMaxPiece = 64 * 1024;
 
-/// What a large READ reads is moved between its arrival and its completion;
+/// Data of a large READ moves between its arrival and its completion;
 /// smaller ones and atomics are executed, in order, when they arrive.
 bool is_large_read(const Stamp& s, const SendOp& op) noexcept {
   return op.opcode == IBV_WR_RDMA_READ && s.total > kWhole;

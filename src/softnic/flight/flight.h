@@ -36,7 +36,7 @@ struct Stamp {
   bool late;          ///< had to wait for a receive: its due time says nothing
 };
 
-/// What of its QP the flight needs; all of it outlives the flight.
+/// Parts of its QP that the flight needs; all of them outlive the flight.
 struct FlightParts {
   Requester& qp;
   SendQueue& queue;
@@ -63,7 +63,7 @@ class Flight {
   void follow_model();
   /// At RTR: READs are answered by the peer's port.
   void find_peer_port();
-  /// What is under way is no more: the QP failed.
+  /// Drops all that is under way: the QP failed.
   void clear() noexcept;
   /// Nothing was ever posted.
   void restart() noexcept;

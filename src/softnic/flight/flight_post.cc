@@ -12,7 +12,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// How long a post waits for its message to arrive.
+/// Time that a post waits for its message to arrive.
 constexpr double kHoldNs = 5e6;
 constexpr double kHoldMarginNs = 1e6;
 /// A QP that was polled within this time is not the control thread's business,
@@ -37,7 +37,7 @@ constexpr bool changes_data(FaultKind kind) {
          kind != FaultKind::kRnr;
 }
 
-/// What a peer's segment says, if it is a name at all (Device::port_name).
+/// Name of a peer's segment, if it is one at all (Device::port_name).
 std::string port_name_in(const char (&text)[64]) {
   char copy[sizeof text];
   std::memcpy(copy, text, sizeof copy);
@@ -95,7 +95,7 @@ void Flight::clear() noexcept {
 
 void Flight::restart() noexcept {
   start_anew(0);
-  // What was late in the life before is no reason to be late in this one.
+  // Lateness in the life before is no reason to be late in this one.
   last_ready_ = last_arrival_ = last_done_ = 0;
   read_done_ = {};
 }
@@ -239,7 +239,7 @@ Instant Flight::due_for_thread(bool asleep) noexcept {
   return next;
 }
 
-/// What the thread is told. It must not take the CPU, in order to wait, from a
+/// Tells the thread. It must not take the CPU, in order to wait, from a
 /// program that is about to poll.
 Instant Flight::wake_for_thread(bool asleep) noexcept {
   const Instant due = due_for_thread(asleep);

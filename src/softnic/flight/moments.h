@@ -6,12 +6,12 @@
 #include "model/link.h"
 #include "shared/request.h"
 
-/// What the parts of a flight share.
+/// Common state of the parts of a flight.
 namespace gdrperf::softnic {
 
 /// Messages up to this size are moved as a whole when they arrive.
 inline constexpr std::uint64_t kWhole = 512;
-/// How fast copying is taken to be when a piece has to be done by some time.
+/// Rate that copying is taken to have when a piece has to be done by some time.
 inline constexpr std::uint64_t kCopyBytesPerNs = 6;
 
 inline const Clock& the_clock() noexcept {

@@ -8,7 +8,7 @@
 
 namespace gdrperf::softnic {
 
-/// How long the oldest request of a send queue waits for its peer, and how often
+/// Time that the oldest request of a send queue waits for its peer, and how often
 /// it is tried: what the QP's attributes say.
 class Patience {
  public:

@@ -23,7 +23,7 @@ struct SendSlot {
 /// but the lock and the limits is used under the lock.
 class SendQueue {
  public:
-  /// How requests get on: at once (kPlain), at once and without any data (kNull),
+  /// Ways in which requests proceed: at once (kPlain), at once and without any data (kNull),
   /// when a link's model says so, at once, but not in the short way, or when a peer
   /// on another host has answered.
   enum class Mode : std::uint32_t { kPlain, kNull, kModelled, kDatagram, kRemote };
@@ -49,7 +49,7 @@ class SendQueue {
   bool full() noexcept REQUIRES(lock) {
     // Mostly what was found the last time settles it.
     if (static_cast<std::int32_t>(post_limit_ - posted_) > 0) [[likely]] return false;
-    // What was polled stands in memory that peers write to: never more than there are slots.
+    // The count of polled requests stands in memory that peers write to: never more than there are slots.
     const std::uint32_t granted = released() + limits_.max_send_wr;
     const std::uint32_t slots = posted_ - gate_.waiting + slot_mask_ + 1;
     post_limit_ = static_cast<std::int32_t>(slots - granted) < 0 ? slots : granted;

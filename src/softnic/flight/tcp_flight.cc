@@ -38,7 +38,7 @@ const SendOp* TcpFlight::next(std::uint32_t ahead) noexcept {
       ++sent_;
       continue;
     }
-    // What was begun was remembered as a READ.
+    // A frame that was begun was remembered as a READ.
     const std::uint32_t under_way = stream_.reads_under_way();
     const bool begun = read && stream_.last_read() == count;
     if (!begun && read && (under_way >= most || ahead > 0)) return nullptr;

@@ -150,7 +150,7 @@ void pin_all(const MrShared* region, const Piece* pieces, unsigned count) noexce
 /// belongs to memory that is gone.
 class Opened {
  public:
-  /// What this thread opened last is found without the lock, as long as nothing
+  /// The mapping that this thread opened last is found without the lock, as long as nothing
   /// was closed.
   void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) {
     thread_local std::array<Recent, kRecent> recent{};
@@ -165,7 +165,7 @@ class Opened {
     Entry& entry = entries_[{peer, shared.base}];
     if (entry.at != 0 && std::memcmp(&entry.handle, shared.handle, sizeof entry.handle) != 0) close(entry);
     if (entry.at == 0 && !map(entry, pid, shared)) return nullptr;
-    // What the driver has mapped counts, not what the peer says of it.
+    // The driver's mapping counts, not what the peer says of it.
     if (offset > entry.bytes || length > entry.bytes - offset) return nullptr;
     last = {peer, shared.base, entry.at, entry.handle, entry.bytes, closings_.load(std::memory_order_acquire)};
     return reinterpret_cast<void*>(entry.at + offset);

@@ -21,7 +21,7 @@ void publish(GpuRegion& shared, const void* address) noexcept;
 /// The region is gone: undoes publish(), and what copies did to it.
 void forget(const MrShared& region, GpuRegion& shared) noexcept;
 
-/// Where this process sees `address` of a GPU region of `peer`, whose process has
+/// Address in this process of `address` of a GPU region of `peer`, whose process has
 /// the number `pid` here, and `length` bytes from there on;
 /// null: it cannot.
 void* open(const void* peer, int pid, const GpuRegion& shared, std::uint64_t address, std::uint64_t length) noexcept;

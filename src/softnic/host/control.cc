@@ -30,7 +30,7 @@ constexpr int kIdleTicks = 100;
 constexpr double kWatchNs = 1e6;
 constexpr Instant kNever = ~Instant{0};
 
-/// What a peer may find wrong with a QP.
+/// Faults of a QP that a peer may report.
 bool is_qp_event(std::uint32_t event) {
   return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR || event == IBV_EVENT_QP_ACCESS_ERR ||
          event == IBV_EVENT_CQ_ERR;

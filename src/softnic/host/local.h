@@ -12,7 +12,7 @@
 #include "shared/layout.h"
 #include "shared/request.h"
 
-/// What the process, its thread and its peers' requests need of the QPs and
+/// The process's, its thread's and its peers' view of the QPs and
 /// contexts that it has, and its thread of the process: each of them knows what it
 /// works for, not the other way round.
 namespace gdrperf::softnic {
@@ -81,7 +81,7 @@ class LocalProcess {
  public:
   virtual std::uint64_t id() const noexcept = 0;
   virtual Segment& segment() noexcept = 0;
-  /// What peers get: the segment, and the window, or -1 where there is none.
+  /// Descriptors for peers: the segment, and the window, or -1 where there is none.
   virtual int segment_fd() noexcept = 0;
   virtual int window_fd() noexcept = 0;
   virtual int channel_fd(std::uint32_t number) = 0;
@@ -90,7 +90,7 @@ class LocalProcess {
   virtual void for_each_context(const std::function<void(LocalContext&)>& visit) = 0;
   /// Drops the peers whose processes have ended.
   virtual void forget_gone_peers() = 0;
-  /// That process has ended: its lanes are free, and what it left is repaired.
+  /// Cleans up after a process that has ended: its lanes are free, and what it left is repaired.
   virtual void free_lanes_of(std::uint64_t process_id) = 0;
   virtual Ports& ports() noexcept = 0;
   virtual Agents& agents() noexcept = 0;

@@ -35,7 +35,7 @@ struct Address {
   socklen_t length;
 };
 
-/// What the kernel calls users that this user namespace does not know.
+/// Name that the kernel gives to users that this user namespace does not know.
 uid_t overflow_user() {
   std::ifstream file("/proc/sys/kernel/overflowuid");
   uid_t user = 65534;

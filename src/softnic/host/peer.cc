@@ -75,7 +75,7 @@ bool is_eventfd(int fd) {
          std::strcmp(link, "anon_inode:[eventfd]") == 0;
 }
 
-/// What stands in the peer's tables may be anything. Behind the window comes its
+/// The peer's tables may hold any value. Behind the window comes its
 /// beginning once more, so that a message that begins in it ends in it.
 std::uint8_t* map_window(int fd) {
   void* place = raw_mmap(nullptr, kWindowBytes + kWindowWrap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -30,7 +30,7 @@ class Peer {
 
   std::uint32_t block() const noexcept { return block_; }
   Segment& segment() noexcept { return *segment_; }
-  /// Where the peer's moved pages are mapped; null when they are not.
+  /// Address at which the peer's moved pages are mapped; null when they are not.
   std::uint8_t* window() const noexcept { return window_; }
   int pid() const noexcept { return pid_; }
   std::uint64_t id() const noexcept { return id_; }

@@ -96,7 +96,7 @@ class Process final : public LocalProcess {
   void settle(std::uint32_t pd);
   /// The same for all QPs, of all domains, and for receives being flushed.
   void settle_all();
-  /// How long a peer that is stopped in the middle is waited for.
+  /// Time that a peer that is stopped in the middle is waited for.
   static constexpr std::chrono::seconds kSettleLimit{5};
 
   /// Waits until nobody acts on that QP over a lane, until `limit`; repairs what the
@@ -122,7 +122,7 @@ class Process final : public LocalProcess {
   void claim_block();
   bool claim(std::uint32_t block);
   bool claim_beside(std::uint32_t block);
-  // What is locked before a fork is unlocked behind it, and what a child inherited is nobody's.
+  // Locks taken before a fork are released behind it; a child uses nothing that it inherited.
   static void before_fork() NO_THREAD_SAFETY_ANALYSIS;
   static void after_fork_parent() NO_THREAD_SAFETY_ANALYSIS;
   static void after_fork_child() NO_THREAD_SAFETY_ANALYSIS;

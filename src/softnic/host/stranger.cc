@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kPatienceMs = 5000;
 constexpr int kMostServed = 64;
-/// What a larger message took of the memfd is given back.
+/// Gives back the memfd's memory that a larger message took.
 constexpr std::uint64_t kKeepBytes = 8u << 20;
 
 bool comes_in_time(int fd) noexcept {

@@ -6,7 +6,7 @@
 
 #include "shared/layout.h"
 
-/// What two processes say to each other over the abstract SEQPACKET socket of
+/// Messages between two processes over the abstract SEQPACKET socket of
 /// the one that is connected to. Both ends run on one host and are builds of
 /// one layout (the socket's name says which), so structs travel raw.
 namespace gdrperf::softnic {
@@ -38,7 +38,7 @@ struct WireReply {
   std::uint32_t fd_count = 0;
 };
 
-/// What an agent's connection carries: one request, one CopyReply, and so on.
+/// Content of an agent's connection: one request, one CopyReply, and so on.
 struct CopyRequest {
   std::uint64_t address = 0;  ///< in the receiver's memory
   std::uint64_t length = 0;   ///< at most kAgentBytes; the data lies at the memfd's beginning

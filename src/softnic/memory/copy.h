@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-/// How bytes get from one process' memory to another's.
+/// Ways of copying bytes from one process's memory to another's.
 namespace gdrperf::softnic {
 
 struct MrShared;

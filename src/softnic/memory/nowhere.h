@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// What is behind a null MR: memory for one message of any size, once to be read
+/// Memory behind a null MR: for one message of any size, once to be read
 /// (zeros) and once to be written and forgotten. Made for the first null MR.
 namespace gdrperf::softnic {
 

@@ -32,7 +32,7 @@ enum class FaultKind : std::uint8_t {
   kRnr,
 };
 
-/// Which messages a fault concerns, a bit each.
+/// Messages that a fault concerns, a bit each.
 enum FaultOps : std::uint8_t { kFaultWrite = 1, kFaultRead = 2, kFaultSend = 4, kFaultAtomic = 8 };
 
 struct FaultRule {

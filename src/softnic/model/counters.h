@@ -24,7 +24,7 @@ struct LateHistogram {
   }
 };
 
-/// What a modelled device counts, for all processes that use it.
+/// Counters of a modelled device, for all processes that use it.
 struct PortCounters {
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> copy_behind;
@@ -35,7 +35,7 @@ struct PortCounters {
   LateHistogram completion;
 };
 
-/// What one QP has counted and not yet added to the port's counters, which many
+/// Counts of one QP not yet added to the port's counters, which many
 /// share: five atomic additions for every message were a fifth of its cost. Not
 /// thread-safe: under the QP's sq_lock.
 class PortTally {

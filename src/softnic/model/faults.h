@@ -10,7 +10,7 @@
 
 namespace gdrperf::softnic {
 
-/// What goes wrong with one message.
+/// Fault of one message.
 struct Fault {
   FaultKind kind = FaultKind::kNone;
   Instant time = 0;

@@ -29,7 +29,7 @@ inline Instant from_ns(const Clock& clock, double ns) noexcept {
 /// A few years.
 inline constexpr double kMostInstants = 0x1p62;
 
-/// How long messages occupy a port. Also told to peers, whose READs this port
+/// Time that messages occupy a port. Also told to peers, whose READs this port
 /// answers: in shared memory, written before anybody posts.
 struct PortSpeed {
   std::atomic<double> instants_per_byte{0};

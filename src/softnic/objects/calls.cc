@@ -33,7 +33,7 @@ constexpr std::uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_
 constexpr std::uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
 
-/// What may be built for such a QP; 0 for a type that the device does not have.
+/// Operations that may be built for such a QP; 0 for a type that the device does not have.
 std::uint64_t send_ops(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_RC:

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the exported functions do on our devices, with verbs' own way of
+/// Exported functions on our devices, with verbs' own way of
 /// reporting: a null pointer and errno, or an errno value.
 namespace gdrperf::softnic {
 
@@ -45,7 +45,7 @@ int destroy_qp(ibv_qp* qp);
 ibv_qp_ex* extended_qp(ibv_qp* qp);
 ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr);
 int destroy_ah(ibv_ah* ah);
-/// Whom a datagram came from: 0, or -1 and errno.
+/// Sender of a datagram: 0, or -1 and errno.
 int sender_of(ibv_context* context, const ibv_wc& completion, const ibv_grh* header, std::uint8_t port, ibv_ah_attr& attr);
 int get_async_event(ibv_context* context, ibv_async_event& event);
 

@@ -24,7 +24,7 @@ unsigned shift_for(std::uint32_t entries) {
   return std::max(shift, kMinShift);
 }
 
-/// How long a peer that is in a ring may take to be done there.
+/// Time that a peer that is in a ring may take to be done there.
 constexpr std::uint64_t kRingLimitNs = 1'000'000'000;
 
 /// Without memory when there is none.
@@ -196,13 +196,13 @@ int Cq::poll(int count, ibv_wc* completions) noexcept {
   const bool share = share_cpu();
   lock.unlock();
   rest(share);
-  // What came while others had the CPU came before whatever the program looks at next: a peer's
+  // Completions that came while others had the CPU came before whatever the program looks at next: a peer's
   // last message before its hang-up.
   if (share) return poll(count, completions);
   return count > 0 && shared->overrun.load(std::memory_order_relaxed) != 0 ? -1 : 0;
 }
 
-/// What is polled for may have to be done by a thread that has no CPU because
+/// The polled completion may have to be made by a thread that has no CPU because
 /// of this one: no network card needs one. Every so many polls in vain.
 bool Cq::share_cpu() noexcept {
   if (++idle_polls_ < kIdlePolls) return false;
@@ -227,7 +227,7 @@ void Cq::arm(bool solicited_only) noexcept {
   while (armed != kArmedNext && !shared->armed.compare_exchange_weak(armed, wanted)) {
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  // What is under way on a link comes when it is due, though nobody polls.
+  // Messages under way on a link come when they are due, though nobody polls.
   if (waiting_.load(std::memory_order_relaxed) != 0) process_.control().look();
 }
 

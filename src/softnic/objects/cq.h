@@ -46,7 +46,7 @@ struct Cq : ibv_cq_ex, EventSource {
   int resize(std::uint32_t entries);
   /// Marks the completions of a QP that is going away.
   void purge(std::uint32_t qpn);
-  /// What is done with cells that somebody who died had claimed.
+  /// Treatment of cells that a process claimed and died.
   enum class Claimed { kDiscard, kPublish };
   void repair(std::uint64_t tag, Claimed claimed);
   /// Adds a completion of one of this process' QPs and raises what is armed.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | kRemoteWriters | IBV_ACCESS_REMOTE_READ |
                                    IBV_ACCESS_ZERO_BASED;
-/// How long a peer may take to leave; longer than any copy.
+/// Time that a peer may take to leave; longer than any copy.
 constexpr std::uint64_t kLeaveLimitNs = 1'000'000'000;
 
 MrShared& known_of(const Mw& mw) { return Context::of(mw.context).process.known_region(mw.index); }

@@ -119,7 +119,7 @@ void Qp::make_transport(ibv_qp_type type) {
   transport_ = std::move(connected);
 }
 
-/// What peers see of it.
+/// Peers' view of it.
 void Qp::share(const ibv_qp_init_attr_ex& attr) {
   shared->qpn = qp_base.qp_num;
   shared->dest_qpn = 0;

@@ -49,7 +49,7 @@ Outcome Qp::refuse_stranger(ibv_wc_status status, std::uint32_t event) noexcept 
   return Outcome::failed(status);
 }
 
-/// Where `bytes` from `address` on are in this process; 0 when the stranger may not.
+/// Place in this process of `bytes` from `address` on; 0 when the stranger may not.
 std::uint64_t Qp::place_for_stranger(const StrangerRequest& request, unsigned access, std::uint64_t bytes) noexcept {
   const MrShared* region = find_region(process.regions(), request.rkey, pd, access, request.remote_addr, bytes);
   if (region == nullptr) {

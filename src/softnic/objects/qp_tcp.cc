@@ -9,7 +9,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// How long the peer's process may take to answer at RTR.
+/// Time that the peer's process may take to answer at RTR.
 constexpr int kReachMs = 2000;
 
 bool same(const ibv_gid& one, const ibv_gid& other) { return std::memcmp(&one, &other, sizeof one) == 0; }

@@ -221,7 +221,7 @@ void Qp::flush_receives() noexcept {
   recv_queue_->lock.unlock();
 }
 
-/// What concerns this end alone is not the transport's business.
+/// Requests that concern this end alone are not the transport's business.
 Outcome Qp::execute(const SendOp& op) noexcept {
   return is_local(op.opcode) ? change_window({process, pd_ref, *shared, number()}, op) : transport_->execute(op);
 }

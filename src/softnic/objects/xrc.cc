@@ -12,7 +12,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// What there is of XRC in this process. Never destroyed.
+/// XRC objects of this process. Never destroyed.
 struct XrcTables {
   Mutex mutex;
   std::vector<Xrcd*> domains GUARDED_BY(mutex);

@@ -1,6 +1,6 @@
 #include "paths/ways.h"
 
-/// What this process neither sees nor may have copied by the kernel: a thread of
+/// For memory that this process neither sees nor may have copied by the kernel: a thread of
 /// the target's copies.
 namespace gdrperf::softnic {
 namespace {

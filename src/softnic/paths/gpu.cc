@@ -2,11 +2,11 @@
 #include "gpu/memory.h"
 #include "paths/ways.h"
 
-/// Where one end of a message is in a GPU and this process sees both.
+/// For a message with one end in a GPU, both of which this process sees.
 namespace gdrperf::softnic {
 namespace {
 
-/// Where this process sees `address` of the target; null: it does not.
+/// Address in this process of `address` of the target; null: it has none.
 void* seen_here(const Target& target, const MrShared& region, std::uint64_t address, std::uint64_t length) noexcept {
   if (target.peer == nullptr) return reinterpret_cast<void*>(address);
   if (!in_gpu(region)) return reach(target, region, address, length);

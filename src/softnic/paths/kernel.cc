@@ -19,7 +19,7 @@ class KernelWay final : public Way {
   }
   std::optional<std::string> obstacle(const Device& device) const override {
     if (device.config.kernel == KernelPolicy::kNever) return "kernel=never";
-    // What is refused even with oneself; with a peer more may be.
+    // A way refused even with oneself is not there; with a peer more may be.
     const int refusal = kernel_refusal(::getpid());
     return refusal != 0 ? fmt::format("process_vm_readv: {}", std::strerror(refusal)) : std::string();
   }

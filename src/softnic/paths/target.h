@@ -40,7 +40,7 @@ struct Target {
   bool uses_srq = false;
 };
 
-/// Where this process sees [address, address + length) of the target; null
+/// Address in this process of [address, address + length) of the target; null
 /// when only the kernel can get there, or only a GPU's driver.
 inline std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
                     std::uint64_t length) noexcept {

@@ -12,16 +12,16 @@
 #include "memory/pieces.h"
 #include "paths/target.h"
 
-/// How a message gets across.
+/// Way of a message.
 namespace gdrperf::softnic {
 
 /// One way for data between this process' memory and a target's. Thread-safe.
 class Way {
  public:
   virtual const char* name() const noexcept = 0;
-  /// What it is for, for people.
+  /// Purpose, for people.
   virtual std::string words() const = 0;
-  /// What is in the way for this device on this machine; empty: nothing. Nothing
+  /// Obstacle for this device on this machine; empty: none. Nothing
   /// at all where there is no reason to speak of this way.
   virtual std::optional<std::string> obstacle(const Device& device) const = 0;
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-/// What two processes on different hosts say to each other over a TCP
+/// Frames between two processes on different hosts over a TCP
 /// connection, of which each pair of connected QPs has one. Integers are
 /// little-endian. Nothing of it is believed by whom it reaches.
 namespace gdrperf::softnic {
@@ -19,7 +19,7 @@ inline constexpr char kTcpMagic[8] = {'s', 'o', 'f', 't', 'n', 'i', 'c', '\n'};
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kNonceBytes = 16;
 
-/// What a connection is for, where no QP has it: messages of rdma_cm. `to_qpn` is
+/// Purpose of a connection, where no QP has it: messages of rdma_cm. `to_qpn` is
 /// then port space << 16 | port, and `to` the address.
 inline constexpr std::uint8_t kTcpRdmaCm = 0x40;
 

@@ -141,7 +141,7 @@ void refuse_hello(int socket, TcpRefusal refusal) {
 }
 
 bool receive_hello(int socket, TcpHello& hello, HelloRead how) {
-  // What all versions have in front.
+  // Common head of all versions.
   if (!receive_whole(socket, &hello, offsetof(TcpHello, from_qpn), MSG_PEEK) || !has_magic(hello)) return false;
   if (hello.version != kTcpVersion || hello.bytes != sizeof hello) {
     refuse_hello(socket, TcpRefusal::kVersion);

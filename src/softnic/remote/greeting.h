@@ -7,10 +7,10 @@
 #include "gdrperf/base/unique_fd.h"
 #include "remote/frame.h"
 
-/// How a TCP connection begins: each end proves to the other that it has the secret.
+/// Start of a TCP connection: each end proves to the other that it has the secret.
 namespace gdrperf::softnic {
 
-/// Which QP a connection is for, and whose it is.
+/// QP that a connection is for, and its owner.
 struct TcpRoute {
   ibv_gid from{};
   ibv_gid to{};

@@ -151,7 +151,7 @@ void Hub::look_at(std::uint64_t id, bool ready) {
     if (found == ends_.end()) return;
     end = found->second.end;
     pause = found->second.pause_ns;
-    // What is asked for from here on stays asked for.
+    // Requests from here on stay pending.
     found->second.visit_ns = 0;
   }
   TcpEnd::Wish wish;

@@ -52,7 +52,7 @@ class TcpService {
 
 class Hub {
  public:
-  /// What the process has to say in it.
+  /// Part of the process that a hub needs.
   struct Callbacks {
     std::function<bool(std::uint32_t qpn)> is_own;
     /// The process on this host that has the QP serves the connection from now on.

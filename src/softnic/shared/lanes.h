@@ -21,7 +21,7 @@ class Lane {
   /// compiler enough on this side.
   bool take(Segment& segment, std::uint64_t process_id, bool light) noexcept;
   void give_back() noexcept;
-  /// What claimed cells are told by, there.
+  /// Tag of claimed cells, there.
   std::uint64_t tag() const noexcept { return lane_tag(index_); }
 
   /// In a turn on that QP, if it has the epoch; otherwise in none.

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What lies in the shared memory of a process ("segment"): the tables that a
+/// Layout of the shared memory of a process ("segment"): the tables that a
 /// peer needs in order to execute an operation on this process by itself.
 /// Every process owns one segment and maps those of its peers. Only plain
 /// integers and lock-free atomics, no pointers: offsets count from the
@@ -136,7 +136,7 @@ struct Regions {
 
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
 
-/// How another process gets at a region in GPU memory.
+/// Access of another process to a region in GPU memory.
 enum class GpuExport : std::uint32_t {
   kNone,        ///< not at all
   kIpc,         ///< by CUDA's handle of the allocation it is in

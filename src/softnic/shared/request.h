@@ -57,7 +57,7 @@ inline void set_srq_number(SendOp& op, std::uint32_t number) noexcept {
 /// kListed: nothing waits, but the QP stays in its CQs' lists (link model).
 enum class Progress { kNothingWaits, kListed, kStillWaits };
 
-/// How executing a request ended.
+/// Result of executing a request.
 struct Outcome {
   enum class Kind : std::uint8_t {
     kDone,

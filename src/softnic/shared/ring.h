@@ -17,7 +17,7 @@
 /// 2l free, 2l+1 ready, 2l+2 free again in the next lap. A claim puts a tag
 /// into the high bits. All zero is an empty ring in lap 0.
 ///
-/// Where a ring is and how large stands in one word (RingPlace), which is
+/// Place and size of a ring in one word (RingPlace), which is
 /// checked whenever it is read; what is in the memory may be anything at any
 /// time. It leads nobody out of the ring, and every walk ends.
 namespace gdrperf::softnic {
@@ -25,7 +25,7 @@ namespace gdrperf::softnic {
 inline constexpr unsigned kTagShift = 48;
 inline constexpr std::uint64_t kLapMask = (1ull << kTagShift) - 1;
 
-/// Whom a claimed cell belongs to: the owner's QP (its table index) and
+/// Owner of a claimed cell: the owner's QP (its table index) and
 /// whether the peer acts on it (receive side) or the owner itself (send side).
 enum class Side : std::uint64_t { kSend = 0, kReceive = 1 };
 constexpr std::uint64_t claim_tag(std::uint32_t qp_index, Side side) {
@@ -51,7 +51,7 @@ struct RingPlace {
   }
 };
 
-/// Where to look next for the first cell that nobody has, from `pos` on, which
+/// Place to look next for the first cell that nobody has, from `pos` on, which
 /// somebody had in the lap that `seq` tells, or a later one. Whoever stored a
 /// hint and was stopped before may be laps behind.
 constexpr std::uint64_t behind_taken(std::uint64_t pos, std::uint64_t seq, unsigned shift) {
@@ -82,7 +82,7 @@ static_assert(sizeof(CqCell) == 64);
 
 struct CqRingMemory {
   std::atomic<std::uint32_t> closed;  ///< another ring replaces it
-  /// Where producers start to look: at or before the first free cell.
+  /// Place where producers start to look: at or before the first free cell.
   alignas(64) std::atomic<std::uint64_t> tail;
   alignas(64) CqCell cells[1];
 };
@@ -153,7 +153,7 @@ struct RecvRingMemory {
   /// SRQ: below this many posted requests an event is due, once; 0 is off.
   std::atomic<std::uint32_t> limit;
   alignas(64) std::atomic<std::uint64_t> tail;  ///< posted so far
-  /// Where consumers start to look: at or before the first cell not taken.
+  /// Place where consumers start to look: at or before the first cell not taken.
   alignas(64) std::atomic<std::uint64_t> head;
 };
 

@@ -24,7 +24,7 @@ inline void cpu_relax() noexcept {
 /// Makes the cache line this CPU's, to be written to soon.
 inline void prefetch_for_write(const void* line) noexcept {
 #if defined(__x86_64__)
-  // What the compiler makes of __builtin_prefetch fetches it for reading.
+  // Compiled, __builtin_prefetch fetches it for reading.
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 #else
   __builtin_prefetch(line, 1);

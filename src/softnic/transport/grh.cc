@@ -62,7 +62,7 @@ void write_grh(const Route& route, std::uint32_t payload_bytes, std::uint8_t (&g
 
 bool read_grh(const std::uint8_t (&grh)[kGrhBytes], Route& route) noexcept {
   const std::uint8_t* const ip = grh + kIpv4Offset;
-  // What 20 bytes of nothing hold is not said; the sum tells which it is.
+  // 20 bytes of nothing do not say which it is; the sum tells.
   if (ip[0] == 0x45 && checksum(ip) == 0) {
     route = {mapped(ip + 12), mapped(ip + 16), {IBV_GID_TYPE_ROCE_V2, true}};
     return true;

@@ -11,7 +11,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-/// What the peer lets this QP reach under `key`: a region, or a window.
+/// Memory that the peer lets this QP reach under `key`: a region, or a window.
 inline const MrShared* find_remote(const Target& target, std::uint32_t key, unsigned access,
                             std::uint64_t address, std::uint64_t length) noexcept {
   const MrShared* region = find_region(target.regions, key, target.pd, access, address, length);
@@ -59,7 +59,7 @@ inline Outcome RcTransport::begin(const SendOp& op, const Part& part) noexcept {
   return outcome;
 }
 
-/// Where this process sees no segment.
+/// For peers whose segment this process does not see.
 Outcome RcTransport::execute_elsewhere(const SendOp& op, const Part& part) noexcept {
   if (stream_ != nullptr) return stream_->execute(op, part);
   return target_.stranger != nullptr ? ask_stranger(op) : Outcome{Outcome::Kind::kUnreachable};

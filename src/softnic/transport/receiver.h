@@ -11,7 +11,7 @@
 #include "shared/request.h"
 #include "shared/ring.h"
 
-/// What every transport does to the QP that receives a message.
+/// Effects of every transport on the QP that receives a message.
 namespace gdrperf::softnic {
 
 /// Spreads a message of `total` bytes over the SGEs of a receive, of which the

@@ -9,7 +9,7 @@ namespace {
 
 bool carries_data(std::uint8_t opcode) { return !is_read_like(opcode); }
 
-/// What an answer may say; anything else is no answer.
+/// Valid content of an answer; anything else is no answer.
 Outcome outcome_of(const StrangerReply& reply, std::uint64_t bytes) noexcept {
   if (reply.kind == static_cast<std::uint32_t>(Outcome::Kind::kDone)) {
     return {Outcome::Kind::kDone, IBV_WC_SUCCESS, static_cast<std::uint32_t>(bytes)};

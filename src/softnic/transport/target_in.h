@@ -7,7 +7,7 @@
 
 namespace gdrperf::softnic {
 
-/// What is reached of a process's memory: of this one where `peer` is null, else of a peer of the same user, whose
+/// Access to a process's memory: of this one where `peer` is null, else of a peer of the same user, whose
 /// segment is mapped. No QP is in it yet. Keeps pointers into both: they outlive it.
 Target target_in(Process& process, Peer* peer, KernelPolicy kernel) noexcept;
 

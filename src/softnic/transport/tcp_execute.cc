@@ -62,7 +62,7 @@ TcpStream::Into TcpStream::where_to_stream() noexcept {
     const MrShared* region = find_region(target_.regions, sge.lkey, target_.qp->recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
     good = good && region != nullptr && !in_gpu(*region);
   }
-  // What is wrong with it is found as for a small one.
+  // Its errors are found as for a small one.
   return good && room >= frame_.total ? Into::kReceive : Into::kBuffer;
 }
 
@@ -162,7 +162,7 @@ Outcome TcpStream::atomic_here() noexcept {
   const MrShared* region = find_remote(IBV_ACCESS_REMOTE_ATOMIC, 8);
   if (region == nullptr) return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   {
-    // What was read before must have been read before (specification, table 79).
+    // Earlier reads must have been done before (specification, table 79).
     const MutexLock guard(out_mutex_);
     if (!answers_.empty() && partial_ != Item::kRequest) send_all(nullptr);
     if (!answers_.empty()) return {Outcome::Kind::kUnreachable};
@@ -199,7 +199,7 @@ bool TcpStream::conclude(const Outcome& outcome) noexcept {
   if (outcome.kind == Outcome::Kind::kDone) {
     executed_bytes_.fetch_add(frame_.bytes, std::memory_order_relaxed);
     executed_.store(frame_.count, std::memory_order_release);
-    // Whose clock says when it was due is the sender's: it counts as due now.
+    // The due time is by the sender's clock: it counts as due now.
     if (own_.process.segment().header.modelled[own_.shared.device % kMaxDevicesShared].load(std::memory_order_relaxed) != 0) {
       own_.shared.arrival_due.store(instant_now(Clock::get()), std::memory_order_relaxed);
     }

@@ -10,7 +10,7 @@
 #include "paths/ways.h"
 #include "transport/tcp_stream.h"
 
-/// What a stream receives: frames, and data straight into the memory that it is for.
+/// Receiving half of a stream: frames, and data straight into the memory that it is for.
 namespace gdrperf::softnic {
 namespace {
 
@@ -39,7 +39,7 @@ bool TcpStream::drive() noexcept {
   if (in_ == nullptr) in_.reset(new (std::nothrow) std::uint8_t[kInBytes]);
   if (in_ == nullptr) return false;
   const bool any = read_all();
-  // What the socket was to wait for may be here; the hub would sleep through what is smaller.
+  // The data that the socket was to wait for may be here; the hub would sleep through what is smaller.
   if (low_water_ > 1 && open()) wait_for_much();
   return any;
 }
@@ -99,7 +99,7 @@ bool TcpStream::read_direct() noexcept {
     iovec vectors[kMaxSge + 2];
     unsigned used = 0;
     for (unsigned i = 0; i < pieces.count; ++i) vectors[used++] = {pieces.items[i].address, pieces.items[i].length};
-    // What comes behind the next header may be for other memory: not here.
+    // Data behind the next header may be for other memory: not here.
     vectors[used++] = {in_.get(), kTailBytes + sizeof frame_};
     msghdr message{};
     message.msg_iov = vectors;

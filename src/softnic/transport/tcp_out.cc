@@ -9,7 +9,7 @@
 #include "shared/completion.h"
 #include "transport/tcp_stream.h"
 
-/// What a stream sends: requests, answers to the other end's, acknowledgements.
+/// Sending half of a stream: requests, answers to the other end's, acknowledgements.
 namespace gdrperf::softnic {
 namespace {
 
@@ -31,7 +31,7 @@ bool reads(const SendOp& op) { return is_read_like(op.opcode); }
 
 }  // namespace
 
-/// What one call of sendmsg takes.
+/// Limit of one call of sendmsg.
 struct TcpStream::Batch {
   iovec pieces[kMostPieces];
   unsigned piece_count = 0;
@@ -114,7 +114,7 @@ bool TcpStream::is_full() noexcept {
   return true;
 }
 
-/// What was begun first; then notes, answers, requests. False: what was begun is
+/// Sends the frame begun first; then notes, answers, requests. False: a frame is
 /// a request, and it cannot go on now.
 bool TcpStream::fill(Batch& batch, TcpRequests* requests) noexcept {
   if (partial_ == Item::kRequest) {
@@ -230,7 +230,7 @@ void TcpStream::add_notes(Batch& batch) noexcept {
   batch.piece(notes_.data(), notes_.size());
 }
 
-/// Where the memory is that is read; false: it is not there any more.
+/// Address of the memory that is read; false: it is not there any more.
 bool TcpStream::answer_pieces(const Answer& answer, Pieces& pieces) noexcept {
   const Regions& regions = own_.process.regions();
   const MrShared* region = find_region(regions, answer.rkey, own_.pd, IBV_ACCESS_REMOTE_READ, answer.address, answer.total);

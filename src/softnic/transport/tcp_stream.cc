@@ -21,7 +21,7 @@ constexpr int kSilentMs = 10'000;
 constexpr std::uint64_t kParkedNs = 1'000'000;
 /// The send queue was in use.
 constexpr std::uint64_t kBusyNs = 20'000;
-/// How long execute() waits.
+/// Time that execute() waits.
 constexpr std::uint64_t kExecuteNs = 100'000'000;
 /// Of these, awake.
 constexpr std::uint64_t kSpinNs = 300'000;

@@ -20,13 +20,13 @@ struct iovec;
 
 namespace gdrperf::softnic {
 
-/// Whose requests a stream sends; under the lock of the QP's send queue.
+/// QP whose requests a stream sends; under the lock of the QP's send queue.
 class TcpRequests {
  public:
   /// The one that comes after the last that was sent and `ahead` others; null:
   /// none may go yet.
   virtual const SendOp* next(std::uint32_t ahead) noexcept = 0;
-  /// What of its data travels.
+  /// Parts of its data that travel.
   virtual Part part() const noexcept { return {}; }
   /// One more was sent.
   virtual void sent() noexcept = 0;
@@ -76,7 +76,7 @@ class TcpStream final : public TcpEnd {
   std::uint32_t answered() const noexcept { return answered_.load(std::memory_order_acquire); }
   /// The one behind those has failed: how. SUCCESS: it has not.
   ibv_wc_status failure() const noexcept { return static_cast<ibv_wc_status>(failure_.load(std::memory_order_acquire)); }
-  /// What it waits for at the other end; kDone: nothing is known of it.
+  /// Answer it waits for at the other end; kDone: nothing is known of it.
   Outcome::Kind waits() const noexcept {
     if (left()) return Outcome::Kind::kUnreachable;
     const bool still = static_cast<std::int32_t>(waiting_count_.load(std::memory_order_acquire) - answered()) > 0;
@@ -97,7 +97,7 @@ class TcpStream final : public TcpEnd {
 
   // --- control path
   void poll() noexcept EXCLUDES(in_mutex_);
-  /// What is owed is sent, and no thread is in it when this returns, nor later.
+  /// Sends all that is owed; no thread is in it when this returns, nor later.
   void stop() noexcept;
   /// Waits until no thread uses memory that it had looked up before.
   void settle() noexcept EXCLUDES(in_mutex_);
@@ -188,7 +188,7 @@ class TcpStream final : public TcpEnd {
   std::atomic<std::uint64_t> polled_ns_{0};
   std::atomic<std::uint64_t> moved_{0};
 
-  // What the other end has said of this one's requests.
+  // The other end's words about this one's requests.
   std::atomic<std::uint32_t> answered_{0};
   std::atomic<int> failure_{IBV_WC_SUCCESS};
   std::atomic<std::uint32_t> waiting_count_{0};

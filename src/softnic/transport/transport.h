@@ -16,7 +16,7 @@
 
 namespace gdrperf::softnic {
 
-/// What of a message is left to be moved when it arrives, where the link model
+/// Part of a message that is left to be moved when it arrives, where the link model
 /// or a fault has a say in it.
 struct Part {
   std::uint64_t skip = 0;      ///< bytes in front that are there already
@@ -37,7 +37,7 @@ struct AheadMove {
   std::uint32_t sends_before;  ///< that will take receives before it
 };
 
-/// What a transport needs of its QP; all of it outlives the transport.
+/// Parts of its QP that a transport needs; all of them outlive the transport.
 struct Initiator {
   Process& process;
   QpShared& shared;
@@ -67,7 +67,7 @@ class Transport {
   /// Moves bytes of a message that has not arrived yet. False: that is not to be
   /// had, for a reason that its arrival will find.
   virtual bool move_ahead(const SendOp& op, AheadMove& move) noexcept = 0;
-  /// Where the data of a misplaced message goes: to the slot behind, or before;
+  /// Destination of a misplaced message's data: the slot behind, or before;
   /// the right place when the region has neither.
   virtual std::uint64_t neighbour(const SendOp& op, std::uint64_t total) noexcept = 0;
   /// Link model: the receiver's process learns when the message was due.

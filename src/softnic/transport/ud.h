@@ -13,7 +13,7 @@
 
 namespace gdrperf::softnic {
 
-/// Whom a datagram is for. A SendOp of UD has it where others have their remote
+/// Destination of a datagram. A SendOp of UD has it where others have their remote
 /// address, key and operands.
 struct Destination {
   ibv_gid gid{};

@@ -49,7 +49,7 @@ bool UdTcp::connect(Link& link, const Datagram& datagram, std::uint32_t qpn) noe
   const TcpRoute route{datagram.route.from, datagram.route.to, datagram.from_qpn, qpn, IBV_QPT_UD};
   TcpReached reached = reach_over_tcp(route, device_.config, kReachPatience);
   link.absent_until_ns = reached.socket ? 0 : monotonic_ns() + kNobodyNs;
-  // That nobody is there is no error for a datagram.
+  // An absent destination is no error for a datagram.
   if (!reached.socket && reached.answered && reached.refusal != TcpRefusal::kNobody) say_not_reached(route, reached);
   link.socket = std::move(reached.socket);
   return static_cast<bool>(link.socket);

@@ -22,7 +22,7 @@ class UdTcp {
  public:
   explicit UdTcp(const Device& device) noexcept : device_(device) {}
 
-  /// That address is on another host.
+  /// True where that address is on another host.
   bool is_for(const ibv_gid& gid) noexcept {
     if (device_.config.tcp_port == 0) [[likely]] return false;
     return is_elsewhere(gid);
