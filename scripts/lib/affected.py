@@ -46,6 +46,8 @@ def inputs(test, targets):
     paths = {ROOT / it for it in SHARED}
     paths.update(pathlib.Path(file) for target in test["depends"] for file in targets.get(target, []))
     for word in test["cmd"]:
+        if word.startswith("-"):
+            continue
         path = pathlib.Path(word)
         if path.suffix == ".py" and path.is_file():
             paths.update(path.resolve().parent.glob("*.py"))

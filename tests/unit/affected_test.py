@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Which tests a change concerns (scripts/lib/affected.py), on a build folder made up for it.
+
+usage: affected_test.py SOURCE_ROOT
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+
+
+class Affected(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = pathlib.Path(folder.name)
+        self.program = self.build / "program"
+        self.program.write_text("one")
+        (self.build / "meson-info").mkdir()
+        # Longer than a file's name can be.
+        words = [str(self.program), "--gtest_filter=" + ":".join(f"Suite{i}.*" for i in range(100))]
+        (self.build / "meson-info/intro-tests.json").write_text(json.dumps(
+            [{"name": name, "suite": ["gdrperf:unit"], "cmd": words, "env": {}, "depends": ["p"]} for name in ("first", "second")]))
+        (self.build / "meson-info/intro-targets.json").write_text(json.dumps([{"id": "p", "filename": [str(self.program)]}]))
+
+    def choose(self, seconds=60):
+        done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build), str(seconds), "2", "unit"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split()
+
+    def note(self, **results):
+        log = self.build / "log.json"
+        log.write_text("".join(json.dumps({"name": f"gdrperf:unit / {name}", "result": result, "duration": 1}) + "\n"
+                               for name, result in results.items()))
+        subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "note", str(self.build), str(log)], check=True)
+
+    def test_all_that_never_passed_come(self):
+        self.assertEqual(self.choose(), ["first", "second"])
+
+    def test_only_the_failed_come_again(self):
+        self.note(first="OK", second="FAIL")
+        self.assertEqual(self.choose(), ["second"])
+
+    def test_a_changed_program_brings_its_tests_back(self):
+        self.note(first="OK", second="OK")
+        self.assertEqual(self.choose(), [])
+        self.program.write_text("two")
+        self.assertEqual(self.choose(), ["first", "second"])
+
+
+if __name__ == "__main__":
+    unittest.main()
