@@ -9,7 +9,7 @@
 #   DISTRIBUTION/PACKAGE/initramfs-KEY   KEY: checksum of the scripts and tools it is made from
 
 # What the guest needs, before dependencies; the second list may be missing or built in.
-readonly kModules='virtio_pci 9pnet_virtio 9p overlay veth rdma_rxe rdma_ucm'
+readonly kModules='virtio_pci 9pnet_virtio 9p overlay veth virtio_net rdma_rxe rdma_ucm'
 readonly kModulesIfAny='crc32_generic crc32-pclmul crc32c_generic'
 
 find_busybox() {

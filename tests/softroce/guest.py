@@ -20,6 +20,8 @@ UNITTEST_ARGV = [sys.argv[0], *sys.argv[3:]]
 # The address of rxe0's interface; rdma_cm needs it, everything else may use it.
 RXE_ADDRESS = "192.168.77.1"
 EXIT_SKIPPED = 77
+# Of scripts/softroce-vm: the machine failed, or ran out of time.
+EXIT_NO_MACHINE = 3
 # Software emulation on a busy machine is slow; a case that hangs must still end.
 CASE_TIMEOUT_S = 300
 VM_TIMEOUT_S = 1500
