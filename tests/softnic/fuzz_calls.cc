@@ -27,7 +27,7 @@ void World::use(Random& random) {
     case 6: case 7: case 8: return post_receives(end, random);
     case 9: case 10: case 11: case 12: return poll(end, random);
     case 13: return ask(end, random);
-    case 14: return refuse(end, random);
+    case 14: return end.qp->qp_type == IBV_QPT_UD && random.one_in(2) ? join_or_leave(end, random) : refuse(end, random);
     default:
       if (random.wrong(2)) return modify_wildly(end, random);
       return reconnect(end, slot, random);
@@ -71,7 +71,7 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.ah_attr.grh.dgid.raw[15] = static_cast<std::uint8_t>(other.device.load() + 1);
   int ready_to_receive = IBV_QP_STATE;
   if (type != IBV_QPT_UD) ready_to_receive |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  if (type == IBV_QPT_RC) ready_to_receive |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (type == IBV_QPT_RC || is_xrc(type)) ready_to_receive |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   ibv_modify_qp(end.qp, &attr, ready_to_receive);
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = static_cast<std::uint8_t>(8 + random() % 4);
@@ -79,7 +79,7 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.rnr_retry = static_cast<std::uint8_t>(random() % 8);
   attr.max_rd_atomic = random.wrong(2) ? 0 : 4;
   int ready_to_send = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (type == IBV_QPT_RC) ready_to_send |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (type == IBV_QPT_RC || is_xrc(type)) ready_to_send |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   ibv_modify_qp(end.qp, &attr, ready_to_send);
 }
 
@@ -160,6 +160,7 @@ void World::post_sends(End& end, std::uint32_t slot, Random& random) {
     } else {
       wr.wr.rdma = {address, rkey};
     }
+    wr.qp_type.xrc.remote_srqn = random.wrong(4) ? random() & 0xffffff : peer(slot).srq.load();
   }
   ibv_send_wr* bad = nullptr;
   ibv_post_send(end.qp, requests, &bad);
@@ -184,6 +185,7 @@ void World::build_sends(End& end, std::uint32_t slot, Random& random) {
     } else {
       ibv_wr_rdma_write(qp, rkey, address);
     }
+    if (end.qp->qp_type == IBV_QPT_XRC_SEND) ibv_wr_set_xrc_srqn(qp, random.wrong(4) ? random() : peer(slot).srq.load());
     const ibv_sge list[5] = {piece(end, random), piece(end, random), piece(end, random), piece(end, random), piece(end, random)};
     switch (random() % 3) {
       case 0: ibv_wr_set_sge(qp, list[0].lkey, list[0].addr, list[0].length); break;
@@ -281,6 +283,15 @@ void World::ask(End& end, Random& random) {
       ibv_query_gid(contexts_[0], static_cast<std::uint8_t>(random() % 3), static_cast<int>(random()) % 5, &gid);
     }
   }
+}
+
+void World::join_or_leave(End& end, Random& random) {
+  ibv_gid gid = multicast_group(random.below(kGroups));
+  // It leaves what is no group of the fuzzer's at once: with the others it is destroyed.
+  const bool wrong = random.wrong(4);
+  if (wrong) gid.raw[random.below(16)] = static_cast<std::uint8_t>(random());
+  if (wrong || random.one_in(2)) ibv_attach_mcast(end.qp, &gid, static_cast<std::uint16_t>(random()));
+  if (wrong || random.one_in(4)) ibv_detach_mcast(end.qp, &gid, 0);
 }
 
 /// Requests for objects with what cannot be.

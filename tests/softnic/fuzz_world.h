@@ -12,7 +12,8 @@
 /// those that destroy have the world to themselves, as a program has to see to.
 namespace softnic_fuzz {
 
-inline constexpr std::uint32_t kSlots = 12;
+inline constexpr std::uint32_t kSlots = 18;
+inline constexpr std::uint32_t kGroups = 2;
 inline constexpr std::size_t kRegionBytes = 64 << 10;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::uint8_t kGuard = 0xa5;
@@ -25,6 +26,7 @@ struct Entry {
   std::atomic<std::uint32_t> rkey{0};
   std::atomic<std::uint64_t> address{0};
   std::atomic<std::uint32_t> window{0};
+  std::atomic<std::uint32_t> srq{0};  ///< XRC: its number
 };
 
 /// Shared by both processes: slot i of one is the peer of slot i of the other, and the last third
@@ -53,6 +55,10 @@ struct Region {
   std::uint8_t* base = nullptr;
   std::uint8_t* data() const { return base + kPageBytes; }
 };
+
+/// One of the fuzzer's own.
+ibv_gid multicast_group(std::uint32_t number);
+inline bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
 
 struct End {
   ibv_qp* qp = nullptr;
@@ -92,11 +98,14 @@ class World {
   void ask(End& end, Random& random);
   void refuse(End& end, Random& random);
   void window(End& end, std::uint32_t slot, Random& random);
+  void make_qp(End& end, std::uint32_t slot, Random& random);
+  void make_xrc_receiver(End& end, Random& random);
+  void join_or_leave(End& end, Random& random);
   ibv_sge piece(const End& end, Random& random) const;
   void remote(std::uint32_t slot, Random& random, std::uint64_t& address, std::uint32_t& rkey) const;
   std::uint32_t peer_slot(std::uint32_t slot) const;
-  /// The same at both ends: half of them RC, a quarter each UC and UD.
-  static ibv_qp_type type_of(std::uint32_t slot);
+  /// The same at both ends; of XRC one sends and the other one receives.
+  ibv_qp_type type_of(std::uint32_t slot) const;
   ibv_ah* handle(const End& end, std::uint32_t slot, Random& random) const;
   const Entry& peer(std::uint32_t slot) const;
 
@@ -104,7 +113,8 @@ class World {
   const int side_;
   std::vector<ibv_context*> contexts_;
   std::vector<ibv_pd*> pds_;
-  std::vector<std::vector<ibv_ah*>> handles_;  ///< of each device, to each device
+  std::vector<ibv_xrcd*> domains_;
+  std::vector<std::vector<ibv_ah*>> handles_;  ///< of each device, to each device, and to each multicast group
   ibv_comp_channel* channel_ = nullptr;
   std::vector<Region> regions_;
   std::vector<End> ends_;

@@ -31,7 +31,7 @@ class Program:
     shows: str
     pair: bool = True
     client: tuple[str, ...] = ()  # where it is not the server's with -p PORT 127.0.0.1
-    listens: str = "tcp"  # or "rdma", a port of rdma_cm; "rdma:N", one that cannot be chosen
+    listens: str = "tcp"  # or "rdma", a port of rdma_cm; "rdma:N", one that cannot be chosen; "group", of multicast
     stays: bool = False  # the server serves on
     short: bool = True  # among those of --short
     skip: str = ""  # why it cannot run here
@@ -178,7 +178,9 @@ def rdma_cm_programs() -> list[Program]:
         pair("cmtime -p {port} -c 50", f"cmtime -p {{port}} -c 50 -s {here}", r"disconnect +: +\d", stays=True),
         pair("udpong -p {port}", f"udpong -p {{port}} -s {here}", "latency", listens="tcp",
              skip="its address handles have no GRH, which RoCE wants"),
-        pair("mckey -m 224.0.1.7", "mckey -m 224.0.1.7 -s", "return status 0", skip="no multicast"),
+        # Groups of their own: other programs of this host may be in those that have names.
+        pair("mckey -m {group}", "mckey -m {group} -s", "return status 0", listens="group"),
+        pair("mckey -m {group6} -b ::1 -c 2 -C 50", "mckey -m {group6} -b ::1 -c 2 -C 50 -s", "return status 0", listens="group"),
     ]
     for line in ("ib_write_bw -n 500", "ib_write_lat -n 500", "ib_read_bw -n 500 -q 4", "ib_read_lat -n 500", "ib_send_bw -n 500",
                  "ib_send_lat -n 500", "ib_atomic_bw -n 500", "ib_send_bw -n 500 -c UD"):
@@ -224,10 +226,15 @@ def listening(port: int) -> bool:
 
 def await_rdma_port(port, process: subprocess.Popen) -> bool:
     """Until some process has that port of rdma_cm on the software device. False: `process` ended before, or too late."""
+    return await_name(rf"cm\d+\.[0-9a-f]+\.{port}\.", process)
+
+
+def await_name(pattern: str, process: subprocess.Popen) -> bool:
+    """Until a process of the software device has a socket with such a name."""
     limit = time.monotonic() + LISTEN_S
     while time.monotonic() < limit and process.poll() is None:
         names = Path("/proc/net/unix").read_text(encoding="ascii", errors="replace")
-        if re.search(rf"@gdrperf-softnic-cm\d+\.[0-9a-f]+\.{port}\.", names):
+        if re.search(f"@gdrperf-softnic-{pattern}", names):
             return True
         time.sleep(0.01)
     return False
@@ -277,8 +284,10 @@ class Runner:
         # A port of its own: the last connection may linger on the one before.
         self.port += 1
 
+        values = {"{port}": str(self.port), "{group}": self.group(), "{group6}": f"ff0e::{self.port:x}"}
+
         def made(words: tuple[str, ...]) -> list[str]:
-            return self.runner + [it.replace("{port}", str(self.port)) for it in words]
+            return self.runner + [values.get(it, it.replace("{port}", str(self.port))) for it in words]
 
         server_words = made(program.words) + ([] if program.client else ["-p", str(self.port)])
         client_words = made(program.client) if program.client else server_words + ["127.0.0.1"]
@@ -294,7 +303,13 @@ class Runner:
             log.seek(0)
             return f"{reason}\n{tail('server', log.read())}".strip("\n") if reason else ""
 
+    def group(self) -> str:
+        """A multicast address that goes with the port."""
+        return f"239.7.{self.port >> 8}.{self.port & 255}"
+
     def await_server(self, server: subprocess.Popen, program: Program) -> bool:
+        if program.listens == "group":
+            return await_name(f"mcast[0-9]+\\.[0-9a-f]{{28}}{self.port:04x}\\.", server)
         if program.listens.startswith("rdma"):
             return await_rdma_port(program.listens[5:] or self.port, server)
         limit = time.monotonic() + LISTEN_S

@@ -285,9 +285,6 @@ TEST(SoftnicVerbs, WhatIsNotThereIsRefused) {
   errno = 0;
   EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, nullptr, &attr), -1);
   EXPECT_EQ(errno, EINVAL);
-  ibv_gid gid{};
-  EXPECT_EQ(ibv_attach_mcast(end.qp.get(), &gid, 0), EOPNOTSUPP);
-  EXPECT_EQ(ibv_detach_mcast(end.qp.get(), &gid, 0), EOPNOTSUPP);
   ibv_ece ece{};
   EXPECT_EQ(ibv_query_ece(end.qp.get(), &ece), EOPNOTSUPP);
   errno = 0;

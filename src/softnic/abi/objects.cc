@@ -7,6 +7,7 @@
 #include "abi/forward.h"
 #include "objects/calls.h"
 #include "objects/context.h"
+#include "objects/multicast.h"
 
 /// Exported functions about the objects of a device, each one: ours, or on to
 /// the real library.
@@ -221,12 +222,12 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t
 }
 
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
-  if (is_soft(qp->context)) return EOPNOTSUPP;
+  if (is_soft(qp->context)) return attach_multicast(qp, *gid);
   SOFTNIC_FORWARD_ERROR(ibv_attach_mcast, qp, gid, lid);
 }
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
-  if (is_soft(qp->context)) return EOPNOTSUPP;
+  if (is_soft(qp->context)) return detach_multicast(qp, *gid);
   SOFTNIC_FORWARD_ERROR(ibv_detach_mcast, qp, gid, lid);
 }
 

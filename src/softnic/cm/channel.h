@@ -16,6 +16,7 @@ struct CmEvent {
   CmId* id;     ///< counts it; of a request: the listener
   CmId* fresh;  ///< of a request: the id that it made
   rdma_ucm_event_resp answer;
+  CmGroup* group = nullptr;  ///< of a multicast group, which counts it as well
 };
 
 /// An open /dev/infiniband/rdma_cm: one end of a socket pair is the program's

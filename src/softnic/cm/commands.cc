@@ -4,50 +4,18 @@
 #include <rdma/rdma_user_cm.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "cm/answers.h"
+#include "cm/call.h"
 #include "cm/descriptors.h"
 #include "cm/events.h"
+#include "cm/groups.h"
 
 namespace gdrperf::softnic {
 namespace {
-
-/// A command as it came, and the channel that it came over.
-struct CmCall {
-  Cm& cm;
-  std::uint64_t channel;
-  int fd;
-  std::span<const std::uint8_t> in;
-  std::size_t out;  ///< bytes that there is room for
-
-  /// False: fewer bytes than the command has. Fields that older headers lack stay zero.
-  template <typename T>
-  bool read(T& command, std::size_t least = sizeof(T)) const {
-    if (in.size() < least) return false;
-    command = {};
-    std::memcpy(&command, in.data(), std::min(in.size(), sizeof command));
-    return true;
-  }
-  template <typename T>
-  int answer(std::uint64_t where, const T& value, std::size_t least = sizeof(T)) const {
-    if (out < least) return -ENOSPC;
-    std::memcpy(reinterpret_cast<void*>(where), &value, std::min(out, sizeof value));
-    return 0;
-  }
-};
-
-/// Runs `act` on the id with this handle.
-template <typename Act>
-int with_id(const CmCall& call, std::uint32_t handle, Act&& act) NO_THREAD_SAFETY_ANALYSIS {  // `act` is called locked
-  const MutexLock guard(call.cm.mutex());
-  CmChannel* channel = call.cm.table().channel(call.channel);
-  CmId* id = channel == nullptr ? nullptr : call.cm.table().id(*channel, handle);
-  return id == nullptr ? -ENOENT : act(*id);
-}
 
 std::uint8_t qp_type_of(const rdma_ucm_create_id& command) {
   switch (command.ps) {
@@ -234,6 +202,7 @@ int take_event(const CmCall& call, const rdma_ucm_get_event& command) {
   const int error = call.answer(command.response, event.answer, kLeast);
   if (error != 0) return error;
   ++event.id->events_reported;
+  if (event.group != nullptr) ++event.group->events_reported;
   if (event.fresh != nullptr) ++event.id->backlog;
   channel->events.pop_front();
   channel->settle(call.fd);
@@ -343,8 +312,8 @@ int run_cm_command(Cm& cm, std::uint64_t channel, int fd, std::span<const std::u
   static constexpr std::array<Command, kWriteEventCommand + 1> kCommands = {
       create_id,    destroy_id,    bind_ip,        resolve_ip,     resolve_route, query_route,
       connect,      listen_on,     accept_request, reject_request, disconnect,    init_qp_attr,
-      get_event,    nullptr,       set_option,     notify,         nullptr,       nullptr,
-      migrate_id,   query,         bind_any,       resolve_addr,   nullptr,       nullptr,
+      get_event,    nullptr,       set_option,     notify,         join_ip_group, leave_group,
+      migrate_id,   query,         bind_any,       resolve_addr,   join_group,    nullptr,
       write_event};
   rdma_ucm_cmd_hdr header;
   if (bytes.size() < sizeof header) return -EINVAL;

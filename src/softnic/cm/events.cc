@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shared/multicast.h"
+
 namespace gdrperf::softnic {
 namespace {
 
@@ -38,7 +40,7 @@ rdma_ucm_ud_param datagram_of(const CmId& id, const CmMessage& message, std::siz
 }
 
 CmEvent event_of(CmId& id, CmEventKind kind, int status) {
-  CmEvent event{&id, nullptr, {}};
+  CmEvent event{&id, nullptr, {}, nullptr};
   event.answer.uid = id.uid;
   event.answer.id = id.handle;
   event.answer.event = kind;
@@ -90,6 +92,29 @@ void report_request(CmId& listener, CmId& fresh, const CmMessage& message) {
   event.answer.id = fresh.handle;
   put_parameters(fresh, message, event);
   listener.channel->push(event);
+}
+
+/// A group of IPv4 is sent to with IPv4's header.
+static std::uint8_t gid_index_for(const ibv_gid& group) {
+  std::uint8_t index = 0;
+  while (kGidKinds[index].type != IBV_GID_TYPE_ROCE_V2 || kGidKinds[index].ipv4 != is_mapped_ipv4(group)) ++index;
+  return index;
+}
+
+void report_joined(CmGroup& group) {
+  CmId& id = *group.id;
+  if (id.uid == 0) return;
+  CmEvent event = event_of(id, kMulticastJoin, 0);
+  event.group = &group;
+  event.answer.uid = group.uid;
+  event.answer.id = group.handle;
+  rdma_ucm_ud_param& param = event.answer.param.ud;
+  param.ah_attr = address_handle(id);
+  std::memcpy(param.ah_attr.grh.dgid, group.gid.raw, sizeof param.ah_attr.grh.dgid);
+  param.ah_attr.grh.sgid_index = gid_index_for(group.gid);
+  param.qp_num = kMulticastQpn;
+  param.qkey = id.qkey != 0 ? id.qkey : kUdpQkey;
+  id.channel->push(event);
 }
 
 void report_written(CmId& id, CmEventKind kind, int status, std::uint64_t argument) {

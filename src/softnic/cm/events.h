@@ -45,6 +45,9 @@ void report_message(CmId& id, CmEventKind kind, int status, const CmMessage& mes
 /// `fresh` is the id that the request made for itself.
 void report_request(CmId& listener, CmId& fresh, const CmMessage& message);
 
+/// `group` is joined.
+void report_joined(CmGroup& group);
+
 /// As the program wrote it, with eight bytes of its own.
 void report_written(CmId& id, CmEventKind kind, int status, std::uint64_t argument);
 

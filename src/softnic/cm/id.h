@@ -82,6 +82,15 @@ struct CmId {
   bool datagram() const { return qp_type == IBV_QPT_UD; }
 };
 
+/// A multicast group that an id was joined to.
+struct CmGroup {
+  std::uint32_t handle = 0;
+  std::uint64_t uid = 0;  ///< the program's
+  CmId* id = nullptr;
+  ibv_gid gid{};
+  std::uint32_t events_reported = 0;
+};
+
 inline constexpr std::uint32_t kUdpQkey = 0x01234567;  ///< RDMA_UDP_QKEY
 inline constexpr std::uint16_t kDefaultPartition = 0xffff;
 

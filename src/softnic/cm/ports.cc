@@ -9,6 +9,7 @@
 
 #include "cm/claim.h"
 #include "cm/tcp_ports.h"
+#include "shared/multicast.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -92,17 +93,20 @@ int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, c
     if (const int error = bind(id, *source); error != 0) return error;
   }
   if (id.state != CmState::kIdle && id.state != CmState::kBound) return -EINVAL;
+  const bool group = is_multicast(target.gid());
   CmAddress from = id.source;
   if (from.any()) {
+    // A group needs no route: it is of this host.
     const auto found = source_towards(target);
-    if (!found) return -errno;
-    from = *found;
+    if (!found && !group) return -errno;
+    from.family = target.family;
+    from = found ? *found : loopback_of(from);
     from.port = id.source.port;
   }
   if (from.family != target.family) return -EINVAL;
   Device* device = device_at(from);
   // Addresses of this host are within reach; all others are reached over TCP.
-  const bool here = is_own_address(target);
+  const bool here = group || is_own_address(target);
   if (device == nullptr || (!here && !device->has_own_address())) {
     id.state = CmState::kBound;
     report(id, kAddrError, -ENODEV);
@@ -115,7 +119,7 @@ int CmPorts::resolve_address(CmId& id, const std::optional<CmAddress>& source, c
   id.device = device;
   id.remote = !here;
   const Device* behind = device_at(target);
-  id.connection.remote_gid = here ? behind->gid(gid_index_at(*behind, target)) : target.gid();
+  id.connection.remote_gid = here && !group ? behind->gid(gid_index_at(*behind, target)) : target.gid();
   id.state = CmState::kAddressResolved;
   report(id, kAddrResolved);
   return 0;

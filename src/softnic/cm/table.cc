@@ -1,10 +1,22 @@
 #include "cm/table.h"
 
+#include <utility>
+
 namespace gdrperf::softnic {
 namespace {
 
 /// librdmacm's table ends there.
 constexpr std::uint32_t kMaxHandles = 65536;
+
+template <typename T>
+std::uint32_t free_handle(const std::map<std::uint32_t, std::unique_ptr<T>>& taken) {
+  std::uint32_t free = 0;
+  for (const auto& it : taken) {
+    if (it.first != free) break;
+    ++free;
+  }
+  return free;
+}
 
 }  // namespace
 
@@ -20,11 +32,7 @@ CmChannel* CmTable::channel(std::uint64_t number) {
 }
 
 CmId* CmTable::add_id(CmChannel& channel) {
-  std::uint32_t free = 0;
-  for (const auto& it : ids_) {
-    if (it.first != free) break;
-    ++free;
-  }
+  const std::uint32_t free = free_handle(ids_);
   if (free >= kMaxHandles) return nullptr;
   auto id = std::make_unique<CmId>();
   id->handle = free;
@@ -49,6 +57,7 @@ std::vector<CmId*> CmTable::remove_id(CmId& id) {
     it = events.erase(it);
   }
   unnumber(id);
+  std::erase_if(groups_, [&](const auto& it) { return it.second->id == &id; });
   ids_.erase(id.handle);
   return fresh;
 }
@@ -68,6 +77,27 @@ void CmTable::for_each_id(const std::function<void(CmId&)>& visit) {
 
 void CmTable::for_each_channel(const std::function<void(CmChannel&)>& visit) {
   for (const auto& it : channels_) visit(*it.second);
+}
+
+CmGroup* CmTable::add_group(CmId& id, std::uint64_t uid, const ibv_gid& gid) {
+  const std::uint32_t free = free_handle(groups_);
+  if (free >= kMaxHandles) return nullptr;
+  auto group = std::make_unique<CmGroup>();
+  group->handle = free;
+  group->uid = uid;
+  group->id = &id;
+  group->gid = gid;
+  return (groups_[free] = std::move(group)).get();
+}
+
+CmGroup* CmTable::group(const CmChannel& channel, std::uint32_t handle) {
+  const auto found = groups_.find(handle);
+  return found == groups_.end() || found->second->id->channel != &channel ? nullptr : found->second.get();
+}
+
+void CmTable::remove_group(const CmGroup& group) {
+  std::erase_if(group.id->channel->events, [&](const CmEvent& it) { return it.group == &group; });
+  groups_.erase(group.handle);
 }
 
 void CmTable::number(CmId& id) {

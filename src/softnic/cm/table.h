@@ -29,6 +29,13 @@ class CmTable {
   void for_each_id(const std::function<void(CmId&)>& visit);
   void for_each_channel(const std::function<void(CmChannel&)>& visit);
 
+  /// Null: all handles are in use.
+  CmGroup* add_group(CmId& id, std::uint64_t uid, const ibv_gid& gid);
+  /// Null: no such group, or another channel's.
+  CmGroup* group(const CmChannel& channel, std::uint32_t handle);
+  /// With the events that are its own.
+  void remove_group(const CmGroup& group);
+
   /// Gives the id a number for a connection.
   void number(CmId& id);
   /// Null: none has it.
@@ -38,6 +45,7 @@ class CmTable {
  private:
   std::map<std::uint64_t, std::unique_ptr<CmChannel>> channels_;
   std::map<std::uint32_t, std::unique_ptr<CmId>> ids_;
+  std::map<std::uint32_t, std::unique_ptr<CmGroup>> groups_;
   std::map<std::uint32_t, CmId*> numbered_;
   std::uint32_t next_number_ = 1;
 };

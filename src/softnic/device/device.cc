@@ -199,6 +199,7 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
   attr.max_qp_init_rd_atom = kMaxRdAtomic;
   attr.atomic_cap = IBV_ATOMIC_HCA;
   attr.max_ah = 1 << 16;
+  attr.max_mcast_grp = attr.max_mcast_qp_attach = attr.max_total_mcast_qp_attach = static_cast<int>(kMaxMemberships);
   attr.max_srq = static_cast<int>(kMaxQps - 1);
   attr.max_srq_wr = static_cast<int>(kMaxSrqWr);
   attr.max_srq_sge = static_cast<int>(kMaxSge);

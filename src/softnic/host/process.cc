@@ -268,6 +268,7 @@ void Process::before_fork() {
   process->agents_.mutex().lock();
   process->strangers_.mutex().lock();
   process->hub_.mutex().lock();
+  process->groups_.mutex().lock();
   process->mover_.mutex().lock();
   // Moved pages are not inherited: a child that shared them would write into
   // its parent's memory. It copies them while the parent waits.
@@ -289,6 +290,7 @@ void Process::after_fork_parent() {
       ends[0] = ends[1] = -1;
     }
     process->mover_.mutex().unlock();
+    process->groups_.mutex().unlock();
     process->hub_.mutex().unlock();
     process->strangers_.mutex().unlock();
     process->agents_.mutex().unlock();
@@ -318,6 +320,7 @@ void Process::abandon() {
   control_.abandon();
   ports_.abandon();
   hub_.abandon();
+  groups_.abandon();
   listener_.reset();
   mover_.close_window();
   ::close(memory_.release_fd());

@@ -12,6 +12,7 @@
 #include "gdrperf/base/unique_fd.h"
 #include "host/agent.h"
 #include "host/control.h"
+#include "host/groups.h"
 #include "host/local.h"
 #include "host/peer.h"
 #include "host/ports.h"
@@ -64,6 +65,7 @@ class Process final : public LocalProcess {
   Agents& agents() noexcept override { return agents_; }
   Strangers& strangers() noexcept override { return strangers_; }
   Hub& hub() noexcept { return hub_; }
+  Groups& groups() noexcept { return groups_; }
   void take_connection(UniqueFd socket) override;
   /// Passes a TCP connection on to the process of this user that has the QP. False: there is none.
   bool hand_over(std::uint32_t qpn, int socket);
@@ -140,6 +142,7 @@ class Process final : public LocalProcess {
   Ports ports_{control_};
   Agents agents_{regions_, id_};
   Strangers strangers_{id_};
+  Groups groups_{memory_.segment()};
   Hub hub_;
 
   Mutex mutex_;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "objects/failure.h"
+#include "shared/multicast.h"
 #include "transport/grh.h"
 #include "transport/ud.h"
 
@@ -38,7 +39,7 @@ int address_of_sender(const Device& device, const ibv_wc& completion, const ibv_
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     const ibv_gid own = device.gid(entry);
     if (kGidKinds[entry].type != route.kind.type || kGidKinds[entry].ipv4 != route.kind.ipv4 ||
-        std::memcmp(&own, &route.to, sizeof own) != 0) {
+        (std::memcmp(&own, &route.to, sizeof own) != 0 && !is_multicast(route.to))) {
       continue;
     }
     attributes = {};

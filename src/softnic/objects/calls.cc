@@ -51,9 +51,9 @@ void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   const std::uint32_t known = is_xrc(attr.qp_type) ? kKnown | IBV_QP_INIT_ATTR_XRCD : kKnown;
   const bool known_type = send_ops(attr.qp_type) != 0 || attr.qp_type == IBV_QPT_XRC_RECV;
   if ((attr.comp_mask & ~known) != 0 || !known_type) throw VerbsFailure{EOPNOTSUPP};
-  if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) {
-    throw VerbsFailure{EOPNOTSUPP};
-  }
+  const std::uint32_t flags = (attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 ? attr.create_flags : 0;
+  const std::uint32_t known_flags = attr.qp_type == IBV_QPT_UD ? std::uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB} : 0;
+  if ((flags & ~known_flags) != 0) throw VerbsFailure{EOPNOTSUPP};
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attr.send_ops_flags & ~send_ops(attr.qp_type)) != 0) {
     throw VerbsFailure{EOPNOTSUPP};
   }
@@ -317,7 +317,10 @@ int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init) {
 }
 
 int destroy_qp(ibv_qp* qp) {
-  if (!dead(qp->context) && --Qp::of(qp).handles == 0) delete &Qp::of(qp);
+  if (dead(qp->context)) return 0;
+  Qp& ours = Qp::of(qp);
+  if (ours.datagrams() && ours.process.groups().any_of(ours.index)) return EBUSY;
+  if (--ours.handles == 0) delete &ours;
   return 0;
 }
 

@@ -69,7 +69,7 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
     cap_.max_recv_sge = 0;
   }
   if (attr.qp_type == IBV_QPT_XRC_RECV) xrc_domain_ = Xrcd::of(attr.xrcd).number;
-  make_transport(attr.qp_type);
+  make_transport(attr);
   init_.qp_context = attr.qp_context;
   init_.send_cq = attr.send_cq;
   init_.recv_cq = attr.recv_cq;
@@ -98,11 +98,14 @@ void Qp::set_up(const ibv_qp_init_attr_ex& attr) {
   ::pthread_cond_init(&base.cond, nullptr);
 }
 
-void Qp::make_transport(ibv_qp_type type) {
+void Qp::make_transport(const ibv_qp_init_attr_ex& attr) {
+  const ibv_qp_type type = attr.qp_type;
   const Initiator own{process, *shared, attr_, make_qpn(process.block(), index), pd};
   if (type == IBV_QPT_UD) {
     send_queue.lock.is_held();  // nobody else knows it yet
-    transport_ = std::make_unique<UdTransport>(own, owner.device);
+    const bool blocks = (attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0;
+    using OwnMulticast = UdTransport::OwnMulticast;
+    transport_ = std::make_unique<UdTransport>(own, owner.device, blocks ? OwnMulticast::kBlocked : OwnMulticast::kReceived);
     plain_requests_ = false;
     if (send_queue.mode() == SendQueue::Mode::kPlain) send_queue.set_mode(SendQueue::Mode::kDatagram);
     return;

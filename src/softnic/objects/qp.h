@@ -133,7 +133,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   void repair_claims(std::uint64_t tag);
   void repair_claims_in(RecvQueue& queue, Cq& completions, std::uint64_t tag);
   void purge_queues();
-  void make_transport(ibv_qp_type type);
+  void make_transport(const ibv_qp_init_attr_ex& attr);
   void start_flight() REQUIRES(send_queue.lock);
   void install_builders();
   void leave_queues();

@@ -18,7 +18,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 12;
+inline constexpr std::uint32_t kLayoutVersion = 13;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -27,6 +27,7 @@ inline constexpr std::uint32_t kMaxCqs = 4096;
 inline constexpr std::uint32_t kMaxMrs = 1u << 16;
 inline constexpr std::uint32_t kMaxXrcSrqs = kMaxQps;
 inline constexpr std::uint32_t kMaxLanes = 4096;
+inline constexpr std::uint32_t kMaxMemberships = 4096;
 inline constexpr std::uint32_t kMaxDevicesShared = 64;
 inline constexpr std::uint32_t kGidsPerPort = 3;
 /// Sparse: only touched pages cost memory.
@@ -89,6 +90,13 @@ struct alignas(64) LaneShared {
   std::atomic<std::uint64_t> holder;  ///< SegmentHeader::process_id of his, or 0: free
   std::atomic<std::uint64_t> turns;   ///< odd while he acts on a QP
   std::atomic<std::uint32_t> qp;      ///< and its index
+};
+
+/// A UD QP that takes what is sent to a multicast group. Read while it changes, it is another
+/// group's, and a datagram more or less.
+struct MemberShared {
+  std::atomic<std::uint32_t> qp;  ///< index into Segment::qps; 0: none
+  std::atomic<std::uint64_t> gid[2];
 };
 
 struct alignas(64) CqShared {
@@ -166,6 +174,7 @@ struct SegmentHeader {
   /// that is at it, or 0. The owner opens it when it sees that process hang up.
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
   std::atomic<std::uint32_t> lanes_used;  ///< no lane from here on was ever taken
+  std::atomic<std::uint32_t> members_used;  ///< the same for `members`
 };
 
 struct Segment {
@@ -176,6 +185,7 @@ struct Segment {
   alignas(4096) GpuRegion gpu_regions[kMaxMrs];
   alignas(4096) LaneShared lanes[kMaxLanes];
   alignas(4096) XrcSrqShared xrc_srqs[kMaxXrcSrqs];
+  alignas(4096) MemberShared members[kMaxMemberships];
 
   template <typename T>
   T* at(std::uint64_t offset) noexcept {

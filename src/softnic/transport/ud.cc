@@ -4,6 +4,7 @@
 
 #include "paths/ways.h"
 #include "shared/completion.h"
+#include "shared/multicast.h"
 #include "transport/grh.h"
 
 namespace gdrperf::softnic {
@@ -51,6 +52,20 @@ bool UdTransport::accepts(const Target& target, const Destination& to, std::uint
          std::memcmp(&target.segment->header.gids[device][to.sgid_index], &to.gid, sizeof to.gid) == 0;
 }
 
+/// To each of its QPs of this host, as a datagram of its own.
+void UdTransport::send_to_group(const Datagram& datagram, const Pieces& message, const Part& part) noexcept {
+  targets_.find_members(datagram.route.to, members_);
+  for (const std::uint32_t qpn : members_) {
+    if (qpn == own_.number && own_multicast_ == OwnMulticast::kBlocked) continue;
+    UdTargets::Known* const known = targets_.find(qpn);
+    if (known == nullptr || !targets_.enter(*known)) continue;
+    Pieces copy = message;
+    const bool has_key = known->target.qp->qkey.load(std::memory_order_relaxed) == datagram.qkey;
+    if (has_key) deliver_datagram(known->target, own_.process, datagram, copy, part);
+    targets_.leave(*known);
+  }
+}
+
 Outcome UdTransport::execute_part(const SendOp& op, const Part& part) noexcept {
   Pieces message;
   if (!gather(own_.process.regions(), own_.pd, op, 0, message)) return Outcome::failed(IBV_WC_LOC_PROT_ERR);
@@ -67,6 +82,10 @@ Outcome UdTransport::execute_part(const SendOp& op, const Part& part) noexcept {
   datagram.imm = op.imm;
   datagram.opcode = op.opcode;
   datagram.solicited = (op.flags & IBV_SEND_SOLICITED) != 0;
+  if (is_multicast(to.gid)) {
+    send_to_group(datagram, message, part);
+    return sent;
+  }
   if (tcp_.is_for(to.gid)) {
     tcp_.send(datagram, to.qpn, message, part);
     return sent;
@@ -80,6 +99,13 @@ Outcome UdTransport::execute_part(const SendOp& op, const Part& part) noexcept {
 
 void UdTransport::show_arrival(const SendOp& op, Instant due) noexcept {
   const Destination to = Destination::of(op);
+  if (is_multicast(to.gid)) {
+    targets_.find_members(to.gid, members_);
+    for (const std::uint32_t qpn : members_) {
+      if (UdTargets::Known* const known = targets_.find(qpn)) known->target.qp->arrival_due.store(due, std::memory_order_relaxed);
+    }
+    return;
+  }
   if (tcp_.is_for(to.gid)) return;
   if (UdTargets::Known* const known = targets_.find(to.qpn)) {
     known->target.qp->arrival_due.store(due, std::memory_order_relaxed);

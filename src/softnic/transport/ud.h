@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "device/device.h"
 #include "paths/target.h"
@@ -30,7 +31,10 @@ struct Destination {
 /// lost.
 class UdTransport final : public Transport {
  public:
-  UdTransport(const Initiator& own, const Device& device) noexcept : own_(own), device_(device), targets_(own.process, &device.config), tcp_(device) {}
+  /// Whether what its QP sends to a group that it is in comes back to it.
+  enum class OwnMulticast { kReceived, kBlocked };
+  UdTransport(const Initiator& own, const Device& device, OwnMulticast own_multicast) noexcept
+      : own_(own), device_(device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device) {}
   ~UdTransport() override;
   UdTransport(const UdTransport&) = delete;
   UdTransport& operator=(const UdTransport&) = delete;
@@ -49,11 +53,14 @@ class UdTransport final : public Transport {
 
  private:
   bool accepts(const Target& target, const Destination& to, std::uint32_t key) const noexcept;
+  void send_to_group(const Datagram& datagram, const Pieces& message, const Part& part) noexcept;
 
   const Initiator own_;
   const Device& device_;
+  const OwnMulticast own_multicast_;
   UdTargets targets_;
   UdTcp tcp_;
+  std::vector<std::uint32_t> members_;  ///< of the group that is sent to
 };
 
 }  // namespace gdrperf::softnic

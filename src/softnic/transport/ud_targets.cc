@@ -1,5 +1,6 @@
 #include "transport/ud_targets.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -92,6 +93,20 @@ UdTargets::Known* UdTargets::find(std::uint32_t qpn) noexcept {
   last_ = &found->second;
   last_qpn_ = qpn;
   return last_;
+}
+
+void UdTargets::find_members(const ibv_gid& group, std::vector<std::uint32_t>& qpns) noexcept {
+  qpns.clear();
+  for (const std::uint32_t block : process_.groups().blocks(group)) {
+    Host* const there = host(block);
+    if (there == nullptr) continue;
+    const Segment& segment = *there->target.segment;
+    const std::uint32_t used = std::min(segment.header.members_used.load(), kMaxMemberships);
+    for (std::uint32_t i = 0; i < used; ++i) {
+      const std::uint32_t index = member_of(segment.members[i], group);
+      if (index != 0) qpns.push_back(make_qpn(block, index));
+    }
+  }
 }
 
 bool UdTargets::refresh(Known& known) noexcept {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "device/config.h"
 #include "paths/target.h"
@@ -39,6 +40,8 @@ class UdTargets {
   };
   /// Null: nobody answers for the number. Valid until the next call.
   Known* find(std::uint32_t qpn) noexcept;
+  /// Numbers of the QPs of this user's processes that are in the group.
+  void find_members(const ibv_gid& group, std::vector<std::uint32_t>& qpns) noexcept;
   /// In a turn on the QP that find() found. False: it is none that takes datagrams.
   bool enter(Known& known) noexcept;
   void leave(Known& known) noexcept { known.host->lane.leave(); }

@@ -1,0 +1,24 @@
+#include "objects/multicast.h"
+
+#include <cerrno>
+
+#include "host/groups.h"
+#include "objects/context.h"
+#include "objects/qp.h"
+#include "shared/multicast.h"
+
+namespace gdrperf::softnic {
+
+int attach_multicast(ibv_qp* qp, const ibv_gid& group) {
+  if (!Context::of(qp->context).alive() || qp->qp_type != IBV_QPT_UD || !is_multicast(group)) return EINVAL;
+  Qp& ours = Qp::of(qp);
+  return ours.process.groups().join(group, ours.process.block(), ours.index);
+}
+
+int detach_multicast(ibv_qp* qp, const ibv_gid& group) {
+  if (!Context::of(qp->context).alive() || qp->qp_type != IBV_QPT_UD) return EINVAL;
+  Qp& ours = Qp::of(qp);
+  return ours.process.groups().leave(group, ours.index);
+}
+
+}  // namespace gdrperf::softnic
