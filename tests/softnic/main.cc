@@ -25,7 +25,8 @@ constexpr const char* kDevices =
     "link0:rate=1GB/s,latency=5us,header=82;link1:rate=1GB/s,latency=5us,header=82;"
     "drop0:fault=drop;stale0:fault=stale;flip0:fault=flip;trunc0:fault=truncate;misp0:fault=misplace;"
     "delay0:fault=delay:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;"
-    "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write";
+    "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write;"
+    "ib0:link_layer=infiniband;ib1:link_layer=infiniband";
 
 int list_devices() {
   int count = 0;

@@ -142,11 +142,13 @@ void add_model_counters(std::vector<ClassFile>& files) {
 
 void add_gids(std::vector<ClassFile>& files) {
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-    files.push_back({fmt::format("ports/1/gids/{}", entry),
-                     line([entry](Device& device) { return gid_text(device.gid(entry)); })});
-    const auto only_with_gid = [](std::function<std::string(Device&)> text) {
-      return [text = std::move(text)](Device& device) -> FileText {
-        if (!device.config.has_gids) return std::nullopt;
+    files.push_back({fmt::format("ports/1/gids/{}", entry), [entry](Device& device) -> FileText {
+                       if (device.infiniband() && entry >= device.gid_entries()) return std::nullopt;
+                       return gid_text(device.gid(entry)) + "\n";
+                     }});
+    const auto only_with_gid = [entry](std::function<std::string(Device&)> text) {
+      return [entry, text = std::move(text)](Device& device) -> FileText {
+        if (entry >= device.gid_entries()) return std::nullopt;
         return text(device) + "\n";
       };
     };
@@ -206,7 +208,7 @@ std::vector<ClassFile> device_files() {
   files.push_back({"board_id", fixed("softnic")});
   files.push_back({"hw_rev", fixed("0")});
   files.push_back({"uevent", line([](Device& it) { return "NAME=" + it.config.name; })});
-  files.push_back({"ports/1/link_layer", fixed("Ethernet")});
+  files.push_back({"ports/1/link_layer", line([](Device& it) { return it.infiniband() ? "InfiniBand" : "Ethernet"; })});
   files.push_back({"ports/1/state", line(state_text)});
   files.push_back({"ports/1/phys_state", line(physical_state_text)});
   files.push_back({"ports/1/rate", line(rate_text)});

@@ -154,7 +154,8 @@ Device* device_at(const CmAddress& address) {
   Device* with_gids = nullptr;
   Device* up = nullptr;
   for (const auto& device : devices()) {
-    if (!device->config.has_gids) continue;
+    // InfiniBand has IP addresses through an interface of its own, which is not there.
+    if (device->gid_entries() < kGidsPerPort) continue;
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
       const ibv_gid gid = device->gid(entry);
       if (!address.any() && std::memcmp(&gid, &wanted, sizeof gid) == 0) return device.get();

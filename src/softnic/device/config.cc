@@ -146,6 +146,8 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.port_up = choose(option, value, "up", "down");
   } else if (key == "gid") {
     device.has_gids = choose(option, value, "all", "none");
+  } else if (key == "link_layer") {
+    device.link_layer = choose(option, value, "infiniband", "ethernet") ? LinkLayer::kInfiniBand : LinkLayer::kEthernet;
   } else if (key == "netdev") {
     if (!is_device_name(value)) throw config_error(option, "give the name of a network interface, like eth0");
     device.netdev = value;
@@ -168,7 +170,7 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+    throw config_error(option, "the options are mode=, port=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
                                "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
   }
 }
@@ -229,6 +231,10 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)), error.hint());
     }
+  }
+  if (device.tcp_port != 0 && device.link_layer == LinkLayer::kInfiniBand) {
+    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': link_layer=infiniband is for devices without tcp=, whose GIDs are addresses ({})",
+                                              text, whole.place(text)));
   }
   if (device.tcp_port != 0) find_address(device, text.substr(colon + 1), whole);
   if (device.tcp_port == 0 && (!device.token.empty() || device.shared == SharedPolicy::kNever)) {

@@ -27,6 +27,9 @@ enum class KernelPolicy { kAuto, kNever };
 /// Whether peers on this host are reached through shared memory.
 enum class SharedPolicy { kAuto, kNever };
 
+/// What the port says that it is. InfiniBand's has a LID, and one GID.
+enum class LinkLayer { kEthernet, kInfiniBand };
+
 /// RoCE v2's UDP port, as a TCP port.
 inline constexpr std::uint16_t kDefaultTcpPort = 4791;
 
@@ -50,6 +53,7 @@ struct DeviceConfig {
   MovePolicy move = MovePolicy::kAuto;
   KernelPolicy kernel = KernelPolicy::kAuto;
   SharedPolicy shared = SharedPolicy::kAuto;
+  LinkLayer link_layer = LinkLayer::kEthernet;
   PeerPolicy peers;
   /// Address for peers on other hosts; 0: they do not find the device.
   std::uint16_t tcp_port = 0;
@@ -76,7 +80,7 @@ struct DeviceConfig {
 /// Parses the text of the SOFTNIC variable:
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
-///     OPTION: mode=full|null  port=up|down  gid=all|none  move=auto|never
+///     OPTION: mode=full|null  port=up|down  gid=all|none  link_layer=ethernet|infiniband  move=auto|never
 ///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
 ///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)

@@ -63,6 +63,18 @@ unsigned first_free_uverbs() {
   return first;
 }
 
+/// Locally administered: 02, "SN", and the device's number.
+constexpr std::array<std::uint8_t, 6> default_mac(std::uint16_t index) {
+  return {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8), static_cast<std::uint8_t>(index & 0xff)};
+}
+
+__be64 guid_of(const std::array<std::uint8_t, 6>& mac) {
+  const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+  __be64 guid;
+  std::memcpy(&guid, eui64, sizeof guid);
+  return guid;
+}
+
 std::vector<std::unique_ptr<Device>> make_devices() {
   std::vector<std::unique_ptr<Device>> made;
   const char* given = std::getenv("SOFTNIC");
@@ -94,9 +106,7 @@ Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std
   copy_text(dev_path, sizeof dev_path, std::string("/sys/class/infiniband_verbs/") + dev_name);
   copy_text(ibdev_path, sizeof ibdev_path, "/sys/class/infiniband/" + config.name);
   if (config.modelled()) set_model();
-  // Locally administered: 02, "SN", and the device's number.
-  mac = {0x02, 0x53, 0x4e, 0x00, static_cast<std::uint8_t>(index >> 8),
-         static_cast<std::uint8_t>(index & 0xff)};
+  mac = default_mac(index);
   if (has_own_address()) mac = config.address.mac;
   if (config.mac) mac = *config.mac;
 }
@@ -135,17 +145,11 @@ unsigned Device::verbs_number() const {
   return static_cast<unsigned>(std::atoi(dev_name + std::strlen("uverbs")));
 }
 
-__be64 Device::guid() const {
-  const std::uint8_t eui64[8] = {static_cast<std::uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xff, 0xfe,
-                                 mac[3], mac[4], mac[5]};
-  __be64 guid;
-  std::memcpy(&guid, eui64, sizeof guid);
-  return guid;
-}
+__be64 Device::guid() const { return guid_of(mac); }
 
 ibv_gid Device::gid(std::uint32_t entry) const {
   ibv_gid gid{};
-  if (!config.has_gids || entry >= kGidsPerPort) return gid;
+  if (entry >= gid_entries()) return gid;
   if (kGidKinds[entry].ipv4) {
     const std::array<std::uint8_t, 4> loopback = {127, 0, static_cast<std::uint8_t>((index + 1) >> 8),
                                                   static_cast<std::uint8_t>((index + 1) & 0xff)};
@@ -158,6 +162,28 @@ ibv_gid Device::gid(std::uint32_t entry) const {
   const __be64 id = guid();
   std::memcpy(gid.raw + 8, &id, sizeof id);
   return gid;
+}
+
+int Device::complete_path(ibv_ah_attr& path) const {
+  if (path.port_num != kPort) return EINVAL;
+  if (path.is_global != 0) {
+    const ibv_gid none{};
+    return path.grh.sgid_index >= gid_entries() || std::memcmp(&path.grh.dgid, &none, sizeof none) == 0 ? EINVAL : 0;
+  }
+  // RoCE always routes by GID. LIDs from 0xc000 on are those of groups, which have a GID as well.
+  constexpr std::uint16_t kFirstMulticastLid = 0xc000;
+  if (!infiniband() || path.dlid == 0 || path.dlid >= kFirstMulticastLid) return EINVAL;
+  const auto there = static_cast<std::size_t>(path.dlid - 1);
+  path.grh = {};
+  if (there < devices().size()) {
+    path.grh.dgid = devices()[there]->gid(0);
+  } else {
+    const __be64 guid = guid_of(default_mac(static_cast<std::uint16_t>(there)));
+    path.grh.dgid.raw[0] = 0xfe;
+    path.grh.dgid.raw[1] = 0x80;
+    std::memcpy(path.grh.dgid.raw + 8, &guid, sizeof guid);
+  }
+  return 0;
 }
 
 const std::vector<std::unique_ptr<Device>>& devices() {
@@ -233,15 +259,18 @@ void describe_port(const Device& device, ibv_port_attr& attr) {
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
   attr.active_mtu = mtu_of(device.link().mtu);
-  attr.gid_tbl_len = static_cast<int>(kGidsPerPort);
-  attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  attr.gid_tbl_len = static_cast<int>(device.infiniband() ? 1 : kGidsPerPort);
+  attr.port_cap_flags = IBV_PORT_CM_SUP | (device.infiniband() ? 0 : IBV_PORT_IP_BASED_GIDS);
   attr.max_msg_sz = kMaxMessageBytes;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
   attr.active_width = kWidth4x;
   attr.active_speed = speed_of(device.link().rate);
   attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
-  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr.link_layer = device.infiniband() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  attr.lid = device.lid();
+  // The subnet manager is nowhere in particular.
+  attr.sm_lid = device.infiniband() ? 1 : 0;
 }
 
 double port_gigabits(const Device& device) {
@@ -258,7 +287,7 @@ int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
   for (const auto& device : devices()) {
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
       const ibv_gid own = device->gid(entry);
-      if (!device->config.has_gids || std::memcmp(&own, &gid, sizeof own) != 0) continue;
+      if (entry >= device->gid_entries() || std::memcmp(&own, &gid, sizeof own) != 0) continue;
       std::memcpy(mac, device->mac.data(), sizeof mac);
       return 0;
     }
@@ -273,12 +302,12 @@ int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
 
 int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) {
   if (entry >= kGidsPerPort) return EINVAL;
-  if (!device.config.has_gids) return ENODATA;
+  if (entry >= device.gid_entries()) return ENODATA;
   out = {};
   out.gid = device.gid(entry);
   out.gid_index = entry;
   out.port_num = kPort;
-  out.gid_type = kGidKinds[entry].type;
+  out.gid_type = device.infiniband() ? IBV_GID_TYPE_IB : kGidKinds[entry].type;
   out.ndev_ifindex = ::if_nametoindex(device.config.netdev.c_str());
   return 0;
 }

@@ -57,8 +57,15 @@ struct Device : ibv_device {
   /// of the kernel, as long as it has not had a thousand.
   unsigned kernel_index() const { return verbs_number() == index ? index : 1000 + index; }
   __be64 guid() const;
-  /// Entry of the GID table; all zero when the device was given none.
+  bool infiniband() const { return config.link_layer == LinkLayer::kInfiniBand; }
+  /// Of an InfiniBand port: its place among the devices of SOFTNIC, from 1; of others 0.
+  std::uint16_t lid() const { return infiniband() ? static_cast<std::uint16_t>(index + 1) : std::uint16_t{0}; }
+  /// Of the GID table.
+  std::uint32_t gid_entries() const { return !config.has_gids ? 0 : infiniband() ? 1 : kGidsPerPort; }
+  /// Entry of the GID table; all zero when the device has no such.
   ibv_gid gid(std::uint32_t entry) const;
+  /// A path from this device, as ibv_modify_qp and ibv_create_ah get it, as one by GID. EINVAL: there is no such path.
+  int complete_path(ibv_ah_attr& path) const;
 
  private:
   mutable Mutex mutex_;  ///< also of what change() changes in `config`, of which the rest is read without it

@@ -12,13 +12,11 @@
 namespace gdrperf::softnic {
 
 ibv_ah* create_address(Pd& pd, const ibv_ah_attr& attributes) {
-  if (attributes.is_global == 0 || attributes.port_num != kPort || attributes.grh.sgid_index >= kGidsPerPort) {
-    throw VerbsFailure{EINVAL};
-  }
   auto ah = std::make_unique<Ah>();
   ah->context = pd.context;
   ah->pd = &pd;
   ah->attributes = attributes;
+  if (Context::of(pd.context).device.complete_path(ah->attributes) != 0) throw VerbsFailure{EINVAL};
   ++pd.users;
   return ah.release();
 }

@@ -121,7 +121,6 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   // --- state (qp.cc, qp_modify.cc)
   void set_state(ibv_qp_state state) noexcept;
   void reset();
-  int check_path(const ibv_qp_attr& attr) const;
   void store_attributes(const ibv_qp_attr& attr, int mask);
   std::shared_ptr<Peer> find_peer(std::uint32_t destination);
   std::shared_ptr<Peer> peer();

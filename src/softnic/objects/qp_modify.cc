@@ -116,27 +116,17 @@ int without_other_ends(ibv_qp_type type, int mask) {
   return mask;
 }
 
-bool is_zero(const ibv_gid& gid) {
-  const ibv_gid zero{};
-  return std::memcmp(&gid, &zero, sizeof zero) == 0;
-}
-
 }  // namespace
-
-int Qp::check_path(const ibv_qp_attr& attr) const {
-  const ibv_ah_attr& path = attr.ah_attr;
-  // RoCE always routes by GID.
-  if (path.is_global == 0 || path.port_num != kPort) return EINVAL;
-  if (path.grh.sgid_index >= kGidsPerPort || !owner.device.config.has_gids) return EINVAL;
-  return is_zero(path.grh.dgid) ? EINVAL : 0;
-}
 
 void Qp::store_attributes(const ibv_qp_attr& attr, int mask) {
   const auto given = [mask](int bit) { return (mask & bit) != 0; };
   if (given(IBV_QP_PKEY_INDEX)) attr_.pkey_index = attr.pkey_index;
   if (given(IBV_QP_PORT)) attr_.port_num = attr.port_num;
   if (given(IBV_QP_ACCESS_FLAGS)) attr_.qp_access_flags = attr.qp_access_flags;
-  if (given(IBV_QP_AV)) attr_.ah_attr = attr.ah_attr;
+  if (given(IBV_QP_AV)) {
+    attr_.ah_attr = attr.ah_attr;
+    owner.device.complete_path(attr_.ah_attr);
+  }
   if (given(IBV_QP_PATH_MTU)) attr_.path_mtu = attr.path_mtu;
   if (given(IBV_QP_DEST_QPN)) attr_.dest_qp_num = attr.dest_qp_num & 0xffffff;
   if (given(IBV_QP_RQ_PSN)) attr_.rq_psn = attr.rq_psn & 0xffffff;
@@ -210,7 +200,8 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   if (!allowed(init_.qp_type, from, to, mask)) return EINVAL;
   if (const int error = check_values(attr, mask); error != 0) return error;
   if ((mask & IBV_QP_AV) != 0) {
-    if (const int error = check_path(attr); error != 0) return error;
+    ibv_ah_attr path = attr.ah_attr;
+    if (const int error = owner.device.complete_path(path); error != 0) return error;
   }
 
   if (to == IBV_QPS_RESET) {
