@@ -127,14 +127,16 @@ PortCounters& counters_of(Device& device) {
   return device.port->counters;
 }
 
+using CounterList = std::vector<CounterValue> (*)(const PortCounters&);
+
 /// Only with a model, which a device may be given while programs run.
-void add_model_counters(std::vector<ClassFile>& files) {
+void add_model_counters(std::vector<ClassFile>& files, const std::string& folder, CounterList list) {
   static const PortCounters kNone{};
   std::size_t index = 0;
-  for (const CounterValue& counter : counter_values(kNone)) {
-    files.push_back({"ports/1/hw_counters/" + counter.name, [index](Device& device) -> FileText {
+  for (const CounterValue& counter : list(kNone)) {
+    files.push_back({folder + counter.name, [index, list](Device& device) -> FileText {
                        if (device.model.load() == nullptr) return std::nullopt;
-                       return fmt::format("{}\n", counter_values(counters_of(device))[index].value);
+                       return fmt::format("{}\n", list(counters_of(device))[index].value);
                      }});
     ++index;
   }
@@ -220,7 +222,8 @@ std::vector<ClassFile> device_files() {
   files.push_back({"ports/1/pkeys/0", fixed("0xffff")});
   add_gids(files);
   add_error_counters(files);
-  add_model_counters(files);
+  add_model_counters(files, "ports/1/hw_counters/", counter_values);
+  add_model_counters(files, "ports/1/counters/", wire_values);
   return files;
 }
 

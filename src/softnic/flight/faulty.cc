@@ -101,6 +101,9 @@ Outcome Flight::execute_stamped(const Stamp& s, const SendOp& op) noexcept {
       if (takes_receive(op.opcode) && instant() < s.arrival + s.fault.time) return {Outcome::Kind::kNoReceive};
       return execute_part(op, part);
     }
+    case FaultKind::kLoss:
+      if (!transport_.acknowledged()) return {};
+      break;
     case FaultKind::kNone:
     case FaultKind::kDelay:
     case FaultKind::kStall:

@@ -50,7 +50,9 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
   }
   if (s.fault.kind == FaultKind::kStall) port_->stall(ready, s.fault.time);
   Instant arrival = port_->reserve(ready, port_->speed.occupancy(read_like ? 0 : s.total, mtu_)) + link.latency;
+  count(tally_.sent, read_like ? 0 : s.total);
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
+  if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
   s.arrival = last_arrival_ = std::max(arrival, last_arrival_);
   if (read_like) {
     ++reads_sent_;
@@ -133,9 +135,24 @@ bool Flight::arrive(Stamp& s, const SendOp& op) noexcept {
   return true;
 }
 
+/// A packet was lost: the NAK takes its way back, and the message its way again.
+Instant Flight::send_again(const Stamp& s, std::uint64_t bytes) noexcept {
+  ++tally_.sent.lost;
+  count(tally_.sent, bytes);
+  return port_->reserve(s.ready, port_->speed.occupancy(bytes, mtu_)) + 3 * link().latency + s.fault.time;
+}
+
+/// One message's packets.
+void Flight::count(PortTally::Way& way, std::uint64_t bytes) noexcept {
+  const std::uint64_t packets = bytes <= mtu_ ? 1 : (bytes + mtu_ - 1) / mtu_;
+  way.packets += packets;
+  way.bytes += bytes + packets * port_->speed.header.load(std::memory_order_relaxed);
+}
+
 /// The peer's port sends the answer to a READ or atomic.
 void Flight::answer(Stamp& s, std::uint64_t bytes, const LinkModel& link) noexcept {
   PortShared* port = peer_port_;
+  count(tally_.got, bytes);
   s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, port->speed.occupancy(bytes, mtu_))
                                            : s.arrival + port_->speed.occupancy(bytes, mtu_));
 }

@@ -101,6 +101,8 @@ class Flight {
   bool is_due(Instant moment) noexcept REQUIRES(queue_.lock);
   void move() noexcept REQUIRES(queue_.lock);
   bool arrive(Stamp& stamp, const SendOp& op) noexcept REQUIRES(queue_.lock);
+  Instant send_again(const Stamp& stamp, std::uint64_t bytes) noexcept;
+  void count(PortTally::Way& way, std::uint64_t bytes) noexcept;
   void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
   void finish(std::uint32_t count, Instant entered) noexcept REQUIRES(queue_.lock);
   void copy_ahead() noexcept REQUIRES(queue_.lock);
@@ -116,7 +118,7 @@ class Flight {
   std::uint32_t most_reads() const noexcept { return std::max<std::uint32_t>(attributes_.max_rd_atomic, 1); }
   /// The port's counters have everything that this QP counted.
   void show_counts() noexcept {
-    if (port_ != nullptr) tally_.move_to(port_->counters);
+    if (port_ != nullptr) tally_.move_to(port_->counters, peer_port_ == nullptr ? nullptr : &peer_port_->counters);
   }
   void show_counts_but_of_a_stream() noexcept REQUIRES(queue_.lock);
 

@@ -52,6 +52,7 @@ constexpr KindName kKinds[] = {
     {"drop", FaultKind::kDrop},         {"stale", FaultKind::kStale}, {"flip", FaultKind::kFlip},
     {"truncate", FaultKind::kTruncate}, {"misplace", FaultKind::kMisplace},
     {"delay", FaultKind::kDelay},       {"stall", FaultKind::kStall}, {"rnr", FaultKind::kRnr},
+    {"loss", FaultKind::kLoss},
 };
 
 std::uint8_t ops_of(std::string_view value) {

@@ -30,6 +30,7 @@ enum class FaultKind : std::uint8_t {
   kDelay,
   kStall,
   kRnr,
+  kLoss,
 };
 
 /// Messages that a fault concerns, a bit each.

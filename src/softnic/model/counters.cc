@@ -37,7 +37,19 @@ void PortTally::Late::move_to(LateHistogram& histogram) noexcept {
   add(histogram.sum_ns, sum_ns);
 }
 
-void PortTally::move_to(PortCounters& counters) noexcept {
+void PortTally::move_to(PortCounters& counters, PortCounters* peer) noexcept {
+  if (peer != nullptr) {
+    peer->wire.rcv_packets.fetch_add(sent.packets, std::memory_order_relaxed);
+    peer->wire.rcv_bytes.fetch_add(sent.bytes, std::memory_order_relaxed);
+    if (sent.lost != 0) peer->wire.out_of_sequence.fetch_add(sent.lost, std::memory_order_relaxed);
+    if (got.packets != 0) peer->wire.xmit_packets.fetch_add(got.packets, std::memory_order_relaxed);
+    if (got.bytes != 0) peer->wire.xmit_bytes.fetch_add(got.bytes, std::memory_order_relaxed);
+  }
+  add(counters.wire.xmit_packets, sent.packets);
+  add(counters.wire.xmit_bytes, sent.bytes);
+  add(counters.wire.packet_seq_err, sent.lost);
+  add(counters.wire.rcv_packets, got.packets);
+  add(counters.wire.rcv_bytes, got.bytes);
   add(counters.messages, messages);
   add(counters.copy_behind, copy_behind);
   add(counters.reaction_ns, reaction_ns);
@@ -52,10 +64,20 @@ std::vector<CounterValue> counter_values(const PortCounters& counters) {
                                       {"copy_behind", counters.copy_behind.load()},
                                       {"reaction_ns", counters.reaction_ns.load()},
                                       {"reactions_late", counters.reactions_late.load()},
-                                      {"faults_injected", counters.faults_injected.load()}};
+                                      {"faults_injected", counters.faults_injected.load()},
+                                      {"packet_seq_err", counters.wire.packet_seq_err.load()},
+                                      {"out_of_sequence", counters.wire.out_of_sequence.load()}};
   append(values, "arrival", counters.arrival);
   append(values, "completion", counters.completion);
   return values;
+}
+
+std::vector<CounterValue> wire_values(const PortCounters& counters) {
+  const WireCounters& wire = counters.wire;
+  return {{"port_xmit_data", wire.xmit_bytes.load() / 4},
+          {"port_rcv_data", wire.rcv_bytes.load() / 4},
+          {"port_xmit_packets", wire.xmit_packets.load()},
+          {"port_rcv_packets", wire.rcv_packets.load()}};
 }
 
 }  // namespace gdrperf::softnic

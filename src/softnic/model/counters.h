@@ -24,8 +24,19 @@ struct LateHistogram {
   }
 };
 
+/// What a NIC counts of the wire, for all processes that use the device.
+struct WireCounters {
+  std::atomic<std::uint64_t> xmit_packets;
+  std::atomic<std::uint64_t> xmit_bytes;  ///< headers included
+  std::atomic<std::uint64_t> rcv_packets;
+  std::atomic<std::uint64_t> rcv_bytes;
+  std::atomic<std::uint64_t> packet_seq_err;   ///< requests sent again after a NAK
+  std::atomic<std::uint64_t> out_of_sequence;  ///< packets behind one that was lost
+};
+
 /// Counters of a modelled device, for all processes that use it.
 struct PortCounters {
+  WireCounters wire;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> copy_behind;
   std::atomic<std::uint64_t> reaction_ns;
@@ -40,6 +51,14 @@ struct PortCounters {
 /// thread-safe: under the QP's sq_lock.
 class PortTally {
  public:
+  /// Packets in one direction, and how many of them were sent again.
+  struct Way {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;
+  };
+  Way sent;  ///< by this QP's port
+  Way got;   ///< answers of the peer's
   std::uint64_t messages = 0;
   std::uint64_t copy_behind = 0;
   std::uint64_t reaction_ns = 0;
@@ -48,8 +67,8 @@ class PortTally {
 
   void arrived(std::uint64_t late_ns) noexcept { arrival_.record(late_ns); }
   void completed(std::uint64_t late_ns) noexcept { completion_.record(late_ns); }
-  /// Adds everything to `counters` and starts again at zero.
-  void move_to(PortCounters& counters) noexcept;
+  /// Adds everything to `counters`, the other end's share to `peer` (null: not known), and starts again at zero.
+  void move_to(PortCounters& counters, PortCounters* peer) noexcept;
 
  private:
   struct Late {
@@ -76,5 +95,7 @@ struct CounterValue {
 
 /// Every counter under the name that it has among hw_counters.
 std::vector<CounterValue> counter_values(const PortCounters& counters);
+/// Those that every port has, under their names in `counters`; data in words of four bytes.
+std::vector<CounterValue> wire_values(const PortCounters& counters);
 
 }  // namespace gdrperf::softnic

@@ -71,7 +71,7 @@ struct PortShared {
   /// The port does nothing for `length` from `from` on.
   void stall(Instant from, Instant length) noexcept { reserve(from, length); }
 };
-inline constexpr std::uint64_t kPortMagic = 0x74726f70736f6674ull;
+inline constexpr std::uint64_t kPortMagic = 0x74726f70736f6675ull;
 
 /// The rest of a device's link, as this process uses it.
 struct LinkModel {
