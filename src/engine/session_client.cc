@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/report/network.h"
 #include "gdrperf/stats/summary.h"
 #include "data_path.h"
 #include "demand.h"
@@ -87,6 +89,7 @@ report::Measurement with_standstill(report::Measurement measured, Standstill sta
   standstill.server_s = done.standstill_s;
   judge_standstill(measured, standstill);
   for (const std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
+  measured.server_counters = done.counters;
   return measured;
 }
 
@@ -151,6 +154,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = mover->chunk_bytes();
+  measured.counted_bytes = (std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}) + (bidirectional ? done.messages : 0)) * spec.size_bytes;
   note_cpu(measured, own, done, completed + (bidirectional ? done.messages : 0));
   return with_standstill(std::move(measured), standstill_of(run), own, done);
 }
@@ -262,7 +266,15 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
+  const CounterWatch counters(end.endpoint());
   record.measured = measure(end, spec, peer, terms);
+  record.measured.client_counters = counters.risen();
+  record.measured.counted_s = counters.seconds();
+  record.measured.one_port = same_host(end.endpoint(), accepted.endpoint) && record.client.device == record.server.device &&
+                             record.client.port == record.server.port;
+  if (const auto network = report::network_of(record.measured)) {
+    for (std::string& sentence : report::sentences(*network)) record.warnings.push_back(std::move(sentence));
+  }
   if (record.measured.stop == report::StopReason::kSignal) {
     record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));
   }

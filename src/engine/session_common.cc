@@ -1,5 +1,7 @@
 #include "session_common.h"
 
+#include "gdrperf/verbs/port_counters.h"
+
 namespace gdrperf::engine {
 
 void tell_failure(proto::Channel& channel, const Error& error) noexcept {
@@ -28,6 +30,16 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   record.cpu = endpoint.cpu;
   record.numa = endpoint.numa;
   return record;
+}
+
+CounterWatch::CounterWatch(const proto::Endpoint& endpoint)
+    : device_(endpoint.device), port_(endpoint.port), before_(verbs::read_port_counters(device_, port_)),
+      begin_(std::chrono::steady_clock::now()) {}
+
+Counters CounterWatch::risen() const { return gdrperf::risen(before_, verbs::read_port_counters(device_, port_)); }
+
+double CounterWatch::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
 }  // namespace gdrperf::engine

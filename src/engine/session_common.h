@@ -1,5 +1,8 @@
 #pragma once
 
+#include <chrono>
+#include <string>
+
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/report/record.h"
@@ -10,5 +13,20 @@ namespace gdrperf::engine {
 void tell_failure(proto::Channel& channel, const Error& error) noexcept;
 
 report::EndRecord end_record(const proto::Endpoint& endpoint);
+
+/// Counters of one end's port over a run.
+class CounterWatch {
+ public:
+  explicit CounterWatch(const proto::Endpoint& endpoint);
+  /// Those that rose since, and by how much.
+  Counters risen() const;
+  double seconds() const;
+
+ private:
+  std::string device_;
+  int port_;
+  Counters before_;
+  std::chrono::steady_clock::time_point begin_;
+};
 
 }  // namespace gdrperf::engine

@@ -229,6 +229,7 @@ void converse(Prepared& prepared, const TestSpec& asked, Peer& peer, const Terms
     peer.watch_port(prepared.end->port_watch());
   }
   // From here on: an end that is stopped before it reads Start is stopped within the run.
+  const CounterWatch counters(prepared.end->endpoint());
   peer.watch().restart();
   peer.send(proto::Ready{});
   await_start(peer);
@@ -237,6 +238,7 @@ void converse(Prepared& prepared, const TestSpec& asked, Peer& peer, const Terms
   peer.watch().look();
   done.standstill_s = peer.watch().longest_s();
   done.cpu_s = peer.watch().cpu_s();
+  done.counters = counters.risen();
   peer.send(done);
 }
 

@@ -281,6 +281,12 @@ void write(json& out, const Done& m) {
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
   out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
   if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
+  if (m.counters.empty()) return;
+  json counters = json::array();
+  for (const auto& [name, value] : m.counters) {
+    if (counters.size() < kMaxCounters) counters.push_back({name, value});
+  }
+  out["counters"] = std::move(counters);
 }
 void read(const JsonReader& in, Done& m) {
   m.messages = in.integer<std::uint64_t>("messages");
@@ -294,6 +300,12 @@ void read(const JsonReader& in, Done& m) {
   // Older peers keep no watch.
   if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
   if (in.has("cpu_s")) m.cpu_s = in.number("cpu_s");
+  if (!in.has("counters")) return;
+  const std::string counters = in.path_of("counters");
+  for (const json& item : in.array("counters", kMaxCounters)) {
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string()) JsonReader::refuse(counters, "is no list of [name, count]");
+    m.counters[item[0].get<std::string>()] = JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
+  }
 }
 
 template <typename Empty>  // Turn, Ready, Start, Bye, Enter

@@ -3,6 +3,7 @@
 
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/network.h"
 #include "gdrperf/report/required.h"
 #include "field_rows.h"
 
@@ -46,6 +47,16 @@ FieldValue gigabits(const RunRecord& run) {
 }
 template <typename Number>
 FieldValue positive(Number number) { return number > 0 ? FieldValue(number) : FieldValue(); }
+
+template <auto Member>
+FieldValue network(const RunRecord& run) {
+  const auto found = network_of(run.measured);
+  return found ? value((*found).*Member) : FieldValue();
+}
+FieldValue network_verdict(const RunRecord& run) {
+  const auto found = network_of(run.measured);
+  return found ? value(found->verdict()) : FieldValue();
+}
 
 FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
 FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
@@ -172,6 +183,13 @@ constexpr Field kRows[] = {
      get::measured<&Measurement::client_cpu_per_message_ns>, kOmitted},
     {"server_cpu_per_message_ns", "server.cpu_per_message_ns", "ns", kNo, "",
      get::measured<&Measurement::server_cpu_per_message_ns>, kOmitted},
+    {"network", "network.verdict", "", kNo, "", get::network_verdict, kOmitted},
+    {"resent_per_million", "network.resent_per_million", "", kNo, "", get::network<&Network::resent_per_million>, kOmitted},
+    {"wire_bytes_per_byte", "network.wire_bytes_per_byte", "", kNo, "", get::network<&Network::wire_bytes_per_byte>, kOmitted},
+    {"dropped_packets", "network.dropped_packets", "", kNo, "", get::network<&Network::dropped>, kOmitted},
+    {"congestion_notices", "network.congestion_notices", "", kNo, "", get::network<&Network::congestion>, kOmitted},
+    {"pause_frames", "network.pause_frames", "", kNo, "", get::network<&Network::pauses>, kOmitted},
+    {"pause_share", "network.pause_share", "", kNo, "", get::network<&Network::pause_share>, kOmitted},
     {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
     {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
     {"efficiency", "efficiency", "", kNo, "", get::share},

@@ -81,6 +81,8 @@ Json record_json(const RunRecord& record) {
   }
   if (record.client.gpu) json["client"]["gpu"] = gpu_json(*record.client.gpu);
   if (record.server.gpu) json["server"]["gpu"] = gpu_json(*record.server.gpu);
+  if (!measured.client_counters.empty()) json["client"]["counters"] = measured.client_counters;
+  if (!measured.server_counters.empty()) json["server"]["counters"] = measured.server_counters;
   if (measured.bandwidth) add_series(json["bw"], *measured.bandwidth);
   if (measured.latency) add_series(json["latency"], *measured.latency);
   for (const char* metric : {"bw", "latency"}) {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "gdrperf/proto/counters.h"
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
 
@@ -132,6 +133,7 @@ struct Stop {
   std::vector<std::uint64_t> messages;
 };
 inline constexpr std::size_t kMaxDoneSeries = 1u << 16;
+inline constexpr std::size_t kMaxCounters = 1024;
 /// Server: how its side ended. `series` is (time in its own ns, payload bytes
 /// sent so far) of a bidirectional run, at most kMaxDoneSeries pairs.
 struct Done {
@@ -140,6 +142,7 @@ struct Done {
   std::vector<std::string> warnings;
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
   std::optional<double> cpu_s = {};  ///< CPU time of its thread from Start to Stop
+  Counters counters = {};            ///< of its port, that rose from Start to Stop; at most kMaxCounters
 };
 /// Client, in runs that verify data: lap `iteration` is next; the server makes
 /// its share of it ready and says Ready.

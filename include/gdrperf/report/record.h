@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/proto/counters.h"
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/report/required.h"
@@ -60,6 +61,11 @@ struct Measurement {
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};
   std::optional<double> server_cpu_per_message_ns = {};
+  Counters client_counters = {};    ///< of each end's port, that rose from start to stop
+  Counters server_counters = {};
+  bool one_port = false;            ///< both ends are the same port, which counts what it sends to itself twice
+  double counted_s = 0;             ///< time between the two readings of the client's
+  std::uint64_t counted_bytes = 0;  ///< payload sent in that time, warm-up included; 0: not known
   std::vector<std::string> warnings;
 };
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cluster/counters.h"
 #include "cluster/gpus.h"
 #include "cluster/servers.h"
 #include "gdrperf/app/client.h"
@@ -20,6 +19,7 @@
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/inventory.h"
+#include "gdrperf/verbs/port_counters.h"
 #include "placement.h"
 
 namespace gdrperf::app {
@@ -275,7 +275,11 @@ std::string Agent::answer(const ClusterMessage& order) {
   }
   if (const auto* counters = std::get_if<ReadCounters>(&order)) {
     Counters answer;
-    for (const std::string& device : counters->devices) answer.devices.push_back(error_counters_of(device));
+    for (const std::string& device : counters->devices) {
+      gdrperf::Counters values = verbs::read_port_counters(device, 1);
+      std::erase_if(values, [](const auto& each) { return !verbs::counts_trouble(each.first); });
+      answer.devices.push_back(std::move(values));
+    }
     return encode_cluster_text(answer);
   }
   if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_.token));

@@ -1,0 +1,72 @@
+#include "gdrperf/report/network.h"
+
+#include <gtest/gtest.h>
+
+namespace gdrperf::report {
+namespace {
+
+Measurement with(Counters client, Counters server) {
+  Measurement measured;
+  measured.client_counters = std::move(client);
+  measured.server_counters = std::move(server);
+  measured.counted_s = 2;
+  return measured;
+}
+
+TEST(ReportNetwork, NoCountersNoVerdict) { EXPECT_FALSE(network_of(Measurement())); }
+
+TEST(ReportNetwork, TrafficAloneIsClean) {
+  Measurement measured = with({{"port_xmit_packets", 1000}, {"port_xmit_data", 1100}}, {{"port_rcv_packets", 1000}, {"port_rcv_data", 1100}});
+  measured.counted_bytes = 4000;
+  const auto network = network_of(measured);
+  ASSERT_TRUE(network);
+  EXPECT_EQ(network->verdict(), "clean");
+  EXPECT_EQ(network->resent_per_million, 0);
+  EXPECT_DOUBLE_EQ(network->wire_bytes_per_byte.value(), 1.1);
+  EXPECT_TRUE(sentences(*network).empty());
+}
+
+TEST(ReportNetwork, ALossThatBothEndsCountIsOne) {
+  const auto network = network_of(with({{"port_xmit_packets", 1000000}, {"packet_seq_err", 3}}, {{"out_of_sequence", 3}}));
+  EXPECT_EQ(network->verdict(), "lossy");
+  EXPECT_DOUBLE_EQ(network->resent_per_million.value(), 3);
+  ASSERT_EQ(sentences(*network).size(), 1u);
+  EXPECT_NE(sentences(*network)[0].find("3 of a million"), std::string::npos);
+}
+
+TEST(ReportNetwork, APortThatSendsToItselfCountsTwice) {
+  const Counters counters = {{"port_xmit_packets", 1000}, {"port_rcv_packets", 1000}, {"port_xmit_data", 1100}, {"port_rcv_data", 1100},
+                             {"packet_seq_err", 1}, {"out_of_sequence", 1}, {"rp_cnp_handled", 3}};
+  Measurement measured = with(counters, counters);
+  measured.one_port = true;
+  measured.counted_bytes = 4000;
+  const auto network = network_of(measured);
+  EXPECT_DOUBLE_EQ(network->resent_per_million.value(), 1000);
+  EXPECT_DOUBLE_EQ(network->wire_bytes_per_byte.value(), 1.1);
+  EXPECT_EQ(network->congestion, 3u);
+}
+
+TEST(ReportNetwork, ALossWithoutCountedPacketsIsTold) {
+  const auto network = network_of(with({{"local_ack_timeout_err", 2}}, {}));
+  EXPECT_EQ(network->verdict(), "lossy");
+  EXPECT_FALSE(network->resent_per_million);
+}
+
+TEST(ReportNetwork, SoftRoceCountsUnderItsOwnNames) {
+  const auto network = network_of(with({{"sent_pkts", 500}, {"rcvd_pkts", 500}, {"rcvd_seq_err", 1}}, {{"out_of_seq_request", 1}}));
+  EXPECT_DOUBLE_EQ(network->resent_per_million.value(), 1000);
+}
+
+TEST(ReportNetwork, PausesAndCongestionHaveWordsOfTheirOwn) {
+  const auto paused = network_of(with({{"rx_prio3_pause", 7}, {"rx_prio3_pause_duration", 200000}, {"rx_prio3_pause_transition", 5}}, {{"tx_prio3_pause", 9}}));
+  EXPECT_EQ(paused->verdict(), "paused");
+  EXPECT_EQ(paused->pauses, 7u);
+  EXPECT_DOUBLE_EQ(paused->pause_share.value(), 0.1);
+  EXPECT_NE(sentences(*paused)[0].find("10 % of the time"), std::string::npos);
+  const auto both = network_of(with({{"rp_cnp_handled", 4}, {"rx_discards_phy", 1}}, {}));
+  EXPECT_EQ(both->verdict(), "lossy+throttled");
+  EXPECT_EQ(sentences(*both).size(), 2u);
+}
+
+}  // namespace
+}  // namespace gdrperf::report
