@@ -71,8 +71,18 @@ INSTANTIATE_TEST_SUITE_P(, SoftnicFaults,
                          ::testing::Values(Damage{"drop0", 4096, 4096}, Damage{"stale0", 4096, 4096},
                                            Damage{"flip0", 1, 1}, Damage{"trunc0", 2048, 2048},
                                            Damage{"misp0", 3000, 4096}, Damage{"delay0", 0, 0},
-                                           Damage{"stall0", 0, 0}),
+                                           Damage{"stall0", 0, 0}, Damage{"loss0", 0, 0}),
                          [](const auto& info) { return std::string(info.param.device); });
+
+TEST(SoftnicFault, ALossShowsInCountersAsOnANic) {
+  Pair pair(on("loss0"), on("loss0"));
+  const auto resent = counter("loss0", "packet_seq_err");
+  const auto missed = counter("loss0", "out_of_sequence");
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 64), 0);
+  ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  EXPECT_EQ(counter("loss0", "packet_seq_err"), resent + 1);
+  EXPECT_EQ(counter("loss0", "out_of_sequence"), missed + 1);
+}
 
 TEST(SoftnicFault, HitsEveryNthFromAMessageOn) {
   // some0: fault=stale:every=3:from=4:count=2:op=write
