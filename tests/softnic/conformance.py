@@ -119,7 +119,7 @@ def main() -> int:
                             programs.example_programs(), args)
     verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
     verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
-    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX", programs.library_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, Open MPI", programs.library_programs(), args)
     verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)

@@ -207,6 +207,11 @@ def library_programs() -> list[Program]:
     for test in ("rc_lat", "rc_bw", "rc_rdma_write_bw", "rc_rdma_read_lat", "rc_fetch_add_mr"):
         programs.append(pair("qperf -lp {port}", f"qperf -lp {{port}} -t 1 -cm1 {here} {test}", r"(latency|bw|msg_rate) +=",
                              listens="tcp", stays=True))
+    # Of Open MPI's ranks each is an end; they start each other.
+    missing = "" if shutil.which("NPopenmpi") else "NPopenmpi is not installed"
+    for transports in ("all", "ib,self"):
+        line = f"env UCX_TLS={transports} mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx NPopenmpi -u 4096 -n 10 -o /dev/null"
+        programs.append(Program(tuple(line.split()), r"^ *\d+: +4096 bytes +\d+ times -->", pair=False, short=False, skip=missing))
     cm = "env UCX_SOCKADDR_TLS_PRIORITY=rdmacm"
     programs.append(pair(f"{cm} io_demo -p {{port}}", f"{cm} io_demo -p {{port}} -i 50 -d 4096 {here}", "exit with status 'OK'",
                          stays=True))
