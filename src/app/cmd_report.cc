@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cluster/file.h"
 #include "command.h"
 #include "gdrperf/app/output.h"
 #include "gdrperf/base/error.h"
@@ -27,12 +28,13 @@ One file that opens in any browser without network: verdict, heat map of GPUs an
 bandwidth and latency over size, percentiles, batches in time, all runs as a table.
 Several documents: each is compared with the first; a folder is a baseline: its history
 is shown, and documents are compared with it as 'gdrperf compare' does. The last document
-is the one that is judged.
+is the one that is judged. Results of 'gdrperf cluster' are a map of nodes and rails.
 
 Examples:
   gdrperf report results/latest.json
   gdrperf report before.json after.json -o changes.html
   gdrperf report results/baselines new.json
+  gdrperf report cluster.json
   gdrperf report latest.json --format markdown >> "$GITHUB_STEP_SUMMARY")";
 
 /// More would make a page that no browser likes; a folder's history is not limited by it.
@@ -40,6 +42,18 @@ constexpr std::size_t kMostDocuments = 8;
 
 page::PageDocument read_page(const std::string& path) {
   return page::parse_document(read_file(path, compare::kLargestDocument), path);
+}
+
+/// Of whichever kind it is; the path where it has runs, which can be compared.
+void add_file(const std::string& path, page::Page& page, std::vector<std::string>& with_runs) {
+  const std::string text = read_file(path, compare::kLargestDocument);
+  if (is_cluster_document(text)) {
+    parse_cluster(text, path);  // says what is wrong with it
+    page.clusters.push_back(page::parse_cluster_page(text, path));
+    return;
+  }
+  page.documents.push_back(page::parse_document(text, path));
+  with_runs.push_back(path);
 }
 
 /// Two documents side by side: whatever differs between them may differ.
@@ -90,10 +104,11 @@ page::Page gather(const std::vector<std::string>& paths) {
   if (std::count(files.begin(), files.end(), "-") > 0 && paths.size() > 1) {
     throw usage_error("'-' (standard input) can only be the one document of a report");
   }
-  for (const std::string& file : files) page.documents.push_back(read_page(file));
-  for (const std::string& folder : folders) add_folder(folder, files, page);
+  std::vector<std::string> with_runs;
+  for (const std::string& file : files) add_file(file, page, with_runs);
+  for (const std::string& folder : folders) add_folder(folder, with_runs, page);
   if (folders.empty()) {
-    for (std::size_t i = 1; i < files.size(); ++i) page.comparisons.push_back(side_by_side(files[0], files[i]));
+    for (std::size_t i = 1; i < with_runs.size(); ++i) page.comparisons.push_back(side_by_side(with_runs[0], with_runs[i]));
   }
   return page;
 }
@@ -138,6 +153,9 @@ int run_report(const ReportOptions& options, std::ostream& err) {
   const bool html = options.form == ReportOptions::Form::kHtml;
   const std::string output = !options.output.empty() ? options.output : html ? "report.html" : "-";
   const page::Page page = gather(options.results);
+  if (options.form == ReportOptions::Form::kSvg && page.documents.empty()) {
+    throw usage_error("--format svg: results of a cluster have no curves", "html and markdown show them");
+  }
   write_output(output, rendered(options.form, page));
   if (output != "-") err << fmt::format("{}: open it in a browser\n", output);
   return static_cast<int>(ExitCode::kOk);

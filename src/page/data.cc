@@ -94,11 +94,14 @@ Data document_data(const PageDocument& document) {
   for (std::size_t place = 0; place < RunTable::columns().size(); ++place) {
     columns[RunTable::columns()[place]] = column(document.runs, place);
   }
+  Data counters = Data::array();
+  for (const PageCounter& each : document.counters) counters.push_back({each.end, each.device, each.name, each.rise, each.runs});
   return {{"path", document.path},
           {"head", Data::parse(document.head)},
           {"rows", document.runs.rows()},
           {"columns", std::move(columns)},
-          {"series", series_of(document.runs)}};
+          {"series", series_of(document.runs)},
+          {"counters", std::move(counters)}};
 }
 
 Data comparison_data(const PageComparison& each) {
@@ -162,8 +165,10 @@ std::string page_data(const Page& page) {
   for (const PageComparison& each : page.comparisons) comparisons.push_back(comparison_data(each));
   Data trends = Data::array();
   for (const PageTrend& each : page.trends) trends.push_back(trend_data(each));
+  Data clusters = Data::array();
+  for (const PageCluster& each : page.clusters) clusters.push_back(Data::parse(each.data));
   const Data all = {{"tool", page.tool},           {"verdict", verdict_data(page)},        {"documents", std::move(documents)},
-                    {"comparisons", std::move(comparisons)}, {"trends", std::move(trends)}, {"published", published_data()}};
+                    {"comparisons", std::move(comparisons)}, {"trends", std::move(trends)}, {"clusters", std::move(clusters)}, {"published", published_data()}};
   return script_safe(all.dump(-1, ' ', false, Data::error_handler_t::replace));
 }
 

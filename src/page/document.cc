@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -99,14 +100,33 @@ class Gatherer {
     std::vector<double> series = numbers_of(at_path(run, "bw.batches_gbps"));
     if (series.empty()) series = numbers_of(at_path(run, "latency.batches_p50_ns"));
     document_.runs.add(std::move(row), std::move(series));
+    for (const char* side : {"client", "server"}) add_counters(side, run);
+  }
+
+  void add_counters(const std::string& side, const DocJson& run) {
+    const DocJson* counters = at_path(run, side + ".counters");
+    if (!counters || !counters->is_object()) return;
+    const std::string device = text_at(run, side + ".device");
+    for (const auto& [name, values] : counters->items()) {
+      if (!values.is_number_unsigned() || places_.size() >= kMostCounters) continue;
+      const auto [found, fresh] = places_.try_emplace(side + "/" + device + "/" + name, document_.counters.size());
+      if (fresh) document_.counters.push_back({side, device, name, 0, 0});
+      PageCounter& counter = document_.counters[found->second];
+      counter.rise += values.get<std::uint64_t>();
+      ++counter.runs;
+    }
   }
 
   static void set(std::vector<std::string>& row, std::string_view column, std::string text) {
     row[RunTable::place(column)] = std::move(text);
   }
 
+  /// More different ones are no port's.
+  static constexpr std::size_t kMostCounters = 10000;
+
   PageDocument& document_;
   std::string keys_[3];
+  std::map<std::string, std::size_t> places_;  ///< of counters
 };
 
 std::vector<PathWords> paths_of(const DocJson& document) {

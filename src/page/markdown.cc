@@ -40,13 +40,15 @@ std::string best_table(const std::vector<Curve>& curves) {
 
 std::string to_markdown(const Page& page) {
   const Verdict verdict = judge(page);
-  const PageDocument& shown = page.documents.back();
   std::string out = fmt::format("## {}\n\n", markdown_text(verdict.headline));
   for (const Finding& each : verdict.findings) {
     out += fmt::format("- **{}** {}{}{}\n", to_string(each.level),
                        each.subject.empty() ? "" : markdown_text(each.subject) + ": ", markdown_text(each.text),
                        each.todo.empty() ? "" : " - " + markdown_text(each.todo));
   }
+  for (const PageCluster& each : page.clusters) out += fmt::format("\n{}, {}\n", markdown_text(each.path), markdown_text(each.started));
+  if (page.documents.empty()) return out;
+  const PageDocument& shown = page.documents.back();
   out += fmt::format("\n{}, {}{}\n\n", markdown_text(shown.path), markdown_text(shown.started),
                      shown.simulated ? ", simulated" : "");
   const std::vector<Curve> curves = curves_of(shown.runs);

@@ -114,6 +114,7 @@ class Panel {
 }  // namespace
 
 std::string to_svg(const Page& page) {
+  if (page.documents.empty()) return {};
   const std::vector<Curve> curves = curves_of(page.documents.back().runs);
   std::string panels;
   double left = 0;

@@ -227,7 +227,26 @@ std::string_view to_string(Level level) {
   return "note";
 }
 
+namespace {
+
+/// Of a page that has results of clusters alone.
+Verdict judge_clusters(const Page& page) {
+  Verdict verdict;
+  for (const PageCluster& cluster : page.clusters) {
+    verdict.level = std::max(verdict.level, level_of(cluster));
+    verdict.headline += (verdict.headline.empty() ? "" : " ") + cluster_headline(cluster);
+    Sayer sayer(verdict.findings, "findings: the map and the table have them");
+    for (const Finding& each : cluster.findings) sayer.add(each);
+  }
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
+                   [](const Finding& one, const Finding& other) { return one.level > other.level; });
+  return verdict;
+}
+
+}  // namespace
+
 Verdict judge(const Page& page) {
+  if (page.documents.empty()) return judge_clusters(page);
   Verdict verdict;
   const PageDocument& shown = page.documents.back();
   const Tally tally = judge_places(shown, verdict.findings);
@@ -242,6 +261,10 @@ Verdict judge(const Page& page) {
                   : tally.fine == tally.places && tally.places > 0 ? Level::kGood
                                                                    : Level::kNote;
   verdict.headline = headline_of(tally, regressions, page.comparisons.size());
+  const Verdict clusters = judge_clusters(page);
+  verdict.level = std::max(verdict.level, clusters.level);
+  if (!clusters.headline.empty()) verdict.headline += " " + clusters.headline;
+  verdict.findings.insert(verdict.findings.end(), clusters.findings.begin(), clusters.findings.end());
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
                    [](const Finding& one, const Finding& other) { return one.level > other.level; });
   // The measured pairs stand in front of what is said of them.

@@ -166,6 +166,89 @@ class Page(support.CliTest):
         self.open(os.path.join(os.path.dirname(WEB), "results", "baselines"))
         self.assertEqual(list(self.series("trend-0").values()), [12])
 
+    def test_a_cluster_is_a_map_of_nodes_and_rails_with_its_suspects(self):
+        self.open(os.path.join(os.path.dirname(WEB), "results", "cluster-64.json"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('.cluster .effect').length"), 64)
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.cluster .suspect')].map((one) => one.closest('tr').querySelector('th').textContent)"),
+                         ["vm, rank 41"])
+        self.assertEqual(self.series("cluster-0"), {"sends": 64, "receives": 64})
+        self.assertIn("1 part of a cluster of 64 NICs is slow", self.text("#verdict"))
+        self.assertIn("-19.9 % against the others as it sends", self.text("#verdict"))
+        self.browser.choose("#cluster-way-0", "receives")
+        self.assertNotIn("-19.9", self.text(".cluster"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('#runs').length"), 0, "it has no runs")
+        self.assert_quiet()
+
+    def test_a_cluster_beside_results_and_with_hostile_names(self):
+        with open(os.path.join(os.path.dirname(WEB), "results", "cluster-64.json"), encoding="utf-8") as file:
+            made = json.load(file)
+        for each in made["nics"] + made["ranks"]:
+            each["host"] = HOSTILE + str(each["rank"])
+        made["patterns"] = [{"pattern": HOSTILE, "step": "x", "flows": 2, "failed": 0, "sum_gbytes": 1.5, "least_gbytes": 1,
+                             "median_gbytes": 1, "most_gbytes": 1, "victim_gbytes": None}]
+        self.open(made, machine(1, 1, SIZES))
+        self.assertFalse(self.browser.run("'ran' in window"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
+        self.assertIn(HOSTILE, self.text("#cluster-section-0"))
+        self.assertGreater(self.browser.run("document.querySelectorAll('#runs tbody tr').length"), 0)
+        self.assert_quiet()
+
+    def test_counters_and_the_scenario_are_shown(self):
+        made = machine(1, 1, SIZES)
+        made["scenario"] = {"file": "nightly.ini", "text": "[a]\ntest = write_bw " + HOSTILE}
+        for i, each in enumerate(made["relations"]["PIX"]["write_bw"]):
+            each["client"]["counters"] = {"port_xmit_packets": 10, "out_of_sequence": i + 1}
+        self.open(made)
+        self.assertIn("2 rose, 1 of errors", self.text("#counters summary"))
+        rows = self.browser.run("[...document.querySelectorAll('#counters tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+        last = len(SIZES)
+        self.assertEqual(rows, [["client mlx5_0", "out_of_sequence (!)", f"+{last * (last + 1) // 2}", str(last)],
+                                ["client mlx5_0", "port_xmit_packets", f"+{10 * last}", str(last)]])
+        self.assertIn("nightly.ini", self.text("#environment"))
+        self.assertIn(HOSTILE, self.text("#environment"))
+        self.assert_quiet()
+
+    def check_real(self, path):
+        """Each line of the charts has a point for each size that the document has for it."""
+        self.open(path)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        for figure, test in (("bandwidth", self.browser.run("gdrperf.state.rateTest")), ("latency", self.browser.run("gdrperf.state.timeTest"))):
+            wanted = {}
+            for relation, tests in document["relations"].items():
+                for each in tests.get(test, []):
+                    if each["direction"] == "unidirectional" and (each["bw"] or each["latency"]):
+                        name = relation + (" staged" if each.get("path") == "staged" else "")
+                        wanted.setdefault(name, set()).add(each["size_bytes"])
+            shown = self.series(figure)
+            shown.pop("published", None)
+            self.assertEqual(shown, {name: len(sizes) for name, sizes in wanted.items()}, figure)
+        self.assertTrue(self.text("#verdict .headline"))
+        self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        self.assert_quiet()
+
+    def test_the_committed_document_of_two_h200(self):
+        self.check_real(os.path.join(os.path.dirname(WEB), "results", "h200-softnic.json"))
+
+    @unittest.skipIf(support.softnic_works(), "no software device")
+    def test_what_quickstart_makes_and_a_simulated_machine(self):
+        latest = os.path.join(self.folder, "latest.json")
+        self.expect_swept(support.run("sweep", "--local", "--softnic", "-n", "50", "--json", latest))
+        self.check_real(latest)
+        names = ["GPU0", "GPU1", "GPU2", "mlx5_0"]
+        links = {"GPU0": "PIX", "GPU1": "PHB", "GPU2": "SYS"}
+        relation = lambda one, other: " X " if one == other else links.get(one if other == "mlx5_0" else other, "SYS") if "mlx5_0" in (one, other) else "SYS"
+        lines = ["\t" + "\t".join([*names, "CPU Affinity", "NUMA Affinity"])]
+        lines += ["\t".join([one, *(relation(one, other) for other in names), "0-7", "0"]) for one in names]
+        topo = os.path.join(self.folder, "topo.txt")
+        with open(topo, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        simulated = os.path.join(self.folder, "simulated.json")
+        self.expect_swept(support.run("sweep", "--machine", topo, "--ops", "write_bw,write_lat", "--sizes", "64,4K,64K", "-n", "50", "--json", simulated))
+        self.check_real(simulated)
+        self.assertIn("Simulated links", self.text("#verdict"))
+        self.assertEqual(set(self.series("bandwidth")), {"PIX", "PHB", "SYS"})
+
     def test_hostile_strings_do_nothing(self):
         made = run("write_bw", 65536, "GPU0", HOSTILE, "PIX", unstable="drift")
         made["warnings"] = [HOSTILE]
@@ -220,7 +303,7 @@ class Page(support.CliTest):
             axe = source.read()
         for scheme in ("light", "dark"):
             self.browser.media(prefers_color_scheme=scheme)
-            self.open(machine(2, 2, SIZES, staged=True), machine(2, 2, SIZES, poor="GPU0/mlx5_0"))
+            self.open(machine(2, 2, SIZES, staged=True), machine(2, 2, SIZES, poor="GPU0/mlx5_0"), os.path.join(os.path.dirname(WEB), "results", "cluster-64.json"))
             self.browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
             self.browser.click('[data-place="GPU0/mlx5_0"]')
             self.browser.run(axe + "; true")

@@ -121,6 +121,28 @@ class Report(CliTest):
         lines = xml.etree.ElementTree.fromstring(result.out).findall(".//{http://www.w3.org/2000/svg}polyline")
         self.assertEqual([len(line.get("points").split()) for line in lines], [len(SIZES)] * 8)
 
+    def test_results_of_a_cluster_are_a_page_and_markdown(self):
+        path = os.path.join(os.path.dirname(support.SCHEMA), "cluster-64.json")
+        data = self.data(self.report(path))
+        self.assertEqual(data["verdict"]["level"], "bad")
+        self.assertEqual(data["verdict"]["findings"][0]["subject"], "NIC vm nic41 (rank 41), rail 0")
+        self.assertIn("confirmed by retests; its loopback reaches 80 % of another NIC's: the NIC or its host", data["verdict"]["findings"][0]["text"])
+        self.assertEqual(len(data["clusters"][0]["nics"]), 64)
+        markdown = support.run("report", path, "--format", "markdown")
+        self.expect_ok(markdown)
+        self.assertIn("## 1 part of a cluster of 64 NICs is slow", markdown.out)
+        self.expect_error(support.run("report", path, "--format", "svg"), 2, "--format svg")
+
+    def test_wrong_results_of_a_cluster_are_refused_with_the_place(self):
+        with open(os.path.join(os.path.dirname(support.SCHEMA), "cluster-64.json"), encoding="utf-8") as file:
+            whole = file.read()
+        for name, content, words in (("cut", whole[:5000], "cut.json"), ("other", whole.replace("gdrperf-cluster/1", "gdrperf-cluster/9", 1), "gdrperf-cluster/9"),
+                                     ("odd", whole.replace('"nics"', '"nicks"', 1), "nics")):
+            with self.subTest(name):
+                result = support.run("report", self.write(name + ".json", content), "-o", os.path.join(self.folder, "never.html"))
+                self.expect_error(result, 2, name + ".json", words)
+                self.assertFalse(os.path.exists(os.path.join(self.folder, "never.html")))
+
     def test_standard_input(self):
         with open(self.write("a.json", machine(1, 1, SIZES)), "rb") as source:
             result = support.run("report", "-", "--format", "markdown", stdin=source)

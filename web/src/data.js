@@ -9,6 +9,8 @@ export class Results {
     this.raw = raw.columns;
     this.names = Object.keys(raw.columns);
     this.packedSeries = raw.series ? raw.series.split(',') : [];
+    /** [end, device, name, rise, runs in which it rose] */
+    this.counters = Array.isArray(raw.counters) ? raw.counters : [];
     this.texts = new Map();
     this.numbers = new Map();
   }

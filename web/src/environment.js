@@ -1,5 +1,5 @@
 // Hosts, devices and commands, folded; what differs between documents is marked.
-import { el, scroller, section } from './dom.js';
+import { el, scroller, section, table } from './dom.js';
 
 function flat(value, name, out) {
   if (value && typeof value === 'object') for (const [key, inner] of Object.entries(value)) flat(inner, name ? `${name}.${key}` : key, out);
@@ -7,6 +7,20 @@ function flat(value, name, out) {
 }
 
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);
+
+/** Names that speak of errors, loss or waiting. */
+const kOfTrouble = /err|discard|drop|retrans|out_of_sequence|timeout|downed|nak|retry|integrity|overrun|xmit_wait|cnp|ecn|duplicate/;
+
+/** What the ports counted more after the runs than before them. */
+function countersOf(documents) {
+  const rows = documents.flatMap((document) => document.counters.map(([end, device, name, rise, runs]) =>
+    [`${documents.length > 1 ? `${document.label}, ` : ''}${end} ${device}`, name + (kOfTrouble.test(name) ? ' (!)' : ''), `+${rise}`, String(runs)]));
+  if (rows.length === 0) return null;
+  const troubled = rows.filter((row) => row[1].endsWith('(!)')).length;
+  return el('details', { id: 'counters', open: troubled > 0 }, el('summary', {}, `Counters of the ports, after against before (${rows.length} rose, ${troubled} of errors, loss or waiting)`),
+    scroller('Counters', table('Counters that rose during runs, by how much in all of them', ['port', 'counter', 'rise', 'runs in which it rose'],
+      rows.sort((a, b) => b[1].endsWith('(!)') - a[1].endsWith('(!)')))));
+}
 
 export function environment(documents) {
   const columns = documents.map((document) => {
@@ -28,8 +42,11 @@ export function environment(documents) {
     const argv = Array.isArray(document.head.tool?.argv) ? document.head.tool.argv.map(quoted).join(' ') : 'not known';
     return el('pre', { tabindex: 0 }, argv);
   });
+  const scenarios = documents.filter((document) => typeof document.head.scenario?.text === 'string').map((document) => [
+    el('p', { class: 'quiet' }, `${document.label} was made by the scenario ${document.head.scenario.file}:`), el('pre', { tabindex: 0 }, document.head.scenario.text)]);
   return section('environment', 'Environment and commands', null,
-    el('details', {}, el('summary', {}, 'Commands'), ...commands),
+    el('details', {}, el('summary', {}, scenarios.length ? 'Commands and scenarios' : 'Commands'), ...commands, ...scenarios.flat()),
+    countersOf(documents),
     el('details', {}, el('summary', {}, `Hosts, GPUs and NICs (${names.length} facts)`), scroller('Environment', el('table', {},
       el('caption', { class: 'quiet' }, documents.length > 1 ? 'A column for each document' : 'As the document says'),
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'what'), documents.map((document) => el('th', { scope: 'col' }, document.label)))),

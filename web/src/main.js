@@ -1,5 +1,6 @@
 import { isRate, Results, sizesOf, testsOf } from './data.js';
 import { charts, Figure } from './chart.js';
+import { Cluster } from './cluster.js';
 import { comparison, Trend } from './compare.js';
 import { bandwidth, latency } from './curves.js';
 import { batches, percentiles } from './distributions.js';
@@ -27,9 +28,13 @@ const picked = el('p', { id: 'picked' });
 const figures = { bandwidth: new Figure('bandwidth', 380), latency: new Figure('latency', 380), percentiles: new Figure('percentiles'), batches: new Figure('batches') };
 const runs = new Runs(documents, (text) => { status.textContent = text; });
 const trends = data.trends.map((raw, index) => new Trend(raw, index, state));
+const clusters = data.clusters.map((raw, index) => new Cluster(raw, index, state));
+/** Results of clusters alone have no runs of their own. */
+const anyRuns = documents.length > 0;
 const comparisons = el('div', { id: 'comparisons' });
 
 function drawHeat() {
+  if (!anyRuns) return;
   const focused = document.activeElement?.dataset?.place;
   heat.replaceChildren(heatmap(shown, state, pick));
   if (focused) [...heat.querySelectorAll('button')].find((button) => button.dataset.place === focused)?.focus();
@@ -44,6 +49,8 @@ function drawComparisons() {
 }
 
 function drawCharts() {
+  for (const each of clusters) each.draw();
+  if (!anyRuns) return;
   figures.bandwidth.draw(bandwidth(documents, state, data.published));
   figures.latency.draw(latency(documents, state));
   figures.percentiles.draw(percentiles(documents, state));
@@ -65,7 +72,7 @@ function drawAll() {
   drawHeat();
   drawCharts();
   drawComparisons();
-  runs.draw();
+  if (anyRuns) runs.draw();
 }
 
 const set = (name, draw, convert = (value) => value) => (value) => { state[name] = convert(value); draw(); };
@@ -73,8 +80,10 @@ const named = (list) => list.map((each) => [each, each]);
 const sized = (list) => list.map((each) => [String(each), size(each)]);
 
 function build() {
+  const names = [...documents.map((each) => each.label), ...clusters.map((each) => String(each.raw.path).split('/').pop())].join(', ');
   const app = document.getElementById('app');
-  app.append(
+  app.append(...clusters.map((each) => each.element));
+  if (anyRuns) app.append(
     section('map', 'Which memory, which NIC', 'Pick a cell to see that pair alone in the charts and the table below.',
       el('div', { class: 'controls' }, select('Test', named(tests), state.heatTest, set('heatTest', drawHeat), 'heat-test'),
         select('Size', [['0', 'best'], ...sized(sizes)], '0', set('heatSize', drawHeat, Number), 'heat-size'),
@@ -89,8 +98,8 @@ function build() {
         select('Batches of', named(tests), state.seriesTest, set('seriesTest', drawCharts), 'series-test')),
       el('div', { class: 'pair' }, figures.percentiles.element, figures.batches.element)),
     comparisons, ...trends.map((trend) => trend.element), environment(documents), runs.element, status);
-  document.getElementById('what').textContent = documents.map((each) => each.label).join(', ');
-  document.title = `gdrperf: ${documents.map((each) => each.label).join(', ')}`;
+  document.getElementById('what').textContent = names;
+  document.title = `gdrperf: ${names}`;
   document.getElementById('foot').textContent = `Made by ${data.tool}. GB/s is 1e9 bytes per second, Gb/s 1e9 bits, MiB/s 2^20 bytes.`;
 }
 
@@ -138,4 +147,4 @@ chooseTheme();
 build();
 drawAll();
 listen();
-window.gdrperf = { charts, documents, state, drawnAfterMs: performance.now() };
+window.gdrperf = { charts, documents, clusters, state, drawnAfterMs: performance.now() };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "gdrperf/compare/judge.h"
 #include "gdrperf/compare/session.h"
 #include "gdrperf/compare/trend.h"
+#include "gdrperf/page/cluster_page.h"
 #include "gdrperf/page/run_table.h"
 
 namespace gdrperf::page {
@@ -20,6 +23,15 @@ struct PathWords {
   std::string better;
 };
 
+/// A counter of a port that rose: over all runs of a document that used the port.
+struct PageCounter {
+  std::string end;  ///< "client" or "server"
+  std::string device;
+  std::string name;
+  std::uint64_t rise = 0;   ///< of all runs together
+  std::size_t runs = 0;  ///< in which it rose
+};
+
 /// A result document, ready to be shown. Nothing in it is trusted: any text may be
 /// in any string.
 struct PageDocument {
@@ -29,6 +41,7 @@ struct PageDocument {
   std::string head;  ///< JSON: the document without its runs
   std::vector<PathWords> paths;
   std::vector<std::string> warnings;
+  std::vector<PageCounter> counters;
   RunTable runs;
 };
 
@@ -60,7 +73,8 @@ PageTrend trend_of(const std::string& folder, std::vector<compare::Session> sess
 /// All that a report shows.
 struct Page {
   std::string tool;  ///< which gdrperf made it
-  std::vector<PageDocument> documents;  ///< at least one
+  std::vector<PageDocument> documents;  ///< at least one, or a cluster
+  std::vector<PageCluster> clusters;
   std::vector<PageComparison> comparisons;
   std::vector<PageTrend> trends;
 };
@@ -70,7 +84,7 @@ struct Page {
 std::string to_html(const Page& page);
 /// The verdict, a table by relation and what was compared; for CI's summary pages.
 std::string to_markdown(const Page& page);
-/// Bandwidth and latency over size of the first document, a line per relation.
+/// Bandwidth and latency over size of the last document, a line per relation; "" where there is none.
 std::string to_svg(const Page& page);
 
 /// JSON that to_html() puts into the template, without '<'.
