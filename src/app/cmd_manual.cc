@@ -123,6 +123,7 @@ std::string joined_words(const std::vector<std::string>& words) { return fmt::fo
 std::vector<std::string> words_after(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
+    if (hidden(*option)) continue;
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
     for (const std::string& name : option->get_snames()) words.push_back("-" + name);
   }
@@ -200,7 +201,7 @@ void complete_fish(std::ostream& out, const CLI::App& app) {
     out << fmt::format("complete -c gdrperf -n __fish_use_subcommand -f -a {} -d {}\n", each->get_name(),
                        fish_quoted(each->get_description()));
     for (const CLI::Option* option : each->get_options()) {
-      if (option->get_lnames().empty() && option->get_snames().empty()) continue;
+      if (hidden(*option) || (option->get_lnames().empty() && option->get_snames().empty())) continue;
       out << fmt::format("complete -c gdrperf -n '__fish_seen_subcommand_from {}'", each->get_name());
       for (const std::string& name : option->get_lnames()) out << " -l " << name;
       for (const std::string& name : option->get_snames()) out << " -s " << name;

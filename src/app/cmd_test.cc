@@ -20,6 +20,7 @@
 #include "no_effect.h"
 #include "parse_words.h"
 #include "paths.h"
+#include "perftest_command.h"
 #include "requirements.h"
 #include "serve.h"
 #include "terminal.h"
@@ -34,6 +35,7 @@ struct TestOptions : ClientOptions {
   bool dry_run = false;  ///< say what would be run
   std::vector<std::string> given;  ///< options that a client decides
   std::vector<std::string> without_effect;
+  PerftestTyped perftest;
 };
 
 constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
@@ -180,7 +182,7 @@ bool own_of_server(const CLI::Option& option) {
 std::vector<std::string> decided_by_client(const CLI::App& command) {
   std::vector<std::string> given;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->count() > 0 && !own_of_server(*option)) given.push_back(flag_of(*option));
+    if (option->count() > 0 && !hidden(*option) && !own_of_server(*option)) given.push_back(flag_of(*option));
   }
   return given;
 }
@@ -202,11 +204,14 @@ void add_test_commands(CLI::App& app, Action& action) {
         ->excludes(sizes);
     add_client_options(*command, *options);
     add_dry_run(*command, options->dry_run);
+    add_perftest_options(*command, *options, options->perftest);
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
       options->given = decided_by_client(*command);
       const bool gpu = uses_gpu(options->spec.client.buffer) || uses_gpu(options->spec.server.buffer);
       options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
+      options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      require_typed(options->perftest, sizes_of(*options), options->output);
       action = [options](const Argv& argv) {
         check_target(*options);
         const bool serves = options->host.empty() && !options->local;

@@ -13,6 +13,7 @@
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/library.h"
 #include "parse_words.h"
+#include "perftest_command.h"
 #include "process_setup.h"
 #include "resume.h"
 
@@ -42,7 +43,8 @@ std::string version_text() {
 
 int run_command_line(int argc, char** argv) {
   set_up_process();
-  Argv words(argv, argv + argc);
+  Argv words = as_own_command(Argv(argv, argv + argc));
+  if (show_perftest_help(words, std::cout)) return static_cast<int>(ExitCode::kOk);
   if (const std::string file = resumed_file(words); !file.empty()) words = resumed_command_line(words[0], file);
   for (const std::string& word : words) {
     if (word == flags::kSoftnic) enter_softnic(argv);
@@ -62,6 +64,7 @@ int run_command_line(int argc, char** argv) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->allow_extras();
   }
+  for (const Test test : all_tests()) app.get_subcommand(to_string(test))->set_version_flag("-V,--version", version_text)->group("");
   try {
     // CLI11 takes them from the last to the first, without the program's name.
     app.parse(Argv(words.rbegin(), words.rend() - 1));

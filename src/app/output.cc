@@ -80,12 +80,28 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
   return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
 }
 
+/// `--output WORD` of perftest: its own columns, for WORD perftest.
+OutputOptions with_columns_asked(OutputOptions options) {
+  constexpr std::string_view kPerftest = "perftest";
+  const std::string& word = options.format_file;
+  const bool columns = !options.format || options.format->name == kPerftest;
+  if (columns && (word == "bandwidth" || word == "message_rate" || word == "latency")) {
+    throw usage_error(fmt::format("--output {}: there is no output of one figure", word),
+                      "--output perftest prints perftest's columns, --format csv all figures by name");
+  }
+  if (columns && word == kPerftest) {
+    options.format = report::parse_format(kPerftest);
+    options.format_file.clear();
+  }
+  return options;
+}
+
 }  // namespace
 
 void write_output(const std::string& path, const std::string& content) { Sink(path).write(content); }
 
 Output::Output(OutputOptions options, std::vector<std::string> argv)
-    : options_(std::move(options)),
+    : options_(with_columns_asked(std::move(options))),
       sinks_(std::make_unique<Sinks>(checked(options_))),
       table_(table_stream(options_, *sinks_), {options_.rate_unit, report::colour_for(table_fd(*sinks_))}),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
@@ -137,7 +153,7 @@ void Output::finish() {
   if (sinks_->csv.given()) sinks_->csv.write(csv_);
   if (options_.format) {
     sinks_->format.write(options_.format->render(kept_,
-                                        {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online}));
+                                        {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online, options_.rate_unit}));
   }
 }
 

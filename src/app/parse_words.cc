@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/app/suggest.h"
+#include "perftest_options.h"
 
 namespace gdrperf::app {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 std::vector<std::string> known_words(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
+    if (hidden(*option)) continue;
     for (const std::string& name : option->get_snames()) words.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
@@ -49,7 +51,7 @@ Error unknown_word(const CLI::App& command, const std::string& word) {
   const std::string what = option ? "unknown option"
                            : top  ? "unknown command"
                                   : "unexpected argument";
-  std::string hint(perftest_note(word));
+  std::string hint = perftest_note(word);
   const auto near = suggestions(word.substr(0, word.find('=')), known_words(command));
   if (hint.empty() && !near.empty()) hint = fmt::format("did you mean {}?", fmt::join(near, " or "));
   if (hint.empty()) hint = help_of(command) + " lists what there is";
@@ -113,6 +115,8 @@ Error missing_command(const CLI::App& command) {
 }
 
 }  // namespace
+
+bool hidden(const CLI::Option& option) { return option.get_group().empty(); }
 
 std::string flag_of(const CLI::Option& option) {
   if (!option.get_snames().empty()) return "-" + option.get_snames().front();

@@ -14,6 +14,9 @@ Error parse_failure(const CLI::App& app, const CLI::ParseError& error);
 /// for a flag that was given a value ("--local=3").
 void refuse_unknown(const CLI::App& app);
 
+/// Accepted, and not in help, manual page or completion.
+bool hidden(const CLI::Option& option);
+
 /// "-s", or "--json" where there is no short name, or "HOST".
 std::string flag_of(const CLI::Option& option);
 

@@ -59,31 +59,4 @@ std::vector<std::string> suggestions(std::string_view word,
   return result;
 }
 
-std::string_view perftest_note(std::string_view option) {
-  static constexpr std::pair<std::string_view, std::string_view> kNotes[] = {
-      {"-F", "leave -F out: times come from the invariant TSC, whatever the CPU's frequency"},
-      {"--CPU-freq", "leave it out: times come from the invariant TSC"},
-      {"-N", "leave -N out: there is no peak search to switch off"},
-      {"--noPeak", "leave it out: there is no peak search to switch off"},
-      {"-c", "leave -c out: all tests run over RC"},
-      {"--connection", "leave it out: all tests run over RC"},
-      {"--dev", "use -d: it names this end's device"},
-      {"--device", "use -d: it names this end's device"},
-      {"-z", "use -R: it connects the QPs by rdma_cm"},
-      {"--com_rdma_cm", "use -R: it connects the QPs by rdma_cm"},
-      {"-o", "leave -o out: outstanding reads are what both devices can"},
-      {"--outs", "leave it out: outstanding reads are what both devices can"},
-      {"-U", "latency percentiles are always shown; all batches of a bandwidth run are in --json"},
-      {"-H", "latency percentiles are always shown"},
-      {"-f", "leave -f out: warm-up is cut off by itself"},
-      {"--out_json", "use --json FILE"},
-      {"--out_json_file", "use --json FILE"},
-      {"--use_cuda", "buffers are chosen with --buffer and --peer-buffer"},
-  };
-  for (const auto& [name, note] : kNotes) {
-    if (option.substr(0, option.find('=')) == name) return note;
-  }
-  return {};
-}
-
 }  // namespace gdrperf::app

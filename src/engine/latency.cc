@@ -72,6 +72,7 @@ report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock
   latency.p9999_ns = s.p9999;
   latency.max_ns = s.max;
   latency.mean_ns = s.mean;
+  latency.stdev_ns = s.stdev;
   latency.samples = s.samples;
   latency.halved = halved;
   latency.ci95_p50_low_ns = s.p50_ci ? s.p50_ci->low : kNone;

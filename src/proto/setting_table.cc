@@ -1,4 +1,4 @@
-// The option table. docs/architecture.md says how to add a row.
+// The option table. docs/internals/architecture.md says how to add a row.
 #include "gdrperf/proto/settings.h"
 
 #include "gdrperf/base/error.h"
@@ -60,6 +60,8 @@ static void take_gpu(TestSpec& spec, const std::string& text, std::string_view f
   if (text.empty()) throw usage_error(std::string(flag) + ": needs a GPU");
   spec.client.buffer = "cuda:" + text;
 }
+
+static void take_hugepages(TestSpec& spec, const std::string&, std::string_view) { spec.client.buffer = "hugepage"; }
 
 static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDmabuf; }
 
@@ -146,7 +148,7 @@ constexpr Setting kSettings[] = {
                              "address or UUID (default: {})"}),
     buffer_given<kClient>(),
     cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
-    numa<kClient>({.flags = "--numa"}),
+    numa<kClient>({.flags = "--numa,--numa_node"}),
 
     device<kServer>({.flags = "--peer-dev",
                      .help = "RDMA device (default: the first with an active port; with --local that of -d)"}),
@@ -180,6 +182,8 @@ constexpr Setting kSettings[] = {
      .take = take_gpu},
     {.object = "client", .type = kName, .flags = "--use_cuda_bus_id", .placeholder = "ADDRESS", .group = kGpuGroup,
      .help = "as --buffer cuda:ADDRESS", .take = take_gpu},
+    {.object = "client", .type = kFlag, .flags = "--use_hugepages", .group = kOwnGroup, .help = "as --buffer hugepage",
+     .take = take_hugepages},
     {.type = kFlag, .flags = "--use_cuda_dmabuf", .group = kGpuGroup, .help = "as --register dmabuf",
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_dmabuf},
 
@@ -236,7 +240,7 @@ constexpr Setting kSettings[] = {
      .wire = Wire::kWhenSet, .recorded = kCondition},
     {.type = kFlag, .flags = "--disable_pcie_relaxed", .group = kQueueGroup, .help = "as --relaxed-ordering off",
      .take = take_strict},
-    {.type = kFlag, .flags = "--verify", .group = kQueueGroup,
+    {.type = kFlag, .flags = "--verify,--data_validation", .group = kQueueGroup,
      .help = "fill every message with a pattern and compare what arrives, byte by byte", .take = take_verify},
     {.member = "verify_seed", .access = to<&T::verify_seed>(),
      .range = {0, std::numeric_limits<std::int64_t>::max()},
@@ -271,7 +275,7 @@ constexpr Setting kSettings[] = {
      .flags = "-S,--sl", .placeholder = "N", .group = kNetworkGroup, .help = "service level (default: {})",
      .recorded = kCondition},
     {.member = "traffic_class", .access = to<&T::traffic_class>(), .range = {0, 255},
-     .rule = "a traffic class is {}", .flags = "-T,--tos", .placeholder = "N", .group = kNetworkGroup,
+     .rule = "a traffic class is {}", .flags = "-T,--tos,--tclass", .placeholder = "N", .group = kNetworkGroup,
      .help = "traffic class, the IP type of service of RoCE v2 (default: {})", .recorded = kCondition},
     {.member = "flow_label", .access = to<&T::flow_label>(), .range = {0, (1 << 20) - 1},
      .rule = "a flow label is {}", .flags = "--flow-label,--flow_label", .placeholder = "N", .group = kNetworkGroup,

@@ -15,4 +15,7 @@ std::string prometheus(std::span<const RunRecord> runs, const FormatContext& con
 /// InfluxDB line protocol: what identifies a run in tags, the rest in fields.
 std::string influx(std::span<const RunRecord> runs, const FormatContext& context);
 
+/// The tables of perftest, with its headings, units and columns.
+std::string perftest_columns(std::span<const RunRecord> runs, const FormatContext& context);
+
 }  // namespace gdrperf::report

@@ -171,6 +171,7 @@ constexpr Format kFormats[] = {
     {"custom-smaller-is-better", smaller},        // the same tool: latency runs
     {"influx", influx},                           // InfluxDB line protocol
     {"jsonl", lines},                             // one run per line, as in the document, with its relation
+    {"perftest", perftest_columns},               // the tables of ib_write_bw and its family
 };
 
 }  // namespace

@@ -63,12 +63,23 @@ double Histogram::percentile(double percent) const noexcept {
   return percentile_of(percent, count());
 }
 
+double Histogram::stdev_of(double mean, std::uint64_t count) const noexcept {
+  double squares = 0;
+  for (std::size_t index = 0; index < kBuckets; ++index) {
+    if (counts_[index] == 0) continue;
+    const Bucket bucket = bucket_of(index);
+    const double off = static_cast<double>(bucket.low) + static_cast<double>(bucket.span) / 2 - mean;
+    squares += static_cast<double>(counts_[index]) * off * off;
+  }
+  return std::sqrt(squares / static_cast<double>(count));
+}
+
 HistogramSummary Histogram::summary(double scale) const noexcept {
   HistogramSummary result;
   result.samples = count();
   if (empty()) {
     result.min = result.p50 = result.p90 = result.p99 = result.p999 = result.p9999 = result.max =
-        result.mean = kNan;
+        result.mean = result.stdev = kNan;
     return result;
   }
   const auto at = [&](double percent) { return percentile_of(percent, result.samples) * scale; };
@@ -79,7 +90,9 @@ HistogramSummary Histogram::summary(double scale) const noexcept {
   result.p999 = at(99.9);
   result.p9999 = at(99.99);
   result.max = static_cast<double>(max_) * scale;
-  result.mean = static_cast<double>(sum_) / static_cast<double>(result.samples) * scale;
+  const double mean = static_cast<double>(sum_) / static_cast<double>(result.samples);
+  result.mean = mean * scale;
+  result.stdev = stdev_of(mean, result.samples) * scale;
   if (const auto interval = median_interval(*this)) {
     result.p50_ci = Interval{interval->low * scale, interval->high * scale};
   }

@@ -2,11 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gdrperf/app/options.h"
 #include "gdrperf/app/softnic_exec.h"
 #include "gdrperf/app/suggest.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/text.h"
 #include "gdrperf/base/units.h"
+#include "perftest_command.h"
+#include "perftest_options.h"
 
 namespace gdrperf::app {
 namespace {
@@ -29,10 +37,54 @@ TEST(Suggestions, AreNearInLetters) {
   EXPECT_THAT(suggestions(std::string(100'000, 'x'), known), IsEmpty());
 }
 
-TEST(Suggestions, KnowWhatPerftestUsersType) {
-  EXPECT_THAT(std::string(perftest_note("-F")), HasSubstr("leave -F out"));
-  EXPECT_THAT(std::string(perftest_note("--use_cuda=0")), HasSubstr("--buffer"));
+TEST(PerftestOptions, AreSpelledOnceEach) {
+  std::set<std::string_view> seen;
+  for (const PerftestOption& each : perftest_options()) {
+    for (const std::string_view flag : split(each.flags, ',')) EXPECT_TRUE(seen.insert(flag).second) << flag;
+    EXPECT_EQ(each.fate == PerftestFate::kRefused, *each.instead != 0) << each.flags;
+    EXPECT_EQ(std::string_view(each.text).find(" | "), std::string_view::npos) << each.flags;
+  }
+}
+
+TEST(PerftestOptions, AreNamedWhereACommandHasNone) {
+  EXPECT_THAT(perftest_note("-F"), HasSubstr("leave -F out"));
+  EXPECT_THAT(perftest_note("--cuda_mem_type=1"), HasSubstr("--buffer"));
   EXPECT_EQ(perftest_note("--size"), "");
+  EXPECT_EQ(perftest_note("--cake"), "");
+}
+
+TEST(PerftestNames, AreOfItsPrograms) {
+  EXPECT_EQ(own_test("ib_write_bw"), "write_bw");
+  EXPECT_EQ(own_test("/usr/local/bin/ib_atomic_lat"), "atomic_lat");
+  for (const char* other : {"write_bw", "ib_dance_bw", "ib_", "", "/", "ib_write_bw/"}) EXPECT_EQ(own_test(other), "") << other;
+}
+
+TEST(PerftestNames, BecomeCommandsOfThisProgram) {
+  EXPECT_THAT(as_own_command({"/bin/ib_read_bw", "h", "-o", "16"}), ElementsAre("gdrperf", "read_bw", "--as-perftest", "h", "--outs", "16"));
+  EXPECT_THAT(as_own_command({"gdrperf", "ib_read_bw", "-o16", "--out_json"}),
+              ElementsAre("gdrperf", "read_bw", "--as-perftest", "--outs=16", "--out_json"));
+  EXPECT_THAT(as_own_command({"gdrperf", "sweep", "-o", "x"}), ElementsAre("gdrperf", "sweep", "-o", "x"));
+  EXPECT_THAT(as_own_command({"gdrperf"}), ElementsAre("gdrperf"));
+}
+
+TEST(PerftestLimits, HaveTheUnitOfTheReport) {
+  PerftestTyped typed;
+  const std::vector<std::uint64_t> one = {4096};
+  OutputOptions output;
+  require_typed(typed, one, output);
+  EXPECT_FALSE(output.required.min_gbps);
+  typed.least_rate = 1000;
+  require_typed(typed, one, output);
+  EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000.0 * 1048576 * 8 / 1e9);
+  output = {.rate_unit = report::RateUnit::kGigabits};
+  typed.least_mpps = 2;  // 65.5 Gb/s at 4 KiB: less than the other limit
+  require_typed(typed, one, output);
+  EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000);
+  typed.least_rate.reset();
+  output.required = {};
+  require_typed(typed, one, output);
+  EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 65.536);
+  EXPECT_THROW(require_typed(typed, std::vector<std::uint64_t>{64, 4096}, output), Error);
 }
 
 TEST(ParseInteger, TakesTheWholeTextOnly) {

@@ -36,7 +36,7 @@ inline RunRecord base_run(Metric metric) {
   if (metric == Metric::kBandwidth) {
     run.measured.bandwidth = Bandwidth{10, 9, 11, 10, 8, 12, {10, 10}, 0.15};
   } else {
-    run.measured.latency = Latency{1, 2, 3, 4, 5, 6, 7, 2, 1000, true, 1.9, 2.1, {2, 2}};
+    run.measured.latency = Latency{1, 2, 3, 4, 5, 6, 7, 2, 1000, true, 1.9, 2.1, 0.5, {2, 2}};
   }
   return run;
 }

@@ -3,7 +3,7 @@
 
 usage: house_test.py SOURCE_ROOT
 
-- a module includes only modules of lower layers (docs/architecture.md);
+- a module includes only modules of lower layers (docs/internals/architecture.md);
 - a folder of the software device includes only those below it;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
@@ -34,7 +34,7 @@ SIBLINGS = {("conn", "mem")}
 # The device that stands in front of libibverbs: nothing includes it, and it
 # includes base alone.
 SOFTNIC = "softnic"
-# Its folders (docs/softnic-internals.md): each includes only those before it.
+# Its folders (docs/internals/softnic.md): each includes only those before it.
 SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight", "objects",
                    "abi", "standin"]
 

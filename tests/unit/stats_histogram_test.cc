@@ -115,6 +115,14 @@ TEST(Histogram, EmptyIsNanNotZero) {
   EXPECT_FALSE(histogram.summary().p50_ci.has_value());
 }
 
+TEST(Histogram, StandardDeviation) {
+  EXPECT_TRUE(std::isnan(Histogram().summary().stdev));
+  EXPECT_EQ(histogram_of({7, 7, 7})->summary().stdev, 0);
+  // Below 256 values are exact: 10 and 30 are both 10 away from their mean.
+  EXPECT_DOUBLE_EQ(histogram_of({10, 30, 10, 30})->summary().stdev, 10);
+  EXPECT_NEAR(histogram_of({100'000, 300'000})->summary().stdev, 100'000, 800);
+}
+
 TEST(Histogram, MergeEqualsRecordingAll) {
   const std::vector<std::uint64_t> values = latencies(4'000);
   const auto all = histogram_of(values);
@@ -146,6 +154,7 @@ TEST(Histogram, SummaryScales) {
   EXPECT_DOUBLE_EQ(half.p9999, histogram->percentile(99.99) / 2);
   EXPECT_DOUBLE_EQ(half.max, static_cast<double>(histogram->max()) / 2);
   EXPECT_DOUBLE_EQ(half.mean, histogram->mean() / 2);
+  EXPECT_DOUBLE_EQ(half.stdev, plain.stdev / 2);
   ASSERT_TRUE(plain.p50_ci && half.p50_ci);
   EXPECT_DOUBLE_EQ(half.p50_ci->low, plain.p50_ci->low / 2);
   EXPECT_LE(plain.p50_ci->low, plain.p50);

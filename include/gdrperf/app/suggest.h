@@ -12,8 +12,4 @@ namespace gdrperf::app {
 std::vector<std::string> suggestions(std::string_view word,
                                      const std::vector<std::string>& candidates);
 
-/// Advice about an option of perftest that does not exist here, "" for
-/// any other word.
-std::string_view perftest_note(std::string_view option);
-
 }  // namespace gdrperf::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "gdrperf/report/console.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::report {
@@ -16,6 +17,7 @@ struct FormatContext {
   std::string executable = "gdrperf";
   std::string version;
   int cpus = 0;
+  RateUnit rate_unit = RateUnit::kGigabytes;  ///< of tables that people or their scripts read
 };
 
 /// A form that other tools read, made from the same records as the document. All that the program knows of it

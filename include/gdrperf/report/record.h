@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct Latency {
   bool halved = false;
   double ci95_p50_low_ns = 0;
   double ci95_p50_high_ns = 0;
+  double stdev_ns = std::numeric_limits<double>::quiet_NaN();  ///< of all samples; NaN unknown
   std::vector<double> batches_p50_ns = {};  ///< medians of batches after the warm-up cut, in time order
 };
 

@@ -22,6 +22,7 @@ struct HistogramSummary {
   double p9999 = 0;
   double max = 0;   ///< exact
   double mean = 0;  ///< exact
+  double stdev = 0;  ///< of the values, from the middles of their buckets
   std::uint64_t samples = 0;
   std::optional<Interval> p50_ci;  ///< 95 % rank interval; nullopt below 6 samples
 };
@@ -90,6 +91,7 @@ class Histogram {
   static Bucket bucket_of(std::size_t index) noexcept;
   std::size_t index_at_rank(std::uint64_t rank) const noexcept;
   double percentile_of(double percent, std::uint64_t count) const noexcept;
+  double stdev_of(double mean, std::uint64_t count) const noexcept;
 
   std::array<std::uint64_t, kBuckets> counts_{};
   std::uint64_t sum_ = 0;

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Options of perftest: each is the same, taken, noted or refused as docs/perftest.md says; its columns.
+
+usage: perftest_test.py GDRPERF SCHEMA. UPDATE_GOLDEN=1 writes the table of docs/perftest.md anew.
+PERFTEST_HELP: a folder of captured help (ib_write_bw.txt, ...) of another version to walk as well.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+from support import BINARY, CliTest, run
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/perftest.md"
+PROGRAMS = [f"ib_{verb}_{metric}" for verb in ("write", "send", "read", "atomic") for metric in ("bw", "lat")]
+HEAD = "| option | here | what to know |\n| :--- | :--- | :--- |\n"
+
+# Values that options take, and the test that knows them; else 1 and write_bw.
+VALUES = {"-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
+          "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0",
+          "--output": "perftest"}
+TESTS = {"-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw"}
+LOCAL = ["--local", "--softnic"]
+
+
+def table():
+    """(flags, value, fate, text) of each row of what `gdrperf ib_write_bw --help` lists."""
+    text = run("ib_write_bw", "--help").out
+    rows = []
+    for head, body in re.findall(r"(?m)^  (-.*(?:\n  -.*)*)\n((?:      .*\n)+)", text):
+        words = re.split(r",?\s+", head.strip())
+        flags = [word for word in words if word.startswith("-")]
+        said = " ".join(body.split())
+        rows.append((flags, words[len(flags):], said.split(":")[0], said.partition(": ")[2]))
+    return rows
+
+
+def options_in(text):
+    """The spellings that perftest's help names, without what is in its examples."""
+    found = []
+    for line in text.splitlines():
+        if match := re.match(r"\s+(-\w), (--[\w-]+)", line):
+            found += match.groups()
+        elif match := re.match(r"\s+(--[\w-]+)", line):
+            found.append(match.group(1))
+        elif match := re.match(r"\s+(-\w)[ ,]", line):
+            found.append(match.group(1))
+    return found
+
+
+def help_texts():
+    """(program, help) of each perftest that is installed or captured."""
+    for program in PROGRAMS:
+        if shutil.which(program):
+            # Its help ends with status 1.
+            shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
+            yield program, shown.stdout + shown.stderr
+    for path in sorted(pathlib.Path(os.environ.get("PERFTEST_HELP", "/nonexistent")).glob("*.txt")):
+        yield str(path), path.read_text(encoding="utf-8")
+
+
+def columns(text):
+    """Headings and rows of figures, as scripts read them."""
+    lines = text.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "#bytes" in line]
+    rows = []
+    for line in lines[at + 1:]:
+        if not re.match(r"\s*\d", line):
+            break
+        rows.append(line.split())
+    return lines[at], rows
+
+
+class Options(CliTest):
+    def test_the_page_has_the_table(self):
+        rows = "".join(f"| {', '.join(f'`{flag}`' for flag in flags)}{' ' if value else ''}{' '.join(value)} | {fate} | {text} |\n"
+                       for flags, value, fate, text in table())
+        page = PAGE.read_text(encoding="utf-8")
+        before, found, after = page.partition(HEAD)
+        self.assertTrue(found, "the table's head is not there")
+        rest = re.sub(r"\A(\|.*\n)*", "", after)
+        if os.environ.get("UPDATE_GOLDEN"):
+            PAGE.write_text(before + HEAD + rows + rest, encoding="utf-8")
+            return
+        self.assertEqual(page, before + HEAD + rows + rest, "UPDATE_GOLDEN=1 writes the table anew")
+
+    def test_perftests_own_help_is_walked(self):
+        known = {flag for flags, *_ in table() for flag in flags}
+        walked = 0
+        for program, text in help_texts():
+            options = options_in(text)
+            self.assertGreater(len(options), 60, program)
+            walked += 1
+            for option in options:
+                with self.subTest(program=program, option=option):
+                    self.assertIn(option, known)
+        if walked == 0:
+            self.skipTest("perftest is not installed (scripts/install-deps test)")
+
+    def test_each_option_does_as_the_table_says(self):
+        rows = [row for row in table() if row[2] != "noted"]
+        self.assertGreater(len(rows), 80)
+        for flags, value, fate, text in support.cases(rows[::3], rows):
+            with self.subTest(flags[0]):
+                self.try_option(flags[0], value, fate, text)
+
+    def try_option(self, flag, value, fate, text):
+        # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of --format.
+        ends = [] if flag in ("-h", "-V") else ["--local", "--dry-run"]
+        result = run("ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw"), *ends, flag, *([VALUES.get(flag, "1")] if value else []))
+        if fate == "refused":
+            reason, _, instead = text.rpartition("; ")
+            self.expect_error(result, 2, f"{flag if flag != '-o' else '--outs'}: {reason.split(';')[0]}", instead)
+        else:
+            self.assertEqual(result.code, 0, str(result))
+
+    def test_what_is_accepted_says_why_it_changes_nothing(self):
+        noted = [row for row in table() if row[2] == "noted"]
+        self.assertGreater(len(noted), 15)
+        for which in (0, -1):  # the first spelling of each, and the last
+            words = [word for flags, value, *_ in noted for word in [flags[which], *(["1"] if value else [])]]
+            result = run("write_bw", "--local", "--dry-run", *words)
+            self.assertEqual(result.code, 0, str(result))
+            for flags, _, _, text in noted:
+                self.assertIn(f"note: {flags[which]} changes nothing: {text}", result.err)
+
+    def test_all_spellings_of_a_row_are_taken_alike(self):
+        self.expect_error(run("write_bw", "--local", "--vlan_en"), 2, "--vlan_en: raw Ethernet is not measured")
+        self.expect_error(run("write_bw", "--local", "--use_mlu=0"), 2, "--use_mlu: NVIDIA", "--buffer cuda:N")
+
+    def test_other_commands_say_what_to_type(self):
+        self.expect_error(run("sweep", "--local", "-N"), 2, "unknown option '-N'", "leave -N out: there is no peak search")
+        self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "-D 24h")
+
+    def test_values_that_are_not_taken(self):
+        self.expect_error(run("write_bw", "--local", "-c", "UC"), 2, "-c UC: all tests run over RC", "leave -c out")
+        self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
+        self.expect_error(run("write_bw", "--local", "--pin_cores", "0,1"), 2, "one thread", "--pin_cores", "--cpu 3")
+        self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
+        self.expect_error(run("write_bw", "--local", "--output", "bandwidth"), 2, "--output bandwidth", "--output perftest", "--format csv")
+
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Runs(CliTest):
+    def test_limits_end_with_status_1(self):
+        fine = run("write_bw", *LOCAL, "-n", "200", "-s", "4K", "-w", "0.001", "-y", "0.000001")
+        self.expect_ok(fine)
+        self.assertIn("Required: met by 1 run", fine.out)
+        for limit in (["-w", "1e9"], ["-y", "1e6"], ["--limit_bw=1e9", "--report_gbits"]):
+            result = run("write_bw", *LOCAL, "-n", "200", "-s", "4K", *limit)
+            self.assertEqual(result.code, 1, str(result))
+            self.assertIn("MISSED", result.out)
+
+    def test_a_limit_has_the_unit_of_the_report(self):
+        def asked(*words):
+            result = run("write_bw", *LOCAL, "-n", "200", "-s", "4K", *words, "--json", "-")
+            return self.runs_of(json.loads(result.out))[0]["required"]["min_gbps"]
+        self.assertAlmostEqual(asked("-w", "100"), 100 * 2**20 * 8 / 1e9)
+        self.assertAlmostEqual(asked("-w", "100", "--report_gbits"), 100)
+        self.assertAlmostEqual(asked("-y", "2"), 2 * 4096 * 8 / 1e3)
+
+    def test_out_json_is_our_document(self):
+        folder = pathlib.Path(self.scratch())
+        result = run("write_bw", *LOCAL, "-n", "200", "--out_json", "--out_json_file", folder / "mine.json", cwd=folder)
+        self.expect_ok(result)
+        self.assertIn("is gdrperf's document", result.err)
+        self.assertIn("relations", json.loads((folder / "mine.json").read_text(encoding="utf-8")))
+        self.expect_ok(run("write_bw", *LOCAL, "-n", "200", "--out_json", cwd=folder))
+        self.assertTrue((folder / "perftest_out.json").exists())
+
+    def test_columns_of_a_bandwidth_test(self):
+        result = run("ib_write_bw", *LOCAL, "-n", "400", "-s", "4096", "-F", "--report_gbits", "--json", "run.json", cwd=self.folder())
+        self.expect_ok(result)
+        heading, (row,) = columns(result.out)
+        self.assertEqual(heading, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
+        record = self.record("run.json")
+        self.assertEqual(row[:2], ["4096", str(record["iterations"])])
+        self.assertAlmostEqual(float(row[2]), record["bw"]["max_gbps"], delta=0.01)
+        self.assertAlmostEqual(float(row[3]), record["bw"]["mean_gbps"], delta=0.01)
+        self.assertAlmostEqual(float(row[4]), record["bw"]["mean_gbps"] / 8 / 4096 * 1e3, delta=1e-5)
+        self.assertIn("RDMA_Write BW Test", result.out)
+        self.assertNotIn("median", result.out + result.err)
+
+    def test_columns_of_all_sizes_in_its_unit(self):
+        result = run("read_bw", *LOCAL, "-n", "100", "-s", "64,4K", "--output", "perftest")
+        heading, rows = columns(result.out)
+        self.assertIn("BW average[MiB/sec]", heading)
+        self.assertEqual([row[0] for row in rows], ["64", "4096"])
+        self.assertTrue(all(len(row) == 5 for row in rows), rows)
+
+    def test_columns_of_a_latency_test(self):
+        result = run("ib_send_lat", *LOCAL, "-n", "2000", "-s", "64", "--json", "run.json", cwd=self.folder())
+        heading, (row,) = columns(result.out)
+        names = heading.split("]")
+        self.assertEqual(len(names) - 1 + 2, len(row), result.out)
+        latency = self.record("run.json")["latency"]
+        for at, name in ((2, "min_ns"), (3, "max_ns"), (4, "p50_ns"), (5, "mean_ns"), (7, "p99_ns"), (8, "p999_ns")):
+            self.assertAlmostEqual(float(row[at]), latency[name] / 1e3, delta=0.006, msg=name)
+        self.assertGreater(float(row[6]), 0)  # standard deviation
+        timed = run("ib_send_lat", *LOCAL, "-D", "50ms", "-s", "64")
+        heading, (row,) = columns(timed.out)
+        self.assertIn("tps average", heading)
+        self.assertEqual(len(row), 4)
+
+    def test_a_link_of_the_name(self):
+        folder = self.folder()
+        (folder / "ib_atomic_bw").symlink_to(BINARY)
+        result = subprocess.run([folder / "ib_atomic_bw", *LOCAL, "-n", "400", "-A", "CMP_AND_SWAP"], env=support.environment(),
+                                capture_output=True, text=True, timeout=support.PATIENCE_S, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Atomic_CMP_AND_SWAP BW Test", result.stdout)
+        _, (row,) = columns(result.stdout)
+        self.assertEqual(row[0], "8")
+
+    def test_two_ends_of_the_name(self):
+        with support.Background("ib_write_bw", "-p", "0", "--softnic") as server:
+            port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
+            result = run("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "-n", "400", "-s", "4096")
+            self.expect_ok(result)
+            self.assertEqual(len(columns(result.out)[1]), 1)
+            self.assertEqual(server.wait(), 0)
+            self.assertNotIn("ignored here", server.err)
+
+    def folder(self):
+        self.at = pathlib.Path(self.scratch())
+        return self.at
+
+    def record(self, name):
+        (record,) = self.runs_of(json.loads((self.at / name).read_text(encoding="utf-8")))
+        return record
+
+
+if __name__ == "__main__":
+    support.main()
