@@ -14,7 +14,7 @@ import support
 from support import BINARY, CliTest, Server, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/internals").glob("*.md"))]
 NOBODY = "--option-of-no-command"
 
 # What is shown and not run here, by what is in it, and why.
@@ -70,6 +70,32 @@ def inline():
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
             for text in re.findall(r"`((?:gdrperf |\./scripts/|scripts/|bench/|tests/)[^`]*)`", line):
                 yield f"{page.relative_to(ROOT)}:{number}", text
+
+
+def anchors_of(page):
+    """Those that headings of a page have on the web."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Links(CliTest):
+    def test_each_goes_to_a_file_and_a_heading(self):
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs/evidence/README.md"]:
+            text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+            for target in re.findall(r"\]\(([^)\s]+)\)", text):
+                if target.startswith(("http:", "https:")):
+                    continue
+                with self.subTest(page=page.name, target=target):
+                    path, _, anchor = target.partition("#")
+                    goal = (page.parent / path).resolve() if path else page
+                    self.assertTrue(goal.exists(), "no such file")
+                    if anchor:
+                        self.assertIn(anchor, anchors_of(goal))
+
+    def test_the_readme_names_each_page(self):
+        linked = {(ROOT / target.split("#")[0]).resolve()
+                  for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))}
+        self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page.name != "README.md" and page not in linked], [])
 
 
 def help_of(words):
@@ -139,12 +165,12 @@ class Docs(CliTest):
     def make_documents(self, folder, server):
         done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json", folder / "run.json")
         self.expect_swept(done)
-        for name in ("before", "after", "latest", "base1", "base2", "new1"):
+        for name in ("before", "after", "latest", "new", "base1", "base2", "new1"):
             shutil.copy(folder / "run.json", folder / f"{name}.json")
 
     def run_shown(self, command, server, folder):
         program, *words = shlex.split(command)
-        test = words and re.fullmatch("(write|send|read)_(bw|lat)|sweep|verify", words[0])
+        test = words and re.fullmatch("(ib_)?(write|send|read)_(bw|lat)|sweep|verify", words[0])
         words = [match for word in words for match in (sorted(map(str, folder.glob(word))) if "*" in word else [word])]
         if test:
             words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)] if each in ("server", "node2", "HOST", "NODE") else [each])]
@@ -158,6 +184,31 @@ class Docs(CliTest):
         # Of doctor's, that it looked; of a short run's, that it ran.
         fine = (0, 1, 3) if "doctor" in command or words[0] == "topo" else (0, 4) if test or words[0] == "compare" else (0,)
         self.assertIn(done.returncode, fine, f"{words}\n{done.stdout}{done.stderr}")
+
+
+# The distribution's Python, which has its packages.
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Pandas(CliTest):
+    def test_the_example_reads_both_files(self):
+        if subprocess.run([SYSTEM_PYTHON, "-c", "import pandas"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("python3-pandas is not installed (scripts/install-deps test-all)")
+        page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+        (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
+        self.assertEqual(len(example.splitlines()), 3)
+        folder = pathlib.Path(self.scratch())
+        self.expect_swept(run("sweep", "--local", "--softnic", "--devices", "soft0", "--sizes", "64,4K", "--ops", "write_bw,read_lat", "-D", "20ms",
+                              "--csv", folder / "run.csv", "--json", folder / "run.json", "--format", "jsonl", "-o", folder / "run.jsonl"))
+        lines = re.search(r"`(pandas\.read_json\(.*?\))`", page).group(1)
+        shown = subprocess.run([SYSTEM_PYTHON, "-c", example + f"lines = {lines}\n" + "print(list(runs['size_bytes']), list(runs['median_gbps'] > 0))\n"
+                                "print(list(writes['size_bytes']), list(writes['bw.median_gbps'] > 0), list(writes['client.device']))\n"
+                                "print(list(lines['op']))"], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertEqual(shown.stdout.splitlines(), ["[64, 4096, 64, 4096] [True, True, False, False]",
+                                                     "[64, 4096] [True, True] ['soft0', 'soft0']",
+                                                     "['write_bw', 'write_bw', 'read_lat', 'read_lat']"])
 
 
 if __name__ == "__main__":
