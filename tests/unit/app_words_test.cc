@@ -76,7 +76,8 @@ TEST(PerftestLimits, HaveTheUnitOfTheReport) {
   typed.least_rate = 1000;
   require_typed(typed, one, output);
   EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000.0 * 1048576 * 8 / 1e9);
-  output = {.rate_unit = report::RateUnit::kGigabits};
+  output = {};
+  output.rate_unit = report::RateUnit::kGigabits;
   typed.least_mpps = 2;  // 65.5 Gb/s at 4 KiB: less than the other limit
   require_typed(typed, one, output);
   EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000);
