@@ -187,6 +187,32 @@ TEST(SoftnicCmConnection, PrivateDataThatIsTooLongIsRefused) {
   rdma_destroy_qp(client.get());
 }
 
+TEST(SoftnicCmConnection, ALinkThatNobodyHasTakenIsNotUsedForOthers) {
+  Channel bound_channel(rdma_create_event_channel());
+  Id bound = make_id(bound_channel, RDMA_PS_TCP);
+  sockaddr_in address = loopback();
+  ASSERT_EQ(rdma_bind_addr(bound.get(), reinterpret_cast<sockaddr*>(&address)), 0);
+  Channel channel(rdma_create_event_channel());
+  Id waits = resolved(channel, ntohs(rdma_get_src_port(bound.get())));
+  make_qp(waits);
+  rdma_conn_param param = parameters();
+  // It waits for a listen() that never comes.
+  ASSERT_EQ(rdma_connect(waits.get(), &param), 0);
+  Listener listener;
+  Channel other_channel(rdma_create_event_channel());
+  Id client = resolved(other_channel, listener.port);
+  make_qp(client);
+  ASSERT_EQ(rdma_connect(client.get(), &param), 0);
+  Event request = expect_event(listener.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+  Id id(request->id);
+  request.reset();
+  // Still: by what the port's end says of it (28), not by its refusal after three seconds (8).
+  bound.reset();
+  expect_event(channel, RDMA_CM_EVENT_REJECTED, 28);
+  rdma_destroy_qp(waits.get());
+  rdma_destroy_qp(client.get());
+}
+
 TEST(SoftnicCmConnection, EndpointsThatWaitForThemselves) {
   Listener listener;
   std::thread server([&] {

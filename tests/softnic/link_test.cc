@@ -268,7 +268,7 @@ TEST(SoftnicLink, CountsWhatItDoes) {
     if (name.rfind("arrival_late_", 0) == 0 && name != "arrival_late_ns") arrivals += counter("link0", name);
   }
   EXPECT_EQ(::closedir(folder), 0);
-  EXPECT_EQ(names, 2 + 5 + 2 * 18u);
+  EXPECT_EQ(names, 2 + 7 + 2 * 18u);
   EXPECT_GE(arrivals, 10u);
   EXPECT_EQ(run_again("link0:rate=2GB/s", "--messages=link0").out, "0\n") << "other settings, another port";
   EXPECT_EQ(counter("soft0", "messages"), ~0ull) << "a device without a model has no counters";

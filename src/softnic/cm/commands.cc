@@ -142,7 +142,9 @@ int connect(const CmCall& call) {
     const Cm::Reached reached = call.cm.reach(goal);
     result = with_id(call, command.id, [&](CmId& id) NO_THREAD_SAFETY_ANALYSIS {
       if (reached.link && !call.cm.open_link(reached.link)) return -EAGAIN;
-      return call.cm.dialogue().connect(id, command.conn_param, command.ece, reached.link, reached.silent ? -ETIMEDOUT : 0);
+      const int error = call.cm.dialogue().connect(id, command.conn_param, command.ece, reached.link, reached.silent ? -ETIMEDOUT : 0);
+      if (error != 0 && reached.link) call.cm.drop_unused(reached.link);
+      return error;
     });
     if (result != -EAGAIN) return result;
   }

@@ -101,14 +101,10 @@ void Cm::destroy(CmId& id) {
 void Cm::drop_unused(const std::shared_ptr<CmLink>& link) {
   bool used = false;
   table_.for_each_id([&](CmId& id) { used = used || id.connection.link == link; });
-  if (used) return;
-  for (auto it = reached_.begin(); it != reached_.end(); ++it) {
-    if (it->second.lock() != link) continue;
-    reached_.erase(it);
-    link->close();
-    links_.erase(link);
-    return;
-  }
+  if (used || reached_.erase(link) == 0) return;
+  std::erase_if(heard_, [&](const auto& it) { return it.second.lock() == link; });
+  link->close();
+  links_.erase(link);
 }
 
 /// A link for each connection, which goes with it.
@@ -118,7 +114,7 @@ Cm::Reached Cm::reach_host(const Goal& goal) {
   const MutexLock guard(mutex_);
   auto link = CmTcpLink::start(std::move(reached.socket), loop_, *this);
   links_.insert(link);
-  reached_[next_remote_--] = link;
+  reached_[link] = 0;
   return {link};
 }
 
@@ -146,15 +142,15 @@ Cm::Reached Cm::reach(const Goal& goal) {
   const pid_t process = peer_credentials(socket.get(), credentials) ? credentials.pid : 0;
   {
     const MutexLock guard(mutex_);
-    const auto found = reached_.find(process);
+    const auto found = heard_.find(process);
     // One link for all of a process' ports, where its number can be seen.
-    if (process != 0 && found != reached_.end()) {
+    if (process != 0 && found != heard_.end()) {
       if (auto link = found->second.lock()) return {link};
     }
   }
   auto link = add_link(std::move(socket));
   const MutexLock guard(mutex_);
-  if (process != 0) reached_[process] = link;
+  reached_[link] = process;
   return {link};
 }
 
@@ -168,13 +164,17 @@ std::shared_ptr<CmLink> Cm::add_link(UniqueFd socket) {
 void Cm::received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) {
   const auto message = decode(bytes);
   const MutexLock guard(mutex_);
-  if (message && links_.contains(link)) dialogue_.handle(link, *message);
+  if (!message || !links_.contains(link)) return;
+  const auto reached = reached_.find(link);
+  if (reached != reached_.end() && reached->second != 0) heard_[reached->second] = link;
+  dialogue_.handle(link, *message);
 }
 
 void Cm::lost(const std::shared_ptr<CmLink>& link) {
   const MutexLock guard(mutex_);
   links_.erase(link);
-  std::erase_if(reached_, [&](const auto& it) { return it.second.lock() == link; });
+  reached_.erase(link);
+  std::erase_if(heard_, [&](const auto& it) { return it.second.lock() == link; });
   dialogue_.handle_loss(link);
 }
 

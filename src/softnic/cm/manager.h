@@ -51,6 +51,8 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   Reached reach(const Goal& goal) EXCLUDES(mutex_);
   /// It has not been lost or closed since.
   bool open_link(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_) { return links_.contains(link); }
+  /// Closes a link of reach() that no id has.
+  void drop_unused(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_);
 
   void received(const std::shared_ptr<CmLink>& link, std::span<const std::uint8_t> bytes) override EXCLUDES(mutex_);
   void lost(const std::shared_ptr<CmLink>& link) override EXCLUDES(mutex_);
@@ -64,7 +66,6 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   Reached reach_host(const Goal& goal) EXCLUDES(mutex_);
   void close_channel(std::uint64_t number) EXCLUDES(mutex_);
   void watch_channel(std::uint64_t number, std::uint32_t events) EXCLUDES(mutex_);
-  void drop_unused(const std::shared_ptr<CmLink>& link) REQUIRES(mutex_);
   static void before_fork() NO_THREAD_SAFETY_ANALYSIS;        // locks for the other two
   static void after_fork_parent() NO_THREAD_SAFETY_ANALYSIS;
   static void after_fork_child() NO_THREAD_SAFETY_ANALYSIS;
@@ -76,9 +77,10 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   CmPorts ports_ GUARDED_BY(mutex_);
   CmDialogue dialogue_ GUARDED_BY(mutex_);
   std::set<std::shared_ptr<CmLink>> links_ GUARDED_BY(mutex_);
-  /// Those that were made by reach(): by process, or of other hosts each by a number below 0.
-  std::map<std::int64_t, std::weak_ptr<CmLink>> reached_ GUARDED_BY(mutex_);
-  std::int64_t next_remote_ GUARDED_BY(mutex_) = -1;
+  /// Those of links_ that reach() made, and the process at the other end; 0: on another host, or not to be seen.
+  std::map<std::shared_ptr<CmLink>, pid_t> reached_ GUARDED_BY(mutex_);
+  /// Links to processes that have spoken: one that has not may have a listener that goes before it takes the link.
+  std::map<pid_t, std::weak_ptr<CmLink>> heard_ GUARDED_BY(mutex_);
 };
 
 }  // namespace gdrperf::softnic
