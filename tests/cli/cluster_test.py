@@ -95,6 +95,11 @@ class Ranks(ClusterTest):
         self.assertEqual(document["launcher"], "PMI-1")
         self.assertEqual([each["rank"] for each in document["ranks"] if not each["lost"]], [0, 1, 2, 3])
 
+    def check_lost(self, document, code, words):
+        """4, with a rank lost: unless other work on this machine slowed one of those that are left, too."""
+        slow = [each for each in document["suspects"] if each["verdict"] == "slow"]
+        self.assertEqual(code, 1 if slow else 4, words)
+
     def test_a_killed_rank_is_named_and_the_rest_has_its_result(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
@@ -103,7 +108,7 @@ class Ranks(ClusterTest):
             ranks[2].signal(signal.SIGKILL)
             codes = [rank.wait() for rank in ranks]
             document = self.check_document(path)
-        self.assertEqual(codes[0], 4, ranks[0].out + ranks[0].err)
+        self.check_lost(document, codes[0], ranks[0].out + ranks[0].err)
         self.assertIn("rank 2", ranks[0].out)
         self.assertIn("lost:", ranks[0].out)
         self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
@@ -121,7 +126,8 @@ class Ranks(ClusterTest):
             ranks[2].signal(signal.SIGKILL)
             ranks[2].wait()
             document = self.check_document(path)
-        self.assertEqual(codes, [4] + [0] * (RANKS - 2), [rank.err for rank in ranks])
+        self.check_lost(document, codes[0], ranks[0].out + ranks[0].err)
+        self.assertEqual(codes[1:], [0] * (RANKS - 2), [rank.err for rank in ranks])
         self.assertRegex(ranks[0].out, r"lost: rank 2 on .* 10 s")
         self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
         self.assertEqual(document["test"]["rounds_done"], RANKS - 1)
