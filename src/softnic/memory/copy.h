@@ -23,7 +23,8 @@ struct Piece {
 
 /// Copies so that whoever polls the last byte of `to` finds everything before
 /// it in place: programs that measure write latency rely on it. Up to 8
-/// aligned bytes arrive in one store.
+/// aligned bytes arrive in one store. The two may overlap: a member of a multicast
+/// group that sends to it receives as well.
 inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
                                 std::size_t length) noexcept {
   const auto misaligned = reinterpret_cast<std::uintptr_t>(to) & 7;
@@ -48,14 +49,14 @@ inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
     return;
   }
   if (length == 0) return;
-  if (length > 1) std::memcpy(to, from, length - 1);
+  if (length > 1) std::memmove(to, from, length - 1);
   std::atomic_ref<std::uint8_t>(to[length - 1]).store(from[length - 1], std::memory_order_release);
 }
 
 /// Copies `pieces` in order to `to`, the last byte last.
 inline void copy_pieces_to(std::uint8_t* to, const Piece* pieces, unsigned count) noexcept {
   for (unsigned i = 0; i + 1 < count; ++i) {
-    std::memcpy(to, pieces[i].address, pieces[i].length);
+    std::memmove(to, pieces[i].address, pieces[i].length);
     to += pieces[i].length;
   }
   if (count > 0) copy_last_byte_last(to, pieces[count - 1].address, pieces[count - 1].length);
@@ -63,7 +64,7 @@ inline void copy_pieces_to(std::uint8_t* to, const Piece* pieces, unsigned count
 
 inline void copy_pieces_from(const std::uint8_t* from, const Piece* pieces, unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
-    std::memcpy(pieces[i].address, from, pieces[i].length);
+    std::memmove(pieces[i].address, from, pieces[i].length);
     from += pieces[i].length;
   }
 }

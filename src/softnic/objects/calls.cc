@@ -165,8 +165,9 @@ int destroy_mw(ibv_mw* mw) {
 int change_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   int error = EINVAL;
   if (!dead(mr->context)) {
-    error = reregister_memory(*static_cast<Mr*>(mr), flags, pd != nullptr ? &Pd::of(pd) : nullptr, address, length,
-                              static_cast<unsigned>(access));
+    // Programs leave anything in what they do not ask to be changed.
+    Pd* const other = (flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd != nullptr ? &Pd::of(pd) : nullptr;
+    error = reregister_memory(*static_cast<Mr*>(mr), flags, other, address, length, static_cast<unsigned>(access));
   }
   if (error == 0) return 0;
   errno = error;
