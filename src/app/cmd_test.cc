@@ -204,7 +204,9 @@ void add_test_commands(CLI::App& app, Action& action) {
         ->excludes(sizes);
     add_client_options(*command, *options);
     add_dry_run(*command, options->dry_run);
-    add_perftest_options(*command, *options, options->perftest);
+    // Only where it is typed: for all tests together they took 200 million instructions of each start.
+    command->preparse_callback(
+        [options, command](std::size_t) { add_perftest_options(*command, *options, options->perftest); });
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
       options->given = decided_by_client(*command);
