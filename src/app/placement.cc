@@ -7,6 +7,8 @@
 
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/registration.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/nvidia_proc.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/verbs/inventory.h"
@@ -44,6 +46,11 @@ topo::Carrier carrier_of(const report::EndRecord& end) {
   if (end.gid_type.find("RoCE") == std::string::npos) return topo::Carrier::kInfiniBand;
   return end.gid_type.find("IPv6") != std::string::npos ? topo::Carrier::kRoceV2Ipv6
                                                          : topo::Carrier::kRoceV2Ipv4;
+}
+
+/// GPU memory that the NIC has, but not by Data Direct.
+bool registered_otherwise(const report::EndRecord& end) {
+  return !end.registration.empty() && end.registration != kByDataDirect;
 }
 
 std::optional<int> known(int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; }
@@ -163,11 +170,12 @@ report::Topology Placement::describe() const {
   return described;
 }
 
-std::optional<topo::PciPath> Placement::path_of(const topo::Pair& pair) const {
+std::optional<topo::PciPath> Placement::path_of(const topo::Pair& pair, Way way) const {
   const topo::TreeGpu* gpu = topology_.tree ? topology_.tree->gpu(pair.gpu) : nullptr;
   const topo::TreeNic* nic = topology_.tree ? topology_.tree->nic(pair.nic) : nullptr;
   if (gpu == nullptr || nic == nullptr) return std::nullopt;
-  return topo::path_between(*topology_.tree, gpu->function, nic->function);
+  if (way == Way::kThroughCpu) return topo::path_between(*topology_.tree, gpu->function, nic->function);
+  return topo::path_to_nic(*topology_.tree, gpu->function, *nic);
 }
 
 void Placement::place_host_memory(report::RunRecord& record) const {
@@ -178,13 +186,11 @@ void Placement::place_host_memory(report::RunRecord& record) const {
   }
 }
 
-void Placement::add_ceiling(report::RunRecord& record, const topo::Pair* pair) const {
+void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo::PciPath>& path) const {
   // Its data do not take the path that its place stands for.
   if (record.device_kind == "software") return;
   std::optional<topo::Ceiling> ceiling;
-  if (const auto path = pair ? path_of(*pair) : std::nullopt) {
-    ceiling = topo::path_ceiling(*topology_.tree, *path);
-  }
+  if (path) ceiling = topo::path_ceiling(*topology_.tree, *path);
   for (const Nic& nic : nics_) {
     if (nic.described.name != record.client.device) continue;
     record.path.link_gbps = nic.rate_gbps;
@@ -215,15 +221,15 @@ void Placement::annotate(report::RunRecord& record) const {
     }
     key.clear();
   }
-  if (pair != nullptr) record.relation = to_string(*pair->relation);
+  const bool through_cpu = pair != nullptr && pair->through_cpu && registered_otherwise(record.client);
+  if (pair != nullptr) record.relation = to_string(through_cpu ? pair->through_cpu->farthest : *pair->relation);
   if (gpu.empty() && key.empty()) place_host_memory(record);
-  add_ceiling(record, pair);
+  const auto path = pair != nullptr ? path_of(*pair, through_cpu ? Way::kThroughCpu : Way::kBest) : std::nullopt;
+  add_ceiling(record, path);
   const std::optional<double> share = efficiency(record);
   if (!share || *share >= kWellBelow || record.spec.size_bytes < kLargeMessage) return;
   std::vector<std::string> reasons;
-  if (const auto path = pair != nullptr ? path_of(*pair) : std::nullopt) {
-    reasons = topo::likely_reasons(*topology_.tree, *path);
-  }
+  if (path) reasons = topo::likely_reasons(*topology_.tree, *path);
   const bool simulated = record.device_kind == "simulated";
   record.warnings.push_back(fmt::format(
       "less than {:.0f} % of the ceiling ({}){}{}", 100 * kWellBelow, record.path.limited_by,

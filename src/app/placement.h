@@ -40,8 +40,10 @@ class Placement {
   void take_own_nics(const std::vector<verbs::DeviceInfo>& devices);
   void take_recorded_nics();
   void place_host_memory(report::RunRecord& record) const;
-  std::optional<topo::PciPath> path_of(const topo::Pair& pair) const;
-  void add_ceiling(report::RunRecord& record, const topo::Pair* pair) const;
+  /// By way of the CPU although the NIC has Data Direct, or as the pair is keyed.
+  enum class Way { kBest, kThroughCpu };
+  std::optional<topo::PciPath> path_of(const topo::Pair& pair, Way way = Way::kBest) const;
+  void add_ceiling(report::RunRecord& record, const std::optional<topo::PciPath>& path) const;
 
   topo::Topology topology_;
   std::map<std::string, topo::Pair> pairs_;  ///< by key

@@ -4,6 +4,7 @@
 
 #include "gdrperf/report/prediction.h"
 #include "gdrperf/topo/ceiling.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/path.h"
 
 namespace gdrperf::app {
@@ -46,6 +47,9 @@ Json matrix_json(const Matrix& matrix) {
   return document;
 }
 
+std::size_t end_of(const PciTree&, std::size_t, const topo::TreeGpu& other) { return other.function; }
+std::size_t end_of(const PciTree& tree, std::size_t gpu, const topo::TreeNic& nic) { return topo::function_towards(tree, gpu, nic); }
+
 // A table [gpu][gpu or NIC] of words about two functions.
 template <typename Columns, typename Name, typename Word>
 Json table_json(const PciTree& tree, const Columns& columns, Name name, Word word) {
@@ -54,7 +58,7 @@ Json table_json(const PciTree& tree, const Columns& columns, Name name, Word wor
     Json row = Json::object();
     for (const auto& column : columns) {
       if (column.*name == gpu.label) continue;
-      row[column.*name] = word(tree, gpu.function, column.function);
+      row[column.*name] = word(tree, gpu.function, end_of(tree, gpu.function, column));
     }
     table[gpu.label] = std::move(row);
   }
@@ -120,6 +124,7 @@ Json tree_json(const PciTree& tree) {
     if (nic.declared) json["declared"] = true;
     add_place(json, tree, nic.function);
     if (!nic.guid.empty()) json["guid"] = nic.guid;
+    if (nic.data_direct) json["data_direct"] = to_string(tree.functions[*nic.data_direct].address);
     if (nic.rate_gbps > 0) {
       json["port_gbps"] = nic.rate_gbps;
       json["port_gbps_from"] = to_string(nic.rate_source);
@@ -212,6 +217,7 @@ Json hop_json(const PciTree& tree, const topo::PathHop& hop) {
   return {{"bdf", to_string(function.address)},
           {"now", link_json(hop.now)},
           {"max", link_json(hop.max)},
+          {"cpu_link", known(hop.cpu_link, !hop.cpu_link.empty())},
           {"max_payload_bytes", known(hop.max_payload_bytes, hop.max_payload_bytes > 0)},
           {"max_read_request_bytes", known(hop.max_read_request_bytes, hop.max_read_request_bytes > 0)},
           {"iommu_group", known(function.iommu_group, function.iommu_group >= 0)},
@@ -226,15 +232,14 @@ Json expected_json(const std::optional<report::Prediction>& expected) {
   return {{"most_gbps", expected->ceiling.gbps},
           {"limited_by", expected->ceiling.limited_by},
           {"bound", expected->bound},
-          {"published_least_gbps", known(expected->least_gbps, expected->figures > 0)},
+          {"least_gbps", known(expected->least_gbps, expected->figures > 0)},
+          {"published_least_gbps", known(expected->lowest_gbps, expected->figures > 0)},
+          {"published_most_gbps", known(expected->highest_gbps, expected->figures > 0)},
           {"published_median_gbps", known(expected->median_gbps, expected->figures > 0)},
           {"published_figures", expected->figures}};
 }
 
-Json path_json(const PciTree& tree, const topo::Pair& pair) {
-  const topo::TreeGpu* const gpu = tree.gpu(pair.gpu);
-  const topo::TreeNic* const nic = tree.nic(pair.nic);
-  const topo::PciPath path = topo::path_between(tree, gpu->function, nic->function);
+Json path_json(const PciTree& tree, const topo::TreeNic& nic, const topo::PciPath& path, std::optional<topo::Relation> relation) {
   Json hops = Json::array();
   for (const topo::PathHop& hop : path.hops) hops.push_back(hop_json(tree, hop));
   Json redirecting = Json::array();
@@ -242,16 +247,26 @@ Json path_json(const PciTree& tree, const topo::Pair& pair) {
     redirecting.push_back(to_string(tree.functions[bridge].address));
   }
   const auto ceiling = topo::path_ceiling(tree, path);
-  return {{"relation", pair.relation ? Json(to_string(*pair.relation)) : Json(nullptr)},
+  return {{"relation", relation ? Json(to_string(*relation)) : Json(nullptr)},
           {"pci", to_string(path.relation)},
           {"common_ancestor", known(path.common_ancestor, !path.common_ancestor.empty())},
           {"hops", std::move(hops)},
           {"acs_redirect", known(path.acs_redirect.value_or(false), path.acs_redirect.has_value())},
           {"acs_redirecting", std::move(redirecting)},
           {"acs_unknown", known(path.acs_unknown, !path.acs_redirect && !path.acs_unknown.empty())},
-          {"expected", expected_json(report::predict(tree, *gpu, *nic, pair.relation.value_or(path.relation.farthest)))},
+          {"expected", expected_json(report::predict(tree, path, nic, relation.value_or(path.relation.farthest)))},
           {"ceiling_gbps", ceiling ? Json(ceiling->gbps) : Json(nullptr)},
           {"limited_by", ceiling ? Json(ceiling->limited_by) : Json(nullptr)}};
+}
+
+Json pair_json(const PciTree& tree, const topo::Pair& pair) {
+  const std::size_t gpu = tree.gpu(pair.gpu)->function;
+  const topo::TreeNic& nic = *tree.nic(pair.nic);
+  Json json = path_json(tree, nic, topo::path_to_nic(tree, gpu, nic), pair.relation);
+  if (!pair.through_cpu) return json;
+  json["data_direct"] = to_string(tree.functions[*nic.data_direct].address);
+  json["through_cpu"] = path_json(tree, nic, topo::path_between(tree, gpu, nic.function), pair.through_cpu->farthest);
+  return json;
 }
 
 // Path of every pair, and the best partner of each GPU and NIC.
@@ -263,7 +278,7 @@ void add_paths(Json& document, const topo::Topology& topology,
   Json best_nic = Json::object();
   Json best_gpu = Json::object();
   for (const topo::Pair& pair : pairs) {
-    if (pair.tree && paths.size() < kMostPaths) paths[pair.key()] = path_json(*topology.tree, pair);
+    if (pair.tree && paths.size() < kMostPaths) paths[pair.key()] = pair_json(*topology.tree, pair);
     if (!best_nic.contains(pair.gpu)) {
       best_nic[pair.gpu] = pairs[*best_of_gpu(topology, pairs, pair.gpu)].nic;
     }

@@ -11,6 +11,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/report/prediction.h"
 #include "gdrperf/topo/ceiling.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/path.h"
 #include "table.h"
 
@@ -77,7 +78,9 @@ Matrix matrix_of(const PciTree& tree) {
     }
     matrix.gpu_gpu.push_back(std::move(to_gpus));
     std::vector<std::string> to_nics;
-    for (const topo::TreeNic& nic : tree.nics) to_nics.push_back(word(gpu.function, nic.function));
+    for (const topo::TreeNic& nic : tree.nics) {
+      to_nics.push_back(word(gpu.function, topo::function_towards(tree, gpu.function, nic)));
+    }
     matrix.gpu_nic.push_back(std::move(to_nics));
   }
   for (const topo::TreeNic& nic : tree.nics) {
@@ -132,24 +135,32 @@ void print_paths(const topo::Topology& topology, std::ostream& out) {
   const PciTree& tree = *topology.tree;
   Table table({"GPU", "NIC", "relation", "narrowest link", "ACS", "PCIe GB/s", "port Gb/s", "expected GB/s"});
   std::size_t rows = 0;
+  bool any_direct = false;
   for (const topo::Pair& pair : pairs_of(topology)) {
     const topo::TreeGpu* gpu = tree.gpu(pair.gpu);
     const topo::TreeNic* nic = tree.nic(pair.nic);
     if (gpu == nullptr || nic == nullptr || !pair.relation) continue;
     if (++rows > kMostRows) continue;
-    const PciPath path = topo::path_between(tree, gpu->function, nic->function);
+    const auto add = [&](const std::string& name, const std::string& word, const PciPath& path, topo::Relation relation) {
+      const auto expected = report::predict(tree, path, *nic, relation);
+      table.add({pair.gpu, name, word, narrowest_text(path), acs_text(path), ceiling_text(tree, path), port_text(*nic),
+                 expected ? report::range_text(*expected) : std::string("unknown")});
+    };
     const bool open = pair.nvidia_smi.empty() && !pair.tree->known();
-    const auto expected = report::predict(tree, *gpu, *nic, *pair.relation);
-    table.add({pair.gpu, pair.nic, open ? to_string(*pair.tree) : std::string(to_string(*pair.relation)),
-               narrowest_text(path), acs_text(path), ceiling_text(tree, path), port_text(*nic),
-               expected ? report::range_text(*expected) : std::string("unknown")});
+    add(pair.nic, open ? to_string(*pair.tree) : std::string(to_string(*pair.relation)),
+        topo::path_to_nic(tree, gpu->function, *nic), *pair.relation);
+    if (!pair.through_cpu) continue;
+    any_direct = true;
+    add(pair.nic + " by CPU", to_string(*pair.through_cpu), topo::path_between(tree, gpu->function, nic->function),
+        pair.through_cpu->farthest);
   }
   if (rows == 0) return;
   out << "\nPaths (--explain GPU NIC tells one hop by hop)\n";
   table.print(out);
   if (rows > kMostRows) out << fmt::format("... and {} more: see --json\n", rows - kMostRows);
   out << "expected: of large messages one way. Below one PCIe switch it is what machines reach; elsewhere a bound, and\n"
-         "'--explain' tells what was published for that relation. '<=': the most that cards with this PCI ID have.\n";
+         "'published' what shares of their own ceilings others reached there. '<=': the most that cards with this PCI ID have.\n";
+  if (any_direct) out << "by CPU: without Data Direct, to the NIC's own function; else its DMA function counts.\n";
 }
 
 template <typename Best>
@@ -225,11 +236,11 @@ void print_hop(const PciTree& tree, const PathHop& hop, std::ostream& out) {
 }
 
 // Reads and writes of GPU memory apart: many CPUs forward the first at half the rate of the second.
-void print_expected(const PciTree& tree, const topo::TreeGpu& gpu, const topo::TreeNic& nic, topo::Relation relation,
+void print_expected(const PciTree& tree, const PciPath& path, const topo::TreeNic& nic, topo::Relation relation,
                     std::ostream& out) {
   using report::MemoryAccess;
   const auto text = [&](MemoryAccess access) {
-    const auto expected = report::predict(tree, gpu, nic, relation, access);
+    const auto expected = report::predict(tree, path, nic, relation, access);
     return expected ? report::range_text(*expected) + " GB/s; " + report::sureness_text(*expected, relation)
                     : std::string("not known: neither a link nor the port's rate is");
   };
@@ -310,7 +321,12 @@ void explain_pair(const topo::Topology& topology, std::string_view gpu, std::str
   const topo::TreeNic& n = *tree.nic(nic);
   print_device(tree, gpu, g.function, out);
   print_device(tree, nic, n.function, out);
-  const PciPath path = topo::path_between(tree, g.function, n.function);
+  if (found->through_cpu) {
+    print_device(tree, "Its DMA function (Data Direct)", *n.data_direct, out);
+    out << fmt::format("Without Data Direct the data go to the NIC's own function: {}, {}\n", to_string(*found->through_cpu),
+                       meaning(found->through_cpu->farthest));
+  }
+  const PciPath path = topo::path_to_nic(tree, g.function, n);
   out << fmt::format("PCI tree: {}; {}\n", to_string(path.relation),
                      path.common_bridge ? "the lowest bridge they share is " + path.common_ancestor
                      : path.common_ancestor.empty()
@@ -330,7 +346,7 @@ void explain_pair(const topo::Topology& topology, std::string_view gpu, std::str
   if (const auto port = topo::port_ceiling(n)) {
     out << fmt::format("Ceiling of the port: {:.2f} GB/s of payload, {}\n", port->gbps / 8, port->limited_by);
   }
-  if (found->relation) print_expected(tree, g, n, *found->relation, out);
+  if (found->relation) print_expected(tree, path, n, *found->relation, out);
   if (!found->explanation.empty()) out << found->explanation << '\n';
 }
 

@@ -68,28 +68,31 @@ std::optional<Prediction> predict(Relation relation, const std::optional<Ceiling
   prediction.figures = shares.size();
   if (shares.empty()) return prediction;
   prediction.least_gbps = ceiling->gbps * std::min(1.0, shares.front() * kMargin);
+  prediction.lowest_gbps = ceiling->gbps * shares.front();
+  prediction.highest_gbps = ceiling->gbps * shares.back();
   prediction.median_gbps = ceiling->gbps * std::min(1.0, shares[shares.size() / 2]);
   return prediction;
 }
 
-std::optional<Prediction> predict(const topo::PciTree& tree, const topo::TreeGpu& gpu, const topo::TreeNic& nic,
+std::optional<Prediction> predict(const topo::PciTree& tree, const topo::PciPath& path, const topo::TreeNic& nic,
                                   Relation relation, MemoryAccess access) {
-  const topo::PciPath path = topo::path_between(tree, gpu.function, nic.function);
   return predict(relation, topo::lesser(topo::path_ceiling(tree, path), topo::port_ceiling(nic)), access);
 }
 
 std::string range_text(const Prediction& prediction) {
   const double most = prediction.ceiling.gbps / 8;
-  if (prediction.bound) return fmt::format("up to {:.1f}", most);
+  if (prediction.bound && prediction.figures == 0) return fmt::format("bound {:.1f}", most);
+  if (prediction.bound) {
+    return fmt::format("bound {:.1f}, published {:.1f} to {:.1f}", most, prediction.lowest_gbps / 8, prediction.highest_gbps / 8);
+  }
   return fmt::format("{:.1f} to {:.1f}", prediction.least_gbps / 8, most);
 }
 
 std::string sureness_text(const Prediction& prediction, Relation relation) {
   const std::string_view word = to_string(relation);
   if (prediction.figures == 0) {
-    return fmt::format("{}: no figure is published for {}", prediction.bound ? "bound" : "likely", word);
+    return fmt::format("no figure is published for {}", word);
   }
-  const double least = prediction.least_gbps / 8;
   const double median = prediction.median_gbps / 8;
   if (!prediction.bound) {
     return fmt::format("likely: of {} figures published below one PCIe switch the lowest is {:.0f} % of its ceiling "
@@ -97,9 +100,10 @@ std::string sureness_text(const Prediction& prediction, Relation relation) {
                        prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
                        100 * prediction.median_gbps / prediction.ceiling.gbps);
   }
-  return fmt::format("bound: links do not predict {}; the shares that {} published figures have of their ceilings are "
-                     "{:.1f} GB/s and more here, the middle one {:.1f}",
-                     word, prediction.figures, least, median);
+  return fmt::format("links do not predict {}; {} published figures have shares of their own ceilings from {:.0f} to {:.0f} %, "
+                     "which are those GB/s here, the middle one {:.1f}",
+                     word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
+                     100 * prediction.highest_gbps / prediction.ceiling.gbps, median);
 }
 
 }  // namespace gdrperf::report

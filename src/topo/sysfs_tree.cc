@@ -11,8 +11,10 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/readers.h"
 #include "tree_limits.h"
+#include "vpd.h"
 
 namespace gdrperf::topo {
 namespace {
@@ -65,20 +67,6 @@ double port_rate_of(const fs::path& device) {
     most = std::max(most, number_of(device / "ports" / port / "rate"));
   }
   return most;
-}
-
-/// The product's name in its vital product data (PCI Local Bus Specification 3.0, appendix I), which root may read:
-/// the first resource, 0x82, a length of two bytes, the text. "" where it cannot be read.
-std::string product_of(const fs::path& folder) {
-  constexpr std::size_t kHead = 3;
-  std::ifstream in(folder / "vpd", std::ios::binary);
-  std::string bytes(kHead + kMostName, '\0');
-  in.read(bytes.data(), kHead);
-  if (in.gcount() != kHead || bytes[0] != '\x82') return {};
-  const std::size_t length = static_cast<unsigned char>(bytes[1]) | static_cast<unsigned char>(bytes[2]) << 8;
-  in.read(bytes.data(), static_cast<std::streamsize>(std::min(length, kMostName)));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  return bytes;
 }
 
 CpuMask parse_mask(std::string text) {
@@ -173,6 +161,9 @@ class SysfsReader {
       throw usage_error(fmt::format("{}: too many GPUs or NICs", sys_.string()));
     }
     for (TreeGpu& gpu : tree_.gpus) gpu.uuid = uuid_of(gpu);
+    pair_dma_functions(tree_, [&](const PciFunction& function) {
+      return read_vpd((sys_ / "bus/pci/devices" / to_string(function.address) / "vpd").string()).v3;
+    });
     if (flat_ > 0) {
       tree_.notes.push_back(fmt::format(
           "{} of {} functions are plain folders, not links into /sys/devices: what they hang on "
@@ -265,7 +256,7 @@ class SysfsReader {
       nic.function = index;
       nic.guid = line_of(folder / "infiniband" / name / "node_guid");
       nic.rate_gbps = port_rate_of(folder / "infiniband" / name);
-      if (nic.rate_gbps == 0 && function.product.empty()) function.product = product_of(folder);
+      if (nic.rate_gbps == 0 && function.product.empty()) function.product = read_vpd((folder / "vpd").string()).product;
       if (!netdevs.empty()) nic.netdev = netdevs.front();
       tree_.nics.push_back(std::move(nic));
       function.os_devices.push_back(name);
@@ -360,6 +351,7 @@ void add_sysfs_details(PciTree& tree, const std::string& sys) {
     if (from != nullptr && nic.netdev.empty()) nic.netdev = from->netdev;
     if (from != nullptr) nic.rate_gbps = from->rate_gbps;
   }
+  add_dma_functions(tree, known);
 }
 
 }  // namespace gdrperf::topo

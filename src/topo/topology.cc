@@ -7,6 +7,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/known_devices.h"
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
@@ -65,24 +66,21 @@ void ask_pci(Topology& topology) {
   }
 }
 
-std::optional<RelationRange> tree_relation(const Topology& topology, std::string_view gpu,
-                                           std::string_view nic) {
-  if (!topology.tree) return std::nullopt;
-  const TreeGpu* g = topology.tree->gpu(gpu);
-  const TreeNic* n = topology.tree->nic(nic);
-  if (g == nullptr || n == nullptr) return std::nullopt;
-  return relation_of(*topology.tree, g->function, n->function);
+void relate(Pair& pair, const PciTree& tree, const TreeGpu& gpu, const TreeNic& nic) {
+  const std::size_t towards = function_towards(tree, gpu.function, nic);
+  pair.tree = relation_of(tree, gpu.function, towards);
+  if (towards != nic.function) pair.through_cpu = relation_of(tree, gpu.function, nic.function);
 }
 
 Pair pair_of_tree(const PciTree& tree, const TreeGpu& gpu, const TreeNic& nic) {
   Pair pair;
   pair.gpu = gpu.label;
   pair.nic = nic.name;
-  pair.tree = relation_of(tree, gpu.function, nic.function);
+  relate(pair, tree, gpu, nic);
   pair.relation = pair.tree->farthest;
   // NCCL calls PHB what may be NODE; its word is kept.
   if (tree.of_nccl) {
-    pair.relation = nccl_relation_of(tree, gpu.function, nic.function);
+    pair.relation = nccl_relation_of(tree, gpu.function, function_towards(tree, gpu.function, nic));
   }
   return pair;
 }
@@ -97,6 +95,24 @@ void add_pairs_of_declared(const Topology& topology, std::vector<Pair>& pairs) {
   }
 }
 
+/// The tree's word beside nvidia-smi's, and which counts.
+void add_tree(Pair& pair, const PciTree& tree) {
+  const TreeGpu* const gpu = tree.gpu(pair.gpu);
+  const TreeNic* const nic = tree.nic(pair.nic);
+  if (gpu == nullptr || nic == nullptr) return;
+  relate(pair, tree, *gpu, *nic);
+  if (!pair.relation || pair.tree->contains(*pair.relation)) return;
+  if (pair.through_cpu && pair.tree->farthest < *pair.relation) {
+    pair.explanation = fmt::format("nvidia-smi says {} of the NIC's own function; with Data Direct the data pass its DMA function "
+                                   "{}, which is {} to the GPU",
+                                   to_string(*pair.relation), to_string(tree.functions[*nic->data_direct].address),
+                                   to_string(*pair.tree));
+    pair.relation = pair.tree->farthest;
+    return;
+  }
+  pair.explanation = explain_difference(*pair.relation, *pair.tree, tree);
+}
+
 std::vector<Pair> pairs_of_matrix(const Topology& topology) {
   const Matrix& matrix = *topology.matrix;
   std::vector<Pair> pairs;
@@ -107,10 +123,7 @@ std::vector<Pair> pairs_of_matrix(const Topology& topology) {
       pair.nic = matrix.nics[n].name;
       pair.nvidia_smi = matrix.gpu_nic[g][n];
       pair.relation = relation_from_token(pair.nvidia_smi);
-      pair.tree = tree_relation(topology, pair.gpu, pair.nic);
-      if (pair.relation && pair.tree && !pair.tree->contains(*pair.relation)) {
-        pair.explanation = explain_difference(*pair.relation, *pair.tree, *topology.tree);
-      }
+      if (topology.tree) add_tree(pair, *topology.tree);
       pairs.push_back(std::move(pair));
     }
   }
@@ -138,7 +151,7 @@ Rank rank_of(const Topology& topology, const Pair& pair) {
   const TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
   const TreeNic* nic = topology.tree ? topology.tree->nic(pair.nic) : nullptr;
   if (gpu == nullptr || nic == nullptr) return rank;
-  const PciPath path = path_between(*topology.tree, gpu->function, nic->function);
+  const PciPath path = path_to_nic(*topology.tree, gpu->function, *nic);
   if (const PathHop* least = narrowest_hop(path)) rank.minus_gbps = -usable_link_gbps(*least);
   return rank;
 }

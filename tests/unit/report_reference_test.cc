@@ -39,8 +39,10 @@ TEST(PredictionTest, BelowOneSwitchIsLikelyAndElsewhereABound) {
   const auto far = predict(topo::Relation::kSys, ceiling);
   EXPECT_TRUE(far->bound);
   EXPECT_LT(far->least_gbps, 0.1 * 400);
-  EXPECT_EQ(range_text(*far), "up to 50.0");
-  EXPECT_THAT(sureness_text(*far, topo::Relation::kSys), HasSubstr("bound: links do not predict SYS"));
+  EXPECT_THAT(range_text(*far), testing::MatchesRegex("bound 50\\.0, published [0-9.]+ to [0-9.]+"));
+  EXPECT_LT(far->lowest_gbps, far->highest_gbps);
+  EXPECT_LT(range_text(*near).find(" to "), range_text(*near).size());
+  EXPECT_THAT(sureness_text(*far, topo::Relation::kSys), HasSubstr("links do not predict SYS"));
   EXPECT_FALSE(predict(topo::Relation::kPix, std::nullopt));
 }
 

@@ -18,6 +18,8 @@ struct Prediction {
   std::size_t figures = 0;   ///< published of this class; with none `least` and `median` are 0
   double least_gbps = 0;     ///< by the lowest of them, as a share of its own ceiling, less a twentieth
   double median_gbps = 0;    ///< by the middle one
+  double lowest_gbps = 0;    ///< shares of the lowest and the highest of them, of this ceiling
+  double highest_gbps = 0;
 };
 
 /// Direction for which the source of a figure holds. kEither counts figures of both.
@@ -29,18 +31,18 @@ std::optional<Prediction> predict(topo::Relation relation, const std::optional<t
                                   MemoryAccess access = MemoryAccess::kEither,
                                   const PublishedFigure* leave_out = nullptr);
 
-/// The same for a pair of a tree: its path and the NIC's port.
-std::optional<Prediction> predict(const topo::PciTree& tree, const topo::TreeGpu& gpu, const topo::TreeNic& nic,
+/// The same for a path of a tree and the port of the NIC that it leads to.
+std::optional<Prediction> predict(const topo::PciTree& tree, const topo::PciPath& path, const topo::TreeNic& nic,
                                   topo::Relation relation, MemoryAccess access = MemoryAccess::kEither);
 
 /// The ceiling of the machine a figure was measured on: its port's rate, and the GPU's link where the GPU is named.
 /// Nothing without a rate.
 std::optional<topo::Ceiling> ceiling_of(const PublishedFigure& figure);
 
-/// "40.0 to 49.0", or, of a bound, "up to 24.5"; GB/s.
+/// "40.0 to 49.0", or "bound 24.5, published 0.5 to 24.2"; GB/s.
 std::string range_text(const Prediction& prediction);
 
-/// "likely: ..." or "bound: ...": why it is as sure as it is, in a sentence.
+/// Why it is as sure as it is, in a sentence.
 std::string sureness_text(const Prediction& prediction, topo::Relation relation);
 
 }  // namespace gdrperf::report

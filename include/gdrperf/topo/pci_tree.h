@@ -69,6 +69,7 @@ struct TreeNic {
   std::size_t function = 0;
   std::string guid;
   std::string netdev;
+  std::optional<std::size_t> data_direct;  ///< function that reads and writes GPU memory in place of `function` (data_direct.h)
   double rate_gbps = 0;  ///< of its port, the fastest that is up; 0: not known
   PortRate rate_source = PortRate::kPort;
   bool by_class = false;

@@ -40,6 +40,9 @@ struct Pair {
   std::optional<Relation> relation;   ///< the one results are keyed by
   std::string nvidia_smi;             ///< as printed; "" without a matrix
   std::optional<RelationRange> tree;  ///< nothing without a tree that has both
+  /// With Data Direct: that of the NIC's own function, to which the data go through the CPU; `tree` and `relation` are
+  /// those of its DMA function.
+  std::optional<RelationRange> through_cpu;
   std::string explanation;            ///< why the two differ; "" when they don't
   std::string key() const { return gpu + "/" + nic; }
 };
