@@ -107,11 +107,7 @@ int measure(const TestOptions& options, const Argv& argv) {
   // In host memory both ways are one.
   if (paths.size() > 1) paths = ways(options.spec, paths);
   for (const std::uint64_t size : sizes_of(options)) {
-    for (const Path path : paths) {
-      specs.push_back(spec_for(options, options.test, size));
-      specs.back().path = path;
-      validate(specs.back());
-    }
+    for (TestSpec& each : variants(spec_for(options, options.test, size), paths, options)) specs.push_back(std::move(each));
   }
   note_without_effect(options.without_effect);
   if (options.dry_run) {

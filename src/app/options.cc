@@ -47,10 +47,14 @@ class Group {
   std::string name_;
 };
 
-// Commands have their own -s, --path means one way or both here, and the rest is as the table says.
+// Commands have their own -s, --path and --relaxed-ordering mean one way or both here, and the rest is as the table says.
 void take_typed(const Setting& each, ClientOptions& options, const std::string& text, const std::string& flag) {
   if (&each == &setting<&TestSpec::path>() && text == "both") {
     options.paths = {Path::kDirect, Path::kStaged};
+    return;
+  }
+  if (&each == &setting<&TestSpec::ordering>() && text == "both") {
+    options.both_orderings = true;
     return;
   }
   take(each, options.spec, text, flag);

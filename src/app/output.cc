@@ -146,7 +146,7 @@ void Output::finish() {
   std::ostream& out = table_stream(options_, *sinks_);
   table_.finish();
   comparison_.print(out, options_.rate_unit);
-  out << report::to_text(document_.path_verdicts());
+  out << report::to_text(document_.path_verdicts()) << report::to_text(document_.ordering_verdicts());
   required_->print(out);
   out.flush();
   if (sinks_->json.given()) sinks_->json.write(document_.to_json());

@@ -1,9 +1,24 @@
 #include "paths.h"
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/kind.h"
 
 namespace gdrperf::app {
+namespace {
+
+/// A test that polls for the last byte is strict, whatever is asked for.
+std::vector<Ordering> orderings_of(TestSpec spec) {
+  spec.ordering = Ordering::kRelaxed;
+  try {
+    engine::resolve(spec);
+  } catch (const Error&) {
+    return {Ordering::kAuto};
+  }
+  return {Ordering::kRelaxed, Ordering::kStrict};
+}
+
+}  // namespace
 
 bool uses_gpu(const std::string& buffer) {
   try {
@@ -17,6 +32,21 @@ std::vector<Path> ways(const TestSpec& spec, const std::vector<Path>& wanted) {
   const bool gpu = mem::on_gpu(mem::parse_kind(spec.client.buffer, "--buffers")) ||
                    mem::on_gpu(mem::parse_kind(spec.server.buffer, "--peer-buffer"));
   return gpu ? wanted : std::vector<Path>{Path::kDirect};
+}
+
+std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& paths, const ClientOptions& options) {
+  std::vector<TestSpec> all;
+  for (const Path path : paths) {
+    TestSpec each = spec;
+    each.path = path;
+    const std::vector<Ordering> orderings = options.both_orderings ? orderings_of(each) : std::vector{each.ordering};
+    for (const Ordering ordering : orderings) {
+      each.ordering = ordering;
+      validate(each);
+      all.push_back(each);
+    }
+  }
+  return all;
 }
 
 }  // namespace gdrperf::app

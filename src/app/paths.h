@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/app/options.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::app {
@@ -13,5 +14,9 @@ bool uses_gpu(const std::string& buffer);
 /// The ways of `wanted` that there are between these ends: staging takes GPU
 /// memory at one of them.
 std::vector<Path> ways(const TestSpec& spec, const std::vector<Path>& wanted);
+
+/// `spec` once for each of `paths`, and of these once relaxed and once strict where both orderings are asked for and this
+/// test can be relaxed. Validated.
+std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& paths, const ClientOptions& options);
 
 }  // namespace gdrperf::app

@@ -76,11 +76,8 @@ std::vector<std::pair<std::string, std::string>> buffer_pairs(const SweepOptions
 
 void add_runs(std::vector<PlannedRun>& runs, const SweepOptions& options, Test test, std::uint64_t size,
               const std::optional<topo::Pair>& pair) {
-  for (const Path path : ways(options.spec, options.paths)) {
-    runs.push_back({adapted(spec_for(options, test, size)), pair});
-    runs.back().spec.path = path;
-    validate(runs.back().spec);
-  }
+  const TestSpec spec = adapted(spec_for(options, test, size));
+  for (const TestSpec& each : variants(spec, ways(options.spec, options.paths), options)) runs.push_back({each, pair});
 }
 
 std::vector<PlannedRun> plan(const SweepOptions& options, const std::vector<std::string>& devices) {
@@ -199,7 +196,8 @@ std::string planned_name(const PlannedRun& run) {
   return fmt::format("{} {} {} {} to {}{}", to_string(run.spec.test), format_size(run.spec.size_bytes),
                      run.pair ? run.pair->key() : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
                      run.spec.client.buffer, run.spec.server.buffer,
-                     run.spec.path == Path::kStaged ? " staged" : "");
+                     run.spec.path == Path::kStaged ? " staged" : "") +
+         (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "");
 }
 
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {

@@ -235,8 +235,8 @@ constexpr Setting kSettings[] = {
      .recorded = kNamed},
     {.member = "relaxed_ordering", .access = to<&T::ordering>(), .type = kChoice, .choices = kOrderings,
      .flags = "--relaxed-ordering", .placeholder = "WHEN", .group = kQueueGroup,
-     .help = "PCIe relaxed ordering for the memory that the NIC writes: auto (not where the last byte is polled for), on "
-             "or off (default: {})",
+     .help = "PCIe relaxed ordering for the memory that the NIC writes: auto (not where the last byte is polled for), on, "
+             "off, or both, compared (default: {})",
      .wire = Wire::kWhenSet, .recorded = kCondition},
     {.type = kFlag, .flags = "--disable_pcie_relaxed", .group = kQueueGroup, .help = "as --relaxed-ordering off",
      .take = take_strict},

@@ -95,6 +95,31 @@ Json paths_json(const std::vector<PathVerdict>& verdicts) {
   return list;
 }
 
+Json orderings_json(const std::vector<OrderingVerdict>& verdicts) {
+  Json list = Json::array();
+  for (const OrderingVerdict& verdict : verdicts) {
+    const bool latency = verdict.test.metric == Metric::kLatency;
+    const auto value = [&](double figure) { return number(latency ? figure * 1e3 : gigabits_from_gigabytes(figure)); };
+    Json sizes = Json::array();
+    for (const auto& [size, point] : verdict.points) {
+      if (!point.both()) continue;
+      sizes.push_back({{"size_bytes", size},
+                       {latency ? "relaxed_p50_ns" : "relaxed_gbps", value(point.relaxed.value)},
+                       {latency ? "strict_p50_ns" : "strict_gbps", value(point.strict.value)},
+                       {"relaxed_over_strict", number(verdict.ratio(point))},
+                       {"differ", point.differ()},
+                       {"unstable", point.unstable}});
+    }
+    list.push_back({{"op", to_string(verdict.test)},
+                    {"client", verdict.client},
+                    {"server", verdict.server},
+                    {"relation", verdict.relation},
+                    {"worth", verdict.words()},
+                    {"sizes", std::move(sizes)}});
+  }
+  return list;
+}
+
 void append_list(std::string& out, const std::vector<std::string>& runs) {
   const char* separator = "";
   for (const std::string& run : runs) {
@@ -134,6 +159,7 @@ void Document::add(const RunRecord& record, std::string text) {
   if (record.device_kind == "simulated") simulated_ = true;
   relations_[record.relation][to_string(record.spec.test)].push_back(std::move(text));
   paths_.add(record);
+  orderings_.add(record);
   ++runs_;
 }
 
@@ -173,6 +199,9 @@ std::string Document::to_json() const {
   out += relations_.empty() ? "},\n" : "\n  },\n";
   if (const auto verdicts = path_verdicts(); !verdicts.empty()) {
     out += "  \"paths\": " + pretty(paths_json(verdicts), 2) + ",\n";
+  }
+  if (const auto verdicts = ordering_verdicts(); !verdicts.empty()) {
+    out += "  \"orderings\": " + pretty(orderings_json(verdicts), 2) + ",\n";
   }
   if (!missing_.empty()) out += "  \"partial\": true,\n  \"missing\": " + pretty(Json(missing_), 2) + ",\n";
   out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";

@@ -36,16 +36,29 @@ RunRecord facts_of(const Json& json, const std::string& relation) {
   facts.spec.size_bytes = json.at("size_bytes");
   facts.spec.consume = json.value("consume", false);
   if (json.value("path", "direct") == "staged") facts.spec.path = Path::kStaged;
+  if (json.contains("relaxed_ordering")) {
+    facts.spec.ordering = json.at("relaxed_ordering") == "on" ? Ordering::kRelaxed : Ordering::kStrict;
+  }
   facts.client = end_of(json.at("client"));
   facts.server = end_of(json.at("server"));
   facts.relation = relation;
   facts.device_kind = json.at("device_kind");
   facts.measured.unstable = json.at("unstable");
   if (const Json& bw = json.at("bw"); !bw.is_null() && bw.at("median_gbps").is_number()) {
-    facts.measured.bandwidth.emplace().median_gbytes = bw.at("median_gbps").get<double>() / gigabits_from_gigabytes(1);
+    Bandwidth& bandwidth = facts.measured.bandwidth.emplace();
+    bandwidth.median_gbytes = bw.at("median_gbps").get<double>() / gigabits_from_gigabytes(1);
+    if (const Json interval = bw.value("ci95_gbps", Json()); interval.is_array()) {
+      bandwidth.ci95_low_gbytes = interval.at(0).get<double>() / gigabits_from_gigabytes(1);
+      bandwidth.ci95_high_gbytes = interval.at(1).get<double>() / gigabits_from_gigabytes(1);
+    }
   }
   if (const Json& latency = json.at("latency"); !latency.is_null() && latency.at("p50_ns").is_number()) {
-    facts.measured.latency.emplace().p50_ns = latency.at("p50_ns").get<double>();
+    Latency& known = facts.measured.latency.emplace();
+    known.p50_ns = latency.at("p50_ns").get<double>();
+    if (const Json interval = latency.value("ci95_p50_ns", Json()); interval.is_array()) {
+      known.ci95_p50_low_ns = interval.at(0).get<double>();
+      known.ci95_p50_high_ns = interval.at(1).get<double>();
+    }
   }
   return facts;
 }

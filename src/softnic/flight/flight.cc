@@ -49,7 +49,7 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
     return;
   }
   if (s.fault.kind == FaultKind::kStall) port_->stall(ready, s.fault.time);
-  Instant arrival = port_->reserve(ready, port_->speed.occupancy(read_like ? 0 : s.total, mtu_)) + link.latency;
+  Instant arrival = port_->reserve(ready, occupancy(op, read_like ? 0 : s.total)) + link.latency;
   count(tally_.sent, read_like ? 0 : s.total);
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
@@ -101,7 +101,7 @@ bool Flight::arrive(Stamp& s, const SendOp& op) noexcept {
   const LinkModel& link = this->link();
   const bool read_like = is_read_like(op.opcode);
   if (is_large_read(s, op)) {
-    answer(s, s.total, link);
+    answer(s, op, link);
     return true;
   }
   const std::uint32_t count = arrived_ + 1;
@@ -124,7 +124,7 @@ bool Flight::arrive(Stamp& s, const SendOp& op) noexcept {
   patience_.forget();
   broken_ = s.status != IBV_WC_SUCCESS;
   if (read_like && s.status == IBV_WC_SUCCESS) {
-    answer(s, s.total, link);
+    answer(s, op, link);
   } else if (s.late || read_like) {
     s.done = instant() + link.latency + link.ack;
   }
@@ -133,6 +133,20 @@ bool Flight::arrive(Stamp& s, const SendOp& op) noexcept {
     tally_.arrived(to_ns(the_clock(), time_ - s.arrival));
   }
   return true;
+}
+
+/// Link model: writes to memory without relaxed ordering wait for each other. Both ends of a benchmark register alike, and
+/// this end's region is at hand.
+Instant Flight::strict_time(const SendOp& op, std::uint64_t bytes) const noexcept {
+  const double per_byte = link().strict_per_byte;
+  if (per_byte == 0 || op.num_sge == 0 || (op.flags & IBV_SEND_INLINE) != 0) return 0;
+  const std::uint32_t index = op.sges[0].lkey >> 8;
+  if (index >= kMaxMrs || (process_.known_region(index).access & IBV_ACCESS_RELAXED_ORDERING) != 0) return 0;
+  return static_cast<Instant>(static_cast<double>(bytes) * per_byte);
+}
+
+Instant Flight::occupancy(const SendOp& op, std::uint64_t bytes) const noexcept {
+  return std::max(port_->speed.occupancy(bytes, mtu_), strict_time(op, bytes));
 }
 
 /// A packet was lost: the NAK takes its way back, and the message its way again.
@@ -150,11 +164,11 @@ void Flight::count(PortTally::Way& way, std::uint64_t bytes) noexcept {
 }
 
 /// The peer's port sends the answer to a READ or atomic.
-void Flight::answer(Stamp& s, std::uint64_t bytes, const LinkModel& link) noexcept {
+void Flight::answer(Stamp& s, const SendOp& op, const LinkModel& link) noexcept {
   PortShared* port = peer_port_;
-  count(tally_.got, bytes);
-  s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, port->speed.occupancy(bytes, mtu_))
-                                           : s.arrival + port_->speed.occupancy(bytes, mtu_));
+  count(tally_.got, s.total);
+  s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, std::max(port->speed.occupancy(s.total, mtu_), strict_time(op, s.total)))
+                                           : s.arrival + occupancy(op, s.total));
 }
 
 /// The request's completion is due. A READ's data comes with it.

@@ -103,7 +103,9 @@ class Flight {
   bool arrive(Stamp& stamp, const SendOp& op) noexcept REQUIRES(queue_.lock);
   Instant send_again(const Stamp& stamp, std::uint64_t bytes) noexcept;
   void count(PortTally::Way& way, std::uint64_t bytes) noexcept;
-  void answer(Stamp& stamp, std::uint64_t bytes, const LinkModel& link) noexcept;
+  void answer(Stamp& stamp, const SendOp& op, const LinkModel& link) noexcept;
+  Instant strict_time(const SendOp& op, std::uint64_t bytes) const noexcept;
+  Instant occupancy(const SendOp& op, std::uint64_t bytes) const noexcept;
   void finish(std::uint32_t count, Instant entered) noexcept REQUIRES(queue_.lock);
   void copy_ahead() noexcept REQUIRES(queue_.lock);
   void hold_until_arrival(bool alone) noexcept REQUIRES(queue_.lock);

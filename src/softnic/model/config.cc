@@ -92,6 +92,8 @@ void apply_fault_key(FaultRule& rule, std::string_view key, std::string_view val
 bool apply_link_option(LinkConfig& link, std::string_view key, std::string_view value) {
   if (key == "rate") {
     link.rate = parse_rate(value, fmt::format("SOFTNIC '{}={}'", key, value));
+  } else if (key == "strict") {
+    link.strict_rate = parse_rate(value, fmt::format("SOFTNIC '{}={}'", key, value));
   } else if (key == "latency") {
     link.latency_ns = option_time(key, value);
   } else if (key == "ack") {

@@ -13,6 +13,7 @@ struct LinkConfig {
   double ack_ns = 0;  ///< on top of the latency
   double per_message_ns = 0;
   double slow = 1;
+  double strict_rate = 0;  ///< bytes per second of messages whose memory was registered without relaxed ordering; 0: no less
   double react_ns = 500;
   std::uint32_t mtu = 4096;
   std::uint32_t header = 0;  ///< bytes per packet

@@ -9,6 +9,7 @@ LinkModel make_link_model(const LinkConfig& config, const Clock& clock) {
   model.react = from_ns(clock, config.react_ns);
   model.mtu = config.mtu;
   model.edges_only = config.edges_only;
+  if (config.strict_rate > 0) model.strict_per_byte = 1e9 / config.strict_rate / clock.ns_per_tick() * (1u << kSubTickBits);
   return model;
 }
 

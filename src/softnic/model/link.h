@@ -80,6 +80,7 @@ struct LinkModel {
   Instant react = 0;
   std::uint32_t mtu = 4096;
   bool edges_only = false;
+  double strict_per_byte = 0;  ///< Instants that a byte of memory without relaxed ordering takes at least
 };
 
 LinkModel make_link_model(const LinkConfig& config, const Clock& clock);

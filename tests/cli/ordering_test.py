@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Relaxed against strict ordering, measured in turn, on a simulated host where strictly ordered writes are slow."""
+
+import json
+import unittest
+
+from support import CliTest, main, run
+
+# Strict messages reach a quarter of the port's rate. A large `react` hides what else this machine does.
+HOST = "rate=400MB/s,latency=2us,react=100ms,copy=edges"
+SLOW_WHEN_STRICT = f"soft0:{HOST},strict=100MB/s;soft1:{HOST},strict=100MB/s"
+
+
+class Ordering(CliTest):
+    def paired(self, test, *words, softnic=SLOW_WHEN_STRICT):
+        result = run(test, "--local", "--softnic", "--peer-dev", "soft1", "--relaxed-ordering", "both", *words, "--json", "-",
+                     env={"SOFTNIC": softnic})
+        self.expect_ok(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        return document, result
+
+    def test_what_it_is_worth_is_said(self):
+        for test in ("write_bw", "send_bw", "read_bw"):
+            document, result = self.paired(test, "-s", "64K", "-D", "300ms")
+            runs = document["relations"]["HOST"][test]
+            self.assertEqual([each["relaxed_ordering"] for each in runs], ["on", "off"])
+            [verdict] = document["orderings"]
+            [size] = verdict["sizes"]
+            self.assertGreater(size["relaxed_over_strict"], 1.5, str(result))
+            if not size["unstable"]:
+                self.assertTrue(size["differ"], str(result))
+                self.assertIn("relaxed ordering is worth +", verdict["worth"])
+            self.assertIn("relaxed or strict ordering", result.err)
+
+    def test_a_test_that_cannot_be_relaxed_is_run_once(self):
+        document, _ = self.paired("write_lat", "-n", "100")
+        self.assertEqual(len(document["relations"]["HOST"]["write_lat"]), 1)
+        self.assertNotIn("orderings", document)
+        self.assertNotIn("relaxed_ordering", document["relations"]["HOST"]["write_lat"][0])
+
+    def test_of_a_sweep_with_its_plan(self):
+        result = run("sweep", "--local", "--softnic", "--ops", "write_bw,write_lat", "--sizes", "64,4K", "--devices", "soft0",
+                     "--relaxed-ordering", "both", "-n", "100", "--json", "-", env={"SOFTNIC": "soft0"})
+        self.expect_swept(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        self.assertEqual(len(self.runs_of(document)), 2 * 2 + 2)
+        self.assertEqual([len(each["sizes"]) for each in document["orderings"]], [2])
+
+    def test_a_wrong_word(self):
+        self.expect_error(run("write_bw", "--local", "--relaxed-ordering", "maybe"), 2, "--relaxed-ordering")
+
+
+if __name__ == "__main__":
+    main()

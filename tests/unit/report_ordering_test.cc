@@ -1,0 +1,70 @@
+#include "gdrperf/report/ordering_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gdrperf::report {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunRecord run_with(Ordering ordering, std::uint64_t size, double gbytes, double half_width, bool unstable = false) {
+  RunRecord record;
+  record.spec.test = {Operation::kWrite, Metric::kBandwidth};
+  record.spec.size_bytes = size;
+  record.spec.ordering = ordering;
+  record.client.device = record.server.device = "mlx5_0";
+  record.client.buffer = record.server.buffer = "host";
+  record.measured.unstable = unstable;
+  Bandwidth& bandwidth = record.measured.bandwidth.emplace();
+  bandwidth.median_gbytes = gbytes;
+  bandwidth.ci95_low_gbytes = gbytes - half_width;
+  bandwidth.ci95_high_gbytes = gbytes + half_width;
+  return record;
+}
+
+TEST(OrderingVerdict, TellsWhatRelaxedOrderingIsWorth) {
+  OrderingVerdicts verdicts;
+  verdicts.add(run_with(Ordering::kRelaxed, 65536, 24, 0.1));
+  verdicts.add(run_with(Ordering::kStrict, 65536, 18, 0.1));
+  verdicts.add(run_with(Ordering::kRelaxed, 4096, 5, 0.5));
+  verdicts.add(run_with(Ordering::kStrict, 4096, 4.6, 0.5));
+  verdicts.add(run_with(Ordering::kAuto, 8192, 9, 0.1));
+  ASSERT_EQ(verdicts.all().size(), 1u);
+  EXPECT_EQ(verdicts.all()[0].words(), "relaxed ordering is worth +33 % at 64 KiB of the rate");
+  const std::string text = to_text(verdicts.all());
+  EXPECT_THAT(text, HasSubstr("1.33\n"));
+  EXPECT_THAT(text, HasSubstr("1.09 =\n"));
+  EXPECT_THAT(text, Not(HasSubstr("8 KiB")));
+}
+
+TEST(OrderingVerdict, WhatIsNotKnownIsNotClaimed) {
+  OrderingVerdicts touching, unstable, one;
+  touching.add(run_with(Ordering::kRelaxed, 64, 5, 1));
+  touching.add(run_with(Ordering::kStrict, 64, 4.5, 1));
+  EXPECT_THAT(touching.all().at(0).words(), HasSubstr("makes no difference that shows"));
+  unstable.add(run_with(Ordering::kRelaxed, 64, 50, 1, true));
+  unstable.add(run_with(Ordering::kStrict, 64, 5, 1));
+  EXPECT_THAT(unstable.all().at(0).words(), HasSubstr("makes no difference that shows"));
+  EXPECT_THAT(to_text(unstable.all()), HasSubstr("10.00 !\n"));
+  one.add(run_with(Ordering::kRelaxed, 64, 50, 1));
+  EXPECT_TRUE(one.all().empty());
+}
+
+TEST(OrderingVerdict, OfLatenciesTheLesserIsBetter) {
+  OrderingVerdicts verdicts;
+  for (const Ordering ordering : {Ordering::kRelaxed, Ordering::kStrict}) {
+    RunRecord record = run_with(ordering, 8, 1, 0);
+    record.spec.test.metric = Metric::kLatency;
+    record.measured.bandwidth.reset();
+    Latency& latency = record.measured.latency.emplace();
+    latency.p50_ns = ordering == Ordering::kRelaxed ? 2000 : 3000;
+    latency.ci95_p50_low_ns = latency.p50_ns - 10;
+    latency.ci95_p50_high_ns = latency.p50_ns + 10;
+    verdicts.add(record);
+  }
+  EXPECT_EQ(verdicts.all().at(0).words(), "relaxed ordering is worth +50 % at 8 B of the inverse latency");
+}
+
+}  // namespace
+}  // namespace gdrperf::report
