@@ -12,6 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "lists.h"
 #include "live_line.h"
 #include "no_effect.h"
 #include "paths.h"
@@ -181,6 +182,7 @@ std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
 }
 
 int run_sweep(SweepOptions options, const Argv& argv) {
+  keep_possible(options.spec, options.tests, options.sizes, all_sizes());
   check_required(options.output.required, options.tests);
   const bool resumed = !options.resume.empty();
   enter_machine(options, resumed ? Argv{argv[0], "sweep", kResumeFlag, options.resume} : argv);

@@ -66,14 +66,25 @@ Examples:
   return text;
 }
 
-std::uint64_t default_size(Test test) {
-  const std::uint64_t any = test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
+/// A datagram fits into the MTU that nearly all Ethernet ports have.
+constexpr std::uint64_t kDefaultDatagramBytes = 1024;
+
+std::uint64_t default_size(Test test, Transport transport) {
+  const bool small = test.metric == Metric::kBandwidth && transport == Transport::kUd;
+  const std::uint64_t any = small ? kDefaultDatagramBytes : test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
   return sizes_of(test.operation, {any}).front();
 }
 
+/// Default sizes, for help: "64K; UD 1K".
+std::string sizes_text(Test test) {
+  const std::uint64_t any = default_size(test, Transport::kRc);
+  if (any != kDefaultBandwidthBytes) return std::to_string(any);
+  return goes_over(test.operation, Transport::kUd) ? "64K, over UD 1K" : "64K";
+}
+
 std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
-  if (options.all) return sizes_of(options.test.operation, all_sizes());
-  return options.sizes.empty() ? std::vector{default_size(options.test)} : options.sizes;
+  if (options.all) return sizes_within(options.spec, sizes_of(options.test.operation, all_sizes()));
+  return options.sizes.empty() ? std::vector{default_size(options.test, options.spec.transport)} : options.sizes;
 }
 
 // Records measured before a failure are kept, also where they go to a pipe.
@@ -193,7 +204,7 @@ void add_test_commands(CLI::App& app, Action& action) {
     CLI::Option* const sizes = command->add_option_function<std::string>(
         "-s,--size", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
         fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
-                    default_size(test) % 1024 == 0 ? "64K" : std::to_string(default_size(test))));
+                    sizes_text(test)));
     sizes->type_name("SIZES")->group("Queues and messages");
     command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
         ->group("Queues and messages")

@@ -156,7 +156,6 @@ class Verification {
       spec.client = each.client;
       spec.server = each.server;
       if (spec.server.device.empty()) spec.server.device = peer_device;
-      if (!spec.verify_seed) spec.verify_seed = 1;
       if (!spec.stop.iterations && !spec.stop.duration) spec.stop.iterations = messages_for(test, size);
       try {
         client_.open();
@@ -203,7 +202,9 @@ class Verification {
   std::string told_;
 };
 
-int run_verify(const VerifyOptions& options, const Argv& argv) {
+int run_verify(VerifyOptions options, const Argv& argv) {
+  if (!options.spec.verify_seed) options.spec.verify_seed = 1;
+  keep_possible(options.spec, options.tests, options.sizes, default_sizes());
   const Sink json(options.output.json);
   json.check("--json");
   const std::string started = report::rfc3339_utc(std::chrono::system_clock::now());

@@ -7,6 +7,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
+#include "gdrperf/proto/operation.h"
 
 namespace gdrperf::app {
 
@@ -33,6 +34,15 @@ std::vector<Test> parse_tests(const std::string& text) {
     if (std::find(tests.begin(), tests.end(), *test) == tests.end()) tests.push_back(*test);
   }
   return tests;
+}
+
+void keep_possible(const TestSpec& spec, std::vector<Test>& tests, std::vector<std::uint64_t>& sizes,
+                   const std::vector<std::uint64_t>& default_sizes) {
+  const auto impossible = [&](const Test& test) {
+    return !goes_over(test.operation, spec.transport) || (spec.verify_seed && !can_verify(test, spec.transport));
+  };
+  if (tests == default_tests()) std::erase_if(tests, impossible);
+  if (sizes == default_sizes) sizes = sizes_within(spec, sizes);
 }
 
 }  // namespace gdrperf::app

@@ -13,4 +13,8 @@ std::vector<std::string> split_list(const std::string& text, const char* flag);
 /// --ops: names of tests, or all; each once, in the order given.
 std::vector<Test> parse_tests(const std::string& text);
 
+/// Takes out of lists that nobody typed (the defaults) what the transport does not have.
+void keep_possible(const TestSpec& spec, std::vector<Test>& tests, std::vector<std::uint64_t>& sizes,
+                   const std::vector<std::uint64_t>& default_sizes);
+
 }  // namespace gdrperf::app

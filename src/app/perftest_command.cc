@@ -37,10 +37,6 @@ double limit_of(const std::string& text, const std::string& flag) {
 /// What an option that is taken does with its value.
 using TakePerftest = void (*)(ClientOptions&, PerftestTyped&, const std::string& text, const std::string& flag);
 
-void take_connection(ClientOptions&, PerftestTyped&, const std::string& text, const std::string& flag) {
-  if (text != "RC") throw usage_error(fmt::format("{} {:.20}: all tests run over RC", flag, text), fmt::format("leave {} out", flag));
-}
-
 void take_json(ClientOptions& options, PerftestTyped& typed, const std::string& file, const std::string& flag) {
   // --out_json says that there is a file, --out_json_file which, in any order.
   if (options.output.json.empty() || flag == "--out_json_file") options.output.json = file.empty() ? kJsonFile : file;
@@ -68,8 +64,7 @@ struct Taken {
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 6> kTakers = {{{"connection", take_connection},
-                                          {"out_json", take_json},
+constexpr std::array<Taken, 5> kTakers = {{{"out_json", take_json},
                                           {"out_json_file", take_json},
                                           {"limit_bw", take_least_rate},
                                           {"limit_msgrate", take_least_mpps},

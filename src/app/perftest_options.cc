@@ -25,7 +25,7 @@ constexpr PerftestOption kOptions[] = {
     {"-a,--all", "", Fate::kSame, ""},
     {"-A,--atomic_type", "TYPE", Fate::kSame, "fetch_add and cmp_swap are taken as well"},
     {"-b,--bidirectional", "", Fate::kSame, "the client's word counts, the server needs none"},
-    {"-c,--connection", "TYPE", Fate::kTaken, "RC is what all tests use; others are refused"},
+    {"-c,--connection", "TYPE", Fate::kSame, "RC, UC and UD, as --transport; others are refused"},
     {"-C,--report-cycles", "", Fate::kRefused, "times are in microseconds, in documents in nanoseconds", kLeaveOut},
     {"-d,--ib-dev", "DEVICE", Fate::kSame, "--peer-dev names the server's device"},
     {"-D,--duration", "SECONDS", Fate::kSame, "units are taken, too: 500ms, 2m"},

@@ -21,9 +21,10 @@ class ExchangeConnector final : public Connector {
 
   void prepare(ibv_pd* pd, const QpSettings& settings, proto::Endpoint& local) override {
     settings_ = settings;
+    pd_ = pd;
     std::random_device random;
     for (int i = 0; i < settings.count; ++i) {
-      owners_.push_back(verbs::make_rc_qp(pd, settings_.init, settings_.inlining));
+      owners_.push_back(verbs::make_qp(pd, settings_.init, settings_.inlining));
       qps_.push_back(owners_.back().get());
       verbs::to_init(qps_.back(), local.port, settings.access);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
@@ -42,6 +43,7 @@ class ExchangeConnector final : public Connector {
     path.mtu_bytes = local.mtu_bytes;
     path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);
     path.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
+    if (settings_.init.qp_type == IBV_QPT_UD) address_handle_ = verbs::make_address_handle(pd_, path);
     for (std::size_t i = 0; i < qps_.size(); ++i) {
       path.remote_qpn = remote.qps[i].qpn;
       path.remote_psn = remote.qps[i].psn & kPsnMask;
@@ -52,16 +54,21 @@ class ExchangeConnector final : public Connector {
 
   std::span<ibv_qp* const> qps() const override { return qps_; }
 
+  ibv_ah* address_handle() const override { return address_handle_.get(); }
+
   int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
 
   void destroy_qps() noexcept override {
     qps_.clear();
     owners_.clear();
+    address_handle_.reset();
   }
 
  private:
   ibv_context* context_;
+  ibv_pd* pd_ = nullptr;
   QpSettings settings_;
+  verbs::AddressHandle address_handle_;
   std::vector<verbs::Qp> owners_;
   std::vector<ibv_qp*> qps_;
 };

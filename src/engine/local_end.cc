@@ -26,6 +26,20 @@ void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
   }
 }
 
+ibv_qp_type qp_type(Transport transport) {
+  switch (transport) {
+    case Transport::kUc: return IBV_QPT_UC;
+    case Transport::kUd: return IBV_QPT_UD;
+    case Transport::kRc: break;
+  }
+  return IBV_QPT_RC;
+}
+
+/// "" for RC, which is all that older peers know.
+std::string transport_name(Transport transport) {
+  return transport == Transport::kRc ? std::string() : std::string(to_string(transport));
+}
+
 }  // namespace
 
 OpenDevice open_device(const EndSpec& end, conn::Side side) {
@@ -55,6 +69,14 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
                       fmt::format("leave {} out to use the largest that both ports carry", mtu));
   }
   return requested_bytes;
+}
+
+void check_datagram(const TestSpec& spec, int mtu_bytes) {
+  if (spec.transport != Transport::kUd || spec.size_bytes <= static_cast<std::uint64_t>(mtu_bytes)) return;
+  throw usage_error(fmt::format("{} {}: a message over UD is one packet, and the MTU of both ports is {} bytes",
+                                flag<&TestSpec::size_bytes>(), format_size(spec.size_bytes), mtu_bytes),
+                    fmt::format("give {} {} at most, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(),
+                                mtu_bytes, flag<&TestSpec::transport>()));
 }
 
 LocalEnd::LocalEnd(EndInput input)
@@ -112,7 +134,9 @@ std::optional<std::uint64_t> LocalEnd::source_offset() const {
 }
 
 std::optional<std::uint64_t> LocalEnd::sink_offset() const {
-  return offset_of(pulls() ? initiator_area_ : target_area_);
+  std::optional<std::uint64_t> offset = offset_of(pulls() ? initiator_area_ : target_area_);
+  if (offset) *offset += spec_.layout().header;
+  return offset;
 }
 
 void LocalEnd::make_queues(const QueueRights& rights) {
@@ -142,7 +166,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.path.rnr_retry = spec_.rnr_retry;
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
-  settings.init = verbs::rc_qp_attr(send_cq_.get(), recv_cq_.get(), capacity);
+  settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
   steps_.queues("creating");
   connector_->prepare(pd_.get(), settings, endpoint_);
 }
@@ -163,6 +187,7 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.buffer = buffer_->kind();
   if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
   if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
+  endpoint_.transport = transport_name(spec_.transport);
   endpoint_.host_id = host_identity();
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
@@ -175,6 +200,11 @@ void LocalEnd::check_offered(std::uint64_t bytes) const {
 }
 
 void LocalEnd::connect(const proto::Endpoint& remote) {
+  if (remote.transport != transport_name(spec_.transport)) {
+    throw peer_error(fmt::format("the other end's QPs are {}, this end's {}: its gdrperf has no {}",
+                                 remote.transport.empty() ? "RC" : remote.transport, to_string(spec_.transport), flag<&TestSpec::transport>()),
+                     "bring both ends to one version");
+  }
   steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
   remote_ = remote;

@@ -40,6 +40,9 @@ verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::
 /// lesser of both active MTUs.
 int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes);
 
+/// Throws usage_error naming the size where a datagram of it is larger than the MTU that both ports carry.
+void check_datagram(const TestSpec& spec, int mtu_bytes);
+
 /// Parts of one end.
 struct EndInput {
   conn::Side side;
@@ -89,6 +92,7 @@ class LocalEnd {
 
   // Resources of a mover, after connect().
   std::span<ibv_qp* const> qps() const { return connector_->qps(); }
+  ibv_ah* address_handle() const { return connector_->address_handle(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
   ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }

@@ -44,6 +44,8 @@ class Mover {
 
   virtual std::optional<proto::Message> send_until(std::uint64_t goal) = 0;
   virtual std::optional<proto::Message> receive_until(std::uint64_t goal) = 0;
+  /// The rest of what the peer sent, which stopped at `total`: over UC and UD less, once nothing comes any more.
+  virtual std::optional<proto::Message> receive_rest(std::uint64_t total) { return receive_until(total); }
   virtual std::optional<proto::Message> bounce_until(std::uint64_t goal) = 0;
   /// Sends exactly `messages` on each queue, the first from the first slot, while
   /// nothing else is in flight, and waits until all have completed; receives go on.

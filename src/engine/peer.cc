@@ -127,6 +127,10 @@ void StallWatch::check(std::uint64_t progress) {
   if (progress != progress_) {
     progress_ = progress;
     patience_.restart();
+  } else if (patience_.over() && transport_ != Transport::kRc) {
+    throw peer_error(fmt::format("{}: nothing came for {:.3g} s: a message over {} was lost, or all of them are", device_,
+                                 std::chrono::duration<double>(limit_).count(), to_string(transport_)),
+                     fmt::format("nothing is sent again there: {} rc does so", flag<&TestSpec::transport>()));
   } else if (patience_.over()) {
     throw peer_error(fmt::format("{}: nothing completed for {:.3g} s, though both ends are up", device_,
                                  std::chrono::duration<double>(limit_).count()),

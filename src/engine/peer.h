@@ -7,6 +7,7 @@
 #include "gdrperf/base/patience.h"
 #include "gdrperf/engine/streams.h"
 #include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/spec.h"
 #include "port_watch.h"
 #include "standstill.h"
 
@@ -100,13 +101,14 @@ class StallWatch {
   /// A little more than a silent peer is given: whose process stopped is told as silent, not as up.
   static constexpr std::chrono::milliseconds kPatience{4750};
 
-  explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience)
-      : device_(device), limit_(limit), patience_(limit) {}
+  explicit StallWatch(const std::string& device, std::chrono::milliseconds limit = kPatience, Transport transport = Transport::kRc)
+      : device_(device), limit_(limit), transport_(transport), patience_(limit) {}
   void check(std::uint64_t progress);
 
  private:
   const std::string& device_;
   std::chrono::milliseconds limit_;
+  Transport transport_;
   std::uint64_t progress_ = ~std::uint64_t{0};
   Patience patience_;
 };

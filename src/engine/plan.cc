@@ -5,6 +5,7 @@
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
+#include "gdrperf/verbs/resources.h"
 #include "kernels.h"
 
 namespace gdrperf::engine {
@@ -21,8 +22,15 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
 /// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
 constexpr std::uint64_t kAdded = 1;
 
-void aim(ibv_send_wr& request, const OpTraits& op, std::uint64_t address, std::uint32_t rkey) {
-  if (op.carries_operands) {
+void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint64_t offset) {
+  const OpTraits& op = input.spec.op();
+  const std::uint64_t address = input.remote.address + offset;
+  const std::uint32_t rkey = input.remote.rkey;
+  if (input.address_handle != nullptr) {
+    request.wr.ud.ah = input.address_handle;
+    request.wr.ud.remote_qpn = input.remote.qps[q].qpn;
+    request.wr.ud.remote_qkey = verbs::kQkey;
+  } else if (op.carries_operands) {
     request.wr.atomic.remote_addr = address;
     request.wr.atomic.rkey = rkey;
     request.wr.atomic.compare_add = op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? kAdded : 0;
@@ -90,7 +98,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
       if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
         request.send_flags |= IBV_SEND_INLINE;
       }
-      aim(request, op, input.remote.address + offset, input.remote.rkey);
+      aim(request, input, q, offset);
       request.next = (i + 1) % post_list == 0 ? nullptr : &request + 1;
     }
     SendQueue& queue = send_queues_[q];
@@ -110,6 +118,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
 void Plan::build_receives(const PlanInput& input, const Layout& layout) {
   const ReceiveShape shape = receive_shape(input.spec);
   const auto depth = static_cast<std::size_t>(shape.depth);
+  const std::uint64_t grh = layout.header == 0 ? 0 : verbs::kGrhBytes;
   const std::size_t qp_count = input.qps.size();
   recv_requests_.resize(qp_count * depth);
   recv_pieces_.resize(recv_requests_.size());
@@ -118,7 +127,7 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
     for (std::size_t i = 0; i < depth; ++i) {
       const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
       ibv_sge& piece = recv_pieces_[q * depth + i];
-      piece = piece_of(input.target_area + offset, input.spec.size_bytes, input.lkey);
+      piece = piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes, input.lkey);
       ibv_recv_wr& request = recv_requests_[q * depth + i];
       request = {};
       request.wr_id = q;

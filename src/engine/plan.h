@@ -23,6 +23,7 @@ struct PlanInput {
   std::uint32_t lkey = 0;
   int inline_bytes = 0;
   const proto::Endpoint& remote;
+  ibv_ah* address_handle = nullptr;     ///< of datagrams
 };
 
 /// All work requests of one end, built before the run; owns them and the state

@@ -22,12 +22,16 @@ constexpr std::uint64_t kMaxSlots = 65536;  // work requests built in advance pe
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+/// A datagram's data is as aligned as any message's.
+std::uint64_t header_of(const TestSpec& spec) { return spec.transport == Transport::kUd ? 64 : 0; }
+
+std::uint64_t stride_of(const TestSpec& spec) { return round_up(std::max<std::uint64_t>(spec.size_bytes, 1), 64) + header_of(spec); }
+
 /// A lap is a multiple of cq_mod and puts every message into a slot of its own,
 /// also where receives decide about the slots (laps.cc).
 void shape_for_laps(TestSpec& spec) {
   const std::uint64_t unit = std::bit_ceil(static_cast<std::uint64_t>(spec.cq_mod));
-  const std::uint64_t stride = round_up(std::max<std::uint64_t>(spec.size_bytes, 1), 64);
-  spec.footprint_bytes = std::max(spec.footprint_bytes, unit * stride);
+  spec.footprint_bytes = std::max(spec.footprint_bytes, unit * stride_of(spec));
   spec.rx_depth = static_cast<int>(std::max(std::bit_floor(static_cast<std::uint64_t>(spec.rx_depth)), unit));
 }
 
@@ -52,19 +56,20 @@ void put_in_defaults(TestSpec& spec, DataPath path) {
                                           static_cast<std::uint64_t>(spec.post_list)));
   if (spec.cq_mod > spec.tx_depth) spec.cq_mod -= spec.post_list;
   if (spec.footprint_bytes == 0) {
-    const std::uint64_t stride = round_up(spec.size_bytes, 64);
+    const std::uint64_t stride = stride_of(spec);
     const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
     const std::uint64_t share = std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
     const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(share / stride, 1)));
     spec.footprint_bytes = slots * stride;
   }
   if (spec.verify_seed) shape_for_laps(spec);
-  if (spec.test.metric == Metric::kLatency) spec.footprint_bytes = round_up(spec.size_bytes, 64);
+  if (spec.test.metric == Metric::kLatency) spec.footprint_bytes = stride_of(spec);
 }
 
 Layout layout_of(const TestSpec& resolved) {
   Layout layout;
-  layout.stride = round_up(std::max<std::uint64_t>(resolved.size_bytes, 1), 64);
+  layout.header = header_of(resolved);
+  layout.stride = stride_of(resolved);
   const std::uint64_t wanted = std::max<std::uint64_t>(resolved.footprint_bytes / layout.stride, 1);
   layout.slots = std::bit_floor(std::min(wanted, kMaxSlots));
   // A footprint of more slots than that is reached with gaps between them.

@@ -48,19 +48,34 @@ proto::Done await_done(Mover& mover, Peer& peer) {
   const std::optional<proto::Message> message = mover.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
-  if (auto early = mover.receive_until(done->messages)) {
+  if (auto early = mover.receive_rest(done->messages)) {
     throw peer_error(fmt::format("the server sent '{}' after its summary", proto::type_name(*early)));
   }
   return *done;
 }
 
 void check_all_arrived(const ResolvedSpec& spec, const std::vector<std::uint64_t>& sent, const proto::Done& done) {
-  if (!spec.op().consumes_receives || spec.bidirectional()) return;
+  if (!spec.op().consumes_receives || spec.bidirectional() || !spec.reliable()) return;
   std::uint64_t total = 0;
   for (const std::uint64_t messages : sent) total += messages;
   if (done.messages != total) {
     throw peer_error(fmt::format("{} messages were sent, the server received {}", total, done.messages));
   }
+}
+
+/// Messages of a stream that is not reliable: sent at both ends, and arrived.
+void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::uint64_t sent, const Mover& mover, const proto::Done& done) {
+  if (spec.reliable()) return;
+  if (!spec.op().consumes_receives) {
+    measured.warnings.push_back("a write over UC is done when it has left: the rate is of what was sent, and nobody counts what arrived");
+    return;
+  }
+  std::uint64_t arrived = done.messages;
+  if (spec.bidirectional()) {
+    sent += done.messages;
+    arrived = done.received.value_or(0) + mover.received();
+  }
+  report::note_delivery(measured, sent, arrived);
 }
 
 /// The typical batch is the middle one.
@@ -154,7 +169,9 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   peer_bytes.series = std::move(done.series);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = mover->chunk_bytes();
-  measured.counted_bytes = (std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}) + (bidirectional ? done.messages : 0)) * spec.size_bytes;
+  const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
+  note_losses(measured, spec, all_sent, *mover, done);
+  measured.counted_bytes = (all_sent + (bidirectional ? done.messages : 0)) * spec.size_bytes;
   note_cpu(measured, own, done, completed + (bidirectional ? done.messages : 0));
   return with_standstill(std::move(measured), standstill_of(run), own, done);
 }

@@ -62,7 +62,7 @@ std::uint64_t total_of(const proto::Stop& stop) {
 
 void receive_all(Mover& mover, Peer& peer, std::uint64_t total) {
   const auto work = peer.working("receiving what is under way");
-  if (auto message = mover.receive_until(total)) {
+  if (auto message = mover.receive_rest(total)) {
     throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
   }
 }
@@ -148,6 +148,7 @@ proto::Done stream(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
     mover.drain();
   }
   if (mover.receives()) receive_all(mover, peer, total_of(stop));
+  if (mover.receives() && !spec.reliable()) done.received = mover.received();
   const std::vector<std::uint64_t> sent = mover.posted_messages();
   done.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   return done;
@@ -212,6 +213,7 @@ Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
   const bool one_host = request.host_id == host_identity();
+  check_datagram(prepared.spec, mtu);
   prepared.end = make_end({Side::kServer, prepared.spec, std::move(device), gid, mtu,
                            one_host ? request.cpus : std::vector<int>()});
   return prepared;

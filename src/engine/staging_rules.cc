@@ -32,6 +32,11 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{}: not with {}, which is about one direction's data and what a GPU makes of it",
                                   flag<&TestSpec::direction>(), consume));
   }
+  if (!spec.reliable()) {
+    throw usage_error(fmt::format("{} {}: {} counts on every chunk's arrival", flag<&TestSpec::transport>(),
+                                  to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)), what),
+                      "leave it out, or take memory that the NIC reaches itself");
+  }
   if (spec.rate_per_s > 0) {
     throw usage_error(fmt::format("{} {:g}: {} starts a round when the last is back", flag<&TestSpec::rate_per_s>(),
                                   spec.rate_per_s, what),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gdrperf/base/clock.h"
+#include "gdrperf/base/patience.h"
 #include "gdrperf/proto/operation.h"
 #include "edge_search.h"
 #include "exact_send.h"
@@ -95,6 +96,9 @@ constexpr std::chrono::microseconds kEdgeRest{50};
 /// A batch has so many times the messages that its edges may miss: 1 % at most.
 constexpr std::uint64_t kLeastOfUnseen = 100;
 
+/// What has not come by then, after all has been sent, is lost.
+constexpr std::chrono::milliseconds kQuiet{300};
+
 }  // namespace
 
 Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin) {
@@ -110,6 +114,7 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
       kernels_(choose_kernels(end.spec(), end.side(), spin_of(end))),
       device_(end.device()),
       what_(facts_of(end.spec().test.operation).request),
+      transport_(end.spec().transport),
       // A message that --verify waits for and that does not come is lost.
       patience_(end.spec().verify_seed ? std::chrono::seconds(4) : stall_limit(end.spec())),
       limit_(end.spec().stop.iterations.value_or(~std::uint64_t{0})),
@@ -117,7 +122,7 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
 
 std::optional<proto::Message> StreamingMover::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {
-  StallWatch stall(device_, patience_);
+  StallWatch stall(device_, patience_, transport_);
   Fault fault;
   while (true) {
     switch (kernel(plan_, events_, goal, fault)) {
@@ -149,7 +154,7 @@ std::optional<proto::Message> StreamingMover::send_lap(const std::vector<std::ui
 }
 
 std::optional<proto::Message> StreamingMover::send_exactly(const std::vector<std::uint64_t>& messages) {
-  StallWatch stall(device_, patience_);
+  StallWatch stall(device_, patience_, transport_);
   Fault fault;
   ExactSend rest(plan_.send, messages);
   std::optional<proto::Message> early;
@@ -204,6 +209,18 @@ std::optional<Edge> StreamingMover::edge() {
   return std::nullopt;
 }
 
+std::optional<proto::Message> StreamingMover::receive_rest(std::uint64_t total) {
+  if (transport_ == Transport::kRc) return receive_until(total);
+  Patience quiet(kQuiet);
+  Fault fault;
+  for (std::uint64_t before = received(); received() < total && !quiet.over(); before = received()) {
+    if (kernels_.recv(plan_, events_, total, fault) == Outcome::kFailed) peer_.throw_fault(fault, device_, what_);
+    if (received() != before) quiet.restart();
+    if (auto message = peer_.poll_now_and_then()) return message;
+  }
+  return std::nullopt;
+}
+
 void StreamingMover::begin_schedule() {
   plan_.pingpong.origin_ticks = Clock::get().ticks();
   plan_.pingpong.due_rounds = 0;
@@ -211,7 +228,7 @@ void StreamingMover::begin_schedule() {
 }
 
 void StreamingMover::drain() {
-  StallWatch stall(device_, patience_);
+  StallWatch stall(device_, patience_, transport_);
   Fault fault;
   while (!plan_.idle()) {
     const std::uint32_t group = plan_.send.lists_per_signal;

@@ -30,6 +30,7 @@ class StreamingMover final : public Mover {
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }
+  std::optional<proto::Message> receive_rest(std::uint64_t total) override;
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override { return advance(kernels_.pingpong, goal, rounds()); }
 
   std::optional<proto::Message> send_lap(const std::vector<std::uint64_t>& messages) override;
@@ -60,6 +61,7 @@ class StreamingMover final : public Mover {
   Kernels kernels_;
   std::string device_;
   const char* what_;
+  Transport transport_;
   std::chrono::milliseconds patience_;
   std::uint64_t limit_;       ///< messages in all
   std::uint64_t free_until_;  ///< completed: until then a kernel cannot post beyond the limit

@@ -171,6 +171,7 @@ json endpoint_to_json(const Endpoint& e) {
           {"cm_address", e.cm_address},
           {"qps", qps_to_json(e.qps)}};
   if (!e.registration.empty()) value["registration"] = e.registration;
+  if (!e.transport.empty()) value["transport"] = e.transport;
   if (!e.checker.empty()) value["checker"] = e.checker;
   if (e.gpu) value["gpu"] = gpu_to_json(*e.gpu);
   return value;
@@ -196,6 +197,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.gid_why = in.text("gid_why");
   e.buffer = in.text("buffer");
   e.registration = in.text_or_empty("registration");
+  e.transport = in.text_or_empty("transport");
   e.checker = in.text_or_empty("checker");
   if (in.has("gpu")) e.gpu = gpu_from_json(in.object("gpu"));
   e.host_id = in.text_or_empty("host_id");
@@ -280,6 +282,7 @@ void write(json& out, const Done& m) {
   json series = json::array();
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
   out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
+  if (m.received) out["received"] = *m.received;
   if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
   if (m.counters.empty()) return;
   json counters = json::array();
@@ -299,6 +302,7 @@ void read(const JsonReader& in, Done& m) {
   m.warnings = texts(in, "warnings");
   // Older peers keep no watch.
   if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
+  if (in.has("received")) m.received = in.integer<std::uint64_t>("received");
   if (in.has("cpu_s")) m.cpu_s = in.number("cpu_s");
   if (!in.has("counters")) return;
   const std::string counters = in.path_of("counters");

@@ -34,6 +34,7 @@ constexpr Range kTimeRange = {kMillisecond, 7 * 24 * kHour};
 constexpr Choice kDirections[] = {{"unidirectional", 0}, {"bidirectional", 1}};
 constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
+constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"RC", 0}, {"UC", 1}, {"UD", 2}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
                                      {"peermem", static_cast<int>(Registration::kPeermem)}};
 constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
@@ -48,6 +49,7 @@ constexpr Recorded kNamed = {.identity = Identity::kName};
 constexpr Recorded kBytes = {.identity = Identity::kCondition, .unit = "B"};
 
 constexpr const char* kOneInFlight = "a latency test has one message in flight";
+constexpr const char* kUnacknowledged = "over UC and UD nothing is acknowledged, and nothing sent again";
 constexpr const char* kHostMemory = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
 
 static void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view flag) {
@@ -191,12 +193,19 @@ constexpr Setting kSettings[] = {
      .flags = "-A,--atomic,--atomic_type", .placeholder = "WHICH", .group = kQueueGroup,
      .help = "fetch_add or cmp_swap, of 8 bytes (default: {}; atomic)",
      .scope = Scope::kAtomic, .reason = "{} does no atomics", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "transport", .access = to<&T::transport>(), .type = kChoice, .choices = kTransports,
+     .flags = "--transport,-c,--connection", .placeholder = "KIND", .group = kQueueGroup,
+     .help = "rc, uc (write, write_imm, send) or ud (send, up to the MTU): QPs (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
      .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
      .help = "latency: N messages are due per second and times count from when they were due (default: the next when "
              "the last is back)",
      .scope = Scope::kLatency, .reason = "{} posts as fast as messages complete; only latency tests have a rate",
      .wire = Wire::kMayMiss, .recorded = {.identity = Identity::kName, .unit = "1/s", .label = "rate"}},
+    {.member = "rate_bytes_per_s", .access = to<&T::rate_bytes_per_s>(), .type = kNumber, .range = {1, 1'000'000'000'000'000},
+     .rule = "a rate is {} bytes per second", .wire = Wire::kWhenSet},
+    {.member = "burst", .access = to<&T::burst>(), .range = {1, kMaxDepth}, .rule = "a burst has {} messages", .wire = Wire::kWhenSet},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
      .rule = "a test has {} QPs",
      .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",
@@ -258,6 +267,7 @@ constexpr Setting kSettings[] = {
     {.object = "stop", .member = "duration_ns", .access = to<kStop, &S::duration>(), .type = kTime, .range = kTimeRange,
      .rule = "a measurement takes {}", .flags = "-D,--duration", .placeholder = "TIME", .group = kStopGroup,
      .help = "time to measure, like 2s, 500ms or 1m", .wire = Wire::kWhenSet},
+    {.object = "stop", .member = "forever", .access = to<kStop, &S::forever>(), .type = kFlag, .wire = Wire::kWhenSet},
     {.object = "stop", .member = "precision", .access = to<kStop, &S::precision>(), .type = kPercent,
      .rule = "the half width of the interval is {}",
      .flags = "--precision", .placeholder = "PERCENT", .group = kStopGroup,
@@ -284,15 +294,17 @@ constexpr Setting kSettings[] = {
     {.member = "qp_timeout", .access = to<&T::qp_timeout>(), .range = {0, 31},
      .rule = "the ACK timeout is 4.096 us * 2^N, N {}",
      .flags = "-u,--qp-timeout", .placeholder = "N", .group = kNetworkGroup,
-     .help = "local ACK timeout, 4.096 us * 2^N; 0 is none (default: {}, 67 ms)", .recorded = kCondition},
+     .help = "local ACK timeout, 4.096 us * 2^N; 0 is none (default: {}, 67 ms)",
+     .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .recorded = kCondition},
     {.member = "retry_count", .access = to<&T::retry_count>(), .range = {0, 7},
      .rule = "a retry count is {}", .flags = "--retry-count,--retry_count", .placeholder = "N", .group = kNetworkGroup,
-     .help = "times that a request without acknowledgement is sent again (default: {})", .wire = Wire::kWhenSet,
+     .help = "times that a request without acknowledgement is sent again (default: {})",
+     .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet,
      .recorded = kCondition},
     {.member = "rnr_retry", .access = to<&T::rnr_retry>(), .range = {0, 7},
      .rule = "an RNR retry count is {}", .flags = "--rnr-retry,--rnr_retry", .placeholder = "N", .group = kNetworkGroup,
      .help = "times that a send without a receive at the peer is sent again; 7: no limit (default: {})",
-     .wire = Wire::kWhenSet, .recorded = kCondition},
+     .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "connector", .access = to<&T::connector>(), .type = kSwitch, .choices = kConnectors,
      .flags = "-R,--rdma_cm,--rdma-cm", .group = kNetworkGroup,
      .help = "connect QPs by rdma_cm (default: exchange addresses)",

@@ -241,6 +241,7 @@ bool concerns(const Setting& setting, const Test& test) {
     case Scope::kReceives: return operation.receives;
     case Scope::kAtomic: return test.operation == Operation::kAtomic;
     case Scope::kAll:
+    case Scope::kReliable:
     case Scope::kGpu:
     case Scope::kStaged: break;
   }

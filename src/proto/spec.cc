@@ -53,6 +53,39 @@ void check_path(const TestSpec& spec) {
                                 flag<&TestSpec::flow_label>(), spec.flow_label, flag<&TestSpec::connector>()));
 }
 
+/// "write_bw, send_bw": what has this transport.
+std::string tests_over(Transport transport, Metric metric) {
+  std::string names;
+  for (const OperationFacts& each : operations()) {
+    if (goes_over(each.operation, transport)) names += (names.empty() ? "" : ", ") + to_string(Test{each.operation, metric});
+  }
+  return names;
+}
+
+void check_transport(const TestSpec& spec) {
+  if (spec.transport == Transport::kRc) return;
+  const std::string asked = fmt::format("{} {}", flag<&TestSpec::transport>(),
+                                        to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)));
+  const std::string_view kind = to_string(spec.transport);
+  if (!goes_over(spec.test.operation, spec.transport)) {
+    throw usage_error(fmt::format("{}: verbs have no {} over {}", asked, facts_of(spec.test.operation).request, kind),
+                      fmt::format("over {} go {}; {} goes over RC", kind, tests_over(spec.transport, spec.test.metric), to_string(spec.test)));
+  }
+  if (spec.connector == Connector::kRdmaCm) {
+    throw usage_error(fmt::format("{}: {} connects RC QPs", asked, flag<&TestSpec::connector>()),
+                      fmt::format("leave {} out", flag<&TestSpec::connector>()));
+  }
+  if (spec.verify_seed && !can_verify(spec.test, spec.transport)) {
+    throw usage_error(fmt::format("{}: {} cannot be verified: nobody is told when a write has arrived", asked, to_string(spec.test)),
+                      "write_imm_bw and send_bw are verified over UC");
+  }
+  if (sizes_within(spec, {spec.size_bytes}).empty()) {
+    throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most", flag<&TestSpec::size_bytes>(),
+                                  format_size(spec.size_bytes), spec.mtu_bytes > 0 ? static_cast<std::uint64_t>(spec.mtu_bytes) : kMostDatagramBytes),
+                      fmt::format("give a smaller {}, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(), flag<&TestSpec::transport>()));
+  }
+}
+
 void check_size(const TestSpec& spec) {
   const std::uint64_t only = facts_of(spec.test.operation).only_bytes;
   if (only == 0 || spec.size_bytes == only) return;
@@ -69,6 +102,10 @@ void check_footprint(const TestSpec& spec) {
 
 }  // namespace
 
+double rate_of(const TestSpec& spec) {
+  return spec.rate_bytes_per_s > 0 ? spec.rate_bytes_per_s / static_cast<double>(spec.size_bytes) : spec.rate_per_s;
+}
+
 std::string to_string(Test test) {
   return std::string(to_string(test.operation)) + (test.metric == Metric::kBandwidth ? "_bw" : "_lat");
 }
@@ -80,6 +117,15 @@ std::string_view to_string(Connector connector) {
 }
 
 std::string_view to_string(Path path) { return path == Path::kStaged ? "staged" : "direct"; }
+
+std::string_view to_string(Transport transport) {
+  switch (transport) {
+    case Transport::kUc: return "UC";
+    case Transport::kUd: return "UD";
+    case Transport::kRc: break;
+  }
+  return "RC";
+}
 
 std::optional<Test> parse_test(std::string_view name) {
   for (const Test test : all_tests()) {
@@ -122,6 +168,7 @@ void validate(const TestSpec& spec) {
   for (const Setting& each : settings()) check_range(each, spec);
   for (const Setting& each : settings()) refuse_elsewhere(each, spec);
   check_size(spec);
+  check_transport(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

@@ -58,6 +58,13 @@ FieldValue network_verdict(const RunRecord& run) {
   return found ? value(found->verdict()) : FieldValue();
 }
 
+/// Of a run over UC or UD whose messages somebody counted.
+FieldValue sent_messages(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->sent) : FieldValue(); }
+FieldValue lost_messages(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->lost) : FieldValue(); }
+FieldValue lost_share(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->lost_share()) : FieldValue(); }
+FieldValue goodput(const RunRecord& run) {
+  return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : FieldValue();
+}
 FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
 FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
 FieldValue ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
@@ -202,6 +209,10 @@ constexpr Field kRows[] = {
     {"min_gbps", "bw.min_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::min_gbytes>},
     {"max_gbps", "bw.max_gbps", "Gb/s", kNo, "", get::gigabits<&Bandwidth::max_gbytes>},
     {"msg_rate_mpps", "msg_rate_mpps", "million/s", kNo, "", get::bandwidth<&Bandwidth::msg_rate_mpps>},
+    {"goodput_gbps", "delivery.goodput_gbps", "Gb/s", kNo, "", get::goodput, kOmitted},
+    {"sent_messages", "delivery.sent_messages", "", kNo, "", get::sent_messages, kOmitted},
+    {"lost_messages", "delivery.lost_messages", "", kNo, "", get::lost_messages, kOmitted},
+    {"lost_share", "delivery.lost_share", "", kNo, "", get::lost_share, kOmitted},
     {"min_ns", "latency.min_ns", "ns", kNo, "", get::latency<&Latency::min_ns>},
     {"p50_ns", "latency.p50_ns", "ns", kNo, "", get::latency<&Latency::p50_ns>},
     {"p90_ns", "latency.p90_ns", "ns", kNo, "", get::latency<&Latency::p90_ns>},

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::report {
 
@@ -18,10 +21,24 @@ std::string_view to_string(StopReason reason) {
   return "cap";
 }
 
+void note_delivery(Measurement& measured, std::uint64_t sent, std::uint64_t arrived) {
+  measured.delivery = Delivery{sent, sent - std::min(sent, arrived)};
+  if (measured.delivery->lost == 0) return;
+  measured.warnings.push_back(fmt::format("{} of {} messages ({:.3g} %) were lost: {:.4g} GB/s arrived of {:.4g} GB/s sent; a lower {} or more "
+                                          "receives ({}) lose fewer",
+                                          measured.delivery->lost, sent, measured.delivery->lost_share() * 100, goodput_gbytes(measured),
+                                          measured.bandwidth ? measured.bandwidth->median_gbytes : std::nan(""), flag<&TestSpec::tx_depth>(),
+                                          flag<&TestSpec::rx_depth>()));
+}
+
+double goodput_gbytes(const Measurement& measured) {
+  if (!measured.bandwidth) return std::nan("");
+  return measured.bandwidth->median_gbytes * (1 - (measured.delivery ? measured.delivery->lost_share() : 0));
+}
+
 std::optional<double> efficiency(const RunRecord& record) {
   if (!record.measured.bandwidth || record.path.ceiling_gbps <= 0) return std::nullopt;
-  return gigabits_from_gigabytes(record.measured.bandwidth->median_gbytes) /
-         record.path.ceiling_gbps;
+  return gigabits_from_gigabytes(goodput_gbytes(record.measured)) / record.path.ceiling_gbps;
 }
 
 std::uint64_t samples_beyond(double percent, std::uint64_t samples) {

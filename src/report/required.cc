@@ -20,7 +20,7 @@ bool concerns(const RunRecord& record) {
 
 void add_bandwidth_misses(const RunRecord& record, std::vector<Miss>& list) {
   const Required& asked = record.required;
-  const double gbytes = record.measured.bandwidth ? record.measured.bandwidth->median_gbytes : std::nan("");
+  const double gbytes = goodput_gbytes(record.measured);
   if (!std::isfinite(gbytes)) {
     list.push_back({false, "has no figure"});
     return;

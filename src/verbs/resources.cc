@@ -35,6 +35,49 @@ std::string memlock_hint(int error) {
       format_size(limit.rlim_cur));
 }
 
+const char* type_name(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_UC: return "UC";
+    case IBV_QPT_UD: return "UD";
+    default: return "RC";
+  }
+}
+
+ibv_ah_attr address_of(const QpPath& path) {
+  ibv_ah_attr attr{};
+  attr.dlid = path.remote_lid;
+  attr.sl = static_cast<std::uint8_t>(path.service_level);
+  attr.port_num = path.port;
+  if (!path.global) return attr;
+  attr.is_global = 1;
+  attr.grh.dgid = path.remote_gid;
+  attr.grh.sgid_index = path.gid_index;
+  attr.grh.hop_limit = 64;
+  attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
+  attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  return attr;
+}
+
+std::string other_gid_hint() {
+  return fmt::format("the peer's GID may not be reachable from this one: compare the GIDs that "
+                     "'gdrperf devices' shows on both ends and choose with {} and {}",
+                     own_flag<&EndSpec::gid_index>(), peer_flag<&EndSpec::gid_index>());
+}
+
+/// Attributes that a QP takes on its way to RTR, and to RTS, beside its state.
+struct QpMasks {
+  int rtr = 0;
+  int rts = 0;
+};
+
+QpMasks masks_of(ibv_qp_type type) {
+  if (type == IBV_QPT_UD) return {0, IBV_QP_SQ_PSN};
+  constexpr int kPath = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (type == IBV_QPT_UC) return {kPath, IBV_QP_SQ_PSN};
+  return {kPath | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+          IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
+}
+
 }  // namespace
 
 Pd make_pd(ibv_context* context) {
@@ -75,11 +118,11 @@ Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
   return mr;
 }
 
-ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity) {
+ibv_qp_init_attr qp_attr(ibv_qp_type type, ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity) {
   ibv_qp_init_attr attr{};
   attr.send_cq = send_cq;
   attr.recv_cq = recv_cq;
-  attr.qp_type = IBV_QPT_RC;
+  attr.qp_type = type;
   attr.sq_sig_all = 0;
   attr.cap.max_send_wr = static_cast<std::uint32_t>(capacity.send_wr);
   attr.cap.max_recv_wr = static_cast<std::uint32_t>(capacity.recv_wr);
@@ -89,7 +132,7 @@ ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& 
   return attr;
 }
 
-Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining) {
+Qp make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining) {
   Qp qp;
   const auto create = [&](ibv_qp_init_attr& granted) {
     qp.reset(ibv_create_qp(pd, &granted));
@@ -100,13 +143,14 @@ Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining) {
 }
 
 void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr) {
-  throw call_error(fmt::format("create RC QP (send queue {}, receive queue {}, inline {} B)",
-                               attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
+  throw call_error(fmt::format("create {} QP (send queue {}, receive queue {}, inline {} B)",
+                               type_name(attr.qp_type), attr.cap.max_send_wr, attr.cap.max_recv_wr, attr.cap.max_inline_data),
                    error, device,
                    fmt::format("the device may not take queues this deep ({}, {}), inline this large ({}) or so "
-                               "many QPs ({}); ibv_devinfo -v shows its limits",
+                               "many QPs ({}){}; ibv_devinfo -v shows its limits",
                                flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(), flag<&TestSpec::inline_bytes>(),
-                               flag<&TestSpec::qps>()));
+                               flag<&TestSpec::qps>(),
+                               attr.qp_type == IBV_QPT_RC ? "" : fmt::format(", or have no {} ({} rc)", type_name(attr.qp_type), flag<&TestSpec::transport>())));
 }
 
 void to_init(ibv_qp* qp, int port, int access) {
@@ -115,8 +159,9 @@ void to_init(ibv_qp* qp, int port, int access) {
   attr.pkey_index = 0;
   attr.port_num = static_cast<std::uint8_t>(port);
   attr.qp_access_flags = static_cast<unsigned>(access);
-  const int result =
-      ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  attr.qkey = kQkey;
+  const int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  const int result = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
   if (result != 0) {
     throw call_error("ibv_modify_qp(RESET to INIT)", error_of(result), device_name(qp->context));
   }
@@ -130,25 +175,11 @@ void to_rts(ibv_qp* qp, const QpPath& path) {
   attr.rq_psn = path.remote_psn;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(path.max_dest_rd_atomic);
   attr.min_rnr_timer = static_cast<std::uint8_t>(path.min_rnr_timer);
-  attr.ah_attr.dlid = path.remote_lid;
-  attr.ah_attr.sl = static_cast<std::uint8_t>(path.service_level);
-  attr.ah_attr.port_num = path.port;
-  if (path.global) {
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.grh.dgid = path.remote_gid;
-    attr.ah_attr.grh.sgid_index = path.gid_index;
-    attr.ah_attr.grh.hop_limit = 64;
-    attr.ah_attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
-    attr.ah_attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
-  }
-  int result = ibv_modify_qp(qp, &attr,
-                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  attr.ah_attr = address_of(path);
+  const QpMasks masks = masks_of(qp->qp_type);
+  int result = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks.rtr);
   if (result != 0) {
-    throw call_error("ibv_modify_qp(INIT to RTR)", error_of(result), device_name(qp->context),
-                     fmt::format("the peer's GID may not be reachable from this one: compare the GIDs that "
-                                 "'gdrperf devices' shows on both ends and choose with {} and {}",
-                                 own_flag<&EndSpec::gid_index>(), peer_flag<&EndSpec::gid_index>()));
+    throw call_error("ibv_modify_qp(INIT to RTR)", error_of(result), device_name(qp->context), other_gid_hint());
   }
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
@@ -157,12 +188,17 @@ void to_rts(ibv_qp* qp, const QpPath& path) {
   attr.rnr_retry = static_cast<std::uint8_t>(path.rnr_retry);
   attr.sq_psn = path.local_psn;
   attr.max_rd_atomic = static_cast<std::uint8_t>(path.max_rd_atomic);
-  result = ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                             IBV_QP_MAX_QP_RD_ATOMIC);
+  result = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks.rts);
   if (result != 0) {
     throw call_error("ibv_modify_qp(RTR to RTS)", error_of(result), device_name(qp->context));
   }
+}
+
+AddressHandle make_address_handle(ibv_pd* pd, const QpPath& path) {
+  ibv_ah_attr attr = address_of(path);
+  AddressHandle handle(ibv_create_ah(pd, &attr));
+  if (!handle) throw call_error("ibv_create_ah", errno, device_name(pd->context), other_gid_hint());
+  return handle;
 }
 
 ibv_mtu mtu_from_bytes(int bytes) {

@@ -138,7 +138,7 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "-D 24h")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "UC"), 2, "-c UC: all tests run over RC", "leave -c out")
+        self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': give rc, uc, ud")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "0,1"), 2, "one thread", "--pin_cores", "--cpu 3")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")

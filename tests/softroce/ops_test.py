@@ -19,6 +19,10 @@ CASES |= {
     "sizes": f'"$gdrperf" write_bw {ADDRESS} -s 2,1000,64K -n 100 --json -',
     "bidirectional": f'"$gdrperf" send_bw {ADDRESS} -b -s 4K {SHORT}',
     "queue_pairs": f'"$gdrperf" write_bw {ADDRESS} -q 4 -s 4K {SHORT}',
+    "over_ud": f'"$gdrperf" send_bw {ADDRESS} --transport ud -s 1000 {SHORT}',
+    "over_ud_lat": f'"$gdrperf" send_lat {ADDRESS} --transport ud -s 64 {SHORT}',
+    "over_uc": f'"$gdrperf" send_bw {ADDRESS} --transport uc -s 4K {SHORT}',
+    "write_over_uc": f'"$gdrperf" write_lat {ADDRESS} --transport uc -s 64 {SHORT}',
     "events": f'"$gdrperf" send_lat {ADDRESS} -e -s 64 {SHORT}',
     "loopback_address": f'"$gdrperf" write_bw 127.0.0.1 -s 4K {SHORT}',
     # The words ib_write_bw's users know: no server running, both ends typed.
@@ -50,6 +54,16 @@ class Ops(unittest.TestCase):
             figure = record["bw"]["median_gbps"] if record["bw"] else record["latency"]["p50_ns"]
             self.assertGreater(figure, 0)
         return records
+
+    def test_other_transports(self):
+        for name, op, transport in (("over_ud", "send_bw", "ud"), ("over_ud_lat", "send_lat", "ud"), ("over_uc", "send_bw", "uc"),
+                                    ("write_over_uc", "write_lat", "uc")):
+            with self.subTest(name):
+                (record,) = self.records(name, op)
+                self.assertEqual(record["transport"], transport)
+                if record["bw"]:
+                    # Of 512 receives each message has one.
+                    self.assertEqual(record["delivery"]["lost_messages"], 0)
 
     def test_every_op(self):
         for op in OPS:

@@ -120,7 +120,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(round_trip(Pong{1, 1234.5678e9}).server_ns, 1234.5678e9);
   EXPECT_EQ(round_trip(Stop{{0, ~0ull}}).messages.at(1), ~0ull);
   EXPECT_EQ(round_trip(Done{}).cpu_s, std::nullopt) << "older peers";
-  const Done done = round_trip(Done{9, {{1.5, 10}, {2.5, 1ull << 60}}, {"slow"}, 0, 0.25});
+  const Done done = round_trip(Done{9, 7, {{1.5, 10}, {2.5, 1ull << 60}}, {"slow"}, 0, 0.25});
+  EXPECT_EQ(done.received, 7u);
   EXPECT_EQ(done.cpu_s, 0.25);
   EXPECT_EQ(done.series.at(1).second, 1ull << 60);
   EXPECT_EQ(done.warnings.at(0), "slow");

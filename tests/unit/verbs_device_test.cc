@@ -35,7 +35,7 @@ bool grant(ibv_qp_init_attr& attr, std::vector<std::uint32_t>& asked) {
 TEST(Inline, IsWhatTheFirstQpThatCouldBeMadeWasGranted) {
   std::vector<std::uint32_t> asked;
   const auto create = [&](ibv_qp_init_attr& attr) { return grant(attr, asked); };
-  ibv_qp_init_attr attr = rc_qp_attr(nullptr, nullptr, {.inline_bytes = 220});
+  ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC, nullptr, nullptr, {.inline_bytes = 220});
   ASSERT_TRUE(create_qp(attr, Inlining::kUpTo, create));
   EXPECT_EQ(asked, (std::vector<std::uint32_t>{220, 110, 55}));
   EXPECT_EQ(attr.cap.max_inline_data, 64u);
@@ -48,7 +48,7 @@ TEST(Inline, IsWhatTheFirstQpThatCouldBeMadeWasGranted) {
 
 TEST(Inline, WithoutAnyIsTheLastAttempt) {
   std::vector<std::uint32_t> asked;
-  ibv_qp_init_attr attr = rc_qp_attr(nullptr, nullptr, {.inline_bytes = 40});
+  ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC, nullptr, nullptr, {.inline_bytes = 40});
   EXPECT_FALSE(create_qp(attr, Inlining::kUpTo, [&](ibv_qp_init_attr& each) {
     asked.push_back(each.cap.max_inline_data);
     return false;

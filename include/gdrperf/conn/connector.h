@@ -48,6 +48,9 @@ class Connector {
   /// In the order of the peer's: QP i talks to its QP i.
   virtual std::span<ibv_qp* const> qps() const = 0;
 
+  /// Way to the peer's QPs, for datagrams; null: QPs are connected. After connect().
+  virtual ibv_ah* address_handle() const { return nullptr; }
+
   /// What the device granted each of them to be sent inline; after connect().
   virtual int inline_bytes() const = 0;
 

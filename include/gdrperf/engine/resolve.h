@@ -15,6 +15,7 @@ namespace gdrperf::engine {
 struct Layout {
   std::uint64_t stride = 0;  ///< bytes, a multiple of 64
   std::uint64_t slots = 1;   ///< per QP, a power of two
+  std::uint64_t header = 0;  ///< bytes of a slot in front of the message: a datagram's GRH ends there
   std::uint64_t qp_bytes() const { return stride * slots; }
 };
 
@@ -39,6 +40,8 @@ class ResolvedSpec : public TestSpec {
   const WireShape& wire() const { return wire_; }
   DataPath data_path() const { return data_path_; }
   bool latency() const { return test.metric == Metric::kLatency; }
+  /// Every message arrives, or the run fails.
+  bool reliable() const { return transport == Transport::kRc; }
   bool bidirectional() const { return direction == Direction::kBidirectional; }
 
   const EndSpec& end(conn::Side side) const { return side == conn::Side::kClient ? client : server; }

@@ -85,6 +85,7 @@ struct Endpoint {
   std::string gid_why;
   std::string buffer;
   std::string registration;    ///< host | dmabuf | peermem; empty: not known
+  std::string transport;       ///< of its QPs; "": RC
   std::string checker;         ///< of --verify: cpu | gpu | copy
   std::optional<GpuInfo> gpu;  ///< where the buffer is
   std::string host_id;  ///< of the running kernel (base/host.h)
@@ -138,6 +139,7 @@ inline constexpr std::size_t kMaxCounters = 1024;
 /// sent so far) of a bidirectional run, at most kMaxDoneSeries pairs.
 struct Done {
   std::uint64_t messages = 0;
+  std::optional<std::uint64_t> received = {};  ///< of the client's messages, where some may be lost
   std::vector<std::pair<double, std::uint64_t>> series;
   std::vector<std::string> warnings;
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run

@@ -21,6 +21,8 @@ struct OperationFacts {
   bool receives = false;         ///< the peer posts receives
   bool round_in_memory = false;  ///< a latency round ends with a byte in memory, not with a completion
   bool in_sweep = true;          ///< part of a sweep that names no tests
+  bool over_uc = false;          ///< verbs have it on unreliable connections
+  bool over_ud = false;          ///< and as datagrams
   std::uint64_t only_bytes = 0;  ///< the one size that its messages have; 0: any
 };
 
@@ -30,5 +32,16 @@ const OperationFacts& facts_of(Operation operation);
 
 /// Of the sizes asked for, those that a sweep measures: all of them, or the only one there is.
 std::vector<std::uint64_t> sizes_of(Operation operation, const std::vector<std::uint64_t>& asked);
+
+/// Whether verbs have the operation on QPs of this kind.
+bool goes_over(Operation operation, Transport transport);
+
+/// Whether an end knows when a message has arrived, so that --verify can compare it.
+bool can_verify(const Test& test, Transport transport);
+
+/// Largest UD message there is: one packet of the largest MTU.
+inline constexpr std::uint64_t kMostDatagramBytes = 4096;
+/// Sizes up to the largest that a test's transport carries, as far as the spec alone tells.
+std::vector<std::uint64_t> sizes_within(const TestSpec& spec, const std::vector<std::uint64_t>& sizes);
 
 }  // namespace gdrperf

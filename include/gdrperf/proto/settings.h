@@ -36,6 +36,7 @@ enum class Scope {
   kEvents,       ///< completions say when a round ends: not write_lat
   kReceives,     ///< the peer posts receives
   kAtomic,
+  kReliable,     ///< requests are acknowledged: not UC and UD
   kGpu,          ///< GPU memory at either end
   kStaged,       ///< copies between GPU and host memory
 };

@@ -20,6 +20,9 @@ enum class Direction { kUnidirectional, kBidirectional };
 enum class Wait { kPoll, kEvent };
 /// How QPs reach RTS: addresses exchanged over the control channel, or rdma_cm.
 enum class Connector { kExchange, kRdmaCm };
+/// Service of the QPs: reliable or unreliable connections, or datagrams. Over UC and UD nothing is sent
+/// again, and a message that finds no receive is lost.
+enum class Transport { kRc, kUc, kUd };
 
 /// How a NIC is given GPU memory: dma-buf where that works and peer memory
 /// else, or one of them.
@@ -43,6 +46,8 @@ std::string to_string(Test test);
 std::string_view to_string(Operation operation);
 std::string_view to_string(Connector connector);
 std::string_view to_string(Path path);
+/// "RC", as the specification has it.
+std::string_view to_string(Transport transport);
 /// nullopt when `name` is none of all_tests().
 std::optional<Test> parse_test(std::string_view name);
 /// In the order of operations() (proto/operation.h); bandwidth before latency.
@@ -64,14 +69,18 @@ struct EndSpec {
 
 /// When a run ends. Exactly one of `iterations`, `duration` or neither is set;
 /// with neither it runs until the 95 % interval of the median is within
-/// +-`precision`, or `cap` is reached.
+/// +-`precision`, or `cap` is reached; `forever` until a signal.
 struct StopRule {
   std::optional<std::uint64_t> iterations;  ///< messages (round trips for latency)
   std::optional<std::chrono::nanoseconds> duration;
+  bool forever = false;  ///< until a signal
   double precision = 0.01;
   std::chrono::nanoseconds cap = std::chrono::seconds(5);
   bool operator==(const StopRule&) const = default;
 };
+
+/// Messages due per second, however they were asked for; 0: as fast as they complete.
+double rate_of(const struct TestSpec& spec);
 
 /// Everything both ends agree on for one run; immutable once validated. One
 /// default for a sweep and for a single run.
@@ -95,10 +104,13 @@ struct TestSpec {
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
   Atomic atomic = Atomic::kFetchAdd;
-  double rate_per_s = 0;     ///< latency: messages due per second (open loop), times counted from when they were due; 0: as fast as they return
+  double rate_per_s = 0;     ///< messages due per second and direction, times of latency counted from when they were due; 0: as fast as they complete
+  double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most
+  int burst = 1;             ///< messages that are due together
   Direction direction = Direction::kUnidirectional;
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
+  Transport transport = Transport::kRc;
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
   Ordering ordering = Ordering::kAuto;
   Path path = Path::kDirect;            ///< for ends in GPU memory

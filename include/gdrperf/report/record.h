@@ -49,6 +49,13 @@ struct Latency {
   std::vector<double> batches_p50_ns = {};  ///< medians of batches after the warm-up cut, in time order
 };
 
+/// Messages of a run over UC or UD, warm-up included, by count of the receiving end.
+struct Delivery {
+  std::uint64_t sent = 0;
+  std::uint64_t lost = 0;
+  double lost_share() const { return sent == 0 ? 0 : static_cast<double>(lost) / static_cast<double>(sent); }
+};
+
 /// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
@@ -63,6 +70,7 @@ struct Measurement {
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};
   std::optional<double> server_cpu_per_message_ns = {};
+  std::optional<Delivery> delivery = {};  ///< where messages may be lost, and somebody counts them
   Counters client_counters = {};    ///< of each end's port, that rose from start to stop
   Counters server_counters = {};
   bool one_port = false;            ///< both ends are the same port, which counts what it sends to itself twice
@@ -115,7 +123,12 @@ struct RunRecord {
   std::string started = {};  ///< RFC 3339 in UTC: when this run was begun; "" unknown
 };
 
-/// Median bandwidth over the ceiling; nothing without either.
+/// Puts in `measured.delivery`, with a warning where messages were lost.
+void note_delivery(Measurement& measured, std::uint64_t sent, std::uint64_t arrived);
+/// GB/s that arrived: the median, less the lost share. NaN without a rate.
+double goodput_gbytes(const Measurement& measured);
+
+/// Goodput over the ceiling; nothing without either.
 std::optional<double> efficiency(const RunRecord& record);
 
 /// How many of `samples` lie beyond the nearest-rank percentile: what a figure

@@ -26,6 +26,7 @@ using CompletionChannel = std::unique_ptr<ibv_comp_channel, detail::Deleter<&ibv
 using Cq = std::unique_ptr<ibv_cq, detail::Deleter<&ibv_destroy_cq>>;
 using Mr = std::unique_ptr<ibv_mr, detail::Deleter<&ibv_dereg_mr>>;
 using Qp = std::unique_ptr<ibv_qp, detail::Deleter<&ibv_destroy_qp>>;
+using AddressHandle = std::unique_ptr<ibv_ah, detail::Deleter<&ibv_destroy_ah>>;
 
 // Factories. Each throws Error(kEnvironment) with the device, the call, errno
 // in words and a hint. Not thread-safe per object, as the verbs themselves.
@@ -38,16 +39,16 @@ Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel);
 /// `access` is a mask of ibv_access_flags. The hint explains memlock.
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access);
 
-/// Capacity of an RC QP.
+/// Capacity of a QP.
 struct QpCapacity {
   int send_wr = 1;
   int recv_wr = 1;
   int inline_bytes = 0;
 };
 
-/// A filled ibv_qp_init_attr for an RC QP with one SGE per work request and
+/// A filled ibv_qp_init_attr for a QP with one SGE per work request and
 /// unsignalled sends by default.
-ibv_qp_init_attr rc_qp_attr(ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity);
+ibv_qp_init_attr qp_attr(ibv_qp_type type, ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity);
 
 /// Whether a QP needs the inline size that was asked for, or may have less where the device refuses it.
 enum class Inlining { kExactly, kUpTo };
@@ -69,7 +70,7 @@ bool create_qp(ibv_qp_init_attr& attr, Inlining inlining, Create create) {
 }
 
 /// create_qp() with ibv_create_qp(3).
-Qp make_rc_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining = Inlining::kExactly);
+Qp make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining = Inlining::kExactly);
 
 /// Error of a failed QP creation, for those who create through rdma_cm.
 [[noreturn]] void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_attr& attr);
@@ -96,10 +97,17 @@ struct QpPath {
   int max_dest_rd_atomic = 1;    ///< reads we serve at once
 };
 
-/// RESET -> INIT with the remote access rights of `access`.
+/// Of all UD QPs of gdrperf: a datagram without it is dropped.
+inline constexpr std::uint32_t kQkey = 0x67647270;
+/// Bytes in front of a datagram in the receive's memory.
+inline constexpr std::uint64_t kGrhBytes = 40;
+
+/// RESET -> INIT with the remote access rights of `access` (UD: with kQkey).
 void to_init(ibv_qp* qp, int port, int access);
 /// INIT -> RTR -> RTS.
 void to_rts(ibv_qp* qp, const QpPath& path);
+/// Where datagrams go that take `path`.
+AddressHandle make_address_handle(ibv_pd* pd, const QpPath& path);
 
 /// 256..4096 as ibv_mtu; throws peer_error on anything else.
 ibv_mtu mtu_from_bytes(int bytes);
