@@ -1,14 +1,17 @@
 #include "gdrperf/app/client.h"
 
 #include <chrono>
+#include <cstdio>
 #include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gdrperf/app/serve_session.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
+#include "gdrperf/report/progress.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -51,6 +54,7 @@ class RemoteClient : public Client {
 
   void wait_for_turn(proto::Channel& channel) {
     std::string told;
+    report::ProgressLine line(stderr);
     while (true) {
       // A server says every second whom it serves.
       const proto::Message message = channel.receive(proto::Channel::kSilence);
@@ -61,10 +65,11 @@ class RemoteClient : public Client {
         proto::throw_if_failure(channel, message);
         proto::throw_unexpected(channel, "turn", message);
       }
+      const std::string text = fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), busy->serving, busy->seconds,
+                                           busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : "");
       const std::string who = fmt::format("{}/{}", busy->serving, busy->ahead);
-      if (std::exchange(told, who) == who) continue;
-      notice_(fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), busy->serving, busy->seconds,
-                          busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : ""));
+      if (talk_ != Talk::kQuiet && line.enabled()) line.show(printable(text));
+      else if (std::exchange(told, who) != who) notice_(text);
     }
   }
 

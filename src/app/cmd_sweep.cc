@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* kSweepFooter = R"(
 A run that fails is noted in the document and the sweep goes on; the exit code
-is that of the worst run; 4 if no run is stable. Ctrl-C ends the sweep with what
+is that of the worst run; 4 if no run is stable. Five pairs and more end as one
+matrix of GPUs and NICs; -v prints the table of each, too. Ctrl-C ends the sweep with what
 is measured; the document says which runs are missing, and --resume makes them.
 
 Examples:
@@ -153,6 +154,17 @@ bool may_use_gpus(const SweepOptions& options) {
          uses_gpu(options.spec.client.buffer) || uses_gpu(options.spec.server.buffer) || gpus(mem::buffers_at_hand());
 }
 
+/// From this many pairs on their tables give way to one of GPUs and NICs.
+constexpr std::size_t kPairsOfMatrix = 5;
+
+Summary summary_of(const std::vector<PlannedRun>& runs) {
+  std::set<std::pair<std::string, std::string>> places;
+  for (const PlannedRun& run : runs) {
+    places.insert(report::matrix_place(run.pair ? run.pair->key() : "", run.spec.client, run.spec.server));
+  }
+  return places.size() >= kPairsOfMatrix ? Summary::kMatrix : Summary::kTables;
+}
+
 /// Those of `runs` that `part` misses.
 std::vector<PlannedRun> missing_of(const std::vector<PlannedRun>& runs, const report::EarlierPart& part,
                                    const std::string& file) {
@@ -194,6 +206,7 @@ int run_sweep(SweepOptions options, const Argv& argv) {
     print_plan(std::cout, runs);
     return 0;
   }
+  output.set_summary(summary_of(runs));
   StopSignal stop;
   int code = 0;
   {

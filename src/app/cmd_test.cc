@@ -131,6 +131,7 @@ int measure(const TestOptions& options, const Argv& argv) {
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
+  client->set_talk(options.output.talk);
   LiveLine live(live_to(options.output), options.output.rate_unit, specs.size());
   client->set_observer(&live);
   StopSignal stop;

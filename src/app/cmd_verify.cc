@@ -1,5 +1,7 @@
 // gdrperf verify: is what arrives what was sent, for every test, many sizes and every kind of
 // memory at hand.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -128,16 +130,18 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
 
 class Verification {
  public:
-  Verification(Client& client, const VerifyOptions& options, std::ostream& out)
-      : client_(client), options_(options), out_(out), live_(live_to(options.output), options.output.rate_unit, 1) {
+  Verification(Client& client, const VerifyOptions& options, std::size_t cases, std::ostream& out, Colour colour)
+      : client_(client), options_(options), out_(out), colour_(colour),
+        live_(live_to(options.output), options.output.rate_unit, cases * runs_of_a_case(options)) {
     client_.set_observer(&live_);
   }
 
   ExitCode run(const std::vector<Case>& cases) {
     for (const Case& each : cases) {
-      out_ << printable(each.title) << '\n';
+      if (loud()) out_ << printable(each.title) << '\n';
       for (const Test test : options_.tests) {
         row(each, test);
+        done_ += sizes_of(test.operation, options_.sizes).size();
       }
     }
     client_.close();
@@ -148,6 +152,13 @@ class Verification {
   const std::vector<VerifyRow>& rows() const { return rows_; }
 
  private:
+  static std::size_t runs_of_a_case(const VerifyOptions& options) {
+    std::size_t runs = 0;
+    for (const Test test : options.tests) runs += sizes_of(test.operation, options.sizes).size();
+    return runs;
+  }
+  bool loud() const { return options_.output.talk != Talk::kQuiet; }
+
   void row(const Case& each, Test test) {
     VerifyRow row{each.title, each.client, each.server, test, VerifyVerdict::kPassed, {}, 0, 0, {}, {}};
     for (const std::uint64_t size : sizes_of(test.operation, options_.sizes)) {
@@ -159,12 +170,12 @@ class Verification {
       if (!spec.stop.iterations && !spec.stop.duration) spec.stop.iterations = messages_for(test, size);
       try {
         client_.open();
-        const LiveScope shown(live_, 0, fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
+        const LiveScope shown(live_, done_ + row.sizes_bytes.size(), fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
         row.messages += client_.run(spec).measured.iterations;
         row.sizes_bytes.push_back(size);
       } catch (const Error& error) {
         if (error.code() == ExitCode::kUsage) throw;
-        return verdict(std::move(row), size, error);
+        return verdict(each, std::move(row), size, error);
       }
     }
     ++passed_;
@@ -172,16 +183,19 @@ class Verification {
     const std::string sizes = row.sizes_bytes.size() == 1 ? first
                                                           : fmt::format("{} sizes from {} to {}", row.sizes_bytes.size(), first,
                                                                         format_size(row.sizes_bytes.back()));
-    out_ << fmt::format("  {:<10} PASSED  {}, {} messages", to_string(test), sizes, row.messages) << std::endl;
+    if (loud()) {
+      out_ << fmt::format("  {:<10} {}  {}, {} messages", to_string(test), styled(colour_, Style::kGood, "PASSED"), sizes, row.messages)
+           << std::endl;
+    }
     rows_.push_back(std::move(row));
   }
 
-  void verdict(VerifyRow row, std::uint64_t size, const Error& error) {
+  void verdict(const Case& each, VerifyRow row, std::uint64_t size, const Error& error) {
     const bool impossible = error.code() == ExitCode::kEnvironment;
     ++(impossible ? impossible_ : failed_);
-    out_ << fmt::format("  {:<10} {}  {}: {}", to_string(row.test), impossible ? "NOT POSSIBLE" : "FAILED",
-                        format_size(size), printable(error.what()))
-         << std::endl;
+    const std::string word = impossible ? styled(colour_, Style::kDoubtful, "NOT POSSIBLE") : styled(colour_, Style::kBad, "FAILED");
+    if (!loud()) out_ << printable(each.title) << '\n';
+    out_ << fmt::format("  {:<10} {}  {}: {}", to_string(row.test), word, format_size(size), printable(error.what())) << std::endl;
     if (!error.hint().empty() && told_ != error.hint()) out_ << "             " << printable(error.hint()) << std::endl;
     told_ = error.hint();
     row.verdict = impossible ? VerifyVerdict::kImpossible : VerifyVerdict::kFailed;
@@ -194,7 +208,9 @@ class Verification {
   Client& client_;
   const VerifyOptions& options_;
   std::ostream& out_;
+  Colour colour_;
   LiveLine live_;
+  std::size_t done_ = 0;  ///< runs, those left out after a failure included
   std::vector<VerifyRow> rows_;
   std::size_t passed_ = 0;
   std::size_t failed_ = 0;
@@ -211,11 +227,14 @@ int run_verify(VerifyOptions options, const Argv& argv) {
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
+  client->set_talk(options.output.talk);
   client->open();
   // The server's name has to be asked for before the last row closes the session.
   const std::optional<report::Environment> server = client->server_environment();
-  Verification verification(*client, options, json.is_stdout() ? std::cerr : std::cout);
-  const ExitCode code = verification.run(cases_of(options));
+  const std::vector<Case> cases = cases_of(options);
+  const Colour colour = colour_for(json.is_stdout() ? STDERR_FILENO : STDOUT_FILENO, options.output.colour);
+  Verification verification(*client, options, cases.size(), json.is_stdout() ? std::cerr : std::cout, colour);
+  const ExitCode code = verification.run(cases);
   if (json.given()) json.write(verify_json(verification.rows(), report::this_tool(argv), started, server, code));
   return static_cast<int>(code);
 }
@@ -247,7 +266,7 @@ std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed
 
 /// No figures and no table: of the output options only --json is offered.
 void leave_out_exports(CLI::App& command) {
-  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", flags::kNvidiaSmi, flags::kMinGbps,
+  for (const char* name : {"--output", "--report_gbits", "--csv", "--format", "--verbose", flags::kNvidiaSmi, flags::kMinGbps,
                            flags::kMaxP99Us, flags::kMinEfficiency}) {
     command.remove_option(command.get_option(name));
   }

@@ -31,12 +31,13 @@ std::string state_text(const engine::RunState& state, report::RateUnit unit) {
 }
 
 LiveTo live_to(const OutputOptions& options) {
+  if (options.talk == Talk::kQuiet) return LiveTo::kNowhere;
   return options.progress_lines ? LiveTo::kLines : LiveTo::kTerminal;
 }
 
 LiveLine::LiveLine(LiveTo to, report::RateUnit unit, std::size_t total)
     : to_(to), unit_(unit), total_(total), line_(stderr) {
-  if (to_ == LiveTo::kLines || line_.enabled()) writer_ = std::thread([this] { write_now_and_then(); });
+  if (to_ == LiveTo::kLines || (to_ == LiveTo::kTerminal && line_.enabled())) writer_ = std::thread([this] { write_now_and_then(); });
 }
 
 LiveLine::~LiveLine() {

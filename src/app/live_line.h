@@ -19,6 +19,7 @@ namespace gdrperf::app {
 enum class LiveTo {
   kTerminal,  ///< a line rewritten in place, where standard error is a terminal
   kLines,     ///< a line a second, wherever it goes (--progress)
+  kNowhere,   ///< --quiet
 };
 
 LiveTo live_to(const OutputOptions& options);

@@ -102,6 +102,10 @@ void add_output(CLI::App& command, OutputOptions& output) {
   group.flag("--progress", "report progress once a second, as lines on standard error (default: one "
              "line, rewritten, on a terminal)",
              [&output] { output.progress_lines = true; });
+  group.flag("--quiet", "print no table and no progress: files, required figures and errors alone",
+             [&output] { output.talk = Talk::kQuiet; });
+  group.flag("-v,--verbose", "say below each row how it was measured", [&output] { output.talk = Talk::kVerbose; });
+  add_colour_option(command, output.colour);
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",
              [&output] { output.rate_unit = report::RateUnit::kGigabits; });
   group.text("--json", "FILE", output.json, "write the JSON document ('-': standard output)");
@@ -119,6 +123,21 @@ void add_output(CLI::App& command, OutputOptions& output) {
 }
 
 }  // namespace
+
+void add_colour_option(CLI::App& command, ColourChoice& choice) {
+  command
+      .add_option_function<std::string>(
+          "--color,--colour",
+          [&choice](const std::string& text) {
+            if (text == "auto") choice = ColourChoice::kAuto;
+            else if (text == "always") choice = ColourChoice::kAlways;
+            else if (text == "never") choice = ColourChoice::kNever;
+            else throw usage_error(fmt::format("--color '{:.40}': there are auto, always, never", text));
+          },
+          "colour: auto, always, never (default: auto, on a terminal unless NO_COLOR is set)")
+      ->type_name("WHEN")
+      ->group("Output");
+}
 
 void add_softnic_flag(CLI::App& command) {
   command

@@ -66,8 +66,18 @@ int table_fd(const Sinks& sinks) { return sinks.on_stdout() ? STDERR_FILENO : ST
 
 std::ostream& table_stream(const OutputOptions& options, const Sinks& sinks) {
   static std::ostream nobody(nullptr);
-  if (options.table == TableFor::kNobody) return nobody;
+  if (options.table == TableFor::kNobody || options.talk == Talk::kQuiet) return nobody;
   return table_fd(sinks) == STDOUT_FILENO ? std::cout : std::cerr;
+}
+
+report::ConsoleOptions console_options(const OutputOptions& options, int fd) {
+  report::ConsoleOptions console;
+  console.rate_unit = options.rate_unit;
+  console.colour = colour_for(fd, options.colour);
+  console.columns = terminal_columns(fd);
+  console.charset = locale_takes_utf8() ? report::Charset::kUtf8 : report::Charset::kAscii;
+  console.detail = options.talk == Talk::kVerbose ? report::Detail::kAll : report::Detail::kBrief;
+  return console;
 }
 
 std::unique_ptr<Placement> place(const OutputOptions& options) {
@@ -103,7 +113,8 @@ void write_output(const std::string& path, const std::string& content) { Sink(pa
 Output::Output(OutputOptions options, std::vector<std::string> argv)
     : options_(with_columns_asked(std::move(options))),
       sinks_(std::make_unique<Sinks>(checked(options_))),
-      table_(table_stream(options_, *sinks_), {options_.rate_unit, report::colour_for(table_fd(*sinks_))}),
+      console_(console_options(options_, table_fd(*sinks_))),
+      table_(table_stream(options_, *sinks_), console_),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
@@ -130,7 +141,8 @@ void Output::add(report::RunRecord record) {
   annotate(record);
   record.required = options_.required;
   document_.add(record);
-  table_.add(record);
+  if (summary_ == Summary::kTables || options_.talk == Talk::kVerbose) table_.add(record);
+  matrix_.add(record);
   comparison_.add(record);
   required_->add(record);
   table_stream(options_, *sinks_).flush();
@@ -142,13 +154,23 @@ void Output::add(report::RunRecord record) {
   if (!table_stream(options_, *sinks_)) end_if_reader_gone();
 }
 
-void Output::finish() {
-  std::ostream& out = table_stream(options_, *sinks_);
+void Output::print_summary(std::ostream& out) {
   table_.finish();
-  comparison_.print(out, options_.rate_unit);
-  out << report::to_text(document_.path_verdicts()) << report::to_text(document_.ordering_verdicts());
-  required_->print(out);
+  const bool matrix = summary_ == Summary::kMatrix;
+  const bool brief = matrix && options_.talk != Talk::kVerbose;
+  if (matrix) matrix_.print(out, console_);
+  comparison_.print(out, console_, brief ? report::Sizes::kTelling : report::Sizes::kAll);
+  out << wrapped(brief ? report::words_of(document_.path_verdicts()) : report::to_text(document_.path_verdicts()), console_.columns, 4);
+  out << wrapped(report::to_text(document_.ordering_verdicts()), console_.columns, 4);
+  // What was asked for is answered to the quiet, too.
+  std::ostream& answers = options_.talk == Talk::kQuiet ? (table_fd(*sinks_) == STDOUT_FILENO ? std::cout : std::cerr) : out;
+  required_->print(answers, console_);
+  answers.flush();
   out.flush();
+}
+
+void Output::finish() {
+  print_summary(table_stream(options_, *sinks_));
   if (sinks_->json.given()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given()) sinks_->csv.write(csv_);
   if (options_.format) {

@@ -75,11 +75,14 @@ void RequiredRuns::add(const report::RunRecord& record) {
   }
 }
 
-void RequiredRuns::print(std::ostream& out) const {
+void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& options) const {
   if (asked_ == 0) return;
   out << '\n';
-  for (const std::string& each : missed_) out << "MISSED   " << printable(each) << '\n';
-  for (const std::string& each : unknown_) out << "UNKNOWN  " << printable(each) << '\n';
+  const auto line = [&](const char* verdict, Style style, const std::string& text) {
+    out << styled(options.colour, style, verdict) << wrapped(verdict + printable(text), options.columns, 9).substr(9) << '\n';
+  };
+  for (const std::string& each : missed_) line("MISSED   ", Style::kBad, each);
+  for (const std::string& each : unknown_) line("UNKNOWN  ", Style::kDoubtful, each);
   if (missed_.empty() && unknown_.empty()) {
     out << fmt::format("Required: met by {} run{}\n", asked_, asked_ == 1 ? "" : "s");
   } else {

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/report/console.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::app {
@@ -24,7 +25,7 @@ class RequiredRuns {
  public:
   void add(const report::RunRecord& record);
   /// Names them, each with its figure; nothing where all are met.
-  void print(std::ostream& out) const;
+  void print(std::ostream& out, const report::ConsoleOptions& options) const;
   /// kRegression where one misses, else kInconclusive where one could not be judged.
   ExitCode exit_code() const;
 

@@ -204,6 +204,7 @@ std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {
   const bool local = options.local || !options.machine.empty();
   auto client = local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
+  client->set_talk(options.output.talk);
   return client;
 }
 

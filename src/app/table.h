@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -15,7 +16,10 @@ class Table {
   void add(std::vector<std::string> row);
   /// A line of its own below the last row, not aligned with the columns.
   void add_line(std::string text);
+  /// Fitted to the terminal where `out` is one: what does not fit stands below its row.
   void print(std::ostream& out) const;
+  /// The same for so many columns; 0: as wide as it is.
+  void print(std::ostream& out, std::size_t columns) const;
 
  private:
   struct Line {

@@ -1,16 +1,26 @@
 #include "terminal.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/terminal.h"
 
 namespace gdrperf::app {
+namespace {
+
+void write_fitted(const std::string& text) {
+  const std::string lines = wrapped(text, terminal_columns(STDERR_FILENO), 2) + "\n";
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
+
+}  // namespace
 
 void say(const std::string& text) {
-  const std::string line = "gdrperf: " + printable_lines(text) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_fitted("gdrperf: " + printable_lines(text));
 }
 
 Error out_of_memory() {
@@ -22,8 +32,7 @@ Error out_of_memory() {
 void say_error(const Error& error) {
   say(std::string("error: ") + error.what());
   if (error.hint().empty()) return;
-  const std::string line = "hint: " + printable_lines(error.hint()) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_fitted("hint: " + printable_lines(error.hint()));
 }
 
 }  // namespace gdrperf::app

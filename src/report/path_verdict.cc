@@ -100,4 +100,13 @@ std::string to_text(const std::vector<PathVerdict>& verdicts) {
   return text;
 }
 
+std::string words_of(const std::vector<PathVerdict>& verdicts) {
+  std::string text = verdicts.empty() ? "" : "\nDirect or staged\n";
+  for (const PathVerdict& verdict : verdicts) {
+    text += fmt::format("  {} {} to {}: {}\n", to_string(verdict.test), printable(verdict.client), printable(verdict.server),
+                        verdict.words());
+  }
+  return text;
+}
+
 }  // namespace gdrperf::report

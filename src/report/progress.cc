@@ -1,11 +1,12 @@
 #include "gdrperf/report/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include <fmt/format.h>
+
+#include "gdrperf/base/terminal.h"
 
 namespace gdrperf::report {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 bool can_rewrite(std::FILE* out) {
   const char* term = std::getenv("TERM");
   return ::isatty(::fileno(out)) != 0 && !(term != nullptr && std::string_view(term) == "dumb");
-}
-
-std::size_t columns_of(std::FILE* out) {
-  winsize size{};
-  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
 }
 
 }  // namespace
@@ -42,7 +37,7 @@ ProgressLine::ProgressLine(std::FILE* out) : out_(out), enabled_(can_rewrite(out
 void ProgressLine::show(std::string_view text) {
   if (!enabled_) return;
   // One column is left free: writing into the last one wraps on some terminals.
-  const std::string_view fits = text.substr(0, columns_of(out_) - 1);
+  const std::string_view fits = text.substr(0, terminal_columns(::fileno(out_)) - 1);
   std::fprintf(out_, "\r\033[K%.*s", static_cast<int>(fits.size()), fits.data());
   std::fflush(out_);
   shown_ = true;

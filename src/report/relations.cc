@@ -43,19 +43,22 @@ void RelationComparison::add(const RunRecord& record) {
   simulated_ = simulated_ || record.device_kind == "simulated";
 }
 
-void RelationComparison::print(std::ostream& out, RateUnit unit) const {
+void RelationComparison::print(std::ostream& out, const ConsoleOptions& options, Sizes sizes) const {
   if (!any_pair_) return;
-  out << "\nRelations compared: median over the pairs of each (lowest to highest pair), ratio to the "
-         "best\n";
+  out << '\n' << wrapped("Relations compared: median over the pairs of each (lowest to highest pair), ratio to the best",
+                         options.columns, 4) << '\n';
   if (simulated_) out << "  Figures of simulated links, not of hardware.\n";
   for (const std::string& test : order_) {
     const bool latency = is_latency(test);
-    const bool gigabits = unit == RateUnit::kGigabits;
+    const bool gigabits = options.rate_unit == RateUnit::kGigabits;
     const double scale = latency ? 1e-3 : gigabits ? gigabits_from_gigabytes(1) : 1;
     out << fmt::format("{}, {}\n", test, latency ? "us (p50)" : gigabits ? "Gb/s" : "GB/s");
     out << fmt::format("{:>10}  {:<8}{:>6}{:>11}{:>24}{:>9}\n", "size", "relation", "pairs",
                        "median", "spread", "ratio");
-    for (const auto& [size, relations] : tests_.at(test)) {
+    const auto& by_size = tests_.at(test);
+    const std::uint64_t telling = latency ? by_size.begin()->first : by_size.rbegin()->first;
+    for (const auto& [size, relations] : by_size) {
+      if (sizes == Sizes::kTelling && size != telling) continue;
       double best = 0;
       for (const auto& [relation, pairs] : relations) {
         const double median = median_of(pairs.values);

@@ -29,6 +29,7 @@ GOLDEN = {
     "table.txt": "report_table.txt",
     "table_gbits.txt": "report_table_gbits.txt",
     "table_colour.txt": "report_table_colour.txt",
+    "table_80.txt": "report_table_80.txt",
     "runs.csv": "report_runs.csv",
 }
 

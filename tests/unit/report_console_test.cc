@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,7 +97,7 @@ TEST(ConsoleTable, TinyRatesKeepTheColumns) {
   record.spec.size_bytes = 8u << 20;
   record.measured.bandwidth->max_gbytes = 0.06503;
   record.measured.bandwidth->msg_rate_mpps = 3.337e-6;
-  EXPECT_THAT(table_of(record), HasSubstr("  0.06503  3.337e-06"));
+  EXPECT_THAT(table_of(record), HasSubstr("   0.06503 3.337e-06"));
 }
 
 TEST(ConsoleTable, OneHeadingForRowsThatShareIt) {
@@ -114,6 +115,69 @@ TEST(ConsoleTable, OneHeadingForRowsThatShareIt) {
   record.spec.qps = 2;
   table.add(record);
   EXPECT_THAT(out.str().substr(first.size() + more.size()), HasSubstr("2 QPs"));
+}
+
+std::string narrow_table(const std::vector<RunRecord>& records, Detail detail = Detail::kBrief) {
+  std::ostringstream out;
+  ConsoleOptions options;
+  options.columns = 80;
+  options.detail = detail;
+  ConsoleTable table(out, options);
+  for (const RunRecord& record : records) table.add(record);
+  table.finish();
+  return out.str();
+}
+
+RunRecord latency_of(double max_ns) {
+  RunRecord record = record_of_kind("hardware");
+  record.spec.test = {Operation::kWrite, Metric::kLatency};
+  record.measured.bandwidth.reset();
+  record.measured.latency = Latency{};
+  for (double* each : {&record.measured.latency->min_ns, &record.measured.latency->p50_ns, &record.measured.latency->p90_ns,
+                       &record.measured.latency->p99_ns, &record.measured.latency->p999_ns, &record.measured.latency->p9999_ns}) {
+    *each = max_ns / 3;
+  }
+  record.measured.latency->max_ns = max_ns;
+  record.measured.unstable = true;
+  return record;
+}
+
+TEST(ConsoleTable, EightyColumnsHoldEveryRow) {
+  RunRecord record = record_of_kind("simulated");
+  record.spec.size_bytes = (64u << 20) - 3;
+  record.client.device = record.server.device = "a_rather_long_device_name_0";
+  record.client.gid = record.server.gid = "fe80:1234:5678:9abc:def0:1234:5678:9abc";
+  record.path.ceiling_gbps = 400;
+  record.path.limited_by = "the slot of 0000:17:00.0, which is x8 of PCIe 4.0 where x16 are possible, both ways";
+  record.warnings = {"a warning that is longer than any terminal of eighty columns ever was, and that goes on a little"};
+  record.measured.unstable = true;
+  *record.measured.bandwidth = {.median_gbytes = 6.579e-6, .ci95_low_gbytes = 1e-7, .ci95_high_gbytes = 9e-6, .mean_gbytes = 6e-6,
+                                .min_gbytes = 1.234e-7, .max_gbytes = 9.876e-6, .batches_gbytes = {}, .msg_rate_mpps = 1.234e-7};
+  std::istringstream lines(narrow_table({record, latency_of(999.9e6), latency_of(12e9)}, Detail::kAll));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(ConsoleTable, ColumnsNeverTouch) {
+  for (const double ns : {1.0, 999.9e3, 1e6, 999.9e6, 1e9, 99e9}) {
+    const std::string text = narrow_table({latency_of(ns)});
+    const std::string row = text.substr(text.find("\n    64 KiB") + 1);
+    std::istringstream words(row.substr(0, row.find('\n')));
+    std::size_t count = 0;
+    for (std::string word; words >> word;) ++count;
+    EXPECT_EQ(count, 2 + 7 + 1u) << row;
+  }
+}
+
+TEST(ConsoleTable, FourSizesMakeASparkline) {
+  std::vector<RunRecord> records;
+  for (const std::uint64_t size : {64u, 1024u, 4096u, 65536u}) {
+    records.push_back(record_of_kind("hardware"));
+    records.back().spec.size_bytes = size;
+    records.back().measured.bandwidth->median_gbytes = static_cast<double>(size) / 65536 * 8;
+  }
+  EXPECT_THAT(narrow_table(records), HasSubstr("rate over size, 64 B to 64 KiB: ___#, at most 8 GB/s at 64 KiB"));
+  records.pop_back();
+  EXPECT_THAT(narrow_table(records), Not(HasSubstr("over size")));
 }
 
 TEST(Colour, TerminalsOnlyAndNotAgainstNoColor) {

@@ -86,14 +86,14 @@ TEST(RelationsTest, AreComparedWithTheBest) {
   RelationComparison comparison;
   std::ostringstream none;
   comparison.add(run_of("HOST", "", 9));
-  comparison.print(none, RateUnit::kGigabytes);
+  comparison.print(none, {}, Sizes::kAll);
   EXPECT_EQ(none.str(), "") << "without pairs there is nothing to compare";
   comparison.add(run_of("PIX", "GPU0/mlx5_0", 10));
   comparison.add(run_of("SYS", "GPU1/mlx5_0", 2));
   comparison.add(run_of("SYS", "GPU2/mlx5_0", 3));
   comparison.add(run_of("SYS", "GPU3/mlx5_0", 2.5));
   std::ostringstream out;
-  comparison.print(out, RateUnit::kGigabytes);
+  comparison.print(out, {}, Sizes::kAll);
   EXPECT_THAT(out.str(), HasSubstr("64 KiB  PIX          1      10.00          10.00 to 10.00    1.000"));
   EXPECT_THAT(out.str(), HasSubstr("64 KiB  SYS          3      2.500          2.000 to 3.000    0.250"));
 }
@@ -105,7 +105,7 @@ TEST(RelationsTest, MarkWhatStandsOnAnUnstableRun) {
   unstable.measured.unstable = true;
   comparison.add(unstable);
   std::ostringstream out;
-  comparison.print(out, RateUnit::kGigabytes);
+  comparison.print(out, {}, Sizes::kAll);
   EXPECT_THAT(out.str(), HasSubstr("10.00 to 10.00    1.000\n"));
   EXPECT_THAT(out.str(), HasSubstr("2.000 to 2.000    0.200 !\n"));
 }

@@ -19,6 +19,9 @@
 
 namespace gdrperf::app {
 
+/// How much is said to people: --quiet, --verbose.
+enum class Talk { kQuiet, kUsual, kVerbose };
+
 /// Session that runs are sent to: connects when first needed, stays open for
 /// the runs that follow, and connects anew after one has failed. One thread.
 class Client {
@@ -43,6 +46,8 @@ class Client {
   void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
   /// Told what runs are doing; borrowed. null: nobody.
   void set_observer(engine::RunObserver* observer) { observer_ = observer; }
+  /// kQuiet: waiting for the server is shown on no terminal.
+  void set_talk(Talk talk) { talk_ = talk; }
   /// Once true, a run ends with what it has measured, and waiting ends by an Error; borrowed. null: never.
   void set_stop(const std::atomic<bool>* stop) { stop_flag_ = stop; }
   /// Says good-bye. Quiet when there is no session.
@@ -56,6 +61,7 @@ class Client {
 
   std::uint64_t max_memory_bytes_ = 0;
   engine::RunObserver* observer_ = nullptr;
+  Talk talk_ = Talk::kUsual;
   const std::atomic<bool>* stop_flag_ = nullptr;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;

@@ -36,6 +36,9 @@ void add_client_options(CLI::App& command, ClientOptions& options);
 /// Address that a client with these options connects to. Reads the token: throws as proto::read_token().
 ServerAddress server_address(const ClientOptions& options);
 
+/// Adds --color.
+void add_colour_option(CLI::App& command, ColourChoice& choice);
+
 /// Adds --softnic, for commands that use devices; run_command_line() finds it before parsing and starts anew.
 void add_softnic_flag(CLI::App& command);
 

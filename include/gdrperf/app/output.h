@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/app/client.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/formats.h"
+#include "gdrperf/report/pair_matrix.h"
 #include "gdrperf/report/record.h"
 #include "gdrperf/report/relations.h"
 #include "gdrperf/topo/topology.h"
@@ -22,6 +24,8 @@ struct Sinks;
 
 /// Whether the table for people is written; not where another program writes its own.
 enum class TableFor { kPeople, kNobody };
+/// Of many pairs nobody reads as many tables.
+enum class Summary { kTables, kMatrix };
 
 struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
@@ -34,6 +38,8 @@ struct OutputOptions {
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;
   TableFor table = TableFor::kPeople;
   bool progress_lines = false;  ///< what runs are doing, as lines
+  Talk talk = Talk::kUsual;
+  ColourChoice colour = ColourChoice::kAuto;
 };
 
 /// Output of a command: the table people read, on standard output or, when
@@ -49,6 +55,9 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   const topo::Topology& topology() const;
+
+  /// kMatrix: GPUs against NICs at the end, in place of the tables unless --verbose; before the first add().
+  void set_summary(Summary summary) { summary_ = summary; }
 
   void set_server(const report::Environment& environment) {
     document_.set_server(environment);
@@ -73,8 +82,13 @@ class Output {
   ExitCode required_met() const;
 
  private:
+  void print_summary(std::ostream& out);
+
   OutputOptions options_;
   std::unique_ptr<Sinks> sinks_;
+  report::ConsoleOptions console_;
+  Summary summary_ = Summary::kTables;
+  report::PairMatrix matrix_;
   report::ConsoleTable table_;
   report::Document document_;
   std::string csv_;

@@ -1,30 +1,43 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/terminal.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::report {
 
 enum class RateUnit { kGigabytes, kGigabits };  ///< GB/s (1e9 bytes), Gb/s (1e9 bits)
-enum class Colour { kOff, kOn };
-
-/// kOn when `fd` is a terminal that is not dumb and NO_COLOR is unset or empty.
-Colour colour_for(int fd);
+/// Signs that a table may be drawn with.
+enum class Charset { kAscii, kUtf8 };
+/// kAll: lines below each row say how it was measured.
+enum class Detail { kBrief, kAll };
 
 struct ConsoleOptions {
   RateUnit rate_unit = RateUnit::kGigabytes;
   Colour colour = Colour::kOff;
+  std::size_t columns = 0;  ///< of the terminal; 0: no terminal, all columns and no line broken
+  Charset charset = Charset::kAscii;
+  Detail detail = Detail::kBrief;
+};
+
+/// Marks that the rows of a table have used.
+struct Marks {
+  bool unstable = false;
+  bool few_batches = false;
+  bool few_samples = false;
 };
 
 /// The table a person reads, printed row by row as runs end: a heading per
 /// relation, test and pair of ends, one row per run, and below each table the
-/// notes its marks stand for. Columns have fixed widths, so rows that come
-/// later line up. `out` is borrowed and must outlive the table.
+/// notes its marks stand for, and a sparkline where there are four sizes or more. Columns have
+/// fixed widths, so rows that come later line up. `out` is borrowed and must outlive the table.
 class ConsoleTable {
  public:
   ConsoleTable(std::ostream& out, ConsoleOptions options) : out_(out), options_(options) {}
@@ -36,9 +49,9 @@ class ConsoleTable {
 
  private:
   struct Notes {
-    bool unstable = false;
-    bool few_batches = false;
-    bool few_samples = false;
+    Marks marks;
+    Metric metric = Metric::kBandwidth;
+    std::map<std::uint64_t, double> points;  ///< by size: median GB/s, or p50 in ns
     std::map<std::string, std::vector<std::string>> warnings;  ///< text -> sizes
     std::vector<std::string> warning_order;
     double best_gbytes = 0;  ///< of a large message between GPU and NIC
@@ -46,16 +59,14 @@ class ConsoleTable {
   };
 
   void print_heading(const RunRecord& record, const std::string& heading);
-  std::string bandwidth_row(const RunRecord& record);
-  std::string latency_row(const RunRecord& record);
+  void print_line(const std::string& text, std::optional<Style> style = std::nullopt);
   void note_warnings(const RunRecord& record);
   void note_best(const RunRecord& record);
-  std::string styled(const char* code, const std::string& text) const;
+  void note_point(const RunRecord& record);
 
   std::ostream& out_;
   ConsoleOptions options_;
   std::string heading_;  ///< of the open table; "" before the first
-  bool with_ceiling_ = false;
   Notes notes_;
 };
 

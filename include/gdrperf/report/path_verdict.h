@@ -50,5 +50,7 @@ class PathVerdicts {
 
 /// Table and verdict, for people; "" when there is none.
 std::string to_text(const std::vector<PathVerdict>& verdicts);
+/// The verdicts alone, a line for each.
+std::string words_of(const std::vector<PathVerdict>& verdicts);
 
 }  // namespace gdrperf::report

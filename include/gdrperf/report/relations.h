@@ -16,6 +16,9 @@ namespace gdrperf::report {
 inline constexpr std::array<const char*, 6> kRelationOrder = {"PIX",  "PXB", "PHB",
                                                               "NODE", "SYS", "HOST"};
 
+/// kTelling: of rates the largest size alone, of latencies the smallest.
+enum class Sizes { kAll, kTelling };
+
 /// Gathers runs and compares the relations between GPU and NIC: for each test
 /// and size the median over a relation's pairs, their spread, and the ratio to
 /// the best relation. Rows that stand on an unstable run carry the tables' mark.
@@ -23,7 +26,7 @@ class RelationComparison {
  public:
   void add(const RunRecord& record);
   /// Nothing where no run was between a GPU and a NIC.
-  void print(std::ostream& out, RateUnit unit) const;
+  void print(std::ostream& out, const ConsoleOptions& options, Sizes sizes) const;
 
  private:
   struct Pairs {
