@@ -216,7 +216,8 @@ void add_test_commands(CLI::App& app, Action& action) {
     const auto options = std::make_shared<TestOptions>();
     options->test = test;
     CLI::App* command = app.add_subcommand(to_string(test), description(test));
-    add_later(*command, [options, command] { add_options(*command, *options); });
+    add_when_typed(*command, [options, command] { add_options(*command, *options); });
+    // perftest's own are on no page.
     command->preparse_callback([options, command](std::size_t) {
       add_now(*command);
       add_perftest_options(*command, *options, options->perftest);

@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
 namespace gdrperf::app {
 namespace {
 
@@ -15,7 +17,10 @@ Kept& kept() {
 
 }  // namespace
 
-void add_later(CLI::App& command, std::function<void()> add) { kept()[&command] = std::move(add); }
+void add_when_typed(CLI::App& command, std::function<void()> add) {
+  kept()[&command] = std::move(add);
+  command.preparse_callback([&command](std::size_t) { add_now(command); });
+}
 
 void add_now(CLI::App& command) {
   if (const auto mine = kept().extract(&command)) mine.mapped()();

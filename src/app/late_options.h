@@ -8,9 +8,9 @@ class App;
 
 namespace gdrperf::app {
 
-/// Keeps `add` until somebody wants the options of `command`: with those of every test a start took ten times as
-/// long. `add` lives as long as the process. Of one thread.
-void add_later(CLI::App& command, std::function<void()> add);
+/// Has `add` add the options of `command` when it is typed: with those of every test a start took ten times as
+/// long. Takes the command's callback before it is parsed. Of one thread.
+void add_when_typed(CLI::App& command, std::function<void()> add);
 
 /// Adds what was kept for `command`, once.
 void add_now(CLI::App& command);
