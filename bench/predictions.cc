@@ -48,7 +48,7 @@ int main() {
     fmt::print("{:<24.24} {:<14.14} {:<16} {:>6.2f} {:>6.2f} to {:>5.2f} {:>7.2f}  {}{}\n", figure.machine, figure.gpu,
                fmt::format("{}", fmt::join(figure.relations, ",")), figure.gbytes, least, most,
                predicted->median_gbps / 8, inside ? "within" : "OUTSIDE",
-               predicted->bound ? ", a bound: " + report::range_text(*predicted) : "");
+               predicted->bound ? "; " + report::range_text(*predicted) : "");
   }
   const double share = judged == 0 ? 0 : static_cast<double>(within) / judged;
   fmt::print("{} of {} figures lie within what the others predict: {:.0f} % (wanted: {:.0f} %)\n", within, judged,

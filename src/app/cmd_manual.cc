@@ -14,7 +14,6 @@
 #include "gdrperf/base/version.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/report/formats.h"
-#include "late_options.h"
 #include "parse_words.h"
 
 namespace gdrperf::app {
@@ -143,6 +142,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> values_of_options(
     std::vector<std::string> words;
     for (const Choice& choice : each.choices) words.emplace_back(choice.word);
     if (&each == &setting<&TestSpec::path>() || &each == &setting<&TestSpec::ordering>()) words.emplace_back("both");
+    if (&each == &setting<&TestSpec::registration>()) words.emplace_back("all");
     values.emplace_back(flag_of(each), std::move(words));
   }
   std::vector<std::string> formats;
@@ -231,10 +231,7 @@ void add_manual_commands(CLI::App& app, Action& action) {
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option(word, *chosen, which);
     command->final_callback([&app, &action, print, chosen] {
-      action = [&app, print, chosen](const Argv&) {
-        add_all_now();
-        return print(app, *chosen);
-      };
+      action = [&app, print, chosen](const Argv&) { return print(app, *chosen); };
     });
   };
   add("man", "Print the manual page: gdrperf man | man -l -", "COMMAND", "the page of this one (default: of all)", print_man);

@@ -16,12 +16,12 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
-#include "late_options.h"
 #include "live_line.h"
 #include "no_effect.h"
 #include "parse_words.h"
 #include "paths.h"
 #include "perftest_command.h"
+#include "register_all.h"
 #include "requirements.h"
 #include "serve.h"
 #include "terminal.h"
@@ -112,8 +112,7 @@ std::vector<std::string> names_of(const std::vector<TestSpec>& specs, std::size_
   return names;
 }
 
-int measure(const TestOptions& options, const Argv& argv) {
-  check_required(options.output.required, std::vector{options.test});
+std::vector<TestSpec> specs_of(const TestOptions& options) {
   std::vector<TestSpec> specs;
   std::vector<Path> paths = options.paths;
   // In host memory both ways are one.
@@ -121,7 +120,29 @@ int measure(const TestOptions& options, const Argv& argv) {
   for (const std::uint64_t size : sizes_of(options)) {
     for (TestSpec& each : variants(spec_for(options, options.test, size), paths, options)) specs.push_back(std::move(each));
   }
+  return specs;
+}
+
+/// Each way of giving GPU memory to the NIC, with a run of each.
+void measure_registrations(const TestSpec& spec, Output& output, const RunOne& run) {
+  const RunOne kept = [&](const TestSpec& each) {
+    report::RunRecord record = run(each);
+    output.add(record);
+    return record;
+  };
+  const std::vector<RegistrationRow> rows = try_registrations(spec, kept);
+  for (const RegistrationRow& row : rows) {
+    if (!row.why_not.empty()) output.add_warning(row.why_not);
+  }
+  output.finish();
+  print_registrations(rows, spec, output.table_stream());
+}
+
+int measure(const TestOptions& options, const Argv& argv) {
+  check_required(options.output.required, std::vector{options.test});
+  const std::vector<TestSpec> specs = specs_of(options);
   note_without_effect(options.without_effect);
+  if (options.all_registrations) check_register_all(specs.front());
   if (options.dry_run) {
     std::vector<PlannedRun> runs;
     for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
@@ -136,14 +157,19 @@ int measure(const TestOptions& options, const Argv& argv) {
   LiveLine live(live_to(options.output), options.output.rate_unit, specs.size());
   client->set_observer(&live);
   StopSignal stop;
+  const RunOne run = [&](const TestSpec& spec) {
+    client->open();
+    report::RunRecord record = run_one(*client, spec, specs.size(), output, live, stop);
+    if (client->server_environment()) output.set_server(*client->server_environment());
+    return record;
+  };
   {
     const StopOnSignals on_signals(stop);
     client->set_stop(&stop.flag());
     try {
-      for (std::size_t at = 0; at < specs.size() && !stop.triggered(); ++at) {
-        client->open();
-        report::RunRecord record = run_one(*client, specs[at], specs.size(), output, live, stop);
-        if (client->server_environment()) output.set_server(*client->server_environment());
+      if (options.all_registrations) measure_registrations(specs.front(), output, run);
+      for (std::size_t at = 0; at < specs.size() && !stop.triggered() && !options.all_registrations; ++at) {
+        report::RunRecord record = run(specs[at]);
         // One that a signal ended is worth keeping: it says so, and there is no other.
         output.set_missing(names_of(specs, at + 1));
         output.add(std::move(record));
@@ -152,7 +178,7 @@ int measure(const TestOptions& options, const Argv& argv) {
       if (!stop.triggered()) throw;
     }
     client->close();
-    if (!stop.triggered() || output.runs() > 0) output.finish();
+    if (!options.all_registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
   }
   if (stop.triggered()) end_as_signalled(stop);
   return static_cast<int>(output.required_met());
@@ -196,19 +222,6 @@ std::vector<std::string> decided_by_client(const CLI::App& command) {
   return given;
 }
 
-void add_options(CLI::App& command, TestOptions& options) {
-  CLI::Option* const sizes = command.add_option_function<std::string>(
-      "-s,--size", [&options](const std::string& text) { options.sizes = parse_size_list(text, "-s"); },
-      fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
-                  sizes_text(options.test)));
-  sizes->type_name("SIZES")->group("Queues and messages");
-  command.add_flag("-a,--all", options.all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
-      ->group("Queues and messages")
-      ->excludes(sizes);
-  add_client_options(command, options);
-  add_dry_run(command, options.dry_run);
-}
-
 }  // namespace
 
 void add_test_commands(CLI::App& app, Action& action) {
@@ -216,12 +229,19 @@ void add_test_commands(CLI::App& app, Action& action) {
     const auto options = std::make_shared<TestOptions>();
     options->test = test;
     CLI::App* command = app.add_subcommand(to_string(test), description(test));
-    add_when_typed(*command, [options, command] { add_options(*command, *options); });
-    // perftest's own are on no page.
-    command->preparse_callback([options, command](std::size_t) {
-      add_now(*command);
-      add_perftest_options(*command, *options, options->perftest);
-    });
+    CLI::Option* const sizes = command->add_option_function<std::string>(
+        "-s,--size", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
+        fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
+                    sizes_text(test)));
+    sizes->type_name("SIZES")->group("Queues and messages");
+    command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
+        ->group("Queues and messages")
+        ->excludes(sizes);
+    add_client_options(*command, *options);
+    add_dry_run(*command, options->dry_run);
+    // Only where it is typed: for all tests together they took 200 million instructions of each start.
+    command->preparse_callback(
+        [options, command](std::size_t) { add_perftest_options(*command, *options, options->perftest); });
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
       options->given = decided_by_client(*command);

@@ -53,6 +53,10 @@ void take_typed(const Setting& each, ClientOptions& options, const std::string& 
     options.paths = {Path::kDirect, Path::kStaged};
     return;
   }
+  if (&each == &setting<&TestSpec::registration>() && text == "all") {
+    options.all_registrations = true;
+    return;
+  }
   if (&each == &setting<&TestSpec::ordering>() && text == "both") {
     options.both_orderings = true;
     return;

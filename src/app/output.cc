@@ -64,7 +64,7 @@ Sinks checked(const OutputOptions& options) {
 
 int table_fd(const Sinks& sinks) { return sinks.on_stdout() ? STDERR_FILENO : STDOUT_FILENO; }
 
-std::ostream& table_stream(const OutputOptions& options, const Sinks& sinks) {
+std::ostream& stream_of_table(const OutputOptions& options, const Sinks& sinks) {
   static std::ostream nobody(nullptr);
   if (options.table == TableFor::kNobody || options.talk == Talk::kQuiet) return nobody;
   return table_fd(sinks) == STDOUT_FILENO ? std::cout : std::cerr;
@@ -114,7 +114,7 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
     : options_(with_columns_asked(std::move(options))),
       sinks_(std::make_unique<Sinks>(checked(options_))),
       console_(console_options(options_, table_fd(*sinks_))),
-      table_(table_stream(options_, *sinks_), console_),
+      table_(stream_of_table(options_, *sinks_), console_),
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
@@ -145,13 +145,13 @@ void Output::add(report::RunRecord record) {
   matrix_.add(record);
   comparison_.add(record);
   required_->add(record);
-  table_stream(options_, *sinks_).flush();
+  stream_of_table(options_, *sinks_).flush();
   csv_ += report::csv_line(record);
   if (options_.format) kept_.push_back(record);
   if (sinks_->json.given() && !sinks_->json.is_stream()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given() && !sinks_->csv.is_stream()) sinks_->csv.write(csv_);
   // No more runs for a table that nobody reads.
-  if (!table_stream(options_, *sinks_)) end_if_reader_gone();
+  if (!stream_of_table(options_, *sinks_)) end_if_reader_gone();
 }
 
 void Output::print_summary(std::ostream& out) {
@@ -170,7 +170,7 @@ void Output::print_summary(std::ostream& out) {
 }
 
 void Output::finish() {
-  print_summary(table_stream(options_, *sinks_));
+  print_summary(stream_of_table(options_, *sinks_));
   if (sinks_->json.given()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given()) sinks_->csv.write(csv_);
   if (options_.format) {
@@ -178,6 +178,8 @@ void Output::finish() {
                                         {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online, options_.rate_unit}));
   }
 }
+
+std::ostream& Output::table_stream() { return stream_of_table(options_, *sinks_); }
 
 ExitCode Output::required_met() const { return required_->exit_code(); }
 

@@ -70,6 +70,9 @@ std::vector<report::TopologyHop> describe_hops(const topo::PciTree& tree,
 
 void declare_nics(topo::Topology& topology, const std::vector<verbs::DeviceInfo>& devices) {
   for (const verbs::DeviceInfo& device : devices) {
+    if (const auto dma = topo::parse_pci_address(device.data_direct); dma && topology.tree) {
+      topo::name_dma_function(*topology.tree, device.name, *dma);
+    }
     const auto address = topo::parse_pci_address(device.pci_address);
     if (!address) continue;
     topo::TreeNic nic;

@@ -6,6 +6,8 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
+#include "gdrperf/proto/flow.h"
+#include "gdrperf/verbs/mlx5.h"
 #include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::conn {
@@ -26,7 +28,7 @@ class ExchangeConnector final : public Connector {
     for (int i = 0; i < settings.count; ++i) {
       owners_.push_back(verbs::make_qp(pd, settings_.init, settings_.inlining));
       qps_.push_back(owners_.back().get());
-      verbs::to_init(qps_.back(), local.port, settings.access);
+      verbs::to_init(qps_.back(), local.port, settings.access, settings.pkey_index);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
     }
   }
@@ -48,7 +50,11 @@ class ExchangeConnector final : public Connector {
       path.remote_qpn = remote.qps[i].qpn;
       path.remote_psn = remote.qps[i].psn & kPsnMask;
       path.local_psn = local.qps[i].psn & kPsnMask;
+      const std::vector<int>& labels = settings_.flow_labels;
+      if (!labels.empty()) path.flow_label = labels[i % labels.size()];
       verbs::to_rts(qps_[i], path);
+      // Older kernels make no source port of the label; where this fails it counts all the same.
+      if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD) verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
     }
   }
 

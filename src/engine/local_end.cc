@@ -10,6 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/operation.h"
 #include "demand.h"
 
@@ -160,11 +161,15 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.inlining = rights.inlining;
   settings.path.service_level = spec_.service_level;
   settings.path.traffic_class = spec_.traffic_class;
-  settings.path.flow_label = spec_.flow_label;
+  settings.flow_labels = flow_labels_of(spec_);
+  if (!settings.flow_labels.empty()) settings.path.flow_label = settings.flow_labels.front();
   settings.path.timeout = spec_.qp_timeout;
   settings.path.retry_count = spec_.retry_count;
   settings.path.rnr_retry = spec_.rnr_retry;
+  settings.path.min_rnr_timer = spec_.rnr_timer;
+  settings.pkey_index = spec_.pkey_index;
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
+  if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
   steps_.queues("creating");

@@ -92,6 +92,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
       client_kind_(mem::parse_kind(client.buffer, end_flag<&EndSpec::buffer>(conn::Side::kClient))),
       server_kind_(mem::parse_kind(server.buffer, end_flag<&EndSpec::buffer>(conn::Side::kServer))) {
   op_ = &traits_of(test.operation);
+  qps = std::max(qps, spread);
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
   if (gpu && latency() && op_->round_end == RoundEnd::kMemory) op_ = &write_with_immediate();
   if (op_->carries_operands && atomic == Atomic::kCompareSwap) op_ = &compare_and_swap();

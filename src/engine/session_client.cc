@@ -12,7 +12,9 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/proto/flow.h"
 #include "gdrperf/report/network.h"
+#include "gdrperf/report/spread.h"
 #include "gdrperf/stats/summary.h"
 #include "data_path.h"
 #include "demand.h"
@@ -108,6 +110,18 @@ report::Measurement with_standstill(report::Measurement measured, Standstill sta
   return measured;
 }
 
+/// Of QPs that take several flow labels in turn.
+std::vector<report::QpShare> shares_of(const ResolvedSpec& spec, const std::vector<std::uint64_t>& sent) {
+  const std::vector<int> labels = flow_labels_of(spec);
+  const auto total = static_cast<double>(std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}));
+  std::vector<report::QpShare> shares;
+  if (labels.size() < 2 || total == 0) return shares;
+  for (std::size_t q = 0; q < sent.size(); ++q) {
+    shares.push_back({labels[q % labels.size()], static_cast<double>(sent[q]) / total});
+  }
+  return shares;
+}
+
 /// `messages`: of both ends, or round trips, in the same time.
 void note_cpu(report::Measurement& measured, const Watched& own, const proto::Done& done, std::uint64_t messages) {
   if (messages == 0) return;
@@ -172,6 +186,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   note_losses(measured, spec, all_sent, *mover, done);
   measured.counted_bytes = (all_sent + (bidirectional ? done.messages : 0)) * spec.size_bytes;
+  measured.qp_shares = shares_of(spec, sent);
   note_cpu(measured, own, done, completed + (bidirectional ? done.messages : 0));
   return with_standstill(std::move(measured), standstill_of(run), own, done);
 }
@@ -291,6 +306,9 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
                              record.client.port == record.server.port;
   if (const auto network = report::network_of(record.measured)) {
     for (std::string& sentence : report::sentences(*network)) record.warnings.push_back(std::move(sentence));
+  }
+  if (const auto spread = report::spread_of(record.measured); spread && !spread->uneven().empty()) {
+    record.warnings.push_back(report::uneven_text(*spread));
   }
   if (record.measured.stop == report::StopReason::kSignal) {
     record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));

@@ -2,6 +2,7 @@
 #include "gdrperf/proto/settings.h"
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/flow.h"
 #include "setting_access.h"
 
 namespace gdrperf {
@@ -25,6 +26,8 @@ constexpr const char* kStopGroup = "How long (default: until the 95 % interval o
 constexpr const char* kNetworkGroup = "Network";
 
 constexpr std::int64_t kMaxName = 128;
+constexpr std::int64_t kMaxList = 16384 * 8;
+constexpr int kMostFlowLabel = (1 << 20) - 1;
 constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
 constexpr std::int64_t kMaxDepth = 65536;
 constexpr std::int64_t kMillisecond = 1'000'000;
@@ -36,7 +39,9 @@ constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
 constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"RC", 0}, {"UC", 1}, {"UD", 2}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
-                                     {"peermem", static_cast<int>(Registration::kPeermem)}};
+                                     {"peermem", static_cast<int>(Registration::kPeermem)},
+                                     {"dmabuf-pcie", static_cast<int>(Registration::kDmabufPcie)},
+                                     {"data-direct", static_cast<int>(Registration::kDataDirect)}};
 constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
                                  {"on", static_cast<int>(Ordering::kRelaxed)},
                                  {"off", static_cast<int>(Ordering::kStrict)}};
@@ -65,9 +70,36 @@ static void take_gpu(TestSpec& spec, const std::string& text, std::string_view f
 
 static void take_hugepages(TestSpec& spec, const std::string&, std::string_view) { spec.client.buffer = "hugepage"; }
 
-static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDmabuf; }
+// perftest's Data Direct is a dma-buf, too, and typed with it.
+static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) {
+  if (spec.registration == Registration::kAuto) spec.registration = Registration::kDmabuf;
+}
+
+static void take_data_direct(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDataDirect; }
 
 static void take_strict(TestSpec& spec, const std::string&, std::string_view) { spec.ordering = Ordering::kStrict; }
+
+static void take_labels(TestSpec& spec, const std::vector<int>& labels) {
+  spec.flow_labels.clear();
+  spec.flow_label = labels.front();
+  if (labels.size() == 1) return;
+  for (const int label : labels) spec.flow_labels += (spec.flow_labels.empty() ? "" : ",") + std::to_string(label);
+}
+
+static void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag) {
+  const std::vector<int> labels = parse_number_list(text, flag, 0, std::numeric_limits<int>::max());
+  for (const int label : labels) {
+    spec.flow_label = label;
+    check_range(setting<&TestSpec::flow_label>(), spec);
+  }
+  take_labels(spec, labels);
+}
+
+static void take_source_ports(TestSpec& spec, const std::string& text, std::string_view flag) {
+  std::vector<int> labels = parse_number_list(text, flag, kLeastSourcePort, kMostSourcePort);
+  for (int& label : labels) label = flow_label_of_port(label);
+  take_labels(spec, labels);
+}
 
 static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
   constexpr std::uint64_t kSeed = 1;
@@ -165,7 +197,8 @@ constexpr Setting kSettings[] = {
 
     {.member = "registration", .access = to<&T::registration>(), .type = kChoice, .choices = kRegistrations,
      .flags = "--register", .placeholder = "HOW", .group = kGpuGroup,
-     .help = "registration with the NIC: dmabuf or peermem (default: dmabuf where that works)",
+     .help = "registration with the NIC: data-direct, dmabuf, dmabuf-pcie (mapped over PCIe, on C2C machines), peermem, or all, each "
+             "tried and measured (default: the first of data-direct, dmabuf, peermem that works)",
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .wire = Wire::kWhenSet},
     {.member = "path", .access = to<&T::path>(), .type = kChoice, .choices = kPaths,
      .flags = "--path", .placeholder = "WAY", .group = kGpuGroup,
@@ -188,6 +221,8 @@ constexpr Setting kSettings[] = {
      .take = take_hugepages},
     {.type = kFlag, .flags = "--use_cuda_dmabuf", .group = kGpuGroup, .help = "as --register dmabuf",
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_dmabuf},
+    {.type = kFlag, .flags = "--use_data_direct", .group = kGpuGroup, .help = "as --register data-direct",
+     .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .take = take_data_direct},
 
     {.member = "atomic", .access = to<&T::atomic>(), .type = kChoice, .choices = kAtomics,
      .flags = "-A,--atomic,--atomic_type", .placeholder = "WHICH", .group = kQueueGroup,
@@ -287,10 +322,19 @@ constexpr Setting kSettings[] = {
     {.member = "traffic_class", .access = to<&T::traffic_class>(), .range = {0, 255},
      .rule = "a traffic class is {}", .flags = "-T,--tos,--tclass", .placeholder = "N", .group = kNetworkGroup,
      .help = "traffic class, the IP type of service of RoCE v2 (default: {})", .recorded = kCondition},
-    {.member = "flow_label", .access = to<&T::flow_label>(), .range = {0, (1 << 20) - 1},
-     .rule = "a flow label is {}", .flags = "--flow-label,--flow_label", .placeholder = "N", .group = kNetworkGroup,
-     .help = "flow label of the GRH: selects among paths of equal cost (default: {})", .wire = Wire::kWhenSet,
-     .recorded = kCondition},
+    {.member = "flow_label", .access = to<&T::flow_label>(), .range = {0, kMostFlowLabel},
+     .rule = "a flow label is {}", .flags = "--flow-label,--flow_label", .placeholder = "LIST", .group = kNetworkGroup,
+     .help = "flow label of the GRH, or a list that the QPs take in turn: selects among paths of equal cost (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kCondition, .take = take_flow_labels},
+    {.member = "flow_labels", .access = to<&T::flow_labels>(), .type = kName, .range = {0, kMaxList},
+     .wire = Wire::kWhenSet},
+    {.type = kName, .flags = "--udp-sport", .placeholder = "LIST", .group = kNetworkGroup,
+     .help = "UDP source ports of RoCE v2 that the QPs take in turn, 49152 to 65535 (as --flow-label with labels that make them)",
+     .take = take_source_ports},
+    {.member = "spread", .access = to<&T::spread>(), .range = {2, 16384},
+     .rule = "a run spreads over {} UDP source ports", .flags = "--spread", .placeholder = "N", .group = kNetworkGroup,
+     .help = "runs QPs, at least N, over N UDP source ports and prints each one's share of the rate (default: no)",
+     .scope = Scope::kBandwidth, .reason = "{} has one QP", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "qp_timeout", .access = to<&T::qp_timeout>(), .range = {0, 31},
      .rule = "the ACK timeout is 4.096 us * 2^N, N {}",
      .flags = "-u,--qp-timeout", .placeholder = "N", .group = kNetworkGroup,
@@ -305,6 +349,17 @@ constexpr Setting kSettings[] = {
      .rule = "an RNR retry count is {}", .flags = "--rnr-retry,--rnr_retry", .placeholder = "N", .group = kNetworkGroup,
      .help = "times that a send without a receive at the peer is sent again; 7: no limit (default: {})",
      .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "rnr_timer", .access = to<&T::rnr_timer>(), .range = {0, 31},
+     .rule = "the RNR timer has a code {}", .flags = "--rnr-timer", .placeholder = "N", .group = kNetworkGroup,
+     .help = "code of the time that a sender without a receive is told to wait, as in ibv_modify_qp (default: {}, 0.64 ms)",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "max_rd_atomic", .access = to<&T::max_rd_atomic>(), .range = {1, 255},
+     .rule = "a QP has {} reads or atomics outstanding", .flags = "--max-rd-atomic", .placeholder = "N", .group = kNetworkGroup,
+     .help = "reads and atomics outstanding per QP (default: what both devices can)",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "pkey_index", .access = to<&T::pkey_index>(), .range = {0, 65535},
+     .rule = "a partition key has an index {}", .flags = "--pkey-index,--pkey_index", .placeholder = "N", .group = kNetworkGroup,
+     .help = "index of the partition key at both ends (default: {})", .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "connector", .access = to<&T::connector>(), .type = kSwitch, .choices = kConnectors,
      .flags = "-R,--rdma_cm,--rdma-cm", .group = kNetworkGroup,
      .help = "connect QPs by rdma_cm (default: exchange addresses)",

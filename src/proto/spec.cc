@@ -4,6 +4,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 
@@ -48,9 +49,26 @@ void check_depths(const TestSpec& spec) {
 }
 
 void check_path(const TestSpec& spec) {
-  if (spec.flow_label == 0 || spec.connector == Connector::kExchange) return;
-  throw usage_error(fmt::format("{} {}: rdma_cm chooses the path; leave {} out to choose it here",
-                                flag<&TestSpec::flow_label>(), spec.flow_label, flag<&TestSpec::connector>()));
+  const std::vector<int> labels = flow_labels_of(spec);
+  if (spec.spread > 0 && (!spec.flow_labels.empty() || spec.flow_label != 0)) {
+    throw usage_error(fmt::format("{} and {}: each says which paths the QPs take", flag<&TestSpec::spread>(),
+                                  flag<&TestSpec::flow_label>()));
+  }
+  if (labels.size() > 1 && spec.transport == Transport::kUd) {
+    throw usage_error(fmt::format("{} with {} ud: datagrams of this end have one address handle, and so one flow label",
+                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(), flag<&TestSpec::transport>()));
+  }
+  if (spec.connector == Connector::kExchange) return;
+  const auto refuse = [&](const std::string& option, const char* why) {
+    throw usage_error(fmt::format("{}: {}; leave {} out to choose it here", option, why, flag<&TestSpec::connector>()));
+  };
+  if (spec.pkey_index != 0) refuse(flag<&TestSpec::pkey_index>(), "rdma_cm takes the partition of the address");
+  if (spec.rnr_timer != TestSpec().rnr_timer) refuse(flag<&TestSpec::rnr_timer>(), "rdma_cm sets the RNR timer");
+  if (labels.empty()) return;
+  throw usage_error(fmt::format("{}: rdma_cm chooses the path; leave {} out to choose it here",
+                                spec.spread > 0 ? fmt::format("{} {}", flag<&TestSpec::spread>(), spec.spread)
+                                                : fmt::format("{} {}", flag<&TestSpec::flow_label>(), labels.front()),
+                                flag<&TestSpec::connector>()));
 }
 
 /// "write_bw, send_bw": what has this transport.

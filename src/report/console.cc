@@ -12,6 +12,7 @@
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
+#include "gdrperf/report/spread.h"
 #include "console_rows.h"
 #include "sparkline.h"
 
@@ -79,6 +80,22 @@ std::string heading_text(const RunRecord& record, RateUnit unit) {
   return text;
 }
 
+/// CPU time of one end: "310 ns per message, 4.7 ms per GB"; "" where it is not known.
+std::string cpu_of(const RunRecord& record, const char* end, const std::optional<double>& per_message_ns) {
+  if (!per_message_ns) return {};
+  std::string text = fmt::format("{} {:.3g} ns per {}", end, *per_message_ns, record.measured.latency ? "round trip" : "message");
+  if (record.measured.bandwidth) text += fmt::format(", {:.3g} ms per GB", *per_message_ns / static_cast<double>(record.spec.size_bytes) * 1e3);
+  return text;
+}
+
+std::string cpu_text(const RunRecord& record) {
+  const std::string client = cpu_of(record, "client", record.measured.client_cpu_per_message_ns);
+  const std::string server = cpu_of(record, "server", record.measured.server_cpu_per_message_ns);
+  if (client.empty() && server.empty()) return {};
+  return fmt::format("CPU time at {}: {}{}{}", format_size(record.spec.size_bytes), client,
+                     client.empty() || server.empty() ? "" : "; ", server);
+}
+
 }  // namespace
 
 void ConsoleTable::print_heading(const RunRecord& record, const std::string& heading) {
@@ -143,8 +160,10 @@ void ConsoleTable::add(const RunRecord& record) {
   note_warnings(record);
   note_best(record);
   note_point(record);
+  notes_.cpu = cpu_text(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
   if (options_.detail == Detail::kAll) out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
+  out_ << spread_text(record);
 }
 
 void ConsoleTable::finish() {
@@ -175,6 +194,7 @@ void ConsoleTable::finish() {
     if (sizes.size() > kNamed) where += fmt::format(" and {} more", sizes.size() - kNamed);
     print_line(fmt::format("  warning ({}): {}", where, printable(warning)), Style::kDoubtful);
   }
+  if (!notes_.cpu.empty()) print_line("  " + notes_.cpu, Style::kDim);
   if (!notes_.standing.empty()) print_line("  " + notes_.standing, Style::kDim);
   out_.flush();
   notes_ = {};

@@ -65,6 +65,15 @@ FieldValue lost_share(const RunRecord& run) { return run.measured.delivery ? val
 FieldValue goodput(const RunRecord& run) {
   return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : FieldValue();
 }
+
+/// CPU time per message as microseconds per 1e9 bytes.
+template <auto Member>
+FieldValue per_gigabyte(const RunRecord& run) {
+  const std::optional<double>& per_message_ns = run.measured.*Member;
+  if (!per_message_ns || !run.measured.bandwidth) return {};
+  return *per_message_ns / static_cast<double>(run.spec.size_bytes) * 1e6;
+}
+
 FieldValue op(const RunRecord& run) { return to_string(run.spec.test); }
 FieldValue chunk(const RunRecord& run) { return positive(run.measured.chunk_bytes); }
 FieldValue ceiling(const RunRecord& run) { return positive(run.path.ceiling_gbps); }
@@ -190,6 +199,10 @@ constexpr Field kRows[] = {
      get::measured<&Measurement::client_cpu_per_message_ns>, kOmitted},
     {"server_cpu_per_message_ns", "server.cpu_per_message_ns", "ns", kNo, "",
      get::measured<&Measurement::server_cpu_per_message_ns>, kOmitted},
+    {"client_cpu_per_gigabyte_us", "client.cpu_per_gigabyte_us", "us", kNo, "",
+     get::per_gigabyte<&Measurement::client_cpu_per_message_ns>, kOmitted},
+    {"server_cpu_per_gigabyte_us", "server.cpu_per_gigabyte_us", "us", kNo, "",
+     get::per_gigabyte<&Measurement::server_cpu_per_message_ns>, kOmitted},
     {"network", "network.verdict", "", kNo, "", get::network_verdict, kOmitted},
     {"resent_per_million", "network.resent_per_million", "", kNo, "", get::network<&Network::resent_per_million>, kOmitted},
     {"wire_bytes_per_byte", "network.wire_bytes_per_byte", "", kNo, "", get::network<&Network::wire_bytes_per_byte>, kOmitted},

@@ -1,7 +1,9 @@
 #include "record_json.h"
 
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/flow.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/spread.h"
 
 namespace gdrperf::report {
 namespace {
@@ -62,6 +64,17 @@ void add_series(Json& json, const Latency& latency) {
   json["batches_p50_ns"] = std::move(batches);
 }
 
+Json spread_json(const RunRecord& record, const Spread& spread) {
+  Json qps = Json::array();
+  for (const QpShare& each : record.measured.qp_shares) {
+    qps.push_back({{"udp_sport", udp_source_port(each.flow_label)}, {"flow_label", each.flow_label}, {"share", number(each.share)}});
+  }
+  Json uneven = Json::array();
+  for (const PortShare& each : spread.uneven()) uneven.push_back(each.port);
+  return {{"ports", spread.ports.size()}, {"least_share", number(spread.least)}, {"most_share", number(spread.most)},
+          {"uneven", std::move(uneven)}, {"qps", std::move(qps)}};
+}
+
 Json warnings_json(const RunRecord& record) {
   Json warnings = Json::array();
   for (const std::string& warning : record.measured.warnings) warnings.push_back(warning);
@@ -88,6 +101,7 @@ Json record_json(const RunRecord& record) {
   for (const char* metric : {"bw", "latency"}) {
     if (!json.contains(metric)) json[metric] = nullptr;
   }
+  if (const auto spread = spread_of(measured)) json["shares"] = spread_json(record, *spread);
   if (record.spec.verify_seed) json["checked_by"] = Json::array({record.client.checker, record.server.checker});
   json["warnings"] = warnings_json(record);
   return json;

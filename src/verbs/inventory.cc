@@ -11,6 +11,7 @@
 #include "device_list.h"
 #include "facts.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/verbs/mlx5.h"
 #include "sysfs.h"
 
 namespace gdrperf::verbs {
@@ -27,6 +28,8 @@ void read_open_device(ibv_device* device, DeviceInfo& info) {
   info.driver = context.driver();
   info.firmware = context.firmware();
   info.kind = context.kind();
+  std::string none;
+  info.data_direct = data_direct_function(context.get(), none);
   read_facts(context, info);
   for (int number = 1; number <= context.ports(); ++number) {
     info.ports.push_back({query_port(context, number), gid_table(context, number)});

@@ -153,17 +153,18 @@ void throw_qp_creation(std::string_view device, int error, const ibv_qp_init_att
                                attr.qp_type == IBV_QPT_RC ? "" : fmt::format(", or have no {} ({} rc)", type_name(attr.qp_type), flag<&TestSpec::transport>())));
 }
 
-void to_init(ibv_qp* qp, int port, int access) {
+void to_init(ibv_qp* qp, int port, int access, int pkey_index) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
-  attr.pkey_index = 0;
+  attr.pkey_index = static_cast<std::uint16_t>(pkey_index);
   attr.port_num = static_cast<std::uint8_t>(port);
   attr.qp_access_flags = static_cast<unsigned>(access);
   attr.qkey = kQkey;
   const int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   const int result = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
   if (result != 0) {
-    throw call_error("ibv_modify_qp(RESET to INIT)", error_of(result), device_name(qp->context));
+    throw call_error("ibv_modify_qp(RESET to INIT)", error_of(result), device_name(qp->context),
+                     pkey_index == 0 ? "" : fmt::format("is there a partition key at index {} ({})?", pkey_index, flag<&TestSpec::pkey_index>()));
   }
 }
 

@@ -32,7 +32,8 @@ void note(const ibv_qp_attr& attr, int mask) {
     std::snprintf(line, sizeof line, "sl=%d traffic_class=%d flow_label=%u min_rnr_timer=%d", ah.sl, ah.grh.traffic_class,
                   ah.grh.flow_label, attr.min_rnr_timer);
   } else if ((mask & IBV_QP_RETRY_CNT) != 0) {
-    std::snprintf(line, sizeof line, "timeout=%d retry_cnt=%d rnr_retry=%d", attr.timeout, attr.retry_cnt, attr.rnr_retry);
+    std::snprintf(line, sizeof line, "timeout=%d retry_cnt=%d rnr_retry=%d max_rd_atomic=%d", attr.timeout, attr.retry_cnt, attr.rnr_retry,
+                  attr.max_rd_atomic);
   }
   if (*line != 0) append("QP_LOG", line);
 }

@@ -41,7 +41,7 @@ TEST(SoftnicConfig, EmptyIsTwoPlainDevices) {
 TEST(SoftnicConfig, EachOptionIsTaken) {
   const auto devices = parse_config(
       "a:mode=null,port=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,netdev=eth7,"
-      "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05,strict=5GB/s");
+      "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05,strict=5GB/s,slow_sport=50000:1GB/s");
   ASSERT_EQ(devices.size(), 2u);
   const DeviceConfig& a = devices[0];
   EXPECT_EQ(a.mode, DeviceMode::kNull);
@@ -62,6 +62,8 @@ TEST(SoftnicConfig, EachOptionIsTaken) {
   EXPECT_DOUBLE_EQ(devices[1].link.latency_ns, 2000);
   EXPECT_DOUBLE_EQ(devices[1].link.slow, 1.05);
   EXPECT_DOUBLE_EQ(devices[1].link.strict_rate, 5e9);
+  EXPECT_EQ(devices[1].link.slow_sport, 50000);
+  EXPECT_DOUBLE_EQ(devices[1].link.slow_sport_rate, 1e9);
 }
 
 TEST(SoftnicConfig, AFaultOfMessagesIsModelled) {

@@ -24,6 +24,7 @@ struct ClientOptions {
   TestSpec spec;            ///< but test and size, which differ from run to run
   std::uint64_t max_memory_bytes = 0;  ///< of a run at this end; 0: a quarter of what is available
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
+  bool all_registrations = false;             ///< --register all: one run each, and a table
   bool both_orderings = false;                ///< --relaxed-ordering both: one run each
   OutputOptions output;
 };

@@ -75,6 +75,8 @@ class Output {
   /// Into the document, not to the terminal.
   void add_warning(const std::string& warning) { document_.add_warning(warning); }
   std::size_t runs() const { return document_.runs(); }
+  /// Where the table for people goes.
+  std::ostream& table_stream();
   /// After the last run; writes the document also when there was none, and names runs
   /// that miss what is required.
   void finish();

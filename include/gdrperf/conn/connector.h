@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/verbs/device.h"
@@ -19,8 +20,10 @@ struct QpSettings {
   ibv_qp_init_attr init{};
   verbs::Inlining inlining = verbs::Inlining::kExactly;  ///< of what `init` asks to be sent inline
   int count = 1;
+  int pkey_index = 0;
   int access = 0;         ///< remote access rights, ibv_access_flags
   verbs::QpPath path;     ///< what was asked for of the path; where the peer is comes later
+  std::vector<int> flow_labels;  ///< that the QPs take in turn; empty: that of `path`
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
   int max_dest_rd_atomic = 1;
 };

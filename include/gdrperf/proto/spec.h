@@ -24,9 +24,9 @@ enum class Connector { kExchange, kRdmaCm };
 /// again, and a message that finds no receive is lost.
 enum class Transport { kRc, kUc, kUd };
 
-/// How a NIC is given GPU memory: dma-buf where that works and peer memory
-/// else, or one of them.
-enum class Registration { kAuto, kDmabuf, kPeermem };
+/// How a NIC is given GPU memory: kAuto the first of Data Direct, dma-buf and peer memory that works, or one of them;
+/// kDmabufPcie: a dma-buf whose pages are mapped over PCIe also where the GPU is joined to the CPU by C2C.
+enum class Registration { kAuto, kDmabuf, kPeermem, kDmabufPcie, kDataDirect };
 /// How data gets between GPU memory and the NIC: at once (GPUDirect RDMA), or
 /// by way of pinned host memory.
 enum class Path { kDirect, kStaged };
@@ -100,9 +100,14 @@ struct TestSpec {
   int qp_timeout = 14;       ///< IB local ACK timeout exponent: 4.096 us * 2^n
   int retry_count = 7;       ///< of requests that no acknowledgement came for
   int rnr_retry = 7;         ///< of sends that found no receive; 7: without limit
+  int rnr_timer = 12;        ///< code of the time that a sender without a receive is told to wait; 12: 0.64 ms
+  int max_rd_atomic = 0;     ///< reads and atomics outstanding per QP; 0: what both devices can
+  int pkey_index = 0;        ///< of the partition
   int service_level = 0;
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
+  std::string flow_labels = {};  ///< several, which the QPs take in turn: "7,8,9"; "": one for all
+  int spread = 0;            ///< bandwidth: UDP source ports that the QPs, at least as many, take in turn; 0: no matter
   Atomic atomic = Atomic::kFetchAdd;
   double rate_per_s = 0;     ///< messages due per second and direction, times of latency counted from when they were due; 0: as fast as they complete
   double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most

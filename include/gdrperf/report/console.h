@@ -56,6 +56,7 @@ class ConsoleTable {
     std::vector<std::string> warning_order;
     double best_gbytes = 0;  ///< of a large message between GPU and NIC
     std::string standing;    ///< of that among published figures
+    std::string cpu;         ///< CPU time of the last run
   };
 
   void print_heading(const RunRecord& record, const std::string& heading);

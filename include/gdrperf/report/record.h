@@ -56,6 +56,12 @@ struct Delivery {
   double lost_share() const { return sent == 0 ? 0 : static_cast<double>(lost) / static_cast<double>(sent); }
 };
 
+/// One QP's part in a run over several paths.
+struct QpShare {
+  int flow_label = 0;
+  double share = 0;  ///< of this end's messages
+};
+
 /// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
@@ -67,6 +73,7 @@ struct Measurement {
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
+  std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};
   std::optional<double> server_cpu_per_message_ns = {};

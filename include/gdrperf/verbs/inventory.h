@@ -37,6 +37,7 @@ struct DeviceInfo {
   std::string driver;       ///< kernel driver, "" when there is none
   std::string firmware;
   int numa_node = -1;  ///< -1: unknown
+  std::string data_direct;  ///< PCI address of its DMA function for GPU memory (Data Direct); "": none
   DeviceKind kind = DeviceKind::kHardware;
   std::vector<PortDetails> ports;
   std::vector<DeviceLimit> limits;

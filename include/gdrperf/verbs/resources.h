@@ -103,7 +103,7 @@ inline constexpr std::uint32_t kQkey = 0x67647270;
 inline constexpr std::uint64_t kGrhBytes = 40;
 
 /// RESET -> INIT with the remote access rights of `access` (UD: with kQkey).
-void to_init(ibv_qp* qp, int port, int access);
+void to_init(ibv_qp* qp, int port, int access, int pkey_index = 0);
 /// INIT -> RTR -> RTS.
 void to_rts(ibv_qp* qp, const QpPath& path);
 /// Where datagrams go that take `path`.

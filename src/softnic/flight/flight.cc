@@ -53,6 +53,7 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
   count(tally_.sent, read_like ? 0 : s.total);
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
+  if (!read_like) arrival = std::max(arrival, behind_slow_path(ready, s.total) + link.latency);
   s.arrival = last_arrival_ = std::max(arrival, last_arrival_);
   if (read_like) {
     ++reads_sent_;
@@ -143,6 +144,19 @@ Instant Flight::strict_time(const SendOp& op, std::uint64_t bytes) const noexcep
   const std::uint32_t index = op.sges[0].lkey >> 8;
   if (index >= kMaxMrs || (process_.known_region(index).access & IBV_ACCESS_RELAXED_ORDERING) != 0) return 0;
   return static_cast<Instant>(static_cast<double>(bytes) * per_byte);
+}
+
+/// Link model: the network's path for this QP's UDP source port, which its flow label makes, is slower than the port.
+/// When a message that is ready now has left it.
+Instant Flight::behind_slow_path(Instant ready, std::uint64_t bytes) noexcept {
+  const LinkModel& model = link();
+  if (model.slow_sport == 0) return 0;
+  const std::uint32_t label = attributes_.ah_attr.grh.flow_label;
+  // As Linux makes it of a flow label (rdma_flow_label_to_udp_sport).
+  const auto port = static_cast<int>(((label & 0x3fff) ^ ((label >> 14) & 0x3f)) | 0xc000);
+  if (label == 0 || port != model.slow_sport) return 0;
+  path_free_ = std::max(ready, path_free_) + static_cast<Instant>(static_cast<double>(bytes) * model.slow_sport_per_byte);
+  return path_free_;
 }
 
 Instant Flight::occupancy(const SendOp& op, std::uint64_t bytes) const noexcept {

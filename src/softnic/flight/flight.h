@@ -104,6 +104,7 @@ class Flight {
   Instant send_again(const Stamp& stamp, std::uint64_t bytes) noexcept;
   void count(PortTally::Way& way, std::uint64_t bytes) noexcept;
   void answer(Stamp& stamp, const SendOp& op, const LinkModel& link) noexcept;
+  Instant behind_slow_path(Instant ready, std::uint64_t bytes) noexcept;
   Instant strict_time(const SendOp& op, std::uint64_t bytes) const noexcept;
   Instant occupancy(const SendOp& op, std::uint64_t bytes) const noexcept;
   void finish(std::uint32_t count, Instant entered) noexcept REQUIRES(queue_.lock);
@@ -152,6 +153,7 @@ class Flight {
   std::uint32_t mtu_ = 4096;
   Instant last_ready_ = 0;
   Instant last_arrival_ = 0;
+  Instant path_free_ = 0;  ///< when a slower path of the network has carried what went before
   Instant last_done_ = 0;
   Instant time_ = 0;       ///< the last reading of the clock
   Instant polled_at_ = 0;  ///< when the program moved things on

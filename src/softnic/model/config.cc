@@ -92,6 +92,14 @@ void apply_fault_key(FaultRule& rule, std::string_view key, std::string_view val
 bool apply_link_option(LinkConfig& link, std::string_view key, std::string_view value) {
   if (key == "rate") {
     link.rate = parse_rate(value, fmt::format("SOFTNIC '{}={}'", key, value));
+  } else if (key == "slow_sport") {
+    const std::size_t colon = value.find(':');
+    const auto port = option_number<int>(value.substr(0, colon));
+    if (colon == std::string_view::npos || !port || *port < 49152 || *port > 65535) {
+      throw option_error(key, value, "give PORT:RATE, like 49152:100MB/s, with a port from 49152 to 65535");
+    }
+    link.slow_sport = *port;
+    link.slow_sport_rate = parse_rate(value.substr(colon + 1), fmt::format("SOFTNIC '{}={}'", key, value));
   } else if (key == "strict") {
     link.strict_rate = parse_rate(value, fmt::format("SOFTNIC '{}={}'", key, value));
   } else if (key == "latency") {

@@ -9,7 +9,10 @@ LinkModel make_link_model(const LinkConfig& config, const Clock& clock) {
   model.react = from_ns(clock, config.react_ns);
   model.mtu = config.mtu;
   model.edges_only = config.edges_only;
-  if (config.strict_rate > 0) model.strict_per_byte = 1e9 / config.strict_rate / clock.ns_per_tick() * (1u << kSubTickBits);
+  const auto per_byte = [&](double rate) { return rate > 0 ? 1e9 / rate / clock.ns_per_tick() * (1u << kSubTickBits) : 0; };
+  model.strict_per_byte = per_byte(config.strict_rate);
+  model.slow_sport = config.slow_sport;
+  model.slow_sport_per_byte = per_byte(config.slow_sport_rate);
   return model;
 }
 

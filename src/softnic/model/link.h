@@ -80,6 +80,8 @@ struct LinkModel {
   Instant react = 0;
   std::uint32_t mtu = 4096;
   bool edges_only = false;
+  int slow_sport = 0;            ///< UDP source port of a slower path; 0: none
+  double slow_sport_per_byte = 0;  ///< Instants
   double strict_per_byte = 0;  ///< Instants that a byte of memory without relaxed ordering takes at least
 };
 

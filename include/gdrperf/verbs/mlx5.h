@@ -1,0 +1,26 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "gdrperf/verbs/resources.h"
+
+namespace gdrperf::verbs {
+
+/// Functions of libmlx5 that are looked for when the program runs: it needs neither the library nor a NIC that uses it.
+
+/// PCI address of the DMA function by which this device reaches GPU memory (Data Direct), as its driver tells it
+/// (mlx5dv_get_data_direct_sysfs_path); "" and why in `why_not` where there is none.
+std::string data_direct_function(ibv_context* context, std::string& why_not);
+
+/// mlx5dv_reg_dmabuf_mr() for Data Direct; null and why in `why_not` where that fails.
+Mr register_data_direct(ibv_pd* pd, std::size_t bytes, std::uint64_t iova, int fd, int access, std::string& why_not);
+
+/// mlx5dv_modify_qp_udp_sport() of a QP in RTS. False: not such a device or library, or it refuses; the address vector's
+/// flow label counts then.
+bool set_udp_source_port(ibv_qp* qp, int port);
+
+}  // namespace gdrperf::verbs

@@ -1,0 +1,74 @@
+#include "gdrperf/verbs/mlx5.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sysfs.h"
+
+namespace gdrperf::verbs {
+namespace {
+
+/// Null: no such library here, or an older one without the function.
+template <typename Function>
+Function* mlx5_function(const char* name) {
+  static void* const library = ::dlopen("libmlx5.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
+/// libmlx5 takes objects of its own alone.
+bool of_mlx5(ibv_context* context) { return driver_of(::ibv_get_device_name(context->device)) == "mlx5_core"; }
+
+std::string not_mlx5(ibv_context* context) {
+  return fmt::format("{} has no Data Direct: mlx5 devices alone do", ::ibv_get_device_name(context->device));
+}
+
+}  // namespace
+
+std::string data_direct_function(ibv_context* context, std::string& why_not) {
+  using Get = int(ibv_context*, char*, std::size_t);
+  if (!of_mlx5(context)) {
+    why_not = not_mlx5(context);
+    return {};
+  }
+  const auto get = mlx5_function<Get>("mlx5dv_get_data_direct_sysfs_path");
+  if (get == nullptr) {
+    why_not = "this libmlx5 knows no Data Direct (it takes rdma-core 54)";
+    return {};
+  }
+  std::array<char, 4096> path{};
+  if (const int error = get(context, path.data(), path.size() - 1); error != 0) {
+    why_not = fmt::format("mlx5dv_get_data_direct_sysfs_path: {} (no DMA function belongs to {})", std::strerror(error),
+                          ::ibv_get_device_name(context->device));
+    return {};
+  }
+  return std::filesystem::path(path.data()).filename().string();
+}
+
+Mr register_data_direct(ibv_pd* pd, std::size_t bytes, std::uint64_t iova, int fd, int access, std::string& why_not) {
+  using Register = ibv_mr*(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int, int);
+  constexpr int kDataDirectAccess = 1;  // MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT
+  if (data_direct_function(pd->context, why_not).empty()) return nullptr;
+  const auto reg = mlx5_function<Register>("mlx5dv_reg_dmabuf_mr");
+  if (reg == nullptr) {
+    why_not = "this libmlx5 has no mlx5dv_reg_dmabuf_mr (it takes rdma-core 54)";
+    return nullptr;
+  }
+  Mr mr(reg(pd, 0, bytes, iova, fd, access, kDataDirectAccess));
+  if (!mr) why_not = fmt::format("mlx5dv_reg_dmabuf_mr: {}", std::strerror(errno));
+  return mr;
+}
+
+bool set_udp_source_port(ibv_qp* qp, int port) {
+  using Set = int(ibv_qp*, std::uint16_t);
+  if (!of_mlx5(qp->context)) return false;
+  const auto set = mlx5_function<Set>("mlx5dv_modify_qp_udp_sport");
+  return set != nullptr && set(qp, static_cast<std::uint16_t>(port)) == 0;
+}
+
+}  // namespace gdrperf::verbs
