@@ -14,6 +14,7 @@
 #include "gdrperf/base/version.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/report/formats.h"
+#include "late_options.h"
 #include "parse_words.h"
 
 namespace gdrperf::app {
@@ -231,7 +232,10 @@ void add_manual_commands(CLI::App& app, Action& action) {
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option(word, *chosen, which);
     command->final_callback([&app, &action, print, chosen] {
-      action = [&app, print, chosen](const Argv&) { return print(app, *chosen); };
+      action = [&app, print, chosen](const Argv&) {
+        add_all_now();
+        return print(app, *chosen);
+      };
     });
   };
   add("man", "Print the manual page: gdrperf man | man -l -", "COMMAND", "the page of this one (default: of all)", print_man);

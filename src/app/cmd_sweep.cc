@@ -12,6 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "late_options.h"
 #include "lists.h"
 #include "live_line.h"
 #include "no_effect.h"
@@ -220,16 +221,20 @@ int run_sweep(SweepOptions options, const Argv& argv) {
   return code;
 }
 
+void add_options(CLI::App& command, SweepOptions& options) {
+  add_sweep_options(command, options, "2:8M:x2");
+  command.add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
+  command.add_option(kResumeFlag, options.resume, "go on with a sweep that was stopped, or whose runs failed: its --json file, "
+                     "which also says all other options")->type_name("FILE")->group("What to run");
+  add_dry_run(command, options.dry_run);
+}
+
 }  // namespace
 
 void add_sweep_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app.add_subcommand("sweep", "Run all tests over sizes, devices and buffers");
-  add_sweep_options(*command, *options, "2:8M:x2");
-  command->add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
-  command->add_option(kResumeFlag, options->resume, "go on with a sweep that was stopped, or whose runs failed: its --json file, "
-                      "which also says all other options")->type_name("FILE")->group("What to run");
-  add_dry_run(*command, options->dry_run);
+  add_when_typed(*command, [options, command] { add_options(*command, *options); });
   command->footer(kSweepFooter);
   command->final_callback([options, command, &action] {
     options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed_on(*command));

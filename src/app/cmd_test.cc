@@ -16,6 +16,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
+#include "late_options.h"
 #include "live_line.h"
 #include "no_effect.h"
 #include "parse_words.h"
@@ -222,6 +223,19 @@ std::vector<std::string> decided_by_client(const CLI::App& command) {
   return given;
 }
 
+void add_options(CLI::App& command, TestOptions& options) {
+  CLI::Option* const sizes = command.add_option_function<std::string>(
+      "-s,--size", [&options](const std::string& text) { options.sizes = parse_size_list(text, "-s"); },
+      fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
+                  sizes_text(options.test)));
+  sizes->type_name("SIZES")->group("Queues and messages");
+  command.add_flag("-a,--all", options.all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
+      ->group("Queues and messages")
+      ->excludes(sizes);
+  add_client_options(command, options);
+  add_dry_run(command, options.dry_run);
+}
+
 }  // namespace
 
 void add_test_commands(CLI::App& app, Action& action) {
@@ -229,19 +243,12 @@ void add_test_commands(CLI::App& app, Action& action) {
     const auto options = std::make_shared<TestOptions>();
     options->test = test;
     CLI::App* command = app.add_subcommand(to_string(test), description(test));
-    CLI::Option* const sizes = command->add_option_function<std::string>(
-        "-s,--size", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); },
-        fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
-                    sizes_text(test)));
-    sizes->type_name("SIZES")->group("Queues and messages");
-    command->add_flag("-a,--all", options->all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
-        ->group("Queues and messages")
-        ->excludes(sizes);
-    add_client_options(*command, *options);
-    add_dry_run(*command, options->dry_run);
-    // Only where it is typed: for all tests together they took 200 million instructions of each start.
-    command->preparse_callback(
-        [options, command](std::size_t) { add_perftest_options(*command, *options, options->perftest); });
+    add_when_typed(*command, [options, command] { add_options(*command, *options); });
+    // perftest's own are on no page.
+    command->preparse_callback([options, command](std::size_t) {
+      add_now(*command);
+      add_perftest_options(*command, *options, options->perftest);
+    });
     command->footer(footer(test));
     command->final_callback([options, command, &action] {
       options->given = decided_by_client(*command);

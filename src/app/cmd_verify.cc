@@ -19,6 +19,7 @@
 #include "gdrperf/mem/buffer.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/verbs/inventory.h"
+#include "late_options.h"
 #include "lists.h"
 #include "live_line.h"
 #include "no_effect.h"
@@ -272,23 +273,27 @@ void leave_out_exports(CLI::App& command) {
   }
 }
 
+void add_options(CLI::App& command, VerifyOptions& options) {
+  const auto list = [&](const char* names, const char* type, const char* help, auto take) {
+    command.add_option_function<std::string>(names, take, help)->type_name(type)->group("What to verify");
+  };
+  list("--ops", "TESTS", "tests, like write_bw,read_lat (default: all)",
+       [&options](const std::string& text) { options.tests = parse_tests(text); });
+  list("-s,--sizes,--size", "SIZES", "a list (1,4097) or a range (1:8M:x2) (default: 1 B to 64 MiB, odd ones too)",
+       [&options](const std::string& text) { options.sizes = parse_size_list(text, "--sizes"); });
+  list("--buffers", "KINDS", "kinds of memory, each at either end (default: all of this machine)",
+       [&options](const std::string& text) { options.buffers = split_list(text, "--buffers"); });
+  add_client_options(command, options);
+  leave_out_exports(command);
+}
+
 }  // namespace
 
 void add_verify_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
   options->sizes = default_sizes();
   CLI::App* command = app.add_subcommand("verify", "Compare every byte that arrives with what was sent");
-  const auto list = [&](const char* names, const char* type, const char* help, auto take) {
-    command->add_option_function<std::string>(names, take, help)->type_name(type)->group("What to verify");
-  };
-  list("--ops", "TESTS", "tests, like write_bw,read_lat (default: all)",
-       [options](const std::string& text) { options->tests = parse_tests(text); });
-  list("-s,--sizes,--size", "SIZES", "a list (1,4097) or a range (1:8M:x2) (default: 1 B to 64 MiB, odd ones too)",
-       [options](const std::string& text) { options->sizes = parse_size_list(text, "--sizes"); });
-  list("--buffers", "KINDS", "kinds of memory, each at either end (default: all of this machine)",
-       [options](const std::string& text) { options->buffers = split_list(text, "--buffers"); });
-  add_client_options(*command, *options);
-  leave_out_exports(*command);
+  add_when_typed(*command, [options, command] { add_options(*command, *options); });
   command->footer(kVerifyFooter);
   command->final_callback([options, command, &action] {
     options->without_effect = typed_in_vain(*options, typed_on(*command));

@@ -110,6 +110,7 @@ constexpr PerftestOption kOptions[] = {
     {"--disable_pcie_relaxed", "", Fate::kSame, "as --relaxed-ordering off"},
     {"--wait_destroy", "SECONDS", Fate::kNoted, "what a run used is given back when it ends"},
     {"--no_lock", "", Fate::kRefused, "the provider's locks stay", kLeaveOut},
+    {"--no_ddp", "", Fate::kRefused, "the order of receives is the device's", kLeaveOut},
     {"--no_enhanced_reorder", "", Fate::kRefused, "the order of receives is the device's", kLeaveOut},
     {"--use_ooo", "", Fate::kRefused, "the order of packets is the device's", kLeaveOut},
     {"--unsolicited_write", "", Fate::kRefused, "SRD is not measured", kLeaveOut},

@@ -12,7 +12,7 @@ namespace {
 
 std::string name_of(const EndRecord& end) { return end.device + " " + end.buffer; }
 
-OrderingFigure figure_of(const Measurement& measured) {
+OrderingFigure ordering_figure(const Measurement& measured) {
   if (measured.bandwidth) {
     return {measured.bandwidth->median_gbytes, measured.bandwidth->ci95_low_gbytes, measured.bandwidth->ci95_high_gbytes};
   }
@@ -63,7 +63,7 @@ void OrderingVerdicts::add(const RunRecord& record) {
   if (found == verdicts_.end()) found = verdicts_.insert(verdicts_.end(), std::move(fresh));
   OrderingPoint& point = found->points[record.spec.size_bytes];
   point.unstable = point.unstable || record.measured.unstable;
-  (record.spec.ordering == Ordering::kRelaxed ? point.relaxed : point.strict) = figure_of(record.measured);
+  (record.spec.ordering == Ordering::kRelaxed ? point.relaxed : point.strict) = ordering_figure(record.measured);
 }
 
 std::vector<OrderingVerdict> OrderingVerdicts::all() const {

@@ -3,8 +3,8 @@
 
 Usage: conformance.py [-v] [--short] [--only TEXT] [--python PYTHON] [--rdma-core-tests FOLDER] LIBRARY
 
-Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, and rdma-core's
-own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
+Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, Open MPI, librpma, gloo, and
+rdma-core's own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
 Exits with 1 when something failed, 77 when nothing could be run.
 """
 
@@ -54,7 +54,10 @@ def parse() -> argparse.Namespace:
 
 
 def environment(library: Path) -> dict[str, str]:
-    env = dict(os.environ, GDRPERF_BUILD=str(library.resolve().parents[2]))
+    build = library.resolve().parents[2]
+    env = dict(os.environ, GDRPERF_BUILD=str(build))
+    # Of libraries that come without a program.
+    env["PATH"] = os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{build / 'tests/softnic'}"
     env.pop("SOFTNIC", None)
     # The programs leave their memory to the kernel when they exit.
     env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
@@ -119,7 +122,7 @@ def main() -> int:
                             programs.example_programs(), args)
     verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
     verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
-    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, Open MPI", programs.library_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, Open MPI, librpma, gloo", programs.library_programs(), args)
     verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)

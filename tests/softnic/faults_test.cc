@@ -108,7 +108,8 @@ TEST(SoftnicFault, RnrGoesAwayOrDoesNot) {
   EXPECT_GE(elapsed_ms(start), 10);
   EXPECT_EQ(status_of(pair.server.recv_cq.get()), IBV_WC_SUCCESS);
 
-  EndOptions impatient = on("rnr0");
+  // rnr1: for longer than any machine is busy
+  EndOptions impatient = on("rnr1");
   impatient.rnr_retry = 0;
   Pair refused(impatient, impatient);
   ASSERT_EQ(refused.server.post_recv(0, 64), 0);

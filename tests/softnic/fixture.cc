@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -236,6 +237,8 @@ SecondProcess::SecondProcess(const std::function<void(int socket)>& body) {
   pid_ = ::fork();
   EXPECT_GE(pid_, 0);
   if (pid_ == 0) {
+    // A parent that crashes leaves nobody to end it.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::close(ends[0]);
     body(ends[1]);
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);

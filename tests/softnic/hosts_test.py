@@ -20,20 +20,20 @@ from hosts_pair import GDRPERF, LIMIT_S, PORT, SERVE_PORT, SERVER
 
 class Between(hosts_pair.Pair):
     def test_perftest_unmodified(self):
-        for line in ("ib_write_bw -s 1048576 -n 200", "ib_send_bw -s 65536 -n 200", "ib_read_bw -s 65536 -n 200", "ib_atomic_bw -n 100",
+        for line in hosts_pair.cases(("ib_write_bw -s 1048576 -n 200", "ib_send_bw -s 65536 -n 200", "ib_read_bw -s 65536 -n 200", "ib_atomic_bw -n 100",
                      "ib_write_lat -s 8 -n 200", "ib_send_lat -s 8 -n 200", "ib_read_lat -s 8 -n 100", "ib_write_bw -q 4 -s 4096 -n 200",
-                     "ib_send_bw -e -s 4096 -n 200", "ib_write_bw -b -s 65536 -n 200", "ib_send_bw -c UC -s 4096 -n 100"):
+                     "ib_send_bw -e -s 4096 -n 200", "ib_write_bw -b -s 65536 -n 200", "ib_send_bw -c UC -s 4096 -n 100")):
             with self.subTest(line):
                 self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+")
 
     def test_pingpong_unmodified(self):
-        for name in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong"):
+        for name in hosts_pair.cases(("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong")):
             with self.subTest(name):
                 self.passes([name, "-d", "soft0", "-g", "2", "-n", "200"], r"\d+ iters in")
 
     def test_datagrams_unmodified(self):
         figures = r"(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+"
-        for line in ("ib_send_bw -c UD -s 1024 -n 500", "ib_send_lat -c UD -s 8 -n 200", "ib_send_bw -c UD -b -n 200"):
+        for line in hosts_pair.cases(("ib_send_bw -c UD -s 1024 -n 500", "ib_send_lat -c UD -s 8 -n 200", "ib_send_bw -c UD -b -n 200")):
             with self.subTest(line):
                 self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], figures)
         with self.subTest("ibv_ud_pingpong"):
@@ -48,9 +48,9 @@ class Between(hosts_pair.Pair):
             return code, told + heard, json.loads(out.read_text()) if out.exists() else None
 
     def test_gdrperf(self):
-        for words in (["write_bw", "-s", "1M", "-n", "300"], ["read_bw", "-s", "64K", "-n", "300"], ["send_bw", "-s", "4K", "-n", "500"],
+        for words in hosts_pair.cases((["write_bw", "-s", "1M", "-n", "300"], ["read_bw", "-s", "64K", "-n", "300"], ["send_bw", "-s", "4K", "-n", "500"],
                       ["write_lat", "-s", "8", "-n", "300"], ["send_lat", "-s", "8", "-n", "300"], ["read_lat", "-s", "8", "-n", "300"],
-                      ["write_bw", "-s", "64K", "-n", "200", "--verify"]):
+                      ["write_bw", "-s", "64K", "-n", "200", "--verify"])):
             with self.subTest(" ".join(words)):
                 code, said, record = self.gdrperf(words)
                 self.assertEqual(code, 0, said)

@@ -24,7 +24,7 @@ constexpr const char* kDevices =
     "far0:latency=20ms;mid0:latency=200us;slow0:rate=100MB/s;slow1:rate=100MB/s;"
     "link0:rate=1GB/s,latency=5us,header=82;link1:rate=1GB/s,latency=5us,header=82;"
     "drop0:fault=drop;stale0:fault=stale;flip0:fault=flip;trunc0:fault=truncate;misp0:fault=misplace;"
-    "delay0:fault=delay:time=1ms;loss0:fault=loss:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;"
+    "delay0:fault=delay:time=1ms;loss0:fault=loss:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;rnr1:fault=rnr:time=60s;"
     "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write;"
     "ib0:link_layer=infiniband;ib1:link_layer=infiniband";
 

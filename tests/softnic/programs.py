@@ -212,6 +212,8 @@ def library_programs() -> list[Program]:
     for transports in ("all", "ib,self"):
         line = f"env UCX_TLS={transports} mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx NPopenmpi -u 4096 -n 10 -o /dev/null"
         programs.append(Program(tuple(line.split()), r"^ *\d+: +4096 bytes +\d+ times -->", pair=False, short=False, skip=missing))
+    programs += [Program(("softnic_rpma",), "bytes written and read back", pair=False, short=False),
+                 Program(("softnic_gloo",), "sums right", pair=False, short=False)]
     cm = "env UCX_SOCKADDR_TLS_PRIORITY=rdmacm"
     programs.append(pair(f"{cm} io_demo -p {{port}}", f"{cm} io_demo -p {{port}} -i 50 -d 4096 {here}", "exit with status 'OK'",
                          stays=True))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rdma_cm on the software device: programs of librdmacm, unmodified, and what goes wrong.
 
-Usage: rdma_cm_test.py LIBRARY
+Usage: rdma_cm_test.py LIBRARY [STANDIN]
 """
 
 import os
@@ -17,6 +17,8 @@ import unittest
 import programs
 
 LIBRARY = pathlib.Path(sys.argv[1]).resolve()
+# The device as a libibverbs.so.1, where it is built without sanitizers.
+STANDIN = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_S = 120
 
@@ -87,6 +89,21 @@ class Rping(unittest.TestCase):
             done = run("rping", "-c", "-a", "127.0.0.2", "-I", "127.0.0.1", "-p", self.port, "-C", "3", "-v")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr + server.text())
 
+    @unittest.skipIf(STANDIN is None, "sanitized libraries are preloaded")
+    def test_the_stand_in_is_found_by_its_name(self):
+        env = environment(LD_LIBRARY_PATH=str(STANDIN.parent))
+        words = ["rping", "-a", "127.0.0.1", "-p", self.port, "-C", "20"]
+        with subprocess.Popen([*words, "-s"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+            try:
+                listens = programs.await_rdma_port(self.port, server)
+                done = subprocess.run([*words, "-c", "-v"], env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                said = server.communicate(timeout=LIMIT_S)[0]
+            finally:
+                server.kill()
+        self.assertTrue(listens, said)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + said)
+        self.assertEqual(done.stdout.count("ping data: rdma-ping-"), 20)
+
     def test_a_port_that_nobody_has_is_refused(self):
         done = run("rping", "-c", "-a", "127.0.0.1", "-p", self.port, "-C", "1")
         self.assertNotEqual(done.returncode, 0)
@@ -123,4 +140,4 @@ class Rping(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    unittest.main(argv=sys.argv[:1])

@@ -42,8 +42,8 @@ LIBRARIES = {
     r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
     r"cuda": {"mem"},
     r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
-    r"rdma/(?!rdma_netlink|rdma_user_cm|ib_user_sa)": {"conn"},
-    r"rdma/(rdma_netlink|rdma_user_cm|ib_user_sa)": {SOFTNIC},
+    r"rdma/(?!rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {"conn"},
+    r"rdma/(rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {SOFTNIC},
     r"CLI/": {"app"},
 }
 
