@@ -28,6 +28,7 @@ AddCommand add_devices_command;
 AddCommand add_doctor_command;
 AddCommand add_manual_commands;
 AddCommand add_report_command;
+AddCommand add_run_command;
 AddCommand add_serve_command;
 AddCommand add_sweep_command;
 AddCommand add_test_commands;
@@ -36,14 +37,16 @@ AddCommand add_verify_command;
 
 /// All commands, in the order of `gdrperf --help`.
 inline constexpr AddCommand* kCommands[] = {
-    add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command,
+    add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command, add_run_command,
     add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
     add_baseline_command, add_compare_command, add_report_command, add_manual_commands,
 };
 
 /// Parses and runs the command line; the exit code. Throws gdrperf::Error.
 int run_command_line(int argc, char** argv);
-/// The same of gdrperf-doctor: whatever it is given is for `doctor`.
+/// Parses as that does, --softnic included, and runs nothing. Throws gdrperf::Error.
+void check_command_line(const Argv& words);
+/// The same as run_command_line() of gdrperf-doctor: whatever it is given is for `doctor`.
 int run_doctor_command_line(int argc, char** argv);
 
 }  // namespace gdrperf::app

@@ -39,6 +39,41 @@ std::string version_text() {
                      cuda.empty() ? "not built in" : cuda, here.gpu_driver.empty() ? "none here" : here.gpu_driver, here.kernel);
 }
 
+/// All commands; `action` is that of the one which parsing has found.
+struct Program {
+  CLI::App app{"RDMA performance between two ends, beside what the path between them allows", "gdrperf"};
+  Action action;
+
+  Program() {
+    app.set_version_flag("--version", version_text, "This program's version, and those of what it works with");
+    app.footer(kProgramFooter);
+    app.allow_extras();
+    app.prefix_command(false);
+    // One: what stands behind it is its own, also where a command is called like that (man write_bw).
+    app.require_subcommand(0, 1);
+    for (AddCommand* add : kCommands) add(app, action);
+    // Not in gdrperf-doctor, which is for machines without libibverbs.
+    add_softnic_flag(*app.get_subcommand("doctor"));
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->allow_extras();
+    for (const Test test : all_tests()) app.get_subcommand(to_string(test))->set_version_flag("-V,--version", version_text)->group("");
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Throws CLI::Success for --help and --version, Error.
+  void parse(const Argv& words) {
+    try {
+      // CLI11 takes them from the last to the first, without the program's name.
+      app.parse(Argv(words.rbegin(), words.rend() - 1));
+    } catch (const CLI::Success&) {
+      throw;
+    } catch (const CLI::ParseError& error) {
+      throw parse_failure(app, error);
+    }
+    refuse_unknown(app);
+  }
+};
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -49,36 +84,26 @@ int run_command_line(int argc, char** argv) {
   for (const std::string& word : words) {
     if (word == flags::kSoftnic) enter_softnic(argv);
   }
-  CLI::App app("RDMA performance between two ends, beside what the path between them allows",
-               "gdrperf");
-  app.set_version_flag("--version", version_text, "This program's version, and those of what it works with");
-  app.footer(kProgramFooter);
-  app.allow_extras();
-  app.prefix_command(false);
-  // One: what stands behind it is its own, also where a command is called like that (man write_bw).
-  app.require_subcommand(0, 1);
-  Action action;
-  for (AddCommand* add : kCommands) add(app, action);
-  // Not in gdrperf-doctor, which is for machines without libibverbs.
-  add_softnic_flag(*app.get_subcommand("doctor"));
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    command->allow_extras();
-  }
-  for (const Test test : all_tests()) app.get_subcommand(to_string(test))->set_version_flag("-V,--version", version_text)->group("");
+  Program program;
   try {
-    // CLI11 takes them from the last to the first, without the program's name.
-    app.parse(Argv(words.rbegin(), words.rend() - 1));
+    program.parse(words);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw parse_failure(app, error);
+    return program.app.exit(success);
   }
-  refuse_unknown(app);
-  if (!action) {
-    std::cerr << app.help();
+  if (!program.action) {
+    std::cerr << program.app.help();
     return static_cast<int>(ExitCode::kUsage);
   }
-  return action(words);
+  return program.action(words);
+}
+
+void check_command_line(const Argv& words) {
+  Program program;
+  try {
+    program.parse(words);
+  } catch (const CLI::Success&) {
+    throw usage_error("asks for help or a version", "leave it out");
+  }
 }
 
 }  // namespace gdrperf::app

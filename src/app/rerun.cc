@@ -3,8 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -13,31 +11,11 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/spawn.h"
 #include "gdrperf/compare/session.h"
+#include "scratch_folder.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A folder of our own that goes when we do.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    path_ = (fs::temp_directory_path() / "gdrperf-rerun.XXXXXX").string();
-    if (!::mkdtemp(path_.data())) throw call_error("mkdtemp", errno, path_, "set TMPDIR to a writable folder");
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::string quoted(const std::string& text) {
   std::string result = "'";
@@ -78,7 +56,7 @@ void run_again(const std::string& command, int times, compare::Side& side) {
     const std::string file = fmt::format("{}/{}.json", folder.path(), i);
     run_shell(with_file(command, file));
     std::error_code error;
-    if (!fs::exists(file, error)) throw failed("the command wrote no document in place of {}");
+    if (!std::filesystem::exists(file, error)) throw failed("the command wrote no document in place of {}");
     try {
       side.add(compare::read_session(file));
     } catch (const Error& problem) {

@@ -165,6 +165,7 @@ class Docs(CliTest):
     def make_documents(self, folder, server):
         done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json", folder / "run.json")
         self.expect_swept(done)
+        (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```", (ROOT / "docs/scenarios.md").read_text(encoding="utf-8"), re.S).group(1))
         for name in ("before", "after", "latest", "new", "base1", "base2", "new1"):
             shutil.copy(folder / "run.json", folder / f"{name}.json")
 
