@@ -255,6 +255,7 @@ void add_test_commands(CLI::App& app, Action& action) {
       const bool gpu = uses_gpu(options->spec.client.buffer) || uses_gpu(options->spec.server.buffer);
       options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
       options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      settle_rate(options->perftest, options->spec);
       require_typed(options->perftest, sizes_of(*options), options->output);
       action = [options](const Argv& argv) {
         check_target(*options);

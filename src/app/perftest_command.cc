@@ -59,16 +59,27 @@ void take_cpu(ClientOptions& options, PerftestTyped&, const std::string& text, c
   take(cpu, options.spec, text, flag);
 }
 
+void take_rate_limit(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  typed.rate_limit = limit_of(text, flag);
+}
+
+void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  if (text != "M" && text != "g" && text != "p") throw usage_error(fmt::format("{} '{:.20}': give M, g or p", flag, text));
+  typed.rate_unit = text[0];
+}
+
 struct Taken {
   std::string_view name;
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 5> kTakers = {{{"out_json", take_json},
+constexpr std::array<Taken, 7> kTakers = {{{"out_json", take_json},
                                           {"out_json_file", take_json},
                                           {"limit_bw", take_least_rate},
                                           {"limit_msgrate", take_least_mpps},
-                                          {"pin_cores", take_cpu}}};
+                                          {"pin_cores", take_cpu},
+                                          {"rate_limit", take_rate_limit},
+                                          {"rate_units", take_rate_units}}};
 
 /// Its longest name without dashes: "limit_bw".
 std::string_view long_name(const PerftestOption& option) {
@@ -146,6 +157,12 @@ void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> si
     throw usage_error("-y: a message rate is asked of one size", fmt::format("give one -s, or {} for all sizes", flags::kMinGbps));
   }
   require(gigabits_from_gigabytes(*typed.least_mpps * static_cast<double>(sizes.front()) / 1e3));
+}
+
+void settle_rate(const PerftestTyped& typed, TestSpec& spec) {
+  if (!typed.rate_limit) return;
+  spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
+  spec.rate_bytes_per_s = typed.rate_unit == 'p' ? 0 : *typed.rate_limit * (typed.rate_unit == 'M' ? kMebibyte : 1e9 / 8);
 }
 
 std::string own_test(std::string_view perftest_program) {

@@ -18,6 +18,8 @@ namespace gdrperf::app {
 struct PerftestTyped {
   std::vector<std::string> notes;
   std::optional<double> least_rate;  ///< -w, in the unit that the run is reported in
+  std::optional<double> rate_limit;  ///< --rate_limit
+  char rate_unit = 'g';              ///< --rate_units: M, g or p
   std::optional<double> least_mpps;  ///< -y, million messages per second
 };
 
@@ -26,6 +28,9 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
 
 /// -w and -y as what a run has to reach. Throws usage_error for -y with several sizes.
 void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output);
+
+/// --rate_limit and --rate_units as the rate of `spec`.
+void settle_rate(const PerftestTyped& typed, TestSpec& spec);
 
 /// "write_bw" of "ib_write_bw" and of a path to it; "" for other words.
 std::string own_test(std::string_view perftest_program);

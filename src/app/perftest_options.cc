@@ -17,8 +17,6 @@ constexpr const char* kNoEncryption = "nothing is encrypted";
 constexpr const char* kNoEthernet = "raw Ethernet is not measured";
 constexpr const char* kGpuMemory = "NVIDIA's GPUs alone have memory of their own here";
 constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N or cuda-host";
-constexpr const char* kRate = "a bandwidth test posts as fast as messages complete";
-constexpr const char* kRateInstead = "--rate N gives latency tests a rate";
 constexpr const char* kOwnDocument = "--json FILE: the document is gdrperf's, of all sizes, with units and topology";
 
 constexpr PerftestOption kOptions[] = {
@@ -137,11 +135,11 @@ constexpr PerftestOption kOptions[] = {
     {"--use_rocm_dmabuf,--use_neuron_dmabuf,--use_mlu_dmabuf,--use_musa_dmabuf,"
      "--use_musa_pcie_mapping",
      "", Fate::kRefused, kGpuMemory, kBuffers},
-    {"--rate_limit", "RATE", Fate::kRefused, kRate, kRateInstead},
-    {"--rate_limit_type", "TYPE", Fate::kRefused, kRate, kRateInstead},
-    {"--rate_units", "UNIT", Fate::kRefused, kRate, kRateInstead},
-    {"--burst_size", "N", Fate::kRefused, kRate, kRateInstead},
-    {"--typical_pkt_size", "BYTES", Fate::kRefused, kRate, kRateInstead},
+    {"--rate_limit", "RATE", Fate::kTaken, "--rate, in the units of --rate_units"},
+    {"--rate_limit_type", "TYPE", Fate::kNoted, "the sender keeps the rate (SW)"},
+    {"--rate_units", "UNIT", Fate::kTaken, "M: MiB/s, g: Gb/s (default), p: messages per second"},
+    {"--burst_size", "N", Fate::kSame, "as --burst; default: evenly spaced"},
+    {"--typical_pkt_size", "BYTES", Fate::kNoted, "the sender keeps the rate, not the device"},
     {"--log_dci_streams,--log_active_dci_streams", "N", Fate::kRefused, "DC is not measured", kLeaveOut},
     {"--aes_xts,--encrypt_on_tx,--sig_before", "", Fate::kRefused, kNoEncryption, kLeaveOut},
     {"--aes_block_size,--data_enc_keys_number,--kek_path,--credentials_path,--data_enc_key_app_path",

@@ -30,14 +30,17 @@ class Stream {
         watch_(watchers.standstill),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
-        depth_(static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
-        unit_(static_cast<std::uint64_t>(spec.cq_mod)),
+        // What is sent at a rate fills no pipe; its batches are of whole bursts.
+        paced_(rate_of(spec) > 0),
+        unit_(static_cast<std::uint64_t>(paced_ ? std::max(spec.cq_mod, spec.burst) : spec.cq_mod)),
+        depth_(paced_ ? unit_ : static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         chunk_(unit_),
         run_{series_for(spec.stop)} {}
 
   BandwidthRun go() {
     live_.begin();
     first_message_ = mover_.sent();
+    mover_.begin_schedule();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
     if (open) run_.first_batch_ns = open->before_ns;
@@ -105,14 +108,16 @@ class Stream {
     const double per_second = static_cast<double>(mover_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
     const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
+    if (paced_) chunk_ = (chunk_ + unit_ - 1) / unit_ * unit_;
   }
 
   Mover& mover_;
   StandstillWatch& watch_;
   LiveState live_;
   StopJudge judge_;
-  std::uint64_t depth_;
+  bool paced_;
   std::uint64_t unit_;
+  std::uint64_t depth_;
   std::uint64_t chunk_;
   std::uint64_t first_message_ = 0;  ///< trials went before
   double last_ns_ = 0;               ///< the clock when the last chunk had completed

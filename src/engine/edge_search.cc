@@ -15,10 +15,8 @@ EdgeSearch::EdgeSearch(SendStream& send, RecvStream* recv, std::uint64_t free_un
 }
 
 bool EdgeSearch::post(Fault& fault) {
-  for (std::uint32_t q = 0; q < send_.queue_count; ++q) {
-    if (!kernels::post_credit(send_.queues[q], send_.post_list, fault)) return false;
-  }
-  return true;
+  const bool paced = send_.schedule.interval_ticks > 0;
+  return paced ? kernels::post_all<kernels::Pace::kOpen>(send_, fault) : kernels::post_all<kernels::Pace::kClosed>(send_, fault);
 }
 
 Outcome EdgeSearch::look(std::uint32_t polls, Fault& fault) {

@@ -49,10 +49,12 @@ bool ExactSend::post_list(SendQueue& queue, Share& share, Fault& fault) {
 }
 
 bool ExactSend::post(Fault& fault) {
+  const bool paced = stream_.schedule.interval_ticks > 0;
   for (std::size_t q = 0; q < shares_.size(); ++q) {
     SendQueue& queue = stream_.queues[q];
-    while (queue.credit > 0 && shares_[q].left > 0) {
+    while (queue.credit > 0 && shares_[q].left > 0 && (!paced || stream_.schedule.open(Clock::get().ticks()))) {
       if (!post_list(queue, shares_[q], fault)) return false;
+      ++stream_.schedule.posted;
     }
   }
   return true;

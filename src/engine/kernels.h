@@ -95,6 +95,40 @@ inline bool post_credit(SendQueue& queue, std::uint32_t post_list, Fault& fault)
   return true;
 }
 
+/// Posts the lists that are due, each on the next queue with credit.
+inline bool post_due(SendStream& stream, const Clock& clock, Fault& fault) noexcept {
+  const std::uint64_t now = clock.ticks();
+  while (stream.schedule.open(now)) {
+    std::uint32_t looked = 0;
+    while (stream.queues[stream.next_queue].credit == 0 && looked++ < stream.queue_count) {
+      stream.next_queue = (stream.next_queue + 1) % stream.queue_count;
+    }
+    SendQueue& queue = stream.queues[stream.next_queue];
+    if (queue.credit == 0) return true;
+    const std::uint32_t rest = queue.credit - 1;
+    queue.credit = 1;
+    if (!post_credit(queue, stream.post_list, fault)) return false;
+    queue.credit = rest;
+    ++stream.schedule.posted;
+    stream.next_queue = (stream.next_queue + 1) % stream.queue_count;
+  }
+  return true;
+}
+
+/// When messages leave: as soon as there is credit (or the last is back), or when they are due.
+enum class Pace { kClosed, kOpen };
+
+/// Posts what may be posted now on all queues.
+template <Pace kPace>
+bool post_all(SendStream& stream, Fault& fault) noexcept {
+  if constexpr (kPace == Pace::kOpen) return post_due(stream, Clock::get(), fault);
+  SendQueue* const queues_end = stream.queues + stream.queue_count;
+  for (SendQueue* queue = stream.queues; queue != queues_end; ++queue) {
+    if (!post_credit(*queue, stream.post_list, fault)) return false;
+  }
+  return true;
+}
+
 /// Takes one batch of send completions; returns their number, -1 on failure.
 inline int reap_sends(SendStream& stream, Fault& fault) noexcept {
   ibv_wc wc[kPollBatch];
@@ -152,14 +186,11 @@ inline int reap_receives(RecvStream& stream, Fault& fault) noexcept {
 
 /// Posts what may be posted and reaps completions until `goal` messages in all
 /// have completed.
-template <class Completion>
+template <class Completion, Pace kPace = Pace::kClosed>
 Outcome stream_send(SendStream& stream, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  SendQueue* const queues_end = stream.queues + stream.queue_count;
   std::uint32_t patience = Completion::kPolls;
   while (stream.completed < goal) {
-    for (SendQueue* queue = stream.queues; queue != queues_end; ++queue) {
-      if (!post_credit(*queue, stream.post_list, fault)) return Outcome::kFailed;
-    }
+    if (!post_all<kPace>(stream, fault)) return Outcome::kFailed;
     const int count = reap_sends(stream, fault);
     if (count > 0) {
       patience = Completion::kPolls;
@@ -195,14 +226,11 @@ Outcome stream_recv(RecvStream& stream, Events& events, std::uint64_t goal, Faul
 
 /// Sends and receives at once until `goal` messages in all have been sent and
 /// completed.
-template <class Completion>
+template <class Completion, Pace kPace = Pace::kClosed>
 Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  SendQueue* const queues_end = out.queues + out.queue_count;
   std::uint32_t patience = Completion::kPolls;
   while (out.completed < goal) {
-    for (SendQueue* queue = out.queues; queue != queues_end; ++queue) {
-      if (!post_credit(*queue, out.post_list, fault)) return Outcome::kFailed;
-    }
+    if (!post_all<kPace>(out, fault)) return Outcome::kFailed;
     const int received = reap_receives(in, fault);
     if (received < 0) return Outcome::kFailed;
     const int sent = reap_sends(out, fault);
@@ -308,9 +336,6 @@ inline bool post_round(PingPong& p, Fault& fault) noexcept {
 }
 
 enum class Role { kInitiator, kResponder };
-/// When the initiator sends: as soon as the last message is back, or when the
-/// next one is due.
-enum class Pace { kClosed, kOpen };
 
 /// False when the next round is not due yet after about 0.1 ms.
 inline bool wait_until_due(PingPong& p, const Clock& clock) noexcept {

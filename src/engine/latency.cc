@@ -83,12 +83,12 @@ report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock
 
 /// A hundredth of the messages late is what a busy machine does by itself.
 void note_late_starts(report::Measurement& measured, const Lateness& lateness, const TestSpec& spec) {
-  if (spec.rate_per_s == 0 || lateness.due_rounds == 0) return;
+  if (rate_of(spec) <= 0 || lateness.due_rounds == 0) return;
   const double share = static_cast<double>(lateness.late_rounds) / static_cast<double>(lateness.due_rounds);
   if (share <= 0.01) return;
   measured.warnings.push_back(fmt::format(
       "{} {:g}: {:.0f} % of the messages were due before the last was back; their wait is part of the latencies",
-      flag<&TestSpec::rate_per_s>(), spec.rate_per_s, share * 100));
+      flag<&TestSpec::rate_per_s>(), rate_of(spec), share * 100));
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
   const std::uint64_t start = clock.ticks();
   double elapsed_s = 0;
   std::uint64_t rounds = 0;
-  std::uint64_t chunk = spec.rate_per_s > 0 ? 1 : 16;
+  std::uint64_t chunk = rate_of(spec) > 0 ? 1 : 16;
   do {
     const std::uint64_t batch_start = clock.ticks();
     const std::uint64_t most = std::min(batch_limit, judge.left(rounds));

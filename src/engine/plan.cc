@@ -112,6 +112,10 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   send.cq = input.send_cq;
   send.post_list = static_cast<std::uint32_t>(post_list);
   send.depth_lists = send_queues_.front().credit;
+  if (!latency && rate_of(spec) > 0) {
+    send.schedule.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) * spec.burst / rate_of(spec);
+    send.schedule.burst_lists = static_cast<std::uint64_t>(spec.burst) / post_list;
+  }
   send.lists_per_signal = static_cast<std::uint32_t>(cq_mod / post_list);
 }
 
@@ -164,7 +168,7 @@ void Plan::build_pingpong(const PlanInput& input) {
   pingpong.signal_every = every ? 1 : static_cast<std::uint32_t>(std::clamp(spec.tx_depth / 2, 1, 16));
   pingpong.until_signal = pingpong.signal_every;
   pingpong.histogram = &histogram;
-  if (spec.rate_per_s > 0) pingpong.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) / spec.rate_per_s;
+  if (rate_of(spec) > 0) pingpong.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) / rate_of(spec);
   pingpong.wait_weight = op.halved ? 2 : 1;
 }
 

@@ -35,7 +35,26 @@ void shape_for_laps(TestSpec& spec) {
   spec.rx_depth = static_cast<int>(std::max(std::bit_floor(static_cast<std::uint64_t>(spec.rx_depth)), unit));
 }
 
+/// Up to this rate every list at a rate is signalled: the sender sees when each burst is through.
+constexpr double kSeenRate = 2e6;
+
+void put_in_rate_defaults(TestSpec& spec) {
+  if (rate_of(spec) <= 0 || spec.test.metric == Metric::kLatency) return;
+  if (spec.cq_mod == 0 && rate_of(spec) <= kSeenRate) spec.cq_mod = spec.post_list;
+  // A burst is in flight at once.
+  const int share = (spec.burst + spec.qps - 1) / spec.qps;
+  if (spec.tx_depth == 0 && share > 8) spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(share), static_cast<std::uint64_t>(spec.post_list)));
+}
+
+void check_burst(const TestSpec& spec) {
+  if (spec.burst <= spec.tx_depth * spec.qps || spec.test.metric == Metric::kLatency) return;
+  throw usage_error(fmt::format("{} {}: {} {} has {} messages in flight", flag<&TestSpec::burst>(), spec.burst, flag<&TestSpec::tx_depth>(),
+                                spec.tx_depth, spec.tx_depth * spec.qps),
+                    fmt::format("give a smaller {}, or a larger {}", flag<&TestSpec::burst>(), flag<&TestSpec::tx_depth>()));
+}
+
 void put_in_defaults(TestSpec& spec, DataPath path) {
+  put_in_rate_defaults(spec);
   if (path == DataPath::kStaging) {
     // Its own rings and window take the place of these.
     spec.cq_mod = 1;
@@ -107,6 +126,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
                       "leave it out; write_imm_lat waits for a completion and relaxes the order");
   }
   put_in_defaults(*this, data_path_);
+  check_burst(*this);
   layout_ = layout_of(*this);
   wire_ = wire_shape(*this);
 }

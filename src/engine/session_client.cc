@@ -80,6 +80,16 @@ void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::u
   report::note_delivery(measured, sent, arrived);
 }
 
+/// What was asked for in messages, of both directions, and did not come.
+void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
+  constexpr double kReached = 0.995;
+  const double asked = rate_of(spec) * (spec.bidirectional() ? 2 : 1);
+  const double reached = measured.bandwidth->mean_gbytes * 1e9 / static_cast<double>(spec.size_bytes);
+  if (asked <= 0 || !(reached < kReached * asked)) return;
+  measured.warnings.push_back(fmt::format("{}: {:.6g} messages per second were due, {:.6g} left ({:.3g} %): the path, or the CPU that posts, carries no more",
+                                          flag<&TestSpec::rate_per_s>(), asked, reached, reached / asked * 100));
+}
+
 /// The typical batch is the middle one.
 Standstill standstill_of(const BandwidthRun& run) {
   std::vector<double> lengths;
@@ -184,6 +194,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = mover->chunk_bytes();
   const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
+  note_rate(measured, spec);
   note_losses(measured, spec, all_sent, *mover, done);
   measured.counted_bytes = (all_sent + (bidirectional ? done.messages : 0)) * spec.size_bytes;
   measured.qp_shares = shares_of(spec, sent);

@@ -127,6 +127,7 @@ class Progress {
 proto::Done stream(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
   Progress progress(mover, spec);
+  mover.begin_schedule();
   peer.send(proto::Ready{});  // the client starts now: all its run is in our series
   Chunk chunk(static_cast<std::uint64_t>(spec.cq_mod));
   std::optional<proto::Message> message;

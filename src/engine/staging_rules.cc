@@ -37,9 +37,9 @@ void check_staging(const ResolvedSpec& spec) {
                                   to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)), what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
-  if (spec.rate_per_s > 0) {
-    throw usage_error(fmt::format("{} {:g}: {} starts a round when the last is back", flag<&TestSpec::rate_per_s>(),
-                                  spec.rate_per_s, what),
+  if (rate_of(spec) > 0) {
+    throw usage_error(fmt::format("{} {:g}: {} starts a round, or a chunk, when the last is through", flag<&TestSpec::rate_per_s>(),
+                                  rate_of(spec), what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
   if (spec.qps != 1) {

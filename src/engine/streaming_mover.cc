@@ -11,18 +11,19 @@
 #include "edge_search.h"
 #include "exact_send.h"
 #include "kernels.h"
+#include "measure.h"
 
 namespace gdrperf::engine {
 namespace {
 
-template <class Completion>
+template <class Completion, kernels::Pace kPace>
 Outcome send_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
-  return kernels::stream_send<Completion>(plan.send, events, goal, fault);
+  return kernels::stream_send<Completion, kPace>(plan.send, events, goal, fault);
 }
 
-template <class Completion>
+template <class Completion, kernels::Pace kPace>
 Outcome duplex_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& fault) {
-  return kernels::stream_duplex<Completion>(plan.send, plan.recv, events, goal, fault);
+  return kernels::stream_duplex<Completion, kPace>(plan.send, plan.recv, events, goal, fault);
 }
 
 template <class Completion>
@@ -45,18 +46,24 @@ Kernels::Function choose_pingpong(RoundEnd round_end) {
   return pingpong_kernel<kernels::WaitMemory<Completion>, kRole, kPace>;
 }
 
+template <class Completion, kernels::Pace kPace>
+Kernels::Function choose_send(bool duplex) {
+  return duplex ? duplex_kernel<Completion, kPace> : send_kernel<Completion, kPace>;
+}
+
 template <class Completion>
 Kernels choose(const ResolvedSpec& spec, conn::Side side) {
   const OpTraits& op = spec.op();
   const bool duplex = spec.bidirectional() && op.consumes_receives;
   Kernels chosen;
-  chosen.send = duplex ? duplex_kernel<Completion> : send_kernel<Completion>;
+  using kernels::Pace;
+  chosen.send = rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex) : choose_send<Completion, Pace::kClosed>(duplex);
   chosen.recv = recv_kernel<Completion>;
   chosen.polls = Completion::kPolls;
   using kernels::Role;
   if (side == conn::Side::kServer) {
     chosen.pingpong = choose_pingpong<Completion, Role::kResponder>(op.round_end);
-  } else if (spec.rate_per_s > 0) {
+  } else if (rate_of(spec) > 0) {
     chosen.pingpong = choose_pingpong<Completion, Role::kInitiator, kernels::Pace::kOpen>(op.round_end);
   } else {
     chosen.pingpong = choose_pingpong<Completion, Role::kInitiator>(op.round_end);
@@ -79,12 +86,14 @@ std::uint64_t free_until(std::uint64_t limit, const ResolvedSpec& spec) {
   return limit < pipe ? 0 : limit - pipe + 1;
 }
 
-/// Until one message of each QP is through, on 1 Gb/s if need be.
+/// Until one message of each QP is through, on 1 Gb/s if need be, and a burst or a round is due.
 std::chrono::milliseconds stall_limit(const ResolvedSpec& spec) {
   constexpr std::uint64_t kSlowestBytesPerMs = 100'000;
   constexpr std::uint64_t kMostMs = 60'000;
   const std::uint64_t bytes = spec.size_bytes * static_cast<std::uint64_t>(spec.qps);
-  return StallWatch::kPatience + std::chrono::milliseconds(std::min(bytes / kSlowestBytesPerMs, kMostMs));
+  const double rate = rate_of(spec);
+  const auto due_ms = rate > 0 ? static_cast<std::uint64_t>(1000 * spec.burst / rate) : 0;
+  return StallWatch::kPatience + std::chrono::milliseconds(std::min(bytes / kSlowestBytesPerMs + due_ms, kMostMs));
 }
 
 /// An edge is given up after so long: nothing completes then, or hardly ever.
@@ -188,7 +197,17 @@ std::uint64_t StreamingMover::least_batch() const {
   return std::max<std::uint64_t>(kLeastOfUnseen * unseen, 1);
 }
 
+/// A sender that is not behind its schedule has an edge whenever all that it posted is done.
+bool StreamingMover::idle_on_schedule() const {
+  const SendStream& send = plan_.send;
+  return send.schedule.interval_ticks > 0 && send.schedule.posted == send.schedule.bursts * send.schedule.burst_lists && plan_.idle();
+}
+
 std::optional<Edge> StreamingMover::edge() {
+  if (idle_on_schedule()) {
+    const double now = now_ns();
+    return Edge{now, now, sent()};
+  }
   EdgeSearch search(plan_.send, plan_.receives() ? &plan_.recv : nullptr, free_until_);
   Fault fault;
   const auto patience = std::chrono::steady_clock::now() + kEdgePatience;
@@ -222,6 +241,7 @@ std::optional<proto::Message> StreamingMover::receive_rest(std::uint64_t total) 
 }
 
 void StreamingMover::begin_schedule() {
+  plan_.send.schedule.begin(Clock::get().ticks());
   plan_.pingpong.origin_ticks = Clock::get().ticks();
   plan_.pingpong.due_rounds = 0;
   plan_.pingpong.late_rounds = 0;

@@ -53,6 +53,7 @@ class StreamingMover final : public Mover {
  private:
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress);
   std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
+  bool idle_on_schedule() const;
   bool may_post_freely() const { return plan_.send.completed < free_until_; }
 
   Plan& plan_;

@@ -1,6 +1,8 @@
 // The option table. docs/internals/architecture.md says how to add a row.
 #include "gdrperf/proto/settings.h"
 
+#include <charconv>
+
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/flow.h"
 #include "setting_access.h"
@@ -61,6 +63,27 @@ static void take_peer_buffer(TestSpec& spec, const std::string& text, std::strin
   if (text.empty()) throw usage_error(std::string(flag) + ": needs a value");
   spec.server.buffer = text;
   spec.server.buffer_given = true;
+}
+
+static void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {
+  // Bytes; 0: messages.
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0}, {"/s", 0}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  for (const auto& [name, bytes] : kUnits) {
+    if (error != std::errc() || unit != name) continue;
+    const Setting& row = setting<&TestSpec::rate_per_s>();
+    const bool messages = bytes == 0;
+    const bool right = messages ? number >= static_cast<double>(row.range.low) && number <= static_cast<double>(row.range.high)
+                                : number > 0 && number < 1e9;
+    if (!right) throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
+    spec.rate_per_s = messages ? number : 0;
+    spec.rate_bytes_per_s = number * bytes;
+    return;
+  }
+  throw usage_error(std::string(flag) + " '" + text + "': no rate", "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
 }
 
 static void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag) {
@@ -233,14 +256,18 @@ constexpr Setting kSettings[] = {
      .help = "rc, uc (write, write_imm, send) or ud (send, up to the MTU): QPs (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
-     .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "N", .group = kQueueGroup,
-     .help = "latency: N messages are due per second and times count from when they were due (default: the next when "
-             "the last is back)",
-     .scope = Scope::kLatency, .reason = "{} posts as fast as messages complete; only latency tests have a rate",
-     .wire = Wire::kMayMiss, .recorded = {.identity = Identity::kName, .unit = "1/s", .label = "rate"}},
+     .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "RATE", .group = kQueueGroup,
+     .help = "messages due per second, or payload like 10Gb/s or 1.25GB/s, each way; latencies count from when a message "
+             "was due (default: as fast as they complete)",
+     .wire = Wire::kMayMiss, .recorded = {.identity = Identity::kName, .unit = "1/s", .label = "rate"}, .take = take_rate},
     {.member = "rate_bytes_per_s", .access = to<&T::rate_bytes_per_s>(), .type = kNumber, .range = {1, 1'000'000'000'000'000},
-     .rule = "a rate is {} bytes per second", .wire = Wire::kWhenSet},
-    {.member = "burst", .access = to<&T::burst>(), .range = {1, kMaxDepth}, .rule = "a burst has {} messages", .wire = Wire::kWhenSet},
+     .rule = "a rate is {} bytes per second", .flags = "--rate-bytes-per-s", .placeholder = "N", .group = kQueueGroup,
+     .help = "payload due per second, as --rate has it with a unit", .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kName, .unit = "B/s"}},
+    {.member = "burst", .access = to<&T::burst>(), .range = {1, kMaxDepth}, .rule = "a burst has {} messages",
+     .flags = "--burst,--burst_size", .placeholder = "N", .group = kQueueGroup,
+     .help = "messages that are due together at --rate (default: {}: evenly spaced; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
      .rule = "a test has {} QPs",
      .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",

@@ -104,6 +104,33 @@ void check_transport(const TestSpec& spec) {
   }
 }
 
+void check_rate(const TestSpec& spec) {
+  const double rate = rate_of(spec);
+  const std::string asked = flag<&TestSpec::rate_per_s>();
+  const std::string burst = fmt::format("{} {}", flag<&TestSpec::burst>(), spec.burst);
+  if (rate <= 0) {
+    if (spec.burst == 1) return;
+    throw usage_error(burst + ": without a rate messages leave as they complete", fmt::format("give {} as well", asked));
+  }
+  const Setting& row = setting<&TestSpec::rate_per_s>();
+  if (rate < static_cast<double>(row.range.low) || rate > static_cast<double>(row.range.high)) {
+    throw usage_error(fmt::format("{}: with messages of {} that is {:.3g} per second; {}", asked, format_size(spec.size_bytes), rate, rule_of(row)));
+  }
+  if (spec.test.metric == Metric::kLatency) return;
+  if (spec.verify_seed) throw usage_error(asked + ": verified messages go in laps, not at a rate", fmt::format("leave {} out", asked));
+  if (spec.wait == Wait::kEvent) {
+    throw usage_error(fmt::format("{}: a sender that sleeps ({}) misses what is due", asked, flag<&TestSpec::wait>()));
+  }
+  if (spec.burst % spec.post_list != 0) {
+    throw usage_error(fmt::format("{}: {} {} posts as many at once", burst, flag<&TestSpec::post_list>(), spec.post_list),
+                      fmt::format("give {} {}, or a multiple of it", flag<&TestSpec::burst>(), spec.post_list));
+  }
+  if (spec.burst / rate > 1) {
+    throw usage_error(fmt::format("{}: one is due every {:.3g} s; a second is the longest pause", burst, spec.burst / rate),
+                      fmt::format("give fewer messages a burst, or a higher {}", asked));
+  }
+}
+
 void check_size(const TestSpec& spec) {
   const std::uint64_t only = facts_of(spec.test.operation).only_bytes;
   if (only == 0 || spec.size_bytes == only) return;
@@ -187,6 +214,7 @@ void validate(const TestSpec& spec) {
   for (const Setting& each : settings()) refuse_elsewhere(each, spec);
   check_size(spec);
   check_transport(spec);
+  check_rate(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

@@ -52,7 +52,8 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
   // Settings that the name of a run shows and nothing else here does.
   if (to_text(field("path").get(record)) == "staged") text += ", staged through host memory";
   if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
-  if (spec.rate_per_s > 0) text += fmt::format(", {:.7g} messages due per second", spec.rate_per_s);
+  if (rate_of(spec) > 0) text += fmt::format(", {:.7g} messages due per second", rate_of(spec));
+  if (spec.burst > 1) text += fmt::format(" in bursts of {}", spec.burst);
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
   if (bandwidth && unit == RateUnit::kGigabytes) text += ", rates in GB/s (JSON and CSV: Gb/s, 8 times that)";
   if (!bandwidth) {

@@ -102,5 +102,83 @@ TEST(Pace, NobodyIsEarly) {
   EXPECT_GE(clock.to_ns(clock.ticks() - start), kIntervalNs * (kRounds - 1));
 }
 
+/// Of ticks and nanoseconds.
+constexpr double kRoundingNs = 1e3;
+
+/// A device that has done what is posted at once, and looks when it was.
+struct Sink {
+  static inline Sink* current = nullptr;
+  static constexpr std::uint32_t kQueues = 2;
+  static constexpr std::uint32_t kDepth = 8;
+
+  Sink() {
+    current = this;
+    context.ops.post_send = post;
+    context.ops.poll_cq = poll;
+    cq.context = &context;
+    for (std::uint32_t q = 0; q < kQueues; ++q) {
+      qps[q].context = &context;
+      for (ibv_send_wr& each : ring[q]) {
+        each.wr_id = q;
+        each.send_flags = IBV_SEND_SIGNALED;
+      }
+      queues[q] = {&qps[q], ring[q], ring[q], ring[q] + kDepth, kDepth, 0};
+    }
+    send.queues = queues;
+    send.queue_count = kQueues;
+    send.cq = &cq;
+    send.depth_lists = kDepth;
+    send.schedule.interval_ticks = static_cast<double>(Clock::get().from_ns(kIntervalNs));
+  }
+
+  static int post(ibv_qp*, ibv_send_wr* request, ibv_send_wr**) {
+    const double elapsed_ns = Clock::get().to_ns(Clock::get().ticks() - current->send.schedule.origin_ticks) + kRoundingNs;
+    const auto due = (static_cast<std::uint64_t>(elapsed_ns / kIntervalNs) + 1) * current->send.schedule.burst_lists;
+    current->early += ++current->posted > due;
+    current->done[current->posted % (2 * kDepth)] = request->wr_id;
+    return 0;
+  }
+  static int poll(ibv_cq*, int, ibv_wc* wc) {
+    if (current->completed == current->posted) return 0;
+    *wc = {};
+    wc->wr_id = current->done[++current->completed % (2 * kDepth)];
+    return 1;
+  }
+
+  /// Nanoseconds until `messages` are through.
+  double run(std::uint64_t messages) {
+    const Clock& clock = Clock::get();
+    send.schedule.begin(clock.ticks());
+    Events events;
+    Fault fault;
+    while (kernels::stream_send<kernels::PollCompletion, kernels::Pace::kOpen>(send, events, messages, fault) == Outcome::kIdle) {
+    }
+    return clock.to_ns(clock.ticks() - send.schedule.origin_ticks);
+  }
+
+  ibv_context context{};
+  ibv_qp qps[kQueues]{};
+  ibv_cq cq{};
+  ibv_send_wr ring[kQueues][kDepth]{};
+  SendQueue queues[kQueues];
+  SendStream send;
+  std::uint64_t posted = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t early = 0;
+  std::uint64_t done[2 * kDepth]{};
+};
+
+TEST(Pace, NoMessageOfAStreamLeavesBeforeItIsDue) {
+  Sink even;
+  EXPECT_GE(even.run(100), 99 * kIntervalNs - kRoundingNs);
+  EXPECT_EQ(even.early, 0u);
+  EXPECT_GE(even.posted, 100u);
+  EXPECT_NEAR(static_cast<double>(even.queues[0].posted), static_cast<double>(even.queues[1].posted), 1) << "dealt to the queues in turn";
+  Sink bursts;
+  bursts.send.schedule.burst_lists = 10;
+  EXPECT_GE(bursts.run(100), 9 * kIntervalNs - kRoundingNs);
+  EXPECT_EQ(bursts.early, 0u);
+}
+
 }  // namespace
 }  // namespace gdrperf::engine

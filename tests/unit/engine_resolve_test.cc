@@ -121,7 +121,7 @@ TEST(Resolve, IsWhereARequestIsJudged) {
     spec.client.buffer = "staged:0";
     spec.rate_per_s = 1000;
   };
-  EXPECT_EQ(refusal(paced), "--rate 1000: staged memory starts a round when the last is back");
+  EXPECT_EQ(refusal(paced), "--rate 1000: staged memory starts a round, or a chunk, when the last is through");
 }
 
 TEST(Resolve, SaysHowDataTravels) {

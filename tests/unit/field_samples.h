@@ -68,6 +68,7 @@ inline const std::map<std::string, Change>& changes() {
       {"server_buffer", [](RunRecord& run) { run.server.buffer = "host"; }},
       {"server_registration", [](RunRecord& run) { run.server.registration = "host"; }},
       {"rate_per_s", [](RunRecord& run) { run.spec.rate_per_s = 10'000'001; }},
+      {"rate_bytes_per_s", [](RunRecord& run) { run.spec.rate_bytes_per_s = 1.25e9; }},
       {"path", [](RunRecord& run) { run.spec.path = Path::kStaged; }},
       {"consume", [](RunRecord& run) { run.spec.consume = true; }},
       {"host_node", [](RunRecord& run) { run.path.host_node = "remote"; }},

@@ -48,7 +48,7 @@ TEST(Fields, AreNamedOnceEach) {
 TEST(Fields, HaveTheirUnitInTheirName) {
   const std::pair<const char*, const char*> kEnds[] = {{"_bytes", "B"},          {"_s", "s"},     {"_ns", "ns"}, {"_us", "us"},
                                                        {"_gbps", "Gb/s"},        {"_per_s", "1/s"}, {"_mpps", "million/s"},
-                                                       {"_gigabytes_per_s", "GB/s"}};
+                                                       {"_gigabytes_per_s", "GB/s"}, {"_bytes_per_s", "B/s"}};
   for (const Field& each : fields()) {
     std::string unit, longest;
     for (const auto& [end, says] : kEnds) {

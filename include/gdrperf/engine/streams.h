@@ -38,6 +38,29 @@ struct Fault {
   const char* call = "";     ///< "ibv_post_send", "ibv_poll_cq", ...
 };
 
+/// When lists of messages are due: `burst_lists` at once, every `interval_ticks`.
+struct Schedule {
+  double interval_ticks = 0;       ///< 0: as soon as there is credit
+  std::uint64_t origin_ticks = 0;
+  std::uint64_t due_ticks = 0;     ///< of the next burst
+  std::uint64_t bursts = 0;        ///< due so far
+  std::uint64_t posted = 0;        ///< lists since origin_ticks
+  std::uint64_t burst_lists = 1;
+
+  /// Whether one more list may be posted now.
+  bool open(std::uint64_t now_ticks) noexcept {
+    while (now_ticks >= due_ticks) {
+      ++bursts;
+      due_ticks = origin_ticks + static_cast<std::uint64_t>(static_cast<double>(bursts) * interval_ticks);
+    }
+    return posted < bursts * burst_lists;
+  }
+  void begin(std::uint64_t now_ticks) noexcept {
+    origin_ticks = due_ticks = now_ticks;
+    bursts = posted = 0;
+  }
+};
+
 struct SendStream {
   SendQueue* queues = nullptr;
   std::uint32_t queue_count = 0;
@@ -46,6 +69,8 @@ struct SendStream {
   std::uint32_t depth_lists = 1;        ///< credit of an idle queue
   std::uint32_t lists_per_signal = 1;
   std::uint64_t completed = 0;          ///< messages, all queues
+  Schedule schedule;
+  std::uint32_t next_queue = 0;         ///< in turn for the next list that is due
 };
 
 struct RecvStream {

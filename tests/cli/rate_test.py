@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""--rate and --burst of bandwidth tests: what was asked for, what leaves, what cannot be."""
+
+import json
+import unittest
+
+from support import CliTest, Server, main, run, softnic_works
+
+LOCAL = ("--local", "--softnic")
+
+
+def record_of(result):
+    ((one,),) = json.loads(result.out)["relations"]["HOST"].values()
+    return one
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Rate(CliTest):
+    def measured(self, *words, env=None):
+        result = run(*words, "--json", "-", env=env)
+        self.assertEqual(result.code, 0, str(result))
+        return record_of(result)
+
+    def as_asked(self, one, per_second):
+        """A machine that is too busy for the rate says so. One that was held up catches up in what remains."""
+        reached = one["bw"]["mean_gbps"] * 1e9 / 8 / one["size_bytes"] / per_second
+        self.assertLess(reached, 1.1, one["warnings"])
+        if reached < 0.995:
+            self.assertIn("messages per second were due", " ".join(one["warnings"]))
+
+    def test_messages_per_second(self):
+        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("send_bw", "--transport", "ud"), ("write_bw", "-q", "3"),
+                      ("write_bw", "--burst", "16"), ("write_bw", "-l", "4", "--burst", "8"), ("write_bw", "-q", "4", "--burst", "64")):
+            one = self.measured(*words, *LOCAL, "-s", "64", "--rate", "20000", "-D", "300ms")
+            self.assertEqual(one["rate_per_s"], 20000)
+            self.as_asked(one, 20000)
+
+    def test_payload_per_second(self):
+        for text, rate in (("0.8Gb/s", 1e8), ("800Mb/s", 1e8), ("0.1GB/s", 1e8), ("100MB/s", 1e8)):
+            one = self.measured("write_bw", *LOCAL, "-s", "4K", "--rate", text, "-D", "200ms")
+            self.assertEqual(one["rate_bytes_per_s"], rate)
+            self.as_asked(one, rate / 4096)
+        self.assertEqual(self.measured("write_lat", *LOCAL, "-s", "8", "--rate", "800Mb/s", "-n", "100")["rate_bytes_per_s"], 1e8)
+
+    def test_a_number_of_messages_takes_its_time(self):
+        one = self.measured("write_bw", *LOCAL, "-s", "64", "--rate", "1000", "-n", "300")
+        self.assertEqual(one["iterations"], 300)
+        self.assertGreater(one["duration_s"], 0.298)
+        one = self.measured("send_bw", *LOCAL, "-s", "64", "--rate", "1000", "-n", "300", "--burst", "100")
+        self.assertGreater(one["duration_s"], 0.199)
+
+    def test_both_ends_keep_it(self):
+        with Server() as server:
+            one = self.measured("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-s", "64", "--rate", "10000", "-D", "400ms", "-b")
+        self.as_asked(one, 20000)
+
+    def test_a_rate_beyond_the_link_is_told(self):
+        one = self.measured("write_bw", *LOCAL, "-s", "64K", "--rate", "8Gb/s", "-D", "400ms", env={"SOFTNIC": "soft0:rate=4Gb/s;soft1:rate=4Gb/s"})
+        self.assertIn("messages per second were due", " ".join(one["warnings"]))
+        self.assertLess(one["bw"]["median_gbps"], 4.04)
+
+    def test_perftests_words(self):
+        for words, name, value in ((("--rate_limit", "0.1"), "rate_bytes_per_s", 1e8 / 8), (("--rate_limit", "5000", "--rate_units", "p"), "rate_per_s", 5000),
+                                   (("--rate_units=M", "--rate_limit=1"), "rate_bytes_per_s", 1 << 20)):
+            one = self.measured("write_bw", *LOCAL, "-s", "64", *words, "--burst_size", "4", "-n", "500")
+            self.assertEqual((one[name], one["burst"]), (value, 4))
+
+    def test_what_cannot_be(self):
+        for words, text in ((("--rate", "0"), "--rate 0: a rate is from 1 to 1000000000 messages per second"),
+                            (("--rate", "10Gbit"), "--rate '10Gbit': no rate"),
+                            (("--rate", "1Mb/s", "-s", "8M"), "--rate: with messages of 8 MiB that is 0.0149 per second"),
+                            (("--burst", "4"), "--burst 4: without a rate messages leave as they complete"),
+                            (("--rate", "1000", "--burst", "2000"), "--burst 2000: one is due every 2 s"),
+                            (("--rate", "100000", "--burst", "64", "-t", "16"), "--burst 64: -t 16 has 16 messages in flight"),
+                            (("--rate", "100000", "--burst", "6", "-l", "4"), "--burst 6: -l 4 posts as many at once"),
+                            (("--rate", "1000", "-e"), "--rate: a sender that sleeps (-e) misses what is due"),
+                            (("--rate", "1000", "--verify"), "--rate: verified messages go in laps")):
+            result = run("send_bw", *LOCAL, *words)
+            self.assertEqual(result.code, 2, str(result))
+            self.assertIn(text, result.err)
+        result = run("send_lat", *LOCAL, "--rate", "1000", "--burst", "4")
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("--burst 4: send_lat has one message in flight", result.err)
+
+
+if __name__ == "__main__":
+    main()
