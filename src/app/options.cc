@@ -47,7 +47,7 @@ class Group {
   std::string name_;
 };
 
-// Commands have their own -s, --path and --relaxed-ordering mean one way or both here, and the rest is as the table says.
+// Commands have their own -s; --path, --relaxed-ordering and --initiator mean one way or both here, and the rest is as the table says.
 void take_typed(const Setting& each, ClientOptions& options, const std::string& text, const std::string& flag) {
   if (&each == &setting<&TestSpec::path>() && text == "both") {
     options.paths = {Path::kDirect, Path::kStaged};
@@ -59,6 +59,10 @@ void take_typed(const Setting& each, ClientOptions& options, const std::string& 
   }
   if (&each == &setting<&TestSpec::ordering>() && text == "both") {
     options.both_orderings = true;
+    return;
+  }
+  if (&each == &setting<&TestSpec::initiator>() && text == "both") {
+    options.both_initiators = true;
     return;
   }
   take(each, options.spec, text, flag);

@@ -161,7 +161,7 @@ void Output::print_summary(std::ostream& out) {
   if (matrix) matrix_.print(out, console_);
   comparison_.print(out, console_, brief ? report::Sizes::kTelling : report::Sizes::kAll);
   out << wrapped(brief ? report::words_of(document_.path_verdicts()) : report::to_text(document_.path_verdicts()), console_.columns, 4);
-  out << wrapped(report::to_text(document_.ordering_verdicts()), console_.columns, 4);
+  out << wrapped(report::to_text(document_.paired_verdicts()), console_.columns, 4);
   // What was asked for is answered to the quiet, too.
   std::ostream& answers = options_.talk == Talk::kQuiet ? (table_fd(*sinks_) == STDOUT_FILENO ? std::cout : std::cerr) : out;
   required_->print(answers, console_);

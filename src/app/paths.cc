@@ -7,15 +7,27 @@
 namespace gdrperf::app {
 namespace {
 
+bool possible(const TestSpec& spec) {
+  try {
+    engine::resolve(spec);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// A test that polls for the last byte is strict, whatever is asked for.
 std::vector<Ordering> orderings_of(TestSpec spec) {
   spec.ordering = Ordering::kRelaxed;
-  try {
-    engine::resolve(spec);
-  } catch (const Error&) {
-    return {Ordering::kAuto};
-  }
+  if (!possible(spec)) return {Ordering::kAuto};
   return {Ordering::kRelaxed, Ordering::kStrict};
+}
+
+/// Other tests than write_lat, and host memory, have the CPU alone.
+std::vector<Initiator> initiators_of(TestSpec spec) {
+  spec.initiator = Initiator::kGpuProxy;
+  if (!possible(spec)) return {Initiator::kCpu};
+  return {Initiator::kGpuProxy, Initiator::kCpu};
 }
 
 }  // namespace
@@ -42,8 +54,12 @@ std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& pa
     const std::vector<Ordering> orderings = options.both_orderings ? orderings_of(each) : std::vector{each.ordering};
     for (const Ordering ordering : orderings) {
       each.ordering = ordering;
-      validate(each);
-      all.push_back(each);
+      const std::vector<Initiator> initiators = options.both_initiators ? initiators_of(each) : std::vector{each.initiator};
+      for (const Initiator initiator : initiators) {
+        each.initiator = initiator;
+        validate(each);
+        all.push_back(each);
+      }
     }
   }
   return all;

@@ -197,7 +197,8 @@ std::string planned_name(const PlannedRun& run) {
                      run.pair ? run.pair->key() : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
                      run.spec.client.buffer, run.spec.server.buffer,
                      run.spec.path == Path::kStaged ? " staged" : "") +
-         (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "");
+         (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "") +
+         (run.spec.initiator == Initiator::kGpuProxy ? " gpu-proxy" : "");
 }
 
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {

@@ -129,14 +129,21 @@ class Scan {
   void check_run_place() const {
     if (levels_[0].key != "relations" || levels_.size() == 1 || levels_.size() > kRunDepth) return;
     const bool list_wanted = levels_.size() == 4;
-    if (levels_.back().list == list_wanted) return;
-    throw usage_error(fmt::format("{}: no result document, relations.{} is not built as one", path_, levels_[1].key));
+    if (levels_.back().list != list_wanted) refuse_relations();
+  }
+
+  [[noreturn]] void refuse_relations() const {
+    const bool inside = levels_.size() > 1 && !levels_[1].key.empty();
+    throw usage_error(fmt::format("{}: no result document, relations{}{} is not built as one", path_, inside ? "." : "",
+                                  inside ? levels_[1].key : ""),
+                      "results/schema.json says what a result document holds");
   }
 
   template <typename... Shown>
   bool scalar(Scalar value, Shown... shown) {
     if (levels_.empty()) throw usage_error(path_ + ": no result document, it is a single value");
     ++levels_.back().items;
+    if (levels_[0].key == "relations" && levels_.size() < kRunDepth) refuse_relations();
     if (levels_.back().list) return true;
     if constexpr (sizeof...(shown) == 1) value.text = fmt::format("{}", shown...);
     if (in_run()) {

@@ -113,12 +113,20 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   op_ = &traits_of(test.operation);
   qps = std::max(qps, spread);
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
-  if (gpu && latency() && op_->round_end == RoundEnd::kMemory) op_ = &write_with_immediate();
+  const bool by_memory = latency() && op_->round_end == RoundEnd::kMemory;
+  if (gpu && by_memory && initiator == Initiator::kCpu) op_ = &write_with_immediate();
   if (op_->carries_operands && atomic == Atomic::kCompareSwap) op_ = &compare_and_swap();
   const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
   if (stages) {
     data_path_ = DataPath::kStaging;
     check_staging(*this);
+  }
+  if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
+    throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
+                                  !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))
+                                  : !gpu     ? "both ends are in host memory"
+                                             : "the GPU sees no message that is staged through host memory"),
+                      fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }
   if (ordering == Ordering::kRelaxed && polls_last_byte()) {
     throw usage_error(fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",

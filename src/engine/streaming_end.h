@@ -19,6 +19,8 @@ class StreamingEnd final : public LocalEnd {
 
   std::unique_ptr<Mover> make_mover(Peer& peer) override;
   Plan& plan() { return *plan_; }
+  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the mover: it ends with the run.
+  std::unique_ptr<mem::Relay> make_relay();
 
  private:
   QueueRights rights() const;

@@ -127,7 +127,12 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
       // A message that --verify waits for and that does not come is lost.
       patience_(end.spec().verify_seed ? std::chrono::seconds(4) : stall_limit(end.spec())),
       limit_(end.spec().stop.iterations.value_or(~std::uint64_t{0})),
-      free_until_(end.spec().stop.iterations ? free_until(limit_, end.spec()) : ~std::uint64_t{0}) {}
+      free_until_(end.spec().stop.iterations ? free_until(limit_, end.spec()) : ~std::uint64_t{0}) {
+  relay_ = end.make_relay();
+  if (!relay_) return;
+  plan_.pingpong.incoming_last = relay_->bell();
+  plan_.pingpong.outgoing_last = &unsent_;
+}
 
 std::optional<proto::Message> StreamingMover::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {

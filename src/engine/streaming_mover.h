@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -57,6 +58,8 @@ class StreamingMover final : public Mover {
   bool may_post_freely() const { return plan_.send.completed < free_until_; }
 
   Plan& plan_;
+  std::unique_ptr<mem::Relay> relay_;
+  std::uint8_t unsent_ = 0;  ///< with a relay, which writes the numbers that are sent
   Events events_;
   Peer& peer_;
   Kernels kernels_;

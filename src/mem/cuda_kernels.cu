@@ -101,6 +101,24 @@ __global__ void __launch_bounds__(kThreads)
   for (std::size_t i = vectors * 4 + first; i < count; i += step) result[i] = data[i] + scalar * result[i];
 }
 
+/// One thread: what it waits for is one byte. Volatile loads go past the caches that a NIC's writes do not
+/// reach; a look at `stop` crosses the bus, so it is a rare one.
+__global__ void relay_kernel(const volatile std::uint8_t* incoming, volatile std::uint8_t* outgoing, std::uint8_t ahead,
+                             volatile RelayWords* words) {
+  constexpr unsigned kLooks = 4096;
+  if (ahead != 0) *outgoing = ahead;
+  __threadfence_system();
+  words->started = 1;
+  for (std::uint8_t number = 1;; ++number) {
+    for (unsigned looks = 1; *incoming != number; ++looks) {
+      if (looks % kLooks == 0 && words->stop != 0) return;
+    }
+    *outgoing = static_cast<std::uint8_t>(number + ahead);
+    __threadfence_system();
+    words->bell = number;
+  }
+}
+
 dim3 grid_for(const KernelRun& run) {
   const std::uint64_t per_block = static_cast<std::uint64_t>(kThreads) * kUnroll * 16;
   const std::uint64_t rows = run.count < kMaxRows ? run.count : kMaxRows;
@@ -128,6 +146,12 @@ cudaError_t launch_triad(float* result, const float* data, std::size_t count, fl
   const std::size_t blocks = (count / 4 + kThreads - 1) / kThreads;
   triad_kernel<<<static_cast<unsigned>(blocks < 1 ? 1 : blocks < kMaxBlocks ? blocks : kMaxBlocks), kThreads, 0,
                  stream>>>(result, data, count, scalar);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_relay(const volatile std::uint8_t* incoming, volatile std::uint8_t* outgoing, std::uint8_t ahead,
+                         volatile RelayWords* words, cudaStream_t stream) {
+  relay_kernel<<<1, 1, 0, stream>>>(incoming, outgoing, ahead, words);
   return cudaGetLastError();
 }
 

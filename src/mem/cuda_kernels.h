@@ -34,4 +34,15 @@ cudaError_t launch_check(const KernelRun& run, KernelVerdict* verdict, unsigned*
 /// result[i] = data[i] + scalar * result[i] over `count` floats.
 cudaError_t launch_triad(float* result, const float* data, std::size_t count, float scalar, cudaStream_t stream);
 
+
+/// Host memory that a relay's kernel and the CPU share.
+struct RelayWords {
+  std::uint32_t started;  ///< by the kernel: it waits for message 1
+  std::uint32_t stop;     ///< by the CPU
+  std::uint8_t bell;      ///< by the kernel: the last message that arrived
+};
+/// See RelayRun. Runs until words->stop.
+cudaError_t launch_relay(const volatile std::uint8_t* incoming, volatile std::uint8_t* outgoing, std::uint8_t ahead,
+                         volatile RelayWords* words, cudaStream_t stream);
+
 }  // namespace gdrperf::mem::cuda

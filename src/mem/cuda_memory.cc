@@ -11,6 +11,7 @@
 #include "cuda_kernels.h"
 #include "cuda_register.h"
 #include "cuda_region.h"
+#include "cuda_relay.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
@@ -77,6 +78,7 @@ class GpuBuffer final : public Buffer {
   }
   const std::string& registration() const override { return registration_; }
   const GpuInfo* gpu() const override { return &gpu_; }
+  std::unique_ptr<Relay> make_relay(const RelayRun& run) override { return cuda::make_relay(device_, region_->at(), run); }
   std::unique_ptr<Copier> make_copier() override { return cuda::make_copier(device_); }
 
   const std::string& checker() const override {

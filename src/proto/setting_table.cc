@@ -1,11 +1,10 @@
 // The option table. docs/internals/architecture.md says how to add a row.
 #include "gdrperf/proto/settings.h"
 
-#include <charconv>
+#include <limits>
 
-#include "gdrperf/base/error.h"
-#include "gdrperf/proto/flow.h"
 #include "setting_access.h"
+#include "setting_takers.h"
 
 namespace gdrperf {
 namespace setting_rows {
@@ -47,6 +46,7 @@ constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::k
 constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
                                  {"on", static_cast<int>(Ordering::kRelaxed)},
                                  {"off", static_cast<int>(Ordering::kStrict)}};
+constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)}, {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
 constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
@@ -58,76 +58,6 @@ constexpr Recorded kBytes = {.identity = Identity::kCondition, .unit = "B"};
 constexpr const char* kOneInFlight = "a latency test has one message in flight";
 constexpr const char* kUnacknowledged = "over UC and UD nothing is acknowledged, and nothing sent again";
 constexpr const char* kHostMemory = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
-
-static void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view flag) {
-  if (text.empty()) throw usage_error(std::string(flag) + ": needs a value");
-  spec.server.buffer = text;
-  spec.server.buffer_given = true;
-}
-
-static void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {
-  // Bytes; 0: messages.
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0}, {"/s", 0}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  for (const auto& [name, bytes] : kUnits) {
-    if (error != std::errc() || unit != name) continue;
-    const Setting& row = setting<&TestSpec::rate_per_s>();
-    const bool messages = bytes == 0;
-    const bool right = messages ? number >= static_cast<double>(row.range.low) && number <= static_cast<double>(row.range.high)
-                                : number > 0 && number < 1e9;
-    if (!right) throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
-    spec.rate_per_s = messages ? number : 0;
-    spec.rate_bytes_per_s = number * bytes;
-    return;
-  }
-  throw usage_error(std::string(flag) + " '" + text + "': no rate", "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
-}
-
-static void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag) {
-  if (text.empty()) throw usage_error(std::string(flag) + ": needs a GPU");
-  spec.client.buffer = "cuda:" + text;
-}
-
-static void take_hugepages(TestSpec& spec, const std::string&, std::string_view) { spec.client.buffer = "hugepage"; }
-
-// perftest's Data Direct is a dma-buf, too, and typed with it.
-static void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) {
-  if (spec.registration == Registration::kAuto) spec.registration = Registration::kDmabuf;
-}
-
-static void take_data_direct(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDataDirect; }
-
-static void take_strict(TestSpec& spec, const std::string&, std::string_view) { spec.ordering = Ordering::kStrict; }
-
-static void take_labels(TestSpec& spec, const std::vector<int>& labels) {
-  spec.flow_labels.clear();
-  spec.flow_label = labels.front();
-  if (labels.size() == 1) return;
-  for (const int label : labels) spec.flow_labels += (spec.flow_labels.empty() ? "" : ",") + std::to_string(label);
-}
-
-static void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag) {
-  const std::vector<int> labels = parse_number_list(text, flag, 0, std::numeric_limits<int>::max());
-  for (const int label : labels) {
-    spec.flow_label = label;
-    check_range(setting<&TestSpec::flow_label>(), spec);
-  }
-  take_labels(spec, labels);
-}
-
-static void take_source_ports(TestSpec& spec, const std::string& text, std::string_view flag) {
-  std::vector<int> labels = parse_number_list(text, flag, kLeastSourcePort, kMostSourcePort);
-  for (int& label : labels) label = flow_label_of_port(label);
-  take_labels(spec, labels);
-}
-
-static void take_verify(TestSpec& spec, const std::string&, std::string_view) {
-  constexpr std::uint64_t kSeed = 1;
-  if (!spec.verify_seed) spec.verify_seed = kSeed;
-}
 
 // Rows that both ends have: each states what differs.
 template <auto End>
@@ -227,6 +157,11 @@ constexpr Setting kSettings[] = {
      .flags = "--path", .placeholder = "WAY", .group = kGpuGroup,
      .help = "direct (GPUDirect RDMA), staged (through pinned host memory), or both, compared (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "initiator", .access = to<&T::initiator>(), .type = kChoice, .choices = kInitiators,
+     .flags = "--initiator", .placeholder = "WHO", .group = kGpuGroup,
+     .help = "write_lat: who sees a message in GPU memory and starts the next: cpu (told by a write with immediate), gpu-proxy "
+             "(a kernel on the GPU; the CPU posts for it), or both, compared (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "chunk_bytes", .access = to<&T::chunk_bytes>(), .type = kSize, .range = {4096, 1 << 30},
      .rule = "a copy has {}", .flags = "--chunk", .placeholder = "SIZE", .group = kGpuGroup,
      .help = "staged: bytes per copy (default: the fastest of several, tried before the run)",

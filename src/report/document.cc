@@ -95,18 +95,20 @@ Json paths_json(const std::vector<PathVerdict>& verdicts) {
   return list;
 }
 
-Json orderings_json(const std::vector<OrderingVerdict>& verdicts) {
+Json paired_json(const Pairing& pairing, const std::vector<PairedVerdict>& verdicts) {
   Json list = Json::array();
-  for (const OrderingVerdict& verdict : verdicts) {
+  const std::string first = pairing.first_key, second = pairing.second_key;
+  for (const PairedVerdict& verdict : verdicts) {
+    if (verdict.pairing != &pairing) continue;
     const bool latency = verdict.test.metric == Metric::kLatency;
     const auto value = [&](double figure) { return number(latency ? figure * 1e3 : gigabits_from_gigabytes(figure)); };
     Json sizes = Json::array();
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;
       sizes.push_back({{"size_bytes", size},
-                       {latency ? "relaxed_p50_ns" : "relaxed_gbps", value(point.relaxed.value)},
-                       {latency ? "strict_p50_ns" : "strict_gbps", value(point.strict.value)},
-                       {"relaxed_over_strict", number(verdict.ratio(point))},
+                       {first + (latency ? "_p50_ns" : "_gbps"), value(point.first.value)},
+                       {second + (latency ? "_p50_ns" : "_gbps"), value(point.second.value)},
+                       {first + "_over_" + second, number(verdict.ratio(point))},
                        {"differ", point.differ()},
                        {"unstable", point.unstable}});
     }
@@ -159,7 +161,7 @@ void Document::add(const RunRecord& record, std::string text) {
   if (record.device_kind == "simulated") simulated_ = true;
   relations_[record.relation][to_string(record.spec.test)].push_back(std::move(text));
   paths_.add(record);
-  orderings_.add(record);
+  paired_.add(record);
   ++runs_;
 }
 
@@ -200,8 +202,9 @@ std::string Document::to_json() const {
   if (const auto verdicts = path_verdicts(); !verdicts.empty()) {
     out += "  \"paths\": " + pretty(paths_json(verdicts), 2) + ",\n";
   }
-  if (const auto verdicts = ordering_verdicts(); !verdicts.empty()) {
-    out += "  \"orderings\": " + pretty(orderings_json(verdicts), 2) + ",\n";
+  for (const Pairing& pairing : pairings()) {
+    const Json list = paired_json(pairing, paired_verdicts());
+    if (!list.empty()) out += fmt::format("  \"{}\": {},\n", pairing.list, pretty(list, 2));
   }
   if (!missing_.empty()) out += "  \"partial\": true,\n  \"missing\": " + pretty(Json(missing_), 2) + ",\n";
   out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";

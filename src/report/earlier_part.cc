@@ -36,6 +36,7 @@ RunRecord facts_of(const Json& json, const std::string& relation) {
   facts.spec.size_bytes = json.at("size_bytes");
   facts.spec.consume = json.value("consume", false);
   if (json.value("path", "direct") == "staged") facts.spec.path = Path::kStaged;
+  if (json.value("initiator", "cpu") == "gpu-proxy") facts.spec.initiator = Initiator::kGpuProxy;
   if (json.contains("relaxed_ordering")) {
     facts.spec.ordering = json.at("relaxed_ordering") == "on" ? Ordering::kRelaxed : Ordering::kStrict;
   }

@@ -58,6 +58,19 @@ class Data(CliTest):
                         self.expect_ok(run(test, *target, "--softnic", "--buffer", client, "--peer-buffer", peer,
                                            "-s", "1,4097,8388611", "-n", "50", "--verify", timeout=120))
 
+    def test_a_kernel_waits_and_starts(self):
+        ends = [("cuda:0", "host"), ("host", "cuda:0"), ("cuda:0", "cuda:0")] + ([("cuda:0", "cuda:1")] if GPUS > 1 else [])
+        with Server() as server:
+            for target in (("--local",), ("127.0.0.1", "-p", str(server.port))):
+                for client, peer in ends:
+                    words = ("write_lat", *target, "--softnic", "--buffer", client, "--peer-buffer", peer)
+                    self.expect_ok(run(*words, "-s", "1,8,4096", "-n", "600", "--initiator", "gpu-proxy", "--verify", timeout=120))
+                    result = run(*words, "-s", "8,4096", "-n", "2000", "--initiator", "both", "--json", "-", timeout=120)
+                    self.expect_ok(result)
+                    both = json.loads(result.out)["initiators"]
+                    self.assertEqual([size["size_bytes"] for size in both[0]["sizes"]], [8, 4096], both)
+                    print(client, peer, target[0], both[0]["worth"], both[0]["sizes"], flush=True)
+
     def test_staged_both_ways_at_once(self):
         ends = [("cuda:0", "cuda:0"), ("cuda:0", "host"), ("host", "cuda:0")]
         if GPUS > 1:

@@ -14,6 +14,8 @@
 namespace gdrperf::engine {
 namespace {
 
+using ::testing::HasSubstr;
+
 TEST(Resolve, IsIdempotentAndSound) {
   for (std::uint64_t size = 1; size <= (64u << 20); size = size * 3 + 1) {
     for (const int post_list : {1, 3, 32}) {
@@ -160,6 +162,42 @@ TEST(Resolve, RelaxesTheOrderButWhereTheLastByteIsPolledFor) {
   // Its rounds end with a completion then.
   spec.server.buffer = "cuda:0";
   EXPECT_TRUE(resolve(spec).relaxes_ordering());
+}
+
+TEST(Resolve, AKernelOnTheGpuWaitsForTheLastByte) {
+  TestSpec spec;
+  spec.test = {Operation::kWrite, Metric::kLatency};
+  spec.server.buffer = "cuda:0";
+  EXPECT_TRUE(resolve(spec).ends_by_immediate());
+  spec.initiator = Initiator::kGpuProxy;
+  const ResolvedSpec resolved = resolve(spec);
+  EXPECT_FALSE(resolved.ends_by_immediate());
+  EXPECT_TRUE(resolved.polls_last_byte());
+  EXPECT_FALSE(resolved.relaxes_ordering());
+  EXPECT_TRUE(resolved.relays(conn::Side::kServer));
+  EXPECT_FALSE(resolved.relays(conn::Side::kClient));
+}
+
+TEST(Resolve, WhatNoKernelCanWaitForIsRefused) {
+  TestSpec spec;
+  spec.initiator = Initiator::kGpuProxy;
+  const auto refusal = [&] {
+    try {
+      resolve(spec);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  spec.test = {Operation::kWrite, Metric::kLatency};
+  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu-proxy: both ends are in host memory"));
+  spec.server.buffer = "cuda:0";
+  EXPECT_EQ(refusal(), "nothing");
+  spec.path = Path::kStaged;
+  EXPECT_THAT(refusal(), HasSubstr("staged through host memory"));
+  spec.path = Path::kDirect;
+  spec.test = {Operation::kSend, Metric::kLatency};
+  EXPECT_THAT(refusal(), HasSubstr("send_lat does not wait for a message's last byte"));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct ClientOptions {
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   bool all_registrations = false;             ///< --register all: one run each, and a table
   bool both_orderings = false;                ///< --relaxed-ordering both: one run each
+  bool both_initiators = false;               ///< --initiator both
   OutputOptions output;
 };
 

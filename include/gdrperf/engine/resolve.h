@@ -51,6 +51,8 @@ class ResolvedSpec : public TestSpec {
   /// That end posts sends, writes or reads; that end's memory is what the other reaches.
   bool initiates(conn::Side side) const { return side == conn::Side::kClient || both_ways(); }
   bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
+  /// A kernel on that end's GPU waits for messages and starts the next ones.
+  bool relays(conn::Side side) const { return initiator == Initiator::kGpuProxy && mem::on_gpu(kind(side)); }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
   bool ends_by_immediate() const { return op_ == &write_with_immediate(); }
   /// A round of a latency test ends with the last byte in memory, which holds the round's number.

@@ -89,7 +89,7 @@ struct PingPong {
   RecvQueue* recv = nullptr;            ///< one receive per ibv_post_recv
   ibv_cq* recv_cq = nullptr;
   std::uint8_t* outgoing_last = nullptr;  ///< last byte of the message sent
-  std::uint8_t* incoming_last = nullptr;  ///< last byte of the message awaited
+  const std::uint8_t* incoming_last = nullptr;  ///< last byte of the message awaited, or a relay's bell
   std::uint8_t sequence = 0;            ///< value of the last byte of this round
   std::uint32_t signal_every = 16;
   std::uint32_t until_signal = 16;

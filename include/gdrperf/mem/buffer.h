@@ -9,6 +9,7 @@
 
 #include "gdrperf/mem/copier.h"
 #include "gdrperf/mem/pattern.h"
+#include "gdrperf/mem/relay.h"
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/verbs/resources.h"
@@ -47,6 +48,9 @@ class Buffer {
 
   /// Null: not in a GPU.
   virtual const GpuInfo* gpu() const { return nullptr; }
+  /// A relay in this GPU memory (usage: RelayRun); throws Error(kEnvironment) where this build has no kernels.
+  /// Null where the data is not in a GPU.
+  virtual std::unique_ptr<Relay> make_relay(const RelayRun&) { return nullptr; }
   /// A queue of copies between this GPU memory and pinned host memory; null
   /// where the data is not in a GPU.
   virtual std::unique_ptr<Copier> make_copier() { return nullptr; }

@@ -35,6 +35,10 @@ enum class Path { kDirect, kStaged };
 /// but where the last byte is polled for.
 enum class Ordering { kAuto, kRelaxed, kStrict };
 
+/// Who waits for a message in GPU memory and starts the next one (write_lat): the CPU, which a write with immediate
+/// tells; or a kernel on the GPU that sees the last byte, with a CPU thread that posts for it.
+enum class Initiator { kCpu, kGpuProxy };
+
 /// An operation and what is measured of it: "write_bw", "read_lat", ...
 struct Test {
   Operation operation = Operation::kWrite;
@@ -119,6 +123,7 @@ struct TestSpec {
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
   Ordering ordering = Ordering::kAuto;
   Path path = Path::kDirect;            ///< for ends in GPU memory
+  Initiator initiator = Initiator::kCpu;
   std::uint64_t chunk_bytes = 0;        ///< staged: bytes per copy; 0: the best of several, tried before the run
   bool consume = false;                 ///< the receiving GPU computes on what arrived and copies the result back
   std::optional<std::uint64_t> verify_seed;  ///< every message carries a pattern and is checked

@@ -9,7 +9,7 @@
 
 #include "gdrperf/report/earlier_part.h"
 #include "gdrperf/report/environment.h"
-#include "gdrperf/report/ordering_verdict.h"
+#include "gdrperf/report/paired_verdict.h"
 #include "gdrperf/report/path_verdict.h"
 #include "gdrperf/report/record.h"
 #include "gdrperf/report/topology.h"
@@ -61,8 +61,8 @@ class Document {
   std::size_t runs() const { return runs_; }
   /// Direct or staged, where both were run.
   std::vector<PathVerdict> path_verdicts() const { return paths_.all(); }
-  /// Relaxed or strict ordering, where both were run.
-  std::vector<OrderingVerdict> ordering_verdicts() const { return orderings_.all(); }
+  /// Of each pairing, where both ways were run.
+  std::vector<PairedVerdict> paired_verdicts() const { return paired_.all(); }
 
   /// The document, with a newline at its end.
   std::string to_json() const;
@@ -81,7 +81,7 @@ class Document {
   Topology topology_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> relations_;
   PathVerdicts paths_;
-  OrderingVerdicts orderings_;
+  PairedVerdicts paired_;
   std::vector<std::string> warnings_;
   std::vector<std::string> missing_;
   std::size_t runs_ = 0;

@@ -1,4 +1,4 @@
-#include "gdrperf/report/ordering_verdict.h"
+#include "gdrperf/report/paired_verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ RunRecord run_with(Ordering ordering, std::uint64_t size, double gbytes, double 
   return record;
 }
 
-TEST(OrderingVerdict, TellsWhatRelaxedOrderingIsWorth) {
-  OrderingVerdicts verdicts;
+TEST(PairedVerdict, TellsWhatRelaxedOrderingIsWorth) {
+  PairedVerdicts verdicts;
   verdicts.add(run_with(Ordering::kRelaxed, 65536, 24, 0.1));
   verdicts.add(run_with(Ordering::kStrict, 65536, 18, 0.1));
   verdicts.add(run_with(Ordering::kRelaxed, 4096, 5, 0.5));
@@ -38,8 +38,8 @@ TEST(OrderingVerdict, TellsWhatRelaxedOrderingIsWorth) {
   EXPECT_THAT(text, Not(HasSubstr("8 KiB")));
 }
 
-TEST(OrderingVerdict, WhatIsNotKnownIsNotClaimed) {
-  OrderingVerdicts touching, unstable, one;
+TEST(PairedVerdict, WhatIsNotKnownIsNotClaimed) {
+  PairedVerdicts touching, unstable, one;
   touching.add(run_with(Ordering::kRelaxed, 64, 5, 1));
   touching.add(run_with(Ordering::kStrict, 64, 4.5, 1));
   EXPECT_THAT(touching.all().at(0).words(), HasSubstr("makes no difference that shows"));
@@ -51,8 +51,8 @@ TEST(OrderingVerdict, WhatIsNotKnownIsNotClaimed) {
   EXPECT_TRUE(one.all().empty());
 }
 
-TEST(OrderingVerdict, OfLatenciesTheLesserIsBetter) {
-  OrderingVerdicts verdicts;
+TEST(PairedVerdict, OfLatenciesTheLesserIsBetter) {
+  PairedVerdicts verdicts;
   for (const Ordering ordering : {Ordering::kRelaxed, Ordering::kStrict}) {
     RunRecord record = run_with(ordering, 8, 1, 0);
     record.spec.test.metric = Metric::kLatency;
@@ -64,6 +64,26 @@ TEST(OrderingVerdict, OfLatenciesTheLesserIsBetter) {
     verdicts.add(record);
   }
   EXPECT_EQ(verdicts.all().at(0).words(), "relaxed ordering is worth +50 % at 8 B of the inverse latency");
+}
+
+TEST(PairedVerdict, AGpuAndACpuThatStartMessages) {
+  PairedVerdicts verdicts;
+  for (const Initiator initiator : {Initiator::kGpuProxy, Initiator::kCpu}) {
+    RunRecord record = run_with(Ordering::kAuto, 8, 1, 0);
+    record.spec.test.metric = Metric::kLatency;
+    record.spec.initiator = initiator;
+    record.measured.bandwidth.reset();
+    Latency& latency = record.measured.latency.emplace();
+    latency.p50_ns = initiator == Initiator::kGpuProxy ? 6000 : 3000;
+    latency.ci95_p50_low_ns = latency.p50_ns - 10;
+    latency.ci95_p50_high_ns = latency.p50_ns + 10;
+    verdicts.add(record);
+    verdicts.add(run_with(Ordering::kAuto, 8, 1, 0));  // of no pairing
+  }
+  ASSERT_EQ(verdicts.all().size(), 1u);
+  EXPECT_STREQ(verdicts.all()[0].pairing->list, "initiators");
+  EXPECT_EQ(verdicts.all()[0].words(), "gpu-proxy is worth -50 % at 8 B of the inverse latency");
+  EXPECT_THAT(to_text(verdicts.all()), HasSubstr("   gpu-proxy us         cpu us  gpu-proxy x\n"));
 }
 
 }  // namespace
