@@ -7,6 +7,8 @@
 #include <iterator>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/units.h"
