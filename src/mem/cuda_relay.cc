@@ -1,9 +1,11 @@
 #include "cuda_relay.h"
 
 #include <chrono>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cuda_device.h"
 #include "cuda_kernels.h"
@@ -17,13 +19,39 @@ namespace {
 /// A GPU that somebody else uses may take its time.
 constexpr std::chrono::seconds kStart{10};
 
+/// Words that no relay uses. They are kept: freeing pinned memory waits for the whole GPU, and another relay may run on it.
+class SpareWords {
+ public:
+  static SpareWords& get() {
+    static SpareWords words;
+    return words;
+  }
+  RelayWords* take(int device) {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) {
+      void* fresh = nullptr;
+      ok(cudaHostAlloc(&fresh, sizeof(RelayWords), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", device);
+      return new (fresh) RelayWords{};
+    }
+    RelayWords* const words = spare_.back();
+    spare_.pop_back();
+    return new (words) RelayWords{};
+  }
+  void give_back(RelayWords* words) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(words);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<RelayWords*> spare_;
+};
+
 class KernelRelay final : public Relay {
  public:
   KernelRelay(int device, std::uint8_t* at, const RelayRun& run) : device_(device) {
     use_device(device);
-    void* words = nullptr;
-    ok(cudaHostAlloc(&words, sizeof(RelayWords), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", device);
-    words_ = new (words) RelayWords{};
+    words_ = SpareWords::get().take(device);
     ok(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", device);
     ok(launch_relay(at + run.incoming_last, at + run.outgoing_last, run.ahead, words_, stream_), "relay kernel", device);
     Patience patience(kStart);
@@ -37,7 +65,7 @@ class KernelRelay final : public Relay {
     __atomic_store_n(&words_->stop, 1u, __ATOMIC_RELEASE);
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
-    cudaFreeHost(words_);
+    SpareWords::get().give_back(words_);
   }
   KernelRelay(const KernelRelay&) = delete;
   KernelRelay& operator=(const KernelRelay&) = delete;
