@@ -197,6 +197,7 @@ std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
 int run_sweep(SweepOptions options, const Argv& argv) {
   keep_possible(options.spec, options.tests, options.sizes, all_sizes());
   check_required(options.output.required, options.tests);
+  check_one_run(options.spec, 2);
   const bool resumed = !options.resume.empty();
   enter_machine(options, resumed ? Argv{argv[0], "sweep", kResumeFlag, options.resume} : argv);
   note_without_effect(options.without_effect);

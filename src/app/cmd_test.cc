@@ -16,7 +16,9 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
+#include "interval_log.h"
 #include "late_options.h"
+#include "lists.h"
 #include "live_line.h"
 #include "no_effect.h"
 #include "parse_words.h"
@@ -34,6 +36,7 @@ struct TestOptions : ClientOptions {
   Test test;
   std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
   bool all = false;
+  double interval_s = 0;  ///< --interval; 0: none
   bool dry_run = false;  ///< say what would be run
   std::vector<std::string> given;  ///< options that a client decides
   std::vector<std::string> without_effect;
@@ -142,6 +145,7 @@ void measure_registrations(const TestSpec& spec, Output& output, const RunOne& r
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   const std::vector<TestSpec> specs = specs_of(options);
+  check_one_run(options.spec, options.all_registrations ? 2 : specs.size());
   note_without_effect(options.without_effect);
   if (options.all_registrations) check_register_all(specs.front());
   if (options.dry_run) {
@@ -155,8 +159,11 @@ int measure(const TestOptions& options, const Argv& argv) {
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   client->set_talk(options.output.talk);
-  LiveLine live(live_to(options.output), options.output.rate_unit, specs.size());
-  client->set_observer(&live);
+  // Lines of intervals would be written over one that is rewritten in place.
+  const bool lines = options.interval_s > 0 && options.output.interval_file.empty() && !options.output.progress_lines;
+  LiveLine live(lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, specs.size());
+  IntervalLog intervals({options.interval_s, options.output.interval_file}, live);
+  client->set_observer(&intervals);
   StopSignal stop;
   const RunOne run = [&](const TestSpec& spec) {
     client->open();
@@ -179,9 +186,12 @@ int measure(const TestOptions& options, const Argv& argv) {
       if (!stop.triggered()) throw;
     }
     client->close();
+    intervals.finish();
     if (!options.all_registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
   }
-  if (stop.triggered()) end_as_signalled(stop);
+  // The only end of --forever.
+  const bool ended = options.spec.stop.forever && output.runs() > 0;
+  if (stop.triggered() && !ended) end_as_signalled(stop);
   return static_cast<int>(output.required_met());
 }
 
@@ -223,6 +233,21 @@ std::vector<std::string> decided_by_client(const CLI::App& command) {
   return given;
 }
 
+void add_intervals(CLI::App& command, TestOptions& options) {
+  constexpr const char* kGroup = "Output";
+  constexpr double kLeastSeconds = 0.1;
+  CLI::Option* const every = command.add_option_function<std::string>(
+      "--interval",
+      [&options](const std::string& text) {
+        options.interval_s = std::chrono::duration<double>(parse_duration(text, "--interval")).count();
+        if (options.interval_s < kLeastSeconds) throw usage_error("--interval " + text + ": an interval is 100 ms or more");
+      },
+      "a line on standard error for each interval of the run, like 1s");
+  every->type_name("TIME")->group(kGroup);
+  command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
+      ->type_name("FILE")->group(kGroup)->needs(every);
+}
+
 void add_options(CLI::App& command, TestOptions& options) {
   CLI::Option* const sizes = command.add_option_function<std::string>(
       "-s,--size", [&options](const std::string& text) { options.sizes = parse_size_list(text, "-s"); },
@@ -234,6 +259,7 @@ void add_options(CLI::App& command, TestOptions& options) {
       ->excludes(sizes);
   add_client_options(command, options);
   add_dry_run(command, options.dry_run);
+  add_intervals(command, options);
 }
 
 }  // namespace

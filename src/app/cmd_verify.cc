@@ -220,6 +220,7 @@ class Verification {
 };
 
 int run_verify(VerifyOptions options, const Argv& argv) {
+  check_one_run(options.spec, 2);
   if (!options.spec.verify_seed) options.spec.verify_seed = 1;
   keep_possible(options.spec, options.tests, options.sizes, default_sizes());
   const Sink json(options.output.json);

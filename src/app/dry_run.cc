@@ -24,6 +24,7 @@ struct Sum {
   engine::MemoryDemand there;
   double seconds = 0;
   bool counted = false;  ///< -n: nobody knows how long N messages take
+  bool endless = false;
 
   void add(const PlannedRun& run) {
     ++runs;
@@ -34,6 +35,7 @@ struct Sum {
     grow(there, engine::memory_of(run.spec, conn::Side::kServer));
     const StopRule& stop = run.spec.stop;
     counted |= stop.iterations.has_value();
+    endless |= stop.forever;
     seconds += std::chrono::duration<double>(stop.duration.value_or(stop.cap)).count();
   }
 
@@ -54,7 +56,7 @@ std::vector<std::string> row(const std::string& name, const Sum& sum) {
                                 ? format_size(sum.most_bytes)
                                 : fmt::format("{} to {}", format_size(sum.least_bytes), format_size(sum.most_bytes));
   return {name, std::to_string(sum.runs), std::to_string(sum.ends.size()), sizes, memory_text(sum.here),
-          memory_text(sum.there), sum.counted ? "by count" : report::short_time(sum.seconds)};
+          memory_text(sum.there), sum.endless ? "no end" : sum.counted ? "by count" : report::short_time(sum.seconds)};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/settings.h"
 
 namespace gdrperf::app {
 
@@ -43,6 +44,12 @@ void keep_possible(const TestSpec& spec, std::vector<Test>& tests, std::vector<s
   };
   if (tests == default_tests()) std::erase_if(tests, impossible);
   if (sizes == default_sizes) sizes = sizes_within(spec, sizes);
+}
+
+void check_one_run(const TestSpec& spec, std::size_t runs) {
+  if (!spec.stop.forever || runs == 1) return;
+  throw usage_error(stop_flag<&StopRule::forever>() + ": only the first of several runs would begin",
+                    "give it to a test of one size, like write_bw -s 64K");
 }
 
 }  // namespace gdrperf::app

@@ -17,4 +17,7 @@ std::vector<Test> parse_tests(const std::string& text);
 void keep_possible(const TestSpec& spec, std::vector<Test>& tests, std::vector<std::uint64_t>& sizes,
                    const std::vector<std::uint64_t>& default_sizes);
 
+/// Throws usage_error where a run that goes on for ever is one of several.
+void check_one_run(const TestSpec& spec, std::size_t runs);
+
 }  // namespace gdrperf::app

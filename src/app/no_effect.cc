@@ -33,11 +33,12 @@ std::string why_not(const Setting& each, const ClientOptions& options, const std
   return reason_for(no_gpu ? setting<&TestSpec::registration>() : each, tests.front());
 }
 
-/// -n and -D take the place of the rule that ends a run by itself.
+/// -n, -D and --forever take the place of the rule that ends a run by itself.
 void note_stop(const StopRule& stop, const Typed& typed, std::vector<std::string>& sentences) {
-  if (!stop.iterations && !stop.duration) return;
-  const std::string end = stop.duration ? flag<&TestSpec::stop, &StopRule::duration>()
-                                        : flag<&TestSpec::stop, &StopRule::iterations>();
+  if (!stop.iterations && !stop.duration && !stop.forever) return;
+  const std::string end = stop.forever    ? stop_flag<&StopRule::forever>()
+                          : stop.duration ? stop_flag<&StopRule::duration>()
+                                          : stop_flag<&StopRule::iterations>();
   const std::string cap = flag<&TestSpec::stop, &StopRule::cap>();
   if (typed(cap)) sentences.push_back(fmt::format("{} changes nothing: {} says when the run ends", cap, end));
   const std::string precision = flag<&TestSpec::stop, &StopRule::precision>();

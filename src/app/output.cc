@@ -22,7 +22,8 @@ struct Sinks {
   Sink json;
   Sink csv;
   Sink format;
-  bool on_stdout() const { return json.is_stdout() || csv.is_stdout() || format.is_stdout(); }
+  Sink intervals;
+  bool on_stdout() const { return json.is_stdout() || csv.is_stdout() || format.is_stdout() || intervals.is_stdout(); }
 };
 
 namespace {
@@ -56,6 +57,12 @@ Sinks checked(const OutputOptions& options) {
   check_apart(sinks.json, json, sinks.csv, csv);
   check_apart(sinks.json, json, sinks.format, format);
   check_apart(sinks.csv, csv, sinks.format, format);
+  sinks.intervals = Sink(options.interval_file);
+  const std::string intervals = "--interval-file " + options.interval_file;
+  check_apart(sinks.json, json, sinks.intervals, intervals);
+  check_apart(sinks.csv, csv, sinks.intervals, intervals);
+  check_apart(sinks.format, format, sinks.intervals, intervals);
+  sinks.intervals.check("--interval-file");
   sinks.json.check("--json");
   sinks.csv.check("--csv");
   sinks.format.check("-o");

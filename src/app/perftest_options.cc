@@ -87,7 +87,7 @@ constexpr PerftestOption kOptions[] = {
     {"--report_gbits", "", Fate::kSame, ""},
     {"--report-both", "", Fate::kRefused, "the rate of -b is the sum of both directions", "a run each way without -b"},
     {"--reversed", "", Fate::kRefused, "the client sends", "gdrperf serve at this end and the test at the other, or read_bw"},
-    {"--run_infinitely", "", Fate::kRefused, "a run has an end", "-D 24h; Ctrl-C ends it with the figure it has"},
+    {"--run_infinitely", "", Fate::kSame, "as --forever; --interval 5s for a line every 5 s"},
     {"--cpu_util", "", Fate::kNoted, "--json FILE has the CPU time of a message at each end"},
     {"--cqe_poll", "N", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},
     {"--disable_dynamic_polling", "", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},

@@ -5,6 +5,7 @@
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
+#include "interval_watch.h"
 #include "live_state.h"
 #include "measure.h"
 
@@ -15,7 +16,12 @@ namespace {
 /// stretch it.
 constexpr double kChunksPerBatch = 4;
 
-BatchSeries series_for(const StopRule& stop) {
+BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
+  if (intervals.on()) {
+    BatchSeries series(stop.iterations ? kLeastBatchSeconds : kWatchedBatchSeconds, kWatchedBatchSeconds);
+    series.keep_short();
+    return series;
+  }
   // Nobody knows how long N messages take.
   if (stop.iterations) return {kLeastBatchSeconds, kBatchSeconds};
   if (!stop.duration) return BatchSeries(kBatchSeconds);
@@ -29,13 +35,14 @@ class Stream {
       : mover_(mover),
         watch_(watchers.standstill),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
+        intervals_(watchers.observer, spec),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
         // What is sent at a rate fills no pipe; its batches are of whole bursts.
         paced_(rate_of(spec) > 0),
         unit_(static_cast<std::uint64_t>(paced_ ? std::max(spec.cq_mod, spec.burst) : spec.cq_mod)),
         depth_(paced_ ? unit_ : static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         chunk_(unit_),
-        run_{series_for(spec.stop)} {}
+        run_{series_for(spec.stop, intervals_)} {}
 
   BandwidthRun go() {
     live_.begin();
@@ -51,12 +58,15 @@ class Stream {
       if (!full) continue;
       const std::optional<Edge> end = find_edge();
       if (!end || end->sent == open->sent) continue;
-      run_.series.add((open->before_ns - run_.first_batch_ns) * 1e-9, (end->after_ns - open->before_ns) * 1e-9,
-                      end->sent - open->sent);
+      const double start_s = (open->before_ns - run_.first_batch_ns) * 1e-9;
+      const double batch_s = (end->after_ns - open->before_ns) * 1e-9;
+      run_.series.add(start_s, batch_s, end->sent - open->sent);
+      intervals_.add(start_s, batch_s, end->sent - open->sent);
       open = end;
       if (judge_.finished(run_.series, done(), run_.series.total_seconds())) over_ = true;
       live_.look(run_.series, done(), run_.series.total_seconds());
     }
+    intervals_.finish();
     run_.stop = judge_.reason();
     run_.end_ns = last_ns_;
     run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
@@ -114,6 +124,7 @@ class Stream {
   Mover& mover_;
   StandstillWatch& watch_;
   LiveState live_;
+  IntervalWatch intervals_;
   StopJudge judge_;
   bool paced_;
   std::uint64_t unit_;
@@ -137,7 +148,8 @@ BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers
 }
 
 BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers) {
-  BandwidthRun run{series_for(spec.stop)};
+  IntervalWatch intervals(watchers.observer, spec);
+  BandwidthRun run{series_for(spec.stop, intervals)};
   StopJudge judge(spec.stop, spec.stop.precision, watchers.stop);
   LiveState live(watchers.observer, spec, static_cast<double>(spec.size_bytes));
   live.begin();
@@ -159,10 +171,12 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& wat
     Laps::Result batch;
     do add_lap(batch);
     while (!judge.at_limit(run.sent, elapsed_s()) && batch.seconds < run.series.target_seconds());
+    intervals.add(run.series.total_seconds(), batch.seconds, batch.messages);
     run.series.add(batch.seconds, batch.messages);
     const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
     live.look(run.series, run.sent, elapsed_s());
     if (!finished && !judge.at_limit(run.sent, elapsed_s())) continue;
+    intervals.finish();
     run.stop = judge.reason();
     run.end_ns = now_ns();
     return run;

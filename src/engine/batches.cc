@@ -5,10 +5,19 @@
 namespace gdrperf::engine {
 
 void BatchSeries::add(double start_s, double seconds, std::uint64_t messages) {
-  batches_.push_back({start_s, seconds, messages});
+  if (!batches_.empty() && in_last_ < fold_) {
+    Batch& last = batches_.back();
+    last.seconds = start_s + seconds - last.start_s;
+    last.messages += messages;
+    ++in_last_;
+  } else {
+    batches_.push_back({start_s, seconds, messages});
+    in_last_ = 1;
+  }
   total_s_ = start_s + seconds;
   total_messages_ += messages;
-  if (batches_.size() >= (target_s_ < full_s_ ? kEarly : kMax)) merge_neighbours();
+  // A batch that is not whole yet waits.
+  if (in_last_ == fold_ && batches_.size() >= (target_s_ < full_s_ ? kEarly : kMax)) merge_neighbours();
 }
 
 void BatchSeries::merge_neighbours() {
@@ -18,7 +27,12 @@ void BatchSeries::merge_neighbours() {
     batches_[i] = {first.start_s, second.start_s + second.seconds - first.start_s, first.messages + second.messages};
   }
   batches_.resize(batches_.size() / 2);
-  target_s_ *= 2;
+  if (!short_ || target_s_ < full_s_) {
+    target_s_ *= 2;
+    return;
+  }
+  fold_ *= 2;
+  in_last_ = fold_;
 }
 
 Samples BatchSeries::samples() const {

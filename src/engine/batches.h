@@ -28,6 +28,8 @@ class BatchSeries {
   BatchSeries(double first_seconds, double full_seconds) : target_s_(first_seconds), full_s_(full_seconds) {}
   explicit BatchSeries(double seconds) : BatchSeries(seconds, seconds) {}
 
+  /// Batches stay as short as at first; neighbours are merged as they come where there are many.
+  void keep_short() { short_ = true; }
   /// How long the next batch should last at least.
   double target_seconds() const { return target_s_; }
   /// `start_s` counts from the first batch's start. A batch may begin before the
@@ -48,6 +50,9 @@ class BatchSeries {
 
   double target_s_;
   double full_s_;
+  bool short_ = false;
+  std::size_t fold_ = 1;     ///< batches that one of `batches_` is made of
+  std::size_t in_last_ = 1;  ///< of the last one
   double total_s_ = 0;
   std::uint64_t total_messages_ = 0;
   std::vector<Batch> batches_;

@@ -9,6 +9,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/op_traits.h"
 #include "gdrperf/proto/settings.h"
+#include "interval_watch.h"
 #include "latency_series.h"
 #include "live_state.h"
 #include "measure.h"
@@ -100,13 +101,14 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
   report::Measurement& measured = run.measured;
   const bool halved = spec.op().halved;
   LiveState live(watchers.observer, spec, clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+  IntervalWatch intervals(watchers.observer, spec);
   live.begin();
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
   LatencySeries series;
   StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop);
-  const double batch_s =
-      spec.stop.duration ? std::min(kBatchSeconds, seconds(*spec.stop.duration) / kMinBatches) : kBatchSeconds;
+  const double full_s = intervals.on() ? kWatchedBatchSeconds : kBatchSeconds;
+  const double batch_s = spec.stop.duration ? std::min(full_s, seconds(*spec.stop.duration) / kMinBatches) : full_s;
   // Of N round trips there are batches enough for an interval.
   const std::uint64_t batch_limit =
       spec.stop.iterations ? std::max<std::uint64_t>(*spec.stop.iterations / (kMinBatches + 2), 1) : ~std::uint64_t{0};
@@ -130,10 +132,13 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
     chunk = std::max<std::uint64_t>(1, batch_rounds / 4);
     rounds += batch_rounds;
     series.add(mover.histogram(), batch_elapsed_s);
+    const double end_s = clock.to_ns(clock.ticks() - start) * 1e-9;
+    intervals.add(elapsed_s, end_s - elapsed_s, mover.histogram(), clock.ns_per_tick() * (halved ? 0.5 : 1.0));
     mover.histogram().clear();
-    elapsed_s = clock.to_ns(clock.ticks() - start) * 1e-9;
+    elapsed_s = end_s;
     live.look(series, rounds, elapsed_s);
   } while (!judge.finished(series, rounds, elapsed_s));
+  intervals.finish();
   measured.stop = judge.reason();
 
   // A run of N round trips shows the figure of N round trips.

@@ -29,6 +29,7 @@ void LiveState::tell(const Samples& samples, std::uint64_t done, double elapsed_
 
 void LiveState::set_time_left(RunState& state) const {
   const StopRule& stop = spec_.stop;
+  if (stop.forever) return;
   if (stop.iterations) {
     if (state.done == 0) return;
     const auto left = static_cast<double>(*stop.iterations - std::min(state.done, *stop.iterations));

@@ -19,6 +19,8 @@ namespace gdrperf::engine {
 inline constexpr double kBatchSeconds = 0.010;
 /// With -D below 0.3 s, and at first with -n, they are shorter: no less than this.
 inline constexpr double kLeastBatchSeconds = 0.001;
+/// Of a run that tells its intervals: two of them date a dip.
+inline constexpr double kWatchedBatchSeconds = 0.005;
 
 /// Observers of a run in progress.
 struct Watchers {

@@ -310,6 +310,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
   const CounterWatch counters(end.endpoint());
+  if (terms.observer != nullptr) terms.observer->port(end.endpoint().device, end.endpoint().port);
   record.measured = measure(end, spec, peer, terms);
   record.measured.client_counters = counters.risen();
   record.measured.counted_s = counters.seconds();
@@ -321,7 +322,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   if (const auto spread = report::spread_of(record.measured); spread && !spread->uneven().empty()) {
     record.warnings.push_back(report::uneven_text(*spread));
   }
-  if (record.measured.stop == report::StopReason::kSignal) {
+  if (record.measured.stop == report::StopReason::kSignal && !spec.stop.forever) {
     record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));
   }
   return record;

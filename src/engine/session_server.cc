@@ -188,6 +188,11 @@ void await_start(Peer& peer) {
 void check_time(const StopRule& stop, const Terms& terms) {
   // The duration of N messages shows when they are done.
   if (terms.max_time.count() == 0 || (stop.iterations && !stop.duration)) return;
+  if (stop.forever) {
+    throw usage_error(fmt::format("{}: this server allows runs of {:.4g} s", stop_flag<&StopRule::forever>(),
+                                  std::chrono::duration<double>(terms.max_time).count()),
+                      fmt::format("give {}, or start 'gdrperf serve' with {} 0", stop_flag<&StopRule::duration>(), flags::kMaxTime));
+  }
   const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
   if (asked <= terms.max_time) return;
   const auto in_seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };

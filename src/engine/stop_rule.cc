@@ -25,6 +25,7 @@ stats::Summary summary_of(const Samples& samples) {
 /// The option and value that make a run longer.
 std::string longer(const StopRule& rule) {
   const std::string duration = stop_flag<&StopRule::duration>();
+  if (rule.forever) return "end it later";
   if (rule.iterations) return fmt::format("{} 2s instead of {}", duration, stop_flag<&StopRule::iterations>());
   return "a larger " + (rule.duration ? duration : stop_flag<&StopRule::cap>());
 }
@@ -78,6 +79,7 @@ bool StopJudge::tight_enough(const Samples& all) const {
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
   if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return end_if(true, report::StopReason::kSignal);
+  if (rule_.forever) return end_if(false, report::StopReason::kSignal);
   if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
   return end_if(elapsed_s >= seconds(rule_.duration.value_or(rule_.cap)),
                 rule_.duration ? report::StopReason::kDuration : report::StopReason::kCap);

@@ -45,7 +45,7 @@ class StopJudge {
   template <typename Series>
   bool finished(const Series& series, std::uint64_t done, double elapsed_s) {
     const bool over = at_limit(done, elapsed_s);
-    if (rule_.iterations || rule_.duration || reason_ == report::StopReason::kSignal) return over;
+    if (rule_.forever || rule_.iterations || rule_.duration || reason_ == report::StopReason::kSignal) return over;
     if (!over && (series.size() < kMinBatches || series.size() % kEvery != 0)) return false;
     const bool tight = tight_enough(series.samples());
     return end_if(tight || over, tight ? report::StopReason::kPrecision : report::StopReason::kCap);

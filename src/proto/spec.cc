@@ -24,6 +24,10 @@ std::vector<Test> tests_of_operations(Wanted wanted) {
 }
 
 void check_stop(const StopRule& stop) {
+  if (stop.forever && (stop.iterations || stop.duration)) {
+    throw usage_error(fmt::format("{} and {} exclude each other: a signal ends a run that goes on", stop_flag<&StopRule::forever>(),
+                                  stop.iterations ? stop_flag<&StopRule::iterations>() : stop_flag<&StopRule::duration>()));
+  }
   if (!stop.iterations || !stop.duration) return;
   throw usage_error(fmt::format("{} and {} exclude each other: a run ends after a number of messages or after a time",
                                 flag<&TestSpec::stop, &StopRule::iterations>(),

@@ -135,7 +135,7 @@ class Options(CliTest):
 
     def test_other_commands_say_what_to_type(self):
         self.expect_error(run("sweep", "--local", "-N"), 2, "unknown option '-N'", "leave -N out: there is no peak search")
-        self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "-D 24h")
+        self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
         self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': give rc, uc, ud")

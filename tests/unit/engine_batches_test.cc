@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gdrperf::engine {
 namespace {
 
@@ -45,6 +47,29 @@ TEST(BatchSeries, BeginsShortAndKeepsWhatARunOfUnknownLengthNeeds) {
   EXPECT_EQ(series.target_seconds(), 0.016);
   for (std::size_t i = 0; i < 200; ++i) series.add(0.016, 1);
   EXPECT_EQ(series.size(), 232u);
+}
+
+TEST(BatchSeries, KeptShortItsBatchesAreMergedAsTheyCome) {
+  BatchSeries series(0.005);
+  series.keep_short();
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    EXPECT_EQ(series.target_seconds(), 0.005);
+    series.add(0.005, i);
+  }
+  EXPECT_LE(series.size(), BatchSeries::kMax);
+  EXPECT_GT(series.size(), BatchSeries::kMax / 4);
+  std::uint64_t next = 0;
+  for (std::size_t at = 0; at < series.size(); ++at) {
+    const Batch& batch = series.batches()[at];
+    EXPECT_NEAR(batch.start_s, static_cast<double>(next) * 0.005, 1e-6);
+    const auto folded = static_cast<std::uint64_t>(std::lround(batch.seconds / 0.005));
+    if (at + 1 < series.size()) {
+      EXPECT_EQ(folded, static_cast<std::uint64_t>(std::lround(series.batches()[0].seconds / 0.005)));
+    }
+    EXPECT_EQ(batch.messages, folded * (2 * next + folded - 1) / 2);
+    next += folded;
+  }
+  EXPECT_EQ(next, 100'000u);
 }
 
 TEST(BatchSeries, MergedBatchesLastFromTheFirstStartToTheLastEnd) {

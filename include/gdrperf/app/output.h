@@ -33,6 +33,7 @@ struct OutputOptions {
   std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
   std::optional<report::Format> format;  ///< all runs in it at the end
   std::string format_file;  ///< where to; "" or "-" for standard output
+  std::string interval_file;  ///< records that others write; "-" for standard output, "" for none
   report::Required required;
   topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;

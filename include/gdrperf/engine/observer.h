@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "gdrperf/proto/spec.h"
 
 namespace gdrperf::engine {
 
@@ -18,6 +22,29 @@ struct RunState {
   bool may_end_earlier = false;  ///< `left_s` is a limit: the precision may be reached before
 };
 
+/// A stretch of a run in which it was slower than before: neighbouring batches.
+struct Dip {
+  double start_s = 0;  ///< since the run's first batch
+  double seconds = 0;
+  double messages_per_s = 0;  ///< or round trips
+};
+
+/// One interval of a run: batches, or round trips, that ended in it.
+struct IntervalState {
+  static constexpr std::size_t kMostDips = 64;
+  double start_s = 0;  ///< since the run's first batch
+  double seconds = 0;
+  std::uint64_t messages = 0;  ///< of this end, or round trips
+  double slowest_per_s = -1;   ///< messages, in the slowest batch
+  Test test;
+  std::uint64_t size_bytes = 0;  ///< of a message
+  double p50_ns = 0;             ///< of latency tests
+  double p99_ns = 0;
+  double p999_ns = 0;
+  double max_ns = 0;
+  std::vector<Dip> dips;  ///< that ended in it
+};
+
 /// Watches a run of this end. Called on the run's thread, outside of the hot loop:
 /// what takes time here holds up the run.
 class RunObserver {
@@ -27,6 +54,11 @@ class RunObserver {
   virtual void setting_up(const std::string& what) = 0;
   /// At the start of what is measured, warm-up included, and about four times a second.
   virtual void measuring(const RunState& state) = 0;
+  /// Length of the intervals that interval() is told of; 0: none.
+  virtual double interval_seconds() const { return 0; }
+  /// Port of this end, before the first interval.
+  virtual void port(const std::string& /*device*/, int /*number*/) {}
+  virtual void interval(const IntervalState& /*state*/) {}
 };
 
 }  // namespace gdrperf::engine
