@@ -1,7 +1,6 @@
 #include "cuda_relay.h"
 
 #include <chrono>
-#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "cuda_device.h"
 #include "cuda_kernels.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
 #include "gdrperf/base/patience.h"
 #include "gdrperf/proto/settings.h"
 
@@ -27,7 +27,7 @@ class SpareWords {
     return words;
   }
   RelayWords* take(int device) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (spare_.empty()) {
       void* fresh = nullptr;
       ok(cudaHostAlloc(&fresh, sizeof(RelayWords), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", device);
@@ -38,13 +38,13 @@ class SpareWords {
     return new (words) RelayWords{};
   }
   void give_back(RelayWords* words) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     spare_.push_back(words);
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<RelayWords*> spare_;
+  Mutex mutex_;
+  std::vector<RelayWords*> spare_ GUARDED_BY(mutex_);
 };
 
 class KernelRelay final : public Relay {
