@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "gpu/bounce.h"
 #include "gpu/devices.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
@@ -16,8 +17,6 @@
 
 namespace gdrperf::softnic::gpu {
 namespace {
-
-constexpr std::size_t kBounceBytes = 4u << 20;
 
 /// The device whose memory `address` is in; -1: none.
 Device device_of(const void* address) noexcept {
@@ -98,14 +97,6 @@ bool start(const Copy& copy, Device device, Device other) noexcept {
   return stream != nullptr &&
          driver()->copy_async(reinterpret_cast<Address>(copy.to), reinterpret_cast<Address>(copy.from), copy.bytes,
                               stream) == kSuccess;
-}
-
-/// Pinned memory of this thread for copies between a GPU and memory that it does
-/// not reach.
-std::uint8_t* bounce() noexcept {
-  thread_local void* memory = nullptr;
-  if (memory == nullptr && driver()->host_alloc(&memory, kBounceBytes, kPortable) != kSuccess) memory = nullptr;
-  return static_cast<std::uint8_t*>(memory);
 }
 
 int copy_now(const Copy& copy) noexcept;
@@ -277,6 +268,7 @@ void publish(GpuRegion& shared, const void* address) noexcept {
       d->pointer_attribute(&bytes, kRangeSize, pointer) != kSuccess || d->device_uuid(&uuid, device) != kSuccess) {
     return;
   }
+  reserve_bounces();
   shared.base = begin;
   shared.bytes = bytes;
   std::memcpy(shared.uuid, &uuid, sizeof uuid);
