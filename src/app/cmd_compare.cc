@@ -77,11 +77,13 @@ double parse_alpha(const std::string& text) {
   return value;
 }
 
+/// Documents that another program made are named in `imported`.
 Side read_side(const std::vector<std::string>& paths, const CompareOptions& options, const Side* baseline,
-               std::vector<std::string>& warnings) {
+               std::vector<std::string>& warnings, std::set<std::string>& imported) {
   Side side(options.settings.across);
   for (const std::string& path : compare::documents_at(paths)) {
     const compare::Session session = compare::read_session(path);
+    if (session.imported) imported.insert(path);
     if (session.cells.empty()) warnings.push_back(path + ": holds no figure");
     if (baseline && baseline->has(session.digest)) {
       warnings.push_back(path + ": is part of the baseline as well");
@@ -89,6 +91,32 @@ Side read_side(const std::vector<std::string>& paths, const CompareOptions& opti
     if (!side.add(session)) warnings.push_back(path + ": the same document twice, counted once");
   }
   return side;
+}
+
+struct Sides {
+  Side baseline;
+  Side candidates;
+  std::vector<std::string> warnings;
+};
+
+/// Conditions of an import are not known: where there is one they part nothing.
+Sides read_sides(CompareOptions& options) {
+  std::set<std::string> imported;
+  const auto read = [&] {
+    Sides sides;
+    sides.baseline = read_side({options.baseline}, options, nullptr, sides.warnings, imported);
+    sides.candidates = read_side(options.recent, options, &sides.baseline, sides.warnings, imported);
+    return sides;
+  };
+  Sides sides = read();
+  if (imported.empty()) return sides;
+  if (imported.contains("-")) throw usage_error("standard input: a document of 'gdrperf import' is read twice", "give it as a file");
+  options.settings.across.insert(compare::condition_names().begin(), compare::condition_names().end());
+  sides = read();
+  for (const std::string& path : imported) {
+    sides.warnings.push_back(path + ": imported, its conditions are not known: cells are compared whatever theirs are");
+  }
+  return sides;
 }
 
 /// The adjusted p of the verdict's direction.
@@ -254,17 +282,16 @@ std::optional<int> compare_as_clusters(const CompareOptions& options, std::ostre
   return static_cast<int>(verdict_of(comparison, before, after, options.settings.threshold));
 }
 
-int run_compare(const CompareOptions& options, std::ostream& out, std::ostream& err) {
-  check(options);
-  if (const auto code = compare_as_clusters(options, out)) return *code;
-  if (options.by == "relation") return compare_relations(options, out, err);
-  std::vector<std::string> warnings;
-  const Side baseline = read_side({options.baseline}, options, nullptr, warnings);
-  const Side candidates = read_side(options.recent, options, &baseline, warnings);
+int run_compare(const CompareOptions& asked, std::ostream& out, std::ostream& err) {
+  check(asked);
+  if (const auto code = compare_as_clusters(asked, out)) return *code;
+  if (asked.by == "relation") return compare_relations(asked, out, err);
+  CompareOptions options = asked;
+  const Sides sides = read_sides(options);
   const compare::NoiseTable noise = compare::read_noise_at(options.baseline);
-  Comparison comparison = compare::judge(baseline, candidates, noise, options.settings);
-  comparison.warnings.insert(comparison.warnings.begin(), warnings.begin(), warnings.end());
-  rerun(options, baseline, comparison);
+  Comparison comparison = compare::judge(sides.baseline, sides.candidates, noise, options.settings);
+  comparison.warnings.insert(comparison.warnings.begin(), sides.warnings.begin(), sides.warnings.end());
+  rerun(options, sides.baseline, comparison);
   print(comparison, options.all, options.json == "-" || options.markdown == "-" ? err : out);
   if (!options.json.empty()) write_output(options.json, compare::to_json(comparison));
   if (!options.markdown.empty()) write_output(options.markdown, compare::to_markdown(comparison));

@@ -26,6 +26,7 @@ AddCommand add_cluster_command;
 AddCommand add_compare_command;
 AddCommand add_devices_command;
 AddCommand add_doctor_command;
+AddCommand add_import_command;
 AddCommand add_manual_commands;
 AddCommand add_report_command;
 AddCommand add_run_command;
@@ -39,7 +40,7 @@ AddCommand add_verify_command;
 inline constexpr AddCommand* kCommands[] = {
     add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command, add_run_command,
     add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
-    add_baseline_command, add_compare_command, add_report_command, add_manual_commands,
+    add_baseline_command, add_compare_command, add_report_command, add_import_command, add_manual_commands,
 };
 
 /// Parses and runs the command line; the exit code. Throws gdrperf::Error.

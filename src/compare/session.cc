@@ -14,6 +14,7 @@
 #include "gdrperf/base/text.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/import.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::compare {
@@ -141,6 +142,7 @@ class Reader {
     }
     key.better = bandwidth ? Better::kHigher : Better::kLower;
     key.name = cell_name(run, op);
+    session_.imported = session_.imported || text_of(run.fields, "device_kind") == report::kImported;
     key.conditions = conditions(run);
     std::string id = key.name;
     for (const Condition& each : key.conditions) id += "\n" + each.value;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/compare/render.h"
+#include "gdrperf/report/import.h"
 #include "places.h"
 
 namespace gdrperf::page {
@@ -154,6 +155,8 @@ std::optional<Finding> kind_of(const PageDocument& document) {
     return Finding{Level::kNote, "", "Measured on gdrperf's software device: it says how fast this host copies memory, not how fast a NIC is.", ""};
   } else if (kinds.contains("rxe")) {
     return Finding{Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""};
+  } else if (kinds.contains(report::kImported)) {
+    return Finding{Level::kNote, "", "Imported from another program: its conditions are not known, and its averages stand where medians are.", ""};
   }
   return std::nullopt;
 }

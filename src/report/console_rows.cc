@@ -9,6 +9,7 @@
 
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/report/import.h"
 
 namespace gdrperf::report {
 namespace {
@@ -114,6 +115,7 @@ std::optional<Style> style_of_share(std::optional<double> share) {
 
 std::string not_of_hardware(std::string_view kind) {
   if (kind == "hardware") return {};
+  if (kind == kImported) return "Figures of another program, which does not say what its device is.";
   if (kind == "rxe") return "Figures of the kernel's Soft-RoCE (rxe), not of hardware.";
   if (kind == "software") return "Figures of gdrperf's software device, not of hardware.";
   if (kind == "simulated") {

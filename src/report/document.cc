@@ -124,6 +124,12 @@ Json paired_json(const Pairing& pairing, const std::vector<PairedVerdict>& verdi
   return list;
 }
 
+Json imported_json(const std::vector<ImportedFile>& files) {
+  Json list = Json::array();
+  for (const ImportedFile& each : files) list.push_back({{"file", each.file}, {"format", each.format}, {"runs", each.runs}});
+  return list;
+}
+
 void append_list(std::string& out, const std::vector<std::string>& runs) {
   const char* separator = "";
   for (const std::string& run : runs) {
@@ -208,6 +214,7 @@ std::string Document::to_json() const {
     const Json list = paired_json(pairing, paired_verdicts());
     if (!list.empty()) out += fmt::format("  \"{}\": {},\n", pairing.list, pretty(list, 2));
   }
+  if (!imported_.empty()) out += "  \"imported\": " + pretty(imported_json(imported_), 2) + ",\n";
   if (!missing_.empty()) out += "  \"partial\": true,\n  \"missing\": " + pretty(Json(missing_), 2) + ",\n";
   out += "  \"warnings\": " + pretty(Json(warnings_), 2) + "\n}\n";
   return out;

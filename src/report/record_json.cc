@@ -1,5 +1,8 @@
 #include "record_json.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/report/fields.h"
@@ -23,6 +26,14 @@ Json gpu_json(const GpuInfo& gpu) {
           {"bar1_bytes", gpu.bar1_bytes == 0 ? Json(nullptr) : Json(gpu.bar1_bytes)},
           {"driver", text_or_null(gpu.driver)},
           {"kernel_module", text_or_null(gpu.kernel_module)}};
+}
+
+/// What a run that another program made tells.
+bool told(const RunRecord& record, const Field& field) {
+  if (!record.told || record.told->contains(field.name)) return true;
+  constexpr std::string_view kAlways[] = {"op", "size_bytes", "device_kind", "msg_rate_mpps"};
+  return std::find(std::begin(kAlways), std::end(kAlways), field.name) != std::end(kAlways) || field.json.starts_with("bw.") ||
+         field.json.starts_with("latency.") || field.json.ends_with(".device") || field.json.ends_with(".buffer");
 }
 
 /// A field's value where its path says, making the object around it where there is none.
@@ -90,7 +101,7 @@ Json record_json(const RunRecord& record) {
   for (const Field& each : fields()) {
     const bool other = (each.json.starts_with("bw.") && !measured.bandwidth) ||
                        (each.json.starts_with("latency.") && !measured.latency);
-    if (!other) put(json, each, record);
+    if (!other && told(record, each)) put(json, each, record);
   }
   if (record.client.gpu) json["client"]["gpu"] = gpu_json(*record.client.gpu);
   if (record.server.gpu) json["server"]["gpu"] = gpu_json(*record.server.gpu);

@@ -27,6 +27,9 @@ inline constexpr const char* kSensitivity = "--sensitivity";
 inline constexpr const char* kAcross = "--across";
 inline constexpr const char* kDir = "--dir";
 
+// Facts that another program's output does not tell.
+inline constexpr const char* kRelation = "--relation";
+
 // Ranks of a cluster run.
 inline constexpr const char* kRank = "--rank";
 inline constexpr const char* kRanks = "--ranks";

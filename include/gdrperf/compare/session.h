@@ -50,6 +50,7 @@ struct Session {
   std::uint64_t digest = 0;   ///< of the bytes: tells the same document twice
   std::string machine;        ///< hosts, NICs and firmware as a folder's name
   std::vector<CellValue> cells;
+  bool imported = false;      ///< another program's: its conditions are not known
   std::vector<std::string> unusable;  ///< cells whose figure is null, not positive or not there
 };
 

@@ -25,6 +25,12 @@ struct Tool {
   std::string git;
   std::vector<std::string> argv;
 };
+/// A file of another program that is in a document.
+struct ImportedFile {
+  std::string file;
+  std::string format;  ///< ImportFormat::name
+  std::size_t runs = 0;
+};
 /// This build.
 Tool this_tool(std::vector<std::string> argv);
 
@@ -58,6 +64,8 @@ class Document {
   void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
   /// Marks the document as of a simulated machine. One simulated run does, too.
   void set_simulated() { simulated_ = true; }
+  /// Says that its runs came from that file.
+  void add_imported(ImportedFile file) { imported_.push_back(std::move(file)); }
   std::size_t runs() const { return runs_; }
   /// Direct or staged, where both were run.
   std::vector<PathVerdict> path_verdicts() const { return paths_.all(); }
@@ -84,6 +92,7 @@ class Document {
   PairedVerdicts paired_;
   std::vector<std::string> warnings_;
   std::vector<std::string> missing_;
+  std::vector<ImportedFile> imported_;
   std::size_t runs_ = 0;
   bool simulated_ = false;
 };

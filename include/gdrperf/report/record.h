@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -121,13 +123,16 @@ struct RunRecord {
   TestSpec spec;
   EndRecord client;
   EndRecord server;
-  std::string device_kind;   ///< the less real of both ends' kinds
+  std::string device_kind;   ///< the less real of both ends' kinds; of another program's run kImported (report/import.h)
   std::string relation = "HOST";
   Measurement measured;
   std::vector<std::string> warnings;
   RunPath path = {};
   Required required = {};    ///< asked of its figures
   std::string started = {};  ///< RFC 3339 in UTC: when this run was begun; "" unknown
+  /// Of another program's run: names of the fields that it told, beside what makes a run (test, size, this end's device
+  /// and memory) and its figures. Unset: all are known.
+  std::optional<std::set<std::string, std::less<>>> told = {};
 };
 
 /// Puts in `measured.delivery`, with a warning where messages were lost.

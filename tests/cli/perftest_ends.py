@@ -1,0 +1,69 @@
+"""Debian's own perftest over the software device: both ends of one of its tests."""
+
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+import unittest
+
+import support
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+installed = unittest.skipUnless(shutil.which("ib_write_bw"), "perftest is not installed")
+
+
+def environment():
+    """What scripts/softnic sets, for programs of the system's."""
+    build = pathlib.Path(support.BINARY).resolve().parents[2]
+    return support.environment({"GDRPERF_BUILD": str(build)})
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    """Whether a TCP socket of this host listens at `port`; connecting would end perftest's server."""
+    wanted = f":{port:04X}"
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in pathlib.Path(name).read_text(encoding="ascii").splitlines()[1:]:
+            words = line.split()
+            if words[1].endswith(wanted) and words[3] == "0A":
+                return True
+    return False
+
+
+def start(program, *args, **options):
+    command = [*support.WITH_THE_TEST, str(ROOT / "scripts/softnic"), program, "-d", "soft0", *map(str, args)]
+    return subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, **options)
+
+
+def wait_listening(process, port):
+    deadline = time.monotonic() + support.PATIENCE_S
+    while not listens(port):
+        assert process.poll() is None and time.monotonic() < deadline, "perftest's server does not listen"
+        time.sleep(0.02)
+
+
+def both(program, *args, cwd=None):
+    """The client's output, after both ends have ended well."""
+    port = free_port()
+    server = start(program, "-p", port, *args, cwd=cwd)
+    try:
+        wait_listening(server, port)
+        client = start(program, "-p", port, *args, "127.0.0.1", cwd=cwd)
+        text = client.communicate(timeout=support.PATIENCE_S)[0]
+        assert client.returncode == 0, text
+        server.communicate(timeout=support.PATIENCE_S)
+        return text
+    finally:
+        for each in (server, locals().get("client")):
+            if each and each.poll() is None:
+                each.kill()
+                each.wait()
+            if each:
+                each.stdout.close()
