@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "channel_link.h"
+#include "perftest_peer.h"
 #include "reason.h"
 
 namespace gdrperf::proto {
@@ -167,6 +168,7 @@ bool Channel::frame_is_whole(std::size_t& length) const {
   for (std::size_t i = 0; i < kHeaderBytes; ++i)
     length = length << 8 | static_cast<unsigned char>(pending_[begin_ + i]);
   if (length > max_frame_bytes_) {
+    if (const auto perftest = perftest_peer(peer_, std::string_view(pending_).substr(begin_)); perftest && link_->taken == 0) throw *perftest;
     throw peer_error(fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
   }
   return pending_.size() - begin_ >= kHeaderBytes + length;

@@ -103,6 +103,24 @@ TEST(Channel, RefusesGarbageAtOnce) {
   }
 }
 
+TEST(Channel, NamesPerftestAtTheOtherEnd) {
+  for (const auto& [bytes, who] : {std::pair(std::string("6.06\0\0\0\0\0\0\0\0\0\0\0\0", 16), "perftest 6.06 listens there"),
+                                   std::pair(std::string("6.29"), "perftest 6.29 listens there"),
+                                   std::pair(std::string("0000:0010:0a51c2:7bc1e2:00004400:"), "far:1: perftest listens there")}) {
+    Wire wire;
+    wire.put(bytes);
+    const Error error = failure_of([&] { wire.channel->receive(10s); });
+    EXPECT_EQ(error.code(), ExitCode::kPeer);
+    EXPECT_THAT(error.what(), HasSubstr(who));
+    EXPECT_THAT(error.hint(), HasSubstr("gdrperf serve"));
+  }
+  for (const char* bytes : {"6.x6", "6..6", "1234567.90123456", "0000:0010:0a51c2;", "00g0:0010:0a51c2:"}) {
+    Wire wire;
+    wire.put(bytes);
+    EXPECT_THAT(failure_of([&] { wire.channel->receive(10s); }).what(), HasSubstr("does not speak gdrperf's protocol")) << bytes;
+  }
+}
+
 TEST(Channel, NoticesHangUp) {
   Wire wire;
   EXPECT_FALSE(wire.channel->try_receive());

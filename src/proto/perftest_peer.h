@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::proto {
+
+/// What to say of a peer ("server host:1", "client host:1") whose first bytes are perftest's; nullopt for all others.
+/// perftest's ends first send each other their version, text in 16 bytes, or, without that, addresses like
+/// "0000:0010:0a51c2:7bc1e2:".
+std::optional<Error> perftest_peer(const std::string& peer, std::string_view first_bytes);
+
+}  // namespace gdrperf::proto
