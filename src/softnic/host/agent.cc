@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
+#include "gpu/bounce.h"
 #include "gpu/memory.h"
 #include "shared/thread.h"
 #include "shared/sealed.h"
@@ -41,10 +43,14 @@ int move_bytes(long call, int fd, std::uint64_t address, std::uint64_t bytes, st
 int copy_gpu_memory(const CopyRequest& request, int fd) noexcept {
   void* mapped = raw_mmap(nullptr, kAgentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
-  const Piece piece{static_cast<std::uint8_t*>(mapped), request.length, nullptr};
+  // Pageable memory would have the driver wait for the GPU, whose kernel may wait for this message.
+  std::uint8_t* const pinned = gpu::bounce();
+  if (pinned != nullptr && request.fetch == 0) std::memcpy(pinned, mapped, request.length);
+  const Piece piece{pinned != nullptr ? pinned : static_cast<std::uint8_t*>(mapped), request.length, nullptr};
   auto* memory = reinterpret_cast<void*>(request.address);
   const int error = request.fetch != 0 ? gpu::copy_from(memory, nullptr, &piece, 1)
                                        : gpu::copy_to(memory, nullptr, &piece, 1);
+  if (pinned != nullptr && error == 0 && request.fetch != 0) std::memcpy(mapped, pinned, request.length);
   raw_munmap(mapped, kAgentBytes);
   return error;
 }

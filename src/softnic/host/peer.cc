@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "device/device.h"
+#include "gpu/driver.h"
 #include "gpu/memory.h"
 #include "host/names.h"
 #include "host/wire.h"
@@ -165,8 +166,10 @@ bool Peer::gone() noexcept {
 void Peer::find_way(bool may_ask) {
   if (stranger_ != nullptr) return;
   if (may_ask && !kernel_refuses()) {
-    if (kernel_refusal(pid_) == 0 || (ask_consent() && kernel_refusal(pid_) == 0)) return;
-    kernel_refuses_.store(true, std::memory_order_relaxed);
+    const bool copies = kernel_refusal(pid_) == 0 || (ask_consent() && kernel_refusal(pid_) == 0);
+    const bool for_gpu = segment_->header.gpu_memory.load(std::memory_order_acquire) != 0 && gpu::driver() == nullptr;
+    if (copies && !for_gpu) return;
+    if (!copies) kernel_refuses_.store(true, std::memory_order_relaxed);
   }
   const MutexLock guard(agent_mutex_);
   if (agent() != nullptr && !agent()->broken()) return;

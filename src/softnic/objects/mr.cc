@@ -104,6 +104,7 @@ void place(Mr& mr, bool gpu_memory) {
   if (gpu_memory) {
     gpu::publish(mr.gpu, mr.addr);
     context.process.segment().gpu_regions[mr.index] = mr.gpu;
+    context.process.segment().header.gpu_memory.store(1, std::memory_order_release);
   } else {
     mr.moved = move_pages(context, mr.addr, mr.length);
   }

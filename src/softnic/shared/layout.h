@@ -175,6 +175,7 @@ struct SegmentHeader {
   alignas(64) std::atomic<std::uint64_t> atomic_lock;
   std::atomic<std::uint32_t> lanes_used;  ///< no lane from here on was ever taken
   std::atomic<std::uint32_t> members_used;  ///< the same for `members`
+  std::atomic<std::uint32_t> gpu_memory;    ///< the owner has registered some
 };
 
 struct Segment {
