@@ -21,6 +21,7 @@ using Action = std::function<int(const Argv&)>;
 /// chosen it, `action` is set. `action` outlives the parsing.
 using AddCommand = void(CLI::App& app, Action& action);
 
+AddCommand add_accept_command;
 AddCommand add_baseline_command;
 AddCommand add_cluster_command;
 AddCommand add_compare_command;
@@ -38,7 +39,7 @@ AddCommand add_verify_command;
 
 /// All commands, in the order of `gdrperf --help`.
 inline constexpr AddCommand* kCommands[] = {
-    add_serve_command,  add_test_commands,   add_sweep_command,    add_verify_command, add_run_command,
+    add_serve_command,  add_test_commands,   add_sweep_command,    add_accept_command, add_verify_command, add_run_command,
     add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
     add_baseline_command, add_compare_command, add_report_command, add_import_command, add_manual_commands,
 };

@@ -1,7 +1,10 @@
 #include "machine.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <iterator>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -14,10 +17,6 @@
 
 namespace gdrperf::app {
 namespace {
-
-constexpr topo::Relation kRelations[] = {topo::Relation::kPix, topo::Relation::kPxb,
-                                         topo::Relation::kPhb, topo::Relation::kNode,
-                                         topo::Relation::kSys};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -67,20 +66,40 @@ void check_options(const std::string& options, const std::string& where) {
   }
 }
 
+bool is_pair(const std::string& word) {
+  const std::size_t colon = word.find(':');
+  return word.starts_with("GPU") && colon != word.npos && colon + 1 < word.size();
+}
+
+/// Link of one pair, and the name of its software devices but for the number.
+struct Link {
+  topo::Relation relation;
+  std::string device;
+  std::string options;
+};
+
+Link link_of(const LinkModel& model, const topo::Pair& pair) {
+  const auto own = model.pairs.find(pair.gpu + ":" + pair.nic);
+  const std::string relation = lower(std::string(to_string(*pair.relation)));
+  if (own == model.pairs.end()) return {*pair.relation, relation, model.relations.at(*pair.relation)};
+  return {*pair.relation, fmt::format("{}pair{}_", relation, std::distance(model.pairs.begin(), own)), own->second};
+}
+
 }  // namespace
 
 LinkModel default_link_model() {
   using topo::Relation;
-  return {{Relation::kPix, "rate=11GB/s,latency=2us"},
-          {Relation::kPxb, "rate=11GB/s,latency=2.2us"},
-          {Relation::kPhb, "rate=10GB/s,latency=2.5us"},
-          {Relation::kNode, "rate=10GB/s,latency=2.8us"},
-          {Relation::kSys, "rate=2GB/s,latency=4us"}};
+  return {{{Relation::kPix, "rate=11GB/s,latency=2us"},
+           {Relation::kPxb, "rate=11GB/s,latency=2.2us"},
+           {Relation::kPhb, "rate=10GB/s,latency=2.5us"},
+           {Relation::kNode, "rate=10GB/s,latency=2.8us"},
+           {Relation::kSys, "rate=2GB/s,latency=4us"}},
+          {}};
 }
 
 LinkModel parse_link_model(const std::string& text, const std::string& name) {
   LinkModel model = default_link_model();
-  std::set<topo::Relation> seen;
+  std::set<std::string> seen;
   std::istringstream lines(text);
   std::size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -91,19 +110,19 @@ LinkModel parse_link_model(const std::string& text, const std::string& name) {
     std::string more;
     if (!(words >> relation)) continue;
     const auto known = topo::relation_from_token(relation);
-    if (!known) {
-      throw usage_error(fmt::format("{}: '{:.40}' is no relation; there are PIX, PXB, PHB, NODE and SYS",
+    if (!known && !is_pair(relation)) {
+      throw usage_error(fmt::format("{}: '{:.40}' is no relation; there are PIX, PXB, PHB, NODE and SYS, and pairs like GPU0:mlx5_0",
                                     where, relation));
     }
     if (!(words >> options) || words >> more) {
-      throw usage_error(fmt::format("{}: a line is a relation and options without blanks", where),
+      throw usage_error(fmt::format("{}: a line is a relation, or a pair, and options without blanks", where),
                         "like: PIX rate=12.5GB/s,latency=2us");
     }
     check_options(options, where);
-    if (!seen.insert(*known).second) {
+    if (!seen.insert(relation).second) {
       throw usage_error(fmt::format("{}: {} comes twice", where, relation));
     }
-    model[*known] = options;
+    (known ? model.relations[*known] : model.pairs[relation]) = options;
   }
   return model;
 }
@@ -113,23 +132,21 @@ LinkModel read_link_model(const std::string& path) {
   return parse_link_model(topo::read_capture(path, kMost), path);
 }
 
-std::string client_device(topo::Relation relation) {
-  return lower(std::string(to_string(relation))) + "0";
-}
+std::string client_device(const LinkModel& model, const topo::Pair& pair) { return link_of(model, pair).device + "0"; }
 
-std::string server_device(topo::Relation relation) {
-  return lower(std::string(to_string(relation))) + "1";
-}
+std::string server_device(const LinkModel& model, const topo::Pair& pair) { return link_of(model, pair).device + "1"; }
 
-std::string softnic_devices(const LinkModel& model, const std::set<topo::Relation>& relations,
-                            Copy copy) {
+std::string softnic_devices(const LinkModel& model, const std::vector<topo::Pair>& pairs, Copy copy) {
+  // By relation, then the pairs of their own.
+  std::map<std::pair<topo::Relation, std::string>, std::string> links;
+  for (const topo::Pair& pair : pairs) {
+    const Link link = link_of(model, pair);
+    links[{link.relation, link.device}] = link.options;
+  }
   std::string text;
-  for (const topo::Relation relation : kRelations) {
-    if (!relations.contains(relation)) continue;
-    const std::string options = model.at(relation) + (copy == Copy::kEdges ? ",copy=edges" : "");
-    for (const std::string& device : {client_device(relation), server_device(relation)}) {
-      text += fmt::format("{}{}:{}", text.empty() ? "" : ";", device, options);
-    }
+  for (const auto& [name, link] : links) {
+    const std::string options = link + (copy == Copy::kEdges ? ",copy=edges" : "");
+    for (const char* end : {"0", "1"}) text += fmt::format("{}{}{}:{}", text.empty() ? "" : ";", name.second, end, options);
   }
   return text;
 }

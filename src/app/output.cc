@@ -146,12 +146,12 @@ void Output::annotate(report::RunRecord& record) const {
 
 void Output::add(report::RunRecord record) {
   annotate(record);
-  record.required = options_.required;
+  if (!record.required.any()) record.required = options_.required;
   document_.add(record);
   if (summary_ == Summary::kTables || options_.talk == Talk::kVerbose) table_.add(record);
   matrix_.add(record);
   comparison_.add(record);
-  required_->add(record);
+  required_->add(record, placement_->reasons(record));
   stream_of_table(options_, *sinks_).flush();
   csv_ += report::csv_line(record);
   if (options_.format) kept_.push_back(record);

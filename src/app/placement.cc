@@ -241,4 +241,12 @@ void Placement::annotate(report::RunRecord& record) const {
       simulated ? "" : "; see 'gdrperf doctor'"));
 }
 
+std::vector<std::string> Placement::reasons(const report::RunRecord& record) const {
+  const auto found = pairs_.find(record.path.pair);
+  if (found == pairs_.end()) return {};
+  const bool through_cpu = found->second.through_cpu && registered_otherwise(record.client);
+  const auto path = path_of(found->second, through_cpu ? Way::kThroughCpu : Way::kBest);
+  return path ? topo::likely_reasons(*topology_.tree, *path) : std::vector<std::string>();
+}
+
 }  // namespace gdrperf::app

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "gdrperf/report/record.h"
 #include "gdrperf/report/topology.h"
@@ -30,6 +31,8 @@ class Placement {
   /// Fills in `path`, `relation` and, where much below the ceiling, the likely
   /// reasons. A record that names a pair keeps it; else GPU memory tells it.
   void annotate(report::RunRecord& record) const;
+  /// Of an annotated record: what of its pair's path is likely to make it slow.
+  std::vector<std::string> reasons(const report::RunRecord& record) const;
 
  private:
   struct Nic {

@@ -6,13 +6,16 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gdrperf/app/options.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/network.h"
 #include "gdrperf/report/required.h"
+#include "gdrperf/stats/summary.h"
 
 namespace gdrperf::app {
 namespace {
@@ -35,6 +38,30 @@ double gigabits(const std::string& text) {
   const bool with_unit = !text.empty() && std::isalpha(static_cast<unsigned char>(text.back()));
   if (with_unit) return gigabits_from_gigabytes(parse_rate(text, kFlag) / 1e9);
   return positive_number(text, kFlag, "Gb/s (1e9 bits) like 100, or a rate with its unit like 12.5GB/s");
+}
+
+/// Facts of the run itself that may be why it is slow.
+std::vector<std::string> why_of_record(const report::RunRecord& record) {
+  std::vector<std::string> why;
+  if (record.spec.ordering == Ordering::kStrict) why.emplace_back("its memory is registered without relaxed ordering");
+  if (record.client.registration == "peermem" || record.client.registration == "dmabuf-pcie") {
+    why.push_back(fmt::format("GPU memory is registered by {}", record.client.registration));
+  }
+  if (record.spec.path == Path::kStaged) why.emplace_back("data go through host memory");
+  if (const auto network = report::network_of(record.measured); network && network->verdict() != "clean") {
+    why.push_back(fmt::format("the network was {}", network->verdict()));
+  }
+  if (record.path.host_node == "remote") why.emplace_back("the host memory is of another NUMA node than the NIC");
+  if (record.measured.unstable) why.emplace_back("it did not settle within its time");
+  return why;
+}
+
+/// Rate over the least that is asked; 1 for latencies.
+double share_of_required(const report::RunRecord& record) {
+  const double gbits = gigabits_from_gigabytes(report::goodput_gbytes(record.measured));
+  double least = record.required.min_gbps.value_or(0);
+  if (record.required.min_efficiency) least = std::max(least, *record.required.min_efficiency * record.path.ceiling_gbps);
+  return std::isfinite(gbits) && least > 0 ? gbits / least : 1;
 }
 
 }  // namespace
@@ -68,11 +95,34 @@ void check_required(const report::Required& required, std::span<const Test> test
   }
 }
 
-void RequiredRuns::add(const report::RunRecord& record) {
-  if (!report::met(record).empty()) ++asked_;
+void RequiredRuns::add(const report::RunRecord& record, std::vector<std::string> path_reasons) {
+  if (report::met(record).empty()) return;
+  ++asked_;
+  const std::string group = fmt::format("{} at {} of {} pairs", to_string(record.spec.test), format_size(record.spec.size_bytes), record.relation);
+  const double gbytes = report::goodput_gbytes(record.measured);
+  if (std::isfinite(gbytes)) rates_[group].push_back(gbytes);
   for (const report::Miss& miss : report::misses(record)) {
-    (miss.known ? missed_ : unknown_).push_back(report::run_name(record) + ": " + miss.text);
+    const std::string text = report::run_name(record) + ": " + miss.text;
+    if (!miss.known) {
+      unknown_.push_back(text);
+      continue;
+    }
+    std::vector<std::string> why = why_of_record(record);
+    why.insert(why.begin(), path_reasons.begin(), path_reasons.end());
+    missed_.push_back({text, group, share_of_required(record), gbytes, std::move(why)});
   }
+}
+
+std::vector<std::string> RequiredRuns::why_of(const Missed& missed) const {
+  std::vector<std::string> why = missed.why;
+  const auto alike = rates_.find(missed.group);
+  constexpr std::size_t kFewest = 3;
+  constexpr double kAlike = 0.9;
+  if (alike == rates_.end() || alike->second.size() < kFewest) return why;
+  const double middle = stats::median(alike->second);
+  const char* words = missed.gbytes < kAlike * middle ? "this one alone" : "no worse than the others";
+  why.insert(why.begin(), fmt::format("{}: {:.3g} GB/s is the median of {}", words, middle, missed.group));
+  return why;
 }
 
 void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& options) const {
@@ -81,7 +131,14 @@ void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& option
   const auto line = [&](const char* verdict, Style style, const std::string& text) {
     out << styled(options.colour, style, verdict) << wrapped(verdict + printable(text), options.columns, 9).substr(9) << '\n';
   };
-  for (const std::string& each : missed_) line("MISSED   ", Style::kBad, each);
+  std::vector<const Missed*> worst;
+  for (const Missed& each : missed_) worst.push_back(&each);
+  std::stable_sort(worst.begin(), worst.end(), [](const Missed* one, const Missed* other) { return one->share < other->share; });
+  for (const Missed* each : worst) {
+    line("MISSED   ", Style::kBad, each->text);
+    const std::vector<std::string> why = why_of(*each);
+    if (!why.empty()) out << wrapped(printable(fmt::format("         likely: {}", fmt::join(why, "; "))), options.columns, 9) << '\n';
+  }
   for (const std::string& each : unknown_) line("UNKNOWN  ", Style::kDoubtful, each);
   if (missed_.empty() && unknown_.empty()) {
     out << fmt::format("Required: met by {} run{}\n", asked_, asked_ == 1 ? "" : "s");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <ostream>
 #include <span>
 #include <string>
@@ -23,16 +24,27 @@ void check_required(const report::Required& required, std::span<const Test> test
 /// Gathers the runs that miss what was asked of them.
 class RequiredRuns {
  public:
-  void add(const report::RunRecord& record);
-  /// Names them, each with its figure; nothing where all are met.
+  /// `path_reasons`: what of the path is likely to slow it.
+  void add(const report::RunRecord& record, std::vector<std::string> path_reasons = {});
+  /// Names them, the worst first, each with its figure and what may be why; nothing where all are met.
   void print(std::ostream& out, const report::ConsoleOptions& options) const;
   /// kRegression where one misses, else kInconclusive where one could not be judged.
   ExitCode exit_code() const;
 
  private:
+  struct Missed {
+    std::string text;              ///< the run's name, and its figure
+    std::string group;             ///< runs that should be as fast
+    double share = 0;              ///< rate over what was asked
+    double gbytes = 0;             ///< NaN: no rate
+    std::vector<std::string> why;
+  };
+  std::vector<std::string> why_of(const Missed& missed) const;
+
   std::size_t asked_ = 0;  ///< runs something was asked of
-  std::vector<std::string> missed_;
+  std::vector<Missed> missed_;
   std::vector<std::string> unknown_;
+  std::map<std::string, std::vector<double>> rates_;  ///< GB/s of all runs, by group
 };
 
 }  // namespace gdrperf::app

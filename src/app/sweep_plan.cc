@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -118,11 +117,16 @@ std::string buffer_of(const topo::Pair& pair, const topo::Topology& topology) {
   return "cuda:" + to_string(topology.tree->functions[gpu->function].address);
 }
 
+LinkModel link_model_of(const SweepOptions& options) {
+  return options.link_model.empty() ? default_link_model() : read_link_model(options.link_model);
+}
+
 // By test, so that the relations of a test stand together; nearest first.
 std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
                                    const topo::Topology& topology,
                                    const std::vector<topo::Pair>& pairs) {
   std::vector<PlannedRun> runs;
+  const LinkModel model = link_model_of(options);
   for (const Test test : options.tests) {
     for (const topo::Pair& pair : pairs) {
       SweepOptions each = options;
@@ -130,8 +134,8 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
         each.spec.client.device = pair.nic;
         each.spec.client.buffer = buffer_of(pair, topology);
       } else {
-        each.spec.client.device = client_device(*pair.relation);
-        each.spec.server.device = server_device(*pair.relation);
+        each.spec.client.device = client_device(model, pair);
+        each.spec.server.device = server_device(model, pair);
       }
       for (const std::string& peer : peer_buffers_of(options)) {
         each.spec.server.buffer = peer;
@@ -147,16 +151,17 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
 // this is a process that has it.
 void enter_links(const SweepOptions& options, const std::vector<topo::Pair>& pairs,
                  std::vector<std::string> argv) {
-  std::set<topo::Relation> relations;
-  for (const topo::Pair& pair : pairs) relations.insert(*pair.relation);
-  const LinkModel model =
-      options.link_model.empty() ? default_link_model() : read_link_model(options.link_model);
+  const LinkModel model = link_model_of(options);
+  for (const auto& [name, link] : model.pairs) {
+    const auto named = [&](const topo::Pair& pair) { return pair.gpu + ":" + pair.nic == name; };
+    if (std::none_of(pairs.begin(), pairs.end(), named)) throw usage_error(fmt::format("{}: no pair {} is simulated", options.link_model, name));
+  }
   // Verifying looks at every byte.
   const Copy copy = options.spec.verify_seed ? Copy::kAll : Copy::kEdges;
   std::vector<char*> pointers;
   for (std::string& word : argv) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  enter_softnic_with(pointers.data(), softnic_devices(model, relations, copy));
+  enter_softnic_with(pointers.data(), softnic_devices(model, pairs, copy));
 }
 
 // All pairs, where nothing else is asked for and there are some: those of a
@@ -210,6 +215,7 @@ std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {
 }
 
 void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOptions& options) {
+  record.required = run.required;
   if (!run.pair) return;
   const topo::Pair& pair = *run.pair;
   record.path.pair = pair.key();
@@ -259,7 +265,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
        [&options](const std::string& text) { options.machine = text; });
   list("--link-model", "FILE",
-       "links of --machine, a line for each relation: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
+       "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
        [&options](const std::string& text) { options.link_model = text; })->needs(machine);
   list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });

@@ -175,11 +175,11 @@ class Docs(CliTest):
 
     def run_shown(self, command, server, folder):
         program, *words = shlex.split(command)
-        test = words and re.fullmatch("(ib_)?(write|send|read)_(bw|lat)|sweep|verify", words[0])
+        test = words and re.fullmatch("(ib_)?(write|send|read)_(bw|lat)|sweep|accept|verify", words[0])
         words = [match for word in words for match in (sorted(map(str, folder.glob(word))) if "*" in word else [word])]
         if test:
             words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)] if each in ("server", "node2", "HOST", "NODE") else [each])]
-            short = ["--sizes", "64", "-D", "20ms"] if words[0] == "sweep" else ["-D", "50ms"]
+            short = ["--sizes", "64", "-D", "20ms"] if words[0] in ("sweep", "accept") else ["-D", "50ms"]
             words += [] if "-n" in words or "-D" in words else short
         if test or words[:1] in (["devices"], ["topo"]):
             words += [] if "--softnic" in words else ["--softnic"]

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct SweepOptions : ClientOptions {
   std::string machine;                    ///< a recorded machine to simulate
   std::string link_model;                 ///< for it
   bool dry_run = false;                   ///< say what would be run
+  bool resumable = true;                  ///< 'gdrperf sweep' goes on with what was stopped
   std::string resume;                     ///< a document that misses runs, which are made
   std::vector<std::string> without_effect;  ///< sentences on what was typed in vain
 };
@@ -39,6 +41,7 @@ struct SweepOptions : ClientOptions {
 struct PlannedRun {
   TestSpec spec;
   std::optional<topo::Pair> pair;
+  report::Required required = {};  ///< of this run; nothing: what is asked of all
 };
 
 /// Tells the runs of a plan apart, and finds them again in the plan of a sweep that goes on:
@@ -65,7 +68,16 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output);
 /// To both ends of the sweep, not opened yet.
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options);
 
-/// Names in a record the pair its run stands for and, simulated, the recorded
+/// Changes a plan before it is run.
+using PlanEdit = std::function<void(std::vector<PlannedRun>&)>;
+
+/// Makes all runs of the sweep and writes all output; the exit code. `edit` may be null.
+int run_sweep(SweepOptions options, const std::vector<std::string>& argv, const PlanEdit& edit);
+
+/// Whether the ends of `options` may be in GPU memory: of what was typed in vain.
+bool may_use_gpus(const SweepOptions& options);
+
+/// Names in a record the pair its run stands for, what is asked of it and, simulated, the recorded
 /// machine's devices and memory.
 void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOptions& options);
 
