@@ -26,6 +26,7 @@
 #include "perftest_command.h"
 #include "register_all.h"
 #include "requirements.h"
+#include "sample_file.h"
 #include "serve.h"
 #include "terminal.h"
 
@@ -162,12 +163,14 @@ int measure(const TestOptions& options, const Argv& argv) {
   // Lines of intervals would be written over one that is rewritten in place.
   const bool lines = options.interval_s > 0 && options.output.interval_file.empty() && !options.output.progress_lines;
   LiveLine live(lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, specs.size());
-  IntervalLog intervals({options.interval_s, options.output.interval_file}, live);
+  SampleFile samples(options.output.samples, live);
+  IntervalLog intervals({options.interval_s, options.output.interval_file}, samples);
   client->set_observer(&intervals);
   StopSignal stop;
   const RunOne run = [&](const TestSpec& spec) {
     client->open();
     report::RunRecord record = run_one(*client, spec, specs.size(), output, live, stop);
+    samples.write();
     if (client->server_environment()) output.set_server(*client->server_environment());
     return record;
   };
@@ -233,7 +236,7 @@ std::vector<std::string> decided_by_client(const CLI::App& command) {
   return given;
 }
 
-void add_intervals(CLI::App& command, TestOptions& options) {
+void add_series(CLI::App& command, TestOptions& options) {
   constexpr const char* kGroup = "Output";
   constexpr double kLeastSeconds = 0.1;
   CLI::Option* const every = command.add_option_function<std::string>(
@@ -246,6 +249,10 @@ void add_intervals(CLI::App& command, TestOptions& options) {
   every->type_name("TIME")->group(kGroup);
   command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
       ->type_name("FILE")->group(kGroup)->needs(every);
+  command.add_option("--samples", options.output.samples,
+                     options.test.metric == Metric::kLatency ? "latencies as an HdrHistogram log in a file (-: standard output)"
+                                                             : "the batches of each run as CSV in a file (-: standard output)")
+      ->type_name("FILE")->group(kGroup);
 }
 
 void add_options(CLI::App& command, TestOptions& options) {
@@ -259,7 +266,7 @@ void add_options(CLI::App& command, TestOptions& options) {
       ->excludes(sizes);
   add_client_options(command, options);
   add_dry_run(command, options.dry_run);
-  add_intervals(command, options);
+  add_series(command, options);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class IntervalLog final : public engine::RunObserver {
   double interval_seconds() const override { return options_.seconds; }
   void port(const std::string& device, int number) override;
   void interval(const engine::IntervalState& state) override;
+  bool wants_samples() const override { return next_.wants_samples(); }
+  void samples(const engine::RunSamples& run) override { next_.samples(run); }
   /// Until all intervals are written. Before anything else is printed.
   void finish();
 

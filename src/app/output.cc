@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,10 @@ struct Sinks {
   Sink csv;
   Sink format;
   Sink intervals;
-  bool on_stdout() const { return json.is_stdout() || csv.is_stdout() || format.is_stdout() || intervals.is_stdout(); }
+  Sink samples;
+  bool on_stdout() const {
+    return json.is_stdout() || csv.is_stdout() || format.is_stdout() || intervals.is_stdout() || samples.is_stdout();
+  }
 };
 
 namespace {
@@ -52,20 +56,23 @@ Sinks checked(const OutputOptions& options) {
     format += fmt::format(" {}", options.format->name);
     if (!options.format_file.empty()) format += " -o " + options.format_file;
   }
-  const std::string json = "--json " + options.json;
-  const std::string csv = "--csv " + options.csv;
-  check_apart(sinks.json, json, sinks.csv, csv);
-  check_apart(sinks.json, json, sinks.format, format);
-  check_apart(sinks.csv, csv, sinks.format, format);
   sinks.intervals = Sink(options.interval_file);
-  const std::string intervals = "--interval-file " + options.interval_file;
-  check_apart(sinks.json, json, sinks.intervals, intervals);
-  check_apart(sinks.csv, csv, sinks.intervals, intervals);
-  check_apart(sinks.format, format, sinks.intervals, intervals);
-  sinks.intervals.check("--interval-file");
-  sinks.json.check("--json");
-  sinks.csv.check("--csv");
-  sinks.format.check("-o");
+  sinks.samples = Sink(options.samples);
+  // Flag for a file of its own, and as it was typed.
+  struct Typed {
+    const Sink& sink;
+    const char* flag;
+    std::string whole;
+  };
+  const Typed all[] = {{sinks.json, "--json", "--json " + options.json},
+                       {sinks.csv, "--csv", "--csv " + options.csv},
+                       {sinks.format, "-o", format},
+                       {sinks.intervals, "--interval-file", "--interval-file " + options.interval_file},
+                       {sinks.samples, "--samples", "--samples " + options.samples}};
+  for (const Typed& one : all) {
+    for (const Typed* other = &one + 1; other != std::end(all); ++other) check_apart(one.sink, one.whole, other->sink, other->whole);
+  }
+  for (const Typed& each : all) each.sink.check(each.flag);
   return sinks;
 }
 

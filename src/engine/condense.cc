@@ -15,6 +15,8 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 /// series left out.
 struct Rates {
   Samples gbytes;
+  Samples own;   ///< with `peer`: of this end
+  Samples back;  ///< and of the other
   std::vector<Batch> batches;
 };
 
@@ -26,6 +28,8 @@ Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
       const double start_ns = run.first_batch_ns + batch.start_s * 1e9 + peer->clock_ahead_ns;
       const std::optional<double> back = rate_over(peer->series, start_ns, start_ns + batch.seconds * 1e9);
       if (!back) continue;
+      result.own.values.push_back(gbytes);
+      result.back.values.push_back(*back);
       gbytes += *back;
     }
     result.gbytes.values.push_back(gbytes);
@@ -40,19 +44,23 @@ Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
 struct Whole {
   double seconds = 0;
   double gbytes = 0;  ///< per second
+  double back = 0;    ///< the other end's part of it
 };
 
 Whole whole_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
   double bytes = static_cast<double>(run.messages) * static_cast<double>(spec.size_bytes);
-  Whole whole{run.seconds, 0};
+  double back = 0;
+  Whole whole{run.seconds, 0, 0};
   if (peer != nullptr) {
     const auto& [from_ns, from_bytes] = peer->series.front();
     const auto& [to_ns, to_bytes] = peer->series.back();
-    bytes += static_cast<double>(to_bytes) - static_cast<double>(from_bytes);
+    back = static_cast<double>(to_bytes) - static_cast<double>(from_bytes);
+    bytes += back;
     whole.seconds = (std::max(run.end_ns, to_ns - peer->clock_ahead_ns) -
                      std::min(run.start_ns, from_ns - peer->clock_ahead_ns)) * 1e-9;
   }
   whole.gbytes = bytes / whole.seconds * 1e-9;
+  whole.back = back / whole.seconds * 1e-9;
   return whole;
 }
 
@@ -103,6 +111,14 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
     fill_from_batches(measured, steady, summary);
   } else {
     fill_from_whole(measured, whole);
+  }
+  if (peer != nullptr) {
+    const auto part = [&](Samples samples, double otherwise) {
+      samples.seconds = all.gbytes.seconds;
+      return summary.median_ci ? median_of(samples.from(cut)) : otherwise;
+    };
+    measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
+    measured.server_sent_gbytes = part(all.back, whole.back);
   }
   if (spec.stop.iterations) measured.bandwidth->mean_gbytes = whole.gbytes;
   measured.bandwidth->msg_rate_mpps =

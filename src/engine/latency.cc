@@ -82,6 +82,12 @@ report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock
   return latency;
 }
 
+void tell_samples(RunObserver* observer, const ResolvedSpec& spec, const LatencySeries::Steady& steady, double seconds_ago) {
+  if (observer == nullptr || !observer->wants_samples()) return;
+  const double scale = Clock::get().ns_per_tick() * (spec.op().halved ? 0.5 : 1.0);
+  observer->samples({spec.test, spec.size_bytes, scale, seconds_ago, steady.stretches});
+}
+
 /// A hundredth of the messages late is what a busy machine does by itself.
 void note_late_starts(report::Measurement& measured, const Lateness& lateness, const TestSpec& spec) {
   if (rate_of(spec) <= 0 || lateness.due_rounds == 0) return;
@@ -143,6 +149,7 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
 
   // A run of N round trips shows the figure of N round trips.
   const LatencySeries::Steady steady = series.steady(!spec.stop.iterations);
+  tell_samples(watchers.observer, spec, steady, clock.to_ns(clock.ticks() - start) * 1e-9);
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();

@@ -52,6 +52,7 @@ LatencySeries::Steady LatencySeries::steady(bool find_warmup) const {
       continue;
     }
     result.histogram->merge(*segment.histogram);
+    result.stretches.push_back({result.cut_seconds + result.seconds, segment.seconds, segment.histogram->count(), segment.histogram.get()});
     result.seconds += segment.seconds;
   }
   const std::size_t first = (gone + keep_every_ - 1) / keep_every_;

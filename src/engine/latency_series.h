@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "gdrperf/engine/observer.h"
 #include "gdrperf/stats/histogram.h"
 #include "stop_rule.h"
 
@@ -41,6 +42,7 @@ class LatencySeries {
   struct Steady {
     std::unique_ptr<stats::Histogram> histogram;
     std::vector<double> medians;
+    std::vector<Stretch> stretches;  ///< the histogram's parts; of the series' own memory
     double seconds = 0;
     double cut_seconds = 0;
   };

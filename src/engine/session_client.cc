@@ -90,6 +90,13 @@ void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
                                           flag<&TestSpec::rate_per_s>(), asked, reached, reached / asked * 100));
 }
 
+void tell_batches(const BandwidthRun& run, const ResolvedSpec& spec, RunObserver* observer) {
+  if (observer == nullptr || !observer->wants_samples()) return;
+  RunSamples samples{spec.test, spec.size_bytes, 1, (now_ns() - run.first_batch_ns) * 1e-9, {}};
+  for (const Batch& batch : run.series.batches()) samples.stretches.push_back({batch.start_s, batch.seconds, batch.messages, nullptr});
+  observer->samples(samples);
+}
+
 /// The typical batch is the middle one.
 Standstill standstill_of(const BandwidthRun& run) {
   std::vector<double> lengths;
@@ -154,6 +161,7 @@ report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer
 report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps,
                                  const Watchers& watchers) {
   const BandwidthRun run = lap_bandwidth(laps, spec, watchers);
+  tell_batches(run, spec, watchers.observer);
   const Watched own = watched(peer);
   peer.send(proto::Stop{mover.posted_messages()});
   const auto done = peer.expect<proto::Done>();
@@ -183,6 +191,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   if (laps) return measure_laps(*mover, spec, peer, *laps, watchers);
   mover->tune();
   const BandwidthRun run = stream_bandwidth(*mover, spec, watchers);
+  tell_batches(run, spec, watchers.observer);
   const Watched own = watched(peer);
   const std::uint64_t completed = mover->sent();
   mover->drain();

@@ -97,6 +97,14 @@ std::string cpu_text(const RunRecord& record) {
                      client.empty() || server.empty() ? "" : "; ", server);
 }
 
+/// Each direction of a bidirectional run.
+std::string directions_text(const RunRecord& record, RateUnit unit) {
+  const Measurement& measured = record.measured;
+  if (!measured.client_sent_gbytes || !measured.server_sent_gbytes) return {};
+  return fmt::format("            client sent {}, server sent {} {}\n", four_digits(*measured.client_sent_gbytes * scale_of(unit)),
+                     four_digits(*measured.server_sent_gbytes * scale_of(unit)), rate_unit_name(unit));
+}
+
 }  // namespace
 
 void ConsoleTable::print_heading(const RunRecord& record, const std::string& heading) {
@@ -164,7 +172,7 @@ void ConsoleTable::add(const RunRecord& record) {
   notes_.cpu = cpu_text(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
   if (options_.detail == Detail::kAll) out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
-  out_ << spread_text(record);
+  out_ << directions_text(record, options_.rate_unit) << spread_text(record);
 }
 
 void ConsoleTable::finish() {

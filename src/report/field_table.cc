@@ -68,6 +68,11 @@ FieldValue goodput(const RunRecord& run) {
 
 /// CPU time per message as microseconds per 1e9 bytes.
 template <auto Member>
+FieldValue sent(const RunRecord& run) {
+  const std::optional<double>& gbytes = run.measured.*Member;
+  return gbytes ? value(gigabits_from_gigabytes(*gbytes)) : FieldValue();
+}
+template <auto Member>
 FieldValue per_gigabyte(const RunRecord& run) {
   const std::optional<double>& per_message_ns = run.measured.*Member;
   if (!per_message_ns || !run.measured.bandwidth) return {};
@@ -210,6 +215,8 @@ constexpr Field kRows[] = {
     {"congestion_notices", "network.congestion_notices", "", kNo, "", get::network<&Network::congestion>, kOmitted},
     {"pause_frames", "network.pause_frames", "", kNo, "", get::network<&Network::pauses>, kOmitted},
     {"pause_share", "network.pause_share", "", kNo, "", get::network<&Network::pause_share>, kOmitted},
+    {"client_sent_gbps", "client.sent_gbps", "Gb/s", kNo, "", get::sent<&Measurement::client_sent_gbytes>, kOmitted},
+    {"server_sent_gbps", "server.sent_gbps", "Gb/s", kNo, "", get::sent<&Measurement::server_sent_gbytes>, kOmitted},
     {"ceiling_gbps", "ceiling_gbps", "Gb/s", kNo, "", get::ceiling},
     {"limited_by", "limited_by", "", kNo, "", get::place<&RunPath::limited_by>},
     {"efficiency", "efficiency", "", kNo, "", get::share},

@@ -99,6 +99,17 @@ HistogramSummary Histogram::summary(double scale) const noexcept {
   return result;
 }
 
+std::vector<Histogram::Counted> Histogram::buckets() const {
+  std::vector<Counted> all;
+  if (empty()) return all;
+  for (std::size_t index = index_of(min_); index <= index_of(max_); ++index) {
+    if (counts_[index] == 0) continue;
+    const Bucket bucket = bucket_of(index);
+    all.push_back({std::max(bucket.low, min_), std::min(bucket.low + bucket.span, max_), counts_[index]});
+  }
+  return all;
+}
+
 void Histogram::merge(const Histogram& other) noexcept {
   for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
   sum_ += other.sum_;

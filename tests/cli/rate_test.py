@@ -54,6 +54,19 @@ class Rate(CliTest):
             one = self.measured("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "-s", "64", "--rate", "10000", "-D", "400ms", "-b")
         self.as_asked(one, 20000)
 
+    def test_each_direction_is_told_apart(self):
+        links = {"SOFTNIC": "soft0:rate=50MB/s;soft1:rate=25MB/s"}
+        for words in (("-D", "600ms"), ("-n", "30")):
+            one = self.measured("write_bw", *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "-s", "64K", "-b", *words, env=links)
+            sent, back = one["client"]["sent_gbps"], one["server"]["sent_gbps"]
+            self.assertGreater(sent, 0)
+            self.assertLess(sent, 0.4 * 1.02)
+            self.assertGreater(back, 0)
+            self.assertLess(back, 0.2 * 1.02)
+        result = run("write_bw", *LOCAL, "-s", "64K", "-b", "-n", "100")
+        self.assertRegex(result.out, r"client sent [\d.]+, server sent [\d.]+ GB/s")
+        self.assertNotIn("sent_gbps", self.measured("write_bw", *LOCAL, "-n", "100")["client"])
+
     def test_a_rate_beyond_the_link_is_told(self):
         one = self.measured("write_bw", *LOCAL, "-s", "64K", "--rate", "8Gb/s", "-D", "400ms", env={"SOFTNIC": "soft0:rate=4Gb/s;soft1:rate=4Gb/s"})
         self.assertIn("messages per second were due", " ".join(one["warnings"]))

@@ -116,6 +116,8 @@ TEST(Condense, AddsThePeersRateOverEachBatch) {
   peer.clock_ahead_ns = 5e9;
   for (int i = 0; i <= 300; ++i) peer.series.emplace_back(6.05e9 + i * 1e6, static_cast<std::uint64_t>(i) * 3'000'000);
   const report::Measurement measured = condense(run, megabytes(), &peer);
+  EXPECT_NEAR(measured.client_sent_gbytes.value(), 1, 1e-3);
+  EXPECT_NEAR(measured.server_sent_gbytes.value(), 3, 1e-2);
   EXPECT_NEAR(measured.bandwidth->median_gbytes, 4.0, 1e-9);
   // The first five batches have no counterpart.
   EXPECT_EQ(measured.bandwidth->batches_gbytes.size(), 25u);

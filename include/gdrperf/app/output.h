@@ -34,6 +34,7 @@ struct OutputOptions {
   std::optional<report::Format> format;  ///< all runs in it at the end
   std::string format_file;  ///< where to; "" or "-" for standard output
   std::string interval_file;  ///< records that others write; "-" for standard output, "" for none
+  std::string samples;        ///< the same of what runs were made of
   report::Required required;
   topo::TopologyFiles machine;  ///< a recorded machine in place of this one; none: this one
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/proto/spec.h"
+#include "gdrperf/stats/histogram.h"
 
 namespace gdrperf::engine {
 
@@ -45,6 +46,23 @@ struct IntervalState {
   std::vector<Dip> dips;  ///< that ended in it
 };
 
+/// A stretch of a run that is over.
+struct Stretch {
+  double start_s = 0;  ///< since the run's first batch
+  double seconds = 0;
+  std::uint64_t messages = 0;  ///< of this end, or round trips
+  const stats::Histogram* latencies = nullptr;  ///< of latency tests; borrowed
+};
+
+/// What a run was made of: batches of a bandwidth test, stretches of a latency test after its warm-up.
+struct RunSamples {
+  Test test;
+  std::uint64_t size_bytes = 0;  ///< of a message
+  double scale_ns = 1;           ///< of a histogram's unit
+  double seconds_ago = 0;        ///< start of the first batch
+  std::vector<Stretch> stretches;
+};
+
 /// Watches a run of this end. Called on the run's thread, outside of the hot loop:
 /// what takes time here holds up the run.
 class RunObserver {
@@ -59,6 +77,9 @@ class RunObserver {
   /// Port of this end, before the first interval.
   virtual void port(const std::string& /*device*/, int /*number*/) {}
   virtual void interval(const IntervalState& /*state*/) {}
+  /// Whether samples() is told of each run that is measured.
+  virtual bool wants_samples() const { return false; }
+  virtual void samples(const RunSamples& /*run*/) {}
 };
 
 }  // namespace gdrperf::engine

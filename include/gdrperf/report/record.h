@@ -79,6 +79,9 @@ struct Measurement {
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};
   std::optional<double> server_cpu_per_message_ns = {};
+  /// Bidirectional: what each end sent, the median over the same batches as that of both.
+  std::optional<double> client_sent_gbytes = {};
+  std::optional<double> server_sent_gbytes = {};
   std::optional<Delivery> delivery = {};  ///< where messages may be lost, and somebody counts them
   Counters client_counters = {};    ///< of each end's port, that rose from start to stop
   Counters server_counters = {};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "gdrperf/stats/summary.h"
 
@@ -65,6 +66,15 @@ class Histogram {
   /// min, percentiles, max and mean, each times `scale` (ns per tick, one half
   /// for half round trips).
   HistogramSummary summary(double scale = 1.0) const noexcept;
+
+  /// Values of a bucket that has some: `count` of them lie in low..high, bounds that are cut to [min, max].
+  struct Counted {
+    std::uint64_t low;
+    std::uint64_t high;
+    std::uint64_t count;
+  };
+  /// In ascending order.
+  std::vector<Counted> buckets() const;
 
   void merge(const Histogram& other) noexcept;
   void clear() noexcept { *this = Histogram(); }
