@@ -146,6 +146,9 @@ void measure_registrations(const TestSpec& spec, Output& output, const RunOne& r
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   const std::vector<TestSpec> specs = specs_of(options);
+  if (options.spec.reverse && options.interval_s > 0) {
+    throw usage_error("--interval: the server counts in a reversed run, and tells at its end", "leave one of them out");
+  }
   check_one_run(options.spec, options.all_registrations ? 2 : specs.size());
   note_without_effect(options.without_effect);
   if (options.all_registrations) check_register_all(specs.front());

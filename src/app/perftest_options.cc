@@ -86,7 +86,7 @@ constexpr PerftestOption kOptions[] = {
     {"--output", "WHAT", Fate::kTaken, "perftest: its columns (--format perftest); else the file of --format"},
     {"--report_gbits", "", Fate::kSame, ""},
     {"--report-both", "", Fate::kNoted, "the rate of -b is the sum of both directions, with that of each end below it"},
-    {"--reversed", "", Fate::kRefused, "the client sends", "gdrperf serve at this end and the test at the other, or read_bw"},
+    {"--reversed", "", Fate::kSame, "as --reverse: the server sends"},
     {"--run_infinitely", "", Fate::kSame, "as --forever; --interval 5s for a line every 5 s"},
     {"--cpu_util", "", Fate::kNoted, "--json FILE has the CPU time of a message at each end"},
     {"--cqe_poll", "N", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},

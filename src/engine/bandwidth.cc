@@ -8,6 +8,7 @@
 #include "interval_watch.h"
 #include "live_state.h"
 #include "measure.h"
+#include "peer.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -34,6 +35,7 @@ class Stream {
   Stream(Mover& mover, const TestSpec& spec, const Watchers& watchers)
       : mover_(mover),
         watch_(watchers.standstill),
+        follower_(watchers.follower),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
         intervals_(watchers.observer, spec),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
@@ -80,9 +82,12 @@ class Stream {
   /// The pipe may still be filling, or a batch wait for its least number of messages: neither
   /// holds up the end. `from_ns`: where the run's time begins.
   void send(std::uint64_t messages, double from_ns) {
-    if (auto message = mover_.send_until(mover_.sent() + std::min(messages, judge_.left(done())))) {
-      throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
+    std::optional<proto::Message> message = mover_.send_until(mover_.sent() + std::min(messages, judge_.left(done())));
+    if (!message && follower_ != nullptr) message = follower_->poll_now_and_then();
+    if (message && (follower_ == nullptr || !std::holds_alternative<proto::Stop>(*message))) {
+      throw peer_error(fmt::format("the other end sent '{}' in the middle of a run", proto::type_name(*message)));
     }
+    if (message) judge_.end();
     last_ns_ = now_ns();
     watch_.look();
     over_ = judge_.at_limit(done(), (last_ns_ - from_ns) * 1e-9);
@@ -123,6 +128,7 @@ class Stream {
 
   Mover& mover_;
   StandstillWatch& watch_;
+  Peer* follower_;
   LiveState live_;
   IntervalWatch intervals_;
   StopJudge judge_;

@@ -22,11 +22,14 @@ inline constexpr double kLeastBatchSeconds = 0.001;
 /// Of a run that tells its intervals: two of them date a dip.
 inline constexpr double kWatchedBatchSeconds = 0.005;
 
+class Peer;
+
 /// Observers of a run in progress.
 struct Watchers {
   StandstillWatch& standstill;
   RunObserver* observer = nullptr;          ///< null: nobody
   const std::atomic<bool>* stop = nullptr;  ///< ends the run before its time; null: nothing does
+  Peer* follower = nullptr;                 ///< may say Stop between chunks; null: what comes is an error
 };
 
 /// A bandwidth run as the initiating end saw it; condense() makes figures of

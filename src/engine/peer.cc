@@ -67,6 +67,14 @@ std::optional<proto::Message> Peer::poll_now_and_then() {
   return poll();
 }
 
+std::optional<proto::Message> Peer::poll_or_rest() {
+  std::optional<proto::Message> message = poll();
+  if (message) return message;
+  pollfd readable{channel_.fd(), POLLIN, 0};
+  ::poll(&readable, 1, static_cast<int>(kSlice.count()));
+  return poll();
+}
+
 proto::Message Peer::wait(std::chrono::nanoseconds timeout, const char* awaited) {
   Patience patience(timeout);
   while (true) {

@@ -45,6 +45,9 @@ class Peer {
   /// poll(), but at most every 5 ms: cheap enough for every idle moment.
   std::optional<proto::Message> poll_now_and_then();
 
+  /// poll(), after a short rest where nothing has arrived.
+  std::optional<proto::Message> poll_or_rest();
+
   /// Waits; throws as poll() and on time-out, which names `awaited`. Time in which this process was
   /// suspended does not count.
   proto::Message wait(std::chrono::nanoseconds timeout, const char* awaited);

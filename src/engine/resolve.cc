@@ -119,6 +119,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
   if (stages) {
     data_path_ = DataPath::kStaging;
+    if (reverse) throw usage_error(fmt::format("{}: the staged path goes from the client", flag<&TestSpec::reverse>()), "exchange the ends, or leave one of them out");
     check_staging(*this);
   }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {

@@ -19,8 +19,10 @@
 #include "data_path.h"
 #include "demand.h"
 #include "local_end.h"
+#include "live_state.h"
 #include "measure.h"
 #include "peer.h"
+#include "reversed.h"
 #include "session_common.h"
 
 namespace gdrperf::engine {
@@ -168,6 +170,33 @@ report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& p
   return with_standstill(condense(run, spec, nullptr), {}, own, done);
 }
 
+/// The server sends and measures.
+report::Measurement measure_reversed(Mover& mover, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers) {
+  peer.expect<proto::Ready>();
+  LiveState(watchers.observer, spec, 1).begin();
+  const proto::Stop stop = follow(mover, peer, watchers.stop);
+  const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
+  if (mover.receives() && mover.receive_rest(sent)) throw peer_error("the server said more after its stop");
+  const Watched own = watched(peer);
+  proto::Done own_done;
+  own_done.messages = mover.received();
+  peer.send(own_done);
+  const auto done = peer.expect<proto::Done>();
+  if (!done.led) throw peer_error("the server did not say what it measured");
+  if (mover.receives() && spec.reliable() && mover.received() != sent) {
+    throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, mover.received()));
+  }
+  const BandwidthRun run = run_of(*done.led);
+  tell_batches(run, spec, watchers.observer);
+  report::Measurement measured = condense(run, spec, nullptr);
+  note_rate(measured, spec);
+  if (!spec.reliable() && mover.receives()) report::note_delivery(measured, sent, mover.received());
+  measured.counted_bytes = sent * spec.size_bytes;
+  measured.qp_shares = shares_of(spec, stop.messages);
+  note_cpu(measured, own, done, sent);
+  return with_standstill(std::move(measured), standstill_of(run), own, done);
+}
+
 /// Whether a run may end before its time by one end's stop: both ends of -n --bidirectional count for themselves.
 bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.stop.iterations); }
 
@@ -188,6 +217,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     peer.no_longer_cancelled();
   }
   if (spec.latency()) return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, watchers);
+  if (spec.reverse) return measure_reversed(*mover, spec, peer, watchers);
   if (laps) return measure_laps(*mover, spec, peer, *laps, watchers);
   mover->tune();
   const BandwidthRun run = stream_bandwidth(*mover, spec, watchers);
@@ -243,7 +273,7 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   record.spec.client.device = client.device;
   record.spec.server.device = server.device;
   record.spec.mtu_bytes = server.mtu_bytes;
-  record.spec.inline_bytes = inline_bytes;
+  record.spec.inline_bytes = spec.reverse ? std::max(spec.inline_bytes, 0) : inline_bytes;
   record.client = end_record(client);
   record.server = end_record(server);
   record.device_kind = less_real(client.kind, server.kind);

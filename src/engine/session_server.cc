@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "batches.h"
+#include "chunk.h"
 #include "data_path.h"
 #include "demand.h"
 #include "gdrperf/base/error.h"
@@ -17,38 +18,13 @@
 #include "local_end.h"
 #include "measure.h"
 #include "peer.h"
+#include "reversed.h"
 #include "session_common.h"
 
 namespace gdrperf::engine {
 namespace {
 
 using conn::Side;
-
-/// Messages or round trips between two looks at the peer: some 2 ms' worth.
-class Chunk {
- public:
-  explicit Chunk(std::uint64_t first) : messages_(first), last_ns_(now_ns()) {}
-  std::uint64_t messages() const { return messages_; }
-  /// After one; the time now.
-  double done() {
-    constexpr double kNs = 2e6;
-    constexpr std::uint64_t kMost = 1u << 20;
-    const double now = now_ns();
-    if (now - last_ns_ < kNs / 2) messages_ = std::min(messages_ * 2, kMost);
-    if (now - last_ns_ > kNs * 2) messages_ = std::max<std::uint64_t>(1, messages_ / 2);
-    last_ns_ = now;
-    return now;
-  }
-
- private:
-  std::uint64_t messages_;
-  double last_ns_;
-};
-
-proto::Stop stop_of(const proto::Message& message) {
-  if (const auto* stop = std::get_if<proto::Stop>(&message)) return *stop;
-  throw peer_error(fmt::format("the client sent '{}' where a stop was due", proto::type_name(message)));
-}
 
 /// A passive end: the client reads and writes our memory until it has enough.
 proto::Done sit(Peer& peer) {
@@ -171,6 +147,7 @@ proto::Done serve(LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
     return mover->receives() ? receive(*mover, peer) : sit(peer);
   }
   if (spec.bidirectional()) return stream(*mover, peer, spec);
+  if (spec.reverse) return lead(*mover, peer, spec);
   return mover->receives() ? receive(*mover, peer) : sit(peer);
 }
 

@@ -78,7 +78,7 @@ bool StopJudge::tight_enough(const Samples& all) const {
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
-  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return end_if(true, report::StopReason::kSignal);
+  if (ended_ || (stop_ != nullptr && stop_->load(std::memory_order_relaxed))) return end_if(true, report::StopReason::kSignal);
   if (rule_.forever) return end_if(false, report::StopReason::kSignal);
   if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
   return end_if(elapsed_s >= seconds(rule_.duration.value_or(rule_.cap)),

@@ -55,6 +55,8 @@ class StopJudge {
   bool at_limit(std::uint64_t done, double elapsed_s);
   /// Messages or round trips that may follow `done`.
   std::uint64_t left(std::uint64_t done) const;
+  /// Somebody wants it to end: from now on it is at its limit, as by a signal.
+  void end() { ended_ = true; }
   /// Why the run ended.
   report::StopReason reason() const { return reason_; }
 
@@ -70,6 +72,7 @@ class StopJudge {
   const StopRule& rule_;
   double precision_;
   const std::atomic<bool>* stop_;
+  bool ended_ = false;
   report::StopReason reason_ = report::StopReason::kPrecision;
 };
 

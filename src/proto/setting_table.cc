@@ -233,6 +233,9 @@ constexpr Setting kSettings[] = {
     {.member = "direction", .access = to<&T::direction>(), .type = kSwitch, .choices = kDirections,
      .flags = "-b,--bidirectional", .group = kQueueGroup, .help = "both ends send at once (bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight; only bandwidth tests are bidirectional", .recorded = kNamed},
+    {.member = "reverse", .access = to<&T::reverse>(), .type = kFlag, .flags = "--reverse,--reversed", .group = kQueueGroup,
+     .help = "the server sends, or reads, instead of the client (bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} goes back and forth", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "relaxed_ordering", .access = to<&T::ordering>(), .type = kChoice, .choices = kOrderings,
      .flags = "--relaxed-ordering", .placeholder = "WHEN", .group = kQueueGroup,
      .help = "PCIe relaxed ordering for the memory that the NIC writes: auto (not where the last byte is polled for), on, "

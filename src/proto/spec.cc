@@ -34,6 +34,18 @@ void check_stop(const StopRule& stop) {
                                 flag<&TestSpec::stop, &StopRule::duration>()));
 }
 
+void check_reverse(const TestSpec& spec) {
+  if (!spec.reverse) return;
+  const std::string reverse = flag<&TestSpec::reverse>();
+  if (spec.direction == Direction::kBidirectional) {
+    throw usage_error(fmt::format("{} and {}: both ends send then", reverse, flag<&TestSpec::direction>()), "leave one of them out");
+  }
+  if (spec.verify_seed) {
+    throw usage_error(fmt::format("{}: verified messages go from the client", reverse),
+                      fmt::format("{} verifies both directions", flag<&TestSpec::direction>()));
+  }
+}
+
 void check_depths(const TestSpec& spec) {
   const std::string depth = flag<&TestSpec::tx_depth>();
   // A depth chosen by itself (0) follows the other two.
@@ -222,6 +234,7 @@ void validate(const TestSpec& spec) {
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);
+  check_reverse(spec);
   check_stop(spec.stop);
 }
 

@@ -54,6 +54,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
   if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
   if (rate_of(spec) > 0) text += fmt::format(", {:.7g} messages due per second", rate_of(spec));
   if (spec.burst > 1) text += fmt::format(" in bursts of {}", spec.burst);
+  if (spec.reverse) text += spec.test.operation == Operation::kRead ? ", reversed: the server reads" : ", reversed: the server sends";
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
   if (bandwidth && unit == RateUnit::kGigabytes) text += ", rates in GB/s (JSON and CSV: Gb/s, 8 times that)";
   if (!bandwidth) {

@@ -49,8 +49,8 @@ class ResolvedSpec : public TestSpec {
   /// That end's data lies in a GPU and goes through its host's memory.
   bool staged(conn::Side side) const;
   /// That end posts sends, writes or reads; that end's memory is what the other reaches.
-  bool initiates(conn::Side side) const { return side == conn::Side::kClient || both_ways(); }
-  bool is_target(conn::Side side) const { return side == conn::Side::kServer || both_ways(); }
+  bool initiates(conn::Side side) const { return both_ways() || side == (reverse ? conn::Side::kServer : conn::Side::kClient); }
+  bool is_target(conn::Side side) const { return both_ways() || side == (reverse ? conn::Side::kClient : conn::Side::kServer); }
   /// A kernel on that end's GPU waits for messages and starts the next ones.
   bool relays(conn::Side side) const { return initiator == Initiator::kGpuProxy && mem::on_gpu(kind(side)); }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.

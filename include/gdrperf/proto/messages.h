@@ -135,6 +135,21 @@ struct Stop {
 };
 inline constexpr std::size_t kMaxDoneSeries = 1u << 16;
 inline constexpr std::size_t kMaxCounters = 1024;
+inline constexpr int kMostStopReasons = 4;
+/// A stretch of a run: messages that completed in it.
+struct LedBatch {
+  double start_s = 0;
+  double seconds = 0;
+  std::uint64_t messages = 0;
+};
+/// Server, of a run that it led: its batches, at most kMaxDoneSeries, and why it ended (report::StopReason by number).
+struct Led {
+  std::vector<LedBatch> batches;
+  double ramp_s = 0;
+  double seconds = 0;
+  std::uint64_t sent = 0;
+  int stop = 0;
+};
 /// Server: how its side ended. `series` is (time in its own ns, payload bytes
 /// sent so far) of a bidirectional run, at most kMaxDoneSeries pairs.
 struct Done {
@@ -145,6 +160,7 @@ struct Done {
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
   std::optional<double> cpu_s = {};  ///< CPU time of its thread from Start to Stop
   Counters counters = {};            ///< of its port, that rose from Start to Stop; at most kMaxCounters
+  std::optional<Led> led = {};       ///< reversed: what it measured
 };
 /// Client, in runs that verify data: lap `iteration` is next; the server makes
 /// its share of it ready and says Ready.

@@ -117,6 +117,7 @@ struct TestSpec {
   double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most
   int burst = 1;             ///< messages that are due together
   Direction direction = Direction::kUnidirectional;
+  bool reverse = false;      ///< bandwidth: the server's end sends or reads, the client's is the target
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
   Transport transport = Transport::kRc;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <atomic>
+
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/proto/messages.h"
+#include "measure.h"
+#include "mover.h"
+#include "peer.h"
+
+namespace gdrperf::engine {
+
+/// Throws peer_error where `message` is none.
+proto::Stop stop_of(const proto::Message& message);
+
+/// A run that the server measures, because it is the one that sends. lead() at the server and follow() at the client begin
+/// after Start; the server says Ready, Stop when it has sent all, and Done after the client's Done.
+
+/// Streams until the stop rule is met, or the client says Stop.
+proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec);
+
+/// What the client has of it until the server's Stop. `stop`: asks the server to end the run once it is true; may be null.
+proto::Stop follow(Mover& mover, Peer& peer, const std::atomic<bool>* stop);
+
+/// The run as the server measured it.
+BandwidthRun run_of(const proto::Led& led);
+
+}  // namespace gdrperf::engine
