@@ -23,6 +23,7 @@ using AddCommand = void(CLI::App& app, Action& action);
 
 AddCommand add_accept_command;
 AddCommand add_baseline_command;
+AddCommand add_bringup_command;
 AddCommand add_cluster_command;
 AddCommand add_compare_command;
 AddCommand add_devices_command;
@@ -39,7 +40,7 @@ AddCommand add_verify_command;
 
 /// All commands, in the order of `gdrperf --help`.
 inline constexpr AddCommand* kCommands[] = {
-    add_serve_command,  add_test_commands,   add_sweep_command,    add_accept_command, add_verify_command, add_run_command,
+    add_serve_command,  add_test_commands,   add_sweep_command,    add_accept_command,   add_bringup_command, add_verify_command, add_run_command,
     add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
     add_baseline_command, add_compare_command, add_report_command, add_import_command, add_manual_commands,
 };

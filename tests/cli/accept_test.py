@@ -100,6 +100,25 @@ class OneMachine(support.CliTest):
         self.assertEqual(planned.code, 0, planned)
         self.assertIn("read_bw", planned.out)
 
+    def test_bring_up_is_a_page_of_four_steps(self):
+        with support.Server() as server:
+            result = run("bringup", "127.0.0.1", "-p", server.port, "--softnic", timeout=3 * support.PATIENCE_S)
+        rows = re.findall(r"^(PASS|UNSURE|FAIL) +(\w[\w ]*\w) +[0-9.]+ s  gdrperf (\w+)", result.out, re.M)
+        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both ends", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
+                         result)
+        verdicts = dict((row[1], row[0]) for row in rows)
+        self.assertEqual(verdicts["every byte arrives"], "PASS", result)
+        self.assertEqual(verdicts["rates"], "UNSURE", result)  # a software device has no ceiling
+        failed = "FAIL" in verdicts.values()
+        self.assertEqual(result.code, 1 if failed else 4, result)
+        self.assertIn("Verdict: not ready; 'gdrperf " if failed else "Verdict: undecided; 'gdrperf ", result.out)
+
+    def test_bring_up_without_a_server_is_not_ready(self):
+        result = run("bringup", "127.0.0.1", "-p", "1", "--softnic", timeout=3 * support.PATIENCE_S)
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.out, r"(?m)^FAIL +every byte arrives")
+        self.assertIn("nothing listens there", result.out)
+
 
 if __name__ == "__main__":
     support.main()

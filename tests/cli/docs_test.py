@@ -23,6 +23,7 @@ NOT_RUN = [
     (r"-d mlx5_0 --peer-dev mlx5_1|-d rxe0", "needs two NICs, or the VM of the suite softroce"),
     (r"^gdrperf serve", "runs until it is stopped; the other commands here are its clients"),
     (r"--forever", "runs until it is stopped; the test endless runs such"),
+    (r"^gdrperf bringup", "runs four of the other commands; the test accept runs it"),
     (r"^gdrperf cluster", "needs a launcher or other hosts; the tests cluster and slurm start ranks"),
     (r"--pairs|--machine", "needs GPUs, or minutes; the test placement runs such on a recorded machine"),
     (r"--explain|--hwloc|--nvidia-smi", "needs such a machine; the suite golden reads recorded ones"),
