@@ -1,6 +1,7 @@
 // The six tests: one command each.
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +21,7 @@
 #include "late_options.h"
 #include "lists.h"
 #include "live_line.h"
+#include "metrics_server.h"
 #include "no_effect.h"
 #include "parse_words.h"
 #include "paths.h"
@@ -38,6 +40,7 @@ struct TestOptions : ClientOptions {
   std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
   bool all = false;
   double interval_s = 0;  ///< --interval; 0: none
+  std::string listen_metrics;
   bool dry_run = false;  ///< say what would be run
   std::vector<std::string> given;  ///< options that a client decides
   std::vector<std::string> without_effect;
@@ -143,11 +146,34 @@ void measure_registrations(const TestSpec& spec, Output& output, const RunOne& r
   print_registrations(rows, spec, output.table_stream());
 }
 
+/// All that watches runs.
+struct Watching {
+  explicit Watching(const TestOptions& options, std::size_t runs)
+      // Lines of intervals would be written over one that is rewritten in place.
+      : lines(options.interval_s > 0 && options.output.interval_file.empty()),
+        live(lines && !options.output.progress_lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, runs),
+        samples(options.output.samples, live) {
+    if (!options.listen_metrics.empty()) {
+      metrics.emplace(options.listen_metrics);
+      say("metrics at " + metrics->url());
+    }
+    constexpr double kMetricsSeconds = 1;
+    const double seconds = options.interval_s == 0 && metrics ? kMetricsSeconds : options.interval_s;
+    intervals.emplace(IntervalOptions{seconds, options.output.interval_file, lines, metrics ? &*metrics : nullptr}, samples);
+  }
+
+  bool lines;
+  LiveLine live;
+  SampleFile samples;
+  std::optional<MetricsServer> metrics;
+  std::optional<IntervalLog> intervals;
+};
+
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   const std::vector<TestSpec> specs = specs_of(options);
-  if (options.spec.reverse && options.interval_s > 0) {
-    throw usage_error("--interval: the server counts in a reversed run, and tells at its end", "leave one of them out");
+  if (options.spec.reverse && (options.interval_s > 0 || !options.listen_metrics.empty())) {
+    throw usage_error(std::string(options.interval_s > 0 ? "--interval" : "--listen-metrics") + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
   }
   check_one_run(options.spec, options.all_registrations ? 2 : specs.size());
   note_without_effect(options.without_effect);
@@ -163,17 +189,13 @@ int measure(const TestOptions& options, const Argv& argv) {
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   client->set_talk(options.output.talk);
-  // Lines of intervals would be written over one that is rewritten in place.
-  const bool lines = options.interval_s > 0 && options.output.interval_file.empty() && !options.output.progress_lines;
-  LiveLine live(lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, specs.size());
-  SampleFile samples(options.output.samples, live);
-  IntervalLog intervals({options.interval_s, options.output.interval_file}, samples);
-  client->set_observer(&intervals);
+  Watching watching(options, specs.size());
+  client->set_observer(&*watching.intervals);
   StopSignal stop;
   const RunOne run = [&](const TestSpec& spec) {
     client->open();
-    report::RunRecord record = run_one(*client, spec, specs.size(), output, live, stop);
-    samples.write();
+    report::RunRecord record = run_one(*client, spec, specs.size(), output, watching.live, stop);
+    watching.samples.write();
     if (client->server_environment()) output.set_server(*client->server_environment());
     return record;
   };
@@ -192,7 +214,7 @@ int measure(const TestOptions& options, const Argv& argv) {
       if (!stop.triggered()) throw;
     }
     client->close();
-    intervals.finish();
+    watching.intervals->finish();
     if (!options.all_registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
   }
   // The only end of --forever.
@@ -252,6 +274,9 @@ void add_series(CLI::App& command, TestOptions& options) {
   every->type_name("TIME")->group(kGroup);
   command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
       ->type_name("FILE")->group(kGroup)->needs(every);
+  command.add_option("--listen-metrics", options.listen_metrics,
+                     "the figures of each interval (default: 1s) for Prometheus, over HTTP, on the loopback interface unless an address is given")
+      ->type_name("[ADDR:]PORT")->group(kGroup);
   command.add_option("--samples", options.output.samples,
                      options.test.metric == Metric::kLatency ? "latencies as an HdrHistogram log in a file (-: standard output)"
                                                              : "the batches of each run as CSV in a file (-: standard output)")

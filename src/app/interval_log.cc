@@ -82,6 +82,7 @@ IntervalLog::IntervalLog(IntervalOptions options, engine::RunObserver& next)
     out_ = std::fopen(options_.file.c_str(), "we");
     if (out_ == nullptr) throw call_error("--interval-file " + options_.file, errno, "", "choose another path");
   }
+  if (options_.metrics != nullptr) options_.metrics->set(sums_.text());
   writer_ = std::thread([this] { write_all(); });
 }
 
@@ -130,11 +131,12 @@ void IntervalLog::write(const Entry& entry) {
   gdrperf::Counters now = verbs::read_port_counters(device_, port_);
   const gdrperf::Counters more = gdrperf::risen(counters_, now);
   counters_ = std::move(now);
-  if (options_.file.empty()) {
-    say(interval_text(entry.state, more));
-  } else {
-    write_record(interval_json(entry.state, entry.end, more) + "\n");
+  if (options_.metrics != nullptr) {
+    sums_.add(entry.state, device_, more);
+    options_.metrics->set(sums_.text());
   }
+  if (options_.lines) say(interval_text(entry.state, more));
+  if (!options_.file.empty()) write_record(interval_json(entry.state, entry.end, more) + "\n");
 }
 
 void IntervalLog::write_record(const std::string& line) {

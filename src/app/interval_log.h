@@ -10,13 +10,17 @@
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/engine/observer.h"
 #include "gdrperf/proto/counters.h"
+#include "interval_metrics.h"
+#include "metrics_server.h"
 
 namespace gdrperf::app {
 
 /// Where intervals of a run go, and how long they are.
 struct IntervalOptions {
   double seconds = 0;  ///< 0: none
-  std::string file;    ///< a JSON record for each, "-": on standard output; "": a line on standard error
+  std::string file;    ///< a JSON record for each, "-": on standard output; "": none
+  bool lines = false;  ///< on standard error
+  MetricsServer* metrics = nullptr;  ///< is given the last one; may be null
 };
 
 /// Writes each interval of a run as it ends, with what the counters of this end's port rose by; passes all else on. A thread
@@ -52,10 +56,11 @@ class IntervalLog final : public engine::RunObserver {
 
   const IntervalOptions options_;
   engine::RunObserver& next_;
-  std::FILE* out_;  ///< null: lines, or a file that could not be written
+  std::FILE* out_;  ///< null: none, or a file that could not be written
   std::string device_;
   int port_ = 0;
   gdrperf::Counters counters_;  ///< of the writer, after port()
+  IntervalMetrics sums_;        ///< of the writer
 
   Mutex mutex_;
   std::condition_variable changed_;

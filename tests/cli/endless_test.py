@@ -6,6 +6,8 @@ import os
 import signal
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from support import PATIENCE_S, Background, CliTest, Server, main, run, softnic_works
 
@@ -131,6 +133,48 @@ class Endless(CliTest):
         sizes = {json.loads(line)["size_bytes"] for line in result.out.splitlines()}
         self.assertEqual(sizes, {64, 4096})
         self.assertIn("GB/s", result.err, "the table makes room")
+
+    def need_metrics(self):
+        if "was built without libmicrohttpd" in run("write_bw", *LOCAL, "-n", "5", "--listen-metrics", "0").err:
+            self.skipTest("this gdrperf was built without libmicrohttpd")
+
+    def test_metrics_over_http(self):
+        self.need_metrics()
+        with Background("write_bw", *LOCAL, "-s", "4K", "--forever", "--interval", "200ms", "--interval-file", self.scratch() + "/i", "--listen-metrics", "0",
+                        env={"SOFTNIC": "soft0:rate=1GB/s;soft1:rate=1GB/s"}) as client:
+            url = client.wait_line("metrics at ").split("metrics at ")[1]
+            deadline = time.monotonic() + PATIENCE_S
+            text = ""
+            while "gdrperf_payload_bytes_per_second" not in text and time.monotonic() < deadline:
+                time.sleep(0.1)
+                with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+                    self.assertIn("version=0.0.4", answer.headers["Content-Type"])
+                    text = answer.read().decode()
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url.replace("/metrics", "/"), timeout=PATIENCE_S)
+            self.assertEqual(refused.exception.code, 404)
+            self.expect_error(run("write_bw", *LOCAL, "--listen-metrics", url.split("/")[2]), 3, "--listen-metrics " + url.split("/")[2])
+            client.signal(signal.SIGINT)
+            self.assertEqual(client.wait(), 0, client.err)
+        samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        labels = '{op="write_bw",size_bytes="4096",device="soft0"}'
+        self.assertEqual(float(samples["gdrperf_payload_bytes_total" + labels]), 4096 * float(samples["gdrperf_messages_total" + labels]))
+        self.assertGreater(float(samples['gdrperf_port_counter_total{device="soft0",counter="port_xmit_packets"}']), 0)
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("no reader of Prometheus' text is installed (python3-prometheus-client)")
+        self.assertGreater(len(list(text_string_to_metric_families(text))), 5)
+
+    def test_metrics_addresses(self):
+        self.need_metrics()
+        for where, text in (("metrics", "--listen-metrics 'metrics': give PORT, or ADDRESS:PORT"), ("99999", "--listen-metrics '99999': give PORT"),
+                            ("nohost:1", "'nohost' is no address")):
+            self.expect_error(run("write_bw", *LOCAL, "-n", "5", "--listen-metrics", where), 2, text)
+        for where in ("0", "127.0.0.1:0"):
+            result = run("read_lat", *LOCAL, "-n", "50", "--listen-metrics", where)
+            self.expect_ok(result)
+            self.assertIn("metrics at http://127.0.0.1:", result.err)
 
     def test_what_cannot_be(self):
         for words, text in ((("write_bw", "--forever", "-n", "5"), "--forever and -n exclude each other"),
