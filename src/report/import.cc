@@ -48,7 +48,6 @@ Imported import_results(std::string_view text, const std::string& file, const Im
   imported.format = format->name;
   format->read(text, file, imported);
   if (imported.runs.empty()) throw usage_error(file + ":1: no run in it");
-  if (imported.runs.size() > kMostImported) throw usage_error(fmt::format("{}: more than {} runs", file, kMostImported), "give it in parts");
   for (RunRecord& run : imported.runs) complete(run, hints, file);
   return imported;
 }

@@ -183,7 +183,10 @@ bool is_perftest_json(std::string_view text) {
 
 void read_perftest_json(std::string_view text, const std::string& file, Imported& into) {
   Scanner scanner(text, file);
-  while (const auto report = scanner.next()) into.runs.push_back(run_of(*report, file));
+  while (const auto report = scanner.next()) {
+    if (into.runs.size() == kMostImported) throw scanner.place().error(fmt::format("more than {} runs", kMostImported), "give it in parts");
+    into.runs.push_back(run_of(*report, file));
+  }
 }
 
 }  // namespace gdrperf::report

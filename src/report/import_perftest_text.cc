@@ -52,6 +52,7 @@ constexpr std::string_view kSettings[] = {"Device", "Number of qps", "Connection
 constexpr std::string_view kGpuWords[] = {"Picking device No.", "Picking GPU number"};
 
 constexpr std::string_view kHeading = "#bytes";
+constexpr std::size_t kMostNamed = 20;  ///< cut rows, each by its line
 
 class TableReader {
  public:
@@ -64,6 +65,7 @@ class TableReader {
       take(trimmed(lines.line()), lines.open_ended());
     }
     if (!columns_.empty()) note_cut();
+    if (cut_rows_ > kMostNamed) into_.warnings.push_back(fmt::format("{}: {} more rows that were cut off: left out", place_.text(), cut_rows_ - kMostNamed));
     if (!into_.runs.empty()) return;
     if (headings_ == 0) throw place_.error("ends without a table: no line begins with '#bytes'", "give all that perftest printed");
     throw place_.error("no table in it has a whole row", "of a write or a read the client has the figures, the server has none");
@@ -145,9 +147,10 @@ class TableReader {
     const auto words = words_of(line);
     // A number may go on where the file was cut.
     if (open_ended || words.size() < columns_.size()) {
-      into_.warnings.push_back(fmt::format("{}: a row that was cut off: left out", place_.text()));
+      if (++cut_rows_ <= kMostNamed) into_.warnings.push_back(fmt::format("{}: a row that was cut off: left out", place_.text()));
       return;
     }
+    if (into_.runs.size() == kMostImported) throw place_.error(fmt::format("more than {} rows", kMostImported), "give it in parts");
     if (words.size() > columns_.size()) throw place_.error(fmt::format("a row of {} figures under {} columns", words.size(), columns_.size()));
     PerftestFigures figures;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -170,6 +173,7 @@ class TableReader {
   std::vector<const Column*> columns_;  ///< of the table being read
   PerftestUnit unit_ = PerftestUnit::kMebibytes;
   std::size_t headings_ = 0;
+  std::size_t cut_rows_ = 0;
 };
 
 }  // namespace

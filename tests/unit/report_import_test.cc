@@ -171,6 +171,19 @@ TEST(Import, ACutTableGivesItsWholeRowsAndNamesTheRest) {
   EXPECT_THAT(failure(all.substr(0, 300)), HasSubstr("ends without a table"));
 }
 
+TEST(Import, ManyRowsAreRefusedAndManyCutOnesCounted) {
+  const std::string head = "RDMA_Write BW Test\n#bytes #iterations BW average[MB/sec]\n";
+  std::string rows;
+  for (std::size_t row = 0; row <= kMostImported; ++row) rows += "2 5 1.0\n";
+  EXPECT_THAT(failure(head + rows), HasSubstr("x.txt:50003: more than 50000 rows"));
+  std::string cut;
+  for (int row = 0; row < 30; ++row) cut += "2 5\n";
+  const Imported file = of_text(head + cut + "2 5 1.0\n---\n");
+  EXPECT_EQ(file.runs.size(), 1u);
+  EXPECT_EQ(file.warnings.size(), 21u);
+  EXPECT_EQ(file.warnings.back(), "x.txt:34: 10 more rows that were cut off: left out");
+}
+
 TEST(Import, ACutJsonIsRefusedWithTheLine) {
   const std::string all = data("perftest-26-write_lat.json");
   for (std::size_t length = 30; length + 3 < all.size(); ++length) {
