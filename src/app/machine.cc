@@ -72,13 +72,13 @@ bool is_pair(const std::string& word) {
 }
 
 /// Link of one pair, and the name of its software devices but for the number.
-struct Link {
+struct PairLink {
   topo::Relation relation;
   std::string device;
   std::string options;
 };
 
-Link link_of(const LinkModel& model, const topo::Pair& pair) {
+PairLink link_of(const LinkModel& model, const topo::Pair& pair) {
   const auto own = model.pairs.find(pair.gpu + ":" + pair.nic);
   const std::string relation = lower(std::string(to_string(*pair.relation)));
   if (own == model.pairs.end()) return {*pair.relation, relation, model.relations.at(*pair.relation)};
@@ -140,7 +140,7 @@ std::string softnic_devices(const LinkModel& model, const std::vector<topo::Pair
   // By relation, then the pairs of their own.
   std::map<std::pair<topo::Relation, std::string>, std::string> links;
   for (const topo::Pair& pair : pairs) {
-    const Link link = link_of(model, pair);
+    const PairLink link = link_of(model, pair);
     links[{link.relation, link.device}] = link.options;
   }
   std::string text;

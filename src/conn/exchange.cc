@@ -55,6 +55,7 @@ class ExchangeConnector final : public Connector {
       verbs::to_rts(qps_[i], path);
       // Older kernels make no source port of the label; where this fails it counts all the same.
       if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD) verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
+      if (!settings_.lag_ports.empty()) verbs::set_lag_port(qps_[i], settings_.lag_ports[i % settings_.lag_ports.size()]);
     }
   }
 

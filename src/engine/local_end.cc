@@ -145,8 +145,8 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const Demand demand = demand_of(spec_, side_);
-  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get());
-  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get());
+  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector);
+  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector);
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
     ibv_req_notify_cq(recv_cq_.get(), 0);
@@ -168,6 +168,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.path.rnr_retry = spec_.rnr_retry;
   settings.path.min_rnr_timer = spec_.rnr_timer;
   settings.pkey_index = spec_.pkey_index;
+  settings.lag_ports = lag_ports_of(spec_);
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "bar1.h"
 #include "cuda_device.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/unique_fd.h"
@@ -82,11 +84,25 @@ Attempt try_peermem(ibv_pd* pd, void* address, std::size_t bytes, int access) {
   return {nullptr, fmt::format("ibv_reg_mr: {} (is nvidia_peermem loaded?)", std::strerror(errno))};
 }
 
+/// Before it fails with a number alone, or, worse, leaves others without any. The software device needs no BAR1.
+void check_bar1(ibv_pd* pd, int device, std::size_t bytes) {
+  ibv_device_attr attr{};
+  if (ibv_query_device(pd->context, &attr) == 0 && std::string_view(attr.fw_ver).starts_with("softnic")) return;
+  const GpuInfo gpu = describe(device);
+  const std::string why = bar1_obstacle(bytes, gpu.bar1_bytes, bar1_free(gpu.pci_address));
+  if (why.empty()) return;
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
+              fmt::format("smaller messages or fewer in flight ({}, {}, {}, {}), or {} staged", flag<&TestSpec::size_bytes>(),
+                          flag<&TestSpec::qps>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::footprint_bytes>(), flag<&TestSpec::path>()));
+}
+
 }  // namespace
 
 verbs::Mr register_gpu_memory(ibv_pd* pd, int device, void* address, std::size_t bytes, int access,
                               Registration wanted, std::string& way) {
   use_device(device);
+  check_bar1(pd, device, bytes);
   const auto attempt_by = [&](Registration by) -> Attempt {
     switch (by) {
       case Registration::kDataDirect: return try_data_direct(pd, device, address, bytes, access);

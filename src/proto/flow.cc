@@ -29,6 +29,10 @@ std::vector<int> parse_number_list(const std::string& text, std::string_view fla
   return numbers;
 }
 
+std::vector<int> lag_ports_of(const TestSpec& spec) {
+  return spec.lag_ports.empty() ? std::vector<int>() : parse_number_list(spec.lag_ports, flag<&TestSpec::lag_ports>(), 1, kMostLagPort);
+}
+
 std::vector<int> flow_labels_of(const TestSpec& spec) {
   if (!spec.flow_labels.empty()) {
     return parse_number_list(spec.flow_labels, flag<&TestSpec::flow_label>(), 0, (1 << 20) - 1);

@@ -77,6 +77,11 @@ void take_source_ports(TestSpec& spec, const std::string& text, std::string_view
   take_labels(spec, labels);
 }
 
+void take_lag_ports(TestSpec& spec, const std::string& text, std::string_view flag) {
+  parse_number_list(text, flag, 1, kMostLagPort);
+  spec.lag_ports = text;
+}
+
 void take_verify(TestSpec& spec, const std::string&, std::string_view) {
   constexpr std::uint64_t kSeed = 1;
   if (!spec.verify_seed) spec.verify_seed = kSeed;

@@ -18,6 +18,7 @@ void take_data_direct(TestSpec& spec, const std::string& text, std::string_view 
 void take_strict(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_source_ports(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_lag_ports(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_verify(TestSpec& spec, const std::string& text, std::string_view flag);
 
 }  // namespace gdrperf::setting_rows

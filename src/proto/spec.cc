@@ -66,6 +66,7 @@ void check_depths(const TestSpec& spec) {
 
 void check_path(const TestSpec& spec) {
   const std::vector<int> labels = flow_labels_of(spec);
+  lag_ports_of(spec);  // throws what is no list
   if (spec.spread > 0 && (!spec.flow_labels.empty() || spec.flow_label != 0)) {
     throw usage_error(fmt::format("{} and {}: each says which paths the QPs take", flag<&TestSpec::spread>(),
                                   flag<&TestSpec::flow_label>()));
@@ -80,6 +81,7 @@ void check_path(const TestSpec& spec) {
   };
   if (spec.pkey_index != 0) refuse(flag<&TestSpec::pkey_index>(), "rdma_cm takes the partition of the address");
   if (spec.rnr_timer != TestSpec().rnr_timer) refuse(flag<&TestSpec::rnr_timer>(), "rdma_cm sets the RNR timer");
+  if (!spec.lag_ports.empty()) refuse(flag<&TestSpec::lag_ports>(), "rdma_cm chooses the port of a bonded device");
   if (labels.empty()) return;
   throw usage_error(fmt::format("{}: rdma_cm chooses the path; leave {} out to choose it here",
                                 spec.spread > 0 ? fmt::format("{} {}", flag<&TestSpec::spread>(), spec.spread)

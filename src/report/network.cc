@@ -24,6 +24,8 @@ constexpr std::string_view kDropped[] = {"port_xmit_discards",  "port_rcv_errors
 constexpr std::string_view kCongestion[] = {"np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets", "rx_cnp_pkts", "tx_cnp_pkts",
                                             "cnpHandled",  "cnpSent",        "RxECNMrkd"};
 
+constexpr std::string_view kLinkErrors[] = {"aer_correctable", "aer_nonfatal", "aer_fatal"};
+
 std::uint64_t value_of(const Counters& counters, std::string_view name) {
   const auto found = counters.find(std::string(name));
   return found == counters.end() ? 0 : found->second;
@@ -81,6 +83,7 @@ std::optional<Network> network_of(const Measurement& measured) {
   for (const Counters* each : {&client, &server}) {
     network.dropped += sum_of(*each, kDropped);
     network.congestion += sum_of(*each, kCongestion);
+    network.link_errors += sum_of(*each, kLinkErrors);
     add_pauses(network, *each, measured.counted_s);
   }
   // Words of four bytes.
@@ -115,6 +118,10 @@ std::vector<std::string> sentences(const Network& network) {
     all.push_back(fmt::format("the sender was paused by its switch or the other end{}{}",
                               network.pauses > 0 ? fmt::format(": {} pause frames", network.pauses) : "",
                               network.pause_share ? fmt::format(", {:.3g} % of the time", 100 * *network.pause_share) : ""));
+  }
+  if (network.link_errors > 0) {
+    all.push_back(fmt::format("PCIe links of the NICs had {} errors (AER); what was broken was sent again: reseat the card, its riser and cables",
+                              network.link_errors));
   }
   return all;
 }

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/error.h"
+#include "gdrperf/proto/settings.h"
 #include "sysfs.h"
 
 namespace gdrperf::verbs {
@@ -69,6 +71,21 @@ bool set_udp_source_port(ibv_qp* qp, int port) {
   if (!of_mlx5(qp->context)) return false;
   const auto set = mlx5_function<Set>("mlx5dv_modify_qp_udp_sport");
   return set != nullptr && set(qp, static_cast<std::uint16_t>(port)) == 0;
+}
+
+void set_lag_port(ibv_qp* qp, int port) {
+  using Set = int(ibv_qp*, std::uint8_t);
+  std::string why = "mlx5 devices alone let a QP choose";
+  if (of_mlx5(qp->context)) {
+    const auto set = mlx5_function<Set>("mlx5dv_modify_qp_lag_port");
+    const int error = set == nullptr ? ENOSYS : set(qp, static_cast<std::uint8_t>(port));
+    if (error == 0) return;
+    why = set == nullptr ? "this libmlx5 has no mlx5dv_modify_qp_lag_port (it takes rdma-core 28)"
+                         : fmt::format("mlx5dv_modify_qp_lag_port: {} (is it a bond of at least {} ports?)", std::strerror(error), port);
+  }
+  throw Error(ExitCode::kEnvironment,
+              fmt::format("{} {}: {}: {}", flag<&TestSpec::lag_ports>(), port, ::ibv_get_device_name(qp->context->device), why),
+              "leave it out: the device deals QPs to its ports by itself");
 }
 
 }  // namespace gdrperf::verbs

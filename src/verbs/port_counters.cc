@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <system_error>
 #include <vector>
@@ -83,11 +84,24 @@ class DriverStatistics {
   ifreq request_{};
 };
 
+/// Errors of the function's PCIe link, by severity: the last line of each file is the sum (Linux,
+/// Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats).
+void add_link_errors(const std::string& function, Counters& counters) {
+  for (const char* severity : {"correctable", "nonfatal", "fatal"}) {
+    std::ifstream file(fmt::format("{}/aer_dev_{}", function, severity));
+    std::string name;
+    std::uint64_t value = 0;
+    while (file >> name >> value) {
+      if (name.starts_with("TOTAL_ERR")) counters[fmt::format("aer_{}", severity)] = value;
+    }
+  }
+}
+
 }  // namespace
 
 bool counts_trouble(std::string_view name) {
   return has_one_of(name, {"err", "discard", "drop", "retrans", "out_of_sequence", "timeout", "symbol", "downed", "nak", "retry",
-                           "integrity", "overrun", "adp_ret", "xmit_wait", "cnp", "ecn_marked", "duplicate", "pause", "out_of_buffer"});
+                           "integrity", "overrun", "adp_ret", "xmit_wait", "cnp", "ecn_marked", "duplicate", "pause", "out_of_buffer", "aer_"});
 }
 
 Counters read_port_counters(const std::string& folder) {
@@ -105,6 +119,7 @@ Counters read_port_counters(const std::string& folder) {
       if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) counters[name] = value;
     }
   }
+  add_link_errors(folder + "/../../device", counters);
   return counters;
 }
 

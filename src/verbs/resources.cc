@@ -96,10 +96,14 @@ CompletionChannel make_completion_channel(ibv_context* context) {
   return channel;
 }
 
-Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel) {
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) {
+  if (vector >= std::max(context->num_comp_vectors, 1)) {
+    throw Error(ExitCode::kEnvironment, fmt::format("{} {}: {} has {} completion vectors, 0 to {}", flag<&TestSpec::comp_vector>(), vector,
+                                                    device_name(context), context->num_comp_vectors, context->num_comp_vectors - 1));
+  }
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) == 0 && attr.max_cqe > 0) entries = std::min(entries, attr.max_cqe);
-  Cq cq(ibv_create_cq(context, std::max(entries, 1), nullptr, channel, 0));
+  Cq cq(ibv_create_cq(context, std::max(entries, 1), nullptr, channel, vector));
   if (!cq) {
     throw call_error(fmt::format("ibv_create_cq({} entries)", entries), errno, device_name(context),
                      fmt::format("fewer QPs ({}) or shallower queues ({}, {}) need a smaller completion queue",

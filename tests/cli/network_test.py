@@ -41,7 +41,7 @@ def modelled(fault=""):
 
 
 # How each sentence on a network begins (src/report/network.cc).
-FINDINGS = ("the network lost", "the ports' counters", "the sender was")
+FINDINGS = ("the network lost", "the ports' counters", "the sender was", "PCIe links of")
 
 
 class Network(unittest.TestCase):

@@ -62,6 +62,21 @@ class Spread(CliTest):
         self.expect_error(run(*base, "--pkey-index", "1", "-R"), 2, "--pkey-index: rdma_cm")
         self.expect_error(run(*base, "--max-rd-atomic", "0"), 2, "--max-rd-atomic 0")
 
+    def test_what_a_device_does_not_have_is_refused_by_name(self):
+        env = {"SOFTNIC": "soft0"}
+        words = ("write_bw", "--local", "--softnic", "-n", "100")
+        self.expect_error(run(*words, "--lag-port", "1,2", env=env), 3, "--lag-port 1: soft0", "mlx5 devices alone")
+        self.expect_error(run(*words, "--lag-port", "0", env=env), 2, "--lag-port")
+        self.expect_error(run(*words, "--lag-port", "1", "-R", env=env), 2, "--lag-port", "-R")
+        self.expect_error(run(*words, "--comp-vector", "1000", env=env), 3, "--comp-vector 1000: soft0 has")
+
+    def test_another_completion_vector_is_in_the_record(self):
+        result = run("send_bw", "--local", "--softnic", "-e", "-n", "500", "--comp-vector", "1", "--json", "-", env={"SOFTNIC": "soft0"})
+        self.expect_ok(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        self.assertEqual(self.runs_of(document)[0]["comp_vector"], 1)
+
 
 if __name__ == "__main__":
     main()

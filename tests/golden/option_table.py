@@ -58,7 +58,7 @@ def check_options(produced, schema, schema_path):
         return failures + 1
     text = pathlib.Path(schema_path).read_text(encoding="utf-8")
     for name in options:
-        text = re.sub(rf'^        "{name}": .*\n', "", text, flags=re.MULTILINE)
+        text = re.sub(rf'^        "{name}": (?!{{"\$ref").*\n', "", text, flags=re.MULTILINE)
     lines = "".join(f'        "{name}": {json.dumps(option["schema"])},\n' for name, option in options.items())
     text = re.sub(r'^(?=        "verified": )', lambda _: lines, text, count=1, flags=re.MULTILINE)
     pathlib.Path(schema_path).write_text(text, encoding="utf-8")

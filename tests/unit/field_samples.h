@@ -90,8 +90,9 @@ inline Change change_of(const Field& each) {
   if (known != changes().end()) return known->second;
   if (each.setting == nullptr) return nullptr;
   return [setting = each.setting](RunRecord& run) {
-    const SettingValue upper = setting->choices.empty() ? setting->range.low + 1 : setting->choices.back().value;
-    setting->access.set(run.spec, upper);
+    SettingValue other = setting->choices.empty() ? setting->range.low + 1 : setting->choices.back().value;
+    if (setting->type == SettingType::kName) other = "1";
+    setting->access.set(run.spec, other);
   };
 }
 

@@ -34,6 +34,13 @@ TEST(ReportNetwork, ALossThatBothEndsCountIsOne) {
   EXPECT_NE(sentences(*network)[0].find("3 of a million"), std::string::npos);
 }
 
+TEST(ReportNetwork, ErrorsOfAPcieLinkAreToldAndAreNoneOfTheNetwork) {
+  const auto network = network_of(with({{"port_xmit_packets", 1000}, {"aer_correctable", 4}}, {{"port_rcv_packets", 1000}, {"aer_fatal", 1}}));
+  EXPECT_EQ(network->verdict(), "clean");
+  ASSERT_EQ(sentences(*network).size(), 1u);
+  EXPECT_NE(sentences(*network)[0].find("had 5 errors"), std::string::npos);
+}
+
 TEST(ReportNetwork, APortThatSendsToItselfCountsTwice) {
   const Counters counters = {{"port_xmit_packets", 1000}, {"port_rcv_packets", 1000}, {"port_xmit_data", 1100}, {"port_rcv_data", 1100},
                              {"packet_seq_err", 1}, {"out_of_sequence", 1}, {"rp_cnp_handled", 3}};

@@ -26,8 +26,19 @@ TEST(VerbsPortCounters, BothFoldersAreRead) {
   EXPECT_TRUE(read_port_counters("../../../etc", 1).empty());
 }
 
+TEST(VerbsPortCounters, ErrorsOfThePcieLinkAreSummed) {
+  const TemporaryFolder folder;
+  const std::string port = folder.path() + "/ports/1";
+  std::filesystem::create_directories(port + "/counters");
+  std::filesystem::create_directories(folder.path() + "/device");
+  std::ofstream(folder.path() + "/device/aer_dev_correctable") << "RxErr 2\nBadTLP 1\nTOTAL_ERR_COR 3\n";
+  std::ofstream(folder.path() + "/device/aer_dev_fatal") << "Undefined 0\nTOTAL_ERR_FATAL 0\n";
+  const Counters wanted = {{"aer_correctable", 3}, {"aer_fatal", 0}};
+  EXPECT_EQ(read_port_counters(port), wanted);
+}
+
 TEST(VerbsPortCounters, TroubleIsToldFromTraffic) {
-  for (const char* name : {"symbol_error", "out_of_sequence", "rx_prio3_pause", "port_xmit_discards", "np_cnp_sent"}) EXPECT_TRUE(counts_trouble(name)) << name;
+  for (const char* name : {"symbol_error", "out_of_sequence", "rx_prio3_pause", "port_xmit_discards", "np_cnp_sent", "aer_correctable"}) EXPECT_TRUE(counts_trouble(name)) << name;
   for (const char* name : {"port_xmit_data", "port_rcv_packets", "messages", "lifespan"}) EXPECT_FALSE(counts_trouble(name)) << name;
 }
 

@@ -24,6 +24,7 @@ struct QpSettings {
   int access = 0;         ///< remote access rights, ibv_access_flags
   verbs::QpPath path;     ///< what was asked for of the path; where the peer is comes later
   std::vector<int> flow_labels;  ///< that the QPs take in turn; empty: that of `path`
+  std::vector<int> lag_ports;    ///< that the QPs take in turn; empty: the device chooses
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
   int max_dest_rd_atomic = 1;
 };

@@ -20,6 +20,10 @@ inline constexpr int kMostSourcePort = 65535;
 /// "7" or "7,8,9": numbers from `low` to `high`. Throws usage_error naming `flag`.
 std::vector<int> parse_number_list(const std::string& text, std::string_view flag, int low, int high);
 
+inline constexpr int kMostLagPort = 255;
+/// Ports of a bonded device that the QPs of a run take in turn; empty: the device chooses.
+std::vector<int> lag_ports_of(const TestSpec& spec);
+
 /// Flow labels that the QPs of a run take in turn; empty: none was asked for.
 std::vector<int> flow_labels_of(const TestSpec& spec);
 

@@ -107,6 +107,8 @@ struct TestSpec {
   int rnr_timer = 12;        ///< code of the time that a sender without a receive is told to wait; 12: 0.64 ms
   int max_rd_atomic = 0;     ///< reads and atomics outstanding per QP; 0: what both devices can
   int pkey_index = 0;        ///< of the partition
+  int comp_vector = 0;       ///< of the completion queues: which interrupt announces their events
+  std::string lag_ports = {};  ///< ports of a bonded device that the QPs take in turn: "1,2"; "": the device's choice
   int service_level = 0;
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths

@@ -18,6 +18,7 @@ struct Network {
   std::uint64_t congestion = 0;               ///< congestion notifications (CNP) and packets marked by ECN
   std::uint64_t pauses = 0;                   ///< pause frames, PFC's too
   std::optional<double> pause_share;          ///< of the time, that a sender had to be silent
+  std::uint64_t link_errors = 0;              ///< of the NICs' PCIe links; no part of the verdict
   bool lossy() const { return dropped > 0 || resent_per_million.value_or(0) > 0; }
   bool throttled() const { return congestion > 0; }
   bool paused() const { return pauses > 0 || pause_share.value_or(0) > 0; }

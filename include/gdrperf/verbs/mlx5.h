@@ -23,4 +23,8 @@ Mr register_data_direct(ibv_pd* pd, std::size_t bytes, std::uint64_t iova, int f
 /// flow label counts then.
 bool set_udp_source_port(ibv_qp* qp, int port);
 
+/// mlx5dv_modify_qp_lag_port() of a QP in RTS: its messages leave by that port (1, 2, ...) of a bonded device. Throws Error, naming
+/// the device, where it has no such choice.
+void set_lag_port(ibv_qp* qp, int port);
+
 }  // namespace gdrperf::verbs

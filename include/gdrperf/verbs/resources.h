@@ -34,8 +34,9 @@ using AddressHandle = std::unique_ptr<ibv_ah, detail::Deleter<&ibv_destroy_ah>>;
 Pd make_pd(ibv_context* context);
 /// The channel's descriptor is made non-blocking: wait with poll(2).
 CompletionChannel make_completion_channel(ibv_context* context);
-/// `entries` is cut to what the device can. `channel` may be null.
-Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel);
+/// `entries` is cut to what the device can. `channel` may be null. Throws Error where the device has no completion vector of that
+/// number.
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector = 0);
 /// `access` is a mask of ibv_access_flags. The hint explains memlock.
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access);
 
