@@ -47,17 +47,17 @@ struct Step {
   std::vector<std::string> words;  ///< behind "gdrperf"
 };
 
-enum class Verdict { kPass, kUnsure, kFail };
+enum class StepVerdict { kPass, kUnsure, kFail };
 
 /// What becomes of a step.
-struct Outcome {
-  Verdict verdict = Verdict::kPass;
+struct StepOutcome {
+  StepVerdict verdict = StepVerdict::kPass;
   double seconds = 0;
   std::vector<std::string> lines;
 };
 
 constexpr std::chrono::minutes kLongestStep(10);
-constexpr std::size_t kMostLines = 8;
+constexpr std::size_t kMostStepLines = 8;
 
 bool pairs_of_gpus() {
   for (const std::string& kind : mem::buffers_at_hand()) {
@@ -82,7 +82,7 @@ std::vector<Step> steps_of(const BringupOptions& options) {
 }
 
 /// Lines of a report that say what is wrong; of one that passed its last.
-std::vector<std::string> telling_lines(const std::string& output, Verdict verdict) {
+std::vector<std::string> telling_lines(const std::string& output, StepVerdict verdict) {
   constexpr std::string_view kWords[] = {"FAIL", "MISSED", "UNKNOWN", "likely:", "error:", "hint:", "fix:"};
   std::vector<std::string> lines;
   std::string last;
@@ -93,24 +93,24 @@ std::vector<std::string> telling_lines(const std::string& output, Verdict verdic
     last = line;
     const bool tells = std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view word) { return line.find(word) != line.npos; });
     if (!tells) continue;
-    if (lines.size() < kMostLines) lines.push_back(line.substr(0, 200));
+    if (lines.size() < kMostStepLines) lines.push_back(line.substr(0, 200));
     else ++more;
   }
-  if (verdict == Verdict::kPass || lines.empty()) return {last.substr(0, 200)};
+  if (verdict == StepVerdict::kPass || lines.empty()) return {last.substr(0, 200)};
   if (more > 0) lines.push_back(fmt::format("and {} lines more", more));
   return lines;
 }
 
-Outcome run_step(const Step& step) {
+StepOutcome run_step(const Step& step) {
   std::vector<std::string> argv = {"/proc/self/exe"};
   argv.insert(argv.end(), step.words.begin(), step.words.end());
   const auto begin = std::chrono::steady_clock::now();
   const ProgramResult result = run_program(argv, kLongestStep);
-  Outcome outcome;
+  StepOutcome outcome;
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const bool exited = result.end == ProgramResult::End::kExited;
   const bool undecided = exited && result.status == static_cast<int>(ExitCode::kInconclusive);
-  outcome.verdict = result.ok() ? Verdict::kPass : undecided ? Verdict::kUnsure : Verdict::kFail;
+  outcome.verdict = result.ok() ? StepVerdict::kPass : undecided ? StepVerdict::kUnsure : StepVerdict::kFail;
   outcome.lines = exited ? telling_lines(result.output, outcome.verdict) : std::vector<std::string>{"it did not end by itself"};
   return outcome;
 }
@@ -118,21 +118,21 @@ Outcome run_step(const Step& step) {
 int run_bringup(const BringupOptions& options) {
   constexpr const char* kNames[] = {"PASS  ", "UNSURE", "FAIL  "};
   std::cout << printable(fmt::format("Bring-up of {} with {}", report::collect_environment().hostname, options.host)) << "\n\n" << std::flush;
-  Verdict worst = Verdict::kPass;
+  StepVerdict worst = StepVerdict::kPass;
   std::string first;
   for (const Step& step : steps_of(options)) {
-    const Outcome outcome = run_step(step);
+    const StepOutcome outcome = run_step(step);
     const std::string command = fmt::format("gdrperf {}", fmt::join(step.words, " "));
     std::cout << printable(fmt::format("{}  {:<18} {:>6.1f} s  {}", kNames[static_cast<int>(outcome.verdict)], step.what, outcome.seconds, command)) << '\n';
     for (const std::string& line : outcome.lines) std::cout << "          " << printable(line) << '\n';
     std::cout << std::flush;
-    if (outcome.verdict != Verdict::kPass && first.empty()) first = command;
+    if (outcome.verdict != StepVerdict::kPass && first.empty()) first = command;
     worst = std::max(worst, outcome.verdict);
   }
-  std::cout << "\nVerdict: " << (worst == Verdict::kPass ? "ready" : worst == Verdict::kFail ? "not ready" : "undecided");
+  std::cout << "\nVerdict: " << (worst == StepVerdict::kPass ? "ready" : worst == StepVerdict::kFail ? "not ready" : "undecided");
   if (!first.empty()) std::cout << printable(fmt::format("; '{}' says more", first));
   std::cout << '\n';
-  return static_cast<int>(worst == Verdict::kPass ? ExitCode::kOk : worst == Verdict::kFail ? ExitCode::kRegression : ExitCode::kInconclusive);
+  return static_cast<int>(worst == StepVerdict::kPass ? ExitCode::kOk : worst == StepVerdict::kFail ? ExitCode::kRegression : ExitCode::kInconclusive);
 }
 
 }  // namespace
