@@ -45,7 +45,7 @@ class Accept(MachineTest):
     def test_one_planted_pair_is_named_in_eight_by_eight(self):
         file = self.scratch() + "/accept.json"
         # The short form looks at the planted pair and its neighbours.
-        pairs, some = support.cases((4, ["--pairs", "GPU5:mlx5_5,GPU5:mlx5_4,GPU4:mlx5_5,GPU0:mlx5_5"]), (64, []))
+        pairs, some = support.cases((5, ["--pairs", "GPU5:mlx5_5,GPU4:mlx5_4,GPU6:mlx5_6,GPU5:mlx5_4,GPU0:mlx5_5"]), (64, []))
         result = self.accept(LINKS + PLANTED, *some, "--json", file)
         self.assertEqual(result.code, 1, result)
         with open(file, encoding="utf-8") as opened:
