@@ -218,21 +218,23 @@ void Control::forget_connection(int connection) {
   if (needed_consent) consent();
 }
 
-/// Whoever hangs up has ended, and leaves behind what it held.
+/// Who has hung up on all of its connections has ended, and leaves behind what it held. A process has two for a while when two
+/// of its threads look for this one at once.
 void Control::drop(int connection) {
   std::uint64_t holder = 0;
+  bool others = false;
   {
     const MutexLock guard(mutex_);
     for (const Connection& it : connections_) {
       if (it.fd == connection) holder = it.process_id;
     }
-  }
-  if (holder != 0) {
-    process_.free_lanes_of(holder);
-    process_.segment().header.atomic_lock.compare_exchange_strong(holder, 0);
+    for (const Connection& it : connections_) others |= it.fd != connection && it.process_id == holder;
   }
   forget_connection(connection);
   ::close(connection);
+  if (holder == 0 || others) return;
+  process_.free_lanes_of(holder);
+  process_.segment().header.atomic_lock.compare_exchange_strong(holder, 0);
 }
 
 void Control::serve(int connection) {
