@@ -152,7 +152,8 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
 void enter_links(const SweepOptions& options, const std::vector<topo::Pair>& pairs,
                  std::vector<std::string> argv) {
   const LinkModel model = link_model_of(options);
-  for (const auto& [name, link] : model.pairs) {
+  for (const auto& each : model.pairs) {
+    const std::string& name = each.first;
     const auto named = [&](const topo::Pair& pair) { return pair.gpu + ":" + pair.nic == name; };
     if (std::none_of(pairs.begin(), pairs.end(), named)) throw usage_error(fmt::format("{}: no pair {} is simulated", options.link_model, name));
   }

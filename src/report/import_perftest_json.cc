@@ -109,9 +109,11 @@ class Scanner {
   std::size_t line_ = 1;
 };
 
+using Quantity = std::optional<double> PerftestFigures::*;
+
 struct Name {
   std::string_view name;
-  std::optional<double> PerftestFigures::* quantity;
+  Quantity quantity;
 };
 constexpr Name kQuantities[] = {
     {"BW_peak", &PerftestFigures::peak},     {"BW_average", &PerftestFigures::average}, {"MsgRate", &PerftestFigures::rate_mpps},

@@ -13,11 +13,12 @@ namespace gdrperf::report {
 namespace {
 
 using Quantity = std::optional<double> PerftestFigures::*;
+using Count = std::optional<std::uint64_t> PerftestFigures::*;
 
 /// A column by its name in the heading, and its figure; neither count nor quantity: it is left out.
 struct Column {
   std::string_view name;
-  std::optional<std::uint64_t> PerftestFigures::* count = nullptr;
+  Count count = nullptr;
   Quantity quantity = nullptr;
 };
 /// No name begins another one that stands behind it.

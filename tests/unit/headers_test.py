@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
+CACHED = any("ccache" in word for word in COMPILER)
 # CUDA source.
 NOT_ALONE = {"src/mem/cuda_kernels.h"}
 # A header of a toolkit that need not be installed: whoever includes it cannot be judged without.
@@ -28,11 +29,11 @@ def headers():
 
 
 def compile_alone(header, folder):
-    """As a unit of its own, by paths relative to the root: ccache knows it in every clone. (Given by standard input, or
-    with -fsyntax-only, it would not.)"""
+    """As a unit of its own, by paths relative to the root: ccache knows it in every clone, given by its name and with an
+    object. Without ccache an object is a third of the time."""
     name = header.relative_to(ROOT).as_posix()
-    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", "-c", name, "-o", f"{folder}/{name.replace('/', '_')}.o",
-                          "-I", "include", "-I", "src/softnic", "-I", "src/app"]
+    made = ["-c", "-o", f"{folder}/{name.replace('/', '_')}.o"] if CACHED else ["-fsyntax-only"]
+    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", *made, name, "-I", "include", "-I", "src/softnic", "-I", "src/app"]
     return header, subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
