@@ -142,10 +142,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> values_of_options(
     if (each.type != SettingType::kChoice) continue;
     std::vector<std::string> words;
     for (const Choice& choice : each.choices) words.emplace_back(choice.word);
-    for (const Setting* compared : {&setting<&TestSpec::path>(), &setting<&TestSpec::ordering>(), &setting<&TestSpec::initiator>()}) {
-      if (&each == compared) words.emplace_back("both");
-    }
-    if (&each == &setting<&TestSpec::registration>()) words.emplace_back("all");
+    if (*each.every != 0) words.emplace_back(each.every);
     values.emplace_back(flag_of(each), std::move(words));
   }
   std::vector<std::string> formats;

@@ -173,11 +173,14 @@ int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   const std::vector<TestSpec> specs = specs_of(options);
   if (options.spec.reverse && (options.interval_s > 0 || !options.listen_metrics.empty())) {
-    throw usage_error(std::string(options.interval_s > 0 ? "--interval" : "--listen-metrics") + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
+    throw usage_error(std::string(options.interval_s > 0 ? "--interval" : "--listen-metrics") +
+                          ": the server counts in a reversed run, and tells at its end",
+                      "leave one of them out");
   }
-  check_one_run(options.spec, options.all_registrations ? 2 : specs.size());
+  const bool registrations = options.asks_every<&TestSpec::registration>();
+  check_one_run(options.spec, registrations ? 2 : specs.size());
   note_without_effect(options.without_effect);
-  if (options.all_registrations) check_register_all(specs.front());
+  if (registrations) check_register_all(specs.front());
   if (options.dry_run) {
     std::vector<PlannedRun> runs;
     for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
@@ -203,8 +206,8 @@ int measure(const TestOptions& options, const Argv& argv) {
     const StopOnSignals on_signals(stop);
     client->set_stop(&stop.flag());
     try {
-      if (options.all_registrations) measure_registrations(specs.front(), output, run);
-      for (std::size_t at = 0; at < specs.size() && !stop.triggered() && !options.all_registrations; ++at) {
+      if (registrations) measure_registrations(specs.front(), output, run);
+      for (std::size_t at = 0; at < specs.size() && !stop.triggered() && !registrations; ++at) {
         report::RunRecord record = run(specs[at]);
         // One that a signal ended is worth keeping: it says so, and there is no other.
         output.set_missing(names_of(specs, at + 1));
@@ -215,7 +218,7 @@ int measure(const TestOptions& options, const Argv& argv) {
     }
     client->close();
     watching.intervals->finish();
-    if (!options.all_registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
+    if (!registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
   }
   // The only end of --forever.
   const bool ended = options.spec.stop.forever && output.runs() > 0;

@@ -47,26 +47,16 @@ class Group {
   std::string name_;
 };
 
-// Commands have their own -s; --path, --relaxed-ordering and --initiator mean one way or both here, and the rest is as the table says.
+// Commands have their own -s, and all the ways of --path in a list; the rest is as the table says.
 void take_typed(const Setting& each, ClientOptions& options, const std::string& text, const std::string& flag) {
-  if (&each == &setting<&TestSpec::path>() && text == "both") {
-    options.paths = {Path::kDirect, Path::kStaged};
-    return;
-  }
-  if (&each == &setting<&TestSpec::registration>() && text == "all") {
-    options.all_registrations = true;
-    return;
-  }
-  if (&each == &setting<&TestSpec::ordering>() && text == "both") {
-    options.both_orderings = true;
-    return;
-  }
-  if (&each == &setting<&TestSpec::initiator>() && text == "both") {
-    options.both_initiators = true;
+  const bool path = &each == &setting<&TestSpec::path>();
+  if (*each.every != 0 && text == each.every) {
+    options.every.push_back(&each);
+    if (path) options.paths = {Path::kDirect, Path::kStaged};
     return;
   }
   take(each, options.spec, text, flag);
-  if (&each == &setting<&TestSpec::path>()) options.paths = {options.spec.path};
+  if (path) options.paths = {options.spec.path};
 }
 
 void add_settings(CLI::App& command, ClientOptions& options) {

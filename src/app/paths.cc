@@ -51,10 +51,10 @@ std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& pa
   for (const Path path : paths) {
     TestSpec each = spec;
     each.path = path;
-    const std::vector<Ordering> orderings = options.both_orderings ? orderings_of(each) : std::vector{each.ordering};
+    const std::vector<Ordering> orderings = options.asks_every<&TestSpec::ordering>() ? orderings_of(each) : std::vector{each.ordering};
     for (const Ordering ordering : orderings) {
       each.ordering = ordering;
-      const std::vector<Initiator> initiators = options.both_initiators ? initiators_of(each) : std::vector{each.initiator};
+      const std::vector<Initiator> initiators = options.asks_every<&TestSpec::initiator>() ? initiators_of(each) : std::vector{each.initiator};
       for (const Initiator initiator : initiators) {
         each.initiator = initiator;
         validate(each);

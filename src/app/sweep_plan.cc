@@ -233,7 +233,7 @@ void check_sweep(const SweepOptions& options) {
   if (pairs && (!options.devices.empty() || !options.spec.client.device.empty() || options.buffers_given)) {
     throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");
   }
-  if (options.all_registrations) {
+  if (options.asks_every<&TestSpec::registration>()) {
     throw usage_error(fmt::format("{} all: of one test at a time, like 'gdrperf write_bw'", flag<&TestSpec::registration>()));
   }
   if (options.host.empty() && !options.local && options.machine.empty()) {

@@ -84,12 +84,12 @@ Attempt try_peermem(ibv_pd* pd, void* address, std::size_t bytes, int access) {
   return {nullptr, fmt::format("ibv_reg_mr: {} (is nvidia_peermem loaded?)", std::strerror(errno))};
 }
 
-/// Before it fails with a number alone, or, worse, leaves others without any. The software device needs no BAR1.
+/// Before it fails with an errno alone. The software device needs no BAR1.
 void check_bar1(ibv_pd* pd, int device, std::size_t bytes) {
   ibv_device_attr attr{};
   if (ibv_query_device(pd->context, &attr) == 0 && std::string_view(attr.fw_ver).starts_with("softnic")) return;
   const GpuInfo gpu = describe(device);
-  const std::string why = bar1_obstacle(bytes, gpu.bar1_bytes, bar1_free(gpu.pci_address));
+  const std::string why = bar1_obstacle(bytes, gpu.bar1_bytes);
   if (why.empty()) return;
   throw Error(ExitCode::kEnvironment,
               fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
@@ -124,6 +124,7 @@ verbs::Mr register_gpu_memory(ibv_pd* pd, int device, void* address, std::size_t
     why += (why.empty() ? "" : "; ") + way + ": " + attempt.why_not;
   }
   way.clear();
+  if (const std::string suspicion = bar1_suspicion(bytes, bar1_free(describe(device).pci_address)); !suspicion.empty()) why += "; " + suspicion;
   throw Error(ExitCode::kEnvironment,
               fmt::format("{} cannot reach the memory of GPU {}: {}", ibv_get_device_name(pd->context->device), device, why),
               fmt::format("load it with 'modprobe nvidia_peermem', or go through host memory: {} staged; 'gdrperf doctor' "

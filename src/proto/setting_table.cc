@@ -148,16 +148,16 @@ constexpr Setting kSettings[] = {
     cpu<kServer>({.flags = "--peer-cpu", .help = "CPU to run on (default: any of --peer-numa)"}),
     numa<kServer>({.flags = "--peer-numa"}),
 
-    {.member = "registration", .access = to<&T::registration>(), .type = kChoice, .choices = kRegistrations,
+    {.member = "registration", .access = to<&T::registration>(), .type = kChoice, .choices = kRegistrations, .every = "all",
      .flags = "--register", .placeholder = "HOW", .group = kGpuGroup,
      .help = "registration with the NIC: data-direct, dmabuf, dmabuf-pcie (mapped over PCIe, on C2C machines), peermem, or all, each "
              "tried and measured (default: the first of data-direct, dmabuf, peermem that works)",
      .scope = Scope::kGpu, .elsewhere = Elsewhere::kNoted, .reason = kHostMemory, .wire = Wire::kWhenSet},
-    {.member = "path", .access = to<&T::path>(), .type = kChoice, .choices = kPaths,
+    {.member = "path", .access = to<&T::path>(), .type = kChoice, .choices = kPaths, .every = "both",
      .flags = "--path", .placeholder = "WAY", .group = kGpuGroup,
      .help = "direct (GPUDirect RDMA), staged (through pinned host memory), or both, compared (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "initiator", .access = to<&T::initiator>(), .type = kChoice, .choices = kInitiators,
+    {.member = "initiator", .access = to<&T::initiator>(), .type = kChoice, .choices = kInitiators, .every = "both",
      .flags = "--initiator", .placeholder = "WHO", .group = kGpuGroup,
      .help = "write_lat: who sees a message in GPU memory and starts the next: cpu (told by a write with immediate), gpu-proxy "
              "(a kernel on the GPU; the CPU posts for it), or both, compared (default: {})",
@@ -236,7 +236,7 @@ constexpr Setting kSettings[] = {
     {.member = "reverse", .access = to<&T::reverse>(), .type = kFlag, .flags = "--reverse,--reversed", .group = kQueueGroup,
      .help = "the server sends, or reads, instead of the client (bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} goes back and forth", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "relaxed_ordering", .access = to<&T::ordering>(), .type = kChoice, .choices = kOrderings,
+    {.member = "relaxed_ordering", .access = to<&T::ordering>(), .type = kChoice, .choices = kOrderings, .every = "both",
      .flags = "--relaxed-ordering", .placeholder = "WHEN", .group = kQueueGroup,
      .help = "PCIe relaxed ordering for the memory that the NIC writes: auto (not where the last byte is polled for), on, "
              "off, or both, compared (default: {})",

@@ -25,11 +25,13 @@ class Affected(unittest.TestCase):
         # Longer than a file's name can be.
         words = [str(self.program), "--gtest_filter=" + ":".join(f"Suite{i}.*" for i in range(100))]
         (self.build / "meson-info/intro-tests.json").write_text(json.dumps(
-            [{"name": name, "suite": ["gdrperf:unit"], "cmd": words, "env": {}, "depends": ["p"]} for name in ("first", "second")]))
+            [{"name": name, "suite": [f"gdrperf:{suite}"], "cmd": words, "env": {}, "depends": ["p"]}
+             for suite, name in (("unit", "first"), ("unit", "second"), ("cli", "first"))]))
         (self.build / "meson-info/intro-targets.json").write_text(json.dumps([{"id": "p", "filename": [str(self.program)]}]))
 
-    def choose(self, seconds=60):
-        done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build), str(seconds), "2", "unit"],
+    def choose(self, *suites, seconds=60):
+        done = subprocess.run([sys.executable, str(ROOT / "scripts/lib/affected.py"), "choose", str(self.build), str(seconds), "2",
+                               *(suites or ("unit",))],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split()
@@ -42,6 +44,9 @@ class Affected(unittest.TestCase):
 
     def test_all_that_never_passed_come(self):
         self.assertEqual(self.choose(), ["first", "second"])
+
+    def test_a_name_of_two_suites_comes_once(self):
+        self.assertEqual(self.choose("unit", "cli"), ["first", "second"])
 
     def test_only_the_failed_come_again(self):
         self.note(first="OK", second="FAIL")

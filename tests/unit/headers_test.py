@@ -30,7 +30,7 @@ def headers():
 
 def compile_alone(header, folder):
     """As a unit of its own, by paths relative to the root: ccache knows it in every clone, given by its name and with an
-    object. Without ccache an object is a third of the time."""
+    object. Without ccache an object takes up to a third of the time in vain."""
     name = header.relative_to(ROOT).as_posix()
     made = ["-c", "-o", f"{folder}/{name.replace('/', '_')}.o"] if CACHED else ["-fsyntax-only"]
     command = COMPILER + ["-std=c++20", "-w", "-x", "c++", *made, name, "-I", "include", "-I", "src/softnic", "-I", "src/app"]

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "gdrperf/app/client.h"
 #include "gdrperf/app/output.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 
 namespace gdrperf::app {
@@ -24,10 +26,14 @@ struct ClientOptions {
   TestSpec spec;            ///< but test and size, which differ from run to run
   std::uint64_t max_memory_bytes = 0;  ///< of a run at this end; 0: a quarter of what is available
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
-  bool all_registrations = false;             ///< --register all: one run each, and a table
-  bool both_orderings = false;                ///< --relaxed-ordering both: one run each
-  bool both_initiators = false;               ///< --initiator both
+  std::vector<const Setting*> every;          ///< of which one run with each value was asked for
   OutputOptions output;
+
+  /// Whether one run with each value of that setting was asked for ("--relaxed-ordering both").
+  template <auto Member>
+  bool asks_every() const {
+    return std::find(every.begin(), every.end(), &setting<Member>()) != every.end();
+  }
 };
 
 /// Adds all of `options` but the message sizes to a command. Values are parsed
