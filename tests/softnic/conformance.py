@@ -124,6 +124,7 @@ def main() -> int:
     verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
     verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, Open MPI, librpma, gloo", programs.library_programs(), args)
     verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
+    verdicts += run_programs(runner, "second ports", programs.two_port_programs(), args)
     verdicts += run_rdma_core(words, env, args)
     sum_up("in all", verdicts)
     reasons = Counter(it.reason for it in verdicts if it.outcome == "skipped")

@@ -24,7 +24,7 @@ struct Sender : End {
   Owned<ibv_ah> handle(const ibv_gid& gid) {
     ibv_ah_attr attr{};
     attr.is_global = 1;
-    attr.port_num = 1;
+    attr.port_num = options.port;
     attr.grh.dgid = gid;
     attr.grh.sgid_index = options.gid_index;
     attr.grh.hop_limit = 1;

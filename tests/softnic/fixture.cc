@@ -93,7 +93,7 @@ End::End(EndOptions given) : options(std::move(given)), context(open_device(opti
 Address End::address() {
   Address address;
   address.qpn = qp->qp_num;
-  EXPECT_EQ(ibv_query_gid(context.get(), 1, options.gid_index, &address.gid), 0);
+  EXPECT_EQ(ibv_query_gid(context.get(), options.port, options.gid_index, &address.gid), 0);
   address.buffer = memory->address();
   address.rkey = memory->mr() != nullptr ? memory->mr()->rkey : 0;
   return address;
@@ -102,7 +102,7 @@ Address End::address() {
 int End::to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
+  attr.port_num = options.port;
   attr.qp_access_flags = static_cast<unsigned>(options.access);
   attr.qkey = kQkey;
   const int own = options.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
@@ -117,7 +117,7 @@ int End::to_ready_to_receive(const Address& peer) {
   attr.max_dest_rd_atomic = options.rd_atomic;
   attr.min_rnr_timer = options.min_rnr_timer;
   attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
+  attr.ah_attr.port_num = options.port;
   attr.ah_attr.grh.dgid = peer.gid;
   attr.ah_attr.grh.sgid_index = options.gid_index;
   attr.ah_attr.grh.hop_limit = 1;

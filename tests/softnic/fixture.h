@@ -95,6 +95,7 @@ struct EndOptions {
   std::uint8_t min_rnr_timer = 1;  ///< 10 us
   std::uint8_t rd_atomic = 4;
   std::uint8_t gid_index = kGidIndex;
+  std::uint8_t port = 1;
 };
 
 /// A device opened, with a PD, CQs, a QP in INIT and a buffer.

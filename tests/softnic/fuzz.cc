@@ -2,7 +2,7 @@
 // keys, objects destroyed in between. A sanitizer, an abort, a guard written to, or a hang is a
 // finding; so is a run in which nothing was delivered.
 //
-// Usage: softnic_fuzz [SECONDS [SEED]]     (SOFTNIC_FUZZ_SECONDS overrides SECONDS)
+// Usage: softnic_fuzz [SECONDS [SEED]]     (SOFTNIC_FUZZ_SECONDS overrides SECONDS; SOFTNIC_FUZZ_TCP=1: all over TCP)
 //
 // Built either with the device's sources in it (ThreadSanitizer has to see them), or to run with
 // the library preloaded, which it sees to itself.
@@ -60,6 +60,13 @@ int run_side(Board& board, int side, unsigned seconds, unsigned seed) {
   return whole ? 0 : 1;
 }
 
+/// The same names on each way of the data.
+const char* devices() {
+  if (std::getenv("SOFTNIC_FUZZ_TCP") == nullptr) return "soft0:ports=2;soft1;stay0:move=never;agent0:move=never,kernel=never";
+  return "soft0:tcp=on,netdev=lo,shared=never;soft1:tcp=on,netdev=lo,shared=never;stay0:tcp=on,netdev=lo,shared=never;"
+         "agent0:tcp=on,netdev=lo,shared=never";
+}
+
 unsigned number(const char* text, unsigned otherwise) {
   return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
@@ -98,13 +105,13 @@ int main(int argc, char** argv) {
     const std::string options = std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");
     ::setenv("LD_PRELOAD", SOFTNIC_LIBRARY, 1);
     ::setenv("ASAN_OPTIONS", options.c_str(), 1);
-    ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never;agent0:move=never,kernel=never", 1);
+    ::setenv("SOFTNIC", softnic_fuzz::devices(), 1);
     ::execv("/proc/self/exe", argv);
     std::perror("execv");
     return 1;
   }
 #else
-  ::setenv("SOFTNIC", "soft0;soft1;stay0:move=never;agent0:move=never,kernel=never", 1);
+  ::setenv("SOFTNIC", softnic_fuzz::devices(), 1);
 #endif
   return softnic_fuzz::fuzz(argc, argv);
 }

@@ -50,7 +50,7 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.qp_state = IBV_QPS_RESET;
   ibv_modify_qp(end.qp, &attr, IBV_QP_STATE);
   attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
+  attr.port_num = end.device == 0 && random.wrong(4) ? 2 : 1;
   if (!random.one_in(8)) {
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   }
@@ -64,7 +64,7 @@ void World::connect(End& end, std::uint32_t slot, Random& random) {
   attr.max_dest_rd_atomic = random.wrong(2) ? 0 : 4;
   attr.min_rnr_timer = static_cast<std::uint8_t>(1 + random() % 4);
   attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
+  attr.ah_attr.port_num = random.wrong(8) ? 2 : attr.port_num;
   attr.ah_attr.grh.sgid_index = 2;
   attr.ah_attr.grh.dgid.raw[10] = attr.ah_attr.grh.dgid.raw[11] = 0xff;
   attr.ah_attr.grh.dgid.raw[12] = 127;

@@ -18,8 +18,8 @@ inline EndOptions on(const char* device) {
 }
 
 /// A value among the device's hw_counters; all ones where there is none.
-inline std::uint64_t counter(const std::string& device, const std::string& name) {
-  std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/hw_counters/" + name);
+inline std::uint64_t counter(const std::string& device, const std::string& name, unsigned port = 1) {
+  std::ifstream file("/sys/class/infiniband/" + device + "/ports/" + std::to_string(port) + "/hw_counters/" + name);
   std::uint64_t value = ~0ull;
   file >> value;
   return value;

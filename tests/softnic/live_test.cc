@@ -27,7 +27,7 @@ void write_file(const std::string& path, const std::string& text) {
 TEST(SoftnicLive, FollowsItsFile) {
   const gdrperf::TemporaryFolder folder;
   const std::string path = folder.path("devices");
-  write_file(path, "# two devices\nsoft0\nsoft1 # the other\n");
+  write_file(path, "# two devices\nsoft0:ports=2\nsoft1 # the other\n");
   const Output output = run_again("@" + path, "--live=" + path);
   EXPECT_TRUE(output.out.ends_with("live ok\n")) << output.out << output.err;
 }
@@ -61,11 +61,11 @@ bool follows_file(const std::string& path) {
     EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 64), 0);
     return status_of(pair.client.send_cq.get());
   };
-  const auto event_is = [&](ibv_event_type type) {
+  const auto event_is = [&](ibv_event_type type, int port = 1) {
     ibv_async_event event{};
     if (ibv_get_async_event(pair.client.context.get(), &event) != 0) return false;
     ibv_ack_async_event(&event);
-    return event.event_type == type && event.element.port_num == 1;
+    return event.event_type == type && event.element.port_num == port;
   };
   bool good = write() == IBV_WC_SUCCESS && pair.server.memory->holds(5, 0, 64);
   write_file(path, "soft0:fault=stale\nsoft1\n");
@@ -85,6 +85,8 @@ bool follows_file(const std::string& path) {
   good &= event_is(IBV_EVENT_PORT_ERR) && write() == IBV_WC_RETRY_EXC_ERR;
   write_file(path, "soft0\nsoft1\n");
   good &= event_is(IBV_EVENT_PORT_ACTIVE);
+  write_file(path, "soft0:ports=2,port2=down\nsoft1\n");
+  good &= event_is(IBV_EVENT_PORT_ERR, 2);
   return good && !::testing::Test::HasFailure();
 }
 

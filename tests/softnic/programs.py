@@ -235,6 +235,20 @@ def infiniband_programs() -> list[Program]:
     return programs
 
 
+def two_port_programs() -> list[Program]:
+    """On the second port of a device. Its address is behind those of all first ports."""
+    env = "env SOFTNIC=soft0:ports=2;soft1"
+    programs = [Program((*env.split(), "ibv_devinfo", "-d", "soft0"), r"(?s)phys_port_cnt:\s+2\n.*port:\s+2\n\s+state:\s+PORT_ACTIVE", pair=False)]
+    programs += [pingpong(f"{env} ibv_{it}") for it in ("rc_pingpong -d soft0 -i 2 -g 2", "uc_pingpong -d soft0 -i 2 -g 1", "ud_pingpong -d soft0 -i 2 -g 2",
+                                                        "srq_pingpong -d soft0 -i 2 -g 2 -q 4")]
+    programs += [perftest(f"{env} {it}") for it in ("ib_write_bw -d soft0 -i 2 -n 500", "ib_read_lat -d soft0 -i 2 -n 500", "ib_send_bw -d soft0 -i 2 -c UD -n 500",
+                                                    "ib_send_lat -d soft0 -i 2 -e -n 300", "ib_write_bw -d soft0 -O -q 2 -n 500")]
+    programs += [pair(f"{env} rping -s -a 0.0.0.0 -p {{port}} -C 50", f"{env} rping -c -a 127.0.0.3 -p {{port}} -C 50 -v", "rdma-ping-49:"),
+                 pair(f"{env} UCX_NET_DEVICES=soft0:2 ucx_perftest -p {{port}} -n 500 -w 10 -t tag_lat",
+                      f"{env} UCX_NET_DEVICES=soft0:2 ucx_perftest -p {{port}} -n 500 -w 10 -t tag_lat 127.0.0.1", "Final:", listens="tcp")]
+    return programs
+
+
 def listening(port: int) -> bool:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -23,8 +23,8 @@ def rdma(*words, softnic="soft0;soft1:port=down"):
 
 @unittest.skipIf(RDMA is None, "rdma of iproute2 is not installed")
 class Rdma(unittest.TestCase):
-    def said(self, *words):
-        done = rdma(*words)
+    def said(self, *words, **more):
+        done = rdma(*words, **more)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stderr, "")
         return done.stdout
@@ -35,6 +35,14 @@ class Rdma(unittest.TestCase):
         self.assertRegex(text, r"(?m)^link soft1/1 .*state DOWN physical_state DISABLED netdev lo")
         one = self.said("link", "show", "soft1/1")
         self.assertEqual(re.findall(r"soft\d", one), ["soft1"])
+
+    def test_two_ports(self):
+        softnic = "soft0:ports=2,port2=down;soft1"
+        text = self.said("link", softnic=softnic)
+        self.assertEqual(re.findall(r"(?m)^link (soft\d/\d) .*?\bstate (\w+)", text),
+                         [("soft0/1", "ACTIVE"), ("soft0/2", "DOWN"), ("soft1/1", "ACTIVE")])
+        self.assertEqual(re.findall(r"soft\d/\d", self.said("link", "show", "soft0/2", softnic=softnic)), ["soft0/2"])
+        self.assertNotEqual(rdma("link", "show", "soft1/2", softnic=softnic).returncode, 0)
 
     def test_links_as_json(self):
         links = [it for it in json.loads(self.said("-j", "link")) if it["ifname"].startswith("soft")]

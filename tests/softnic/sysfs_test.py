@@ -64,6 +64,16 @@ class Sysfs(unittest.TestCase):
         self.assertEqual(run("cat", f"{soft0}/ports/1/rate", softnic=down), "10 Gb/sec (4X)\n")
         self.assertEqual(run("cat", f"{soft0}/device/current_link_speed", softnic=down), "2.5 GT/s PCIe\n")
 
+    def test_two_ports(self):
+        softnic = "soft0:ports=2,port2=down,rate=1.25GB/s;soft1"
+        self.assertEqual(run("ls", f"{CLASS}/soft0/ports", softnic=softnic), "1\n2\n")
+        self.assertEqual(run("ls", f"{CLASS}/soft1/ports", softnic=softnic), "1\n")
+        for name in PORT + ("counters/port_xmit_data", "hw_counters/messages"):
+            self.assertRegex(run("cat", f"{CLASS}/soft0/ports/2/{name}", softnic=softnic), r"\S\n\Z", name)
+        self.assertEqual(run("cat", f"{CLASS}/soft0/ports/2/state", softnic=softnic), "1: DOWN\n")
+        # Behind those of all devices' first ports.
+        self.assertEqual(run("cat", f"{CLASS}/soft0/ports/2/gids/2", softnic=softnic), "0000:0000:0000:0000:0000:ffff:7f00:0003\n")
+
     def test_a_function_of_the_pci_bus(self):
         softnic = "soft0:pci=0123:4b:00.1,numa=3"
         parent = run("readlink", "-f", f"{CLASS}/soft0/device", softnic=softnic).strip()

@@ -40,12 +40,14 @@ TEST(SoftnicConfig, EmptyIsTwoPlainDevices) {
 
 TEST(SoftnicConfig, EachOptionIsTaken) {
   const auto devices = parse_config(
-      "a:mode=null,port=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,netdev=eth7,"
+      "a:mode=null,port=down,ports=2,port2=down,gid=none,move=never,kernel=never,peers=1000+1001,fail=reg_mr:ENOMEM,netdev=eth7,"
       "mac=02:00:00:00:00:0a,pci=0000:3b:00.0,numa=1;b:rate=12.5GB/s,latency=2us,slow=1.05,strict=5GB/s,slow_sport=50000:1GB/s");
   ASSERT_EQ(devices.size(), 2u);
   const DeviceConfig& a = devices[0];
   EXPECT_EQ(a.mode, DeviceMode::kNull);
   EXPECT_FALSE(a.port_up);
+  EXPECT_EQ(a.ports, 2u);
+  EXPECT_FALSE(a.second_port_up.value());
   EXPECT_FALSE(a.has_gids);
   EXPECT_EQ(a.move, MovePolicy::kNever);
   EXPECT_EQ(a.kernel, KernelPolicy::kNever);
@@ -120,6 +122,9 @@ TEST(SoftnicConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal("soft0:rate=0"), HasSubstr("rate"));
   EXPECT_THAT(refusal("soft0:pci=3b"), HasSubstr("pci=3b"));
   EXPECT_THAT(refusal("soft0:peers=me"), HasSubstr("peers"));
+  EXPECT_THAT(refusal("soft0:ports=3"), AllOf(HasSubstr("ports=3"), HasSubstr("give 1 or 2")));
+  EXPECT_THAT(refusal("soft0:port2=up"), HasSubstr("ports=2"));
+  EXPECT_THAT(refusal("soft0:ports=2,tcp=on,netdev=lo"), HasSubstr("one port"));
   EXPECT_THAT(refusal("soft0:port=up;soft1:numa=0,color=red"), HasSubstr("(column 28)"));
   EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
 }

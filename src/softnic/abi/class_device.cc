@@ -118,7 +118,7 @@ void add_error_counters(std::vector<ClassFile>& files) {
         "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors", "port_rcv_remote_physical_errors",
         "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_xmit_discards", "port_xmit_wait",
         "symbol_error"}) {
-    files.push_back({std::string("ports/1/counters/") + name, fixed("0")});
+    files.push_back({std::string("counters/") + name, fixed("0")});
   }
 }
 
@@ -144,7 +144,7 @@ void add_model_counters(std::vector<ClassFile>& files, const std::string& folder
 
 void add_gids(std::vector<ClassFile>& files) {
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-    files.push_back({fmt::format("ports/1/gids/{}", entry), [entry](Device& device) -> FileText {
+    files.push_back({fmt::format("gids/{}", entry), [entry](Device& device) -> FileText {
                        if (device.infiniband() && entry >= device.gid_entries()) return std::nullopt;
                        return gid_text(device.gid(entry)) + "\n";
                      }});
@@ -154,10 +154,10 @@ void add_gids(std::vector<ClassFile>& files) {
         return text(device) + "\n";
       };
     };
-    files.push_back({fmt::format("ports/1/gid_attrs/types/{}", entry), only_with_gid([entry](Device&) {
+    files.push_back({fmt::format("gid_attrs/types/{}", entry), only_with_gid([entry](Device&) {
                        return kGidKinds[entry].type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1";
                      })});
-    files.push_back({fmt::format("ports/1/gid_attrs/ndevs/{}", entry),
+    files.push_back({fmt::format("gid_attrs/ndevs/{}", entry),
                      only_with_gid([](Device& device) { return device.config.netdev; })});
   }
 }
@@ -210,20 +210,25 @@ std::vector<ClassFile> device_files() {
   files.push_back({"board_id", fixed("softnic")});
   files.push_back({"hw_rev", fixed("0")});
   files.push_back({"uevent", line([](Device& it) { return "NAME=" + it.config.name; })});
-  files.push_back({"ports/1/link_layer", line([](Device& it) { return it.infiniband() ? "InfiniBand" : "Ethernet"; })});
-  files.push_back({"ports/1/state", line(state_text)});
-  files.push_back({"ports/1/phys_state", line(physical_state_text)});
-  files.push_back({"ports/1/rate", line(rate_text)});
-  files.push_back({"ports/1/cap_mask", line([](Device& it) { return fmt::format("0x{:08x}", port_of(it).port_cap_flags); })});
-  files.push_back({"ports/1/lid", line([](Device& it) { return fmt::format("0x{:x}", port_of(it).lid); })});
-  files.push_back({"ports/1/lid_mask_count", fixed("0")});
-  files.push_back({"ports/1/sm_lid", line([](Device& it) { return fmt::format("0x{:x}", port_of(it).sm_lid); })});
-  files.push_back({"ports/1/sm_sl", fixed("0")});
-  files.push_back({"ports/1/pkeys/0", fixed("0xffff")});
+  return files;
+}
+
+std::vector<ClassFile> port_files() {
+  std::vector<ClassFile> files;
+  files.push_back({"link_layer", line([](Device& it) { return it.infiniband() ? "InfiniBand" : "Ethernet"; })});
+  files.push_back({"state", line(state_text)});
+  files.push_back({"phys_state", line(physical_state_text)});
+  files.push_back({"rate", line(rate_text)});
+  files.push_back({"cap_mask", line([](Device& it) { return fmt::format("0x{:08x}", port_of(it).port_cap_flags); })});
+  files.push_back({"lid", line([](Device& it) { return fmt::format("0x{:x}", port_of(it).lid); })});
+  files.push_back({"lid_mask_count", fixed("0")});
+  files.push_back({"sm_lid", line([](Device& it) { return fmt::format("0x{:x}", port_of(it).sm_lid); })});
+  files.push_back({"sm_sl", fixed("0")});
+  files.push_back({"pkeys/0", fixed("0xffff")});
   add_gids(files);
   add_error_counters(files);
-  add_model_counters(files, "ports/1/hw_counters/", counter_values);
-  add_model_counters(files, "ports/1/counters/", wire_values);
+  add_model_counters(files, "hw_counters/", counter_values);
+  add_model_counters(files, "counters/", wire_values);
   return files;
 }
 

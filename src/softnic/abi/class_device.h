@@ -13,7 +13,7 @@
 namespace gdrperf::softnic {
 
 struct ClassFile {
-  std::string name;  ///< with folders: "ports/1/state"
+  std::string name;  ///< with folders: "gids/0"
   /// Nothing: not there at the moment.
   std::function<std::optional<std::string>(Device&)> text;
 };
@@ -29,8 +29,9 @@ struct ClassLink {
 std::string parent_folder(const Device& device);
 std::vector<ClassFile> parent_files(const Device& device);
 std::vector<ClassLink> parent_links(const Device& device);
-/// In /sys/class/infiniband/DEVICE, and in /sys/class/infiniband_verbs/uverbsN.
+/// In /sys/class/infiniband/DEVICE, in its folder for each port, and in /sys/class/infiniband_verbs/uverbsN.
 std::vector<ClassFile> device_files();
+std::vector<ClassFile> port_files();
 std::vector<ClassFile> verbs_files(const Device& device);
 /// Of /dev/infiniband/uverbsN.
 dev_t device_number(const Device& device);

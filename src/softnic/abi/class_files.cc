@@ -89,7 +89,11 @@ class Tree {
     add_link(own + "/device", "../../../" + parent.substr(parent.rfind('/') + 1));
     add_link(own + "/subsystem", "/sys/class/infiniband");
     add_link(std::string(kClass) + "/" + device.config.name, "../.." + own.substr(4));
-    add(own + "/ports/1/hw_counters", {});
+    for (unsigned number = 1; number <= device.port_count(); ++number) {
+      const std::string port = fmt::format("{}/ports/{}", own, number);
+      add_files(port, *device.port_at(number), port_files());
+      add(port + "/hw_counters", {});
+    }
     const std::string verbs = parent + "/infiniband_verbs/" + device.dev_name;
     add_files(verbs, device, verbs_files(device));
     add_link(verbs + "/device", "../../../" + parent.substr(parent.rfind('/') + 1));

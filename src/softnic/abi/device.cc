@@ -30,6 +30,9 @@ std::vector<std::unique_ptr<DeviceList>>& lists() {
   return *made;
 }
 
+/// Of a context of ours; null: its device has no such port.
+const Device* port_of(ibv_context* context, unsigned number) { return Context::of(context).device.port_at(number); }
+
 }  // namespace
 
 extern "C" {
@@ -103,9 +106,10 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
 #undef ibv_query_port
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attr) {
   if (is_soft(context)) {
-    if (port != kPort) return EINVAL;
+    const Device* const own = port_of(context, port);
+    if (own == nullptr) return EINVAL;
     ibv_port_attr full;
-    describe_port(Context::of(context).device, full);
+    describe_port(*own, full);
     // The old struct ends before port_cap_flags2.
     std::memcpy(static_cast<void*>(attr), &full, offsetof(ibv_port_attr, port_cap_flags2));
     return 0;
@@ -115,11 +119,12 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
 
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   if (is_soft(context)) {
-    if (port != kPort || index < 0 || static_cast<std::uint32_t>(index) >= kGidsPerPort) {
+    const Device* const own = port_of(context, port);
+    if (own == nullptr || index < 0 || static_cast<std::uint32_t>(index) >= kGidsPerPort) {
       errno = EINVAL;
       return -1;
     }
-    *gid = Context::of(context).device.gid(static_cast<std::uint32_t>(index));
+    *gid = own->gid(static_cast<std::uint32_t>(index));
     return 0;
   }
   SOFTNIC_FORWARD_MINUS(ibv_query_gid, context, port, index, gid);
@@ -128,9 +133,10 @@ int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* g
 int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                       ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
   if (is_soft(context)) {
-    if (port != kPort || flags != 0) return EINVAL;
+    const Device* const own = port_of(context, port);
+    if (own == nullptr || flags != 0) return EINVAL;
     ibv_gid_entry full;
-    const int error = describe_gid(Context::of(context).device, index, full);
+    const int error = describe_gid(*own, index, full);
     if (error == 0) std::memcpy(entry, &full, std::min(size, sizeof full));
     return error;
   }
@@ -142,9 +148,10 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   if (is_soft(context)) {
     if (flags != 0) return -EINVAL;
     std::size_t count = 0;
-    for (std::uint32_t index = 0; index < kGidsPerPort; ++index) {
+    const Device& device = Context::of(context).device;
+    for (std::uint32_t place = 0; place < device.port_count() * kGidsPerPort; ++place) {
       ibv_gid_entry full;
-      if (describe_gid(Context::of(context).device, index, full) != 0) continue;
+      if (describe_gid(*device.port_at(1 + place / kGidsPerPort), place % kGidsPerPort, full) != 0) continue;
       if (count == capacity) return -EINVAL;
       auto* to = reinterpret_cast<std::uint8_t*>(entries) + count++ * size;
       std::memcpy(to, &full, std::min(size, sizeof full));
@@ -161,7 +168,8 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, 
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, unsigned* type) {
   if (is_soft(context)) {
     ibv_gid_entry entry;
-    if (port != kPort || describe_gid(Context::of(context).device, index, entry) != 0) {
+    const Device* const own = port_of(context, port);
+    if (own == nullptr || describe_gid(*own, index, entry) != 0) {
       errno = EINVAL;
       return -1;
     }
@@ -173,7 +181,7 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, 
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
   if (is_soft(context)) {
-    if (port != kPort || index != 0) {
+    if (port_of(context, port) == nullptr || index != 0) {
       errno = EINVAL;
       return -1;
     }
@@ -185,7 +193,7 @@ int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* p
 
 int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
   if (is_soft(context)) {
-    if (port == kPort && pkey == 0xffff) return 0;
+    if (port_of(context, port) != nullptr && pkey == 0xffff) return 0;
     errno = EINVAL;
     return -1;
   }
@@ -195,7 +203,7 @@ int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
 int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* attr,
                                 std::uint8_t mac[ETHERNET_LL_SIZE], std::uint16_t* vlan) {
   if (is_soft(context)) {
-    if (attr->is_global == 0 || attr->port_num != kPort) return EINVAL;
+    if (attr->is_global == 0 || port_of(context, attr->port_num) == nullptr) return EINVAL;
     std::uint8_t found[ETHERNET_LL_SIZE];
     const int error = hardware_address_of(attr->grh.dgid, found);
     if (error != 0) return error;

@@ -48,8 +48,9 @@ int softnic_query_port_speed(ibv_context* context, std::uint32_t port, std::uint
     const auto real = real_one(&softnic_query_port_speed, "ibv_query_port_speed");
     return real != nullptr ? real(context, port, speed) : EOPNOTSUPP;
   }
-  if (port != kPort) return EINVAL;
-  *speed = static_cast<std::uint64_t>(port_gigabits(Context::of(context).device) * kUnitsOf100Mbps);
+  const Device* const own = Context::of(context).device.port_at(port);
+  if (own == nullptr) return EINVAL;
+  *speed = static_cast<std::uint64_t>(port_gigabits(*own) * kUnitsOf100Mbps);
   return 0;
 }
 

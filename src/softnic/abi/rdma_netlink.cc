@@ -109,11 +109,11 @@ void put_device(Writer& writer, const Device& device) {
   writer.text(RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
 }
 
-void put_port(Writer& writer, const Device& device, std::uint32_t port) {
+void put_port(Writer& writer, const Device& device, const Device& port) {
   ibv_port_attr attr;
-  describe_port(device, attr);
+  describe_port(port, attr);
   put_name(writer, device);
-  writer.number<std::uint32_t>(RDMA_NLDEV_ATTR_PORT_INDEX, port);
+  writer.number<std::uint32_t>(RDMA_NLDEV_ATTR_PORT_INDEX, port.number);
   writer.number<std::uint8_t>(RDMA_NLDEV_ATTR_PORT_STATE, static_cast<std::uint8_t>(attr.state));
   writer.number<std::uint8_t>(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, attr.phys_state);
   const unsigned interface = ::if_nametoindex(device.config.netdev.c_str());
@@ -153,17 +153,17 @@ class Answer {
     }
     return nullptr;
   }
-  /// False: not a question that is answered here.
-  bool add(const Device& device, std::vector<NetlinkMessage>& answers) const {
-    Writer writer(header_, port_, header_.nlmsg_type, dump() ? NLM_F_MULTI : 0);
+  /// 0, or why the question is not answered.
+  int add(const Device& device, std::vector<NetlinkMessage>& answers) const {
+    if (operation() == RDMA_NLDEV_CMD_PORT_GET) return add_ports(device, answers);
+    Writer writer = begin();
     switch (operation()) {
       case RDMA_NLDEV_CMD_GET: put_device(writer, device); break;
-      case RDMA_NLDEV_CMD_PORT_GET: put_port(writer, device, kPort); break;
       case RDMA_NLDEV_CMD_GET_CHARDEV: put_char_device(writer, device); break;
-      default: return false;
+      default: return EOPNOTSUPP;
     }
     answers.push_back(writer.take());
-    return true;
+    return 0;
   }
   NetlinkMessage system() const {
     Writer writer(header_, port_, header_.nlmsg_type, 0);
@@ -194,6 +194,20 @@ class Answer {
   }
 
  private:
+  Writer begin() const { return {header_, port_, header_.nlmsg_type, dump() ? NLM_F_MULTI : 0}; }
+  /// All of them, or the one that is asked for; the first where none is.
+  int add_ports(const Device& device, std::vector<NetlinkMessage>& answers) const {
+    const unsigned wanted = number_in(request_, RDMA_NLDEV_ATTR_PORT_INDEX).value_or(1);
+    if (!dump() && device.port_at(wanted) == nullptr) return EINVAL;
+    for (unsigned number = 1; number <= device.port_count(); ++number) {
+      if (!dump() && number != wanted) continue;
+      Writer writer = begin();
+      put_port(writer, device, *device.port_at(number));
+      answers.push_back(writer.take());
+    }
+    return 0;
+  }
+
   const NetlinkMessage& request_;
   nlmsghdr header_;
   std::uint32_t port_;
@@ -209,7 +223,7 @@ std::vector<NetlinkMessage> dump_all(const Answer& answer, const NetlinkMessage&
   const bool of_one = number_in(request, RDMA_NLDEV_ATTR_DEV_INDEX).has_value();
   for (const auto& device : devices()) {
     if (of_one && answer.device() != device.get()) continue;
-    if (!answer.add(*device, answers)) break;
+    if (answer.add(*device, answers) != 0) break;
   }
   answers.push_back(answer.done());
   return answers;
@@ -229,8 +243,8 @@ std::vector<NetlinkMessage> answer_rdma_request(const NetlinkMessage& request, s
     answers.push_back(answer.system());
   } else if (device == nullptr) {
     return {answer.refusal(ENODEV)};
-  } else if (!answer.add(*device, answers)) {
-    return {answer.refusal(EOPNOTSUPP)};
+  } else if (const int error = answer.add(*device, answers); error != 0) {
+    return {answer.refusal(error)};
   }
   if (answer.wants_acknowledgement()) answers.push_back(answer.refusal(0));
   return answers;

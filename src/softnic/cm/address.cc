@@ -153,15 +153,15 @@ Device* device_at(const CmAddress& address) {
   const ibv_gid wanted = address.gid();
   Device* with_gids = nullptr;
   Device* up = nullptr;
-  for (const auto& device : devices()) {
+  for (Device* const device : all_ports()) {
     // InfiniBand has IP addresses through an interface of its own, which is not there.
     if (device->gid_entries() < kGidsPerPort) continue;
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
       const ibv_gid gid = device->gid(entry);
-      if (!address.any() && std::memcmp(&gid, &wanted, sizeof gid) == 0) return device.get();
+      if (!address.any() && std::memcmp(&gid, &wanted, sizeof gid) == 0) return device;
     }
-    if (with_gids == nullptr) with_gids = device.get();
-    if (up == nullptr && device->port_up.load()) up = device.get();
+    if (with_gids == nullptr) with_gids = device;
+    if (up == nullptr && device->port_up.load()) up = device;
   }
   return up != nullptr ? up : with_gids;
 }

@@ -45,7 +45,7 @@ bool is_own_address(const CmAddress& address);
 /// errno where there is no route.
 std::optional<CmAddress> source_towards(const CmAddress& destination);
 
-/// The device that has this address for a GID, else the first one with GIDs whose
+/// The port that has this address for a GID, else the first one with GIDs whose
 /// port is up, else the first with GIDs; null where there is none.
 Device* device_at(const CmAddress& address);
 /// The GID by which that device is reached at `address`: the address itself, or

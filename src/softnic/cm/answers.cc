@@ -87,13 +87,13 @@ rdma_ucm_query_addr_resp answer_of_device(const CmId& id) {
   answer.ibdev_index = kNoIndex;
   answer.pkey = kDefaultPartition;
   if (id.device == nullptr) return answer;
-  answer.node_guid = id.device->guid();
-  answer.port_num = kPort;
+  answer.node_guid = id.device->node_guid();
+  answer.port_num = id.device->number;
   return answer;
 }
 
 void put_init(const CmId& id, ib_uverbs_qp_attr& attr) {
-  attr.port_num = kPort;
+  attr.port_num = id.device->number;
   attr.qp_attr_mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   if (id.datagram()) {
     attr.qkey = id.qkey != 0 ? id.qkey : kUdpQkey;
@@ -182,8 +182,8 @@ rdma_ucm_query_route_resp answer_route(const CmId& id) {
   answer.src_addr = as_kernel_sockaddr<sockaddr_in6>(source);
   answer.dst_addr = as_kernel_sockaddr<sockaddr_in6>(destination);
   if (id.device == nullptr) return answer;
-  answer.node_guid = id.device->guid();
-  answer.port_num = kPort;
+  answer.node_guid = id.device->node_guid();
+  answer.port_num = id.device->number;
   answer.num_paths = has_path(id) ? 1 : 0;
   ib_user_path_rec& path = answer.ib_route[0];
   const ibv_gid own = source_gid(id);

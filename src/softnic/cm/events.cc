@@ -131,7 +131,7 @@ ib_uverbs_ah_attr address_handle(const CmId& id) {
   attr.grh.hop_limit = 64;
   attr.grh.traffic_class = id.traffic_class;
   attr.is_global = 1;
-  attr.port_num = kPort;
+  attr.port_num = id.device->number;
   return attr;
 }
 

@@ -66,7 +66,7 @@ struct CmId {
 
   CmAddress source;
   CmAddress destination;
-  Device* device = nullptr;
+  Device* device = nullptr;  ///< and its port
   bool remote = false;  ///< the destination is another host
   std::shared_ptr<CmClaim> claim;  ///< of the source's port
   bool any_port = false;  ///< nobody asked for the source's port

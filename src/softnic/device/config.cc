@@ -17,7 +17,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::size_t kMaxDevices = kMaxDevicesShared;
+constexpr std::size_t kMaxPorts = kMaxDevicesShared;
 constexpr std::size_t kMaxNameLength = 31;
 
 Error config_error(std::string_view part, const std::string& accepted) {
@@ -144,6 +144,10 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.mode = choose(option, value, "null", "full") ? DeviceMode::kNull : DeviceMode::kFull;
   } else if (key == "port") {
     device.port_up = choose(option, value, "up", "down");
+  } else if (key == "ports") {
+    device.ports = choose(option, value, "1", "2") ? 1 : 2;
+  } else if (key == "port2") {
+    device.second_port_up = choose(option, value, "up", "down");
   } else if (key == "gid") {
     device.has_gids = choose(option, value, "all", "none");
   } else if (key == "link_layer") {
@@ -170,8 +174,8 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
-                               "latency=, ack=, mtu=, header=, per_message=, slow=, react= and copy=");
+    throw config_error(option, "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+                               "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react= and copy=");
   }
 }
 
@@ -232,14 +236,18 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
       throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)), error.hint());
     }
   }
-  if (device.tcp_port != 0 && device.link_layer == LinkLayer::kInfiniBand) {
-    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': link_layer=infiniband is for devices without tcp=, whose GIDs are addresses ({})",
-                                              text, whole.place(text)));
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': {} ({})", text, why, whole.place(text)));
+  };
+  const bool tcp = device.tcp_port != 0;
+  if (tcp && device.link_layer == LinkLayer::kInfiniBand) {
+    refuse("link_layer=infiniband is for devices without tcp=, whose GIDs are addresses");
   }
-  if (device.tcp_port != 0) find_address(device, text.substr(colon + 1), whole);
-  if (device.tcp_port == 0 && (!device.token.empty() || device.shared == SharedPolicy::kNever)) {
-    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': token= and shared=never are for devices that have tcp= ({})", text,
-                                              whole.place(text)));
+  if (tcp && device.ports == 2) refuse("a device with tcp= has one port, with the address of one interface; add a device for another one");
+  if (device.second_port_up && device.ports == 1) refuse("port2= is for devices with ports=2");
+  if (tcp) find_address(device, text.substr(colon + 1), whole);
+  if (!tcp && (!device.token.empty() || device.shared == SharedPolicy::kNever)) {
+    refuse("token= and shared=never are for devices that have tcp=");
   }
   return device;
 }
@@ -285,15 +293,15 @@ std::vector<DeviceConfig> parse_config(std::string_view text) {
   if (text.empty()) text = "soft0;soft1";
   settings.text = text;
   std::vector<DeviceConfig> devices;
+  std::size_t ports = 0;
   for (const std::string_view part : split(text, ';')) {
     DeviceConfig device = parse_device(part, settings);
     for (const DeviceConfig& other : devices) {
       if (other.name == device.name) throw config_error(part, "this device is named twice");
     }
+    ports += device.ports;
     devices.push_back(std::move(device));
-    if (devices.size() > kMaxDevices) {
-      throw config_error(part, fmt::format("at most {} devices", kMaxDevices));
-    }
+    if (ports > kMaxPorts) throw config_error(part, fmt::format("at most {} ports of all devices together", kMaxPorts));
   }
   return devices;
 }

@@ -60,6 +60,8 @@ struct DeviceConfig {
   std::string token;       ///< which they share with it; empty: the user's own key
   std::string token_file;  ///< where that stood
   bool port_up = true;
+  unsigned ports = 1;  ///< 1 or 2
+  std::optional<bool> second_port_up;  ///< up where nothing was said
   bool has_gids = true;
   std::string netdev = "lo";  ///< that the GIDs belong to
   /// With tcp: its addresses, which are the GIDs. Those of a loopback are 127.0.0.n, as without tcp.
@@ -80,7 +82,7 @@ struct DeviceConfig {
 /// Parses the text of the SOFTNIC variable:
 ///
 ///     DEVICE[:OPTION[,OPTION]...][;DEVICE...]
-///     OPTION: mode=full|null  port=up|down  gid=all|none  link_layer=ethernet|infiniband  move=auto|never
+///     OPTION: mode=full|null  port=up|down  ports=1|2  port2=up|down  gid=all|none  link_layer=ethernet|infiniband  move=auto|never
 ///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
 ///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
 ///             and those of the link (model_config.h)

@@ -75,30 +75,59 @@ __be64 guid_of(const std::array<std::uint8_t, 6>& mac) {
   return guid;
 }
 
-std::vector<std::unique_ptr<Device>> make_devices() {
-  std::vector<std::unique_ptr<Device>> made;
+struct Made {
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<Device>> second_ports;
+  std::vector<Device*> ports;
+};
+
+/// As of a second card: the same settings, and a hardware address of its own.
+DeviceConfig config_of_second(const Device& device) {
+  DeviceConfig config = device.config;
+  config.port_up = config.second_port_up.value_or(true);
+  if (config.mac) ++config.mac->back();
+  return config;
+}
+
+Made make_devices() {
+  Made made;
   const char* given = std::getenv("SOFTNIC");
   const std::string text = given != nullptr ? given : "";
   try {
     std::uint16_t index = 0;
     for (DeviceConfig& config : parse_config(text)) {
-      made.push_back(std::make_unique<Device>(std::move(config), index++, text));
+      made.devices.push_back(std::make_unique<Device>(std::move(config), index++, text));
+      made.ports.push_back(made.devices.back().get());
+    }
+    for (const auto& device : made.devices) {
+      if (device->config.ports == 1) continue;
+      made.second_ports.push_back(std::make_unique<Device>(config_of_second(*device), index++, text, device.get()));
+      made.ports.push_back(made.second_ports.back().get());
     }
   } catch (const Error& error) {
     std::fprintf(stderr, "softnic: %s\n", error.what());
-    made.clear();
+    made = {};
   }
   return made;
 }
 
+const Made& all_made() {
+  // Never destroyed: contexts may outlive static destruction.
+  static const auto* made = new Made(make_devices());
+  return *made;
+}
+
 }  // namespace
 
-Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings)
+Device::Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings, Device* first)
     : ibv_device{},
       config(std::move(device_config)),
       index(device_index),
-      port_name(fmt::format("{}.{:016x}", config.name, digest(settings))),
-      port_up(config.port_up) {
+      number(first != nullptr ? 2 : 1),
+      port_name(fmt::format("{}{}.{:016x}", config.name, first != nullptr ? ".2" : "", digest(settings))),
+      port_up(config.port_up),
+      first_(first) {
+  if (first != nullptr) first->second_ = this;
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;
   copy_text(name, sizeof name, config.name);
@@ -165,7 +194,7 @@ ibv_gid Device::gid(std::uint32_t entry) const {
 }
 
 int Device::complete_path(ibv_ah_attr& path) const {
-  if (path.port_num != kPort) return EINVAL;
+  if (port_at(path.port_num) == nullptr) return EINVAL;
   if (path.is_global != 0) {
     const ibv_gid none{};
     return path.grh.sgid_index >= gid_entries() || std::memcmp(&path.grh.dgid, &none, sizeof none) == 0 ? EINVAL : 0;
@@ -175,8 +204,8 @@ int Device::complete_path(ibv_ah_attr& path) const {
   if (!infiniband() || path.dlid == 0 || path.dlid >= kFirstMulticastLid) return EINVAL;
   const auto there = static_cast<std::size_t>(path.dlid - 1);
   path.grh = {};
-  if (there < devices().size()) {
-    path.grh.dgid = devices()[there]->gid(0);
+  if (there < all_ports().size()) {
+    path.grh.dgid = all_ports()[there]->gid(0);
   } else {
     const __be64 guid = guid_of(default_mac(static_cast<std::uint16_t>(there)));
     path.grh.dgid.raw[0] = 0xfe;
@@ -186,11 +215,9 @@ int Device::complete_path(ibv_ah_attr& path) const {
   return 0;
 }
 
-const std::vector<std::unique_ptr<Device>>& devices() {
-  // Never destroyed: contexts may outlive static destruction.
-  static const auto* made = new std::vector<std::unique_ptr<Device>>(make_devices());
-  return *made;
-}
+const std::vector<std::unique_ptr<Device>>& devices() { return all_made().devices; }
+
+const std::vector<Device*>& all_ports() { return all_made().ports; }
 
 Device* soft_device(const ibv_device* device) {
   for (const auto& candidate : devices()) {
@@ -231,14 +258,14 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
   attr.max_srq_sge = static_cast<int>(kMaxSge);
   attr.max_pkeys = 1;
   attr.local_ca_ack_delay = 0;
-  attr.phys_port_cnt = 1;
+  attr.phys_port_cnt = static_cast<std::uint8_t>(device.port_count());
 }
 
 void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size) {
   ibv_device_attr_ex full{};
   describe_device(device, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
-  full.phys_port_cnt_ex = 1;
+  full.phys_port_cnt_ex = device.port_count();
   // Completions are stamped with CLOCK_MONOTONIC, in nanoseconds.
   full.completion_timestamp_mask = ~std::uint64_t{0};
   full.hca_core_clock = kStampClockKhz;
@@ -253,29 +280,29 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   std::memcpy(&attr, &full, std::min(size, sizeof full));
 }
 
-void describe_port(const Device& device, ibv_port_attr& attr) {
+void describe_port(const Device& port, ibv_port_attr& attr) {
   attr = {};
-  const bool up = device.port_up.load();
+  const bool up = port.port_up.load();
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
-  attr.active_mtu = mtu_of(device.link().mtu);
-  attr.gid_tbl_len = static_cast<int>(device.infiniband() ? 1 : kGidsPerPort);
-  attr.port_cap_flags = IBV_PORT_CM_SUP | (device.infiniband() ? 0 : IBV_PORT_IP_BASED_GIDS);
+  attr.active_mtu = mtu_of(port.link().mtu);
+  attr.gid_tbl_len = static_cast<int>(port.infiniband() ? 1 : kGidsPerPort);
+  attr.port_cap_flags = IBV_PORT_CM_SUP | (port.infiniband() ? 0 : IBV_PORT_IP_BASED_GIDS);
   attr.max_msg_sz = kMaxMessageBytes;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
   attr.active_width = kWidth4x;
-  attr.active_speed = speed_of(device.link().rate);
+  attr.active_speed = speed_of(port.link().rate);
   attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
-  attr.link_layer = device.infiniband() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
-  attr.lid = device.lid();
+  attr.link_layer = port.infiniband() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  attr.lid = port.lid();
   // The subnet manager is nowhere in particular.
-  attr.sm_lid = device.infiniband() ? 1 : 0;
+  attr.sm_lid = port.infiniband() ? 1 : 0;
 }
 
-double port_gigabits(const Device& device) {
+double port_gigabits(const Device& port) {
   ibv_port_attr attr;
-  describe_port(device, attr);
+  describe_port(port, attr);
   // Gb/s of a lane, by the code's bit.
   constexpr double kLane[] = {2.5, 5, 10, 10, 14, 25, 50, 100};
   unsigned bit = 0;
@@ -284,11 +311,11 @@ double port_gigabits(const Device& device) {
 }
 
 int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
-  for (const auto& device : devices()) {
+  for (const Device* port : all_ports()) {
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-      const ibv_gid own = device->gid(entry);
-      if (entry >= device->gid_entries() || std::memcmp(&own, &gid, sizeof own) != 0) continue;
-      std::memcpy(mac, device->mac.data(), sizeof mac);
+      const ibv_gid own = port->gid(entry);
+      if (entry >= port->gid_entries() || std::memcmp(&own, &gid, sizeof own) != 0) continue;
+      std::memcpy(mac, port->mac.data(), sizeof mac);
       return 0;
     }
   }
@@ -300,15 +327,15 @@ int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
   return 0;
 }
 
-int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out) {
+int describe_gid(const Device& port, std::uint32_t entry, ibv_gid_entry& out) {
   if (entry >= kGidsPerPort) return EINVAL;
-  if (entry >= device.gid_entries()) return ENODATA;
+  if (entry >= port.gid_entries()) return ENODATA;
   out = {};
-  out.gid = device.gid(entry);
+  out.gid = port.gid(entry);
   out.gid_index = entry;
-  out.port_num = kPort;
-  out.gid_type = device.infiniband() ? IBV_GID_TYPE_IB : kGidKinds[entry].type;
-  out.ndev_ifindex = ::if_nametoindex(device.config.netdev.c_str());
+  out.port_num = port.number;
+  out.gid_type = port.infiniband() ? IBV_GID_TYPE_IB : kGidKinds[entry].type;
+  out.ndev_ifindex = ::if_nametoindex(port.config.netdev.c_str());
   return 0;
 }
 

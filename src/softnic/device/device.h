@@ -18,16 +18,21 @@
 
 namespace gdrperf::softnic {
 
-/// A software device as ibv_get_device_list shows it. Lives as long as the
-/// process.
+/// A software device as ibv_get_device_list shows it, with its first port. A second
+/// port is one more of these, in no list: all of its own that a port has (GIDs, LID,
+/// state, link model, counters). Lives as long as the process.
 struct Device : ibv_device {
-  Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings);
+  /// `first`: of a second port, the device that it belongs to.
+  Device(DeviceConfig device_config, std::uint16_t device_index, const std::string& settings, Device* first = nullptr);
 
   /// Vendor libraries read what their own device struct holds behind
   /// ibv_device before they know that this one is not theirs.
   std::array<std::uint8_t, 1024> padding{};
   DeviceConfig config;
+  /// Place among the devices of SOFTNIC; second ports come behind them all.
   std::uint16_t index;
+  /// The port's.
+  std::uint8_t number = 1;
   /// With a model: what processes with the same settings find their port by.
   std::string port_name;
   std::array<std::uint8_t, 6> mac;
@@ -56,9 +61,15 @@ struct Device : ibv_device {
   /// Index of the device for RDMA netlink and ibv_get_device_index: behind those
   /// of the kernel, as long as it has not had a thousand.
   unsigned kernel_index() const { return verbs_number() == index ? index : 1000 + index; }
+  /// Of the port; the device's own is that of its first port.
   __be64 guid() const;
+  __be64 node_guid() const { return first_ != nullptr ? first_->guid() : guid(); }
+  unsigned port_count() const { return second_ != nullptr ? 2 : 1; }
+  /// Null: it has no port of this number.
+  Device* port_at(unsigned port) { return port == 1 ? this : port == 2 ? second_ : nullptr; }
+  const Device* port_at(unsigned port) const { return port == 1 ? this : port == 2 ? second_ : nullptr; }
   bool infiniband() const { return config.link_layer == LinkLayer::kInfiniBand; }
-  /// Of an InfiniBand port: its place among the devices of SOFTNIC, from 1; of others 0.
+  /// Of an InfiniBand port: its place in the order of `index`, from 1; of others 0.
   std::uint16_t lid() const { return infiniband() ? static_cast<std::uint16_t>(index + 1) : std::uint16_t{0}; }
   /// Of the GID table.
   std::uint32_t gid_entries() const { return !config.has_gids ? 0 : infiniband() ? 1 : kGidsPerPort; }
@@ -68,6 +79,8 @@ struct Device : ibv_device {
   int complete_path(ibv_ah_attr& path) const;
 
  private:
+  Device* const first_;  ///< of a second port
+  Device* second_ = nullptr;
   mutable Mutex mutex_;  ///< also of what change() changes in `config`, of which the rest is read without it
   std::vector<std::unique_ptr<DeviceModel>> models_ GUARDED_BY(mutex_);
 };
@@ -75,10 +88,11 @@ struct Device : ibv_device {
 /// The devices that SOFTNIC asks for, made once; none after a wrong SOFTNIC
 /// (said on stderr, once).
 const std::vector<std::unique_ptr<Device>>& devices();
+/// All ports of all devices, in the order of `index`.
+const std::vector<Device*>& all_ports();
 /// Null when the device is not one of ours.
 Device* soft_device(const ibv_device* device);
 
-inline constexpr std::uint8_t kPort = 1;
 inline constexpr std::uint32_t kMaxMessageBytes = 1u << 30;
 inline constexpr std::uint32_t kMaxSge = 16;
 inline constexpr std::uint32_t kMaxInline = 1024;
@@ -94,13 +108,13 @@ inline constexpr std::uint64_t kStampClockKhz = 1'000'000;
 void describe_device(const Device& device, ibv_device_attr& attr);
 /// Writes at most `size` bytes of the extended attributes.
 void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::size_t size);
-void describe_port(const Device& device, ibv_port_attr& attr);
+void describe_port(const Device& port, ibv_port_attr& attr);
 /// The port's speed as describe_port codes it, all lanes together.
-double port_gigabits(const Device& device);
+double port_gigabits(const Device& port);
 /// Destination of a frame to this GID: ENOENT when it is none that a device of
 /// ours could have.
 int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]);
 /// ENODATA for an empty entry, EINVAL past the table.
-int describe_gid(const Device& device, std::uint32_t entry, ibv_gid_entry& out);
+int describe_gid(const Device& port, std::uint32_t entry, ibv_gid_entry& out);
 
 }  // namespace gdrperf::softnic

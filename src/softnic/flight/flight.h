@@ -61,6 +61,8 @@ class Flight {
 
   /// The link model and its faults have changed.
   void follow_model();
+  /// In INIT: the port that its QP is on.
+  void use_port(Device& port) noexcept;
   /// At RTR: READs are answered by the peer's port.
   void find_peer_port();
   /// Drops all that is under way: the QP failed.
@@ -88,7 +90,7 @@ class Flight {
 
  private:
   Stamp& stamp(std::uint32_t count) noexcept { return stamps_[count & (queue_.slots() - 1)]; }
-  const LinkModel& link() const noexcept { return device_.model.load(std::memory_order_acquire)->link; }
+  const LinkModel& link() const noexcept { return device_->model.load(std::memory_order_acquire)->link; }
   void look_up_peer_port();
   void start_anew(std::uint32_t count) noexcept;
   Instant completion_answered() noexcept REQUIRES(queue_.lock);
@@ -130,7 +132,7 @@ class Flight {
   Transport& transport_;
   Patience& patience_;
   const ibv_qp_attr& attributes_;
-  Device& device_;
+  Device* device_;  ///< the port's
   Process& process_;
   QpShared& shared_;
   const std::uint32_t pd_;

@@ -58,7 +58,7 @@ std::uint64_t total_bytes(const SendOp& op) noexcept {
 
 Flight::Flight(const FlightParts& parts)
     : qp_(parts.qp), queue_(parts.queue), transport_(parts.transport), patience_(parts.patience),
-      attributes_(parts.attributes), device_(parts.device), process_(parts.process), shared_(parts.shared),
+      attributes_(parts.attributes), device_(&parts.device), process_(parts.process), shared_(parts.shared),
       pd_(parts.pd), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port) {
   queue_.lock.is_held();
   start_anew(queue_.done());
@@ -71,8 +71,14 @@ Flight::Flight(const FlightParts& parts)
 
 void Flight::follow_model() {
   show_counts();
-  port_ = device_.port;
+  port_ = device_->port;
   if (peer_port_ == nullptr) look_up_peer_port();
+}
+
+void Flight::use_port(Device& port) noexcept {
+  show_counts();
+  device_ = &port;
+  port_ = port.port;
 }
 
 void Flight::find_peer_port() {
@@ -113,7 +119,7 @@ void Flight::look_up_peer_port() {
   // A file that both ends follow has reached this one, perhaps, and not yet
   // the other.
   bool modelled = header.modelled[number].load() != 0;
-  for (const auto& device : devices()) modelled |= device->port_name == name && device->simulated();
+  for (const Device* port : all_ports()) modelled |= port->port_name == name && port->simulated();
   if (modelled && !name.empty()) peer_port_ = &process_.ports().get(name);
 }
 
@@ -150,7 +156,7 @@ Instant Flight::ready_time(const LinkModel& link) noexcept {
 
 void Flight::submit(const SendOp& op, bool told) noexcept {
   queue_.lock.is_held();
-  DeviceModel& model = *device_.model.load(std::memory_order_acquire);
+  DeviceModel& model = *device_->model.load(std::memory_order_acquire);
   const Instant ready = ready_time(model.link);
   queue_.keep(op);
   Stamp& s = stamp(queue_.posted());

@@ -16,30 +16,36 @@
 namespace gdrperf::softnic {
 namespace {
 
-void set_port(LocalProcess& process, Device& device, const DeviceConfig& fresh) {
-  if (device.port_up.exchange(fresh.port_up) == fresh.port_up) return;
+void set_port(LocalProcess& process, const Device& device, Device& port, bool up) {
+  if (port.port_up.exchange(up) == up) return;
   process.for_each_qp([&](LocalQp& qp) {
-    if (&qp.device() == &device) qp.set_port(fresh.port_up);
+    if (&qp.device() == &port) qp.set_port(up);
   });
   ibv_async_event event{};
-  event.event_type = fresh.port_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-  event.element.port_num = kPort;
+  event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  event.element.port_num = port.number;
   process.for_each_context([&](LocalContext& context) {
     if (&context.opened() == &device) context.raise(event);
   });
 }
 
 void change(LocalProcess& process, Device& device, const DeviceConfig& fresh) {
-  device.change(fresh);
-  if (fresh.modelled() || device.model.load() != nullptr) {
+  const bool modelled = fresh.modelled() || device.model.load() != nullptr;
+  for (unsigned number = 1; number <= device.port_count(); ++number) {
+    Device& port = *device.port_at(number);
+    port.change(fresh);
+    if (!modelled) continue;
     // Asks another process, perhaps: not under a lock that this one's thread wants.
-    process.ports().get(device.port_name);
-    device.set_model();
+    process.ports().get(port.port_name);
+    port.set_model();
+  }
+  if (modelled) {
     process.for_each_context([&](LocalContext& context) {
       if (&context.opened() == &device) context.follow_model();
     });
   }
-  set_port(process, device, fresh);
+  set_port(process, device, device, fresh.port_up);
+  if (Device* const second = device.port_at(2)) set_port(process, device, *second, fresh.second_port_up.value_or(true));
 }
 
 void apply(LocalProcess& process) {

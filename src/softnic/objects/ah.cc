@@ -33,9 +33,10 @@ int address_of_sender(const Device& device, const ibv_wc& completion, const ibv_
   std::uint8_t bytes[kGrhBytes];
   std::memcpy(bytes, header, sizeof bytes);
   Route route{};
-  if (port != kPort || (completion.wc_flags & IBV_WC_GRH) == 0 || !read_grh(bytes, route)) return EINVAL;
+  const Device* const own_port = device.port_at(port);
+  if (own_port == nullptr || (completion.wc_flags & IBV_WC_GRH) == 0 || !read_grh(bytes, route)) return EINVAL;
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-    const ibv_gid own = device.gid(entry);
+    const ibv_gid own = own_port->gid(entry);
     if (kGidKinds[entry].type != route.kind.type || kGidKinds[entry].ipv4 != route.kind.ipv4 ||
         (std::memcmp(&own, &route.to, sizeof own) != 0 && !is_multicast(route.to))) {
       continue;

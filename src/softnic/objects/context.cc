@@ -46,10 +46,11 @@ Context::Context(Device& opened, const ContextOps& functions)
   sz = sizeof(verbs_context);
   functions_.live(*this);
   SegmentHeader& header = process.segment().header;
-  for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
-    header.gids[device.index][entry] = device.gid(entry);
+  for (unsigned number = 1; number <= device.port_count(); ++number) {
+    const Device& port = *device.port_at(number);
+    for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) header.gids[port.index][entry] = port.gid(entry);
+    std::strncpy(header.port_names[port.index], port.port_name.c_str(), sizeof header.port_names[0] - 1);
   }
-  std::strncpy(header.port_names[device.index], device.port_name.c_str(), sizeof header.port_names[0] - 1);
   if (modelled()) follow_model();
   if (device.config.tcp_port != 0) {
     pass_on_cm(process.hub());
@@ -60,9 +61,12 @@ Context::Context(Device& opened, const ContextOps& functions)
 }
 
 void Context::follow_model() {
-  device.port = &process.ports().get(device.port_name);
-  publish_speed(device.link(), Clock::get(), device.port->speed);
-  process.segment().header.modelled[device.index].store(1);
+  for (unsigned number = 1; number <= device.port_count(); ++number) {
+    Device& port = *device.port_at(number);
+    port.port = &process.ports().get(port.port_name);
+    publish_speed(port.link(), Clock::get(), port.port->speed);
+    process.segment().header.modelled[port.index].store(1);
+  }
   functions_.live(*this);
 }
 

@@ -131,9 +131,9 @@ void Qp::share(const ibv_qp_init_attr_ex& attr) {
   shared->recv_pd = recv_pd;
   shared->access = 0;
   shared->recv_cq = recv_cq_->index;
-  shared->device = owner.device.index;
+  shared->device = device().index;
   shared->recv_ring = receives().place;
-  shared->port_up = owner.device.port_up.load() ? 1 : 0;
+  shared->port_up = port_is_up() ? 1 : 0;
   shared->uses_srq = srq_ != nullptr || xrc_domain_ != 0 ? 1 : 0;
   shared->xrcd = xrc_domain_;
   shared->type = static_cast<std::uint8_t>(attr.qp_type);

@@ -63,7 +63,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
 
   // --- LocalQp
   std::uint32_t qp_number() const noexcept override { return number(); }
-  Device& device() const noexcept override { return owner.device; }
+  Device& device() const noexcept override { return *port_.load(); }
   bool uses_domain(std::uint32_t domain) const noexcept override { return pd == domain || recv_pd == domain || xrc_domain_ != 0; }
   void pass_lock() noexcept override;
   bool await_turn(std::chrono::steady_clock::time_point limit) override;
@@ -121,7 +121,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   // --- state (qp.cc, qp_modify.cc)
   void set_state(ibv_qp_state state) noexcept;
   void reset();
-  void store_attributes(const ibv_qp_attr& attr, int mask);
+  int check_port(const ibv_qp_attr& attr, int mask) const;
+  void use_port(unsigned number) REQUIRES(send_queue.lock);
+  void store_attributes(const ibv_qp_attr& attr, int mask) REQUIRES(send_queue.lock);
   std::shared_ptr<Peer> find_peer(std::uint32_t destination);
   std::shared_ptr<Peer> peer();
   RecvQueue& receives() noexcept { return srq_ != nullptr ? srq_->queue : *recv_queue_; }
@@ -155,8 +157,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   Outcome refuse_stranger(ibv_wc_status status, std::uint32_t event) noexcept;
   std::uint64_t place_for_stranger(const StrangerRequest& request, unsigned access, std::uint64_t bytes) noexcept;
   Outcome deliver_here(RecvCell& receive, Completion& completion, const StrangerRequest& request) noexcept;
-  bool port_is_up() const noexcept { return owner.device.port_up.load(); }
+  bool port_is_up() const noexcept { return device().port_up.load(); }
 
+  std::atomic<Device*> port_ = &owner.device;  ///< that it is on, once it is in INIT
   std::unique_ptr<Transport> transport_;
   RcTransport* connected_ = nullptr;  ///< the transport, where it has the plain write; else not asked (SendQueue::Mode)
   bool plain_requests_ = true;  ///< with all that they need; not UD's and XRC's

@@ -118,10 +118,29 @@ int without_other_ends(ibv_qp_type type, int mask) {
 
 }  // namespace
 
+int Qp::check_port(const ibv_qp_attr& attr, int mask) const {
+  const bool chosen = (mask & IBV_QP_PORT) != 0;
+  if (chosen && owner.device.port_at(attr.port_num) == nullptr) return EINVAL;
+  // For other ports under way a device would have to claim IBV_DEVICE_CHANGE_PHY_PORT.
+  if (chosen && state() == IBV_QPS_SQD && attr.port_num != attr_.port_num) return EINVAL;
+  return (mask & IBV_QP_AV) != 0 && attr.ah_attr.port_num != attr_.port_num ? EINVAL : 0;
+}
+
+void Qp::use_port(unsigned number) {
+  attr_.port_num = static_cast<std::uint8_t>(number);
+  Device& port = *owner.device.port_at(number);
+  // In this order: who changes the port's state looks for its QPs then.
+  port_ = &port;
+  shared->device = port.index;
+  shared->port_up = port.port_up.load() ? 1 : 0;
+  transport_->use_port(port);
+  if (flight_ != nullptr) flight_->use_port(port);
+}
+
 void Qp::store_attributes(const ibv_qp_attr& attr, int mask) {
   const auto given = [mask](int bit) { return (mask & bit) != 0; };
   if (given(IBV_QP_PKEY_INDEX)) attr_.pkey_index = attr.pkey_index;
-  if (given(IBV_QP_PORT)) attr_.port_num = attr.port_num;
+  if (given(IBV_QP_PORT)) use_port(attr.port_num);
   if (given(IBV_QP_ACCESS_FLAGS)) attr_.qp_access_flags = attr.qp_access_flags;
   if (given(IBV_QP_AV)) {
     attr_.ah_attr = attr.ah_attr;
@@ -149,7 +168,6 @@ namespace {
 
 int check_values(const ibv_qp_attr& attr, int mask) {
   const auto given = [mask](int bit) { return (mask & bit) != 0; };
-  if (given(IBV_QP_PORT) && attr.port_num != kPort) return EINVAL;
   if (given(IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) return EINVAL;
   if (given(IBV_QP_PATH_MTU) && (attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096)) {
     return EINVAL;
@@ -199,6 +217,7 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) return EINVAL;
   if (!allowed(init_.qp_type, from, to, mask)) return EINVAL;
   if (const int error = check_values(attr, mask); error != 0) return error;
+  if (const int error = check_port(attr, mask); error != 0) return error;
   if ((mask & IBV_QP_AV) != 0) {
     ibv_ah_attr path = attr.ah_attr;
     if (const int error = owner.device.complete_path(path); error != 0) return error;

@@ -24,7 +24,7 @@ Outcome Qp::serve_stranger(const StrangerRequest& request, int memory) noexcept 
       kGidKinds[request.gid_index].ipv4 != kGidKinds[gid_index].ipv4) {
     return {Outcome::Kind::kUnreachable};
   }
-  const ibv_gid own = owner.device.gid(gid_index);
+  const ibv_gid own = device().gid(gid_index);
   if (std::memcmp(&own, &request.gid, sizeof own) != 0) return {Outcome::Kind::kUnreachable};
   if (request.total > kMaxMessageBytes) return refuse_stranger(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   switch (request.opcode) {

@@ -51,9 +51,10 @@ int bind_mw_op(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) { return bind_mw(qp, m
 int dealloc_mw(ibv_mw* mw) { return destroy_mw(mw); }
 
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr, std::size_t size) {
-  if (port != kPort) return EINVAL;
+  const Device* const own = Context::of(context).device.port_at(port);
+  if (own == nullptr) return EINVAL;
   ibv_port_attr full;
-  describe_port(Context::of(context).device, full);
+  describe_port(*own, full);
   std::memcpy(attr, &full, std::min(size, sizeof full));
   return 0;
 }

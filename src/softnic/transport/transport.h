@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "device/config.h"
+#include "device/device.h"
 #include "host/peer.h"
 #include "host/process.h"
 #include "memory/pieces.h"
@@ -73,6 +73,8 @@ class Transport {
   /// Link model: the receiver's process learns when the message was due.
   virtual void show_arrival(const SendOp& op, Instant due) noexcept = 0;
 
+  /// In INIT: the port that its QP is on, of two.
+  virtual void use_port(const Device&) noexcept {}
   /// At RTR. `peer`: the process of the destination where there is one
   /// destination and it is not in this process, or null when there is none.
   virtual void connect(std::shared_ptr<Peer> peer, KernelPolicy kernel) = 0;

@@ -72,11 +72,11 @@ Outcome UdTransport::execute_part(const SendOp& op, const Part& part) noexcept {
   const auto bytes = static_cast<std::uint32_t>(message.total);
   const Outcome sent{Outcome::Kind::kDone, IBV_WC_SUCCESS, bytes};
   // Specification C10-93.1.1: what is larger than the port's MTU is not sent, and that is no error.
-  if (message.total > device_.mtu_bytes() || own_.shared.port_up == 0) return sent;
+  if (message.total > port_->mtu_bytes() || own_.shared.port_up == 0) return sent;
   const Destination to = Destination::of(op);
   if (to.sgid_index >= kGidsPerPort) return sent;
   Datagram datagram;
-  datagram.route = {device_.gid(to.sgid_index), to.gid, kGidKinds[to.sgid_index]};
+  datagram.route = {port_->gid(to.sgid_index), to.gid, kGidKinds[to.sgid_index]};
   datagram.from_qpn = own_.number;
   datagram.qkey = (to.qkey & kOwnKeyBit) != 0 ? own_.shared.qkey.load(std::memory_order_relaxed) : to.qkey;
   datagram.imm = op.imm;

@@ -34,7 +34,7 @@ class UdTransport final : public Transport {
   /// Whether what its QP sends to a group that it is in comes back to it.
   enum class OwnMulticast { kReceived, kBlocked };
   UdTransport(const Initiator& own, const Device& device, OwnMulticast own_multicast) noexcept
-      : own_(own), device_(device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device) {}
+      : own_(own), port_(&device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device) {}
   ~UdTransport() override;
   UdTransport(const UdTransport&) = delete;
   UdTransport& operator=(const UdTransport&) = delete;
@@ -47,6 +47,7 @@ class UdTransport final : public Transport {
   std::uint64_t neighbour(const SendOp& op, std::uint64_t) noexcept override { return op.remote_addr; }
   void show_arrival(const SendOp& op, Instant due) noexcept override;
   void connect(std::shared_ptr<Peer>, KernelPolicy) override {}
+  void use_port(const Device& port) noexcept override { port_ = &port; }
   void disconnect() noexcept override;
   void look_again() noexcept override;
   void forget_gone_peers() noexcept override;
@@ -56,7 +57,7 @@ class UdTransport final : public Transport {
   void send_to_group(const Datagram& datagram, const Pieces& message, const Part& part) noexcept;
 
   const Initiator own_;
-  const Device& device_;
+  const Device* port_;
   const OwnMulticast own_multicast_;
   UdTargets targets_;
   UdTcp tcp_;
