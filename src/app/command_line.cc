@@ -12,6 +12,7 @@
 #include "gdrperf/mem/gpudirect.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/library.h"
+#include "late_options.h"
 #include "parse_words.h"
 #include "perftest_command.h"
 #include "process_setup.h"
@@ -62,6 +63,7 @@ struct Program {
 
   /// Throws CLI::Success for --help and --version, Error.
   void parse(const Argv& words) {
+    set_words(words);
     try {
       // CLI11 takes them from the last to the first, without the program's name.
       app.parse(Argv(words.rbegin(), words.rend() - 1));

@@ -1,9 +1,12 @@
 #include "late_options.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+
+#include "gdrperf/base/text.h"
 
 namespace gdrperf::app {
 namespace {
@@ -15,7 +18,27 @@ Kept& kept() {
   return options;
 }
 
+Argv& words_now() {
+  static Argv words;
+  return words;
+}
+
+/// "--rate=5" has --rate, "-aF" has -a and -F.
+bool has(std::string_view word, std::string_view flag) {
+  if (flag.starts_with("--")) return word.substr(0, word.find('=')) == flag;
+  return word.starts_with('-') && !word.starts_with("--") && word.find(flag.back()) != std::string_view::npos;
+}
+
 }  // namespace
+
+void set_words(const Argv& words) { words_now() = words; }
+
+bool may_be_typed(std::string_view flags) {
+  const std::vector<std::string_view> all = split(flags, ',');
+  return std::any_of(words_now().begin(), words_now().end(), [&](const std::string& word) {
+    return word.starts_with('-') && std::any_of(all.begin(), all.end(), [&](std::string_view flag) { return has(word, flag); });
+  });
+}
 
 void add_when_typed(CLI::App& command, std::function<void()> add) {
   kept()[&command] = std::move(add);

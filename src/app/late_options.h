@@ -1,6 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
+
+#include "command.h"
 
 namespace CLI {
 class App;
@@ -14,6 +17,12 @@ void add_when_typed(CLI::App& command, std::function<void()> add);
 
 /// Adds what was kept for `command`, once.
 void add_now(CLI::App& command);
+
+/// The command line that is parsed next. Of one thread.
+void set_words(const Argv& words);
+
+/// Whether it may have an option: `flags` as "-F,--CPU-freq". True for more than it has, as letters can be typed together.
+bool may_be_typed(std::string_view flags);
 
 /// Adds what was kept for any command: for pages and completion, which show all.
 void add_all_now();

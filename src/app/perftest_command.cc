@@ -15,6 +15,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
+#include "late_options.h"
 #include "perftest_options.h"
 
 namespace gdrperf::app {
@@ -131,7 +132,8 @@ void print_wrapped(std::ostream& out, const std::string& text) {
 
 void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyped& typed) {
   for (const PerftestOption& each : perftest_options()) {
-    if (each.fate == PerftestFate::kSame) continue;
+    // All of them would make a start half as long again.
+    if (each.fate == PerftestFate::kSame || !may_be_typed(each.flags)) continue;
     for (const std::string& name : spellings(each, command)) {
       const auto given = [&each, &options, &typed, name](const std::string& text) { act(each, options, typed, name, text); };
       CLI::Option* option = *each.value == 0 ? command.add_flag_callback(name, [given] { given(""); })

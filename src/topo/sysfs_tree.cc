@@ -107,16 +107,21 @@ std::map<int, CpuMask> read_nodes(const fs::path& sys) {
   return nodes;
 }
 
-std::string config_of(const fs::path& folder) {
-  std::ifstream in(folder / "config", std::ios::binary);
-  std::string bytes(4096, '\0');
+/// The first `most` bytes of its configuration space, of which the device itself is asked for every four.
+std::string config_of(const fs::path& folder, std::size_t most) {
+  std::ifstream in;
+  in.rdbuf()->pubsetbuf(nullptr, 0);
+  in.open(folder / "config", std::ios::binary);
+  std::string bytes(most, '\0');
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<std::size_t>(in.gcount()));
   return bytes;
 }
 
 void add_config(PciFunction& function, const fs::path& folder) {
-  const PciConfig config = parse_pci_config(config_of(folder));
+  constexpr std::size_t kPlain = 256;
+  constexpr std::size_t kExtended = 4096;
+  const PciConfig config = parse_pci_config(config_of(folder, function.bridge ? kExtended : kPlain));
   function.port_type = config.port_type;
   function.max_payload_bytes = config.max_payload_bytes;
   function.max_read_request_bytes = config.max_read_request_bytes;
