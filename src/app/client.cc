@@ -13,6 +13,7 @@
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/progress.h"
 #include "terminal.h"
+#include "under_load.h"
 
 namespace gdrperf::app {
 namespace {
@@ -21,8 +22,9 @@ using namespace std::chrono_literals;
 
 class RemoteClient : public Client {
  public:
-  RemoteClient(ServerAddress address, Notice notice)
-      : address_(std::move(address)), notice_(std::move(notice)) {}
+  /// `beside`: ticket of the session that this one belongs to; "": it waits for its turn.
+  RemoteClient(ServerAddress address, Notice notice, std::string beside = {})
+      : address_(std::move(address)), notice_(std::move(notice)), beside_(std::move(beside)) {}
   ~RemoteClient() override { close(); }
 
   void open() override {
@@ -34,7 +36,7 @@ class RemoteClient : public Client {
     own.token = static_cast<bool>(address_.token);
     const proto::Hello server = proto::exchange_hello(channel, 3500ms, own);
     prove_as_client(channel, address_.token, own, server);
-    channel.send(proto::Enter{});
+    channel.send(proto::Enter{beside_});
     channel.tell_silence_at_work(notice_);
     channel.keep_alive();
     wait_for_turn(channel);
@@ -59,7 +61,10 @@ class RemoteClient : public Client {
       // A server says every second whom it serves.
       const proto::Message message = channel.receive(proto::Channel::kSilence);
       if (stop_flag_ != nullptr && stop_flag_->load()) throw peer_error("stopped while waiting for the server");
-      if (std::holds_alternative<proto::Turn>(message)) return;
+      if (const auto* turn = std::get_if<proto::Turn>(&message)) {
+        ticket_ = turn->ticket;
+        return;
+      }
       const auto* busy = std::get_if<proto::Busy>(&message);
       if (busy == nullptr) {
         proto::throw_if_failure(channel, message);
@@ -73,12 +78,22 @@ class RemoteClient : public Client {
     }
   }
 
+  std::unique_ptr<Client> make_companion() override {
+    if (ticket_.empty()) throw peer_error(address_.host + ": its gdrperf serves one run at a time", "bring both ends to one version");
+    return std::make_unique<RemoteClient>(address_, notice_, ticket_);
+  }
+
   ServerAddress address_;
   Notice notice_;
+  std::string beside_;
+  std::string ticket_;  ///< of this session
 };
 
 class LocalClient : public Client {
  public:
+  enum class Told { kAll, kNothing };
+  /// Whether server_environment() is of use to anybody.
+  explicit LocalClient(Told told = Told::kAll) : told_(told) {}
   ~LocalClient() override { close(); }
 
   void open() override {
@@ -91,18 +106,20 @@ class LocalClient : public Client {
     thread_ = std::thread([stop = stop_.get(), channel = std::move(server), terms]() mutable {
       serve_session(channel, *stop, [](const std::string&) {}, terms);
     });
-    environment_ = report::collect_environment();
+    if (told_ == Told::kAll) environment_ = report::collect_environment();
     channel_ = std::move(client);
   }
 
  private:
   bool server_here() const override { return true; }
+  std::unique_ptr<Client> make_companion() override { return std::make_unique<LocalClient>(Told::kNothing); }
   void closed() noexcept override {
     if (!thread_.joinable()) return;
     stop_->trigger();
     thread_.join();
   }
 
+  Told told_;
   std::unique_ptr<StopSignal> stop_;
   std::thread thread_;
 };
@@ -110,11 +127,22 @@ class LocalClient : public Client {
 }  // namespace
 
 report::RunRecord Client::run(const TestSpec& spec) {
+  return spec.load.empty() ? run_alone(spec, terms()) : run_under_load(*this, spec);
+}
+
+std::unique_ptr<Client> Client::companion() {
+  std::unique_ptr<Client> other = make_companion();
+  other->set_max_memory(max_memory_bytes_);
+  other->set_talk(talk_);
+  return other;
+}
+
+report::RunRecord Client::run_alone(const TestSpec& spec, const engine::ClientTerms& terms) {
   try {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
     report::RunRecord record =
-        engine::run_client(channel_.value(), spec, &environment, {max_memory_bytes_, observer_, server_here(), stop_flag_});
+        engine::run_client(channel_.value(), spec, &environment, terms);
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     server_text_ = std::move(environment);

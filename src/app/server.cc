@@ -174,7 +174,7 @@ bool Server::greet(Connection& connection, std::string& name) {
     own.token = static_cast<bool>(settings_.token);
     const proto::Hello hello = proto::exchange_hello(channel, kHelloTimeout, own);
     prove_as_server(channel, settings_.token, own, hello);
-    proto::expect<proto::Enter>(channel, kHelloTimeout);
+    connection.beside = proto::expect<proto::Enter>(channel, kHelloTimeout).beside;
     connection.asked = true;
     name = hello.host.empty() ? channel.peer() : fmt::format("{} on {}", channel.peer(), hello.host);
     return true;
@@ -221,21 +221,43 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
   return false;
 }
 
-void Server::converse(Connection& connection, StopSignal& stop) {
-  std::string name;
-  if (!greet(connection, name)) return;
+SessionResult Server::session(Connection& connection, const std::string& ticket, const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
-  // Strangers that wait learn an address, no host name.
-  Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
-  if (!wait_for_turn(connection, ticket, stop)) return;
   connection.served = true;
   channel.limit_frames(proto::Channel::kMaxFrameBytes);
   channel.tell_silence_at_work(log_);
   channel.keep_alive();
-  channel.send(proto::Turn{});
-  log_(fmt::format("serving {}", name));
-  const SessionResult result = serve_session(channel, stop, log_, settings_.session);
+  channel.send(proto::Turn{ticket});
+  SessionResult result = serve_session(channel, stop, log_, settings_.session);
   give_back_memory();
+  return result;
+}
+
+/// Beside the session whose turn it is.
+void Server::accompany(Connection& connection, StopSignal& stop) {
+  try {
+    const Companions::Guest guest(companions_, connection.beside);
+    session(connection, "", stop);
+  } catch (const Error& error) {
+    send_quietly(connection.channel, failure(error.what(), error.hint()));
+    log_(fmt::format("{}: {}", connection.channel.peer(), error.what()));
+  }
+}
+
+void Server::converse(Connection& connection, StopSignal& stop) {
+  std::string name;
+  if (!greet(connection, name)) return;
+  if (!connection.beside.empty()) return accompany(connection, stop);
+  proto::Channel& channel = connection.channel;
+  // Strangers that wait learn an address, no host name.
+  Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
+  if (!wait_for_turn(connection, ticket, stop)) return;
+  log_(fmt::format("serving {}", name));
+  SessionResult result;
+  {
+    const Companions::Host host(companions_);
+    result = session(connection, host.ticket(), stop);
+  }
   log_(fmt::format("{}: done, {} run{}{}", channel.peer(), result.runs,
                    result.runs == 1 ? "" : "s",
                    result.failed == 0 ? "" : fmt::format(", {} failed", result.failed)));

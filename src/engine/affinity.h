@@ -21,10 +21,12 @@ namespace gdrperf::engine {
 /// NIC's node; always within what taskset or a cgroup allows, and where that
 /// leaves none of the NIC's node, as before. With the other end on this host
 /// (`others_cpus`), on one CPU of those, not of the other's core where that can
-/// be. Memory it touches first lies there.
+/// be. One of several runs at the same time has one CPU of its own among them, and the server's ends on this host
+/// the next ones. Memory it touches first lies there.
 class AffinityScope {
  public:
-  AffinityScope(const EndSpec& end, int nic_node, conn::Side side, const std::vector<int>& others_cpus = {}) {
+  AffinityScope(const TestSpec& spec, int nic_node, conn::Side side, const std::vector<int>& others_cpus = {}) {
+    const EndSpec& end = side == conn::Side::kClient ? spec.client : spec.server;
     ::sched_getaffinity(0, sizeof before_, &before_);
     if (end.cpu >= 0) {
       try {
@@ -40,6 +42,11 @@ class AffinityScope {
                                     end_flag<&EndSpec::numa>(side), end.numa));
     }
     if (cpus.empty()) return;
+    if (spec.parts > 1) {
+      const bool beside_client = side == conn::Side::kServer && !others_cpus.empty();
+      pin_this_thread(cpu_of_part(cpu_range(end, nic_node).preferred, spec.part + (beside_client ? spec.parts : 0), on_one_core));
+      return;
+    }
     bind_this_thread(cpus);
     // Of several the one that the kernel chose: runs side by side get different ones.
     if (!others_cpus.empty() && current_cpu() >= 0) pin_this_thread(current_cpu());

@@ -42,6 +42,24 @@ std::vector<int> cpus_beside(const std::vector<int>& others_cpus, const CpuRange
   return range.preferred;
 }
 
+int cpu_of_part(const std::vector<int>& cpus, int part, const OneCore& one_core) {
+  std::vector<int> order;
+  std::vector<int> rest = cpus;
+  // No more of them than are asked for: each look costs a file.
+  const auto wanted = static_cast<std::size_t>(part) % cpus.size() + 1;
+  while (!rest.empty() && order.size() < wanted) {
+    std::vector<int> others;
+    const std::size_t before = order.size();
+    for (const int cpu : rest) {
+      const bool alone = std::none_of(order.begin() + static_cast<std::ptrdiff_t>(before), order.end(), [&](int taken) { return one_core(taken, cpu); });
+      (alone ? order : others).push_back(cpu);
+      if (order.size() == wanted) break;
+    }
+    rest = others;
+  }
+  return order.back();
+}
+
 bool same_host(const proto::Endpoint& one, const proto::Endpoint& other) {
   return !one.host_id.empty() && one.host_id == other.host_id;
 }

@@ -27,6 +27,10 @@ using OneCore = std::function<bool(int, int)>;
 /// it is the other end that gives way.
 std::vector<int> cpus_beside(const std::vector<int>& others_cpus, const CpuRange& range, const OneCore& one_core);
 
+/// CPU of run `part` of several at the same time, taken in turn: one of each core first, then the cores' other threads.
+/// `cpus` is not empty.
+int cpu_of_part(const std::vector<int>& cpus, int part, const OneCore& one_core);
+
 /// Both ends run under one kernel.
 bool same_host(const proto::Endpoint& one, const proto::Endpoint& other);
 

@@ -82,7 +82,7 @@ void check_datagram(const TestSpec& spec, int mtu_bytes) {
 
 LocalEnd::LocalEnd(EndInput input)
     : side_(input.side), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
-      affinity_(spec_.end(side_), verbs::numa_node(device_.context), side_, input.others_cpus) {
+      affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)

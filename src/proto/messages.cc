@@ -315,7 +315,13 @@ void read(const JsonReader& in, Done& m) {
   }
 }
 
-template <typename Empty>  // Turn, Ready, Start, Bye, Enter
+json text_if_any(const char* member, const std::string& text) { return text.empty() ? json::object() : json::object({{member, text}}); }
+void write(json& out, const Enter& m) { out = text_if_any("beside", m.beside); }
+void read(const JsonReader& in, Enter& m) { m.beside = in.text_or_empty("beside"); }
+void write(json& out, const Turn& m) { out = text_if_any("ticket", m.ticket); }
+void read(const JsonReader& in, Turn& m) { m.ticket = in.text_or_empty("ticket"); }
+
+template <typename Empty>  // Ready, Start, Bye
 requires std::is_empty_v<Empty>
 void write(json& out, const Empty&) { out = json::object(); }
 template <typename Empty>

@@ -31,6 +31,7 @@ constexpr std::int64_t kMaxList = 16384 * 8;
 constexpr int kMostFlowLabel = (1 << 20) - 1;
 constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
 constexpr std::int64_t kMaxDepth = 65536;
+constexpr std::int64_t kMaxParts = 64;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kHour = 3600 * 1000 * kMillisecond;
 constexpr Range kTimeRange = {kMillisecond, 7 * 24 * kHour};
@@ -203,6 +204,20 @@ constexpr Setting kSettings[] = {
      .flags = "--burst,--burst_size", .placeholder = "N", .group = kQueueGroup,
      .help = "messages that are due together at --rate (default: {}: evenly spaced; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "load", .access = to<&T::load>(), .type = kName, .range = {0, kMaxName},
+     .flags = "--load", .placeholder = "SHARE", .group = kQueueGroup,
+     .help = "a stream beside the test, on a QP of its own: a share of what it carries alone, like 50%, or a rate, as --rate "
+             "has it (default: none; latency)",
+     .scope = Scope::kLatency, .reason = "{} is no latency test", .wire = Wire::kWhenSet, .recorded = kNamed, .take = take_load},
+    {.member = "load_size_bytes", .access = to<&T::load_size_bytes>(), .type = kSize, .range = {1, kMaxMessageBytes},
+     .rule = "a message of the stream has {}", .flags = "--load-size", .placeholder = "SIZE", .group = kQueueGroup,
+     .help = "messages of the stream of --load (default: 64K)",
+     .scope = Scope::kLatency, .reason = "{} is no latency test", .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kCondition, .name = "load_size"}},
+    {.member = "parts", .access = to<&T::parts>(), .range = {1, kMaxParts}, .rule = "a client has {} runs at the same time",
+     .wire = Wire::kWhenSet},
+    {.member = "part", .access = to<&T::part>(), .range = {0, kMaxParts}, .rule = "of runs at the same time one has a number {}",
+     .wire = Wire::kWhenSet},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
      .rule = "a test has {} QPs", .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} uses one QP", .recorded = kNamed},

@@ -1,13 +1,12 @@
 // What words mean that are no plain value of one member.
 #include "setting_takers.h"
 
-#include <charconv>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/rate.h"
 #include "gdrperf/proto/settings.h"
 
 namespace gdrperf::setting_rows {
@@ -19,24 +18,14 @@ void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view 
 }
 
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {
-  // Bytes; 0: messages.
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0}, {"/s", 0}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  for (const auto& [name, bytes] : kUnits) {
-    if (error != std::errc() || unit != name) continue;
-    const Setting& row = setting<&TestSpec::rate_per_s>();
-    const bool messages = bytes == 0;
-    const bool right = messages ? number >= static_cast<double>(row.range.low) && number <= static_cast<double>(row.range.high)
-                                : number > 0 && number < 1e9;
-    if (!right) throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
-    spec.rate_per_s = messages ? number : 0;
-    spec.rate_bytes_per_s = number * bytes;
-    return;
-  }
-  throw usage_error(std::string(flag) + " '" + text + "': no rate", "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
+  const Rate rate = parse_rate(text, flag);
+  spec.rate_per_s = rate.per_s;
+  spec.rate_bytes_per_s = rate.bytes_per_s;
+}
+
+void take_load(TestSpec& spec, const std::string& text, std::string_view flag) {
+  parse_load(text, flag);
+  spec.load = text;
 }
 
 void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag) {

@@ -149,6 +149,14 @@ void check_rate(const TestSpec& spec) {
   }
 }
 
+void check_load(const TestSpec& spec) {
+  if (spec.load.empty() && spec.load_size_bytes != TestSpec().load_size_bytes) {
+    throw usage_error(fmt::format("{}: there is no stream", flag<&TestSpec::load_size_bytes>()), fmt::format("give {} as well", flag<&TestSpec::load>()));
+  }
+  if (spec.load.empty() || !spec.verify_seed) return;
+  throw usage_error(fmt::format("{}: verified messages go in laps, with nothing beside them", flag<&TestSpec::load>()), "leave one of them out");
+}
+
 void check_size(const TestSpec& spec) {
   const std::uint64_t only = facts_of(spec.test.operation).only_bytes;
   if (only == 0 || spec.size_bytes == only) return;
@@ -233,6 +241,7 @@ void validate(const TestSpec& spec) {
   check_size(spec);
   check_transport(spec);
   check_rate(spec);
+  check_load(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

@@ -13,6 +13,7 @@
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/reference.h"
 #include "gdrperf/report/spread.h"
+#include "gdrperf/report/under_load.h"
 #include "console_rows.h"
 #include "sparkline.h"
 
@@ -173,7 +174,7 @@ void ConsoleTable::add(const RunRecord& record) {
   notes_.cpu = cpu_text(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
   if (options_.detail == Detail::kAll) out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
-  out_ << directions_text(record, options_.rate_unit) << spread_text(record);
+  out_ << directions_text(record, options_.rate_unit) << spread_text(record) << under_load_text(record, options_.rate_unit);
 }
 
 void ConsoleTable::finish() {

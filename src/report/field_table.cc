@@ -5,6 +5,7 @@
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/network.h"
 #include "gdrperf/report/required.h"
+#include "gdrperf/report/under_load.h"
 #include "field_rows.h"
 
 namespace gdrperf::report {
@@ -64,6 +65,21 @@ FieldValue lost_messages(const RunRecord& run) { return run.measured.delivery ? 
 FieldValue lost_share(const RunRecord& run) { return run.measured.delivery ? value(run.measured.delivery->lost_share()) : FieldValue(); }
 FieldValue goodput(const RunRecord& run) {
   return run.measured.delivery ? value(gigabits_from_gigabytes(goodput_gbytes(run.measured))) : FieldValue();
+}
+
+template <auto Member>
+FieldValue idle(const RunRecord& run) {
+  return run.measured.under_load ? value(run.measured.under_load->idle.*Member) : FieldValue();
+}
+template <auto Member>
+FieldValue loaded(const RunRecord& run) {
+  return run.measured.under_load ? value(loaded_ratio(run.measured, Member)) : FieldValue();
+}
+template <auto Member>
+FieldValue stream(const RunRecord& run) {
+  if (!run.measured.under_load) return {};
+  const double gbytes = (*run.measured.under_load).*Member;
+  return gbytes > 0 ? value(gigabits_from_gigabytes(gbytes)) : FieldValue();
 }
 
 /// CPU time per message as microseconds per 1e9 bytes.
@@ -245,6 +261,13 @@ constexpr Field kRows[] = {
     {"ci95_p50_high_ns", "", "ns", kNo, "", get::latency<&Latency::ci95_p50_high_ns>},
     {"samples", "latency.samples", "", kNo, "", get::latency<&Latency::samples>},
     {"halved", "latency.halved", "", kNo, "", get::latency<&Latency::halved>},
+    {"idle_p50_ns", "under_load.idle_p50_ns", "ns", kNo, "", get::idle<&Latency::p50_ns>, kOmitted},
+    {"idle_p99_ns", "under_load.idle_p99_ns", "ns", kNo, "", get::idle<&Latency::p99_ns>, kOmitted},
+    {"p50_ratio", "under_load.p50_ratio", "", kNo, "", get::loaded<&Latency::p50_ns>, kOmitted},
+    {"p99_ratio", "under_load.p99_ratio", "", kNo, "", get::loaded<&Latency::p99_ns>, kOmitted},
+    {"stream_offered_gbps", "under_load.stream_offered_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::offered_gbytes>, kOmitted},
+    {"stream_carried_gbps", "under_load.stream_carried_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::carried_gbytes>, kOmitted},
+    {"stream_alone_gbps", "under_load.stream_alone_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::alone_gbytes>, kOmitted},
     {"required_min_gbps", "required.min_gbps", "Gb/s", kNo, "", get::required_gbps, kOmitted},
     {"required_min_efficiency", "required.min_efficiency", "", kNo, "", get::required_efficiency, kOmitted},
     {"required_max_p99_us", "required.max_p99_us", "us", kNo, "", get::required_p99, kOmitted},

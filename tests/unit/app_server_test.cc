@@ -112,6 +112,29 @@ TEST(Server, LeftoversOfAFailedRunAreSkipped) {
   EXPECT_TRUE(server.logged("done, 0 runs"));
 }
 
+TEST(Server, ConnectionsOfOneClientAreServedAtTheSameTime) {
+  Running server;
+  proto::Channel client = server.greeted();
+  const auto turn = proto::expect<proto::Turn>(client, 5s);
+  const auto beside = [&](const std::string& ticket) {
+    proto::Channel channel = server.connect();
+    proto::exchange_hello(channel, 5s, proto::own_hello());
+    channel.send(proto::Enter{ticket});
+    channel.keep_alive();
+    return channel;
+  };
+  proto::Channel companion = beside(turn.ticket);
+  EXPECT_EQ(proto::expect<proto::Turn>(companion, 5s).ticket, "");
+  proto::Channel stranger = beside(turn.ticket + "0");
+  EXPECT_THROW(gets_turn(stranger), Error);
+  // The next client's turn comes when both have gone.
+  proto::Channel next = server.greeted();
+  client.send(proto::Bye{});
+  EXPECT_TRUE(std::holds_alternative<proto::Busy>(next.receive(5s)));
+  companion.send(proto::Bye{});
+  EXPECT_TRUE(gets_turn(next));
+}
+
 TEST(Server, OnceReportsWhatBecameOfIt) {
   {
     Running server(Serve::kOnce);

@@ -34,6 +34,13 @@ TEST(CpusBeside, TheLastCpuIsShared) {
   EXPECT_THAT(cpus_beside({1}, {{1}, {1}}, four_cores), ElementsAre(1));
 }
 
+TEST(CpuOfPart, TakesCoresFirstAndThenTheirOtherThreads) {
+  std::vector<int> taken;
+  for (int part = 0; part < 10; ++part) taken.push_back(cpu_of_part({0, 1, 2, 4, 5, 6}, part, four_cores));
+  EXPECT_THAT(taken, ElementsAre(0, 1, 2, 4, 5, 6, 0, 1, 2, 4));
+  EXPECT_EQ(cpu_of_part({3}, 5, four_cores), 3);
+}
+
 TEST(CpusBeside, AnEndWithSeveralCoresGivesWay) {
   EXPECT_THAT(cpus_beside({0, 1}, {{0, 1}, {0, 1}}, four_cores), ElementsAre(0, 1));
 }

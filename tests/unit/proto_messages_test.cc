@@ -95,10 +95,12 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_TRUE(hello.token);
   EXPECT_EQ(round_trip(Proof{"ff"}).hmac, "ff");
   round_trip(Enter{});
+  EXPECT_EQ(std::get<Enter>(decode(encode(Enter{"ab"}))).beside, "ab");
   EXPECT_EQ(round_trip(Alive{3, 4}).taken, 4u);
   EXPECT_EQ(round_trip(Alive{3, 4, "setting up"}).work, "setting up");
   EXPECT_EQ(round_trip(Busy{"10.0.0.2", 3, 2}).ahead, 2);
   round_trip(Turn{});
+  EXPECT_EQ(std::get<Turn>(decode(encode(Turn{"cd"}))).ticket, "cd");
   const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
   EXPECT_EQ(request.spec, full_spec());
   EXPECT_EQ(request.gid_families.size(), 2u);

@@ -11,6 +11,7 @@
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/observer.h"
+#include "gdrperf/engine/session.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/proto/token.h"
@@ -34,9 +35,16 @@ class Client {
   /// Connects when there is no session. Throws Error(kPeer) when the server
   /// cannot be had: no use in further runs then.
   virtual void open() = 0;
-  /// One run, after open(). Throws Error when it failed; the session is given
+  /// One run, after open(), with all that runs beside it. Throws Error when it failed; the session is given
   /// up then.
   report::RunRecord run(const TestSpec& spec);
+  /// The same without anything beside it, watched and stopped as `terms` say.
+  report::RunRecord run_alone(const TestSpec& spec, const engine::ClientTerms& terms);
+  /// Terms of run().
+  engine::ClientTerms terms() const { return {max_memory_bytes_, observer_, server_here(), stop_flag_}; }
+  /// Another client of the same server, for a run at the same time; while this session lasts. After open(). Throws
+  /// peer_error where the server serves one connection at a time.
+  std::unique_ptr<Client> companion();
   /// The JSON text it came from: servers tell more than an Environment holds.
   const std::string& server_text() const { return server_text_; }
   /// The server's host, once a run has been accepted; of a local client after open().
@@ -54,6 +62,7 @@ class Client {
   void close() noexcept;
 
  protected:
+  virtual std::unique_ptr<Client> make_companion() = 0;
   /// In this process.
   virtual bool server_here() const { return false; }
   /// Ends what open() began; the channel is closed by then.

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "gdrperf/app/companions.h"
 #include "gdrperf/app/serve_session.h"
 #include "gdrperf/app/server_log.h"
 #include "gdrperf/app/stop_signal.h"
@@ -60,6 +61,7 @@ class Server {
     std::atomic<bool> served = false;  ///< its turn has come: ends with the stop flag
     std::atomic<bool> evicted = false;
     std::atomic<bool> ended = false;
+    std::string beside;  ///< ticket of the session that it belongs to; "": it waits for a turn of its own
     std::thread thread;
   };
 
@@ -67,6 +69,8 @@ class Server {
   bool make_room(proto::Channel& newcomer);
   void begin(Connection& connection, StopSignal& stop);
   void converse(Connection& connection, StopSignal& stop);
+  void accompany(Connection& connection, StopSignal& stop);
+  SessionResult session(Connection& connection, const std::string& ticket, const StopSignal& stop);
   bool greet(Connection& connection, std::string& name);
   bool wait_for_turn(Connection& connection, Turnstile::Ticket& ticket, const StopSignal& stop);
   void note_stranger(const std::string& reason);
@@ -78,6 +82,7 @@ class Server {
   Log log_;
   Strangers strangers_;
   Turnstile turnstile_;
+  Companions companions_;
   std::list<Connection> connections_;  ///< touched by run()'s thread alone
   std::atomic<ExitCode> once_result_ = ExitCode::kOk;
   Mutex ending_;  ///< held while Connection::ended is set

@@ -32,7 +32,9 @@ struct Proof {
   std::string hmac;  ///< 64 hex digits
 };
 /// Client, after Hello and Proof: asks for its turn. Who does not ask has no place in the queue.
-struct Enter {};
+struct Enter {
+  std::string beside = {};  ///< Turn::ticket of this client's session that is served: no turn of its own; "": none
+};
 /// Either end, about twice a second from Enter on: it is there. Counts frames other than Alive, so that
 /// a lost one shows at once.
 struct Alive {
@@ -49,7 +51,9 @@ struct Busy {
   int ahead = 0;
 };
 /// Server, once after Enter (and any Busy): this client is served from now on.
-struct Turn {};
+struct Turn {
+  std::string ticket = {};  ///< lets further connections of this client in (Enter::beside); "": an older server, or one of those
+};
 
 /// Client: the next run, with the client's GID families in its order of
 /// preference (printable names, see verbs/gid.h) and its active MTU, from

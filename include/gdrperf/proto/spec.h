@@ -118,6 +118,10 @@ struct TestSpec {
   double rate_per_s = 0;     ///< messages due per second and direction, times of latency counted from when they were due; 0: as fast as they complete
   double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most
   int burst = 1;             ///< messages that are due together
+  std::string load = {};     ///< latency: stream beside the test, as parse_load() reads it (proto/rate.h); "": none
+  std::uint64_t load_size_bytes = 65536;  ///< of the stream's messages
+  int parts = 1;             ///< runs of one client at the same time
+  int part = 0;              ///< this one of them: it has a CPU of its own
   Direction direction = Direction::kUnidirectional;
   bool reverse = false;      ///< bandwidth: the server's end sends or reads, the client's is the target
   Wait wait = Wait::kPoll;

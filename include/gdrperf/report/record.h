@@ -64,6 +64,15 @@ struct QpShare {
   double share = 0;  ///< of this end's messages
 };
 
+/// Of a latency test beside a stream: what the test took without it, and the stream's rates (0: not known).
+struct UnderLoad {
+  Latency idle;
+  Test stream;
+  double offered_gbytes = 0;  ///< 0: as fast as it goes
+  double carried_gbytes = 0;
+  double alone_gbytes = 0;    ///< with no test beside it
+};
+
 /// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
@@ -75,6 +84,7 @@ struct Measurement {
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
+  std::optional<UnderLoad> under_load = {};
   std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};
