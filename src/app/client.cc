@@ -1,5 +1,7 @@
 #include "gdrperf/app/client.h"
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstdio>
 #include <new>
@@ -31,6 +33,16 @@ class RemoteClient : public Client {
     if (channel_ && !still_there()) close();
     if (channel_) return;
     proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s);
+    if (perftest_unit_ && !speaks_first(channel)) {
+      channel_ = std::move(channel);
+      perftest_.emplace(*channel_, proto::PerftestRole::kClient, stop_flag_);
+      return;
+    }
+    enter(std::move(channel));
+  }
+
+ private:
+  void enter(proto::Channel channel) {
     channel.limit_frames(proto::Channel::kMaxStrangerFrameBytes);
     proto::Hello own = proto::own_hello();
     own.token = static_cast<bool>(address_.token);
@@ -44,9 +56,33 @@ class RemoteClient : public Client {
     channel_ = std::move(channel);
   }
 
- private:
+  /// gdrperf's server greets at once, perftest's waits for its client.
+  static bool speaks_first(const proto::Channel& channel) {
+    constexpr int kGreetingMs = 500;
+    pollfd entry{channel.fd(), POLLIN, 0};
+    return ::poll(&entry, 1, kGreetingMs) != 0;
+  }
+
+  report::RunRecord measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms) override {
+    if (perftest_ && !perftest_->greet()) {
+      // A server of gdrperf that was late: begin anew.
+      perftest_.reset();
+      channel_.reset();
+      enter(proto::connect_tcp(address_.host, address_.port, 3s));
+    }
+    if (!perftest_) return Client::measure(spec, environment, terms);
+    if (talk_ != Talk::kQuiet) notice_(fmt::format("{} is perftest {}: its handshake is spoken, and its end takes no orders", channel_->peer(), perftest_->version()));
+    return engine::run_perftest_client(*channel_, *perftest_, spec, {terms, *perftest_unit_});
+  }
+
+  void part() noexcept override {
+    if (!perftest_) Client::part();
+    perftest_.reset();
+  }
+
   /// Between runs a server gives up on clients that keep others waiting.
   bool still_there() {
+    if (perftest_) return false;  // it serves once
     try {
       return !channel_->try_receive();
     } catch (const Error&) {
@@ -87,6 +123,7 @@ class RemoteClient : public Client {
   Notice notice_;
   std::string beside_;
   std::string ticket_;  ///< of this session
+  std::optional<proto::PerftestLink> perftest_;  ///< the server waits to be greeted
 };
 
 class LocalClient : public Client {
@@ -141,8 +178,7 @@ report::RunRecord Client::run_alone(const TestSpec& spec, const engine::ClientTe
   try {
     std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
     std::string environment;
-    report::RunRecord record =
-        engine::run_client(channel_.value(), spec, &environment, terms);
+    report::RunRecord record = measure(spec, environment, terms);
     record.started = std::move(started);
     if (!environment.empty()) environment_ = report::environment_from_json(environment);
     server_text_ = std::move(environment);
@@ -156,14 +192,20 @@ report::RunRecord Client::run_alone(const TestSpec& spec, const engine::ClientTe
   }
 }
 
-void Client::close() noexcept {
-  if (channel_) {
-    try {
-      channel_->send(proto::Bye{});
-    } catch (const std::exception&) {
-      // The peer is gone; Bye is best effort.
-    }
+report::RunRecord Client::measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms) {
+  return engine::run_client(channel_.value(), spec, &environment, terms);
+}
+
+void Client::part() noexcept {
+  try {
+    if (channel_) channel_->send(proto::Bye{});
+  } catch (const std::exception&) {
+    // The peer is gone; Bye is best effort.
   }
+}
+
+void Client::close() noexcept {
+  part();
   channel_.reset();
   closed();
 }

@@ -61,6 +61,7 @@ int serve(const ServeOptions& options) {
   settings.mode = options.once ? Serve::kOnce : Serve::kForever;
   settings.token = proto::read_token(options.token);
   settings.allow = options.allow;
+  settings.perftest = options.perftest;
   settings.session.run = {with_facts(report::to_json(report::collect_environment())), options.max_time,
                           options.own_end, options.max_memory_bytes};
   settings.session.idle_timeout = options.idle_timeout;

@@ -26,6 +26,7 @@
 #include "parse_words.h"
 #include "paths.h"
 #include "perftest_command.h"
+#include "perftest_service.h"
 #include "register_all.h"
 #include "requirements.h"
 #include "sample_file.h"
@@ -192,6 +193,8 @@ int measure(const TestOptions& options, const Argv& argv) {
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);
   client->set_talk(options.output.talk);
+  // Its server serves one run.
+  if (specs.size() == 1 && !registrations && options.spec.load.empty()) client->allow_perftest(options.output.rate_unit);
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
   StopSignal stop;
@@ -228,12 +231,15 @@ int measure(const TestOptions& options, const Argv& argv) {
 
 int serve_one_client(const TestOptions& options) {
   if (!options.given.empty()) {
-    say(
-        fmt::format("note: without HOST this end serves one client, whose options count; "
-                    "ignored here: {}",
-                    fmt::join(options.given, " ")));
+    say(fmt::format("note: without HOST this end serves one client, whose options count; ignored here{}: {}",
+                    options.perftest.by_name ? ", unless it is perftest's" : "", fmt::join(options.given, " ")));
   }
   ServeOptions serve_options;
+  if (options.perftest.by_name) {
+    std::vector<TestSpec> specs;
+    for (const std::uint64_t size : sizes_of(options)) specs.push_back(spec_for(options, options.test, size));
+    serve_options.perftest = perftest_service(specs, options.output.rate_unit, options.max_memory_bytes);
+  }
   serve_options.bind = options.bind;
   serve_options.port = options.port;
   serve_options.token = options.token;

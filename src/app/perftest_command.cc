@@ -141,7 +141,8 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
       option->group("");
     }
   }
-  command.add_flag_callback(kAsPerftest, [&options] {
+  command.add_flag_callback(kAsPerftest, [&options, &typed] {
+    typed.by_name = true;
     if (options.output.format) return;
     options.output.format = report::parse_format("perftest");
     options.output.table = TableFor::kNobody;

@@ -16,6 +16,7 @@ namespace gdrperf::app {
 
 /// What was typed of perftest's options that are none of this program.
 struct PerftestTyped {
+  bool by_name = false;  ///< as ib_write_bw or another of its family
   std::vector<std::string> notes;
   std::optional<double> least_rate;  ///< -w, in the unit that the run is reported in
   std::optional<double> rate_limit;  ///< --rate_limit

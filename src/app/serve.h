@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "gdrperf/app/options.h"
@@ -22,6 +24,7 @@ struct ServeOptions {
   std::string pidfile;  ///< "": none
   bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
   EndSpec own_end = {};  ///< this end, where the client leaves it open
+  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};  ///< as ServerSettings
 };
 
 /// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the

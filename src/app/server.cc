@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/proto/perftest.h"
+
 namespace gdrperf::app {
 namespace {
 
@@ -221,6 +223,27 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
   return false;
 }
 
+void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
+  proto::Channel& channel = connection.channel;
+  const Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
+  if (!ticket.is_turn()) {
+    note_stranger(channel.peer() + ": perftest cannot wait for its turn while another client is served");
+    return;
+  }
+  connection.asked = connection.served = true;
+  ExitCode code = ExitCode::kOk;
+  try {
+    settings_.perftest(channel, stop.flag());
+  } catch (const Error& error) {
+    code = error.code();
+    log_(error.hint().empty() ? std::string(error.what()) : fmt::format("{}\nhint: {}", error.what(), error.hint()));
+  }
+  give_back_memory();
+  if (settings_.mode != Serve::kOnce || stop.triggered()) return;
+  once_result_ = code;
+  stop.trigger();
+}
+
 SessionResult Server::session(Connection& connection, const std::string& ticket, const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   connection.served = true;
@@ -245,6 +268,14 @@ void Server::accompany(Connection& connection, StopSignal& stop) {
 }
 
 void Server::converse(Connection& connection, StopSignal& stop) {
+  if (settings_.perftest) {
+    switch (proto::await_first_words(connection.channel, kHelloTimeout)) {
+      case proto::FirstWords::kPerftest: return converse_with_perftest(connection, stop);
+      // It greets when it comes again.
+      case proto::FirstWords::kGdrperfAsPerftest: return send_quietly(connection.channel, proto::server_hello());
+      case proto::FirstWords::kGdrperf: break;
+    }
+  }
   std::string name;
   if (!greet(connection, name)) return;
   if (!connection.beside.empty()) return accompany(connection, stop);

@@ -40,7 +40,9 @@ class ExchangeConnector final : public Connector {
     verbs::QpPath path = settings_.path;
     path.port = static_cast<std::uint8_t>(local.port);
     path.gid_index = static_cast<std::uint8_t>(local.gid_index);
-    path.remote_gid = gid_from_hex(remote.gid_raw);
+    // perftest's ends on InfiniBand have none, and go by LID.
+    path.global = !remote.gid_raw.empty();
+    if (path.global) path.remote_gid = gid_from_hex(remote.gid_raw);
     path.remote_lid = static_cast<std::uint16_t>(remote.lid);
     path.mtu_bytes = local.mtu_bytes;
     path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);

@@ -335,7 +335,8 @@ inline bool post_round(PingPong& p, Fault& fault) noexcept {
   return error == 0 || set_fault(fault, error, "ibv_post_send");
 }
 
-enum class Role { kInitiator, kResponder };
+/// Sends first, answers, or answers and times round trips, from arrival to arrival.
+enum class Role { kInitiator, kResponder, kTimingResponder };
 
 /// False when the next round is not due yet after about 0.1 ms.
 inline bool wait_until_due(PingPong& p, const Clock& clock) noexcept {
@@ -387,6 +388,7 @@ Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t 
       p.histogram->record(taken);
       p.started_ticks = now;
     } else {
+      if constexpr (kRole == Role::kTimingResponder) p.note_arrival(clock.ticks());
       if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
       if (!post_round(p, fault)) return Outcome::kFailed;
     }

@@ -81,7 +81,7 @@ void check_datagram(const TestSpec& spec, int mtu_bytes) {
 }
 
 LocalEnd::LocalEnd(EndInput input)
-    : side_(input.side), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
+    : side_(input.side), opener_(input.opener), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
       affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm

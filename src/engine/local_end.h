@@ -52,6 +52,7 @@ struct EndInput {
   int mtu_bytes;                ///< agreed
   std::vector<int> others_cpus = {};  ///< of the other end, where it is on this host
   SetUpSteps steps = {};
+  conn::Side opener = conn::Side::kClient;  ///< who sends the first message of a latency test
 };
 
 /// Everything one end of a run owns, from the buffer to connected QPs. Lives on
@@ -74,6 +75,7 @@ class LocalEnd {
   virtual std::unique_ptr<Mover> make_mover(Peer& peer) = 0;
 
   conn::Side side() const { return side_; }
+  conn::Side opener() const { return opener_; }
   const ResolvedSpec& spec() const { return spec_; }
   mem::Buffer& buffer() { return *buffer_; }
   const mem::Buffer& buffer() const { return *buffer_; }
@@ -145,6 +147,7 @@ class LocalEnd {
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
 
   conn::Side side_;
+  conn::Side opener_;
   const ResolvedSpec spec_;
   SetUpSteps steps_;
   OpenDevice device_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -66,6 +67,8 @@ class Mover {
   /// Of an open loop: the next round is due now, and none was late.
   virtual void begin_schedule() {}
   virtual Lateness lateness() const { return {}; }
+  /// The other end may rest for so long.
+  virtual void be_patient(std::chrono::milliseconds /*patience*/) {}
   /// Stops posting and waits until nothing is in flight; receives go on.
   virtual void drain() = 0;
 

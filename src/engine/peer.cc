@@ -41,6 +41,7 @@ std::optional<proto::Message> Peer::poll() {
   }
   if (port_ != nullptr) port_->look();
   if (put_back_) return std::exchange(put_back_, std::nullopt);
+  if (interpreter_) return interpreter_();
   std::optional<proto::Message> message = channel_.try_receive();
   if (message) {
     failed_ = std::holds_alternative<proto::Failure>(*message) || std::holds_alternative<proto::Reject>(*message);

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "gdrperf/base/patience.h"
 #include "gdrperf/engine/streams.h"
@@ -73,6 +75,11 @@ class Peer {
 
   void send(const proto::Message& message) { channel_.send(message); }
 
+  /// What an end of another protocol says, in this one's words, for poll() to return in place of what comes over the
+  /// channel; throws where that end is gone.
+  using Interpreter = std::function<std::optional<proto::Message>()>;
+  void interpret(Interpreter interpreter) { interpreter_ = std::move(interpreter); }
+
   /// While it lives, the peer is told to wait for this end, and why.
   proto::Channel::Work working(const std::string& what) { return {channel_, what}; }
 
@@ -94,6 +101,7 @@ class Peer {
   bool failed_ = false;
   StandstillWatch watch_;
   PortWatch* port_ = nullptr;
+  Interpreter interpreter_;
   std::optional<proto::Message> put_back_;
 };
 

@@ -22,10 +22,18 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
 /// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
 constexpr std::uint64_t kAdded = 1;
 
-void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint64_t offset) {
+/// Where the messages of QP `q` begin.
+proto::Region region_of(const PlanInput& input, std::size_t q) {
+  const proto::Endpoint& remote = input.remote;
+  if (q < remote.qps.size() && remote.qps[q].region) return *remote.qps[q].region;
+  return {remote.address + q * input.spec.layout().qp_bytes(), remote.rkey};
+}
+
+void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint64_t offset_in_qp) {
   const OpTraits& op = input.spec.op();
-  const std::uint64_t address = input.remote.address + offset;
-  const std::uint32_t rkey = input.remote.rkey;
+  const proto::Region region = region_of(input, q);
+  const std::uint64_t address = region.address + offset_in_qp;
+  const std::uint32_t rkey = region.rkey;
   if (input.address_handle != nullptr) {
     request.wr.ud.ah = input.address_handle;
     request.wr.ud.remote_qpn = input.remote.qps[q].qpn;
@@ -85,9 +93,9 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   cut_messages.assign(qp_count, 0);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < length; ++i) {
-      const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
+      const std::uint64_t offset = (i & (layout.slots - 1)) * layout.stride;
       ibv_sge& piece = send_pieces_[q * length + i];
-      piece = piece_of(input.initiator_area + offset, spec.size_bytes, input.lkey);
+      piece = piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes, input.lkey);
       ibv_send_wr& request = send_requests_[q * length + i];
       request = {};
       request.wr_id = q;

@@ -52,7 +52,20 @@ Kernels::Function choose_send(bool duplex) {
 }
 
 template <class Completion>
-Kernels choose(const ResolvedSpec& spec, conn::Side side) {
+Kernels::Function choose_pingpong(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
+  using kernels::Pace;
+  using kernels::Role;
+  const RoundEnd round_end = spec.op().round_end;
+  if (side != opener) {
+    return side == conn::Side::kServer ? choose_pingpong<Completion, Role::kResponder>(round_end)
+                                       : choose_pingpong<Completion, Role::kTimingResponder>(round_end);
+  }
+  return rate_of(spec) > 0 ? choose_pingpong<Completion, Role::kInitiator, Pace::kOpen>(round_end)
+                           : choose_pingpong<Completion, Role::kInitiator>(round_end);
+}
+
+template <class Completion>
+Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   const OpTraits& op = spec.op();
   const bool duplex = spec.bidirectional() && op.consumes_receives;
   Kernels chosen;
@@ -60,14 +73,7 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side) {
   chosen.send = rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex) : choose_send<Completion, Pace::kClosed>(duplex);
   chosen.recv = recv_kernel<Completion>;
   chosen.polls = Completion::kPolls;
-  using kernels::Role;
-  if (side == conn::Side::kServer) {
-    chosen.pingpong = choose_pingpong<Completion, Role::kResponder>(op.round_end);
-  } else if (rate_of(spec) > 0) {
-    chosen.pingpong = choose_pingpong<Completion, Role::kInitiator, kernels::Pace::kOpen>(op.round_end);
-  } else {
-    chosen.pingpong = choose_pingpong<Completion, Role::kInitiator>(op.round_end);
-  }
+  chosen.pingpong = choose_pingpong<Completion>(spec, side, opener);
   return chosen;
 }
 
@@ -110,17 +116,17 @@ constexpr std::chrono::milliseconds kQuiet{300};
 
 }  // namespace
 
-Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin) {
-  if (spec.wait == Wait::kEvent) return choose<kernels::EventCompletion>(spec, side);
-  return spin == Spin::kYield ? choose<kernels::YieldCompletion>(spec, side)
-                              : choose<kernels::PollCompletion>(spec, side);
+Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, conn::Side opener, Spin spin) {
+  if (spec.wait == Wait::kEvent) return choose<kernels::EventCompletion>(spec, side, opener);
+  return spin == Spin::kYield ? choose<kernels::YieldCompletion>(spec, side, opener)
+                              : choose<kernels::PollCompletion>(spec, side, opener);
 }
 
 StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
       events_{end.completion_channel()},
       peer_(peer),
-      kernels_(choose_kernels(end.spec(), end.side(), spin_of(end))),
+      kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_of(end))),
       device_(end.device()),
       what_(facts_of(end.spec().test.operation).request),
       transport_(end.spec().transport),

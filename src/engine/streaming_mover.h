@@ -22,7 +22,8 @@ struct Kernels {
 /// Whether a kernel that waits keeps its CPU or offers it to others.
 enum class Spin { kBusy, kYield };
 
-Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, Spin spin);
+/// `opener`: who sends the first message of a latency test.
+Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, conn::Side opener, Spin spin);
 
 /// Drives the kernels of one end, looking after the peer whenever they idle.
 class StreamingMover final : public Mover {
@@ -42,6 +43,7 @@ class StreamingMover final : public Mover {
   stats::Histogram& histogram() override { return plan_.histogram; }
   void begin_schedule() override;
   Lateness lateness() const override { return {plan_.pingpong.due_rounds, plan_.pingpong.late_rounds}; }
+  void be_patient(std::chrono::milliseconds patience) override { patience_ = patience; }
   void drain() override;
 
   const std::uint64_t& sent() const override { return plan_.send.completed; }

@@ -39,7 +39,8 @@ std::string settings_of(const RunRecord& record) {
   const TestSpec& spec = record.spec;
   std::string text = fmt::format("                    {}\n", title_of(spec));
   const auto line = [&](const char* name, const std::string& value) { text += fmt::format(" {:<16}: {}\n", name, value); };
-  line("Device", printable(record.client.device));
+  const EndRecord& own = record.client.program.empty() ? record.client : record.server;
+  line("Device", printable(own.device));
   line("Number of qps", std::to_string(spec.qps));
   line("Connection type", "RC");
   if (spec.test.metric == Metric::kBandwidth) {
@@ -47,10 +48,12 @@ std::string settings_of(const RunRecord& record) {
     line("CQ Moderation", std::to_string(spec.cq_mod));
   }
   line("Mtu", fmt::format("{}[B]", spec.mtu_bytes));
-  line("GID index", std::to_string(record.client.gid_index));
+  line("GID index", std::to_string(own.gid_index));
   line("Max inline data", fmt::format("{}[B]", std::max(spec.inline_bytes, 0)));
   line("rdma_cm QPs", spec.connector == Connector::kRdmaCm ? "ON" : "OFF");
   line("Measured by", fmt::format("gdrperf, device kind {}", printable(record.device_kind)));
+  const std::string& program = record.server.program.empty() ? record.client.program : record.server.program;
+  if (!program.empty()) line("Other end", printable(program));
   return text;
 }
 

@@ -28,8 +28,16 @@ Json gpu_json(const GpuInfo& gpu) {
           {"kernel_module", text_or_null(gpu.kernel_module)}};
 }
 
-/// What a run that another program made tells.
+/// What is known of an end that does not tell.
+bool told(const EndRecord& end, const Field& field) {
+  if (end.device != kUnknown) return true;
+  return field.json.ends_with(".program") || field.json.ends_with(".device") || field.json.ends_with(".buffer");
+}
+
+/// What a run that another program made tells, or had a part in.
 bool told(const RunRecord& record, const Field& field) {
+  if (field.json.starts_with("client.") && !told(record.client, field)) return false;
+  if (field.json.starts_with("server.") && !told(record.server, field)) return false;
   if (!record.told || record.told->contains(field.name)) return true;
   constexpr std::string_view kAlways[] = {"op", "size_bytes", "device_kind", "msg_rate_mpps"};
   return std::find(std::begin(kAlways), std::end(kAlways), field.name) != std::end(kAlways) || field.json.starts_with("bw.") ||

@@ -129,7 +129,7 @@ class PeerAbsent(CliTest):
                               "does not speak gdrperf's protocol", within=PROMISE_S)
 
     def test_a_server_that_hangs_up(self):
-        with fake_server(lambda peer: peer.receive()) as port:
+        with fake_server(lambda peer: peer.connection.recv(65536)) as port:
             self.expect_error(run(*client(port)), 5, f"server 127.0.0.1:{port}",
                               "closed the connection", within=PROMISE_S)
 

@@ -22,6 +22,7 @@ NOT_RUN = [
     (r"cuda", "needs a GPU; the suite gpu runs such"),
     (r"-d mlx5_0 --peer-dev mlx5_1|-d rxe0", "needs two NICs, or the VM of the suite softroce"),
     (r"^gdrperf serve", "runs until it is stopped; the other commands here are its clients"),
+    (r"^gdrperf ib_send_lat -s 64 -n 1000$", "waits for a client; the test perftest_handshake runs such"),
     (r"--forever", "runs until it is stopped; the test endless runs such"),
     (r"^gdrperf bringup", "runs four of the other commands; the test accept runs it"),
     (r"^gdrperf cluster", "needs a launcher or other hosts; the tests cluster and slurm start ranks"),

@@ -20,14 +20,14 @@ def version():
 @unittest.skipIf(support.softnic_works(), "no software device")
 @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
 class PerftestAtThePort(unittest.TestCase):
-    def test_a_client_meets_perftests_server(self):
+    def test_a_client_of_several_sizes_meets_perftests_server(self):
         port = perftest_ends.free_port()
         server = perftest_ends.start("ib_write_bw", "-p", port)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         perftest_ends.wait_listening(server, port)
-        result = run("write_bw", "127.0.0.1", "-p", port, "--softnic")
+        result = run("write_bw", "127.0.0.1", "-p", port, "--softnic", "-s", "64,4K")
         self.assertEqual(result.code, 5, result)
         self.assertIn(f"server 127.0.0.1:{port}: perftest {version()} listens there, not 'gdrperf serve'", result.err)
         self.assertIn("hint: start 'gdrperf serve' there", result.err)
@@ -38,8 +38,8 @@ class PerftestAtThePort(unittest.TestCase):
             client.communicate(timeout=support.PATIENCE_S)
             self.assertNotEqual(client.returncode, 0)
             line = server.wait_line("perftest")
-            self.assertRegex(line, rf"client 127\.0\.0\.1:[0-9]+: it is perftest {re.escape(version())}, which this server does not speak with; "
-                                   "on that host 'gdrperf ib_write_bw HOST'")
+            self.assertRegex(line, rf"client 127\.0\.0\.1:[0-9]+: it is perftest {re.escape(version())}, which does not say which test it runs; "
+                                   "start the server of that test in place of this one, like 'gdrperf ib_write_bw'")
             after = run("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "500", "--quiet")
             self.assertEqual(after.code, 0, after)
 

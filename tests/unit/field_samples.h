@@ -53,6 +53,8 @@ inline const std::map<std::string, Change>& changes() {
       {"op", [](RunRecord& run) { run.spec.test.operation = Operation::kRead; }},
       {"size_bytes", [](RunRecord& run) { run.spec.size_bytes = 4096; }},
       {"pair", [](RunRecord& run) { run.path.pair = "GPU1/mlx5_0"; }},
+      {"client_program", [](RunRecord& run) { run.client.program = "perftest 6.06"; }},
+      {"server_program", [](RunRecord& run) { run.server.program = "perftest 6.29"; }},
       {"client_device", [](RunRecord& run) { run.client.device = "mlx5_1"; }},
       {"client_firmware", [](RunRecord& run) { run.client.firmware = "28.40"; }},
       {"client_driver", [](RunRecord& run) { run.client.driver = "mlx4_core"; }},

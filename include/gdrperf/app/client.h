@@ -11,6 +11,7 @@
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/observer.h"
+#include "gdrperf/engine/perftest.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/spec.h"
@@ -56,6 +57,8 @@ class Client {
   void set_observer(engine::RunObserver* observer) { observer_ = observer; }
   /// kQuiet: waiting for the server is shown on no terminal.
   void set_talk(Talk talk) { talk_ = talk; }
+  /// A server that waits to be greeted may be perftest's: it is spoken with then. For who has one run; before open().
+  void allow_perftest(report::RateUnit unit) { perftest_unit_ = unit; }
   /// Once true, a run ends with what it has measured, and waiting ends by an Error; borrowed. null: never.
   void set_stop(const std::atomic<bool>* stop) { stop_flag_ = stop; }
   /// Says good-bye. Quiet when there is no session.
@@ -63,6 +66,10 @@ class Client {
 
  protected:
   virtual std::unique_ptr<Client> make_companion() = 0;
+  /// One run over the channel.
+  virtual report::RunRecord measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms);
+  /// Ends the session in words, where there is one.
+  virtual void part() noexcept;
   /// In this process.
   virtual bool server_here() const { return false; }
   /// Ends what open() began; the channel is closed by then.
@@ -72,6 +79,7 @@ class Client {
   engine::RunObserver* observer_ = nullptr;
   Talk talk_ = Talk::kUsual;
   const std::atomic<bool>* stop_flag_ = nullptr;
+  std::optional<report::RateUnit> perftest_unit_;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
   std::string server_text_;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct ServerSettings {
   SessionTerms session;
   proto::Token token;     ///< clients must have it; none: anyone
   proto::Networks allow;  ///< where clients may come from
+  /// Serves a client of perftest, ended by the flag; throws where that fails. Clients have to speak first then. Empty: it is
+  /// told about in words.
+  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};
 };
 
 /// Accepts clients and serves them one after another in the order they asked. A
@@ -71,6 +75,7 @@ class Server {
   void converse(Connection& connection, StopSignal& stop);
   void accompany(Connection& connection, StopSignal& stop);
   SessionResult session(Connection& connection, const std::string& ticket, const StopSignal& stop);
+  void converse_with_perftest(Connection& connection, StopSignal& stop);
   bool greet(Connection& connection, std::string& name);
   bool wait_for_turn(Connection& connection, Turnstile::Ticket& ticket, const StopSignal& stop);
   void note_stranger(const std::string& reason);

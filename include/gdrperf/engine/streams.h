@@ -105,6 +105,12 @@ struct PingPong {
   std::uint64_t wait_weight = 1;        ///< recorded per tick of delay: 2 where half a round is reported
   std::uint64_t late_rounds = 0;        ///< rounds that were due before the one in front was back
   stats::Histogram* histogram = nullptr;  ///< ticks per round (initiator)
+
+  /// Of an end that answers: a round trip goes from the last arrival to this one.
+  void note_arrival(std::uint64_t now_ticks) noexcept {
+    if (started_ticks != 0) histogram->record(now_ticks - started_ticks);
+    started_ticks = now_ticks;
+  }
 };
 
 /// The completion channel that kernels sleep on in event mode.

@@ -66,10 +66,17 @@ struct RunRequest {
   std::vector<int> cpus = {};  ///< that the client's end may use, for a server on the same host
 };
 
+/// Memory that a peer may reach.
+struct Region {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+};
+
 /// One QP's address.
 struct QpAddress {
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;
+  std::optional<Region> region = {};  ///< of this QP alone, at an end that speaks another protocol: it does not travel
 };
 
 /// One end's description of itself: all that is needed to connect and

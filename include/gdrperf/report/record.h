@@ -101,6 +101,9 @@ struct Measurement {
   std::vector<std::string> warnings;
 };
 
+/// Device and memory of an end that does not tell.
+inline constexpr const char* kUnknown = "unknown";
+
 /// One end as it was used.
 struct EndRecord {
   std::string device;
@@ -119,6 +122,7 @@ struct EndRecord {
   std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
   std::optional<GpuInfo> gpu = {};
   std::string host = {};  ///< its name; "" unknown
+  std::string program = {};  ///< "perftest 6.06"; "": gdrperf
 };
 
 /// Place of a run's memory relative to its NIC, and the ceiling of the path between them.
