@@ -14,6 +14,7 @@
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/progress.h"
+#include "parts.h"
 #include "terminal.h"
 #include "under_load.h"
 
@@ -164,6 +165,7 @@ class LocalClient : public Client {
 }  // namespace
 
 report::RunRecord Client::run(const TestSpec& spec) {
+  if (has_parts(spec)) return run_parts(*this, spec);
   return spec.load.empty() ? run_alone(spec, terms()) : run_under_load(*this, spec);
 }
 

@@ -24,6 +24,7 @@
 #include "metrics_server.h"
 #include "no_effect.h"
 #include "parse_words.h"
+#include "parts.h"
 #include "paths.h"
 #include "perftest_command.h"
 #include "perftest_service.h"
@@ -170,14 +171,22 @@ struct Watching {
   std::optional<IntervalLog> intervals;
 };
 
+/// What is told of a run while it goes on, where nobody could tell it.
+void check_series(const TestOptions& options) {
+  const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
+  const std::string typed = options.interval_s > 0 ? "--interval" : intervals ? "--listen-metrics" : "--samples";
+  if (options.spec.reverse && intervals) {
+    throw usage_error(typed + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
+  }
+  if (has_parts(options.spec) && (intervals || !options.output.samples.empty())) {
+    throw usage_error(typed + ": of one thread and one device", "leave one of them out");
+  }
+}
+
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
   const std::vector<TestSpec> specs = specs_of(options);
-  if (options.spec.reverse && (options.interval_s > 0 || !options.listen_metrics.empty())) {
-    throw usage_error(std::string(options.interval_s > 0 ? "--interval" : "--listen-metrics") +
-                          ": the server counts in a reversed run, and tells at its end",
-                      "leave one of them out");
-  }
+  check_series(options);
   const bool registrations = options.asks_every<&TestSpec::registration>();
   check_one_run(options.spec, registrations ? 2 : specs.size());
   note_without_effect(options.without_effect);

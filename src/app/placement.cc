@@ -1,6 +1,7 @@
 #include "placement.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -209,6 +210,20 @@ void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo:
   record.path.limited_by = ceiling->limited_by + (both_ways ? ", both ways" : "");
 }
 
+/// Ceilings of several NICs at the same time add up; where one is not known, nor is their sum.
+void Placement::add_other_rails(report::RunRecord& record) const {
+  std::set<std::string> seen{record.client.device};
+  for (const report::Part& part : record.measured.parts) {
+    if (!seen.insert(part.device).second || record.path.ceiling_gbps <= 0) continue;
+    report::RunRecord other = record;
+    other.client.device = part.device;
+    other.measured.parts.clear();
+    other.path = {};
+    annotate(other);
+    record.path.ceiling_gbps = other.path.ceiling_gbps > 0 ? record.path.ceiling_gbps + other.path.ceiling_gbps : 0;
+  }
+}
+
 void Placement::annotate(report::RunRecord& record) const {
   std::string& key = record.path.pair;
   const std::string gpu = gpu_of(record.client, topology_);
@@ -229,6 +244,7 @@ void Placement::annotate(report::RunRecord& record) const {
   if (gpu.empty() && key.empty()) place_host_memory(record);
   const auto path = pair != nullptr ? path_of(*pair, through_cpu ? Way::kThroughCpu : Way::kBest) : std::nullopt;
   add_ceiling(record, path);
+  add_other_rails(record);
   const std::optional<double> share = efficiency(record);
   if (!share || *share >= kWellBelow || record.spec.size_bytes < kLargeMessage) return;
   std::vector<std::string> reasons;

@@ -46,6 +46,7 @@ class Placement {
   /// By way of the CPU although the NIC has Data Direct, or as the pair is keyed.
   enum class Way { kBest, kThroughCpu };
   std::optional<topo::PciPath> path_of(const topo::Pair& pair, Way way = Way::kBest) const;
+  void add_other_rails(report::RunRecord& record) const;
   void add_ceiling(report::RunRecord& record, const std::optional<topo::PciPath>& path) const;
 
   topo::Topology topology_;

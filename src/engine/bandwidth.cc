@@ -5,6 +5,7 @@
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/together.h"
 #include "interval_watch.h"
 #include "live_state.h"
 #include "measure.h"
@@ -36,6 +37,9 @@ class Stream {
       : mover_(mover),
         watch_(watchers.standstill),
         follower_(watchers.follower),
+        together_(watchers.together),
+        peer_(watchers.peer),
+        part_(spec.part),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
         intervals_(watchers.observer, spec),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
@@ -49,6 +53,7 @@ class Stream {
   BandwidthRun go() {
     live_.begin();
     first_message_ = mover_.sent();
+    if (together_ != nullptr) together_->all_begin([this] { look_at(*peer_); });
     mover_.begin_schedule();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
@@ -65,7 +70,7 @@ class Stream {
       run_.series.add(start_s, batch_s, end->sent - open->sent);
       intervals_.add(start_s, batch_s, end->sent - open->sent);
       open = end;
-      if (judge_.finished(run_.series, done(), run_.series.total_seconds())) over_ = true;
+      if (judge_.finished(run_.series, done(), run_.series.total_seconds()) && others_finished()) over_ = true;
       live_.look(run_.series, done(), run_.series.total_seconds());
     }
     intervals_.finish();
@@ -78,6 +83,11 @@ class Stream {
 
  private:
   std::uint64_t done() const { return mover_.sent() - first_message_; }
+  /// Of several runs at the same time none ends by its precision before the others have theirs.
+  bool others_finished() {
+    const bool precise = judge_.reason() == report::StopReason::kPrecision;
+    return together_ == nullptr || !precise || together_->all_finished(part_);
+  }
 
   /// The pipe may still be filling, or a batch wait for its least number of messages: neither
   /// holds up the end. `from_ns`: where the run's time begins.
@@ -129,6 +139,9 @@ class Stream {
   Mover& mover_;
   StandstillWatch& watch_;
   Peer* follower_;
+  Together* together_;
+  Peer* peer_;
+  int part_;
   LiveState live_;
   IntervalWatch intervals_;
   StopJudge judge_;

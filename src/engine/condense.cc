@@ -1,24 +1,16 @@
+#include "condense.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/stats/steady.h"
 #include "gdrperf/stats/summary.h"
-#include "measure.h"
 
 namespace gdrperf::engine {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-/// Rates in GB/s by batch; with `peer`, both directions, batches outside the peer's
-/// series left out.
-struct Rates {
-  Samples gbytes;
-  Samples own;   ///< with `peer`: of this end
-  Samples back;  ///< and of the other
-  std::vector<Batch> batches;
-};
 
 Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
   Rates result;
@@ -38,14 +30,6 @@ Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* p
   }
   return result;
 }
-
-/// All bytes over all time: from the first post of either end until what is counted
-/// had completed.
-struct Whole {
-  double seconds = 0;
-  double gbytes = 0;  ///< per second
-  double back = 0;    ///< the other end's part of it
-};
 
 Whole whole_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
   double bytes = static_cast<double>(run.messages) * static_cast<double>(spec.size_bytes);
@@ -84,10 +68,7 @@ void fill_from_whole(report::Measurement& measured, const Whole& whole) {
 
 }  // namespace
 
-report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
-  if (peer != nullptr && peer->series.empty()) throw peer_error("the server did not say what it sent");
-  const Rates all = rates_of(run, spec, peer);
-  const Whole whole = whole_of(run, spec, peer);
+report::Measurement figures_of(const Rates& all, const Whole& whole, const BandwidthRun& run, const TestSpec& spec) {
   report::Measurement measured;
   measured.stop = run.stop;
   measured.bandwidth.emplace();
@@ -112,7 +93,7 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
   } else {
     fill_from_whole(measured, whole);
   }
-  if (peer != nullptr) {
+  if (!all.own.values.empty() || whole.back > 0) {
     const auto part = [&](Samples samples, double otherwise) {
       samples.seconds = all.gbytes.seconds;
       return summary.median_ci ? median_of(samples.from(cut)) : otherwise;
@@ -125,6 +106,11 @@ report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, cons
       measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);
   judge_figure(measured, {steady, "", spec.stop.precision, spec.stop});
   return measured;
+}
+
+report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
+  if (peer != nullptr && peer->series.empty()) throw peer_error("the server did not say what it sent");
+  return figures_of(rates_of(run, spec, peer), whole_of(run, spec, peer), run, spec);
 }
 
 }  // namespace gdrperf::engine

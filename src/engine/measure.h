@@ -23,6 +23,7 @@ inline constexpr double kLeastBatchSeconds = 0.001;
 inline constexpr double kWatchedBatchSeconds = 0.005;
 
 class Peer;
+class Together;
 
 /// Observers of a run in progress.
 struct Watchers {
@@ -30,6 +31,8 @@ struct Watchers {
   RunObserver* observer = nullptr;          ///< null: nobody
   const std::atomic<bool>* stop = nullptr;  ///< ends the run before its time; null: nothing does
   Peer* follower = nullptr;                 ///< may say Stop between chunks; null: what comes is an error
+  Together* together = nullptr;             ///< other runs at the same time; null: none
+  Peer* peer = nullptr;                     ///< with `together`: looked after while this end waits for others
 };
 
 /// A bandwidth run as the initiating end saw it; condense() makes figures of

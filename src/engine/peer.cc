@@ -132,6 +132,10 @@ void Peer::throw_fault(const Fault& fault, const std::string& device, const char
                                verbs::describe(fault.status), fault.vendor_error));
 }
 
+void look_at(Peer& peer) {
+  if (auto message = peer.poll()) peer.put_back(std::move(*message));
+}
+
 void StallWatch::check(std::uint64_t progress) {
   if (progress != progress_) {
     progress_ = progress;

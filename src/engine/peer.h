@@ -105,6 +105,9 @@ class Peer {
   std::optional<proto::Message> put_back_;
 };
 
+/// One look while this end waits for something else; what the peer says is kept.
+void look_at(Peer& peer);
+
 /// Watches for a run that no longer moves: throws when `progress` has not
 /// changed for `limit`, counted while this process was running.
 class StallWatch {

@@ -12,6 +12,7 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/engine/together.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/report/network.h"
 #include "gdrperf/report/spread.h"
@@ -204,6 +205,10 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
   if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
+  if (terms.together != nullptr) {
+    const auto work = peer.working("waiting for runs at the same time");
+    terms.together->all_set_up([&peer] { look_at(peer); });
+  }
   peer.begin_run(std::chrono::nanoseconds{0});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
@@ -212,6 +217,8 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   if (spec.verify_seed) laps.emplace(end, *mover, peer);
   peer.watch().restart();
   Watchers watchers{peer.watch(), terms.observer};
+  watchers.together = terms.together;
+  watchers.peer = &peer;
   if (may_stop(spec)) {
     watchers.stop = terms.stop;
     peer.no_longer_cancelled();
@@ -230,6 +237,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   proto::Done done = await_done(*mover, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
+  if (terms.together != nullptr) terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);
   report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = mover->chunk_bytes();
   const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});

@@ -82,7 +82,8 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
 /// to one of several CPUs has it for itself, unless the other end was pinned there too.
 Spin spin_of(const LocalEnd& end) {
   const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
-  return kernel_moves_data || end.process_cpus() < 2 || end.shares_cpu() ? Spin::kYield : Spin::kBusy;
+  const bool crowded = end.spec().parts > 1 && end.spec().parts * (same_host(end.endpoint(), end.remote()) ? 2 : 1) > end.process_cpus();
+  return kernel_moves_data || crowded || end.process_cpus() < 2 || end.shares_cpu() ? Spin::kYield : Spin::kBusy;
 }
 
 /// A kernel that has not reached its goal has posted at most what had completed by

@@ -157,6 +157,26 @@ void check_load(const TestSpec& spec) {
   throw usage_error(fmt::format("{}: verified messages go in laps, with nothing beside them", flag<&TestSpec::load>()), "leave one of them out");
 }
 
+void check_parts(const TestSpec& spec) {
+  const bool rails = !spec.rails.empty();
+  if (!rails && !spec.peer_rails.empty()) {
+    throw usage_error(fmt::format("{}: this end has one device", flag<&TestSpec::peer_rails>()), fmt::format("give {} as well", flag<&TestSpec::rails>()));
+  }
+  if (spec.threads == 1 && !rails) return;
+  const std::string asked = rails ? flag<&TestSpec::rails>() : fmt::format("{} {}", flag<&TestSpec::threads>(), spec.threads);
+  const auto refuse = [&](bool typed, const std::string& option, const char* why) {
+    if (typed) throw usage_error(fmt::format("{} and {}: {}", asked, option, why), "leave one of them out");
+  };
+  if (spec.verify_seed) throw usage_error(asked + ": verified messages go in laps, on one thread", "leave one of them out");
+  refuse(spec.reverse, flag<&TestSpec::reverse>(), "the server's clock says when reversed runs begin");
+  refuse(spec.spread > 0 || !spec.flow_labels.empty(), spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
+         "QPs take flow labels in turn on one thread");
+  refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
+  refuse(spec.server.cpu >= 0, peer_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
+  refuse(rails && !spec.client.device.empty(), own_flag<&EndSpec::device>(), "each names devices of this end");
+  refuse(rails && !spec.server.device.empty(), peer_flag<&EndSpec::device>(), "the server's devices have names of their own");
+}
+
 void check_size(const TestSpec& spec) {
   const std::uint64_t only = facts_of(spec.test.operation).only_bytes;
   if (only == 0 || spec.size_bytes == only) return;
@@ -242,6 +262,7 @@ void validate(const TestSpec& spec) {
   check_transport(spec);
   check_rate(spec);
   check_load(spec);
+  check_parts(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

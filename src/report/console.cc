@@ -11,6 +11,7 @@
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/parts.h"
 #include "gdrperf/report/reference.h"
 #include "gdrperf/report/spread.h"
 #include "gdrperf/report/under_load.h"
@@ -174,7 +175,7 @@ void ConsoleTable::add(const RunRecord& record) {
   notes_.cpu = cpu_text(record);
   out_ << row << std::endl;  // a row is read as soon as its run has ended
   if (options_.detail == Detail::kAll) out_ << styled(options_.colour, Style::kDim, details_of(record, options_)) << std::endl;
-  out_ << directions_text(record, options_.rate_unit) << spread_text(record) << under_load_text(record, options_.rate_unit);
+  out_ << directions_text(record, options_.rate_unit) << spread_text(record) << under_load_text(record, options_.rate_unit) << parts_text(record, options_.rate_unit);
 }
 
 void ConsoleTable::finish() {

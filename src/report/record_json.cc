@@ -6,6 +6,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/report/fields.h"
+#include "gdrperf/report/parts.h"
 #include "gdrperf/report/spread.h"
 
 namespace gdrperf::report {
@@ -94,6 +95,22 @@ Json spread_json(const RunRecord& record, const Spread& spread) {
           {"uneven", std::move(uneven)}, {"qps", std::move(qps)}};
 }
 
+Json part_json(const RunRecord& record, const Part& part) {
+  Json json = {{"name", part.name}, {"device", part.device}, {"server_device", part.peer_device}, {"qps", part.qps},
+               {"mean_gbps", gbps(part.gbytes)}, {"msg_rate_mpps", number(part.gbytes * 1e3 / static_cast<double>(record.spec.size_bytes))}};
+  if (part.cpu >= 0) json["cpu"] = part.cpu;
+  if (part.peer_cpu >= 0) json["server_cpu"] = part.peer_cpu;
+  return json;
+}
+
+Json parts_json(const RunRecord& record) {
+  const std::vector<Part> rails = rails_of(record.measured);
+  Json json = {{"start_spread_us", number(record.measured.start_spread_s * 1e6)}, {"slowest", slowest_of(record.measured).name}, {"each", Json::array()}};
+  for (const Part& part : record.measured.parts) json["each"].push_back(part_json(record, part));
+  for (const Part& rail : rails) json["rails"].push_back(part_json(record, rail));
+  return json;
+}
+
 Json warnings_json(const RunRecord& record) {
   Json warnings = Json::array();
   for (const std::string& warning : record.measured.warnings) warnings.push_back(warning);
@@ -121,6 +138,7 @@ Json record_json(const RunRecord& record) {
     if (!json.contains(metric)) json[metric] = nullptr;
   }
   if (const auto spread = spread_of(measured)) json["shares"] = spread_json(record, *spread);
+  if (!measured.parts.empty()) json["parts"] = parts_json(record);
   if (record.spec.verify_seed) json["checked_by"] = Json::array({record.client.checker, record.server.checker});
   json["warnings"] = warnings_json(record);
   return json;

@@ -177,6 +177,9 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     spec.burst = 1;  // means something at a rate
     EXPECT_EQ(spec.reverse, bandwidth) << to_string(test);
     spec.reverse = false;  // not with both directions
+    EXPECT_EQ(spec.threads == 1, !bandwidth) << to_string(test);
+    spec.threads = 1;  // and several devices: not with spread QPs
+    spec.rails = spec.peer_rails = "";
     EXPECT_NO_THROW(validate(spec)) << to_string(test);
     EXPECT_EQ(spec.qps == 1, !bandwidth) << to_string(test);
   }

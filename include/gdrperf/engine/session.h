@@ -15,6 +15,8 @@
 
 namespace gdrperf::engine {
 
+class Together;
+
 /// Limits of a client's own end.
 struct ClientTerms {
   std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
@@ -23,6 +25,8 @@ struct ClientTerms {
   /// Once it is true a run that is measured ends with the figure it has (StopReason::kSignal), one that is not
   /// by an Error. Borrowed; null: nothing stops it.
   const std::atomic<bool>* stop = nullptr;
+  /// Of a bandwidth run that is one of several: those that begin and end with it. Borrowed; null: none.
+  Together* together = nullptr;
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns

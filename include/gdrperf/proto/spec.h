@@ -120,6 +120,9 @@ struct TestSpec {
   int burst = 1;             ///< messages that are due together
   std::string load = {};     ///< latency: stream beside the test, as parse_load() reads it (proto/rate.h); "": none
   std::uint64_t load_size_bytes = 65536;  ///< of the stream's messages
+  int threads = 1;           ///< bandwidth: of each rail at both ends, to which its QPs are dealt
+  std::string rails = {};    ///< bandwidth: this end's devices that are used at the same time, "a,b", or "all"; "": one
+  std::string peer_rails = {};  ///< the server's, as many; "": the same names
   int parts = 1;             ///< runs of one client at the same time
   int part = 0;              ///< this one of them: it has a CPU of its own
   Direction direction = Direction::kUnidirectional;

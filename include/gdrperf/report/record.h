@@ -73,6 +73,17 @@ struct UnderLoad {
   double alone_gbytes = 0;    ///< with no test beside it
 };
 
+/// One of several runs at the same time.
+struct Part {
+  std::string name;         ///< "rail mlx5_0", "thread 1"
+  std::string device;
+  std::string peer_device;
+  int cpu = -1;
+  int peer_cpu = -1;
+  int qps = 1;
+  double gbytes = 0;        ///< mean over the time that all had in common
+};
+
 /// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
@@ -85,6 +96,8 @@ struct Measurement {
   std::optional<Latency> latency;
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
   std::optional<UnderLoad> under_load = {};
+  std::vector<Part> parts = {};     ///< of a run of several threads or rails
+  double start_spread_s = 0;        ///< between the first and the last of them to begin
   std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.
   std::optional<double> client_cpu_per_message_ns = {};

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""--threads and --rails: runs at the same time, their sum and each one's part, and what becomes of one that fails."""
+
+import json
+import signal
+import unittest
+
+from support import Background, CliTest, Server, cases, main, run, softnic_works
+
+LOCAL = ("--local", "--softnic")
+RATE = 20e6
+RAILS = {"SOFTNIC": ";".join(f"soft{n}:rate=20MB/s,copy=edges" for n in range(8))}
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Parts(CliTest):
+    def measured(self, *words, env=None):
+        result = run(*words, "--json", "-", env=env)
+        self.expect_ok(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        (one,) = self.runs_of(document)
+        self.check_parts(one)
+        return one, result
+
+    def check_parts(self, one):
+        each = one["parts"]["each"]
+        self.assertAlmostEqual(sum(part["mean_gbps"] for part in each) / one["bw"]["mean_gbps"], 1, places=6)
+        slowest = min(each, key=lambda part: part["mean_gbps"])
+        if len({part["device"] for part in each}) in (1, len(each)):
+            self.assertEqual(one["parts"]["slowest"], slowest["name"])
+
+    def test_threads_have_their_own_qps(self):
+        for words in (("write_bw",), ("send_bw",), ("read_bw",), ("write_bw", "-b"), ("send_bw", "-b"), ("send_bw", "--transport", "ud", "-s", "1K"), ("atomic_bw",)):
+            one, result = self.measured(*words, *LOCAL, "--threads", "2", "-q", "3", "-D", "300ms")
+            self.assertEqual((one["threads"], one["qps"]), (2, 3))
+            self.assertEqual([(part["name"], part["qps"]) for part in one["parts"]["each"]], [("thread 0", 2), ("thread 1", 1)])
+            self.assertRegex(result.err, r"slowest: thread [01], [\d.]+ % of the mean; all began within [\d.e+]+ us")
+
+    def test_a_number_of_messages_and_a_rate_are_dealt(self):
+        one, _ = self.measured("write_bw", *LOCAL, "--threads", "3", "-n", "1000")
+        self.assertEqual((one["iterations"], one["stop"], one["qps"]), (1000, "iterations", 3))
+        one, _ = self.measured("write_bw", *LOCAL, "--threads", "2", "--rate", "2000", "-n", "600", "-s", "64")
+        self.assertGreater(one["duration_s"], 0.298)
+        self.assertEqual(one["rate_per_s"], 2000)
+
+    def test_without_a_limit_all_end_together(self):
+        one, _ = self.measured("write_bw", *LOCAL, "--threads", "2", "--cap", "400ms", "--precision", "50%")
+        self.assertIn(one["stop"], ("precision", "cap"))
+
+    def test_rails_add_up(self):
+        """Eight modelled ports: what each carries is known."""
+        rails = cases(("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7",), ("soft0,soft1,soft2,soft3,soft4,soft5,soft6,soft7", "all"))
+        for names in rails:
+            one, result = self.measured("write_bw", *LOCAL, "--rails", names, "-s", "64K", "-D", "800ms", env=RAILS)
+            self.assertEqual([part["device"] for part in one["parts"]["each"]], [f"soft{n}" for n in range(8)])
+            self.assertLess(one["bw"]["mean_gbps"], 8 * RATE * 8e-9 * 1.01)
+            self.assertEqual(one["rails"], names)
+            self.assertIn("rail soft7", result.err)
+
+    def test_the_slow_rail_is_named(self):
+        slow = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft2:", "soft2:slow=2,"))
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1,soft2,soft3", "-s", "64K", "-D", "800ms", env=slow)
+        self.assertEqual(one["parts"]["slowest"], "rail soft2")
+        self.assertIn("slowest: rail soft2", result.err)
+        one, result = self.measured("write_bw", *LOCAL, "--rails", "soft1,soft2", "--threads", "2", "-s", "64K", "-D", "800ms", env=slow)
+        self.assertEqual(one["parts"]["slowest"], "rail soft2")
+        self.assertEqual([rail["name"] for rail in one["parts"]["rails"]], ["rail soft1", "rail soft2"])
+
+    def test_other_names_at_the_server(self):
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-rails", "soft3,soft2", "-n", "200", env=RAILS)
+        self.assertEqual([part["server_device"] for part in one["parts"]["each"]], ["soft3", "soft2"])
+
+    def test_two_processes(self):
+        with Server() as server:
+            there = ("127.0.0.1", "-p", str(server.port), "--softnic")
+            for words in (("write_bw", "--threads", "2"), ("send_bw", "--threads", "2", "-b"), ("read_bw", "--rails", "soft0,soft1")):
+                one, _ = self.measured(*words, *there, "-D", "200ms")
+                self.assertEqual(len(one["parts"]["each"]), 2)
+            self.expect_ok(run("write_bw", *there, "-n", "100"))
+
+    def test_one_that_fails_ends_all_by_its_name(self):
+        self.expect_error(run("write_bw", *LOCAL, "--rails", "soft0,nosuch"), 2, "rail nosuch: -d nosuch: there is no such RDMA device")
+        with Server() as server:
+            with Background("write_bw", "127.0.0.1", "-p", str(server.port), "--softnic", "--threads", "2", "-D", "1h", "--progress") as client:
+                client.wait_measuring()
+                server.signal(signal.SIGKILL)
+                self.assertEqual(client.wait(), 5, client.err)
+                self.assertRegex(client.err, r"thread [01]: ")
+            server.wait()
+
+    def test_a_signal_ends_all(self):
+        with Background("write_bw", *LOCAL, "--threads", "2", "-D", "1h", "--progress", "--json", "-") as client:
+            client.wait_measuring()
+            client.signal(signal.SIGINT)
+            self.assertEqual(client.wait(), -signal.SIGINT, client.err)
+        (one,) = self.runs_of(json.loads(client.out))
+        self.assertEqual(one["stop"], "signal")
+
+    def test_what_cannot_be(self):
+        for words, text in ((("write_bw", "--threads", "0"), "--threads 0: a run has from 1 to 64 threads"),
+                            (("write_bw", "--threads", "65"), "--threads 65: a run has from 1 to 64 threads"),
+                            (("write_bw", "--threads", "2", "-n", "1"), "-n 1: fewer than the 2 runs"),
+                            (("write_bw", "--threads", "2", "--reverse"), "--threads 2 and --reverse: "),
+                            (("write_bw", "--threads", "2", "--verify"), "--threads 2: verified messages"),
+                            (("write_bw", "--threads", "2", "--cpu", "0"), "--threads 2 and --cpu: "),
+                            (("write_bw", "--threads", "2", "--spread", "2"), "--threads 2 and --spread: "),
+                            (("write_bw", "--rails", "soft0", "-d", "soft0"), "--rails and -d: "),
+                            (("write_bw", "--peer-rails", "soft0"), "--peer-rails: this end has one device"),
+                            (("write_bw", "--rails", "soft0,soft1", "--peer-rails", "soft0"), "--peer-rails soft0: 1 devices, and this end has 2"),
+                            (("write_bw", "--threads", "2", "--interval", "1s"), "--interval: "),
+                            (("write_lat", "--threads", "2"), "--threads 2: write_lat has one message in flight")):
+            self.expect_error(run(*words, *LOCAL), 2, text)
+
+
+if __name__ == "__main__":
+    main()
