@@ -28,7 +28,8 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 
 class Bouncer {
  public:
-  Bouncer(Mover& mover, Laps* laps) : mover_(mover), laps_(laps) {}
+  /// `stop`: once it is true, a stop of the other end is no error; may be null.
+  Bouncer(Mover& mover, Laps* laps, const std::atomic<bool>* stop) : mover_(mover), laps_(laps), stop_(stop) {}
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
@@ -36,6 +37,7 @@ class Bouncer {
       return;
     }
     if (auto message = mover_.bounce_until(mover_.rounds() + rounds)) {
+      if (stop_ != nullptr && stop_->load() && std::holds_alternative<proto::Stop>(*message)) return;
       throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
     }
   }
@@ -58,6 +60,7 @@ class Bouncer {
   const Clock& clock_ = Clock::get();
   Mover& mover_;
   Laps* laps_;
+  const std::atomic<bool>* stop_;
 };
 
 report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
@@ -102,7 +105,7 @@ void note_late_starts(report::Measurement& measured, const Lateness& lateness, c
 
 LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
   const Clock& clock = Clock::get();
-  Bouncer bouncer(mover, laps);
+  Bouncer bouncer(mover, laps, watchers.stop);
   LatencyRun run;
   report::Measurement& measured = run.measured;
   const bool halved = spec.op().halved;

@@ -59,8 +59,8 @@ Measured measure_rate(Mover& mover, const ResolvedSpec& spec, const Watchers& wa
   return result;
 }
 
-Measured measure_round_trips(Mover& mover, const ResolvedSpec& spec, const Watchers& watchers) {
-  LatencyRun run = bounce_with_perftest(mover, spec, watchers);
+Measured measure_round_trips(PerftestEnd& perftest, Mover& mover, const Watchers& watchers) {
+  LatencyRun run = perftest.bounce(mover, watchers);
   return {std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, mover.rounds()};
 }
 
@@ -69,7 +69,7 @@ Measured measure_round_trips(Mover& mover, const ResolvedSpec& spec, const Watch
 report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec, const PerftestTerms& terms) {
   check_perftest(spec, conn::Side::kClient);
   PerftestEnd perftest(channel, link, conn::Side::kClient, terms);
-  perftest.set_up(as_perftest_counts(spec));
+  perftest.set_up(spec);
   LocalEnd& end = perftest.end();
   Peer& peer = perftest.peer();
   peer.interpret([&link]() -> std::optional<proto::Message> {
@@ -83,7 +83,7 @@ report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLi
   peer.watch().restart();
   Watchers watchers{peer.watch(), terms.own.observer, perftest_counts(spec.test) ? nullptr : terms.own.stop};
   if (watchers.stop != nullptr) peer.no_longer_cancelled();
-  Measured result = end.spec().latency() ? measure_round_trips(*mover, end.spec(), watchers) : measure_rate(*mover, end.spec(), watchers);
+  Measured result = end.spec().latency() ? measure_round_trips(perftest, *mover, watchers) : measure_rate(*mover, end.spec(), watchers);
   peer.watch().look();
   result.standstill.client_s = peer.watch().longest_s();
   judge_standstill(result.measured, result.standstill);

@@ -1,6 +1,8 @@
 #include "perftest_end.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -21,8 +23,14 @@ using proto::PerftestAddress;
 
 constexpr std::chrono::seconds kPartPatience{5};
 constexpr const char* kAddresses = "addresses";
-/// perftest's end stops by its own clock: what is sent after that finds no receive.
-constexpr double kShareOfDuration = 0.75;
+/// perftest stops by its own clock, and what is sent after that finds no receive. It counts up to a quarter of the time, in whole
+/// seconds, before its end: between the two this end stops.
+std::chrono::nanoseconds before_perftest(std::chrono::nanoseconds duration) {
+  const auto margin = std::chrono::floor<std::chrono::seconds>(duration) / 4;
+  if (margin.count() > 0) return duration - std::chrono::nanoseconds(margin) / 2;
+  constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(200);
+  return duration - std::min(kMost, duration / 10);
+}
 
 /// Kinds of GID at this end that reach the other's.
 std::vector<std::string> families_like(const std::vector<verbs::Gid>& gids, const PerftestAddress& theirs) {
@@ -59,25 +67,32 @@ bool perftest_counts(Test test) {
   return test.operation == Operation::kSend || test == Test{Operation::kWrite, Metric::kLatency};
 }
 
-TestSpec as_perftest_counts(const TestSpec& asked) {
-  TestSpec spec = asked;
-  StopRule& stop = spec.stop;
-  if (!perftest_counts(spec.test)) return spec;
-  if (stop.duration) {
-    stop.duration = std::chrono::duration_cast<std::chrono::nanoseconds>(*stop.duration * kShareOfDuration);
-  } else {
-    stop.iterations = stop.iterations.value_or(kPerftestIterations) * static_cast<std::uint64_t>(spec.qps);
-  }
-  return spec;
-}
-
-LatencyRun bounce_with_perftest(Mover& mover, const ResolvedSpec& spec, const Watchers& watchers) {
-  if (!perftest_counts(spec.test) || spec.stop.iterations.value_or(0) < 2) return bounce_latency(mover, spec, nullptr, watchers);
-  if (mover.bounce_until(1)) throw peer_error("perftest ended the run before its first message");
+LatencyRun PerftestEnd::bounce(Mover& mover, Watchers watchers) {
+  const bool alone = spec().stop.iterations.value_or(2) < 2;
+  if (!perftest_counts(spec().test) || alone) return bounce_latency(mover, spec(), nullptr, watchers);
+  if (mover.bounce_until(1)) throw peer_error(program() + " ended the run before its first message");
   mover.histogram().clear();
-  ResolvedSpec rest = spec;
+  if (spec().stop.duration) return bounce_for_a_time(mover, watchers);
+  ResolvedSpec rest = spec();
   --*rest.stop.iterations;
   return bounce_latency(mover, rest, nullptr, watchers);
+}
+
+/// Where this end was held up, perftest's has gone, or waits for the end of the run, before this one is through.
+LatencyRun PerftestEnd::bounce_for_a_time(Mover& mover, Watchers watchers) {
+  std::atomic<bool> over = false;
+  const auto until = std::chrono::steady_clock::now() + asked_duration_;
+  peer_.interpret([&]() -> std::optional<proto::Message> {
+    if (std::chrono::steady_clock::now() < until && !link_.has_left()) return std::nullopt;
+    over = true;
+    return proto::Stop{};
+  });
+  watchers.stop = &over;
+  LatencyRun run = bounce_latency(mover, spec(), nullptr, watchers);
+  peer_.interpret([]() -> std::optional<proto::Message> { return std::nullopt; });
+  if (over) run.measured.stop = report::StopReason::kDuration;
+  if (run.measured.iterations == 0) throw peer_error(program() + " stopped before a round trip was over", "give both ends more time, and CPUs of their own");
+  return run;
 }
 
 report::RunRecord record_of_perftest(const PerftestEnd& perftest, const TestSpec& asked) {
@@ -119,11 +134,29 @@ void check_perftest(const TestSpec& spec, Side side) {
   }
 }
 
+namespace {
+
+/// `asked` with the count or the time that perftest's end goes by.
+TestSpec as_perftest_counts(const TestSpec& asked) {
+  TestSpec spec = asked;
+  StopRule& stop = spec.stop;
+  if (!perftest_counts(spec.test)) return spec;
+  if (stop.duration) {
+    stop.duration = before_perftest(*stop.duration);
+  } else {
+    stop.iterations = stop.iterations.value_or(kPerftestIterations) * static_cast<std::uint64_t>(spec.qps);
+  }
+  return spec;
+}
+
+}  // namespace
+
 PerftestEnd::PerftestEnd(proto::Channel& channel, proto::PerftestLink& link, Side side, const PerftestTerms& terms)
     : link_(link), side_(side), terms_(terms), peer_(channel, terms.own.stop) {}
 
 void PerftestEnd::set_up(const TestSpec& asked) {
-  TestSpec wanted = asked;
+  TestSpec wanted = as_perftest_counts(asked);
+  asked_duration_ = asked.stop.duration.value_or(std::chrono::nanoseconds(0));
   const EndSpec& own = side_ == Side::kClient ? wanted.client : wanted.server;
   mem::check_kind(own.buffer, end_flag<&EndSpec::buffer>(Side::kClient));
   OpenDevice device = open_device(own, Side::kClient);
@@ -140,14 +173,14 @@ void PerftestEnd::set_up(const TestSpec& asked) {
   const Demand demand = demand_of(spec, side_);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
   check_memory(demand, spec, side_, terms_.own.max_memory_bytes);
-  if (side_ == Side::kClient) make(spec, std::move(device), nullptr);
+  if (side_ == Side::kClient) make(spec, device, nullptr);
 
   const auto qps = static_cast<std::size_t>(spec.qps);
   std::vector<PerftestAddress> theirs;
   const auto take = [&](std::size_t q) {
     return link_.exchange(
         [&](const PerftestAddress* address) {
-          if (!end_) make(spec, std::move(device), address);
+          if (!end_) make(spec, device, address);
           return own_address(q);
         },
         kAddresses);
@@ -162,7 +195,7 @@ void PerftestEnd::set_up(const TestSpec& asked) {
   wait_for_each_other(qps + (spec.test.operation == Operation::kSend ? 2 : 1));
 }
 
-void PerftestEnd::make(const ResolvedSpec& spec, OpenDevice device, const PerftestAddress* theirs) {
+void PerftestEnd::make(const ResolvedSpec& spec, OpenDevice& device, const PerftestAddress* theirs) {
   const EndSpec& own = spec.end(side_);
   std::vector<std::string> families;
   if (theirs != nullptr && !theirs->gid_raw.empty()) families = families_like(device.gids, *theirs);

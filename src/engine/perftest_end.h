@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ class PerftestEnd {
   /// Sets up this end, connects it with perftest's and waits until both are ready.
   void set_up(const TestSpec& asked);
 
+  /// bounce_latency(); where perftest counts as well, without the first round, for which it first measures its clock.
+  LatencyRun bounce(Mover& mover, Watchers watchers);
+
   /// After the messages: waits for perftest, tells it this end's figures where it wants them and lets it go. `own` is
   /// of this end, in GB/s. What perftest says in return; of tests without figures nothing.
   proto::PerftestReport part(const report::Measurement* own);
@@ -34,7 +38,9 @@ class PerftestEnd {
   std::string program() const { return "perftest " + link_.version(); }
 
  private:
-  void make(const ResolvedSpec& spec, OpenDevice device, const proto::PerftestAddress* theirs);
+  LatencyRun bounce_for_a_time(Mover& mover, Watchers watchers);
+  /// Takes `device`.
+  void make(const ResolvedSpec& spec, OpenDevice& device, const proto::PerftestAddress* theirs);
   proto::PerftestAddress own_address(std::size_t q) const;
   proto::PerftestAddress exchange(std::size_t q, const char* step);
   proto::Endpoint remote_endpoint(const std::vector<proto::PerftestAddress>& theirs) const;
@@ -45,17 +51,12 @@ class PerftestEnd {
   const PerftestTerms& terms_;
   Peer peer_;
   bool by_gid_ = true;  ///< as against by LID alone
+  std::chrono::nanoseconds asked_duration_{0};
   std::unique_ptr<LocalEnd> end_;
 };
 
 /// Bytes per second that perftest's figures are multiples of: MiB or Gb.
 double perftest_unit_bytes(report::RateUnit unit);
-
-/// bounce_latency() of a test whose other end counts: without the first round, for which that end first measures its clock.
-LatencyRun bounce_with_perftest(Mover& mover, const ResolvedSpec& spec, const Watchers& watchers);
-
-/// `asked` with the count or the time that perftest's end goes by.
-TestSpec as_perftest_counts(const TestSpec& asked);
 
 /// What is known of a run before it is measured.
 report::RunRecord record_of_perftest(const PerftestEnd& perftest, const TestSpec& asked);

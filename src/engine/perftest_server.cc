@@ -73,7 +73,7 @@ void answer_all(Mover& mover, Peer& peer) {
 report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& link, const TestSpec& spec, const PerftestTerms& terms) {
   check_perftest(spec, conn::Side::kServer);
   PerftestEnd perftest(channel, link, conn::Side::kServer, terms);
-  perftest.set_up(as_perftest_counts(spec));
+  perftest.set_up(spec);
   Peer& peer = perftest.peer();
   peer.interpret([&link]() -> std::optional<proto::Message> {
     if (link.has_spoken()) return proto::Stop{};
@@ -83,7 +83,7 @@ report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& l
   const std::unique_ptr<Mover> mover = perftest.end().make_mover(peer);
   mover->be_patient(kRest);
   if (spec.test == Test{Operation::kWrite, Metric::kLatency}) {
-    record.measured = bounce_with_perftest(*mover, perftest.spec(), {peer.watch()}).measured;
+    record.measured = perftest.bounce(*mover, {peer.watch()}).measured;
     perftest.part(nullptr);
   } else if (spec.test.operation == Operation::kSend) {
     if (perftest.spec().latency()) answer_all(*mover, peer);

@@ -118,11 +118,16 @@ PerftestReport PerftestLink::exchange(const PerftestReport& own) {
   return theirs;
 }
 
-bool PerftestLink::has_spoken() const {
+bool PerftestLink::has_left() const {
   char byte = 0;
   const ssize_t came = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (came == 0 || (came < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) gone("end of the run");
-  return came > 0;
+  return came == 0 || (came < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+bool PerftestLink::has_spoken() const {
+  if (has_left()) gone("end of the run");
+  pollfd entry{fd_, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 bool PerftestLink::await_end(milliseconds patience) {

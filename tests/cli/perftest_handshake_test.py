@@ -18,9 +18,9 @@ PROGRAMS = ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_
 VARIANTS = {"ib_write_bw": [["-s", "64", "-q", "3"], ["-s", "5000", "-q", "2", "--report_gbits"]],
             "ib_read_bw": [["-s", "4096", "-q", "2"]],
             "ib_send_bw": [["-n", "600", "-q", "3", "-s", "512"], ["-D", "1", "-s", "1000"]],
-            "ib_write_lat": [["-s", "300", "-n", "700"]],
+            "ib_write_lat": [["-s", "300", "-n", "700"], ["-D", "1"]],
             "ib_read_lat": [["-s", "8"]],
-            "ib_send_lat": [["-s", "4096", "-n", "500"]]}
+            "ib_send_lat": [["-s", "4096", "-n", "500"], ["-D", "1"]]}
 RUNS = [(program, args) for program in PROGRAMS for args in support.cases([["-n", "1000"]], [[], ["-n", "1000"], *VARIANTS[program]])]
 SHORT_RUNS = [("ib_write_bw", ["-s", "64", "-q", "3"]), ("ib_send_bw", ["-n", "600", "-q", "3", "-s", "512"])]
 if support.SHORT:
@@ -102,6 +102,19 @@ class OneEndIsPerftest(support.CliTest):
 
     def test_its_client_is_served(self):
         at_once(self.serve_perftest, RUNS)
+
+    def test_one_that_is_killed_in_the_middle(self):
+        port = perftest_ends.free_port()
+        server = perftest_ends.start("ib_write_bw", "-p", port)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        perftest_ends.wait_listening(server, port)
+        with Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "-D", "60", "--progress") as client:
+            client.wait_measuring()
+            server.kill()
+            self.assertEqual(client.wait(), 5, client.err)
+            self.assertRegex(client.err, r"perftest \d\.\d+ hung up before the end of the run")
 
     def test_a_client_of_gdrperf_is_served_there_as_well(self):
         with Background("ib_write_bw", "-p", "0", "--softnic") as server:

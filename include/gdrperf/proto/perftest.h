@@ -90,6 +90,8 @@ class PerftestLink {
 
   /// Whether something has come, without waiting; throws on hang-up.
   bool has_spoken() const;
+  /// Whether the other end has hung up.
+  bool has_left() const;
   /// Until the other end hangs up, at most `patience`: whether it did.
   bool await_end(std::chrono::milliseconds patience);
 
