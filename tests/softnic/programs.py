@@ -15,7 +15,7 @@ LISTEN_S = 60
 TAIL_LINES = 12
 # What a busy machine does to a program, not the device: perftest gives up the CPU's clock, which it measures by regression;
 # a server that has bound its port is kept from listening until the client's patience is over.
-BUSY = r"Correlation coefficient r\^2: [0-9.]+ <|RDMA_CM_EVENT_REJECTED; error: 8\."
+BUSY = r"Correlation coefficient r\^2: [0-9.]+ <|RDMA_CM_EVENT_REJECTED; error: 8\.|RDMA_CM_EVENT_UNREACHABLE; error: 1\."
 TRIES = 5
 
 # A line of perftest's table: bytes, iterations, and at least two figures.

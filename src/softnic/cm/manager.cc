@@ -15,6 +15,7 @@
 #include "cm/claim.h"
 #include "cm/tcp_link.h"
 #include "host/names.h"
+#include "host/process.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -32,7 +33,10 @@ Cm& Cm::get() {
   const std::lock_guard guard(g_cm_mutex);
   if (Cm* cm = current()) return *cm;
   static std::once_flag once;
-  std::call_once(once, [] { ::pthread_atfork(&before_fork, &after_fork_parent, &after_fork_child); });
+  std::call_once(once, [] {
+    Process::watch_forks();
+    ::pthread_atfork(&before_fork, &after_fork_parent, &after_fork_child);
+  });
   // Never destroyed: its thread outlives main().
   auto* made = new Cm();
   g_current_cm.store(made);

@@ -50,11 +50,14 @@ Process& Process::get() {
   if (process == nullptr) {
     process = new Process();
     g_current.store(process);
-    static const int registered =
-        ::pthread_atfork(&before_fork, &after_fork_parent, &after_fork_child);
-    static_cast<void>(registered);
+    watch_forks();
   }
   return *process;
+}
+
+void Process::watch_forks() {
+  static const int registered = ::pthread_atfork(&before_fork, &after_fork_parent, &after_fork_child);
+  static_cast<void>(registered);
 }
 
 bool Process::is_current(const Process* process) noexcept {

@@ -49,6 +49,9 @@ class Process final : public LocalProcess {
   static Process& get();
   /// False for objects that a forked child inherited.
   static bool is_current(const Process* process) noexcept;
+  /// Takes its locks before a fork. Whoever does so with locks that are taken before these asks for it
+  /// first: what was registered last is called first.
+  static void watch_forks();
 
   std::uint64_t id() const noexcept override { return id_; }
   std::uint32_t block() const noexcept { return block_; }
