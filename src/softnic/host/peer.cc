@@ -43,7 +43,7 @@ constexpr uid_t kNobody = static_cast<uid_t>(-1);
 /// Once for each user: a program may try often.
 void say_refused(uid_t stranger, const char* by) {
   static Mutex mutex;
-  static std::set<uid_t> said;
+  static auto& said = *new std::set<uid_t>();  // never destroyed: threads outlive main()
   const MutexLock guard(mutex);
   if (!said.insert(stranger).second) return;
   say(fmt::format("peer refused: it is a process of user {0}, this one is user {1}'s; refused {2}: both would have to "

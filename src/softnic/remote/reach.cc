@@ -20,7 +20,7 @@ constexpr int kTryMs = 50;
 /// A program may try often.
 void say_once(const std::string& text) {
   static Mutex mutex;
-  static std::set<std::string> said;
+  static auto& said = *new std::set<std::string>();  // never destroyed: threads outlive main()
   const MutexLock guard(mutex);
   if (said.size() < 64 && said.insert(text).second) say(text);
 }

@@ -154,7 +154,8 @@ class UdService final : public TcpService {
 
 void take_datagrams(Process& process) {
   static Mutex mutex;
-  static std::map<Process*, std::unique_ptr<UdService>> services;  // a forked child has a process of its own
+  // A forked child has a process of its own. Never destroyed: greetings go on while a program ends.
+  static auto& services = *new std::map<Process*, std::unique_ptr<UdService>>();
   const MutexLock guard(mutex);
   std::unique_ptr<UdService>& service = services[&process];
   if (service == nullptr) service = std::make_unique<UdService>(process);
