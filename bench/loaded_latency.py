@@ -12,7 +12,7 @@ import argparse
 
 import peers
 
-BYTES_PER_S = 250e6
+BYTES_PER_S = 100e6
 LATENCY_US = 5.0
 W_US = 65536 / BYTES_PER_S * 1e6
 LINK = f"rate={BYTES_PER_S / 1e6:g}MB/s,latency={LATENCY_US:g}us,copy=edges"

@@ -258,11 +258,6 @@ std::string less_real(const std::string& one, const std::string& other) {
   return one;
 }
 
-/// The server's thread has nothing to do while messages go.
-bool passive_server(const ResolvedSpec& spec) {
-  return !spec.op().consumes_receives && !spec.bidirectional() && !(spec.latency() && spec.op().round_end != RoundEnd::kOwnCompletion);
-}
-
 void note_shared_cpu(report::RunRecord& record) {
   const int cpu = record.client.cpu;
   const int other = record.server.cpu;
@@ -291,7 +286,7 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   record.server = end_record(server);
   record.device_kind = less_real(client.kind, server.kind);
   // Where runs at the same time take all CPUs, ends that rest share them.
-  if (same_host(client, server) && !(spec.parts > 1 && passive_server(spec))) note_shared_cpu(record);
+  if (same_host(client, server) && !(spec.parts > 1 && server_rests(spec))) note_shared_cpu(record);
   if (spec.ends_by_immediate()) {
     record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
   }

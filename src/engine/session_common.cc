@@ -32,6 +32,11 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   return record;
 }
 
+bool server_rests(const ResolvedSpec& spec) {
+  if (spec.op().consumes_receives || spec.bidirectional() || spec.reverse || spec.verify_seed) return false;
+  return !spec.latency() || spec.op().round_end == RoundEnd::kOwnCompletion;
+}
+
 CounterWatch::CounterWatch(const proto::Endpoint& endpoint)
     : device_(endpoint.device), port_(endpoint.port), before_(verbs::read_port_counters(device_, port_)),
       begin_(std::chrono::steady_clock::now()) {}

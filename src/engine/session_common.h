@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/resolve.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/report/record.h"
 
@@ -13,6 +14,9 @@ namespace gdrperf::engine {
 void tell_failure(proto::Channel& channel, const Error& error) noexcept;
 
 report::EndRecord end_record(const proto::Endpoint& endpoint);
+
+/// The server's thread has nothing to do while messages go.
+bool server_rests(const ResolvedSpec& spec);
 
 /// Counters of one end's port over a run.
 class CounterWatch {

@@ -12,6 +12,7 @@
 #include "exact_send.h"
 #include "kernels.h"
 #include "measure.h"
+#include "session_common.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -82,8 +83,11 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
 /// to one of several CPUs has it for itself, unless the other end was pinned there too.
 Spin spin_of(const LocalEnd& end) {
   const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
-  const bool crowded = end.spec().parts > 1 && end.spec().parts * (same_host(end.endpoint(), end.remote()) ? 2 : 1) > end.process_cpus();
-  return kernel_moves_data || crowded || end.process_cpus() < 2 || end.shares_cpu() ? Spin::kYield : Spin::kBusy;
+  // Of several runs at the same time some share CPUs, with ends that rest or with ends that work.
+  const ResolvedSpec& spec = end.spec();
+  const bool alone_here = !same_host(end.endpoint(), end.remote()) || (spec.parts > 1 && server_rests(spec));
+  const bool crowded = spec.parts > 1 && spec.parts * (alone_here ? 1 : 2) > end.process_cpus();
+  return kernel_moves_data || crowded || end.process_cpus() < 2 || (end.shares_cpu() && !alone_here) ? Spin::kYield : Spin::kBusy;
 }
 
 /// A kernel that has not reached its goal has posted at most what had completed by
