@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include <fmt/format.h>
@@ -128,17 +130,38 @@ void judge_paths(const PageDocument& document, std::vector<Finding>& out) {
   }
 }
 
+/// `text` with '#' for every number (7, 0.25, 6.92e-05), so that warnings which differ in nothing else are one.
+std::string without_numbers(const std::string& text) {
+  static const std::regex number(R"(\d+(\.\d+)?(e[+-]?\d+)?)", std::regex::optimize);
+  return std::regex_replace(text, number, "#");
+}
+
+/// Warnings of one wording.
+struct Warned {
+  std::string first;
+  std::size_t count = 0;
+  bool same = true;
+
+  void add(const std::string& text) {
+    if (count++ == 0) first = text;
+    same = same && text == first;
+  }
+  std::string words() const {
+    if (count == 1) return first;
+    return fmt::format("{} runs{}: {}", count, same ? "" : " like this one", first);
+  }
+};
+
 void judge_warnings(const PageDocument& document, std::vector<Finding>& out) {
-  std::map<std::string, std::size_t> counts;
-  for (const std::string& each : document.warnings) ++counts[each];
+  std::map<std::string, Warned> wordings;
+  const auto add = [&](const std::string& text) { wordings[without_numbers(text)].add(text); };
+  for (const std::string& each : document.warnings) add(each);
   for (std::size_t row = 0; row < document.runs.rows(); ++row) {
     const std::string& text = document.runs.text(row, "warnings");
-    if (!text.empty()) ++counts[text];
+    if (!text.empty()) add(text);
   }
   Sayer sayer(out, "warnings: see the table of runs");
-  for (const auto& [text, count] : counts) {
-    sayer.add({Level::kWarn, "", count == 1 ? text : fmt::format("{} runs: {}", count, text), ""});
-  }
+  for (const auto& [wording, warned] : wordings) sayer.add({Level::kWarn, "", warned.words(), ""});
 }
 
 std::set<std::string> kinds_of(const PageDocument& document) {

@@ -16,6 +16,7 @@ struct MadeRun {
   std::string figure = "100";  ///< bw.median_gbps or latency.p50_ns
   std::string buffer = "host";
   std::string more = "";       ///< members in front, like "\"qps\": 4,"
+  std::string warnings = "";   ///< like "\"no clock\""
 };
 
 struct MadeDocument {
@@ -34,10 +35,10 @@ inline std::string text_of(const MadeRun& run) {
   return fmt::format(
       R"({{{}"op": "{}", "size_bytes": {}, "client": {}, "server": {}, "device_kind": "hardware",
  "direction": "unidirectional", "wait": "poll", "qps": 1, "tx_depth": 128,
- "bw": {}, "latency": {}, "warnings": []}})",
+ "bw": {}, "latency": {}, "warnings": [{}]}})",
       run.more, run.op, run.size, end, end,
       bandwidth ? fmt::format(R"({{"median_gbps": {}, "batches_gbps": [1.5, null, [2]]}})", run.figure) : "null",
-      bandwidth ? "null" : fmt::format(R"({{"p50_ns": {}, "samples_beyond": {{"p50": 3}}}})", run.figure));
+      bandwidth ? "null" : fmt::format(R"({{"p50_ns": {}, "samples_beyond": {{"p50": 3}}}})", run.figure), run.warnings);
 }
 
 inline std::string text_of(const MadeDocument& document) {

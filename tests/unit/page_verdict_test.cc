@@ -72,6 +72,21 @@ TEST(PageVerdict, RunsThatDidNotSettleAreNamedOnceForAllPairsAlike) {
   EXPECT_EQ(verdict.findings[0].text, "1 of 1 runs did not settle (1 drift)");
 }
 
+TEST(PageVerdict, WarningsThatDifferInNumbersAloneAreOne) {
+  const auto warned = [](int gpu, const std::string& text) {
+    MadeRun run = on_gpu(gpu, "95");
+    run.warnings = fmt::format("\"{}\"", text);
+    return run;
+  };
+  const Verdict differ = judge(page_of({warned(0, "known within +-2.4 % after 0.01 s"), warned(1, "known within +-14 % after 3e-05 s"),
+                                        warned(2, "it changes in steps")}));
+  ASSERT_EQ(differ.findings.size(), 2u);
+  EXPECT_EQ(differ.findings[1].text, "2 runs like this one: known within +-2.4 % after 0.01 s");
+  const Verdict alike = judge(page_of({warned(0, "no clock"), warned(1, "no clock")}));
+  ASSERT_EQ(alike.findings.size(), 1u);
+  EXPECT_EQ(alike.findings[0].text, "2 runs: no clock");
+}
+
 TEST(PageVerdict, WithoutACeilingNothingIsCalledFine) {
   MadeRun run = on_gpu(0, "95");
   run.more = R"("pair": "GPU0/mlx5_0", "ceiling_gbps": null, )";
