@@ -149,8 +149,8 @@ void print(const Comparison& comparison, bool all, std::ostream& out) {
     table.print(out);
     out << '\n';
   }
-  for (const std::string& remark : compare::remarks(comparison)) out << "note: " << printable(remark) << '\n';
-  out << compare::summary_line(comparison) << '\n';
+  for (const std::string& remark : compare::remarks(comparison)) print_line(out, "note: " + printable(remark), 2);
+  print_line(out, compare::summary_line(comparison), 2);
 }
 
 void rerun(const CompareOptions& options, const Side& baseline, Comparison& comparison) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <ostream>
 
+#include "table.h"
+
 namespace gdrperf::app {
 namespace {
 
@@ -102,12 +104,14 @@ std::string names_of(std::vector<std::string> subjects) {
 void print_row(const Row& row, Detail detail, std::ostream& out) {
   const Finding& finding = *row.finding;
   const std::string where = names_of(row.subjects);
-  out << fmt::format("  {:4}  {:<16}  {}{}{}\n", doctor::to_string(finding.verdict), finding.check, where,
-                     where.empty() ? "" : ": ", finding.found);
+  print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where,
+                              where.empty() ? "" : ": ", finding.found), 8);
+  // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
     if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, text);
   };
-  if (is_bad(finding) || detail == Detail::kAll) more("why", finding.why);
+  const bool explained = is_bad(finding) || detail == Detail::kAll;
+  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);
   more("fix", finding.fix);
   more("for good", finding.for_good);
   if (detail == Detail::kAll) {
@@ -124,7 +128,7 @@ void print_rest(const FindingGroup& group, Verdict verdict, std::ostream& out) {
     if (row.finding->verdict != verdict || std::find(names.begin(), names.end(), name) != names.end()) continue;
     names.push_back(name);
   }
-  if (!names.empty()) out << fmt::format("  {:4}  {}\n", doctor::to_string(verdict), fmt::join(names, ", "));
+  if (!names.empty()) print_line(out, fmt::format("  {:4}  {}", doctor::to_string(verdict), fmt::join(names, ", ")), 8);
 }
 
 void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
@@ -160,7 +164,7 @@ void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostr
       it->second.push_back(pairs[k].nic);
     }
     for (const auto& [pair, nics] : lines) {
-      out << fmt::format("  {} <-> {} {}: {}\n", pair->gpu, fmt::join(nics, ", "), pair->relation, pair->words);
+      print_line(out, fmt::format("  {} <-> {} {}: {}", pair->gpu, fmt::join(nics, ", "), pair->relation, pair->words), 4);
     }
     i = end;
   }

@@ -30,4 +30,7 @@ class Table {
   std::vector<Line> lines_;
 };
 
+/// One line; where `out` is a terminal it is wrapped at words, the following ones indented by `hang`.
+void print_line(std::ostream& out, const std::string& line, std::size_t hang);
+
 }  // namespace gdrperf::app
