@@ -7,6 +7,8 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/settings.h"
+#include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/mlx5.h"
 #include "gdrperf/verbs/resources.h"
 
@@ -17,7 +19,7 @@ constexpr std::uint32_t kPsnMask = 0xffffff;
 
 class ExchangeConnector final : public Connector {
  public:
-  explicit ExchangeConnector(const verbs::Context& device) : context_(device.get()) {}
+  ExchangeConnector(Side side, const verbs::Context& device) : side_(side), context_(device.get()) {}
 
   ibv_context* context() const override { return context_; }
 
@@ -26,11 +28,15 @@ class ExchangeConnector final : public Connector {
     pd_ = pd;
     std::random_device random;
     for (int i = 0; i < settings.count; ++i) {
-      owners_.push_back(verbs::make_qp(pd, settings_.init, settings_.inlining));
+      owners_.push_back(settings_.ooo ? verbs::make_out_of_order_qp(pd, settings_.init, settings_.inlining)
+                                       : verbs::make_qp(pd, settings_.init, settings_.inlining));
       qps_.push_back(owners_.back().get());
       verbs::to_init(qps_.back(), local.port, settings.access, settings.pkey_index);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
     }
+    if (settings_.ece == Use::kOff) return;
+    local.ece = verbs::query_ece(qps_.front());
+    if (settings_.ece == Use::kOn && !local.ece) throw verbs::no_ece(local.device);
   }
 
   void connect(const proto::Endpoint& local, const proto::Endpoint& remote) override {
@@ -54,11 +60,13 @@ class ExchangeConnector final : public Connector {
       path.local_psn = local.qps[i].psn & kPsnMask;
       const std::vector<int>& labels = settings_.flow_labels;
       if (!labels.empty()) path.flow_label = labels[i % labels.size()];
+      if (local.ece && remote.ece) take_ece(qps_[i], remote);
       verbs::to_rts(qps_[i], path);
       // Older kernels make no source port of the label; where this fails it counts all the same.
       if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD) verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
       if (!settings_.lag_ports.empty()) verbs::set_lag_port(qps_[i], settings_.lag_ports[i % settings_.lag_ports.size()]);
     }
+    if (takes_ece_) ece_ = verbs::query_ece(qps_.front());
   }
 
   std::span<ibv_qp* const> qps() const override { return qps_; }
@@ -67,6 +75,10 @@ class ExchangeConnector final : public Connector {
 
   int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
 
+  bool answers_ece(const proto::Endpoint& local, const proto::Endpoint& remote) const override { return local.ece && remote.ece; }
+
+  proto::Ece ece() const override { return ece_; }
+
   void destroy_qps() noexcept override {
     qps_.clear();
     owners_.clear();
@@ -74,10 +86,22 @@ class ExchangeConnector final : public Connector {
   }
 
  private:
+  /// What the client took its server takes as well: with one end alone the two would not understand each other.
+  void take_ece(ibv_qp* qp, const proto::Endpoint& remote) {
+    const int error = verbs::set_ece(qp, remote.ece);
+    takes_ece_ = error == 0;
+    if (takes_ece_ || (side_ == Side::kClient && settings_.ece == Use::kAuto)) return;
+    throw call_error(fmt::format("ibv_set_ece({})", verbs::to_text(remote.ece)), error, ibv_get_device_name(context_->device),
+                     fmt::format("the devices are of different makers, or do not agree: leave {} out", flag<&TestSpec::ece>()));
+  }
+
+  Side side_;
   ibv_context* context_;
   ibv_pd* pd_ = nullptr;
   QpSettings settings_;
   verbs::AddressHandle address_handle_;
+  bool takes_ece_ = false;
+  proto::Ece ece_;
   std::vector<verbs::Qp> owners_;
   std::vector<ibv_qp*> qps_;
 };
@@ -90,8 +114,8 @@ int hex_digit(char c) {
 
 }  // namespace
 
-std::unique_ptr<Connector> make_exchange_connector(const verbs::Context& device) {
-  return std::make_unique<ExchangeConnector>(device);
+std::unique_ptr<Connector> make_exchange_connector(Side side, const verbs::Context& device) {
+  return std::make_unique<ExchangeConnector>(side, device);
 }
 
 std::string gid_to_hex(const ibv_gid& gid) {

@@ -14,6 +14,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/conn/connector.h"
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::conn {
@@ -124,6 +125,9 @@ class RdmaCmConnector final : public Connector {
   std::span<ibv_qp* const> qps() const override { return qps_; }
 
   int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
+
+  /// librdmacm takes care of it by itself.
+  proto::Ece ece() const override { return settings_.ece == Use::kOff ? proto::Ece() : verbs::query_ece(qps_.front()); }
 
   void destroy_qps() noexcept override {
     for (const CmId& id : ids_) {

@@ -12,6 +12,8 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/verbs/ece.h"
+#include "gdrperf/verbs/mlx5.h"
 #include "demand.h"
 
 namespace gdrperf::engine {
@@ -80,13 +82,24 @@ void check_datagram(const TestSpec& spec, int mtu_bytes) {
                                 mtu_bytes, flag<&TestSpec::transport>()));
 }
 
+std::string keeps_order(const ResolvedSpec& spec, conn::Side side, ibv_context* device) {
+  if (const std::string why = spec.needs_order(); !why.empty()) return why;
+  const char* const name = ::ibv_get_device_name(device->device);
+  std::string why;
+  const std::uint32_t most = verbs::out_of_order_receives(device, qp_type(spec.transport), why);
+  if (most == 0) return fmt::format("{} has no QPs that place packets out of order: {}", name, why);
+  const int wanted = demand_of(spec, side).recv_wr;
+  if (static_cast<std::uint32_t>(wanted) <= most) return {};
+  return fmt::format("{} takes {} receives per QP where it places packets out of order, not {} ({})", name, most, wanted, flag<&TestSpec::rx_depth>());
+}
+
 LocalEnd::LocalEnd(EndInput input)
     : side_(input.side), opener_(input.opener), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
-      affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
+      accepted_(std::move(input.accepted)), affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
   check_message_size(device_, spec_.size_bytes);
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)
-                   : conn::make_exchange_connector(device_.context);
+                   : conn::make_exchange_connector(side_, device_.context);
   pd_ = verbs::make_pd(connector_->context());
   // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
@@ -169,12 +182,25 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.path.min_rnr_timer = spec_.rnr_timer;
   settings.pkey_index = spec_.pkey_index;
   settings.lag_ports = lag_ports_of(spec_);
+  settings.ece = spec_.transport == Transport::kUd ? Use::kOff : spec_.ece;
+  settings.ooo = endpoint_.ooo = places_out_of_order();
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
   steps_.queues("creating");
   connector_->prepare(pd_.get(), settings, endpoint_);
+}
+
+bool LocalEnd::places_out_of_order() {
+  if (spec_.ooo == Use::kOff) return false;
+  const std::string asked = flag<&TestSpec::ooo>();
+  std::string why = keeps_order(spec_, side_, connector_->context());
+  if (why.empty() && accepted_ && !accepted_->ooo) why = fmt::format("the other end's {} cannot, or its gdrperf", accepted_->device);
+  if (why.empty()) return true;
+  if (spec_.ooo == Use::kOn) throw Error(ExitCode::kEnvironment, fmt::format("{} on: {}", asked, why), fmt::format("leave it out, or give {} auto: packets are placed in order", asked));
+  notes_.push_back(fmt::format("{} auto: packets are placed in order: {}", asked, why));
+  return false;
 }
 
 void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
@@ -215,7 +241,20 @@ void LocalEnd::connect(const proto::Endpoint& remote) {
   connector_->connect(endpoint_, remote);
   remote_ = remote;
   inline_bytes_ = std::min(rights_.inline_bytes, connector_->inline_bytes());
+  note_ece(remote);
   connected();
+}
+
+void LocalEnd::note_ece(const proto::Endpoint& remote) {
+  const bool offered = static_cast<bool>(endpoint_.ece);
+  endpoint_.ece = connector_->ece();
+  if (spec_.ece == Use::kOff || endpoint_.ece) return;
+  const std::string asked = flag<&TestSpec::ece>();
+  const std::string other = remote.device.empty() ? "the other end" : "the other end's " + remote.device;
+  if (spec_.ece == Use::kOn) throw verbs::no_ece(offered ? other : device());
+  const std::string why = !offered ? fmt::format("{} has none for these QPs", device())
+                          : !remote.ece ? fmt::format("{} has none", other) : fmt::format("{} and {} have none in common", device(), other);
+  notes_.push_back(fmt::format("{} auto: connected without enhanced connection establishment: {}", asked, why));
 }
 
 }  // namespace gdrperf::engine

@@ -53,7 +53,11 @@ struct EndInput {
   std::vector<int> others_cpus = {};  ///< of the other end, where it is on this host
   SetUpSteps steps = {};
   conn::Side opener = conn::Side::kClient;  ///< who sends the first message of a latency test
+  std::optional<proto::Endpoint> accepted = {};  ///< the other end, where that has chosen already
 };
+
+/// Why this end's QPs cannot place packets out of order, naming the device; "": they can.
+std::string keeps_order(const ResolvedSpec& spec, conn::Side side, ibv_context* device);
 
 /// Everything one end of a run owns, from the buffer to connected QPs. Lives on
 /// one thread. How data travels is what its two kinds, StreamingEnd and StagingEnd,
@@ -66,6 +70,10 @@ class LocalEnd {
 
   /// For the peer.
   const proto::Endpoint& endpoint() const { return endpoint_; }
+  /// To be done in front of telling the peer this end's endpoint, not behind.
+  bool connects_first(const proto::Endpoint& remote) const { return connector_->answers_ece(endpoint_, remote); }
+  /// What was asked for where it could be had, and could not; after connect().
+  const std::vector<std::string>& notes() const { return notes_; }
 
   /// Connects all QPs and gets ready for the peer's messages.
   void connect(const proto::Endpoint& remote);
@@ -145,6 +153,9 @@ class LocalEnd {
   /// Data comes to the end that initiates.
   bool pulls() const;
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
+  void note_ece(const proto::Endpoint& remote);
+  /// Both ends' QPs place packets out of order, or none.
+  bool places_out_of_order();
 
   conn::Side side_;
   conn::Side opener_;
@@ -152,6 +163,7 @@ class LocalEnd {
   SetUpSteps steps_;
   OpenDevice device_;
   PortWatch port_watch_{device_.context, device_.port.number};
+  std::optional<proto::Endpoint> accepted_;
   AffinityScope affinity_;  // in front of the buffer: it lies where it is touched first
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
@@ -168,6 +180,7 @@ class LocalEnd {
   std::byte* target_area_ = nullptr;
   proto::Endpoint endpoint_;
   proto::Endpoint remote_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace gdrperf::engine

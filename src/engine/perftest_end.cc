@@ -103,6 +103,7 @@ report::RunRecord record_of_perftest(const PerftestEnd& perftest, const TestSpec
   if (asked.stop.duration) record.spec.stop = asked.stop;
   record.spec.mtu_bytes = end.endpoint().mtu_bytes;
   record.spec.inline_bytes = end.inline_bytes();
+  record.warnings = end.notes();
   report::EndRecord& own = client ? record.client : record.server;
   report::EndRecord& other = client ? record.server : record.client;
   own = end_record(end.endpoint());
@@ -121,6 +122,8 @@ void check_perftest(const TestSpec& spec, Side side) {
   }
   if (spec.transport != Transport::kRc) refuse(flag<&TestSpec::transport>(), "its handshake is spoken for RC", leave_out);
   if (spec.connector != Connector::kExchange) refuse(flag<&TestSpec::connector>(), "its handshake is spoken over TCP", leave_out + ", and at perftest's end");
+  if (spec.ooo != Use::kOff) refuse(flag<&TestSpec::ooo>(), "its QPs need not be such", leave_out);
+  if (spec.ece == Use::kOn) refuse(flag<&TestSpec::ece>() + " on", "its handshake has no place for what a device offers", leave_out);
   if (spec.direction == Direction::kBidirectional) refuse(flag<&TestSpec::direction>(), "its handshake is spoken for one direction", leave_out + ", and at perftest's end");
   if (spec.reverse) refuse(flag<&TestSpec::reverse>(), "its server does not send", leave_out);
   if (!spec.load.empty()) refuse(flag<&TestSpec::load>(), "it has one test on a connection", leave_out);

@@ -134,6 +134,9 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
                                   flag<&TestSpec::ordering>(), to_string(test)),
                       "leave it out; write_imm_lat waits for a completion and relaxes the order");
   }
+  if (const std::string why = needs_order(); ooo == Use::kOn && !why.empty()) {
+    throw usage_error(fmt::format("{} on: {}", flag<&TestSpec::ooo>(), why), "leave it out");
+  }
   put_in_defaults(*this, data_path_);
   check_burst(*this);
   layout_ = layout_of(*this);
@@ -146,6 +149,14 @@ bool ResolvedSpec::staged(conn::Side side) const {
 
 bool ResolvedSpec::relaxes_ordering() const {
   return ordering == Ordering::kRelaxed || (ordering == Ordering::kAuto && !polls_last_byte());
+}
+
+std::string ResolvedSpec::needs_order() const {
+  if (polls_last_byte()) return fmt::format("{} waits for the last byte of a message, which could come before the others", to_string(test));
+  if (data_path_ == DataPath::kStaging) return "chunks that are staged through host memory come in order";
+  if (verify_seed && op_->consumes_receives) return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
+  if (connector == Connector::kRdmaCm) return "rdma_cm makes its QPs by ibv_create_qp";
+  return {};
 }
 
 bool ResolvedSpec::lands_in_receives() const {

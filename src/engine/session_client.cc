@@ -17,6 +17,7 @@
 #include "gdrperf/report/network.h"
 #include "gdrperf/report/spread.h"
 #include "gdrperf/stats/summary.h"
+#include "client_record.h"
 #include "data_path.h"
 #include "demand.h"
 #include "local_end.h"
@@ -249,66 +250,6 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   return with_standstill(std::move(measured), standstill_of(run), own, done);
 }
 
-/// The kind that a figure has to be labelled with: of both ends the one that is
-/// farther from a NIC.
-std::string less_real(const std::string& one, const std::string& other) {
-  for (const char* kind : {"simulated", "software", "rxe"}) {
-    if (one == kind || other == kind) return kind;
-  }
-  return one;
-}
-
-void note_shared_cpu(report::RunRecord& record) {
-  const int cpu = record.client.cpu;
-  const int other = record.server.cpu;
-  if (cpu == other) {
-    record.warnings.push_back(fmt::format(
-        "both ends ran on CPU {}, each only while the other waited: the figures are those of the scheduler; give them "
-        "CPUs of their own ({} and {}, or a taskset or container with two)",
-        cpu, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
-  } else if (on_one_core(cpu, other)) {
-    record.warnings.push_back(fmt::format(
-        "both ends ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
-        "of their own ({} and {})",
-        cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
-  }
-}
-
-report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& client, const proto::Endpoint& server,
-                            int inline_bytes) {
-  report::RunRecord record;
-  record.spec = spec;
-  record.spec.client.device = client.device;
-  record.spec.server.device = server.device;
-  record.spec.mtu_bytes = server.mtu_bytes;
-  record.spec.inline_bytes = spec.reverse ? std::max(spec.inline_bytes, 0) : inline_bytes;
-  record.client = end_record(client);
-  record.server = end_record(server);
-  record.device_kind = less_real(client.kind, server.kind);
-  // Where runs at the same time take all CPUs, ends that rest share them.
-  if (same_host(client, server) && !(spec.parts > 1 && server_rests(spec))) note_shared_cpu(record);
-  if (spec.ends_by_immediate()) {
-    record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
-  }
-  return record;
-}
-
-/// The server's own choices for its end, where the client made none.
-std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
-  std::string text;
-  const auto note = [&](const char* what, const auto& before, const auto& now) {
-    if (before != now) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, now);
-  };
-  note("device", asked.device, taken.device);
-  note("port", asked.port, taken.port);
-  note("GID index", asked.gid_index, taken.gid_index);
-  note("buffer", asked.buffer, taken.buffer);
-  note("CPU", asked.cpu, taken.cpu);
-  note("NUMA node", asked.numa, taken.numa);
-  return fmt::format("the server chose {} for its end, as was typed there; {} and its like decide from here", text,
-                     peer_flag<&EndSpec::device>());
-}
-
 /// Of two ends in this process: whether their QPs come out of one device's number. Software
 /// devices of a process share one.
 bool one_device(const OpenDevice& own, const std::string& others) {
@@ -330,7 +271,10 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   check_memory(demand, asked, Side::kClient, terms.max_memory_bytes);
   const SetUpSteps steps(terms.observer, demand);
   steps.server();
-  peer.send(proto::RunRequest{asked, verbs::offered_families(device.gids, asked.client.gid_index),
+  // What this end cannot it does not ask for.
+  TestSpec wanted = asked;
+  if (wanted.ooo == Use::kAuto && !keeps_order(asked, Side::kClient, device.context.get()).empty()) wanted.ooo = Use::kOff;
+  peer.send(proto::RunRequest{wanted, verbs::offered_families(device.gids, asked.client.gid_index),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>();
@@ -346,9 +290,12 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   if (accepted.endpoint.host_id == host_identity()) servers_cpu = {accepted.endpoint.cpu};
   {
     const auto work = peer.working("setting up");
-    made = make_end({Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps});
+    made = make_end({Side::kClient, spec, std::move(device), gid, accepted.endpoint.mtu_bytes, servers_cpu, steps,
+                     Side::kClient, accepted.endpoint});
+    const bool first = made->connects_first(accepted.endpoint);
+    if (first) made->connect(accepted.endpoint);
     peer.send(proto::Connect{made->endpoint()});
-    made->connect(accepted.endpoint);
+    if (!first) made->connect(accepted.endpoint);
     peer.watch_port(made->port_watch());
   }
   LocalEnd& end = *made;
@@ -356,6 +303,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   peer.expect<proto::Ready>();
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
+  record.warnings.insert(record.warnings.end(), end.notes().begin(), end.notes().end());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
   const CounterWatch counters(end.endpoint());
   if (terms.observer != nullptr) terms.observer->port(end.endpoint().device, end.endpoint().port);

@@ -1,5 +1,6 @@
 #include "session_common.h"
 
+#include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/port_counters.h"
 
 namespace gdrperf::engine {
@@ -29,6 +30,8 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   record.gpu = endpoint.gpu;
   record.cpu = endpoint.cpu;
   record.numa = endpoint.numa;
+  record.ooo = endpoint.ooo;
+  record.ece = verbs::to_text(endpoint.ece);
   return record;
 }
 

@@ -47,6 +47,7 @@ constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::k
 constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
                                  {"on", static_cast<int>(Ordering::kRelaxed)},
                                  {"off", static_cast<int>(Ordering::kStrict)}};
+constexpr Choice kUses[] = {{"off", static_cast<int>(Use::kOff)}, {"on", static_cast<int>(Use::kOn)}, {"auto", static_cast<int>(Use::kAuto)}};
 constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)}, {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
@@ -348,6 +349,18 @@ constexpr Setting kSettings[] = {
      .flags = "--lag-port", .placeholder = "LIST", .group = kNetworkGroup,
      .help = "ports of a bonded mlx5 device that the QPs take in turn, from 1 (default: the device's choice)",
      .wire = Wire::kWhenSet, .recorded = kCondition, .take = take_lag_ports},
+    {.member = "ece", .access = to<&T::ece>(), .type = kChoice, .choices = kUses,
+     .flags = "--ece", .placeholder = "WHEN", .group = kNetworkGroup,
+     .help = "enhanced connection establishment, options of their maker's that both devices agree on: on, auto (where both have it) or off "
+             "(default: {})",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "ooo", .access = to<&T::ooo>(), .type = kChoice, .choices = kUses,
+     .flags = "--ooo", .placeholder = "WHEN", .group = kNetworkGroup,
+     .help = "packets that come out of order are placed as they come, and receives taken in any order, by mlx5 devices that can: on, auto "
+             "(where both ends can) or off (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.type = kFlag, .flags = "--use_ooo", .group = kNetworkGroup, .help = "as --ooo on", .take = take_ooo},
+    {.type = kFlag, .flags = "--no_enhanced_reorder,--no_ddp", .group = kNetworkGroup, .help = "as --ooo off", .take = take_in_order},
     {.member = "connector", .access = to<&T::connector>(), .type = kSwitch, .choices = kConnectors,
      .flags = "-R,--rdma_cm,--rdma-cm", .group = kNetworkGroup,
      .help = "connect QPs by rdma_cm (default: exchange addresses)",

@@ -42,6 +42,10 @@ void take_dmabuf(TestSpec& spec, const std::string&, std::string_view) {
 
 void take_data_direct(TestSpec& spec, const std::string&, std::string_view) { spec.registration = Registration::kDataDirect; }
 
+void take_ooo(TestSpec& spec, const std::string&, std::string_view) { spec.ooo = Use::kOn; }
+
+void take_in_order(TestSpec& spec, const std::string&, std::string_view) { spec.ooo = Use::kOff; }
+
 void take_strict(TestSpec& spec, const std::string&, std::string_view) { spec.ordering = Ordering::kStrict; }
 
 static void take_labels(TestSpec& spec, const std::vector<int>& labels) {

@@ -16,6 +16,8 @@ void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_hugepages(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_dmabuf(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_data_direct(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_ooo(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_in_order(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_strict(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_source_ports(TestSpec& spec, const std::string& text, std::string_view flag);

@@ -107,6 +107,9 @@ void check_transport(const TestSpec& spec) {
     throw usage_error(fmt::format("{}: verbs have no {} over {}", asked, facts_of(spec.test.operation).request, kind),
                       fmt::format("over {} go {}; {} goes over RC", kind, tests_over(spec.transport, spec.test.metric), to_string(spec.test)));
   }
+  if (spec.ece == Use::kOn && spec.transport == Transport::kUd) {
+    throw usage_error(fmt::format("{}: {} on is agreed on in a connection, and datagrams have none", asked, flag<&TestSpec::ece>()));
+  }
   if (spec.connector == Connector::kRdmaCm) {
     throw usage_error(fmt::format("{}: {} connects RC QPs", asked, flag<&TestSpec::connector>()),
                       fmt::format("leave {} out", flag<&TestSpec::connector>()));

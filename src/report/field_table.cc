@@ -123,6 +123,7 @@ FieldValue required_p99(const RunRecord& run) {
   return run.measured.latency ? value(run.required.max_p99_us) : FieldValue();
 }
 FieldValue required_met(const RunRecord& run) { return value(met(run)); }
+FieldValue out_of_order(const RunRecord& run) { return run.client.ooo ? FieldValue(true) : FieldValue(); }
 FieldValue warnings(const RunRecord& run) {
   std::vector<std::string> all = run.measured.warnings;
   all.insert(all.end(), run.warnings.begin(), run.warnings.end());
@@ -209,6 +210,8 @@ constexpr Field kRows[] = {
     {.name = "service_level"},
     {.name = "traffic_class"},
     {.name = kOtherSettings},
+    {"placed_out_of_order", "placed_out_of_order", "", kNo, "", get::out_of_order, kOmitted},
+    {"ece_agreed", "ece_agreed", "", kNo, "", get::client<&EndRecord::ece>, kOmitted},
     {.name = "verified", .getter = get::verified},
     {.name = "chunk_asked_bytes"},
     {"chunk_bytes", "chunk_bytes", "B", kNo, "", get::chunk, kOmitted},

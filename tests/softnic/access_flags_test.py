@@ -7,6 +7,7 @@ usage: access_flags_test.py GDRPERF SOFTNIC_LIBRARY ACCESS_LOG_LIBRARY
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,12 @@ import unittest
 GDRPERF, SOFTNIC, LOG = sys.argv[1:4]
 RELAXED_ORDERING = 1 << 20
 TESTS = [f"{op}_{metric}" for op in ("write", "read", "send") for metric in ("bw", "lat")]
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        return taken.getsockname()[1]
 
 
 class AccessFlags(unittest.TestCase):
@@ -36,7 +43,8 @@ class AccessFlags(unittest.TestCase):
     def test_as_perftest_does_in_all_six_tests(self):
         if shutil.which("ib_write_bw") is None:
             self.skipTest("perftest is not installed")
-        for port, test in enumerate(TESTS, 19411):
+        for test in TESTS:
+            port = free_port()
             perftest = ["ib_" + test, "-d", "soft0", "-n", "1000", "-p", str(port), "-x", "2"]
             # Its client asks once whether its server is there.
             client = ["sh", "-c", f'n=0; until {" ".join(perftest)} 127.0.0.1; do n=$((n + 1)); [ $n -lt 100 ] || exit 1; sleep 0.1; done']

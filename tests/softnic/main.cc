@@ -27,7 +27,8 @@ constexpr const char* kDevices =
     "delay0:fault=delay:time=1ms;loss0:fault=loss:time=1ms;stall0:fault=stall:time=1ms;rnr0:fault=rnr;rnr1:fault=rnr:time=60s;"
     "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write;"
     "ib0:link_layer=infiniband;ib1:link_layer=infiniband;"
-    "two0:ports=2;half0:ports=2,port2=down;wide0:ports=2,latency=0us;twin0:ports=2,link_layer=infiniband";
+    "two0:ports=2;half0:ports=2,port2=down;wide0:ports=2,latency=0us;twin0:ports=2,link_layer=infiniband;"
+    "ece0:ece=0x15b3:0x7";
 
 int list_devices() {
   int count = 0;

@@ -26,6 +26,27 @@ TEST(SoftnicState, WalksThroughTheStates) {
   EXPECT_EQ(end.to(IBV_QPS_ERR), EINVAL);
 }
 
+TEST(SoftnicState, TakesWhatItHasOfTheOptionsOfAConnection) {
+  EndOptions options;
+  options.device = "ece0";
+  End end(options);
+  ibv_ece ece{};
+  ASSERT_EQ(ibv_query_ece(end.qp.get(), &ece), 0);
+  EXPECT_EQ(ece.vendor_id, 0x15b3u);
+  EXPECT_EQ(ece.options, 7u);
+  ibv_ece others{0x14e4, 1, 0};
+  EXPECT_EQ(ibv_set_ece(end.qp.get(), &others), EINVAL);
+  ibv_ece more{0x15b3, 0x1a, 0};
+  EXPECT_EQ(ibv_set_ece(end.qp.get(), &more), 0);
+  ASSERT_EQ(end.to_ready_to_receive(end.address()), 0);
+  ASSERT_EQ(ibv_query_ece(end.qp.get(), &ece), 0);
+  EXPECT_EQ(ece.options, 2u);
+  EXPECT_EQ(ibv_set_ece(end.qp.get(), &more), EINVAL);  // too late
+  End none;
+  EXPECT_EQ(ibv_query_ece(none.qp.get(), &ece), EOPNOTSUPP);
+  EXPECT_EQ(ibv_set_ece(none.qp.get(), &more), EOPNOTSUPP);
+}
+
 TEST(SoftnicState, RefusesShortcutsAndMissingAttributes) {
   End end;
   EXPECT_EQ(end.to_ready_to_send(), EINVAL);
@@ -321,7 +342,7 @@ TEST(SoftnicConfig, TheDefaultIsTwoDevices) {
 TEST(SoftnicConfig, WrongTextIsOneMessageAndNoDevice) {
   for (const char* text : {"soft0;soft0", "soft0:mode", "soft0:mode=fast", "soft 0", ";", "soft0:fail=reg_mr",
                            "soft0:fail=reg_mr:EWHATEVER", "soft0:fail=poll_cq:EIO", "soft0:color=red", "soft0:mac=1:2:3", "soft0:pci=here",
-                           "soft0:numa=-1", "soft0:netdev="}) {
+                           "soft0:numa=-1", "soft0:netdev=", "soft0:ece=7", "soft0:ece=0:1", "soft0:ece=1:2:3", "soft0:tcp=on,netdev=lo,ece=1:1"}) {
     const Output output = run_again(text, "--list-devices");
     EXPECT_EQ(output.out.find("soft"), std::string::npos) << text;
     EXPECT_EQ(output.err.rfind("softnic: SOFTNIC '", 0), 0u) << text << ": " << output.err;

@@ -24,6 +24,8 @@ struct QpSettings {
   int access = 0;         ///< remote access rights, ibv_access_flags
   verbs::QpPath path;     ///< what was asked for of the path; where the peer is comes later
   std::vector<int> flow_labels;  ///< that the QPs take in turn; empty: that of `path`
+  Use ece = Use::kOff;
+  bool ooo = false;              ///< QPs that place packets out of order (verbs/mlx5.h)
   std::vector<int> lag_ports;    ///< that the QPs take in turn; empty: the device chooses
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
   int max_dest_rd_atomic = 1;
@@ -42,7 +44,7 @@ class Connector {
   virtual ibv_context* context() const = 0;
 
   /// Makes what can be made before the peer is known and puts into `local` what
-  /// the peer needs: QPNs and PSNs, or where rdma_cm listens.
+  /// the peer needs: QPNs, PSNs and what the QPs offer of ECE, or where rdma_cm listens.
   virtual void prepare(ibv_pd* pd, const QpSettings& settings, proto::Endpoint& local) = 0;
 
   /// Brings all QPs to RTS; `mtu_bytes` is the path MTU both ends agreed on.
@@ -58,11 +60,17 @@ class Connector {
   /// What the device granted each of them to be sent inline; after connect().
   virtual int inline_bytes() const = 0;
 
+  /// The client connects first and tells the server what its QPs took of the server's offer. After prepare().
+  virtual bool answers_ece(const proto::Endpoint&, const proto::Endpoint&) const { return false; }
+
+  /// What the QPs agreed on; after connect().
+  virtual proto::Ece ece() const = 0;
+
   virtual void destroy_qps() noexcept = 0;
 };
 
 /// Addresses travel over the control channel. `device` must outlive it.
-std::unique_ptr<Connector> make_exchange_connector(const verbs::Context& device);
+std::unique_ptr<Connector> make_exchange_connector(Side side, const verbs::Context& device);
 
 /// rdma_cm: the server listens on the address of `gid`, the client calls from
 /// its own. Throws Error(kEnvironment) where rdma_cm is not to be had or the

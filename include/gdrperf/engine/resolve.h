@@ -59,6 +59,8 @@ class ResolvedSpec : public TestSpec {
   bool polls_last_byte() const { return latency() && op_->round_end == RoundEnd::kMemory; }
   /// Memory is registered with IBV_ACCESS_RELAXED_ORDERING.
   bool relaxes_ordering() const;
+  /// "" where packets may be placed, and receives taken, in any order; else what needs the order.
+  std::string needs_order() const;
   /// True where the receive decides where a message lands, not the request.
   bool lands_in_receives() const;
 

@@ -72,6 +72,13 @@ struct Region {
   std::uint32_t rkey = 0;
 };
 
+/// Enhanced connection establishment (ibv_query_ece(3)): options that mean something to devices of one maker.
+struct Ece {
+  std::uint32_t vendor = 0;  ///< 0: none
+  std::uint32_t options = 0;
+  explicit operator bool() const { return vendor != 0; }
+};
+
 /// One QP's address.
 struct QpAddress {
   std::uint32_t qpn = 0;
@@ -108,6 +115,8 @@ struct Endpoint {
   int max_rd_atomic = 0;  ///< outstanding reads this end serves as target
   int cm_port = 0;        ///< rdma_cm listener (server only, -R)
   std::string cm_address;
+  Ece ece = {};           ///< server: what its QPs offer; client: what its QPs took of that
+  bool ooo = false;       ///< its QPs place packets out of order: both ends' do, or none
   std::vector<QpAddress> qps;
 };
 

@@ -35,6 +35,9 @@ enum class Path { kDirect, kStaged };
 /// but where the last byte is polled for.
 enum class Ordering { kAuto, kRelaxed, kStrict };
 
+/// Whether a capability of devices is used: kAuto: where both ends' have it.
+enum class Use { kOff, kOn, kAuto };
+
 /// Who waits for a message in GPU memory and starts the next one (write_lat): the CPU, which a write with immediate
 /// tells; or a kernel on the GPU that sees the last byte, with a CPU thread that posts for it.
 enum class Initiator { kCpu, kGpuProxy };
@@ -132,6 +135,8 @@ struct TestSpec {
   Transport transport = Transport::kRc;
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
   Ordering ordering = Ordering::kAuto;
+  Use ece = Use::kOff;                  ///< enhanced connection establishment (ibv_query_ece(3))
+  Use ooo = Use::kOff;                  ///< packets are placed, and receives taken, in any order
   Path path = Path::kDirect;            ///< for ends in GPU memory
   Initiator initiator = Initiator::kCpu;
   std::uint64_t chunk_bytes = 0;        ///< staged: bytes per copy; 0: the best of several, tried before the run

@@ -27,4 +27,11 @@ bool set_udp_source_port(ibv_qp* qp, int port);
 /// the device, where it has no such choice.
 void set_lag_port(ibv_qp* qp, int port);
 
+/// Receives that a QP of this type may have where it places packets out of order (mlx5dv_query_device()); 0, and why in
+/// `why_not`, where the device has no such QPs.
+std::uint32_t out_of_order_receives(ibv_context* context, ibv_qp_type type, std::string& why_not);
+
+/// make_qp() of such a QP (MLX5DV_QP_CREATE_OOO_DP). The other end's has to be one, too.
+Qp make_out_of_order_qp(ibv_pd* pd, ibv_qp_init_attr& attr, Inlining inlining);
+
 }  // namespace gdrperf::verbs

@@ -188,12 +188,12 @@ int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t f
 }
 
 int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
-  if (is_soft(qp->context)) return EOPNOTSUPP;
+  if (is_soft(qp->context)) return set_ece(qp, *ece);
   SOFTNIC_FORWARD_ERROR(ibv_set_ece, qp, ece);
 }
 
 int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
-  if (is_soft(qp->context)) return EOPNOTSUPP;
+  if (is_soft(qp->context)) return query_ece(qp, *ece);
   SOFTNIC_FORWARD_ERROR(ibv_query_ece, qp, ece);
 }
 

@@ -134,6 +134,14 @@ bool apply_peer_option(DeviceConfig& device, std::string_view option, std::strin
   return true;
 }
 
+void parse_ece(DeviceConfig& device, std::string_view option, std::string_view value) {
+  char rest;
+  if (std::sscanf(std::string(value).c_str(), "%10x:%10x%c", &device.ece_vendor, &device.ece_options, &rest) != 2 ||
+      device.ece_vendor == 0) {
+    throw config_error(option, "give a vendor and its options, like ece=0x15b3:0x7");
+  }
+}
+
 void apply_option(DeviceConfig& device, std::string_view option) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
@@ -169,12 +177,14 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     if (std::sscanf(std::string(value).c_str(), "%3d%c", &device.numa, &rest) != 1 || device.numa < 0) {
       throw config_error(option, "give the number of a NUMA node, like numa=1");
     }
+  } else if (key == "ece") {
+    parse_ece(device, option, value);
   } else if (key == "fail") {
     device.faults.push_back(parse_fault(option, value));
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, fail=, fault=, rate=, "
+    throw config_error(option, "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, ece=, fail=, fault=, rate=, "
                                "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react= and copy=");
   }
 }
@@ -245,6 +255,8 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
   }
   if (tcp && device.ports == 2) refuse("a device with tcp= has one port, with the address of one interface; add a device for another one");
   if (device.second_port_up && device.ports == 1) refuse("port2= is for devices with ports=2");
+  // Who takes an offer of ECE goes to RTR in front of the other end, which between hosts is waited for there.
+  if (tcp && device.ece_vendor != 0) refuse("ece= is for devices without tcp=");
   if (tcp) find_address(device, text.substr(colon + 1), whole);
   if (!tcp && (!device.token.empty() || device.shared == SharedPolicy::kNever)) {
     refuse("token= and shared=never are for devices that have tcp=");

@@ -311,6 +311,10 @@ int modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   return error;
 }
 
+int set_ece(ibv_qp* qp, const ibv_ece& ece) { return dead(qp->context) ? EINVAL : Qp::of(qp).set_ece(ece); }
+
+int query_ece(ibv_qp* qp, ibv_ece& ece) { return dead(qp->context) ? EINVAL : Qp::of(qp).query_ece(ece); }
+
 int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init) {
   if (dead(qp->context)) return EINVAL;
   Qp::of(qp).query(attr, init);

@@ -40,6 +40,8 @@ int destroy_srq(ibv_srq* srq);
 /// Writes what was granted back into attr.cap.
 ibv_qp* make_qp(ibv_qp_init_attr_ex& attr);
 int modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
+int set_ece(ibv_qp* qp, const ibv_ece& ece);
+int query_ece(ibv_qp* qp, ibv_ece& ece);
 int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init);
 int destroy_qp(ibv_qp* qp);
 ibv_qp_ex* extended_qp(ibv_qp* qp);

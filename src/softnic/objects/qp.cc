@@ -372,6 +372,7 @@ void Qp::leave_queues() {
 }
 
 void Qp::reset() {
+  ece_options_.reset();
   stop_stream();
   send_queue.lock.lock();
   set_state(IBV_QPS_RESET);

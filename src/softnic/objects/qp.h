@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "flight/flight.h"
 #include "flight/patience.h"
@@ -39,6 +40,9 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   // --- control path (qp.cc, qp_modify.cc)
   int modify(const ibv_qp_attr& attr, int given);
   void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
+  /// 0 or errno. What it is given counts from RTR on, as far as the device has it.
+  int set_ece(const ibv_ece& ece);
+  int query_ece(ibv_ece& ece);
   const ibv_qp_cap& limits() const noexcept { return cap_; }
   std::uint32_t number() const noexcept { return qp_base.qp_num; }
   bool datagrams() const noexcept { return init_.qp_type == IBV_QPT_UD; }
@@ -178,6 +182,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   Mutex control_mutex_;
   Mutex repair_mutex_;
   ibv_qp_init_attr init_{};
+  std::optional<std::uint32_t> ece_options_;  ///< as set
 };
 
 }  // namespace gdrperf::softnic

@@ -257,4 +257,24 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   return 0;
 }
 
+int Qp::set_ece(const ibv_ece& ece) {
+  const DeviceConfig& config = owner.device.config;
+  if (config.ece_vendor == 0) return EOPNOTSUPP;
+  const MutexLock guard(control_mutex_);
+  const ibv_qp_state now = state();
+  if (ece.comp_mask != 0 || ece.vendor_id != config.ece_vendor || (now != IBV_QPS_RESET && now != IBV_QPS_INIT)) return EINVAL;
+  ece_options_ = ece.options & config.ece_options;
+  return 0;
+}
+
+int Qp::query_ece(ibv_ece& ece) {
+  const DeviceConfig& config = owner.device.config;
+  ece = {};
+  if (config.ece_vendor == 0) return EOPNOTSUPP;
+  const MutexLock guard(control_mutex_);
+  ece.vendor_id = config.ece_vendor;
+  ece.options = ece_options_.value_or(config.ece_options);
+  return 0;
+}
+
 }  // namespace gdrperf::softnic
