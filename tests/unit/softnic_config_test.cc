@@ -126,6 +126,8 @@ TEST(SoftnicConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal("soft0:port2=up"), HasSubstr("ports=2"));
   EXPECT_THAT(refusal("soft0:ports=2,tcp=on,netdev=lo"), HasSubstr("one port"));
   EXPECT_THAT(refusal("soft0:port=up;soft1:numa=0,color=red"), HasSubstr("(column 28)"));
+  EXPECT_THAT(refusal("soft0:port=up;soft 1"), HasSubstr("(column 15)"));
+  EXPECT_THAT(refusal("soft0;soft1;soft0:port=up"), AllOf(HasSubstr("named twice"), HasSubstr("(column 13)")));
   EXPECT_THAT(refusal("@/no/such/file"), HasSubstr("/no/such/file"));
 }
 

@@ -209,6 +209,11 @@ struct Settings {
   }
 };
 
+/// The same, with where `piece` stands.
+Error placed(const Error& error, std::string_view piece, const Settings& whole) {
+  return Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(piece)), error.hint());
+}
+
 /// GIDs that other hosts can reach are addresses of an interface.
 void find_address(DeviceConfig& device, std::string_view options, const Settings& whole) {
   std::string_view option;
@@ -221,11 +226,10 @@ void find_address(DeviceConfig& device, std::string_view options, const Settings
     }
   }
   if (!find_netdev(named ? device.netdev : std::string(), device.address)) {
-    const char* what = named ? "this network namespace has no such interface that is up and has an IPv4 address"
-                             : "this network namespace has no interface that is up and has an IPv4 address; "
+    const char* what = named ? "this network namespace has no such interface that is up and has an IP address"
+                             : "this network namespace has no interface that is up and has an IP address; "
                                "netdev=lo would do for peers on this host";
-    const Error error = config_error(option, what);
-    throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)));
+    throw placed(config_error(option, what), option, whole);
   }
   device.netdev = device.address.name;
 }
@@ -235,20 +239,18 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
   DeviceConfig device;
   device.name = text.substr(0, colon);
   if (!is_device_name(device.name)) {
-    throw config_error(text, "a device is NAME or NAME:OPTION,OPTION with a name of letters, digits, "
-                             "'_' and '-', like soft0:port=down");
+    throw placed(config_error(text, "a device is NAME or NAME:OPTION,OPTION with a name of letters, digits, "
+                                    "'_' and '-', like soft0:port=down"), text, whole);
   }
   if (colon == std::string_view::npos) return device;
   for (const std::string_view option : split(text.substr(colon + 1), ',')) {
     try {
       apply_option(device, option);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{} ({})", error.what(), whole.place(option)), error.hint());
+      throw placed(error, option, whole);
     }
   }
-  const auto refuse = [&](std::string_view why) {
-    throw Error(ExitCode::kUsage, fmt::format("SOFTNIC '{}': {} ({})", text, why, whole.place(text)));
-  };
+  const auto refuse = [&](const char* why) { throw placed(config_error(text, why), text, whole); };
   const bool tcp = device.tcp_port != 0;
   if (tcp && device.link_layer == LinkLayer::kInfiniBand) {
     refuse("link_layer=infiniband is for devices without tcp=, whose GIDs are addresses");
@@ -309,11 +311,13 @@ std::vector<DeviceConfig> parse_config(std::string_view text) {
   for (const std::string_view part : split(text, ';')) {
     DeviceConfig device = parse_device(part, settings);
     for (const DeviceConfig& other : devices) {
-      if (other.name == device.name) throw config_error(part, "this device is named twice");
+      if (other.name == device.name) throw placed(config_error(part, "this device is named twice"), part, settings);
     }
     ports += device.ports;
     devices.push_back(std::move(device));
-    if (ports > kMaxPorts) throw config_error(part, fmt::format("at most {} ports of all devices together", kMaxPorts));
+    if (ports > kMaxPorts) {
+      throw placed(config_error(part, fmt::format("at most {} ports of all devices together", kMaxPorts)), part, settings);
+    }
   }
   return devices;
 }
