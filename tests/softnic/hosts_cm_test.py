@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import hosts_pair
+import namespaces
 from hosts_pair import GDRPERF, LIMIT_S, PORT, SERVE_PORT, SERVER
 
 CLIENT_ADDRESS = "10.77.0.2"
@@ -29,6 +30,18 @@ class RdmaCm(hosts_pair.Pair):
                 (f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10", f"rstream -p {CM_PORT} -S 65536 -I 10 -C 10 -s {SERVER}", "custom +64k")):
             with self.subTest(client):
                 self.passes(server.split(), shows, client.split(), rdma_port="7174" if "udaddy" in server else CM_PORT)
+
+    def test_ipv6_addresses(self):
+        if not self.hosts.ipv6:
+            self.skipTest("no IPv6 here")
+        address, = namespaces.IPV6_ADDRESSES[:1]
+        for server, client, shows, softnic in (
+                (f"rping -s -a {address} -p {CM_PORT} -C 10", f"rping -c -a {address} -p {CM_PORT} -C 10 -v", "rdma-ping-9:", None),
+                (f"rping -s -a :: -p {CM_PORT} -C 3", f"rping -c -a {namespaces.IPV6_ONLY[0]} -p {CM_PORT} -C 3 -v", "rdma-ping-2:",
+                 self.softnic(",netdev=cable6")),
+                (f"ucmatose -p {CM_PORT} -f ipv6 -b {address}", f"ucmatose -p {CM_PORT} -f ipv6 -s {address}", "return status 0", None)):
+            with self.subTest(client):
+                self.passes(server.split(), shows, client.split(), rdma_port=CM_PORT, softnic=softnic)
 
     def test_perftest_over_rdma_cm(self):
         for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200", "ib_read_bw -s 65536 -n 100"):

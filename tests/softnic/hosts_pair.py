@@ -80,11 +80,11 @@ class Pair(unittest.TestCase):
             server.kill()
         return client.returncode, server.returncode, "".join(told), "".join(heard)
 
-    def passes(self, words, shows, client_words=(), port=PORT, rdma_port=None):
+    def passes(self, words, shows, client_words=(), port=PORT, rdma_port=None, softnic=None):
         if not shutil.which(words[0]):
             self.skipTest(f"{words[0]} is not installed")
         for _ in range(5):
-            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port)
+            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port, softnic=softnic)
             if not re.search(programs.BUSY, told):
                 break
         self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")

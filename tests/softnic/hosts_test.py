@@ -39,6 +39,24 @@ class Between(hosts_pair.Pair):
         with self.subTest("ibv_ud_pingpong"):
             self.passes(["ibv_ud_pingpong", "-d", "soft0", "-g", "2", "-n", "200"], r"\d+ iters in")
 
+    def test_ipv6_addresses(self):
+        if not self.hosts.ipv6:
+            self.skipTest("no IPv6 here")
+        for line, shows in hosts_pair.cases((("ib_write_bw -x 3 -s 65536 -n 200", r"GID: 253:119:"), ("ib_send_lat -x 3 -n 200", r"GID: 253:119:"),
+                                             ("ib_send_bw -c UD -x 3 -s 1024 -n 200", r"GID: 253:119:"))):
+            with self.subTest(line):
+                self.passes([*line.split(), "-d", "soft0", "-p", str(PORT)], shows)
+        # The second cable has no IPv4 address.
+        for name in ("ibv_rc_pingpong", "ibv_ud_pingpong"):
+            with self.subTest(name):
+                self.passes([name, "-d", "soft0", "-g", "3", "-n", "200"], r"GID fd78::2\n[^!]*iters in", softnic=self.softnic(",netdev=cable6"))
+
+    def test_xrc_is_refused_by_the_call_that_connects(self):
+        words = ["ibv_xsrq_pingpong", "-d", "soft0", "-g", "2", "-n", "10"]
+        code, _, told, heard = self.pair(words)
+        self.assertNotEqual(code, 0, told + heard)
+        self.assertIn("Failed to modify", told + heard)
+
     def gdrperf(self, words, softnic=None, client_softnic=None):
         with tempfile.TemporaryDirectory() as folder:
             serve = [GDRPERF, "serve", "--once", "-p", SERVE_PORT, "--bind", SERVER]

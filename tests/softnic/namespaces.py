@@ -7,6 +7,9 @@ import subprocess
 import time
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
+IPV6_ADDRESSES = ("fd77::1", "fd77::2")
+# Of a second cable, which has no others.
+IPV6_ONLY = ("fd78::1", "fd78::2")
 
 
 class NotAllowed(Exception):
@@ -14,11 +17,12 @@ class NotAllowed(Exception):
 
 
 class Hosts:
-    """`command(host, words)` is `words` in namespace 0 or 1."""
+    """`command(host, words)` is `words` in namespace 0 or 1; `ipv6`: they have IPv6 addresses as well."""
 
     def __init__(self):
         self.holders = []
         self.user_namespace = False
+        self.ipv6 = False
         atexit.register(self.close)
         try:
             self._make()
@@ -44,11 +48,14 @@ class Hosts:
             self.user_namespace = True
         self._hold([*self._as_user(), "unshare", "-n"])
         there = str(self.holders[1].pid)
-        self._run(0, "ip", "link", "add", "cable0", "type", "veth", "peer", "name", "cable0", "netns", there)
+        for cable in ("cable0", "cable6"):
+            self._run(0, "ip", "link", "add", cable, "type", "veth", "peer", "name", cable, "netns", there)
         for host, address in enumerate(ADDRESSES):
             self._run(host, "ip", "address", "add", f"{address}/24", "dev", "cable0")
-            self._run(host, "ip", "link", "set", "lo", "up")
-            self._run(host, "ip", "link", "set", "cable0", "up")
+            for link in ("lo", "cable0", "cable6"):
+                self._run(host, "ip", "link", "set", link, "up")
+        self.ipv6 = all(self._try(host, "ip", "address", "add", f"{addresses[host]}/64", "dev", cable, "nodad")
+                        for host in (0, 1) for cable, addresses in (("cable0", IPV6_ADDRESSES), ("cable6", IPV6_ONLY)))
 
     def _as_user(self):
         return ["nsenter", "-t", str(self.holders[0].pid), "-U", "--preserve-credentials"] if self.user_namespace else []
@@ -61,6 +68,13 @@ class Hosts:
 
     def _run(self, host, *words):
         subprocess.run(self.command(host, words), check=True, capture_output=True, text=True, timeout=20)
+
+    def _try(self, host, *words):
+        try:
+            self._run(host, *words)
+        except subprocess.CalledProcessError:
+            return False
+        return True
 
     def await_listener(self, host, port, process):
         """Until somebody listens on the TCP port there, or `process` has ended."""

@@ -145,12 +145,12 @@ void add_model_counters(std::vector<ClassFile>& files, const std::string& folder
 void add_gids(std::vector<ClassFile>& files) {
   for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
     files.push_back({fmt::format("gids/{}", entry), [entry](Device& device) -> FileText {
-                       if (device.infiniband() && entry >= device.gid_entries()) return std::nullopt;
+                       if (entry >= device.gid_slots()) return std::nullopt;
                        return gid_text(device.gid(entry)) + "\n";
                      }});
     const auto only_with_gid = [entry](std::function<std::string(Device&)> text) {
       return [entry, text = std::move(text)](Device& device) -> FileText {
-        if (entry >= device.gid_entries()) return std::nullopt;
+        if (!device.has_gid(entry)) return std::nullopt;
         return text(device) + "\n";
       };
     };

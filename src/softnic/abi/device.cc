@@ -120,7 +120,7 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   if (is_soft(context)) {
     const Device* const own = port_of(context, port);
-    if (own == nullptr || index < 0 || static_cast<std::uint32_t>(index) >= kGidsPerPort) {
+    if (own == nullptr || index < 0 || static_cast<std::uint32_t>(index) >= own->gid_slots()) {
       errno = EINVAL;
       return -1;
     }

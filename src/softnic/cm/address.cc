@@ -155,7 +155,7 @@ Device* device_at(const CmAddress& address) {
   Device* up = nullptr;
   for (Device* const device : all_ports()) {
     // InfiniBand has IP addresses through an interface of its own, which is not there.
-    if (device->gid_entries() < kGidsPerPort) continue;
+    if (device->infiniband() || device->gid_entries() == 0) continue;
     for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) {
       const ibv_gid gid = device->gid(entry);
       if (!address.any() && std::memcmp(&gid, &wanted, sizeof gid) == 0) return device;
@@ -173,7 +173,7 @@ std::uint32_t gid_index_at(const Device& device, const CmAddress& address) {
     if (kGidKinds[entry].type != IBV_GID_TYPE_ROCE_V2) continue;
     const ibv_gid gid = device.gid(entry);
     if (std::memcmp(&gid, &wanted, sizeof gid) == 0) return entry;
-    if (kGidKinds[entry].ipv4 || best == 0) best = entry;
+    if (device.has_gid(entry) && (best == 0 || kGidKinds[entry].ipv4 || address.family == AF_INET6)) best = entry;
   }
   return best;
 }

@@ -49,7 +49,7 @@ std::optional<CmAddress> source_towards(const CmAddress& destination);
 /// port is up, else the first with GIDs; null where there is none.
 Device* device_at(const CmAddress& address);
 /// The GID by which that device is reached at `address`: the address itself, or
-/// the RoCE v2 GID of an IPv4 address.
+/// the RoCE v2 GID of another address, of the same family where it has one.
 std::uint32_t gid_index_at(const Device& device, const CmAddress& address);
 
 }  // namespace gdrperf::softnic

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -179,7 +180,12 @@ __be64 Device::guid() const { return guid_of(mac); }
 ibv_gid Device::gid(std::uint32_t entry) const {
   ibv_gid gid{};
   if (entry >= gid_entries()) return gid;
+  if (entry == kIpv6Entry) {
+    std::memcpy(gid.raw, config.address.ipv6.data(), sizeof gid.raw);
+    return gid;
+  }
   if (kGidKinds[entry].ipv4) {
+    if (has_own_address() && config.address.ipv4 == decltype(config.address.ipv4){}) return gid;
     const std::array<std::uint8_t, 4> loopback = {127, 0, static_cast<std::uint8_t>((index + 1) >> 8),
                                                   static_cast<std::uint8_t>((index + 1) & 0xff)};
     gid.raw[10] = gid.raw[11] = 0xff;
@@ -193,11 +199,17 @@ ibv_gid Device::gid(std::uint32_t entry) const {
   return gid;
 }
 
+bool Device::has_gid(std::uint32_t entry) const {
+  const ibv_gid none{};
+  const ibv_gid own = gid(entry);
+  return std::memcmp(&own, &none, sizeof none) != 0;
+}
+
 int Device::complete_path(ibv_ah_attr& path) const {
   if (port_at(path.port_num) == nullptr) return EINVAL;
   if (path.is_global != 0) {
     const ibv_gid none{};
-    return path.grh.sgid_index >= gid_entries() || std::memcmp(&path.grh.dgid, &none, sizeof none) == 0 ? EINVAL : 0;
+    return !has_gid(path.grh.sgid_index) || std::memcmp(&path.grh.dgid, &none, sizeof none) == 0 ? EINVAL : 0;
   }
   // RoCE always routes by GID. LIDs from 0xc000 on are those of groups, which have a GID as well.
   constexpr std::uint16_t kFirstMulticastLid = 0xc000;
@@ -286,7 +298,7 @@ void describe_port(const Device& port, ibv_port_attr& attr) {
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = IBV_MTU_4096;
   attr.active_mtu = mtu_of(port.link().mtu);
-  attr.gid_tbl_len = static_cast<int>(port.infiniband() ? 1 : kGidsPerPort);
+  attr.gid_tbl_len = static_cast<int>(port.gid_slots());
   attr.port_cap_flags = IBV_PORT_CM_SUP | (port.infiniband() ? 0 : IBV_PORT_IP_BASED_GIDS);
   attr.max_msg_sz = kMaxMessageBytes;
   attr.pkey_tbl_len = 1;
@@ -328,8 +340,8 @@ int hardware_address_of(const ibv_gid& gid, std::uint8_t (&mac)[6]) {
 }
 
 int describe_gid(const Device& port, std::uint32_t entry, ibv_gid_entry& out) {
-  if (entry >= kGidsPerPort) return EINVAL;
-  if (entry >= port.gid_entries()) return ENODATA;
+  if (entry >= std::max(port.gid_slots(), kIpv6Entry)) return EINVAL;
+  if (!port.has_gid(entry)) return ENODATA;
   out = {};
   out.gid = port.gid(entry);
   out.gid_index = entry;

@@ -53,6 +53,7 @@ struct Device : ibv_device {
   bool simulated() const;
   /// Its GIDs are those of an interface, not of loopback.
   bool has_own_address() const { return config.tcp_port != 0 && !config.address.loopback; }
+  bool has_ipv6() const { return has_own_address() && config.address.ipv6 != decltype(config.address.ipv6){}; }
   /// With a model: the port, shared with other processes (Context's business).
   PortShared* port = nullptr;
 
@@ -71,10 +72,12 @@ struct Device : ibv_device {
   bool infiniband() const { return config.link_layer == LinkLayer::kInfiniBand; }
   /// Of an InfiniBand port: its place in the order of `index`, from 1; of others 0.
   std::uint16_t lid() const { return infiniband() ? static_cast<std::uint16_t>(index + 1) : std::uint16_t{0}; }
-  /// Of the GID table.
-  std::uint32_t gid_entries() const { return !config.has_gids ? 0 : infiniband() ? 1 : kGidsPerPort; }
-  /// Entry of the GID table; all zero when the device has no such.
+  /// Size of the GID table, and as much of it as is in use.
+  std::uint32_t gid_slots() const { return infiniband() ? 1 : has_ipv6() ? kGidsPerPort : kIpv6Entry; }
+  std::uint32_t gid_entries() const { return config.has_gids ? gid_slots() : 0; }
+  /// Entry of the GID table; all zero when the device has no such, or its interface no such address.
   ibv_gid gid(std::uint32_t entry) const;
+  bool has_gid(std::uint32_t entry) const;
   /// A path from this device, as ibv_modify_qp and ibv_create_ah get it, as one by GID. EINVAL: there is no such path.
   int complete_path(ibv_ah_attr& path) const;
 

@@ -9,28 +9,53 @@
 #include <cstring>
 
 namespace gdrperf::softnic {
+namespace {
+
+bool is_of_family(const ifaddrs& entry, int family) { return entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == family; }
+
+template <typename T>
+T as(const ifaddrs& entry) {
+  T address;
+  std::memcpy(&address, entry.ifa_addr, sizeof address);
+  return address;
+}
+
+/// The first address of that family; empty `name`: of any interface but loopback.
+const ifaddrs* first_of(const ifaddrs* all, const std::string& name, int family) {
+  for (const ifaddrs* it = all; it != nullptr; it = it->ifa_next) {
+    if (!is_of_family(*it, family) || (it->ifa_flags & IFF_UP) == 0) continue;
+    if (name.empty() ? (it->ifa_flags & IFF_LOOPBACK) != 0 : name != it->ifa_name) continue;
+    if (family == AF_INET6) {
+      const in6_addr address = as<sockaddr_in6>(*it).sin6_addr;
+      if (IN6_IS_ADDR_LINKLOCAL(&address)) continue;
+    }
+    return it;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 bool find_netdev(const std::string& name, NetdevAddress& found) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return false;
-  const auto of_family = [](const ifaddrs* it, int family) { return it->ifa_addr != nullptr && it->ifa_addr->sa_family == family; };
-  const ifaddrs* chosen = nullptr;
-  for (const ifaddrs* it = all; it != nullptr && chosen == nullptr; it = it->ifa_next) {
-    if (!of_family(it, AF_INET) || (it->ifa_flags & IFF_UP) == 0) continue;
-    if (name.empty() ? (it->ifa_flags & IFF_LOOPBACK) == 0 : name == it->ifa_name) chosen = it;
-  }
+  const ifaddrs* chosen = first_of(all, name, AF_INET);
+  if (chosen == nullptr) chosen = first_of(all, name, AF_INET6);
   if (chosen != nullptr) {
     found = {};
     found.name = chosen->ifa_name;
     found.loopback = (chosen->ifa_flags & IFF_LOOPBACK) != 0;
-    sockaddr_in address{};
-    std::memcpy(&address, chosen->ifa_addr, sizeof address);
-    std::memcpy(found.ipv4.data(), &address.sin_addr, sizeof address.sin_addr);
+    if (const ifaddrs* it = first_of(all, found.name, AF_INET)) {
+      const sockaddr_in address = as<sockaddr_in>(*it);
+      std::memcpy(found.ipv4.data(), &address.sin_addr, found.ipv4.size());
+    }
+    if (const ifaddrs* it = first_of(all, found.name, AF_INET6)) {
+      const sockaddr_in6 address = as<sockaddr_in6>(*it);
+      std::memcpy(found.ipv6.data(), &address.sin6_addr, found.ipv6.size());
+    }
     for (const ifaddrs* it = all; it != nullptr; it = it->ifa_next) {
-      if (!of_family(it, AF_PACKET) || found.name != it->ifa_name) continue;
-      sockaddr_ll link{};
-      std::memcpy(&link, it->ifa_addr, sizeof link);
-      std::copy_n(link.sll_addr, found.mac.size(), found.mac.begin());
+      if (!is_of_family(*it, AF_PACKET) || found.name != it->ifa_name) continue;
+      std::copy_n(as<sockaddr_ll>(*it).sll_addr, found.mac.size(), found.mac.begin());
     }
   }
   ::freeifaddrs(all);

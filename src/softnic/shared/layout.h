@@ -18,7 +18,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 13;
+inline constexpr std::uint32_t kLayoutVersion = 14;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kMaxXrcSrqs = kMaxQps;
 inline constexpr std::uint32_t kMaxLanes = 4096;
 inline constexpr std::uint32_t kMaxMemberships = 4096;
 inline constexpr std::uint32_t kMaxDevicesShared = 64;
-inline constexpr std::uint32_t kGidsPerPort = 3;
+inline constexpr std::uint32_t kGidsPerPort = 4;
 /// Sparse: only touched pages cost memory.
 inline constexpr std::uint64_t kSegmentBytes = 8ull << 30;
 /// Of the memfd with moved pages, sparse as well: the page at address a lies at
@@ -201,13 +201,14 @@ constexpr std::uint64_t next_epoch(std::uint64_t epoch, ibv_qp_state state) {
   return ((epoch >> 8) + 1) << 8 | static_cast<std::uint64_t>(state);
 }
 
-/// The three GIDs of a port, in table order.
+/// The GIDs of a port, in table order. Only ports with an IPv6 address of their own have the last one.
 struct GidKind {
   ibv_gid_type type;
   bool ipv4;
 };
 inline constexpr GidKind kGidKinds[kGidsPerPort] = {
-    {IBV_GID_TYPE_ROCE_V1, false}, {IBV_GID_TYPE_ROCE_V2, false}, {IBV_GID_TYPE_ROCE_V2, true}};
+    {IBV_GID_TYPE_ROCE_V1, false}, {IBV_GID_TYPE_ROCE_V2, false}, {IBV_GID_TYPE_ROCE_V2, true}, {IBV_GID_TYPE_ROCE_V2, false}};
+inline constexpr std::uint32_t kIpv6Entry = 3;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
