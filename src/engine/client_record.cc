@@ -1,6 +1,7 @@
 #include "client_record.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,12 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   record.device_kind = less_real(client.kind, server.kind);
   // Where runs at the same time take all CPUs, ends that rest share them.
   if (same_host(client, server) && !(spec.parts > 1 && server_rests(spec))) note_shared_cpu(record);
+  for (const auto& [side, end] : {std::pair("client", &client), std::pair("server", &server)}) {
+    if (end->relaxed_ordering != "disabled") continue;
+    record.warnings.push_back(fmt::format("memory is registered for relaxed ordering, which PCIe Device Control of the {}'s {} has disabled: its writes to "
+                                          "memory keep strict order ('gdrperf doctor' there; of a virtual function the physical one counts)",
+                                          side, end->device));
+  }
   if (spec.ends_by_immediate()) {
     record.warnings.push_back("a round of write_lat ends by write with immediate: no CPU can poll GPU memory");
   }

@@ -13,6 +13,7 @@
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/verbs/ece.h"
+#include "gdrperf/verbs/host_side.h"
 #include "gdrperf/verbs/mlx5.h"
 #include "demand.h"
 
@@ -122,6 +123,25 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
   if (spec_.relaxes_ordering()) access |= IBV_ACCESS_RELAXED_ORDERING;
   mr_ = registered.register_with(pd_.get(), access);
   endpoint_.registration = registered.registration();
+  endpoint_.relaxed_ordering = ordering();
+}
+
+std::string LocalEnd::ordering() const {
+  if (device_.context.kind() != verbs::DeviceKind::kHardware) return {};
+  if (!spec_.relaxes_ordering()) return "off";
+  std::string none;
+  const bool direct = endpoint_.registration == to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(Registration::kDataDirect));
+  const std::string function = direct ? verbs::data_direct_function(device_.context.get(), none) : verbs::pci_address(device_.context);
+  switch (verbs::relaxed_ordering_seen(function)) {
+    case verbs::OrderingSeen::kAsked: return "asked";
+    case verbs::OrderingSeen::kEnabled: return "enabled";
+    case verbs::OrderingSeen::kDisabled: break;
+  }
+  if (spec_.ordering == Ordering::kRelaxed) {
+    throw Error(ExitCode::kEnvironment, fmt::format("{} on: relaxed ordering is disabled in PCIe Device Control of {} ({})", flag<&TestSpec::ordering>(), function, device()),
+                fmt::format("sudo setpci -s {} CAP_EXP+8.w=0010:0010, or leave {} out", function, flag<&TestSpec::ordering>()));
+  }
+  return "disabled";
 }
 
 void LocalEnd::check_atomics() const {
@@ -160,6 +180,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   const Demand demand = demand_of(spec_, side_);
   send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector);
   recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector);
+  endpoint_.interrupt_cpus = verbs::interrupt_cpus(verbs::pci_address(device_.context), spec_.comp_vector);
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
     ibv_req_notify_cq(recv_cq_.get(), 0);

@@ -30,6 +30,8 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   record.gpu = endpoint.gpu;
   record.cpu = endpoint.cpu;
   record.numa = endpoint.numa;
+  record.interrupt_cpus = endpoint.interrupt_cpus;
+  record.relaxed_ordering = endpoint.relaxed_ordering;
   record.ooo = endpoint.ooo;
   record.ece = verbs::to_text(endpoint.ece);
   return record;

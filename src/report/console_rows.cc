@@ -161,6 +161,14 @@ std::string details_of(const RunRecord& record, const ConsoleOptions& options) {
   };
   cpu("client", measured.client_cpu_per_message_ns);
   cpu("server", measured.server_cpu_per_message_ns);
+  const auto end = [&](const char* which, const EndRecord& each) {
+    if (!each.interrupt_cpus.empty()) text += fmt::format("; {} interrupted on CPU {} (completion vector {})", which, printable(each.interrupt_cpus), record.spec.comp_vector);
+    if (!each.relaxed_ordering.empty()) text += fmt::format("; {} relaxed ordering {}", which, printable(each.relaxed_ordering));
+  };
+  end("client", record.client);
+  end("server", record.server);
+  if (record.client.ooo) text += "; packets placed out of order";
+  if (!record.client.ece.empty()) text += fmt::format("; ECE {}", record.client.ece);
   return wrapped(text, options.columns, 12);
 }
 

@@ -46,6 +46,7 @@ void read_express(std::string_view bytes, std::size_t at, PciConfig& config) {
   // Encodings 6 and 7 are reserved.
   if ((control >> 5 & 7) < 6) config.max_payload_bytes = 128 << (control >> 5 & 7);
   if ((control >> 12 & 7) < 6) config.max_read_request_bytes = 128 << (control >> 12 & 7);
+  config.relaxed_ordering = (control & 0x10) != 0;
   config.link_max = link_from(word(bytes, at + 0xc, 4));
   config.link = link_from(word(bytes, at + 0x12, 2));
 }

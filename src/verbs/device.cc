@@ -272,6 +272,8 @@ int mtu_bytes(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << static_cast<int>(mtu) : 0;
 }
 
+std::string pci_address(const Context& context) { return pci_address_of(context.name()); }
+
 int numa_node(const Context& context) {
   return numa_node_of(context.name());
 }

@@ -57,7 +57,7 @@ FLAG_SPELLERS = {
     SOFTNIC: "is no part of the program and has no options",
 }
 # Command lines of other programs, and whole ones of this program in quotes.
-OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|ss|ip|nvidia-smi topo|lstopo|ibv_devinfo|srun|mpirun|openssl rand)"
+OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|setpci|ss|ip|nvidia-smi topo|lstopo|ibv_devinfo|srun|mpirun|openssl rand)"
                             r"(?: -{1,2}[\w=-]+)+|'gdrperf [^']*'|container's --ulimit")
 # (file, literal): arguments of a program that is run here.
 OTHER_ARGUMENTS = {("src/topo/nvidia_smi_run.cc", "-m")}

@@ -60,6 +60,25 @@ TEST(ConsoleTable, OnlyHardwareGoesWithoutSayingSo) {
   }
 }
 
+TEST(ConsoleTable, DetailsTellHowTheHostTreatsTheNic) {
+  RunRecord record = record_of_kind("hardware");
+  record.spec.comp_vector = 2;
+  record.client.interrupt_cpus = "4";
+  record.client.relaxed_ordering = "asked";
+  record.server.relaxed_ordering = "disabled";
+  record.client.ooo = true;
+  record.client.ece = "vendor 0x15b3, options 0x5";
+  ConsoleOptions options;
+  options.detail = Detail::kAll;
+  std::ostringstream out;
+  ConsoleTable(out, options).add(record);
+  for (const char* words : {"client interrupted on CPU 4 (completion vector 2)", "client relaxed ordering asked", "server relaxed ordering disabled",
+                            "packets placed out of order", "ECE vendor 0x15b3, options 0x5"}) {
+    EXPECT_THAT(out.str(), HasSubstr(words));
+  }
+  EXPECT_THAT(out.str(), Not(HasSubstr("server interrupted")));
+}
+
 TEST(ConsoleTable, OnlyHardwareIsRankedAmongPublishedFigures) {
   for (const char* kind : {"hardware", "rxe", "software", "simulated"}) {
     RunRecord record = record_of_kind(kind);

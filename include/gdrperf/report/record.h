@@ -135,6 +135,8 @@ struct EndRecord {
   std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
   std::optional<GpuInfo> gpu = {};
   std::string host = {};  ///< its name; "" unknown
+  std::string interrupt_cpus = {};    ///< that serve its completion vector's interrupt; "": not known
+  std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;          ///< its QPs place packets out of order
   std::string ece = {};      ///< "vendor 0x15b3, options 0x3": agreed on with the other end (client alone); "": none
   std::string program = {};  ///< "perftest 6.06"; "": gdrperf

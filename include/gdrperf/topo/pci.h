@@ -50,6 +50,7 @@ struct PciConfig {
   int port_type = -1;  ///< of the PCI Express capability: 4 root, 5 upstream, 6 downstream port
   int max_payload_bytes = 0;       ///< Device Control; 0: unknown
   int max_read_request_bytes = 0;  ///< Device Control; 0: unknown
+  std::optional<bool> relaxed_ordering;  ///< Device Control allows requests that may overtake others; unset: unknown
   bool has_extended = false;       ///< the extended space, where ACS is, was there to read
   bool has_acs = false;
   bool acs_redirect = false;  ///< P2P request or completion redirect is on

@@ -75,6 +75,9 @@ class Context {
   ibv_device_attr_ex attr_{};
 };
 
+/// "0000:3b:00.0"; "": on no bus, or not known.
+std::string pci_address(const Context& context);
+
 /// NUMA node of the device; -1: not known, or on no bus.
 int numa_node(const Context& context);
 
