@@ -116,7 +116,7 @@ class Between(hosts_pair.Pair):
         self.assertEqual((code, server_code), (0, 0), told + heard)
 
     def pair_of_users(self, softnic):
-        words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50"]
+        words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50", "-e"]
         nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
         return self.pair(words, [*nobody, *words, SERVER], softnic=softnic)
 
@@ -127,7 +127,7 @@ class Between(hosts_pair.Pair):
         strange = self.start(1, [sys.executable, "-c", script], "soft1")
         try:
             self.assertEqual(strange.stdout.readline().strip(), "ready")
-            words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50"]
+            words = ["ibv_rc_pingpong", "-d", "soft0", "-g", "2", "-n", "50", "-e"]
             _, _, told, heard = self.pair(words, client_softnic=self.softnic().replace("tcp=on", "tcp=4800"))
         finally:
             strange.kill()
