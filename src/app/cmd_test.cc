@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,6 +29,7 @@
 #include "paths.h"
 #include "perftest_command.h"
 #include "perftest_service.h"
+#include "rail_gpus.h"
 #include "register_all.h"
 #include "requirements.h"
 #include "sample_file.h"
@@ -171,6 +173,18 @@ struct Watching {
   std::optional<IntervalLog> intervals;
 };
 
+/// GPUs of rails whose memory nobody named further; with what is said of them.
+void place_rails(std::vector<TestSpec>& specs, const topo::Topology& topology, const TestOptions& options, Output* output) {
+  std::string told;
+  for (TestSpec& spec : specs) {
+    if (!wants_rail_gpus(spec)) continue;
+    const std::string text = give_rails_gpus(spec, topology, options.local);
+    if (std::exchange(told, text) == text) continue;
+    if (options.output.talk != Talk::kQuiet) say(text);
+    if (output != nullptr && text.find("shared") != std::string::npos) output->add_warning(text);
+  }
+}
+
 /// What is told of a run while it goes on, where nobody could tell it.
 void check_series(const TestOptions& options) {
   const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
@@ -185,7 +199,7 @@ void check_series(const TestOptions& options) {
 
 int measure(const TestOptions& options, const Argv& argv) {
   check_required(options.output.required, std::vector{options.test});
-  const std::vector<TestSpec> specs = specs_of(options);
+  std::vector<TestSpec> specs = specs_of(options);
   check_series(options);
   const bool registrations = options.asks_every<&TestSpec::registration>();
   check_one_run(options.spec, registrations ? 2 : specs.size());
@@ -195,9 +209,11 @@ int measure(const TestOptions& options, const Argv& argv) {
     std::vector<PlannedRun> runs;
     for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
     print_plan(std::cout, runs);
+    if (wants_rail_gpus(specs.front())) place_rails(specs, topology_here(options.output), options, nullptr);
     return 0;
   }
   Output output(options.output, argv);
+  place_rails(specs, output.topology(), options, &output);
   const auto client =
       options.local ? make_local_client() : make_remote_client(server_address(options), say);
   client->set_max_memory(options.max_memory_bytes);

@@ -122,6 +122,8 @@ OutputOptions with_columns_asked(OutputOptions options) {
 
 }  // namespace
 
+topo::Topology topology_here(const OutputOptions& options) { return place(options)->topology(); }
+
 void write_output(const std::string& path, const std::string& content) { Sink(path).write(content); }
 
 Output::Output(OutputOptions options, std::vector<std::string> argv)

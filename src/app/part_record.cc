@@ -20,6 +20,8 @@ TestSpec settings_of_all(const TestSpec& asked, const RunRecord& first) {
   spec.threads = asked.threads;
   spec.rails = asked.rails;
   spec.peer_rails = asked.peer_rails;
+  spec.incast = asked.incast;
+  spec.victim = asked.victim;
   spec.qps = std::max(asked.qps, asked.threads);
   spec.parts = asked.parts;
   spec.part = asked.part;
@@ -97,10 +99,11 @@ RunRecord record_of_parts(const TestSpec& asked, const std::vector<PartRun>& par
   engine::Together::Sum sum = together.sum(all.spec);
   all.measured = std::move(sum.measured);
   all.measured.start_spread_s = sum.start_spread_s;
+  all.measured.incast = asked.incast > 1;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const RunRecord& record = parts[i].record;
     all.measured.parts.push_back({parts[i].name, record.client.device, record.server.device, record.client.cpu, record.server.cpu,
-                                  record.spec.qps, sum.gbytes[i]});
+                                  record.spec.qps, record.client.buffer, record.server.buffer, sum.gbytes[i]});
     add_standstill(all.measured, parts[i]);
   }
   all.measured.client_cpu_per_message_ns = cpu_of_all(parts, &Measurement::client_cpu_per_message_ns);

@@ -4,8 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,10 +17,12 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/engine/together.h"
+#include "gdrperf/proto/rate.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
 #include "part_record.h"
+#include "under_load.h"
 
 namespace gdrperf::app {
 namespace {
@@ -53,9 +58,55 @@ std::vector<std::string> active_devices() {
   return names;
 }
 
-std::vector<std::string> rails_of(const TestSpec& spec) {
-  if (spec.rails.empty()) return {};
-  return spec.rails == "all" ? active_devices() : split_list(spec.rails, flag<&TestSpec::rails>().c_str());
+int clients_of(const TestSpec& spec, const Rails& rails) {
+  return spec.incast > 1 ? spec.incast : std::max(static_cast<int>(rails.own.size()), 1) * spec.threads;
+}
+
+/// Of "cuda:0,cuda:1" that of one rail; one kind of memory is that of all.
+std::string buffer_of(const std::string& buffer, std::size_t rail, std::size_t rails, const std::string& option) {
+  if (buffer.find(',') == std::string::npos) return buffer;
+  const std::vector<std::string> each = split_list(buffer, option.c_str());
+  if (each.size() == rails) return each[rail];
+  throw usage_error(fmt::format("{} {}: {} for {} rails", option, buffer, each.size(), rails), "give one for each, or one for all");
+}
+
+PartPlan client_plan(PartPlan plan, const Rails& rails, int part) {
+  plan.name = fmt::format("client {}", part);
+  if (rails.own.empty()) return plan;
+  const std::size_t rail = static_cast<std::size_t>(part) % rails.own.size();
+  plan.spec.client.device = rails.own[rail];
+  plan.spec.client.buffer = buffer_of(plan.spec.client.buffer, rail, rails.own.size(), own_flag<&EndSpec::buffer>());
+  plan.name += " " + plan.spec.client.device;
+  return plan;
+}
+
+PartPlan rail_plan(PartPlan plan, const TestSpec& spec, const Rails& rails, int part) {
+  const auto rail = static_cast<std::size_t>(part / spec.threads);
+  const int thread = part % spec.threads;
+  plan.spec.qps = dealt(std::max(spec.qps, spec.threads), spec.threads, thread);
+  if (!rails.own.empty()) {
+    plan.spec.client.device = rails.own[rail];
+    plan.spec.server.device = rails.peer[rail];
+    plan.spec.client.buffer = buffer_of(spec.client.buffer, rail, rails.own.size(), own_flag<&EndSpec::buffer>());
+    plan.spec.server.buffer = buffer_of(spec.server.buffer, rail, rails.own.size(), peer_flag<&EndSpec::buffer>());
+    plan.name = "rail " + plan.spec.client.device;
+  }
+  if (spec.threads > 1) plan.name += fmt::format("{}thread {}", plan.name.empty() ? "" : " ", thread);
+  return plan;
+}
+
+/// The latency test beside an incast, as one more client.
+TestSpec victim_spec(const TestSpec& spec, const Rails& rails) {
+  TestSpec test = latency_beside(spec);
+  test.parts = spec.incast + 1;
+  test.part = spec.incast;
+  if (spec.victim != "any") {
+    test.client.device = spec.victim;
+  } else if (!rails.own.empty()) {
+    test.client.device = rails.own.front();
+  }
+  test.client.buffer = buffer_of(spec.client.buffer, 0, std::max(rails.own.size(), std::size_t{1}), own_flag<&EndSpec::buffer>());
+  return test;
 }
 
 /// A run on a thread of its own.
@@ -70,7 +121,7 @@ struct Worker {
 /// Rates of all parts as one; told to those who watch the run by the first part's thread.
 class LiveSum {
  public:
-  LiveSum(engine::RunObserver* inner, std::size_t parts) : inner_(inner), rates_(parts) {}
+  LiveSum(engine::RunObserver* inner, std::size_t parts) : inner_(inner), looks_(parts), rates_(parts) {}
 
   void setting_up(std::size_t part, const std::string& what) {
     if (part == 0 && inner_ != nullptr) inner_->setting_up(what);
@@ -79,15 +130,24 @@ class LiveSum {
     {
       const MutexLock lock(mutex_);
       rates_[part] = state.bytes_per_s;
+      ++looks_[part];
       state.bytes_per_s = 0;
       for (const double rate : rates_) state.bytes_per_s += rate;
     }
     if (part == 0 && inner_ != nullptr) inner_->measuring(state);
   }
+  /// Messages of all parts have been on their way for a moment.
+  bool flowing() {
+    // Told at its start, and then four times a second.
+    constexpr int kFlowing = 2;
+    const MutexLock lock(mutex_);
+    return std::all_of(looks_.begin(), looks_.end(), [](int looks) { return looks >= kFlowing; });
+  }
 
  private:
   engine::RunObserver* inner_;
   Mutex mutex_;
+  std::vector<int> looks_ GUARDED_BY(mutex_);
   std::vector<double> rates_ GUARDED_BY(mutex_);
 };
 
@@ -118,7 +178,44 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
+  /// All parts, until each has ended by its own rule.
   void run() {
+    begin();
+    wait();
+    finish();
+  }
+
+  /// The same, while `beside` runs; its end is theirs.
+  void run(const std::function<void(engine::RunObserver&)>& beside) {
+    terms_.stop_is_the_end = true;
+    begin();
+    try {
+      Attention attention(*this);
+      if (await_flow()) beside(attention);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    stop_ = true;
+    wait();
+    finish();
+  }
+
+  const engine::Together& together() const { return together_; }
+  const std::vector<Worker>& workers() const { return workers_; }
+
+ private:
+  /// Ends the run beside the parts where one of them has failed.
+  class Attention : public engine::RunObserver {
+   public:
+    explicit Attention(Team& team) : team_(team) {}
+    void setting_up(const std::string&) override {}
+    void measuring(const engine::RunState&) override { team_.check(); }
+
+   private:
+    Team& team_;
+  };
+
+  void begin() {
     for (std::size_t part = 0; part < workers_.size(); ++part) {
       {
         const MutexLock lock(mutex_);
@@ -126,16 +223,36 @@ class Team {
       }
       workers_[part].thread = std::thread([this, part] { work(part); });
     }
-    wait();
+  }
+
+  void finish() {
     join();
+    check();
+  }
+
+  void check() {
     const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  const engine::Together& together() const { return together_; }
-  const std::vector<Worker>& workers() const { return workers_; }
+  /// What follows a failure is others' giving up.
+  void fail(std::exception_ptr failure) {
+    const MutexLock lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    stop_ = true;
+    together_.give_up();
+  }
 
- private:
+  /// False where a part ended before.
+  bool await_flow() {
+    MutexLock lock(mutex_);
+    while (!live_.flowing()) {
+      if (running_ < static_cast<int>(workers_.size()) || (terms_.stop != nullptr && terms_.stop->load())) return false;
+      lock.wait_until(changed_, std::chrono::steady_clock::now() + 50ms);
+    }
+    return true;
+  }
+
   void work(std::size_t part) {
     Worker& worker = workers_[part];
     std::exception_ptr failure;
@@ -152,13 +269,8 @@ class Team {
     } catch (...) {
       failure = std::current_exception();
     }
+    if (failure) fail(failure);
     const MutexLock lock(mutex_);
-    // What follows a failure is others' giving up.
-    if (failure && !failure_) failure_ = failure;
-    if (failure) {
-      stop_ = true;
-      together_.give_up();
-    }
     --running_;
     changed_.notify_all();
   }
@@ -190,53 +302,87 @@ class Team {
   std::exception_ptr failure_ GUARDED_BY(mutex_);
 };
 
+report::RunRecord record_of(const TestSpec& spec, const Team& team) {
+  std::vector<PartRun> runs;
+  for (const Worker& worker : team.workers()) runs.push_back({worker.plan.name, worker.record});
+  return record_of_parts(spec, runs, team.together());
+}
+
+/// The test of `victim` alone, and beside the parts of `plans`, which it ends.
+report::RunRecord run_with_victim(Client& client, const TestSpec& spec, std::vector<PartPlan> plans, const TestSpec& victim) {
+  const auto named = [&](const Error& error) { return error.in(fmt::format("{} {}", flag<&TestSpec::victim>(), spec.victim)); };
+  const std::unique_ptr<Client> companion = client.companion();
+  report::RunRecord idle;
+  try {
+    companion->open();
+    idle = idle_run(*companion, victim);
+  } catch (const Error& error) {
+    throw named(error);
+  }
+  for (PartPlan& plan : plans) plan.spec.stop = longer_than(spec.stop);
+  Team team(client, std::move(plans));
+  std::optional<report::RunRecord> loaded;
+  team.run([&](engine::RunObserver& observer) {
+    engine::ClientTerms terms = client.terms();
+    terms.observer = &observer;
+    try {
+      loaded = companion->run_alone(victim, terms);
+    } catch (const Error& error) {
+      throw named(error);
+    }
+  });
+  report::RunRecord record = record_of(spec, team);
+  if (!loaded) return record;  // stopped before
+  record.measured.stop = loaded->measured.stop;
+  record.measured.victim = {victim.test, loaded->client.device, idle.measured.latency.value(), loaded->measured.latency.value()};
+  for (const std::string& warning : loaded->measured.warnings) record.measured.warnings.push_back("victim: " + warning);
+  return record;
+}
+
 }  // namespace
 
-bool has_parts(const TestSpec& spec) { return spec.threads > 1 || !spec.rails.empty(); }
+Rails rails_of(const TestSpec& spec) {
+  if (spec.rails.empty()) return {};
+  Rails rails;
+  rails.own = spec.rails == "all" ? active_devices() : split_list(spec.rails, flag<&TestSpec::rails>().c_str());
+  // NICs of one rail have one name at both ends, as a rule.
+  rails.peer = spec.peer_rails.empty() ? rails.own : split_list(spec.peer_rails, flag<&TestSpec::peer_rails>().c_str());
+  if (rails.peer.size() == rails.own.size()) return rails;
+  throw usage_error(fmt::format("{} {}: {} devices, and this end has {} ({})", flag<&TestSpec::peer_rails>(), spec.peer_rails, rails.peer.size(),
+                                rails.own.size(), fmt::join(rails.own, ", ")));
+}
 
-std::vector<PartPlan> plan_parts(const TestSpec& spec, const std::vector<std::string>& rails, const std::vector<std::string>& peer_rails) {
-  const int rail_count = std::max(static_cast<int>(rails.size()), 1);
-  const int parts = rail_count * spec.threads;
-  if (parts > Companions::kMost + 1) {
-    throw usage_error(fmt::format("{} rails with {} threads each: a client has {} runs at the same time at most", rail_count, spec.threads, Companions::kMost + 1));
+bool has_parts(const TestSpec& spec) { return spec.threads > 1 || !spec.rails.empty() || spec.incast > 1; }
+
+std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails) {
+  const int parts = clients_of(spec, rails);
+  const int company = parts + (spec.victim.empty() ? 0 : 1);
+  if (company > Companions::kMost + 1) {
+    throw usage_error(fmt::format("{} runs at the same time: a client has {} at most", company, Companions::kMost + 1));
   }
   if (spec.stop.iterations) check_enough(stop_flag<&StopRule::iterations>(), *spec.stop.iterations, parts);
   std::vector<PartPlan> plans;
   for (int part = 0; part < parts; ++part) {
-    const int rail = part / spec.threads;
-    const int thread = part % spec.threads;
     PartPlan plan{spec, ""};
     deal(plan.spec, parts, part);
-    plan.spec.qps = dealt(std::max(spec.qps, spec.threads), spec.threads, thread);
-    plan.spec.threads = 1;
+    plan.spec.threads = plan.spec.incast = 1;
     plan.spec.rails.clear();
     plan.spec.peer_rails.clear();
-    plan.spec.parts = parts;
+    plan.spec.victim.clear();
+    plan.spec.parts = company;
     plan.spec.part = part;
-    if (!rails.empty()) {
-      plan.spec.client.device = rails[static_cast<std::size_t>(rail)];
-      plan.spec.server.device = peer_rails[static_cast<std::size_t>(rail)];
-      plan.name = "rail " + plan.spec.client.device;
-    }
-    if (spec.threads > 1) plan.name += fmt::format("{}thread {}", plan.name.empty() ? "" : " ", thread);
-    plans.push_back(std::move(plan));
+    plans.push_back(spec.incast > 1 ? client_plan(std::move(plan), rails, part) : rail_plan(std::move(plan), spec, rails, part));
   }
   return plans;
 }
 
 report::RunRecord run_parts(Client& client, const TestSpec& spec) {
-  const std::vector<std::string> rails = rails_of(spec);
-  // NICs of one rail have one name at both ends, as a rule.
-  const std::vector<std::string> peer_rails = spec.peer_rails.empty() ? rails : split_list(spec.peer_rails, flag<&TestSpec::peer_rails>().c_str());
-  if (peer_rails.size() != rails.size()) {
-    throw usage_error(fmt::format("{} {}: {} devices, and this end has {} ({})", flag<&TestSpec::peer_rails>(), spec.peer_rails, peer_rails.size(),
-                                  rails.size(), fmt::join(rails, ", ")));
-  }
-  Team team(client, plan_parts(spec, rails, peer_rails));
+  const Rails rails = rails_of(spec);
+  std::vector<PartPlan> plans = plan_parts(spec, rails);
+  if (!spec.victim.empty()) return run_with_victim(client, spec, std::move(plans), victim_spec(spec, rails));
+  Team team(client, std::move(plans));
   team.run();
-  std::vector<PartRun> runs;
-  for (const Worker& worker : team.workers()) runs.push_back({worker.plan.name, worker.record});
-  return record_of_parts(spec, runs, team.together());
+  return record_of(spec, team);
 }
 
 }  // namespace gdrperf::app

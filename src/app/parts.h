@@ -15,12 +15,21 @@ struct PartPlan {
   std::string name;  ///< "rail soft0", "thread 1", "rail soft0 thread 1"
 };
 
+/// Devices that are used at the same time; none where there is one at each end.
+struct Rails {
+  std::vector<std::string> own;
+  std::vector<std::string> peer;  ///< as many
+};
+
+/// Those of `spec`, with "all" as the devices there are. Throws usage_error where the ends have not as many.
+Rails rails_of(const TestSpec& spec);
+
 /// Whether `spec` asks for several runs at the same time.
 bool has_parts(const TestSpec& spec);
 
-/// `rails`: devices of this end, none for the one of `spec`; `peer_rails`: of the other, as many. QPs, a rate and a number of messages are
-/// dealt to the threads of each rail. Throws usage_error where there is too little to deal.
-std::vector<PartPlan> plan_parts(const TestSpec& spec, const std::vector<std::string>& rails, const std::vector<std::string>& peer_rails);
+/// QPs, a rate and a number of messages are dealt to the threads of each rail, or to the clients of an incast; memory is of each rail
+/// where `spec` has a list. Throws usage_error where there is too little to deal.
+std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails);
 
 /// All parts of `spec` at the same time, each on a thread and by a connection of its own; the record of their sum. Throws the first
 /// failure, which names its part.

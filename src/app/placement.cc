@@ -212,11 +212,14 @@ void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo:
 
 /// Ceilings of several NICs at the same time add up; where one is not known, nor is their sum.
 void Placement::add_other_rails(report::RunRecord& record) const {
+  if (record.measured.incast) return;  // one port at the other end
   std::set<std::string> seen{record.client.device};
   for (const report::Part& part : record.measured.parts) {
     if (!seen.insert(part.device).second || record.path.ceiling_gbps <= 0) continue;
     report::RunRecord other = record;
     other.client.device = part.device;
+    if (!part.buffer.empty()) other.client.buffer = part.buffer;
+    other.client.gpu.reset();
     other.measured.parts.clear();
     other.path = {};
     annotate(other);

@@ -17,6 +17,7 @@
 #include "machine.h"
 #include "pairs.h"
 #include "paths.h"
+#include "rail_gpus.h"
 #include "terminal.h"
 
 namespace gdrperf::app {
@@ -104,7 +105,6 @@ bool gpu_memory_at_hand() {
                      [](const std::string& kind) { return kind.starts_with("cuda:"); });
 }
 
-// By address where the tree knows it: CUDA may count GPUs in another order.
 std::string buffer_of(const topo::Pair& pair, const topo::Topology& topology) {
   if (!gpu_memory_at_hand()) {
     throw Error(ExitCode::kEnvironment,
@@ -112,9 +112,7 @@ std::string buffer_of(const topo::Pair& pair, const topo::Topology& topology) {
                             fmt::join(mem::buffers_at_hand(), ", ")),
                 "--machine FILE simulates the pairs of a recorded machine");
   }
-  const topo::TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
-  if (gpu == nullptr) return "cuda:" + pair.gpu.substr(3);
-  return "cuda:" + to_string(topology.tree->functions[gpu->function].address);
+  return "cuda:" + name_for_cuda(topology, pair.gpu);
 }
 
 LinkModel link_model_of(const SweepOptions& options) {

@@ -151,6 +151,8 @@ double carried_alone(Client& client, TestSpec stream) {
   return client.run_alone(stream, terms).measured.bandwidth.value().median_gbytes;
 }
 
+}  // namespace
+
 StopRule longer_than(const StopRule& test) {
   StopRule rule;
   rule.forever = test.forever;
@@ -158,7 +160,6 @@ StopRule longer_than(const StopRule& test) {
   return rule;
 }
 
-/// The test with nothing beside it; of one without end, as long as any other.
 report::RunRecord idle_run(Client& client, TestSpec spec) {
   if (spec.stop.forever) spec.stop = {};
   engine::ClientTerms terms = client.terms();
@@ -167,8 +168,6 @@ report::RunRecord idle_run(Client& client, TestSpec spec) {
   if (terms.stop != nullptr && terms.stop->load()) throw peer_error("stopped before the test under load began");
   return idle;
 }
-
-}  // namespace
 
 report::RunRecord run_under_load(Client& client, const TestSpec& spec) {
   const std::string asked = fmt::format("{} {}", flag<&TestSpec::load>(), spec.load);

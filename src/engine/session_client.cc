@@ -318,7 +318,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   if (const auto spread = report::spread_of(record.measured); spread && !spread->uneven().empty()) {
     record.warnings.push_back(report::uneven_text(*spread));
   }
-  if (record.measured.stop == report::StopReason::kSignal && !spec.stop.forever) {
+  if (record.measured.stop == report::StopReason::kSignal && !spec.stop.forever && !terms.stop_is_the_end) {
     record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));
   }
   return record;

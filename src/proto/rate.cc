@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 
 namespace gdrperf {
@@ -45,26 +46,44 @@ Load parse_load(const std::string& text, std::string_view flag) {
   throw usage_error(std::string(flag) + " " + text + ": a share is above 0 and up to 100 % of what the stream carries alone");
 }
 
+namespace {
+
+/// Puts back what was typed for the test that `spec` goes beside.
+void leave_to_the_other(TestSpec& spec) {
+  const TestSpec defaults;
+  spec.transport = defaults.transport;
+  spec.rate_per_s = spec.rate_bytes_per_s = 0;
+  spec.tx_depth = defaults.tx_depth;
+  spec.cq_mod = defaults.cq_mod;
+  spec.inline_bytes = defaults.inline_bytes;
+  spec.footprint_bytes = defaults.footprint_bytes;
+  spec.wait = defaults.wait;
+  spec.client.cpu = spec.server.cpu = -1;
+  spec.initiator = defaults.initiator;
+  spec.load = defaults.load;
+  spec.load_size_bytes = defaults.load_size_bytes;
+  leave_out_elsewhere(spec);
+}
+
+}  // namespace
+
 TestSpec stream_beside(const TestSpec& spec) {
   TestSpec stream = spec;
   const bool atomic = spec.test.operation == Operation::kAtomic;
   stream.test = {atomic ? Operation::kWrite : spec.test.operation, Metric::kBandwidth};
   stream.size_bytes = spec.load_size_bytes;
-  // What was typed is of the latency test.
-  const TestSpec defaults;
-  stream.transport = defaults.transport;
-  stream.rate_per_s = stream.rate_bytes_per_s = 0;
-  stream.tx_depth = defaults.tx_depth;
-  stream.cq_mod = defaults.cq_mod;
-  stream.inline_bytes = defaults.inline_bytes;
-  stream.footprint_bytes = defaults.footprint_bytes;
-  stream.wait = defaults.wait;
-  stream.client.cpu = stream.server.cpu = -1;
-  stream.initiator = defaults.initiator;
-  stream.load = defaults.load;
-  stream.load_size_bytes = defaults.load_size_bytes;
-  leave_out_elsewhere(stream);
+  leave_to_the_other(stream);
   return stream;
+}
+
+TestSpec latency_beside(const TestSpec& spec) {
+  constexpr std::uint64_t kSmallBytes = 2;
+  TestSpec test = spec;
+  test.test.metric = Metric::kLatency;
+  test.size_bytes = sizes_of(spec.test.operation, {kSmallBytes}).front();
+  test.post_list = TestSpec().post_list;
+  leave_to_the_other(test);
+  return test;
 }
 
 }  // namespace gdrperf

@@ -162,11 +162,17 @@ void check_load(const TestSpec& spec) {
 
 void check_parts(const TestSpec& spec) {
   const bool rails = !spec.rails.empty();
+  const bool incast = spec.incast > 1;
   if (!rails && !spec.peer_rails.empty()) {
     throw usage_error(fmt::format("{}: this end has one device", flag<&TestSpec::peer_rails>()), fmt::format("give {} as well", flag<&TestSpec::rails>()));
   }
-  if (spec.threads == 1 && !rails) return;
-  const std::string asked = rails ? flag<&TestSpec::rails>() : fmt::format("{} {}", flag<&TestSpec::threads>(), spec.threads);
+  if (!incast && !spec.victim.empty()) {
+    throw usage_error(fmt::format("{} {}: there are no clients that it is the victim of", flag<&TestSpec::victim>(), spec.victim),
+                      fmt::format("give {} N as well, or a latency test with {}", flag<&TestSpec::incast>(), flag<&TestSpec::load>()));
+  }
+  if (spec.threads == 1 && !rails && !incast) return;
+  const std::string asked = incast ? fmt::format("{} {}", flag<&TestSpec::incast>(), spec.incast)
+                            : rails ? flag<&TestSpec::rails>() : fmt::format("{} {}", flag<&TestSpec::threads>(), spec.threads);
   const auto refuse = [&](bool typed, const std::string& option, const char* why) {
     if (typed) throw usage_error(fmt::format("{} and {}: {}", asked, option, why), "leave one of them out");
   };
@@ -177,7 +183,10 @@ void check_parts(const TestSpec& spec) {
   refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
   refuse(spec.server.cpu >= 0, peer_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
   refuse(rails && !spec.client.device.empty(), own_flag<&EndSpec::device>(), "each names devices of this end");
-  refuse(rails && !spec.server.device.empty(), peer_flag<&EndSpec::device>(), "the server's devices have names of their own");
+  refuse(incast && spec.threads > 1, flag<&TestSpec::threads>(), "each client has one thread");
+  refuse(incast && !spec.peer_rails.empty(), flag<&TestSpec::peer_rails>(), "the server has one device");
+  refuse(!spec.victim.empty() && spec.stop.iterations, stop_flag<&StopRule::iterations>(), "the victim's test says how long all goes on");
+  refuse(rails && !incast && !spec.server.device.empty(), peer_flag<&EndSpec::device>(), "the server's devices have names of their own");
 }
 
 void check_size(const TestSpec& spec) {

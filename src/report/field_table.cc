@@ -5,6 +5,7 @@
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/network.h"
 #include "gdrperf/report/required.h"
+#include "gdrperf/report/parts.h"
 #include "gdrperf/report/under_load.h"
 #include "field_rows.h"
 
@@ -73,8 +74,23 @@ FieldValue idle(const RunRecord& run) {
 }
 template <auto Member>
 FieldValue loaded(const RunRecord& run) {
-  return run.measured.under_load ? value(loaded_ratio(run.measured, Member)) : FieldValue();
+  if (!run.measured.under_load || !run.measured.latency) return {};
+  return value(loaded_ratio(run.measured.under_load->idle, *run.measured.latency, Member));
 }
+template <auto Member>
+FieldValue victim_idle(const RunRecord& run) {
+  return run.measured.victim ? value(run.measured.victim->idle.*Member) : FieldValue();
+}
+template <auto Member>
+FieldValue victim_loaded(const RunRecord& run) {
+  return run.measured.victim ? value(run.measured.victim->loaded.*Member) : FieldValue();
+}
+template <auto Member>
+FieldValue victim_ratio(const RunRecord& run) {
+  const std::optional<Victim>& victim = run.measured.victim;
+  return victim ? value(loaded_ratio(victim->idle, victim->loaded, Member)) : FieldValue();
+}
+FieldValue fairness(const RunRecord& run) { return run.measured.parts.empty() ? FieldValue() : value(jain_index(run.measured.parts)); }
 template <auto Member>
 FieldValue stream(const RunRecord& run) {
   if (!run.measured.under_load) return {};
@@ -277,6 +293,13 @@ constexpr Field kRows[] = {
     {"stream_offered_gbps", "under_load.stream_offered_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::offered_gbytes>, kOmitted},
     {"stream_carried_gbps", "under_load.stream_carried_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::carried_gbytes>, kOmitted},
     {"stream_alone_gbps", "under_load.stream_alone_gbps", "Gb/s", kNo, "", get::stream<&UnderLoad::alone_gbytes>, kOmitted},
+    {"fairness", "fairness", "", kNo, "", get::fairness, kOmitted},
+    {"victim_idle_p50_ns", "victim_latency.idle_p50_ns", "ns", kNo, "", get::victim_idle<&Latency::p50_ns>, kOmitted},
+    {"victim_idle_p99_ns", "victim_latency.idle_p99_ns", "ns", kNo, "", get::victim_idle<&Latency::p99_ns>, kOmitted},
+    {"victim_p50_ns", "victim_latency.p50_ns", "ns", kNo, "", get::victim_loaded<&Latency::p50_ns>, kOmitted},
+    {"victim_p99_ns", "victim_latency.p99_ns", "ns", kNo, "", get::victim_loaded<&Latency::p99_ns>, kOmitted},
+    {"victim_p50_ratio", "victim_latency.p50_ratio", "", kNo, "", get::victim_ratio<&Latency::p50_ns>, kOmitted},
+    {"victim_p99_ratio", "victim_latency.p99_ratio", "", kNo, "", get::victim_ratio<&Latency::p99_ns>, kOmitted},
     {"required_min_gbps", "required.min_gbps", "Gb/s", kNo, "", get::required_gbps, kOmitted},
     {"required_min_efficiency", "required.min_efficiency", "", kNo, "", get::required_efficiency, kOmitted},
     {"required_max_p99_us", "required.max_p99_us", "us", kNo, "", get::required_p99, kOmitted},

@@ -98,6 +98,8 @@ Json spread_json(const RunRecord& record, const Spread& spread) {
 Json part_json(const RunRecord& record, const Part& part) {
   Json json = {{"name", part.name}, {"device", part.device}, {"server_device", part.peer_device}, {"qps", part.qps},
                {"mean_gbps", gbps(part.gbytes)}, {"msg_rate_mpps", number(part.gbytes * 1e3 / static_cast<double>(record.spec.size_bytes))}};
+  if (!part.buffer.empty()) json["buffer"] = part.buffer;
+  if (!part.peer_buffer.empty()) json["server_buffer"] = part.peer_buffer;
   if (part.cpu >= 0) json["cpu"] = part.cpu;
   if (part.peer_cpu >= 0) json["server_cpu"] = part.peer_cpu;
   return json;

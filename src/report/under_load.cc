@@ -22,30 +22,33 @@ std::string stream_text(const RunRecord& record, RateUnit unit) {
 
 }  // namespace
 
-double loaded_ratio(const Measurement& measured, double Latency::*percentile) {
-  if (!measured.under_load || !measured.latency || !(measured.under_load->idle.*percentile > 0)) return std::numeric_limits<double>::quiet_NaN();
-  return *measured.latency.*percentile / (measured.under_load->idle.*percentile);
+double loaded_ratio(const Latency& idle, const Latency& loaded, double Latency::*percentile) {
+  return idle.*percentile > 0 ? loaded.*percentile / (idle.*percentile) : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::string under_load_text(const RunRecord& record, RateUnit unit) {
-  const Measurement& measured = record.measured;
-  if (!measured.under_load || !measured.latency) return {};
+std::string idle_and_loaded_text(const Latency& idle, const Latency& loaded) {
   struct Column {
     const char* name;
     double Latency::*percentile;
   };
   constexpr Column kColumns[] = {{"p50 us", &Latency::p50_ns}, {"p99 us", &Latency::p99_ns}, {"p99.9 us", &Latency::p999_ns}};
   std::string names = fmt::format("            {:<8}", "");
-  std::string idle = fmt::format("            {:<8}", "idle");
-  std::string loaded = fmt::format("            {:<8}", "loaded");
+  std::string without = fmt::format("            {:<8}", "idle");
+  std::string beside = fmt::format("            {:<8}", "loaded");
   std::string ratio = fmt::format("            {:<8}", "ratio");
   for (const Column& column : kColumns) {
     names += fmt::format(" {:>11}", column.name);
-    idle += fmt::format(" {:>11.3f}", measured.under_load->idle.*column.percentile / 1e3);
-    loaded += fmt::format(" {:>11.3f}", *measured.latency.*column.percentile / 1e3);
-    ratio += fmt::format(" {:>11}", four_digits(loaded_ratio(measured, column.percentile)));
+    without += fmt::format(" {:>11.3f}", idle.*column.percentile / 1e3);
+    beside += fmt::format(" {:>11.3f}", loaded.*column.percentile / 1e3);
+    ratio += fmt::format(" {:>11}", four_digits(loaded_ratio(idle, loaded, column.percentile)));
   }
-  return fmt::format("            {}\n{}\n{}\n{}\n{}\n", stream_text(record, unit), names, idle, loaded, ratio);
+  return fmt::format("{}\n{}\n{}\n{}\n", names, without, beside, ratio);
+}
+
+std::string under_load_text(const RunRecord& record, RateUnit unit) {
+  const Measurement& measured = record.measured;
+  if (!measured.under_load || !measured.latency) return {};
+  return fmt::format("            {}\n{}", stream_text(record, unit), idle_and_loaded_text(measured.under_load->idle, *measured.latency));
 }
 
 }  // namespace gdrperf::report

@@ -1,6 +1,9 @@
 #include "gdrperf/topo/topology.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -170,6 +173,55 @@ std::optional<std::size_t> best_with(const Topology& topology, const std::vector
   return best;
 }
 
+/// GPUs for NICs, nobody's twice: as many near pairs as there can be (Kuhn's augmenting paths, relation by relation).
+class GpuMatching {
+ public:
+  GpuMatching(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics) : pairs_(pairs), candidates_(nics.size()) {
+    for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+      std::vector<std::pair<Rank, std::size_t>> ranked;
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        if (pairs[i].nic == nics[nic] && pairs[i].relation) ranked.emplace_back(rank_of(topology, pairs[i]), i);
+      }
+      std::sort(ranked.begin(), ranked.end());
+      for (const auto& [rank, pair] : ranked) candidates_[nic].push_back(pair);
+    }
+  }
+
+  /// Gives GPUs to NICs without one, by pairs no farther than that; NICs that have one keep one.
+  void add_up_to(Relation farthest) {
+    for (std::size_t nic = 0; nic < candidates_.size(); ++nic) {
+      std::set<std::string> tried;
+      if (!of(nic)) find(nic, farthest, tried);
+    }
+  }
+
+  /// Index into the pairs.
+  std::optional<std::size_t> of(std::size_t nic) const {
+    for (const auto& [gpu, owner] : owners_) {
+      if (owner.first == nic) return owner.second;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool find(std::size_t nic, Relation farthest, std::set<std::string>& tried) {
+    for (const std::size_t pair : candidates_[nic]) {
+      if (*pairs_[pair].relation > farthest) break;
+      const std::string& gpu = pairs_[pair].gpu;
+      if (!tried.insert(gpu).second) continue;
+      const auto owner = owners_.find(gpu);
+      if (owner != owners_.end() && !find(owner->second.first, farthest, tried)) continue;
+      owners_[gpu] = {nic, pair};
+      return true;
+    }
+    return false;
+  }
+
+  const std::vector<Pair>& pairs_;
+  std::vector<std::vector<std::size_t>> candidates_;  ///< by NIC, the best first
+  std::map<std::string, std::pair<std::size_t, std::size_t>> owners_;  ///< GPU: NIC and pair
+};
+
 bool has_grace(const PciTree& tree) {
   return std::any_of(tree.gpus.begin(), tree.gpus.end(), [&](const TreeGpu& gpu) {
     const std::string& model = tree.functions[gpu.function].model;
@@ -234,6 +286,17 @@ std::optional<std::size_t> best_of_gpu(const Topology& topology, const std::vect
 std::optional<std::size_t> best_of_nic(const Topology& topology, const std::vector<Pair>& pairs,
                                        std::string_view nic) {
   return best_with(topology, pairs, &Pair::nic, nic);
+}
+
+std::vector<NicGpu> gpus_of_nics(const Topology& topology, const std::vector<Pair>& pairs, const std::vector<std::string>& nics) {
+  GpuMatching matching(topology, pairs, nics);
+  for (const Relation farthest : {Relation::kPix, Relation::kPxb, Relation::kPhb, Relation::kNode, Relation::kSys}) matching.add_up_to(farthest);
+  std::vector<NicGpu> chosen;
+  for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+    const std::optional<std::size_t> own = matching.of(nic);
+    chosen.push_back(own ? NicGpu{own, false} : NicGpu{best_of_nic(topology, pairs, nics[nic]), true});
+  }
+  return chosen;
 }
 
 bool is_flat(const PciTree& tree) {

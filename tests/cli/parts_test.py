@@ -9,6 +9,20 @@ from support import Background, CliTest, Server, cases, main, run, softnic_works
 
 LOCAL = ("--local", "--softnic")
 RATE = 20e6
+PLACES = """\tGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
+GPU0\t X \tNV4\tNV4\tSYS\tPIX\tPIX\t0-7\t0\t\tN/A
+GPU1\tNV4\t X \tNV4\tSYS\tPIX\tPXB\t0-7\t0\t\tN/A
+GPU2\tNV4\tNV4\t X \tPHB\tSYS\tSYS\t8-15\t1\t\tN/A
+NIC0\tSYS\tSYS\tPHB\t X \tSYS\tSYS\t\t\t\t
+NIC1\tPIX\tPIX\tSYS\tSYS\t X \tPIX\t\t\t\t
+NIC2\tPIX\tPXB\tSYS\tSYS\tPIX\t X \t\t\t\t
+
+NIC Legend:
+
+  NIC0: mlx5_0
+  NIC1: mlx5_1
+  NIC2: mlx5_2
+"""
 RAILS = {"SOFTNIC": ";".join(f"soft{n}:rate=20MB/s,copy=edges" for n in range(8))}
 
 
@@ -96,6 +110,66 @@ class Parts(CliTest):
             self.assertEqual(client.wait(), -signal.SIGINT, client.err)
         (one,) = self.runs_of(json.loads(client.out))
         self.assertEqual(one["stop"], "signal")
+
+    def test_an_incast_shares_one_port(self):
+        """Three ports to one of the same rate, and a latency test behind their queue of 12 messages."""
+        words = ("write_bw", *LOCAL, "--incast", "3", "--rails", "soft1,soft2,soft3", "--peer-dev", "soft0", "-s", "64K", "-t", "4")
+        port = dict(RAILS, SOFTNIC=RAILS["SOFTNIC"].replace("soft0:", "soft0:ingress=on,"))
+        one, result = self.measured(*words, "--victim", "soft4", "-D", "600ms", env=port)
+        parts = one["parts"]
+        self.assertEqual([part["name"] for part in parts["each"]], ["client 0 soft1", "client 1 soft2", "client 2 soft3"])
+        self.assertEqual({part["server_device"] for part in parts["each"]}, {"soft0"})
+        self.assertLess(one["bw"]["mean_gbps"], RATE * 8e-9 * 1.01)
+        self.assertEqual((one["incast"], one["stop"], one["warnings"]), (3, "duration", [w for w in one["warnings"] if "signal" not in w]))
+        rates = [part["mean_gbps"] for part in parts["each"]]
+        self.assertAlmostEqual(one["fairness"], sum(rates) ** 2 / (3 * sum(rate ** 2 for rate in rates)), places=6)
+        message_ns = 65536 / RATE * 1e9
+        self.assertGreater(one["victim_latency"]["p50_ns"], message_ns)
+        self.assertLess(one["victim_latency"]["idle_p50_ns"], one["victim_latency"]["p50_ns"])
+        self.assertRegex(result.err, r"fairness \(Jain's index\): [01]\.\d{4}\n  victim: write_lat from soft4\n")
+
+    def test_clients_of_one_device(self):
+        with Server() as server:
+            there = ("127.0.0.1", "-p", str(server.port), "--softnic")
+            for words in (("send_bw", "-n", "300"), ("read_bw", "--victim", "any", "-D", "200ms")):
+                one, _ = self.measured(*words, *there, "--incast", "3")
+                self.assertEqual([part["name"] for part in one["parts"]["each"]], ["client 0", "client 1", "client 2"])
+                self.assertEqual("victim_latency" in one, "--victim" in words)
+
+    def test_rails_have_gpus_of_their_own(self):
+        """By a capture of another machine's places: no GPU is here."""
+        capture = self.scratch() + "/topo.txt"
+        with open(capture, "w", encoding="utf-8") as file:
+            file.write(PLACES)
+        nics = dict(SOFTNIC="mlx5_0;mlx5_1;mlx5_2;other")
+        plan = ("write_bw", *LOCAL, "--buffer", "cuda", "--nvidia-smi", capture, "--dry-run")
+        for words, text in ((("--rails", "mlx5_0,mlx5_1,mlx5_2"), "GPUs of the rails: mlx5_0 GPU2 (PHB), mlx5_1 GPU1 (PIX), mlx5_2 GPU0 (PIX)\n"),
+                            (("--rails", "mlx5_2,mlx5_1", "--peer-rails", "mlx5_0,mlx5_2", "--peer-buffer", "cuda"),
+                             "mlx5_2 GPU0 (PIX), mlx5_1 GPU1 (PIX); at the server: mlx5_0 GPU2 (PHB), mlx5_2 GPU0 (PIX)\n"),
+                            (("--rails", "mlx5_0,mlx5_1,mlx5_2,mlx5_1"), " GPU0 (PIX, shared)\n")):
+            result = run(*plan, *words, env=nics)
+            self.expect_ok(result)
+            self.assertIn(text, result.err)
+        rails = ("--rails", "mlx5_0,other")
+        self.expect_error(run(*plan, *rails, env=nics), 3, "--buffer cuda: there is no GPU whose place relative to other is known")
+        self.expect_error(run("write_bw", *LOCAL, *rails, "--buffer", "host,hugepage,host", env=nics), 2, "--buffer host,hugepage,host: 3 for 2 rails")
+        self.expect_error(run("write_bw", *LOCAL, "--buffer", "host,host", env=nics), 2, "--buffer 'host,host': no such kind of memory")
+        self.expect_error(run("write_bw", "127.0.0.1", "--softnic", *rails, "--peer-buffer", "cuda", "--nvidia-smi", capture, env=nics), 2,
+                          "--peer-buffer cuda: which of its GPUs is near which NIC only the server knows")
+
+    def test_rails_have_memory_of_their_own(self):
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-buffer", "host,host", "-n", "200", env=RAILS)
+        self.assertEqual([(part["buffer"], part["server_buffer"]) for part in one["parts"]["each"]], [("host", "host")] * 2)
+
+    def test_what_an_incast_cannot_be(self):
+        for words, text in ((("--incast", "0"), "--incast 0: an incast has from 1 to 64 clients"),
+                            (("--incast", "2", "--threads", "2"), "--incast 2 and --threads: each client has one thread"),
+                            (("--incast", "2", "--rails", "soft0,soft1", "--peer-rails", "soft0,soft1"), "--incast 2 and --peer-rails: "),
+                            (("--incast", "64", "--victim", "any"), "65 runs at the same time: a client has 64 at most"),
+                            (("--incast", "2", "--victim", "any", "-n", "9"), "--incast 2 and -n: "),
+                            (("--victim", "any"), "--victim any: there are no clients"),
+                            (("--incast", "2", "--victim", "nosuch"), "--victim nosuch: -d nosuch: there is no such RDMA device")):
+            self.expect_error(run("write_bw", *words, *LOCAL), 2, text)
 
     def test_what_cannot_be(self):
         for words, text in ((("write_bw", "--threads", "0"), "--threads 0: a run has from 1 to 64 threads"),

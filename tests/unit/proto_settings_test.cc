@@ -180,6 +180,9 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     EXPECT_EQ(spec.threads == 1, !bandwidth) << to_string(test);
     spec.threads = 1;  // and several devices: not with spread QPs
     spec.rails = spec.peer_rails = "";
+    EXPECT_EQ(spec.incast == 1 && spec.victim.empty(), !bandwidth) << to_string(test);
+    spec.incast = 1;
+    spec.victim = "";
     EXPECT_NO_THROW(validate(spec)) << to_string(test);
     EXPECT_EQ(spec.qps == 1, !bandwidth) << to_string(test);
   }

@@ -66,6 +66,19 @@ TEST(PortShared, MessagesQueueBehindEachOther) {
   EXPECT_EQ(port.reserve(5000, 50), 6100u);
 }
 
+TEST(PortShared, WhatComesInQueuesWhereThePortSaysSo) {
+  PortShared port{};
+  EXPECT_EQ(port.take_in(1000, 50), 1000u);
+  EXPECT_EQ(port.take_in(1000, 50), 1000u);
+  LinkConfig config = gigabyte();
+  config.ingress = true;
+  publish_speed(config, Clock::get(), port.speed);
+  EXPECT_EQ(port.take_in(1000, 50), 1000u) << "alone it comes as it was sent";
+  EXPECT_EQ(port.take_in(1000, 50), 1050u) << "behind another sender's";
+  EXPECT_EQ(port.take_in(5000, 50), 5000u);
+  EXPECT_EQ(port.reserve(1000, 50), 1050u) << "what goes out does not wait for it";
+}
+
 TEST(LinkModel, TakesWhatTheConfigurationSays) {
   LinkConfig config = gigabyte();
   config.latency_ns = 2000;

@@ -52,6 +52,23 @@ TEST(Matrix, PairsByNameAndByLabel) {
                   Pair("GPU1/mlx5_3", Relation::kNode), Pair("GPU1/mlx5_7", Relation::kPhb)));
 }
 
+std::vector<std::string> gpus_for(const Topology& topology, const std::vector<std::string>& nics) {
+  const std::vector<topo::Pair> pairs = pairs_of(topology);
+  std::vector<std::string> text;
+  for (const NicGpu& each : gpus_of_nics(topology, pairs, nics)) text.push_back(each.pair ? pairs[*each.pair].gpu + (each.shared ? " shared" : "") : "none");
+  return text;
+}
+
+TEST(Matrix, EachNicHasAGpuOfItsOwnWhileThereAreAsMany) {
+  Topology topology;
+  topology.matrix = parse_nvidia_smi(kCapture, "capture");
+  EXPECT_THAT(gpus_for(topology, {"mlx5_3", "mlx5_7"}), ElementsAre("GPU0", "GPU1"));
+  EXPECT_THAT(gpus_for(topology, {"mlx5_7", "mlx5_3"}), ElementsAre("GPU1", "GPU0"));
+  EXPECT_THAT(gpus_for(topology, {"mlx5_7"}), ElementsAre("GPU1"));
+  EXPECT_THAT(gpus_for(topology, {"mlx5_3", "mlx5_3", "mlx5_7"}), ElementsAre("GPU0", "GPU0 shared", "GPU1")) << "fewer GPUs than NICs";
+  EXPECT_THAT(gpus_for(topology, {"mlx5_3", "soft0"}), ElementsAre("GPU0", "none"));
+}
+
 TEST(Matrix, KeepsCellsAsPrinted) {
   const Matrix matrix = parse_nvidia_smi(kCapture, "capture");
   EXPECT_THAT(matrix.gpu_gpu[0], ElementsAre("X", "NV4"));

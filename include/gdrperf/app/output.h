@@ -105,6 +105,9 @@ class Output {
   std::unique_ptr<RequiredRuns> required_;
 };
 
+/// The topology that an Output would have.
+topo::Topology topology_here(const OutputOptions& options);
+
 /// Puts `content` at `path`: by a file beside it and rename, or, where `path` is
 /// no regular file (a pipe, a device, "-"), by writing to it. Throws
 /// Error(kEnvironment).

@@ -25,6 +25,8 @@ struct ClientTerms {
   /// Once it is true a run that is measured ends with the figure it has (StopReason::kSignal), one that is not
   /// by an Error. Borrowed; null: nothing stops it.
   const std::atomic<bool>* stop = nullptr;
+  /// `stop` is how the run is meant to end, not before its time.
+  bool stop_is_the_end = false;
   /// Of a bandwidth run that is one of several: those that begin and end with it. Borrowed; null: none.
   Together* together = nullptr;
 };

@@ -126,6 +126,8 @@ struct TestSpec {
   int threads = 1;           ///< bandwidth: of each rail at both ends, to which its QPs are dealt
   std::string rails = {};    ///< bandwidth: this end's devices that are used at the same time, "a,b", or "all"; "": one
   std::string peer_rails = {};  ///< the server's, as many; "": the same names
+  int incast = 1;            ///< bandwidth: clients, on `rails` in turn, of one device of the server
+  std::string victim = {};   ///< bandwidth: this end's device of a latency test beside an incast, or "any"; "": none
   int parts = 1;             ///< runs of one client at the same time
   int part = 0;              ///< this one of them: it has a CPU of its own
   Direction direction = Direction::kUnidirectional;

@@ -73,14 +73,24 @@ struct UnderLoad {
   double alone_gbytes = 0;    ///< with no test beside it
 };
 
+/// Latency test beside an incast, and the same before it.
+struct Victim {
+  Test test;
+  std::string device;       ///< of the client's end
+  Latency idle;
+  Latency loaded;
+};
+
 /// One of several runs at the same time.
 struct Part {
-  std::string name;         ///< "rail mlx5_0", "thread 1"
+  std::string name;         ///< "rail mlx5_0", "thread 1", "client 2"
   std::string device;
   std::string peer_device;
   int cpu = -1;
   int peer_cpu = -1;
   int qps = 1;
+  std::string buffer = {};  ///< of this end; "": as the record's
+  std::string peer_buffer = {};
   double gbytes = 0;        ///< mean over the time that all had in common
 };
 
@@ -97,6 +107,8 @@ struct Measurement {
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once
   std::optional<UnderLoad> under_load = {};
   std::vector<Part> parts = {};     ///< of a run of several threads or rails
+  bool incast = false;              ///< those are clients of one port
+  std::optional<Victim> victim = {};
   double start_spread_s = 0;        ///< between the first and the last of them to begin
   std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.

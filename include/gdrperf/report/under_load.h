@@ -7,8 +7,11 @@
 
 namespace gdrperf::report {
 
-/// Loaded over idle, of a percentile; NaN where a figure is missing.
-double loaded_ratio(const Measurement& measured, double Latency::*percentile);
+/// Loaded over idle, of a percentile; NaN where idle is none.
+double loaded_ratio(const Latency& idle, const Latency& loaded, double Latency::*percentile);
+
+/// Percentiles idle and loaded, and their ratio: a table of four lines.
+std::string idle_and_loaded_text(const Latency& idle, const Latency& loaded);
 
 /// Table of percentiles idle and loaded; "" without a load.
 std::string under_load_text(const RunRecord& record, RateUnit unit);

@@ -54,6 +54,7 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
   if (!read_like) arrival = std::max(arrival, behind_slow_path(ready, s.total) + link.latency);
+  if (!read_like && peer_port_ != nullptr) arrival = peer_port_->take_in(arrival, peer_port_->speed.occupancy(s.total, mtu_));
   s.arrival = last_arrival_ = std::max(arrival, last_arrival_);
   if (read_like) {
     ++reads_sent_;
@@ -183,6 +184,7 @@ void Flight::answer(Stamp& s, const SendOp& op, const LinkModel& link) noexcept 
   count(tally_.got, s.total);
   s.done = link.latency + (port != nullptr ? port->reserve(s.arrival, std::max(port->speed.occupancy(s.total, mtu_), strict_time(op, s.total)))
                                            : s.arrival + occupancy(op, s.total));
+  s.done = port_->take_in(s.done, port_->speed.occupancy(s.total, mtu_));
 }
 
 /// The request's completion is due. A READ's data comes with it.

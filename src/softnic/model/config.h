@@ -20,6 +20,7 @@ struct LinkConfig {
   std::uint32_t mtu = 4096;
   std::uint32_t header = 0;  ///< bytes per packet
   bool edges_only = false;
+  bool ingress = false;  ///< what comes in queues at the rate, too
   bool given = false;  ///< some option of the link was there
 };
 

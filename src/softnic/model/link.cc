@@ -21,6 +21,7 @@ void publish_speed(const LinkConfig& config, const Clock& clock, PortSpeed& spee
   speed.instants_per_byte = ns_per_byte / clock.ns_per_tick() * (1u << kSubTickBits);
   speed.per_message = from_ns(clock, config.per_message_ns * config.slow);
   speed.header = config.header;
+  speed.ingress = config.ingress;
 }
 
 }  // namespace gdrperf::softnic

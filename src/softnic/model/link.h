@@ -35,6 +35,7 @@ struct PortSpeed {
   std::atomic<double> instants_per_byte{0};
   std::atomic<Instant> per_message{0};
   std::atomic<std::uint32_t> header{0};
+  std::atomic<bool> ingress{false};  ///< what comes in occupies the port as what goes out does
 
   /// `mtu` is that of the QP's path.
   Instant occupancy(std::uint64_t bytes, std::uint32_t mtu) const noexcept {
@@ -56,20 +57,30 @@ struct PortShared {
   std::atomic<std::uint64_t> magic;
   PortSpeed speed;
   alignas(64) std::atomic<Instant> egress_free;
+  alignas(64) std::atomic<Instant> ingress_free;
   alignas(64) PortCounters counters;
 
   /// Queues a message that is ready at `ready` and occupies the port for
   /// `length`; returns when its last byte has left.
-  Instant reserve(Instant ready, Instant length) noexcept {
-    Instant free = egress_free.load(std::memory_order_relaxed);
-    Instant end;
-    do {
-      end = (free > ready ? free : ready) + length;
-    } while (!egress_free.compare_exchange_weak(free, end, std::memory_order_relaxed));
-    return end;
+  Instant reserve(Instant ready, Instant length) noexcept { return queue(egress_free, ready, length); }
+  /// A message whose last byte would be in at `arrival`, were it alone, and occupies the way in for `length`: when it is in,
+  /// behind those of other senders.
+  Instant take_in(Instant arrival, Instant length) noexcept {
+    if (!speed.ingress.load(std::memory_order_relaxed)) return arrival;
+    return queue(ingress_free, arrival - length, length);
   }
   /// The port does nothing for `length` from `from` on.
   void stall(Instant from, Instant length) noexcept { reserve(from, length); }
+
+ private:
+  static Instant queue(std::atomic<Instant>& queue_free, Instant ready, Instant length) noexcept {
+    Instant free = queue_free.load(std::memory_order_relaxed);
+    Instant end;
+    do {
+      end = (free > ready ? free : ready) + length;
+    } while (!queue_free.compare_exchange_weak(free, end, std::memory_order_relaxed));
+    return end;
+  }
 };
 inline constexpr std::uint64_t kPortMagic = 0x74726f70736f6675ull;
 
