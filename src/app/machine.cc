@@ -28,7 +28,7 @@ std::string lower(std::string text) {
 void check_value(const std::string& key, const std::string& value, const std::string& where) {
   const std::string flag = fmt::format("{}: {}", where, key);
   const bool unitless = value.find_first_not_of("0123456789.") == std::string::npos;
-  if (key == "rate") {
+  if (key == "rate" || key == "strict") {
     parse_rate(value, flag);
   } else if (key == "header" || key == "slow") {
     const char* end = value.data() + value.size();
@@ -52,7 +52,7 @@ void check_value(const std::string& key, const std::string& value, const std::st
 
 void check_options(const std::string& options, const std::string& where) {
   constexpr std::string_view kKnown[] = {"rate", "latency", "ack", "header", "per_message", "slow",
-                                         "react"};
+                                         "strict", "react"};
   std::istringstream items(options);
   for (std::string item; std::getline(items, item, ',');) {
     const std::string key = item.substr(0, item.find('='));

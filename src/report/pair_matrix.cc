@@ -58,7 +58,7 @@ void PairMatrix::add(const RunRecord& record) {
   kind_ = not_of_hardware(record.device_kind);
   for (const std::string& each : record.measured.warnings) note(each);
   for (const std::string& each : record.warnings) note(each);
-  const std::string name = to_string(record.spec.test) + name_suffix(record);
+  const std::string name = series_name(record);
   auto test = std::find_if(tests_.begin(), tests_.end(), [&](const TestCells& one) { return one.name == name; });
   if (test == tests_.end()) test = tests_.insert(tests_.end(), {name, record.spec.test.metric, {}});
   Cell cell{0, record.spec.size_bytes, efficiency(record), record.measured.unstable};

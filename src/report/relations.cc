@@ -34,7 +34,7 @@ void RelationComparison::add(const RunRecord& record) {
   if (measured.bandwidth) value = measured.bandwidth->median_gbytes;
   if (measured.latency) value = measured.latency->p50_ns;
   if (!(value > 0) || !std::isfinite(value)) return;
-  const std::string test = to_string(record.spec.test) + name_suffix(record);
+  const std::string test = series_name(record);
   if (std::find(order_.begin(), order_.end(), test) == order_.end()) order_.push_back(test);
   auto& pairs = tests_[test][record.spec.size_bytes][record.relation];
   pairs.values.push_back(value);

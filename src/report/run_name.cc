@@ -67,6 +67,13 @@ std::string name_suffix(const FieldText& text) {
 
 std::string name_suffix(const RunRecord& record) { return name_suffix(text_of(record)); }
 
+std::string series_name(const RunRecord& record) {
+  const TestSpec& spec = record.spec;
+  std::string name = to_string(spec.test) + name_suffix(record);
+  if (spec.ordering != Ordering::kAuto) name += spec.ordering == Ordering::kRelaxed ? ", relaxed ordering" : ", strict ordering";
+  return spec.initiator == Initiator::kGpuProxy ? name + ", gpu-proxy" : name;
+}
+
 std::string run_name(const FieldText& text) {
   const std::string client = name_of_end(text, "client");
   const std::string server = name_of_end(text, "server");

@@ -4,6 +4,7 @@
 import json
 import unittest
 
+from made_machine import MachineTest
 from support import CliTest, main, run
 
 # Strict messages reach a quarter of the port's rate. A large `react` hides what else this machine does.
@@ -50,6 +51,29 @@ class Ordering(CliTest):
 
     def test_a_wrong_word(self):
         self.expect_error(run("write_bw", "--local", "--relaxed-ordering", "maybe"), 2, "--relaxed-ordering")
+
+
+class OnAMachine(MachineTest):
+    def test_each_relation_has_what_it_is_worth_there(self):
+        host = "latency=5us,react=100ms"
+        links = self.write("links.txt", f"PIX rate=200MB/s,strict=50MB/s,{host}\nPHB rate=100MB/s,{host}\n")
+        result = run("sweep", "--machine", self.three_relations(), "--link-model", links, "--pairs", "PIX,PHB", "--ops", "write_bw",
+                     "--sizes", "64K", "-D", "400ms", "--relaxed-ordering", "both", "--json", "-")
+        self.expect_swept(result)
+        document = json.loads(result.out)
+        self.check_document(document)
+        worth = {each["relation"]: each["sizes"][0]["relaxed_over_strict"] for each in document["orderings"]}
+        self.assertEqual(set(worth), {"PIX", "PHB"}, str(result))
+        self.assertGreater(worth["PIX"], 2, str(result))
+        self.assertLess(worth["PHB"], 2, str(result))
+        # Figures of one order alone are compared between relations.
+        self.assertIn("write_bw/simulated, relaxed ordering, GB/s", result.err)
+        self.assertIn("write_bw/simulated, strict ordering, GB/s", result.err)
+        self.assertNotIn("write_bw/simulated, GB/s", result.err)
+
+    def test_a_wrong_rate_is_named(self):
+        links = self.write("links.txt", "PIX rate=200MB/s,strict=fast\n")
+        self.expect_error(run("sweep", "--machine", self.three_relations(), "--link-model", links), 2, "links.txt:1: strict")
 
 
 if __name__ == "__main__":
