@@ -56,7 +56,7 @@ constexpr PerftestOption kOptions[] = {
     {"-q,--qp", "N", Fate::kSame, ""},
     {"-Q,--cq-mod", "N", Fate::kSame, "default: a quarter of the depth up to 8 KiB, 1 above"},
     {"-r,--rx-depth", "N", Fate::kSame, ""},
-    {"--use-srq", "", Fate::kRefused, "each QP has receives of its own", kLeaveOut},
+    {"--use-srq", "", Fate::kSame, ""},
     {"-R,--rdma_cm", "", Fate::kSame, ""},
     {"-z,--comm_rdma_cm,--com_rdma_cm", "", Fate::kNoted, "addresses of QPs always travel over the TCP connection"},
     {"-s,--size", "SIZE", Fate::kSame, "4k is 4096 bytes; lists and ranges: 64,4K and 2:8M:x2"},

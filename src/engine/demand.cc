@@ -90,6 +90,14 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   if (attr.max_qp_wr > 0 && demand.recv_wr > attr.max_qp_wr) {
     refuse(fmt::format("{} {}", rx_depth, demand.recv_wr), attr.max_qp_wr, "requests in a queue");
   }
+  if (demand.srq_wr > 0 && attr.max_srq <= 0) {
+    throw Error(ExitCode::kEnvironment, fmt::format("{}: {} has no shared receive queues (its max_srq is {})", flag<&TestSpec::srq>(), device, attr.max_srq),
+                fmt::format("leave {} out", flag<&TestSpec::srq>()));
+  }
+  if (demand.srq_wr > attr.max_srq_wr) {
+    refuse(fmt::format("{} with {} {} and {} {}", flag<&TestSpec::srq>(), qps, demand.qps, rx_depth, demand.recv_wr), attr.max_srq_wr,
+           "requests in a shared receive queue");
+  }
   if (attr.max_cqe > 0 && demand.send_entries > attr.max_cqe) {
     refuse(fmt::format("{} {} with {} {}", qps, demand.qps, tx_depth, demand.send_wr), attr.max_cqe, "entries in a completion queue");
   }

@@ -187,7 +187,8 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   }
   verbs::QpCapacity capacity;
   capacity.send_wr = demand.send_wr;
-  capacity.recv_wr = demand.recv_wr;
+  if (demand.srq_wr > 0) srq_ = verbs::make_srq(pd_.get(), static_cast<std::uint32_t>(demand.srq_wr));
+  capacity.recv_wr = srq_ ? 0 : demand.recv_wr;
   capacity.inline_bytes = rights.inline_bytes;
   conn::QpSettings settings;
   settings.count = spec_.qps;
@@ -209,6 +210,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
+  settings.init.srq = srq_.get();
   steps_.queues("creating");
   connector_->prepare(pd_.get(), settings, endpoint_);
 }

@@ -105,6 +105,7 @@ class LocalEnd {
   ibv_ah* address_handle() const { return connector_->address_handle(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  ibv_srq* srq() const { return srq_.get(); }
   ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }
   std::uint32_t lkey() const { return mr_->lkey; }
   const proto::Endpoint& remote() const { return remote_; }
@@ -175,6 +176,7 @@ class LocalEnd {
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
+  verbs::Srq srq_;  ///< none: each QP has receives of its own
   QpRelease qp_release_{*this};
   QueueRights rights_;
   int inline_bytes_ = 0;

@@ -150,6 +150,7 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
     }
     RecvQueue& queue = recv_queues_[q];
     queue.qp = input.qps[q];
+    queue.srq = input.srq;
     queue.begin = queue.cursor = recv_requests_.data() + q * depth;
     queue.end = queue.begin + depth;
   }
@@ -185,7 +186,7 @@ void Plan::post_receives() {
   for (RecvQueue& queue : recv_queues_) {
     do {
       if (!kernels::post_receives(queue, recv.batch, fault)) {
-        throw call_error("ibv_post_recv", fault.post_errno, ibv_get_device_name(queue.qp->context->device));
+        throw call_error(fault.call, fault.post_errno, ibv_get_device_name(queue.qp->context->device));
       }
     } while (queue.cursor != queue.begin);
   }

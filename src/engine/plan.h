@@ -24,6 +24,7 @@ struct PlanInput {
   int inline_bytes = 0;
   const proto::Endpoint& remote;
   ibv_ah* address_handle = nullptr;     ///< of datagrams
+  ibv_srq* srq = nullptr;               ///< receives of all QPs; null: each has its own
 };
 
 /// All work requests of one end, built before the run; owns them and the state

@@ -155,6 +155,7 @@ std::string ResolvedSpec::needs_order() const {
   if (polls_last_byte()) return fmt::format("{} waits for the last byte of a message, which could come before the others", to_string(test));
   if (data_path_ == DataPath::kStaging) return "chunks that are staged through host memory come in order";
   if (verify_seed && op_->consumes_receives) return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
+  if (srq) return fmt::format("receives of {} are given out in order", flag<&TestSpec::srq>());
   if (connector == Connector::kRdmaCm) return "rdma_cm makes its QPs by ibv_create_qp";
   return {};
 }

@@ -46,6 +46,9 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{} {}: {} keeps one QP busy with chunks in order", flag<&TestSpec::qps>(), spec.qps, what),
                       "leave it out: what more QPs add on the wire is hidden behind the copies");
   }
+  if (spec.srq) {
+    throw usage_error(fmt::format("{}: {} has one QP", flag<&TestSpec::srq>(), what), "leave it out");
+  }
   if (spec.wait == Wait::kEvent) {
     throw usage_error(fmt::format("{}: {} has copies to wait for, which no completion channel tells of", flag<&TestSpec::wait>(), what),
                       "leave it out: staging polls, as the direct path does by default");

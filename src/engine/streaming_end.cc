@@ -50,6 +50,7 @@ QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
   if (!receives) return demand;
   demand.recv_wr = receive_shape(spec).depth;
   demand.recv_entries = entries(spec.qps, demand.recv_wr);
+  if (spec.srq) demand.srq_wr = static_cast<std::int64_t>(spec.qps) * demand.recv_wr;
   demand.requests_bytes += static_cast<std::uint64_t>(demand.recv_wr) * (sizeof(ibv_recv_wr) + sizeof(ibv_sge));
   return demand;
 }
@@ -57,7 +58,7 @@ QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
 void StreamingEnd::connected() {
   if (initiates() && spec().op().has_remote_address) check_offered(messages_bytes());
   plan_ = std::make_unique<Plan>(PlanInput{spec(), qps(), send_cq(), recv_cq(), initiator_area(), target_area(), lkey(),
-                                           inline_bytes(), remote(), address_handle()});
+                                           inline_bytes(), remote(), address_handle(), srq()});
   plan_->post_receives();
 }
 

@@ -160,6 +160,16 @@ void check_load(const TestSpec& spec) {
   throw usage_error(fmt::format("{}: verified messages go in laps, with nothing beside them", flag<&TestSpec::load>()), "leave one of them out");
 }
 
+void check_srq(const TestSpec& spec) {
+  if (!spec.srq) return;
+  const std::string asked = flag<&TestSpec::srq>();
+  if (spec.transport == Transport::kUc) {
+    throw usage_error(fmt::format("{}: verbs have shared receive queues for RC and UD, not for UC", asked), "leave one of them out");
+  }
+  if (!spec.verify_seed) return;
+  throw usage_error(asked + ": messages take receives as they come, and not the places that are compared", "leave one of them out");
+}
+
 void check_parts(const TestSpec& spec) {
   const bool rails = !spec.rails.empty();
   const bool incast = spec.incast > 1;
@@ -275,6 +285,7 @@ void validate(const TestSpec& spec) {
   check_rate(spec);
   check_load(spec);
   check_parts(spec);
+  check_srq(spec);
   check_depths(spec);
   check_footprint(spec);
   check_path(spec);

@@ -112,6 +112,17 @@ Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vec
   return cq;
 }
 
+Srq make_srq(ibv_pd* pd, std::uint32_t receives) {
+  ibv_srq_init_attr attr{};
+  attr.attr.max_wr = receives;
+  attr.attr.max_sge = 1;
+  Srq srq(ibv_create_srq(pd, &attr));
+  if (srq) return srq;
+  throw call_error(fmt::format("ibv_create_srq({} receives)", receives), errno, device_name(pd->context),
+                   fmt::format("fewer QPs ({}) or receives ({}) need a smaller one; without {} each QP has its own", flag<&TestSpec::qps>(),
+                               flag<&TestSpec::rx_depth>(), flag<&TestSpec::srq>()));
+}
+
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
   Mr mr(ibv_reg_mr(pd, address, bytes, access));
   if (!mr) {

@@ -37,6 +37,19 @@ class Transport(CliTest):
                     self.assertIn(f"--transport {transport}: verbs have no ", result.err)
                     self.assertIn(f"{test} goes over RC", result.err)
 
+    def test_receives_may_be_shared(self):
+        for words in (("send_bw", "-q", "4"), ("send_bw", "-q", "3", "-b"), ("write_imm_bw", "-q", "2", "-e"), ("send_lat",), ("write_imm_lat",),
+                      ("send_bw", "-q", "2", "--transport", "ud"), ("send_bw", "-q", "2", "-R")):
+            result = run(*words, *LOCAL, "--srq", "-s", "64", "-n", "2000", "-r", "64", "--json", "-")
+            self.assertEqual(result.code, 0, str(result))
+            self.assertIs(record_of(result)["srq"], True)
+        for words, text in ((("write_bw",), "--srq: write_bw posts no receives"), (("send_bw", "--transport", "uc"), "--srq: verbs have shared receive queues for RC and UD"),
+                            (("send_bw", "--verify"), "--srq: messages take receives as they come"),
+                            (("send_bw", "-q", "64", "-r", "32768"), "--srq with -q 64 and -r 32768: soft0 has ")):
+            result = run(*words, *LOCAL, "--srq", "-s", "64", "-n", "100")
+            self.assertEqual(result.code, 2, str(result))
+            self.assertIn(text, result.err)
+
     def test_no_message_is_lost_where_every_one_has_a_receive(self):
         for words in (("send_bw", "--transport", "ud"), ("send_bw", "--transport", "uc"), ("write_imm_bw", "--transport", "uc"),
                       ("send_bw", "--transport", "ud", "-q", "3"), ("send_bw", "--transport", "ud", "-e")):

@@ -182,6 +182,7 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     spec.rails = spec.peer_rails = "";
     EXPECT_EQ(spec.incast == 1 && spec.victim.empty(), !bandwidth) << to_string(test);
     spec.incast = 1;
+    spec.srq = false;
     spec.victim = "";
     EXPECT_NO_THROW(validate(spec)) << to_string(test);
     EXPECT_EQ(spec.qps == 1, !bandwidth) << to_string(test);

@@ -24,6 +24,7 @@ struct SendQueue {
 
 struct RecvQueue {
   ibv_qp* qp = nullptr;
+  ibv_srq* srq = nullptr;         ///< where receives are posted, if not to the QP
   ibv_recv_wr* cursor = nullptr;
   ibv_recv_wr* begin = nullptr;
   ibv_recv_wr* end = nullptr;

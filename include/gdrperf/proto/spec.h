@@ -99,6 +99,7 @@ struct TestSpec {
   int qps = 1;
   int tx_depth = 0;          ///< work requests in flight per QP; 0: 128, less above 128 KiB so that 16 MiB are in flight, at least 8
   int rx_depth = 512;        ///< receives posted per QP (send tests)
+  bool srq = false;          ///< all QPs of an end take them from one shared queue
   int cq_mod = 0;            ///< every how many sends one is signalled; 0: tx_depth / 4 up to 8 KiB, 1 above
   int post_list = 1;         ///< work requests per ibv_post_send
   int inline_bytes = -1;     ///< largest inline message; -1: by itself (latency: what the device can, up to 220; bandwidth: 0)

@@ -24,6 +24,7 @@ struct Deleter {
 using Pd = std::unique_ptr<ibv_pd, detail::Deleter<&ibv_dealloc_pd>>;
 using CompletionChannel = std::unique_ptr<ibv_comp_channel, detail::Deleter<&ibv_destroy_comp_channel>>;
 using Cq = std::unique_ptr<ibv_cq, detail::Deleter<&ibv_destroy_cq>>;
+using Srq = std::unique_ptr<ibv_srq, detail::Deleter<&ibv_destroy_srq>>;
 using Mr = std::unique_ptr<ibv_mr, detail::Deleter<&ibv_dereg_mr>>;
 using Qp = std::unique_ptr<ibv_qp, detail::Deleter<&ibv_destroy_qp>>;
 using AddressHandle = std::unique_ptr<ibv_ah, detail::Deleter<&ibv_destroy_ah>>;
@@ -37,6 +38,8 @@ CompletionChannel make_completion_channel(ibv_context* context);
 /// `entries` is cut to what the device can. `channel` may be null. Throws Error where the device has no completion vector of that
 /// number.
 Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector = 0);
+/// Shared by QPs of `pd`, for so many receives of one piece.
+Srq make_srq(ibv_pd* pd, std::uint32_t receives);
 /// `access` is a mask of ibv_access_flags. The hint explains memlock.
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access);
 
