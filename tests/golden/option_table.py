@@ -57,8 +57,11 @@ def check_options(produced, schema, schema_path):
         print("FAIL schema: says something else of options than the option table (UPDATE_GOLDEN=1 writes it anew)")
         return failures + 1
     text = pathlib.Path(schema_path).read_text(encoding="utf-8")
+    # Ends have fields of the same names.
+    before, begin, run = text.partition('\n    "run": {\n')
     for name in options:
-        text = re.sub(rf'^        "{name}": (?!{{"\$ref").*\n', "", text, flags=re.MULTILINE)
+        run = re.sub(rf'^        "{name}": (?!{{"\$ref").*\n', "", run, flags=re.MULTILINE)
+    text = before + begin + run
     lines = "".join(f'        "{name}": {json.dumps(option["schema"])},\n' for name, option in options.items())
     text = re.sub(r'^(?=        "verified": )', lambda _: lines, text, count=1, flags=re.MULTILINE)
     pathlib.Path(schema_path).write_text(text, encoding="utf-8")
