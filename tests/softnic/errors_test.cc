@@ -197,6 +197,23 @@ TEST(SoftnicErrors, MessageLargerThanTheReceive) {
   EXPECT_EQ(pair.server.state(), IBV_QPS_ERR);
 }
 
+TEST(SoftnicErrors, AReceiveMayReachBeyondItsMemoryWhereNothingIsWritten) {
+  Pair pair;
+  for (const ibv_wc_status wanted : {IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}) {
+    ibv_sge sge = pair.server.memory->sge(0, 64);
+    sge.length += 1u << 24;
+    sge.addr += wanted == IBV_WC_SUCCESS ? 0 : pair.server.memory->size() - 32;
+    ibv_recv_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_recv(pair.server.qp.get(), &wr, &bad), 0);
+    ASSERT_EQ(pair.client.post(IBV_WR_SEND, {}, 0, 64), 0);
+    EXPECT_EQ(status_of(pair.client.send_cq.get()), wanted == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
+    EXPECT_EQ(status_of(pair.server.recv_cq.get()), wanted);
+  }
+}
+
 TEST(SoftnicErrors, ReceiveIntoMemoryThatIsNotRegistered) {
   Pair pair;
   ibv_sge sge = pair.server.memory->sge(0, 64);

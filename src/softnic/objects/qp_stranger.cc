@@ -98,7 +98,7 @@ Outcome Qp::serve_send(const StrangerRequest& request, int memory) noexcept {
     const ibv_sge& sge = taken.sges[i];
     const std::uint64_t bytes = std::min<std::uint64_t>(sge.length, request.total - done);
     if (bytes == 0) continue;
-    const MrShared* region = find_region(process.regions(), sge.lkey, recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+    const MrShared* region = find_region(process.regions(), sge.lkey, recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, bytes);
     if (region == nullptr || in_gpu(*region) ||
         store_bytes(memory, region->addr + (sge.addr - region->iova), bytes, done) != 0) {
       completion.status = IBV_WC_LOC_PROT_ERR;

@@ -40,8 +40,8 @@ ibv_wc_status scatter(const Target& target, const TakenReceive& receive, Pieces&
     sge.length -= static_cast<std::uint32_t>(skip);
     skip = 0;
     const std::uint64_t length = sge.length < message.total ? sge.length : message.total;
-    const MrShared* region = find_region(target.regions, sge.lkey, target.recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr,
-                                         sge.length);
+    // What is not written to need not be there.
+    const MrShared* region = find_region(target.regions, sge.lkey, target.recv_pd, IBV_ACCESS_LOCAL_WRITE, sge.addr, length);
     if (region == nullptr) [[unlikely]] {
       if (!is_null_region(target.regions, sge.lkey, target.recv_pd)) return IBV_WC_LOC_PROT_ERR;
       message.drop_front(length);
