@@ -19,23 +19,12 @@ IN_FLIGHT = 8
 LINK = f"rate={BYTES_PER_S / 1e6:g}MB/s,latency={LATENCY_US:g}us,copy=edges"
 
 
-def incast(clients, seconds, slow):
-    """`slow`: share of the rate that the first client's port has."""
-    def port(n):
-        return f"soft{n}:{LINK}" + (",ingress=on" if n == 0 else f",slow={1 / slow:g}" if n == 1 and slow < 1 else "")
-    devices = ";".join(port(n) for n in range(clients + 2))
+def incast(clients, seconds):
+    devices = ";".join(f"soft{n}:{LINK}" + (",ingress=on" if n == 0 else "") for n in range(clients + 2))
     rails = ",".join(f"soft{n}" for n in range(1, clients + 1))
     words = ["write_bw", "--incast", str(clients), "--rails", rails, "--peer-dev", "soft0", "--victim", f"soft{clients + 1}", "-s", "64K",
              "-t", str(IN_FLIGHT), "-D", f"{seconds}s"]
     return peers.gdrperf_record(words, devices)
-
-
-def expected(clients, slow):
-    """Shares of the port's rate, and Jain's index of them."""
-    shares = [1 / clients] * clients
-    if slow < 1 / clients:
-        shares = [slow] + [(1 - slow) / (clients - 1)] * (clients - 1)
-    return shares, sum(shares) ** 2 / (clients * sum(share ** 2 for share in shares))
 
 
 def main():
@@ -43,21 +32,17 @@ def main():
     parser.add_argument("--seconds", default="3", help="of each run (default %(default)s)")
     options = parser.parse_args()
     print(f"software device, ports of {LINK}; write_bw of 64 KiB, {IN_FLIGHT} in flight each: W = {W_US:.1f} us; {options.seconds} s each")
-    print(f"{'clients':>8} {'slow':>6} {'sum GB/s':>9} {'by rate':>8} {'off %':>7} {'least %':>8} {'most %':>7} {'by rate':>12} {'Jain':>7} {'by rate':>8}"
+    print(f"{'clients':>8} {'sum GB/s':>9} {'by rate':>8} {'off %':>7} {'least %':>8} {'most %':>7} {'fair %':>7} {'Jain':>7}"
           f" {'victim idle p99':>16} {'p50 us':>9} {'p99 us':>9} {'by queue':>9} {'off %':>7}")
-    for clients, slow in ((2, 1), (4, 1), (8, 1), (4, 0.125)):
-        one = incast(clients, options.seconds, slow)
+    for clients in (2, 4, 8):
+        one = incast(clients, options.seconds)
         rates = [part["mean_gbps"] for part in one["parts"]["each"]]
         total = sum(rates)
-        shares, fairness = expected(clients, slow)
         victim = {name: value / 1e3 for name, value in one["victim_latency"].items()}
-        # A client behind its own port has next to nothing in the queue.
-        queued = clients if slow == 1 else clients - 1
-        waits = queued * IN_FLIGHT * W_US / 2 + LATENCY_US
-        print(f"{clients:8} {slow:6g} {total / 8:9.5f} {BYTES_PER_S / 1e9:8.4f} {(total * 1e9 / 8 / BYTES_PER_S - 1) * 100:7.2f}"
-              f" {min(rates) / total * 100:8.2f} {max(rates) / total * 100:7.2f} {f'{min(shares) * 100:.2f} {max(shares) * 100:.2f}':>12}"
-              f" {one['fairness']:7.4f} {fairness:8.4f} {victim['idle_p99_ns']:16.2f} {victim['p50_ns']:9.1f} {victim['p99_ns']:9.1f}"
-              f" {waits:9.1f} {(victim['p50_ns'] / waits - 1) * 100:7.2f}", flush=True)
+        waits = clients * IN_FLIGHT * W_US / 2 + LATENCY_US
+        print(f"{clients:8} {total / 8:9.5f} {BYTES_PER_S / 1e9:8.4f} {(total * 1e9 / 8 / BYTES_PER_S - 1) * 100:7.2f}"
+              f" {min(rates) / total * 100:8.2f} {max(rates) / total * 100:7.2f} {100 / clients:7.2f} {one['fairness']:7.4f}"
+              f" {victim['idle_p99_ns']:16.2f} {victim['p50_ns']:9.1f} {victim['p99_ns']:9.1f} {waits:9.1f} {(victim['p50_ns'] / waits - 1) * 100:7.2f}", flush=True)
 
 
 if __name__ == "__main__":
