@@ -25,6 +25,18 @@ constexpr std::uint64_t kBusyNs = 20'000;
 constexpr std::uint64_t kExecuteNs = 100'000'000;
 /// Of these, awake.
 constexpr std::uint64_t kSpinNs = 300'000;
+/// A peer that answers within this time is filled by kNearBytes of send buffer (the kernel doubles it).
+constexpr std::uint32_t kNearUs = 200;
+constexpr int kNearBytes = 256 << 10;
+
+/// What the kernel lets pile up in the socket of a peer on this host leaves the cache before it is read: half the rate.
+/// For others it finds out by itself how much is under way.
+void limit_send_buffer(int fd) noexcept {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || info.tcpi_rtt > kNearUs) return;
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kNearBytes, sizeof kNearBytes);
+}
 
 /// The one request of TcpStream::execute.
 class OneRequest final : public TcpRequests {
@@ -65,6 +77,7 @@ bool TcpStream::take(UniqueFd& socket) noexcept {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilentMs, sizeof kSilentMs);
+  limit_send_buffer(fd);
   int none = -1;
   if (!fd_.compare_exchange_strong(none, fd)) return false;
   socket.release();
