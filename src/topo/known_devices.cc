@@ -73,6 +73,21 @@ const KnownNic* known_nic(const PciFunction& function) {
   return nullptr;
 }
 
+const char* cpu_of_root_port(const PciFunction& function) {
+  if (function.vendor != kNvidia || !function.bridge) return nullptr;
+  switch (function.device) {
+    case 0x22b1:
+    case 0x22b2:
+    case 0x22b8:
+      return "Grace";
+    case 0x2f95:
+    case 0x2f96:
+      return "Vera";
+    default:
+      return nullptr;
+  }
+}
+
 const KnownGpu* known_gpu(const PciFunction& function) {
   for (const KnownGpu& gpu : kGpus) {
     if (function.vendor == gpu.vendor && gpu.first <= function.device && function.device <= gpu.last) return &gpu;

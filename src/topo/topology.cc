@@ -222,12 +222,17 @@ class GpuMatching {
   std::map<std::string, std::pair<std::size_t, std::size_t>> owners_;  ///< GPU: NIC and pair
 };
 
-bool has_grace(const PciTree& tree) {
-  return std::any_of(tree.gpus.begin(), tree.gpus.end(), [&](const TreeGpu& gpu) {
+/// "Grace" or "Vera": the CPU that NVLink-C2C joins to the GPUs; null: another.
+const char* cpu_on_c2c(const PciTree& tree) {
+  for (const PciFunction& each : tree.functions) {
+    if (const char* const cpu = cpu_of_root_port(each)) return cpu;
+  }
+  const bool with_grace = std::any_of(tree.gpus.begin(), tree.gpus.end(), [&](const TreeGpu& gpu) {
     const std::string& model = tree.functions[gpu.function].model;
     return model.find("GH200") != std::string::npos || model.find("GB200") != std::string::npos ||
            model.find("GB10") != std::string::npos || model.find("GB300") != std::string::npos;
   });
+  return with_grace ? "Grace" : nullptr;
 }
 
 }  // namespace
@@ -315,10 +320,9 @@ std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,
   };
   std::string text =
       fmt::format("nvidia-smi says {}, the PCI tree {}: ", to_string(nvidia_smi), to_string(tree));
-  if (has_grace(pci)) {
-    return text +
-           "on Grace the GPU is joined to its CPU by NVLink-C2C, and its PCIe function shows "
-           "another path than the one data take";
+  if (const char* const cpu = cpu_on_c2c(pci)) {
+    return text + fmt::format("on {} the GPU is joined to its CPU by NVLink-C2C, and its PCIe function shows "
+                              "another path than the one data take", cpu);
   }
   if (is_flat(pci)) {
     return text +

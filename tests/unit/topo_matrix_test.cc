@@ -100,6 +100,21 @@ TEST(NvidiaSmiText, HeadingsThatRanTogetherAreRead) {
   EXPECT_THAT(*matrix.cpu_affinity, ElementsAre("0-7", "8-15"));
 }
 
+TEST(NvidiaSmiText, ThirtySixNicsWhoseHeadingsRanTogetherAreRead) {
+  std::string text = "\tGPU0", row = "GPU0\t X ", legend;
+  for (int nic = 0; nic < 36; ++nic) {
+    const std::string number = std::to_string(nic);
+    text += (nic < 8 ? "\tNIC" : "NIC") + number;
+    row += nic == 35 ? "\tPIX" : "\tSYS";
+    legend += "  NIC" + number + ": mlx5_" + number + "\n";
+  }
+  const Matrix matrix = parse_nvidia_smi(text + "CPU Affinity\n" + row + "\t0-7\n\nNIC Legend:\n\n" + legend, "capture");
+  ASSERT_EQ(matrix.nics.size(), 36u);
+  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_34"), Relation::kSys);
+  EXPECT_EQ(pair_relation(matrix, "GPU0", "mlx5_35"), Relation::kPix);
+  EXPECT_THAT(*matrix.cpu_affinity, ElementsAre("0-7"));
+}
+
 TEST(NvidiaSmiText, TwoNicsOnOneLineOfTheLegendAreRead) {
   std::string text = kCapture;
   text.replace(text.find("mlx5_3\n"), 7, "mlx5_3 ");

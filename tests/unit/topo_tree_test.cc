@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -260,6 +261,21 @@ TEST(TopologyTest, DifferencesAreExplained) {
   EXPECT_EQ(pairs[*best_of_nic(topology, pairs, "mlx5_1")].gpu, "GPU0");
   EXPECT_THAT(explain_difference(Relation::kNode, {Relation::kSys, Relation::kSys}, *topology.tree),
               HasSubstr("container"));
+}
+
+TEST(TopologyTest, RootPortsTellTheCpuOfASuperchip) {
+  Topology topology;
+  topology.tree = parse_lspci_tree(kServer, "f");
+  const RelationRange sys{Relation::kSys, Relation::kSys};
+  const auto bridge = std::find_if(topology.tree->functions.begin(), topology.tree->functions.end(), [](const PciFunction& each) { return each.bridge; });
+  ASSERT_NE(bridge, topology.tree->functions.end());
+  bridge->vendor = 0x10de;
+  bridge->device = 0x2f95;
+  EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree), HasSubstr("on Vera the GPU is joined to its CPU by NVLink-C2C"));
+  bridge->device = 0x22b2;
+  EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree), HasSubstr("on Grace the GPU"));
+  bridge->device = 0x1af1;  // an NVSwitch
+  EXPECT_THAT(explain_difference(Relation::kNode, sys, *topology.tree), HasSubstr("container"));
 }
 
 }  // namespace

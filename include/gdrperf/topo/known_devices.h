@@ -28,6 +28,9 @@ struct KnownGpu {
   std::string_view cpu_link;  ///< "NVLink-C2C"
 };
 
+/// "Grace" or "Vera", of whose CPU the function is a root port (as rdma_topo of rdma-core knows them); null: of none.
+const char* cpu_of_root_port(const PciFunction& function);
+
 /// Null where the table has no such device. By the IDs, or, where the source tells none (`lspci -tv`), by the name.
 const KnownNic* known_nic(const PciFunction& function);
 const KnownGpu* known_gpu(const PciFunction& function);
