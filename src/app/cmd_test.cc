@@ -192,8 +192,8 @@ void check_series(const TestOptions& options) {
   if (options.spec.reverse && intervals) {
     throw usage_error(typed + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
   }
-  if (has_parts(options.spec) && (intervals || !options.output.samples.empty())) {
-    throw usage_error(typed + ": of one thread and one device", "leave one of them out");
+  if (has_parts(options.spec) && options.spec.verify_seed && intervals) {
+    throw usage_error(typed + ": verified laps of runs at the same time have no time in common between them", "leave one of them out");
   }
 }
 
@@ -327,6 +327,9 @@ void add_options(CLI::App& command, TestOptions& options) {
       ->group("Queues and messages")
       ->excludes(sizes);
   add_client_options(command, options);
+  command.add_option_function<std::string>(
+      "--devices", [&options](const std::string& text) { take(setting<&TestSpec::rails>(), options.spec, text, "--devices"); }, "as --rails")
+      ->type_name("LIST")->group("Queues and messages")->excludes(command.get_option(flag<&TestSpec::rails>()));
   add_dry_run(command, options.dry_run);
   add_series(command, options);
 }

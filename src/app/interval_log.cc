@@ -1,5 +1,6 @@
 #include "interval_log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <utility>
@@ -33,6 +34,8 @@ double bytes_of(const engine::IntervalState& state, double messages) { return me
 
 bool latency(const engine::IntervalState& state) { return state.test.metric == Metric::kLatency; }
 
+bool fewer(const engine::PartInterval& one, const engine::PartInterval& other) { return one.messages < other.messages; }
+
 std::string rate_json(const engine::IntervalState& state, const char* which, double messages_per_s) {
   if (latency(state)) return fmt::format(R"("{}_per_s":{:.7g})", which, messages_per_s);
   return fmt::format(R"("{}_gbps":{:.7g})", which, bytes_of(state, messages_per_s) * 8e-9);
@@ -48,7 +51,12 @@ std::string interval_text(const engine::IntervalState& state, const gdrperf::Cou
   } else {
     text += fmt::format("{} messages, {:.4g} GB/s", state.messages, bytes_of(state, static_cast<double>(state.messages)) / state.seconds / 1e9);
   }
-  for (const engine::Dip& dip : state.dips) text += fmt::format("; slower from {:.3f} s on for {:.3f} s", dip.start_s, dip.seconds);
+  if (const auto slowest = std::min_element(state.parts.begin(), state.parts.end(), fewer); slowest != state.parts.end()) {
+    text += fmt::format("; slowest: {}, {:.4g} GB/s", slowest->name, bytes_of(state, slowest->messages) / state.seconds / 1e9);
+  }
+  for (const engine::Dip& dip : state.dips) {
+    text += fmt::format("; {}slower from {:.3f} s on for {:.3f} s", dip.part.empty() ? "" : dip.part + " ", dip.start_s, dip.seconds);
+  }
   for (const auto& [name, count] : risen) {
     if (verbs::counts_trouble(name)) text += fmt::format("; {} +{}", name, count);
   }
@@ -65,9 +73,17 @@ std::string interval_json(const engine::IntervalState& state, system_clock::time
     text += fmt::format(R"(,"p50_ns":{:.7g},"p99_ns":{:.7g},"p999_ns":{:.7g},"max_ns":{:.7g})", state.p50_ns, state.p99_ns, state.p999_ns,
                         state.max_ns);
   }
+  if (!state.parts.empty()) {
+    text += R"(,"parts":[)";
+    for (const engine::PartInterval& part : state.parts) {
+      text += fmt::format(R"({}{{"name":"{}",{}}})", text.back() == '[' ? "" : ",", part.name, rate_json(state, "mean", part.messages / state.seconds));
+    }
+    text += "]";
+  }
   text += R"(,"dips":[)";
   for (const engine::Dip& dip : state.dips) {
-    text += fmt::format(R"({}{{"start":"{}","start_s":{:.6f},"duration_s":{:.6f},{}}})", text.back() == '[' ? "" : ",",
+    const std::string part = dip.part.empty() ? std::string() : fmt::format(R"("part":"{}",)", dip.part);
+    text += fmt::format(R"({}{{{}"start":"{}","start_s":{:.6f},"duration_s":{:.6f},{}}})", text.back() == '[' ? "" : ",", part,
                         stamp(earlier(end, end_s - dip.start_s)), dip.start_s, dip.seconds, rate_json(state, "mean", dip.messages_per_s));
   }
   text += R"(],"counters":{)";
@@ -101,9 +117,28 @@ void IntervalLog::finish() {
 }
 
 void IntervalLog::port(const std::string& device, int number) {
-  device_ = device;
-  port_ = number;
-  if (options_.seconds > 0) counters_ = verbs::read_port_counters(device_, port_);
+  if (options_.seconds <= 0) return;
+  const MutexLock guard(counting_);
+  const std::pair<std::string, int> port(device, number);
+  if (std::find(ports_.begin(), ports_.end(), port) == ports_.end()) ports_.push_back(port);
+  counters_ = read_ports();
+}
+
+gdrperf::Counters IntervalLog::read_ports() const {
+  gdrperf::Counters sum;
+  for (const auto& [device, number] : ports_) {
+    for (const auto& [name, count] : verbs::read_port_counters(device, number)) sum[name] += count;
+  }
+  return sum;
+}
+
+gdrperf::Counters IntervalLog::risen_counters(std::string& devices) {
+  const MutexLock guard(counting_);
+  for (const auto& [device, number] : ports_) devices += (devices.empty() ? "" : ",") + device;
+  gdrperf::Counters now = read_ports();
+  gdrperf::Counters more = gdrperf::risen(counters_, now);
+  counters_ = std::move(now);
+  return more;
 }
 
 void IntervalLog::interval(const engine::IntervalState& state) {
@@ -128,11 +163,10 @@ void IntervalLog::write_all() {
 }
 
 void IntervalLog::write(const Entry& entry) {
-  gdrperf::Counters now = verbs::read_port_counters(device_, port_);
-  const gdrperf::Counters more = gdrperf::risen(counters_, now);
-  counters_ = std::move(now);
+  std::string devices;
+  const gdrperf::Counters more = risen_counters(devices);
   if (options_.metrics != nullptr) {
-    sums_.add(entry.state, device_, more);
+    sums_.add(entry.state, devices, more);
     options_.metrics->set(sums_.text());
   }
   if (options_.lines) say(interval_text(entry.state, more));

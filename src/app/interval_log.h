@@ -6,6 +6,8 @@
 #include <deque>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/engine/observer.h"
@@ -23,7 +25,7 @@ struct IntervalOptions {
   MetricsServer* metrics = nullptr;  ///< is given the last one; may be null
 };
 
-/// Writes each interval of a run as it ends, with what the counters of this end's port rose by; passes all else on. A thread
+/// Writes each interval of a run as it ends, with what the counters of this end's ports rose by; passes all else on. A thread
 /// of its own reads the counters and writes: neither holds up the run. Past kMostWaiting intervals that are not written, the
 /// oldest go.
 class IntervalLog final : public engine::RunObserver {
@@ -53,14 +55,17 @@ class IntervalLog final : public engine::RunObserver {
   void write_all();
   void write(const Entry& entry);
   void write_record(const std::string& line);
+  gdrperf::Counters read_ports() const REQUIRES(counting_);
+  gdrperf::Counters risen_counters(std::string& devices);
 
   const IntervalOptions options_;
   engine::RunObserver& next_;
   std::FILE* out_;  ///< null: none, or a file that could not be written
-  std::string device_;
-  int port_ = 0;
-  gdrperf::Counters counters_;  ///< of the writer, after port()
-  IntervalMetrics sums_;        ///< of the writer
+  IntervalMetrics sums_;  ///< of the writer
+
+  Mutex counting_;
+  std::vector<std::pair<std::string, int>> ports_ GUARDED_BY(counting_);
+  gdrperf::Counters counters_ GUARDED_BY(counting_);  ///< of all ports together
 
   Mutex mutex_;
   std::condition_variable changed_;

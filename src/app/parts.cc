@@ -22,6 +22,7 @@
 #include "gdrperf/verbs/inventory.h"
 #include "lists.h"
 #include "part_record.h"
+#include "part_watch.h"
 #include "under_load.h"
 
 namespace gdrperf::app {
@@ -118,53 +119,15 @@ struct Worker {
   report::RunRecord record = {};
 };
 
-/// Rates of all parts as one; told to those who watch the run by the first part's thread.
-class LiveSum {
- public:
-  LiveSum(engine::RunObserver* inner, std::size_t parts) : inner_(inner), looks_(parts), rates_(parts) {}
-
-  void setting_up(std::size_t part, const std::string& what) {
-    if (part == 0 && inner_ != nullptr) inner_->setting_up(what);
-  }
-  void measuring(std::size_t part, engine::RunState state) {
-    {
-      const MutexLock lock(mutex_);
-      rates_[part] = state.bytes_per_s;
-      ++looks_[part];
-      state.bytes_per_s = 0;
-      for (const double rate : rates_) state.bytes_per_s += rate;
-    }
-    if (part == 0 && inner_ != nullptr) inner_->measuring(state);
-  }
-  /// Messages of all parts have been on their way for a moment.
-  bool flowing() {
-    // Told at its start, and then four times a second.
-    constexpr int kFlowing = 2;
-    const MutexLock lock(mutex_);
-    return std::all_of(looks_.begin(), looks_.end(), [](int looks) { return looks >= kFlowing; });
-  }
-
- private:
-  engine::RunObserver* inner_;
-  Mutex mutex_;
-  std::vector<int> looks_ GUARDED_BY(mutex_);
-  std::vector<double> rates_ GUARDED_BY(mutex_);
-};
-
-class LivePart : public engine::RunObserver {
- public:
-  LivePart(LiveSum& sum, std::size_t part) : sum_(sum), part_(part) {}
-  void setting_up(const std::string& what) override { sum_.setting_up(part_, what); }
-  void measuring(const engine::RunState& state) override { sum_.measuring(part_, state); }
-
- private:
-  LiveSum& sum_;
-  std::size_t part_;
-};
+std::vector<std::string> names_of_parts(const std::vector<PartPlan>& plans) {
+  std::vector<std::string> names;
+  for (const PartPlan& plan : plans) names.push_back(plan.name);
+  return names;
+}
 
 class Team {
  public:
-  Team(Client& client, std::vector<PartPlan> plans) : terms_(client.terms()), together_(static_cast<int>(plans.size())), live_(terms_.observer, plans.size()) {
+  Team(Client& client, std::vector<PartPlan> plans) : terms_(client.terms()), together_(static_cast<int>(plans.size())), live_(terms_.observer, names_of_parts(plans)) {
     for (PartPlan& plan : plans) {
       Worker& worker = workers_.emplace_back();
       worker.plan = std::move(plan);
@@ -228,6 +191,7 @@ class Team {
   void finish() {
     join();
     check();
+    live_.finish();
   }
 
   void check() {
@@ -258,9 +222,8 @@ class Team {
     std::exception_ptr failure;
     try {
       worker.client->open();
-      LivePart live(live_, part);
       engine::ClientTerms terms = terms_;
-      terms.observer = &live;
+      terms.observer = &live_.of(part);
       terms.stop = &stop_;
       terms.together = &together_;
       worker.record = worker.client->run_alone(worker.plan.spec, terms);
@@ -293,7 +256,7 @@ class Team {
 
   engine::ClientTerms terms_;
   engine::Together together_;
-  LiveSum live_;
+  PartWatch live_;
   std::vector<Worker> workers_;
   std::atomic<bool> stop_ = false;
   Mutex mutex_;

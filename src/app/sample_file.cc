@@ -19,6 +19,7 @@ std::string csv_lines(const engine::RunSamples& run) {
   for (const engine::Stretch& each : run.stretches) {
     const double gbps = static_cast<double>(each.messages) * static_cast<double>(run.size_bytes) * 8e-9 / each.seconds;
     text += fmt::format("{},{},{:.6f},{:.6f},{},{:.7g}\n", to_string(run.test), run.size_bytes, each.start_s, each.seconds, each.messages, gbps);
+    if (!run.part.empty()) text.insert(text.size() - 1, "," + run.part);
   }
   return text;
 }
@@ -31,7 +32,7 @@ void SampleFile::samples(const engine::RunSamples& run) {
       system_clock::now() - std::chrono::duration_cast<system_clock::duration>(std::chrono::duration<double>(run.seconds_ago));
   if (first) log_start_s_ = since_epoch_s(start);
   if (run.test.metric == Metric::kBandwidth) {
-    if (first) text_ += "op,size_bytes,start_s,duration_s,messages,gbps\n";
+    if (first) text_ += fmt::format("op,size_bytes,start_s,duration_s,messages,gbps{}\n", run.part.empty() ? "" : ",part");
     text_ += csv_lines(run);
     return;
   }

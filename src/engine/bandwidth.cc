@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/together.h"
 #include "interval_watch.h"
+#include "lap_gate.h"
 #include "live_state.h"
 #include "measure.h"
 #include "peer.h"
@@ -40,6 +42,7 @@ class Stream {
         together_(watchers.together),
         peer_(watchers.peer),
         part_(spec.part),
+        begin_ns_(watchers.begin_ns),
         live_(watchers.observer, spec, static_cast<double>(spec.size_bytes)),
         intervals_(watchers.observer, spec),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
@@ -54,10 +57,12 @@ class Stream {
     live_.begin();
     first_message_ = mover_.sent();
     if (together_ != nullptr) together_->all_begin([this] { look_at(*peer_); });
+    if (begin_ns_ > 0) wait_until(begin_ns_);
     mover_.begin_schedule();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
     if (open) run_.first_batch_ns = open->before_ns;
+    if (together_ != nullptr) intervals_.begin((run_.first_batch_ns - run_.start_ns) * 1e-9);
     while (open && !over_) {
       advance(*open);
       const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
@@ -74,7 +79,8 @@ class Stream {
       live_.look(run_.series, done(), run_.series.total_seconds());
     }
     intervals_.finish();
-    run_.stop = judge_.reason();
+    // Its rate was known, and the client had all of them end.
+    run_.stop = told_ && judge_.reason() == report::StopReason::kSignal ? report::StopReason::kPrecision : judge_.reason();
     run_.end_ns = last_ns_;
     run_.seconds = (run_.end_ns - run_.start_ns) * 1e-9;
     run_.sent = run_.messages = done();
@@ -83,10 +89,13 @@ class Stream {
 
  private:
   std::uint64_t done() const { return mover_.sent() - first_message_; }
-  /// Of several runs at the same time none ends by its precision before the others have theirs.
+  /// Of several runs at the same time none ends by its precision before the others have theirs: where they begin
+  /// by a clock, their client knows.
   bool others_finished() {
-    const bool precise = judge_.reason() == report::StopReason::kPrecision;
-    return together_ == nullptr || !precise || together_->all_finished(part_);
+    if (judge_.reason() != report::StopReason::kPrecision) return true;
+    if (begin_ns_ <= 0) return together_ == nullptr || together_->all_finished(part_);
+    if (!std::exchange(told_, true)) follower_->send(proto::Ready{});
+    return false;
   }
 
   /// The pipe may still be filling, or a batch wait for its least number of messages: neither
@@ -142,6 +151,8 @@ class Stream {
   Together* together_;
   Peer* peer_;
   int part_;
+  double begin_ns_;
+  bool told_ = false;  ///< that the rate is known
   LiveState live_;
   IntervalWatch intervals_;
   StopJudge judge_;
@@ -173,8 +184,11 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& wat
   LiveState live(watchers.observer, spec, static_cast<double>(spec.size_bytes));
   live.begin();
   run.start_ns = run.first_batch_ns = now_ns();
+  LapGate* const gate = watchers.together == nullptr ? nullptr : &watchers.together->laps();
   const auto add_lap = [&](Laps::Result& sum) {
-    const Laps::Result lap = laps.run();
+    const bool warm_up = run.sent == 0 && !spec.stop.iterations;
+    const Laps::Result lap = laps.run(gate);
+    if (gate != nullptr && !warm_up) gate->add(spec.part, {lap.from_ns, lap.from_ns + lap.seconds * 1e9, lap.messages, spec.stop.iterations.has_value()});
     sum.seconds += lap.seconds;
     sum.messages += lap.messages;
     run.seconds += lap.seconds;
@@ -194,7 +208,9 @@ BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& wat
     run.series.add(batch.seconds, batch.messages);
     const bool finished = judge.finished(run.series, run.sent, run.series.total_seconds());
     live.look(run.series, run.sent, elapsed_s());
-    if (!finished && !judge.at_limit(run.sent, elapsed_s())) continue;
+    const bool others = gate == nullptr || judge.reason() != report::StopReason::kPrecision;
+    if (!(finished && (others || watchers.together->all_finished(spec.part))) && !judge.at_limit(run.sent, elapsed_s())) continue;
+    if (gate != nullptr) gate->leave();
     intervals.finish();
     run.stop = judge.reason();
     run.end_ns = now_ns();

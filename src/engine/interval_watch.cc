@@ -1,6 +1,7 @@
 #include "interval_watch.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gdrperf::engine {
 namespace {
@@ -24,14 +25,23 @@ IntervalWatch::IntervalWatch(RunObserver* observer, const TestSpec& spec)
       test_(spec.test),
       size_bytes_(spec.size_bytes) {}
 
+void IntervalWatch::begin(double start_s) {
+  if (!on()) return;
+  origin_s_ = now_.start_s = end_s_ = start_s;
+  due_s_ = (std::floor(start_s / seconds_) + 1) * seconds_;
+}
+
 void IntervalWatch::add(double start_s, double seconds, std::uint64_t messages) {
   if (!on() || seconds <= 0) return;
+  start_s += origin_s_;
   const double rate = static_cast<double>(messages) / seconds;
   look_for_dip(start_s, seconds, rate);
   now_.messages += messages;
   end_s_ = start_s + seconds;
   if (now_.slowest_per_s < 0 || rate < now_.slowest_per_s) now_.slowest_per_s = rate;
-  if (end_s_ - now_.start_s >= seconds_) tell(end_s_);
+  if (due_s_ > 0 ? end_s_ < due_s_ : end_s_ - now_.start_s < seconds_) return;
+  if (due_s_ > 0) due_s_ = (std::floor(end_s_ / seconds_) + 1) * seconds_;
+  tell(end_s_);
 }
 
 void IntervalWatch::add(double start_s, double seconds, const stats::Histogram& rounds, double scale) {

@@ -19,6 +19,9 @@ class IntervalWatch {
   IntervalWatch(RunObserver* observer, const TestSpec& spec);
 
   bool on() const { return seconds_ > 0; }
+  /// Of one of several runs at the same time: the first batch begins `start_s` after the moment at which all did. Times count from
+  /// there, and intervals end at the first batch past each multiple of their length.
+  void begin(double start_s);
   /// `start_s`, since the run's first batch.
   void add(double start_s, double seconds, std::uint64_t messages);
   /// The same of round trips; `scale` makes nanoseconds of `rounds`' ticks.
@@ -38,6 +41,8 @@ class IntervalWatch {
 
   RunObserver* observer_;
   double seconds_;
+  double origin_s_ = 0;
+  double due_s_ = 0;  ///< end of the interval that is on; 0: its length says
   Test test_;
   std::uint64_t size_bytes_;
   IntervalState now_;

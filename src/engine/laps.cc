@@ -9,6 +9,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/engine/resolve.h"
 #include "exact_send.h"
+#include "lap_gate.h"
 #include "measure.h"
 #include "plan.h"
 
@@ -204,13 +205,22 @@ double Laps::go(std::optional<proto::Message>& early) {
   return (now_ns() - start) * 1e-9;
 }
 
-Laps::Result Laps::run() {
+double Laps::meet(LapGate* gate) {
+  if (gate == nullptr) return 0;
+  const auto work = peer_.working("waiting for runs at the same time");
+  return gate->meet([this] { look_at(peer_); });
+}
+
+Laps::Result Laps::run(LapGate* gate) {
   fill();
   arm();
+  meet(gate);
   peer_.send(proto::Lap{iteration_});
   peer_.expect<proto::Ready>();
   std::optional<proto::Message> early;
   Result result;
+  wait_until(meet(gate));
+  result.from_ns = now_ns();
   result.seconds = go(early);
   if (early) throw peer_error(fmt::format("the server sent '{}' too early", proto::type_name(*early)));
   peer_.send(proto::LapDone{mover_.posted_messages()});

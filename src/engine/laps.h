@@ -9,6 +9,8 @@
 
 namespace gdrperf::engine {
 
+class LapGate;
+
 /// Messages of each QP in one lap of a verified run, and how many slots they
 /// go round in: a message in a slot of its own, `cq_mod` dividing the lap.
 struct LapShape {
@@ -30,11 +32,13 @@ class Laps {
   struct Result {
     std::uint64_t sent = 0;      ///< by this end
     std::uint64_t messages = 0;  ///< both ends'
+    double from_ns = 0;
     double seconds = 0;
   };
   /// Client: one lap. Throws Error(kPeer) when what arrived, at either end, is
   /// not what was sent: saying which message, where and what is there instead.
-  Result run();
+  /// `gate`: where runs at the same time meet; null: there are none.
+  Result run(LapGate* gate);
 
   /// Server: laps until the client says Stop, which it returns.
   proto::Stop serve();
@@ -48,6 +52,7 @@ class Laps {
   void check() const;
   void compare(std::uint64_t area, std::uint32_t direction, std::uint64_t iteration) const;
   void arm();
+  double meet(LapGate* gate);
   bool passive() const;
   double go(std::optional<proto::Message>& early);
   void receive_up_to(std::uint64_t total);

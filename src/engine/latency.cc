@@ -33,7 +33,7 @@ class Bouncer {
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
-      while (rounds-- != 0) laps_->run();
+      while (rounds-- != 0) laps_->run(nullptr);
       return;
     }
     if (auto message = mover_.bounce_until(mover_.rounds() + rounds)) {

@@ -33,6 +33,7 @@ struct Watchers {
   Peer* follower = nullptr;                 ///< may say Stop between chunks; null: what comes is an error
   Together* together = nullptr;             ///< other runs at the same time; null: none
   Peer* peer = nullptr;                     ///< with `together`: looked after while this end waits for others
+  double begin_ns = 0;                      ///< now_ns() of the first post; 0: at once
 };
 
 /// A bandwidth run as the initiating end saw it; condense() makes figures of
@@ -81,5 +82,11 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();
+
+/// Sleeps, and spins at the end: on time to some microseconds.
+void wait_until(double at_ns);
+
+/// From the arrival of the last of `parts` threads to the moment at which all are awake, however few CPUs there are.
+double wake_ns(int parts);
 
 }  // namespace gdrperf::engine

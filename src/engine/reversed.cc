@@ -1,5 +1,6 @@
 #include "reversed.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -8,9 +9,13 @@
 
 #include "chunk.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/engine/together.h"
 
 namespace gdrperf::engine {
 namespace {
+
+/// Where a client's word on the moment is of another clock's, or of a bad one's.
+constexpr double kLatestBeginNs = 1e9;
 
 proto::Led led_of(const BandwidthRun& run) {
   proto::Led led;
@@ -19,6 +24,8 @@ proto::Led led_of(const BandwidthRun& run) {
   led.seconds = run.seconds;
   led.sent = run.sent;
   led.stop = static_cast<int>(run.stop);
+  led.start_ns = run.start_ns;
+  led.first_batch_ns = run.first_batch_ns;
   return led;
 }
 
@@ -39,7 +46,12 @@ proto::Stop stop_of(const proto::Message& message) {
 
 proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   peer.send(proto::Ready{});
-  const BandwidthRun run = stream_bandwidth(mover, spec, {peer.watch(), nullptr, nullptr, &peer});
+  Watchers watchers{peer.watch(), nullptr, nullptr, &peer};
+  if (spec.parts > 1) {
+    const double asked_ns = peer.expect<proto::Start>().begin_ns;
+    watchers.begin_ns = std::clamp(asked_ns, now_ns(), now_ns() + kLatestBeginNs);
+  }
+  const BandwidthRun run = stream_bandwidth(mover, spec, watchers);
   {
     const auto work = peer.working("finishing what it sends");
     mover.drain();
@@ -53,26 +65,36 @@ proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   return done;
 }
 
-proto::Stop follow(Mover& mover, Peer& peer, const std::atomic<bool>* stop) {
+proto::Stop follow(Mover& mover, Peer& peer, const Watchers& watchers, int part) {
   bool asked = false;
+  bool known = false;
+  const auto over = [&] {
+    if (watchers.stop != nullptr && watchers.stop->load(std::memory_order_relaxed)) return true;
+    return known && watchers.together->all_finished(part);
+  };
   for (Chunk chunk(1);; chunk.done()) {
     std::optional<proto::Message> message;
     if (mover.receives()) message = mover.receive_until(mover.received() + chunk.messages());
     peer.watch().look();
     if (!message) message = mover.receives() ? peer.poll_now_and_then() : peer.poll_or_rest();
-    if (message) return stop_of(*message);
-    if (asked || stop == nullptr || !stop->load(std::memory_order_relaxed)) continue;
+    if (message && (watchers.together == nullptr || !std::holds_alternative<proto::Ready>(*message))) return stop_of(*message);
+    known = known || message;
+    if (asked || !over()) continue;
     peer.send(proto::Stop{});
     asked = true;
   }
 }
 
-BandwidthRun run_of(const proto::Led& led) {
+BandwidthRun run_of(const proto::Led& led, double clock_ahead_ns) {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   for (const proto::LedBatch& batch : led.batches) run.series.add(batch.start_s, batch.seconds, batch.messages);
   run.ramp_s = led.ramp_s;
   run.seconds = led.seconds;
-  run.end_ns = led.seconds * 1e9;
+  if (led.start_ns > 0) {
+    run.start_ns = led.start_ns - clock_ahead_ns;
+    run.first_batch_ns = led.first_batch_ns - clock_ahead_ns;
+  }
+  run.end_ns = run.start_ns + led.seconds * 1e9;
   run.sent = run.messages = led.sent;
   run.stop = static_cast<report::StopReason>(led.stop);
   return run;

@@ -96,8 +96,10 @@ void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
 
 void tell_batches(const BandwidthRun& run, const ResolvedSpec& spec, RunObserver* observer) {
   if (observer == nullptr || !observer->wants_samples()) return;
-  RunSamples samples{spec.test, spec.size_bytes, 1, (now_ns() - run.first_batch_ns) * 1e-9, {}};
-  for (const Batch& batch : run.series.batches()) samples.stretches.push_back({batch.start_s, batch.seconds, batch.messages, nullptr});
+  // Of several runs at the same time since the moment at which all began.
+  const double ramp_s = spec.parts > 1 ? (run.first_batch_ns - run.start_ns) * 1e-9 : 0;
+  RunSamples samples{spec.test, spec.size_bytes, 1, (now_ns() - run.first_batch_ns) * 1e-9 + ramp_s, {}};
+  for (const Batch& batch : run.series.batches()) samples.stretches.push_back({ramp_s + batch.start_s, batch.seconds, batch.messages, nullptr});
   observer->samples(samples);
 }
 
@@ -169,14 +171,22 @@ report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& p
   const Watched own = watched(peer);
   peer.send(proto::Stop{mover.posted_messages()});
   const auto done = peer.expect<proto::Done>();
+  if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
   return with_standstill(condense(run, spec, nullptr), {}, own, done);
 }
 
-/// The server sends and measures.
-report::Measurement measure_reversed(Mover& mover, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers) {
+/// Runs at the same time begin by their servers' clocks.
+void begin_there(Peer& peer, Together& together, double ahead_ns) {
+  const auto work = peer.working("waiting for runs at the same time");
+  peer.send(proto::Start{together.all_begin_there([&peer] { look_at(peer); }) + ahead_ns});
+}
+
+/// The server sends and measures; its clock is `ahead_ns` of ours.
+report::Measurement measure_reversed(Mover& mover, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers, double ahead_ns) {
   peer.expect<proto::Ready>();
+  if (watchers.together != nullptr) begin_there(peer, *watchers.together, ahead_ns);
   LiveState(watchers.observer, spec, 1).begin();
-  const proto::Stop stop = follow(mover, peer, watchers.stop);
+  const proto::Stop stop = follow(mover, peer, watchers, spec.part);
   const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
   if (mover.receives() && mover.receive_rest(sent)) throw peer_error("the server said more after its stop");
   const Watched own = watched(peer);
@@ -188,7 +198,8 @@ report::Measurement measure_reversed(Mover& mover, const ResolvedSpec& spec, Pee
   if (mover.receives() && spec.reliable() && mover.received() != sent) {
     throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, mover.received()));
   }
-  const BandwidthRun run = run_of(*done.led);
+  const BandwidthRun run = run_of(*done.led, ahead_ns);
+  if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
   tell_batches(run, spec, watchers.observer);
   report::Measurement measured = condense(run, spec, nullptr);
   note_rate(measured, spec);
@@ -205,7 +216,7 @@ bool may_stop(const ResolvedSpec& spec) { return !(spec.bidirectional() && spec.
 report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer, const ClientTerms& terms) {
   const bool bidirectional = spec.bidirectional();
   PeerBytes peer_bytes;
-  if (bidirectional) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
+  if (bidirectional || (spec.reverse && terms.together != nullptr)) peer_bytes.clock_ahead_ns = clock_ahead_ns(peer);
   if (terms.together != nullptr) {
     const auto work = peer.working("waiting for runs at the same time");
     terms.together->all_set_up([&peer] { look_at(peer); });
@@ -225,7 +236,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     peer.no_longer_cancelled();
   }
   if (spec.latency()) return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, watchers);
-  if (spec.reverse) return measure_reversed(*mover, spec, peer, watchers);
+  if (spec.reverse) return measure_reversed(*mover, spec, peer, watchers, peer_bytes.clock_ahead_ns);
   if (laps) return measure_laps(*mover, spec, peer, *laps, watchers);
   mover->tune();
   const BandwidthRun run = stream_bandwidth(*mover, spec, watchers);

@@ -9,6 +9,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "lap_gate.h"
 #include "measure.h"
 #include "part_sum.h"
 
@@ -24,24 +25,29 @@ constexpr double kWakeOfEachNs = 50e3;
 /// A thread that sleeps is woken so much before it is due, and spins.
 constexpr double kSpinNs = 80e3;
 
-void sleep_until(double begin_ns) {
-  const double left_ns = begin_ns - now_ns() - kSpinNs;
-  if (left_ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(left_ns)));
-  while (now_ns() < begin_ns) ::sched_yield();
-}
+/// Until the other ends have been told.
+constexpr double kTellNs = 5e6;
 
 }  // namespace
 
+double wake_ns(int parts) { return kWakeNs + kWakeOfEachNs * parts; }
+
+void wait_until(double at_ns) {
+  const double left_ns = at_ns - now_ns() - kSpinNs;
+  if (left_ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(left_ns)));
+  while (now_ns() < at_ns) ::sched_yield();
+}
+
 class Together::Impl {
  public:
-  explicit Impl(int parts) : curves_(static_cast<std::size_t>(parts)), finished_(static_cast<std::size_t>(parts)) {}
+  explicit Impl(int parts) : laps_(static_cast<std::size_t>(parts)), curves_(static_cast<std::size_t>(parts)), finished_(static_cast<std::size_t>(parts)) {}
 
   /// The last one to come decides when all go on.
   double meet(int& arrived, double& begin_ns, const Look& look) {
     MutexLock lock(mutex_);
     const int parts = static_cast<int>(curves_.size());
     if (++arrived == parts) {
-      begin_ns = now_ns() + kWakeNs + kWakeOfEachNs * parts;
+      begin_ns = now_ns() + wake_ns(parts);
       changed_.notify_all();
     }
     while (arrived < parts && !given_up_) {
@@ -55,6 +61,7 @@ class Together::Impl {
   }
 
   void give_up() {
+    laps_.give_up();
     const MutexLock lock(mutex_);
     given_up_ = true;
     changed_.notify_all();
@@ -76,6 +83,7 @@ class Together::Impl {
     return curves_;
   }
 
+  LapGate laps_;
   int set_up_ = 0;
   int begun_ = 0;
   double set_up_ns_ = 0;
@@ -93,12 +101,16 @@ Together::Together(int parts) : impl_(std::make_unique<Impl>(parts)) {}
 Together::~Together() = default;
 
 void Together::all_set_up(const Look& look) { impl_->meet(impl_->set_up_, impl_->set_up_ns_, look); }
-void Together::all_begin(const Look& look) { sleep_until(impl_->meet(impl_->begun_, impl_->begin_ns_, look)); }
+void Together::all_begin(const Look& look) { wait_until(impl_->meet(impl_->begun_, impl_->begin_ns_, look)); }
+double Together::all_begin_there(const Look& look) { return impl_->meet(impl_->begun_, impl_->begin_ns_, look) + kTellNs; }
 bool Together::all_finished(int part) { return impl_->all_finished(part); }
+LapGate& Together::laps() { return impl_->laps_; }
 void Together::add(int part, const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
   impl_->add(part, curve_of(run, spec, peer));
 }
 void Together::give_up() { impl_->give_up(); }
-Together::Sum Together::sum(const TestSpec& spec) const { return sum_of(impl_->curves(), spec); }
+Together::Sum Together::sum(const TestSpec& spec) const {
+  return sum_of(impl_->laps_.any() ? impl_->laps_.curves(impl_->curves(), spec) : impl_->curves(), spec);
+}
 
 }  // namespace gdrperf::engine

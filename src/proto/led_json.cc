@@ -6,6 +6,9 @@ void write_led(nlohmann::json& out, const Led& led) {
   nlohmann::json batches = nlohmann::json::array();
   for (const LedBatch& batch : led.batches) batches.push_back({batch.start_s, batch.seconds, batch.messages});
   out = {{"batches", std::move(batches)}, {"ramp_s", led.ramp_s}, {"seconds", led.seconds}, {"sent", led.sent}, {"stop", led.stop}};
+  if (led.start_ns <= 0) return;
+  out["start_ns"] = led.start_ns;
+  out["first_batch_ns"] = led.first_batch_ns;
 }
 
 Led read_led(const JsonReader& in) {
@@ -22,6 +25,9 @@ Led read_led(const JsonReader& in) {
   if (!(led.seconds > 0)) JsonReader::refuse(in.path_of("seconds"), "is no time");
   led.sent = in.integer<std::uint64_t>("sent");
   led.stop = in.integer<int>("stop", 0, kMostStopReasons);
+  if (!in.has("start_ns")) return led;
+  led.start_ns = in.number("start_ns");
+  led.first_batch_ns = in.number("first_batch_ns");
   return led;
 }
 

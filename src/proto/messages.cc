@@ -213,7 +213,13 @@ void read(const JsonReader& in, Enter& m) { m.beside = in.text_or_empty("beside"
 void write(json& out, const Turn& m) { out = text_if_any("ticket", m.ticket); }
 void read(const JsonReader& in, Turn& m) { m.ticket = in.text_or_empty("ticket"); }
 
-template <typename Empty>  // Ready, Start, Bye
+void write(json& out, const Start& m) {
+  out = json::object();
+  if (m.begin_ns > 0) out["begin_ns"] = m.begin_ns;
+}
+void read(const JsonReader& in, Start& m) { m.begin_ns = in.has("begin_ns") ? in.number("begin_ns") : 0; }
+
+template <typename Empty>  // Ready, Bye
 requires std::is_empty_v<Empty>
 void write(json& out, const Empty&) { out = json::object(); }
 template <typename Empty>

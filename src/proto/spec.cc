@@ -186,8 +186,15 @@ void check_parts(const TestSpec& spec) {
   const auto refuse = [&](bool typed, const std::string& option, const char* why) {
     if (typed) throw usage_error(fmt::format("{} and {}: {}", asked, option, why), "leave one of them out");
   };
-  if (spec.verify_seed) throw usage_error(asked + ": verified messages go in laps, on one thread", "leave one of them out");
-  refuse(spec.reverse, flag<&TestSpec::reverse>(), "the server's clock says when reversed runs begin");
+  const bool both_ways = spec.direction == Direction::kBidirectional;
+  if (spec.verify_seed && both_ways) {
+    throw usage_error(fmt::format("{} and {}: the server's verified laps begin at no common moment", asked, flag<&TestSpec::direction>()),
+                      "verify one direction");
+  }
+  if (spec.verify_seed && !spec.victim.empty()) {
+    throw usage_error(flag<&TestSpec::victim>() + ": nothing is sent while verified laps are compared", "leave one of them out");
+  }
+  refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(), "the server alone knows whether its messages are on their way");
   refuse(spec.spread > 0 || !spec.flow_labels.empty(), spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
          "QPs take flow labels in turn on one thread");
   refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");

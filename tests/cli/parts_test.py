@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """--threads and --rails: runs at the same time, their sum and each one's part, and what becomes of one that fails."""
 
+import csv
 import json
 import signal
 import unittest
@@ -84,6 +85,74 @@ class Parts(CliTest):
     def test_other_names_at_the_server(self):
         one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--peer-rails", "soft3,soft2", "-n", "200", env=RAILS)
         self.assertEqual([part["server_device"] for part in one["parts"]["each"]], ["soft3", "soft2"])
+
+    def test_verified_laps_are_common(self):
+        """Filled, begun at one moment, compared: the rate is of the time from the first post to the last completion."""
+        for words in (("write_bw", "--threads", "2"), ("send_bw", "--threads", "2", "-q", "3"), ("read_bw", "--rails", "soft0,soft1"), ("atomic_bw", "--threads", "2"),
+                      ("write_imm_bw", "--incast", "2")):
+            one, _ = self.measured(*words, *LOCAL, "--verify", "-D", "300ms")
+            self.assertEqual(one["verified"], 1)
+            self.assertGreater(one["bw"]["mean_gbps"], 0)
+        one, _ = self.measured("send_bw", *LOCAL, "--threads", "2", "--verify", "-n", "501", "-s", "4K")
+        self.assertEqual((one["iterations"], one["stop"]), (501, "iterations"))
+        one, _ = self.measured("write_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-s", "64K", "-t", "8", "-D", "500ms",
+                               env={"SOFTNIC": "soft0:rate=20MB/s;soft1:rate=20MB/s"})
+        self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.02, "each port carries so much while it sends")
+
+    def test_one_wrong_byte_ends_all_by_its_name(self):
+        bad = dict(SOFTNIC="soft0;soft1:fault=flip:every=90")
+        self.expect_error(run("send_bw", *LOCAL, "--rails", "soft0,soft1", "--verify", "-D", "5s", env=bad), 5, "rail soft1: ", "data is wrong in ")
+
+    def test_reversed_rails_begin_together(self):
+        """The servers' ports send; what they carry is known."""
+        for words in (("write_bw",), ("send_bw",), ("read_bw",)):
+            one, result = self.measured(*words, *LOCAL, "--reverse", "--rails", "soft0,soft1", "--peer-rails", "soft2,soft3", "-s", "64K", "-D", "500ms", env=RAILS)
+            self.assertIs(one["reverse"], True)
+            self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.01)
+            self.assertIn("all began within", result.err)
+        one, _ = self.measured("send_bw", *LOCAL, "--reverse", "--threads", "2", "-n", "1001", "-s", "512")
+        self.assertEqual((one["iterations"], one["stop"]), (1001, "iterations"))
+        one, _ = self.measured("write_bw", *LOCAL, "--reverse", "--threads", "2", "--cap", "2s", "--precision", "50%")
+        self.assertIn(one["stop"], ("precision", "cap"))
+
+    def test_reversed_in_two_processes(self):
+        with Server() as server:
+            there = ("127.0.0.1", "-p", str(server.port), "--softnic")
+            one, _ = self.measured("send_bw", *there, "--reverse", "--incast", "2", "-D", "200ms")
+            self.assertEqual(len(one["parts"]["each"]), 2)
+            with Background("send_bw", *there, "--reverse", "--threads", "2", "-D", "1h", "--progress", "--json", "-") as client:
+                client.wait_line("measuring")
+                client.signal(signal.SIGINT)
+                self.assertEqual(client.wait(), -signal.SIGINT, client.err)
+            self.expect_ok(run("write_bw", *there, "-n", "100"))
+
+    def test_intervals_of_all_by_one_clock(self):
+        folder = self.scratch()
+        one, _ = self.measured("write_bw", *LOCAL, "--devices", "soft0,soft1", "-s", "64K", "-D", "900ms", "--interval", "200ms", "--interval-file", folder + "/i", env=RAILS)
+        self.assertEqual(one["rails"], "soft0,soft1")
+        with open(folder + "/i", encoding="utf-8") as file:
+            intervals = [json.loads(line) for line in file]
+        self.assertGreaterEqual(len(intervals), 3)
+        for each in intervals[:-1]:
+            end = each["start_s"] + each["duration_s"]
+            self.assertAlmostEqual(end, round(end / 0.2) * 0.2, places=5, msg="whatever batches each one ends with")
+        for each in intervals:
+            self.assertEqual([part["name"] for part in each["parts"]], ["rail soft0", "rail soft1"])
+            self.assertAlmostEqual(sum(part["mean_gbps"] for part in each["parts"]), each["mean_gbps"], delta=0.01 * each["mean_gbps"])
+            self.assertLess(each["mean_gbps"], 2 * RATE * 8e-9 * 1.1)
+        self.assertGreater(sum(each["counters"].get("port_xmit_packets", 0) for each in intervals), 0)
+        with Background("write_bw", *LOCAL, "--threads", "2", "-D", "700ms", "--interval", "200ms") as client:
+            self.assertRegex(client.wait_line(" messages, "), r"GB/s; slowest: thread [01], [\d.e-]+ GB/s")
+            self.assertEqual(client.wait(), 0, client.err)
+
+    def test_samples_name_their_part(self):
+        folder = self.scratch()
+        for more in ((), ("--reverse",), ("--verify",)):
+            self.measured("write_bw", *LOCAL, "--threads", "2", "-D", "300ms", *more, "--samples", folder + "/s")
+            with open(folder + "/s", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            self.assertEqual({row["part"] for row in rows}, {"thread 0", "thread 1"}, more)
+            self.assertGreater(min(float(row["gbps"]) for row in rows), 0)
 
     def test_two_processes(self):
         with Server() as server:
@@ -175,14 +244,17 @@ class Parts(CliTest):
         for words, text in ((("write_bw", "--threads", "0"), "--threads 0: a run has from 1 to 64 threads"),
                             (("write_bw", "--threads", "65"), "--threads 65: a run has from 1 to 64 threads"),
                             (("write_bw", "--threads", "2", "-n", "1"), "-n 1: fewer than the 2 runs"),
-                            (("write_bw", "--threads", "2", "--reverse"), "--threads 2 and --reverse: "),
-                            (("write_bw", "--threads", "2", "--verify"), "--threads 2: verified messages"),
+                            (("write_bw", "--threads", "2", "--verify", "-b"), "--threads 2 and -b: the server's verified laps begin at no common moment"),
+                            (("write_bw", "--threads", "2", "--verify", "--interval", "1s"), "--interval: verified laps of runs at the same time"),
+                            (("write_bw", "--incast", "2", "--victim", "any", "--verify"), "--victim: nothing is sent while verified laps are compared"),
+                            (("write_bw", "--incast", "2", "--victim", "any", "--reverse"), "--incast 2 and --reverse: "),
+                            (("write_bw", "--rails", "soft0", "--devices", "soft0"), "--rails and --devices exclude each other"),
                             (("write_bw", "--threads", "2", "--cpu", "0"), "--threads 2 and --cpu: "),
                             (("write_bw", "--threads", "2", "--spread", "2"), "--threads 2 and --spread: "),
                             (("write_bw", "--rails", "soft0", "-d", "soft0"), "--rails and -d: "),
                             (("write_bw", "--peer-rails", "soft0"), "--peer-rails: this end has one device"),
                             (("write_bw", "--rails", "soft0,soft1", "--peer-rails", "soft0"), "--peer-rails soft0: 1 devices, and this end has 2"),
-                            (("write_bw", "--threads", "2", "--interval", "1s"), "--interval: "),
+                            (("write_bw", "--threads", "2", "--reverse", "--interval", "1s"), "--interval: the server counts in a reversed run"),
                             (("write_lat", "--threads", "2"), "--threads 2: write_lat has one message in flight")):
             self.expect_error(run(*words, *LOCAL), 2, text)
 

@@ -55,6 +55,17 @@ TEST(IntervalWatch, TellsWholeIntervalsAndTheRest) {
   EXPECT_EQ(messages, 500u);
 }
 
+TEST(IntervalWatch, OfRunsAtTheSameTimeEndsAtMultiples) {
+  Kept kept(0.1);
+  IntervalWatch watch(&kept, spec_of(Metric::kBandwidth));
+  watch.begin(0.032);
+  feed(watch, 0, 60, 10);
+  watch.finish();
+  ASSERT_EQ(kept.all.size(), 4u);
+  EXPECT_NEAR(kept.all[0].start_s, 0.032, 1e-9);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(kept.all[i].start_s + kept.all[i].seconds, 0.1 * static_cast<double>(i + 1) + 0.002, 1e-9);
+}
+
 TEST(IntervalWatch, DatesADipInTheIntervalItEndsIn) {
   Kept kept(0.1);
   IntervalWatch watch(&kept, spec_of(Metric::kBandwidth));

@@ -117,7 +117,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   round_trip(Connect{Endpoint{}});
   EXPECT_EQ(round_trip(Reject{3, "no such device", "try -d"}).hint, "try -d");
   round_trip(Ready{});
-  round_trip(Start{});
+  EXPECT_EQ(round_trip(Start{}).begin_ns, 0) << "older peers";
+  EXPECT_EQ(round_trip(Start{1234.5678e9}).begin_ns, 1234.5678e9);
   EXPECT_EQ(round_trip(Ping{~0ull}).token, ~0ull);
   EXPECT_EQ(round_trip(Pong{1, 1234.5678e9}).server_ns, 1234.5678e9);
   EXPECT_EQ(round_trip(Stop{{0, ~0ull}}).messages.at(1), ~0ull);

@@ -28,6 +28,13 @@ struct Dip {
   double start_s = 0;  ///< since the run's first batch
   double seconds = 0;
   double messages_per_s = 0;  ///< or round trips
+  std::string part = {};      ///< of several runs at the same time: which
+};
+
+/// One of several runs at the same time, in an interval of all.
+struct PartInterval {
+  std::string name;
+  double messages = 0;
 };
 
 /// One interval of a run: batches, or round trips, that ended in it.
@@ -44,6 +51,7 @@ struct IntervalState {
   double p999_ns = 0;
   double max_ns = 0;
   std::vector<Dip> dips;  ///< that ended in it
+  std::vector<PartInterval> parts;  ///< of several runs at the same time; `slowest_per_s` is the sum of theirs then
 };
 
 /// A stretch of a run that is over.
@@ -61,6 +69,7 @@ struct RunSamples {
   double scale_ns = 1;           ///< of a histogram's unit
   double seconds_ago = 0;        ///< start of the first batch
   std::vector<Stretch> stretches;
+  std::string part = {};  ///< of several runs at the same time: which
 };
 
 /// Watches a run of this end. Called on the run's thread, outside of the hot loop:

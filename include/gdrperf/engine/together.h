@@ -10,6 +10,7 @@
 namespace gdrperf::engine {
 
 struct BandwidthRun;
+class LapGate;
 struct PeerBytes;
 
 /// Bandwidth runs of one client at the same time, each on a thread of its own: they begin together and end together, and
@@ -29,8 +30,12 @@ class Together {
   void all_set_up(const Look& look);
   /// Waits for the moment at which all begin.
   void all_begin(const Look& look);
+  /// The same where the other ends begin: the moment, by this end's clock, late enough for them to be told.
+  double all_begin_there(const Look& look);
   /// Run `part` would end by its own rule: whether all would.
   bool all_finished(int part);
+  /// Of verified runs, which meet once more in each lap.
+  LapGate& laps();
   /// What run `part` measured, its warm-up included; `peer` null for a one-way run.
   void add(int part, const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
 

@@ -138,10 +138,12 @@ struct Reject {
   std::string hint;
 };
 /// Server: QPs are in RTS and receives are posted; once more in bidirectional
-/// runs, when it has begun to send.
+/// runs, when it has begun to send; in reversed ones in front of that, and, of several at the same time, when its rate is known.
 struct Ready {};
-/// Client: the run begins.
-struct Start {};
+/// Client: the run begins; of reversed runs at the same time once more, when all are ready.
+struct Start {
+  double begin_ns = 0;  ///< by the server's clock; 0: at once
+};
 /// Clock comparison of bidirectional runs: the server echoes its clock.
 struct Ping {
   std::uint64_t token = 0;
@@ -171,6 +173,8 @@ struct Led {
   double seconds = 0;
   std::uint64_t sent = 0;
   int stop = 0;
+  double start_ns = 0;        ///< of one of several runs at the same time: its first post, by the server's clock
+  double first_batch_ns = 0;  ///< likewise
 };
 /// Server: how its side ended. `series` is (time in its own ns, payload bytes
 /// sent so far) of a bidirectional run, at most kMaxDoneSeries pairs.
