@@ -1,15 +1,26 @@
 // Completion events: raised once for each arming, waited for without polling.
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <thread>
 
 #include "fixture.h"
 
 namespace softnic_test {
 namespace {
+
+/// Exit status of a process that nothing ended.
+constexpr int kNotKilled = 99;
 
 bool readable(int fd, int wait_ms) {
   pollfd entry{fd, POLLIN, 0};
@@ -169,6 +180,46 @@ TEST(SoftnicEvents, SharedReceiveQueueReportsItsLimit) {
   EXPECT_EQ(report.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
   EXPECT_EQ(report.element.srq, pair.server.srq.get());
   ibv_ack_async_event(&report);
+}
+
+/// From now on the kernel kills this process where it writes to an eventfd.
+bool die_at_an_event() {
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sizeof(std::uint64_t), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{std::size(filter), const_cast<sock_filter*>(filter)};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(SoftnicEvents, ASenderKilledBeforeItTellsTheEventLeavesNoSleeper) {
+  SecondProcess other([](int socket) {
+    End end;
+    meet_parent(end, socket);
+    end.post(IBV_WR_SEND, {}, 0, 64);
+    hear<int>(socket);
+    if (die_at_an_event()) end.post(IBV_WR_SEND, {}, 0, 64);
+    ::_exit(kNotKilled);
+  });
+  End end(with_events());
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(end.post_recv(i * 64, 64, i), 0);
+  ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
+  meet(end, other);
+  for (std::uint64_t message = 0; message < 2; ++message) {
+    // The second one's sender is dead.
+    ASSERT_TRUE(readable(end.channel->fd, 20'000)) << "message " << message;
+    EXPECT_EQ(fetch(end), end.recv_cq.get());
+    ASSERT_EQ(ibv_req_notify_cq(end.recv_cq.get(), 0), 0);
+    EXPECT_EQ(next_completion(end.recv_cq.get())->wr_id, message);
+    if (message == 0) tell(other.socket(), 1);
+  }
+  const int status = other.wait();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotKilled) GTEST_SKIP() << "no seccomp here";
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
 }
 
 }  // namespace

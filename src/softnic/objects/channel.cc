@@ -8,8 +8,14 @@
 
 #include "shared/event_fd.h"
 #include "shared/limited.h"
+#include "shared/notice.h"
 
 namespace gdrperf::softnic {
+namespace {
+
+std::uint32_t events_raised(const EventSource& source) noexcept { return Notice::of(source.shared->notice.load()).raised; }
+
+}  // namespace
 
 Channel::Channel(Context& owner) : ibv_comp_channel{}, process(owner.process) {
   fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
@@ -31,7 +37,7 @@ int Channel::next_event(EventSource*& source) {
     // In turn, so that a busy queue does not hide another.
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       EventSource* candidate = sources_[(turn_ + i) % sources_.size()];
-      if (candidate->shared->events_raised.load() == candidate->events_fetched) continue;
+      if (events_raised(*candidate) == candidate->events_fetched) continue;
       ++candidate->events_fetched;
       turn_ = (turn_ + i + 1) % sources_.size();
       source = candidate;
@@ -50,7 +56,7 @@ void Channel::remove(EventSource* source) {
   const MutexLock guard(mutex_);
   sources_.erase(std::remove(sources_.begin(), sources_.end(), source), sources_.end());
   --refcnt;
-  for (auto left = source->shared->events_raised.load() - source->events_fetched; left > 0; --left) {
+  for (auto left = events_raised(*source) - source->events_fetched; left > 0; --left) {
     if (!take_one_if_there(fd)) break;
   }
 }

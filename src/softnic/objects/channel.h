@@ -15,7 +15,7 @@ namespace gdrperf::softnic {
 /// A CQ, as its channel knows it.
 struct EventSource {
   CqShared* shared = nullptr;
-  std::uint64_t events_fetched = 0;  ///< under the channel's lock
+  std::uint32_t events_fetched = 0;  ///< modulo 2^32, under the channel's lock
 };
 
 /// A completion channel: its descriptor is an eventfd that counts events not

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "objects/failure.h"
+#include "shared/notice.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -115,10 +116,9 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
   ::pthread_cond_init(&this->cond, nullptr);
 
   shared = &process_.segment().cqs[index];
-  shared->armed.store(0);
   shared->overrun.store(0);
   shared->stamps.store(0);
-  shared->events_raised.store(0);
+  shared->notice.store(0);
   shared->has_channel.store(events != nullptr ? 1 : 0);
   shared->channel = events != nullptr ? events->number : 0;
   shared->ring.store(placed_.word);
@@ -136,7 +136,7 @@ Cq::~Cq() {
 
 void Cq::await_acknowledged() {
   ::pthread_mutex_lock(&this->mutex);
-  while (comp_events_completed != static_cast<std::uint32_t>(events_fetched)) {
+  while (comp_events_completed != events_fetched) {
     ::pthread_cond_wait(&this->cond, &this->mutex);
   }
   ::pthread_mutex_unlock(&this->mutex);
@@ -221,11 +221,7 @@ void Cq::rest(bool share) noexcept {
 }
 
 void Cq::arm(bool solicited_only) noexcept {
-  // A request for any completion is not weakened by a later one for solicited.
-  std::uint32_t armed = shared->armed.load();
-  const std::uint32_t wanted = solicited_only ? kArmedSolicited : kArmedNext;
-  while (armed != kArmedNext && !shared->armed.compare_exchange_weak(armed, wanted)) {
-  }
+  arm_queue(*shared, solicited_only);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // Messages under way on a link come when they are due, though nobody polls.
   if (waiting_.load(std::memory_order_relaxed) != 0) process_.control().look();
@@ -302,13 +298,14 @@ void Cq::bury() noexcept {
 
 bool Cq::push(std::uint64_t tag, const Completion& completion, RecvCell* receive, bool solicited) noexcept {
   if (!push_completion(process_.segment(), *shared, tag, completion, receive)) return false;
-  raise_if_armed(solicited || completion.status != IBV_WC_SUCCESS);
+  raise_if_armed(tag, solicited || completion.status != IBV_WC_SUCCESS);
   return true;
 }
 
-void Cq::raise_if_armed(bool urgent) noexcept {
-  if (channel == nullptr || !take_event(*shared, urgent)) return;
+void Cq::raise_if_armed(std::uint64_t tag, bool urgent) noexcept {
+  if (channel == nullptr || !take_event(*shared, tag, urgent)) return;
   raise_event(channel->fd);
+  event_told(*shared, tag);
 }
 
 void Cq::repair(std::uint64_t tag, Claimed claimed) {
@@ -322,7 +319,8 @@ void Cq::repair(std::uint64_t tag, Claimed claimed) {
       CqRing::publish(cell);
     }
   }
-  raise_if_armed(true);
+  if (channel != nullptr && event_told(*shared, tag)) raise_event(channel->fd);
+  raise_if_armed(tag, true);
 }
 
 void Cq::add_waiting(MovedByPolls* qp) {

@@ -77,7 +77,7 @@ struct Cq : ibv_cq_ex, EventSource {
   void bury() noexcept;
   bool share_cpu() noexcept REQUIRES(lock);
   void rest(bool share) noexcept;
-  void raise_if_armed(bool urgent) noexcept;
+  void raise_if_armed(std::uint64_t tag, bool urgent) noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;
 

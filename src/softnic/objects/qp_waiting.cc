@@ -1,5 +1,6 @@
 #include "memory/copy.h"
 #include "objects/qp.h"
+#include "shared/notice.h"
 
 /// Requests and receives of a QP: executing, completing, waiting and flushing.
 namespace gdrperf::softnic {
@@ -123,8 +124,7 @@ void Qp::end_post() noexcept {
 
 /// Somebody waits for an event of one of the CQs.
 bool Qp::sleeps() const noexcept {
-  return send_cq_->shared->armed.load(std::memory_order_relaxed) != 0 ||
-         recv_cq_->shared->armed.load(std::memory_order_relaxed) != 0;
+  return is_armed(*send_cq_->shared) || is_armed(*recv_cq_->shared);
 }
 
 void Qp::fail(const SendOp& op, ibv_wc_status status) noexcept {

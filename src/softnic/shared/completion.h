@@ -80,18 +80,4 @@ inline bool push_completion(Segment& segment, CqShared& cq, std::uint64_t tag,
   return true;
 }
 
-/// After a push: true when the completion channel is to be told. `urgent`:
-/// solicited, or an error.
-inline bool take_event(CqShared& cq, bool urgent) noexcept {
-  if (cq.has_channel.load(std::memory_order_relaxed) == 0) return false;
-  // The consumer arms, then polls; here the completion comes before the look
-  // at `armed`. Without the fence both could miss each other.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::uint32_t armed = cq.armed.load(std::memory_order_relaxed);
-  if (armed == 0 || (armed == kArmedSolicited && !urgent)) return false;
-  if (!cq.armed.compare_exchange_strong(armed, 0)) return false;
-  cq.events_raised.fetch_add(1);
-  return true;
-}
-
 }  // namespace gdrperf::softnic

@@ -18,7 +18,7 @@
 namespace gdrperf::softnic {
 
 /// Part of every socket name: builds with another layout do not meet.
-inline constexpr std::uint32_t kLayoutVersion = 15;
+inline constexpr std::uint32_t kLayoutVersion = 16;
 inline constexpr std::uint64_t kSegmentMagic = 0x63696e74666f73ull;
 
 inline constexpr unsigned kQpIndexBits = 12;
@@ -103,15 +103,11 @@ struct alignas(64) CqShared {
   std::atomic<std::uint64_t> ring;  ///< RingPlace of the CqRing
   std::atomic<std::uint32_t> has_channel;
   std::atomic<std::uint32_t> overrun;
-  /// 0, or what the next completion must be to raise an event.
-  std::atomic<std::uint32_t> armed;
   std::uint32_t channel;  ///< number of the completion channel in its process
   /// Not 0: completions say when they were written.
   std::atomic<std::uint32_t> stamps;
-  std::atomic<std::uint64_t> events_raised;
+  std::atomic<std::uint64_t> notice;  ///< see Notice
 };
-inline constexpr std::uint32_t kArmedNext = 1;
-inline constexpr std::uint32_t kArmedSolicited = 2;
 
 /// In MrShared::access: memory of a GPU, see Segment::gpu_regions.
 inline constexpr std::uint32_t kGpuMemory = 1u << 31;

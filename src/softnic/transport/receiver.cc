@@ -1,6 +1,7 @@
 #include "transport/receiver.h"
 
 #include "paths/ways.h"
+#include "shared/notice.h"
 #include "transport/turnstile.h"
 
 namespace gdrperf::softnic {
@@ -72,7 +73,10 @@ bool deliver(const Target& target, Process& process, Completion& completion, Rec
     return false;
   }
   if (target.uses_srq) check_srq_limit(target, process);
-  if (take_event(*target.recv_cq, solicited || completion.status != IBV_WC_SUCCESS)) notify_queue(target, process);
+  if (take_event(*target.recv_cq, target.recv_tag, solicited || completion.status != IBV_WC_SUCCESS)) {
+    notify_queue(target, process);
+    event_told(*target.recv_cq, target.recv_tag);
+  }
   return true;
 }
 
