@@ -6,6 +6,7 @@ Usage: hosts_cm_test.py LIBRARY GDRPERF
 
 import json
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -42,6 +43,36 @@ class RdmaCm(hosts_pair.Pair):
                 (f"ucmatose -p {CM_PORT} -f ipv6 -b {address}", f"ucmatose -p {CM_PORT} -f ipv6 -s {address}", "return status 0", None)):
             with self.subTest(client):
                 self.passes(server.split(), shows, client.split(), rdma_port=CM_PORT, softnic=softnic)
+
+    def test_multicast_unmodified(self):
+        for group, (receiver, sender) in hosts_pair.cases((("239.77.1.1", namespaces.ADDRESSES), ("ff0e::77:1", namespaces.IPV6_ADDRESSES))):
+            if ":" in group and not self.hosts.ipv6:
+                continue
+            with self.subTest(group):
+                words = ["mckey", "-m", group, "-C", "50"]
+                self.passes([*words, "-b", receiver], "return status 0", [*words, "-b", sender, "-s"], group=group)
+
+    def test_multicast_of_others_is_lost(self):
+        other = Path(self.folder.name) / "other"
+        other.write_text("another secret of 32 characters.")
+        group = "239.77.1.2"
+        receiver = self.start(0, ["mckey", "-m", group, "-b", SERVER, "-C", "20"], self.softnic())
+        send = ["mckey", "-m", group, "-b", CLIENT_ADDRESS, "-C", "20", "-s"]
+        try:
+            self.await_group(0, group, receiver)
+            # No datagram of the device's, then one whose sender has another secret: neither is in the way of good ones.
+            rubbish = (f"import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('{CLIENT_ADDRESS}', 0))\n"
+                       f"for n in (0, 1, 135, 136, 500, 9000): s.sendto(b'softnic\\n\\2\\0\\0\\0'[:n] + os.urandom(n), ('{group}', 4791))")
+            for words, softnic in (([sys.executable, "-c", rubbish], self.softnic()), (send, f"soft0:tcp=on,token={other}"),
+                                   (send, self.softnic())):
+                sender = self.start(1, words, softnic)
+                said = sender.communicate(timeout=LIMIT_S)
+                self.assertEqual(sender.returncode, 0, said)
+            heard = "".join(receiver.communicate(timeout=LIMIT_S))
+        finally:
+            receiver.kill()
+        self.assertEqual(receiver.returncode, 0, heard)
+        self.assertIn(f"datagrams to the group {group} are lost: their sender has another token= in SOFTNIC", heard)
 
     def test_perftest_over_rdma_cm(self):
         for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200", "ib_read_bw -s 65536 -n 100"):

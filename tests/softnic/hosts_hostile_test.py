@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Hostile bytes on the software device's TCP transport: before the proof, and from a peer that has the
-token and sends frames of any kind to a QP of ibv_rc_pingpong.
+token and sends frames of any kind to a QP of ibv_rc_pingpong, or datagrams to a multicast group of mckey.
 
 Usage: hosts_hostile_test.py [--rounds N] [--seed S] LIBRARY
 """
@@ -30,6 +30,7 @@ VERSION = 2
 RC = 2
 HELLO, ANSWER, FRAME = struct.Struct("<8sIIII16s16s16sB7x"), struct.Struct("<8sII16s32s"), struct.Struct("<BBBBIIIIIQQQQ")
 KINDS = (1, 2, 3, 4, 5, 6, 7)
+GROUP_HEAD, DATAGRAM, GROUP = struct.Struct("<8sII16s16s"), 16, "239.77.9.9"
 
 
 def gid(address):
@@ -127,6 +128,41 @@ def knock(rounds):
         connection.close()
 
 
+def datagram(secret):
+    """To a multicast group; nearly all with a good proof, nearly none with a good frame behind it."""
+    length = any_of(0, 1, 8, 4096, random.randrange(9000))
+    said = any_of(length, length, length + 1, (1 << 64) - 1)
+    total = any_of(length, length, 1 << 31)
+    head = GROUP_HEAD.pack(MAGIC, any_of(*[VERSION] * 9, 99), 0, gid(OWN), gid(any_of(GROUP, GROUP, GROUP, VICTIM)))
+    head += FRAME.pack(any_of(*[DATAGRAM] * 5, 1, 255), any_of(2, 2, 3, random.randrange(256)), random.randrange(2),
+                       any_of(2, 2, random.randrange(256)), *(random.getrandbits(32) for _ in range(3)),
+                       any_of(0x01234567, random.getrandbits(32)), total, said, *(random.getrandbits(64) for _ in range(3)))
+    data = os.urandom(length)
+    proof = hmac.new(secret, b"softnic datagram\0" + head + bytes(32) + data, hashlib.sha256).digest()
+    whole = head + any_of(*[proof] * 9, os.urandom(32)) + data
+    return whole[:any_of(*[len(whole)] * 9, random.randrange(len(whole)))]
+
+
+def attack_group(hosts, library, token):
+    """What a member of a group says, and its exit status; it is ended unless it ends by itself."""
+    env = namespaces.environment(library, f"soft0:tcp=on,token={token}")
+    member = subprocess.Popen(hosts.command(1, ["mckey", "-m", GROUP, "-b", VICTIM, "-C", "100"]), env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    name = b"mcast"
+    while member.poll() is None and name not in subprocess.run(hosts.command(1, ["cat", "/proc/net/unix"]), capture_output=True, check=False).stdout:
+        time.sleep(0.02)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(OWN))
+        for _ in range(300):
+            out.sendto(datagram(token.read_bytes()), (GROUP, PORT))
+    try:
+        said = member.communicate(timeout=0.5)[0]
+    except subprocess.TimeoutExpired:
+        member.terminate()
+        said = member.communicate(timeout=60)[0]
+    return member.returncode, said.decode(errors="replace")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=12)
@@ -157,11 +193,14 @@ def main():
             victim = Victim(hosts, options.library, token)
             knock(20)
             attack(victim, token.read_bytes())
-            code, said = victim.end()
-            # It may end with an error, or be ended by this program, but not die by itself.
-            if code not in (0, 1, 77, 143, -15) or "Sanitizer" in said or "runtime error" in said:
-                failed += 1
-                print(f"round {turn}: exit {code}\n{said}")
+            ends = [victim.end()]
+            if shutil.which("mckey"):
+                ends.append(attack_group(hosts, options.library, token))
+            # They may end with an error, or be ended by this program, but not die by themselves.
+            for code, said in ends:
+                if code not in (0, 1, 77, 143, 255, -15) or "Sanitizer" in said or "runtime error" in said:
+                    failed += 1
+                    print(f"round {turn}: exit {code}\n{said}")
     hosts.close()
     print(f"{options.rounds} rounds, {failed} failed")
     return 1 if failed else 0

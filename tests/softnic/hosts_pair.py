@@ -1,5 +1,6 @@
 """What the tests of the software device between two network namespaces share: a server in one, a client in the other."""
 
+import ipaddress
 import os
 import re
 import shutil
@@ -58,13 +59,15 @@ class Pair(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def pair(self, words, client_words=(), port=PORT, softnic=None, client_softnic=None,
-             rdma_port=None):
+             rdma_port=None, group=None):
         """A server in one namespace, a client in the other: what both said, and their exit codes. The server listens at
-        `port` of TCP, or at `rdma_port` of rdma_cm."""
+        `port` of TCP, or at `rdma_port` of rdma_cm, or it is in the multicast `group`."""
         softnic = softnic or self.softnic()
         server = self.start(0, words, softnic)
         try:
-            if rdma_port:
+            if group:
+                self.await_group(0, group, server)
+            elif rdma_port:
                 self.await_rdma_port(0, rdma_port, server)
             else:
                 self.hosts.await_listener(0, port, server)
@@ -80,11 +83,12 @@ class Pair(unittest.TestCase):
             server.kill()
         return client.returncode, server.returncode, "".join(told), "".join(heard)
 
-    def passes(self, words, shows, client_words=(), port=PORT, rdma_port=None, softnic=None):
+    def passes(self, words, shows, client_words=(), port=PORT, rdma_port=None, softnic=None, group=None):
         if not shutil.which(words[0]):
             self.skipTest(f"{words[0]} is not installed")
         for _ in range(5):
-            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port, softnic=softnic)
+            code, server_code, told, heard = self.pair(words, port=port, client_words=client_words, rdma_port=rdma_port, softnic=softnic,
+                                                      group=group)
             if not re.search(programs.BUSY, told):
                 break
         self.assertEqual((code, server_code), (0, 0), f"{words}\n{told}\n{heard}")
@@ -96,6 +100,17 @@ class Pair(unittest.TestCase):
             names = subprocess.run(self.hosts.command(host, ["cat", "/proc/net/unix"]), capture_output=True, text=True,
                                    timeout=20, check=False).stdout
             if re.search(rf"@gdrperf-softnic-cm\d+\.[0-9a-f]+\.{port}\.", names):
+                return
+            time.sleep(0.02)
+
+    def await_group(self, host, group, process):
+        """Until some QP there is in the group, or `process` has ended."""
+        address = ipaddress.ip_address(group)
+        gid = (bytes(10) + b"\xff\xff" if address.version == 4 else b"") + address.packed
+        while process.poll() is None:
+            names = subprocess.run(self.hosts.command(host, ["cat", "/proc/net/unix"]), capture_output=True, text=True,
+                                   timeout=20, check=False).stdout
+            if re.search(rf"@gdrperf-softnic-mcast\d+\.{gid.hex()}\.", names):
                 return
             time.sleep(0.02)
 

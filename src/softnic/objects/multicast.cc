@@ -6,18 +6,24 @@
 #include "objects/context.h"
 #include "objects/qp.h"
 #include "shared/multicast.h"
+#include "transport/ud_groups.h"
 
 namespace gdrperf::softnic {
 
 int attach_multicast(ibv_qp* qp, const ibv_gid& group) {
   if (!Context::of(qp->context).alive() || qp->qp_type != IBV_QPT_UD || !is_multicast(group)) return EINVAL;
   Qp& ours = Qp::of(qp);
-  return ours.process.groups().join(group, ours.process.block(), ours.index);
+  const Device& device = ours.owner.device;
+  if (const int error = take_group(ours.process, device, group, ours.number()); error != 0) return error;
+  const int error = ours.process.groups().join(group, ours.process.block(), ours.index);
+  if (error != 0) leave_group(ours.process, device, group, ours.number());
+  return error;
 }
 
 int detach_multicast(ibv_qp* qp, const ibv_gid& group) {
   if (!Context::of(qp->context).alive() || qp->qp_type != IBV_QPT_UD) return EINVAL;
   Qp& ours = Qp::of(qp);
+  leave_group(ours.process, ours.owner.device, group, ours.number());
   return ours.process.groups().leave(group, ours.index);
 }
 

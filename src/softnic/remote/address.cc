@@ -33,7 +33,8 @@ SocketAddress address_of(const ibv_gid& gid, std::uint16_t port, const std::stri
   in6.sin6_family = AF_INET6;
   in6.sin6_port = htons(port);
   std::memcpy(&in6.sin6_addr, gid.raw, sizeof gid.raw);
-  if (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80) in6.sin6_scope_id = ::if_nametoindex(netdev.c_str());
+  const bool of_the_link = gid.raw[0] == 0xff || (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80);
+  if (of_the_link) in6.sin6_scope_id = ::if_nametoindex(netdev.c_str());
   std::memcpy(&address.storage, &in6, sizeof in6);
   address.length = sizeof in6;
   return address;

@@ -15,7 +15,7 @@ struct SocketAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// `netdev`: on which a link-local address is.
+/// `netdev`: on which a link-local address is, or a multicast group.
 SocketAddress address_of(const ibv_gid& gid, std::uint16_t port, const std::string& netdev);
 /// The address that this end of a connection has, as a GID (IPv4 as ::ffff:a.b.c.d).
 ibv_gid own_gid_of(int socket);

@@ -17,15 +17,14 @@ namespace {
 
 constexpr int kTryMs = 50;
 
-/// A program may try often.
+}  // namespace
+
 void say_once(const std::string& text) {
   static Mutex mutex;
   static auto& said = *new std::set<std::string>();  // never destroyed: threads outlive main()
   const MutexLock guard(mutex);
   if (said.size() < 64 && said.insert(text).second) say(text);
 }
-
-}  // namespace
 
 TcpReached reach_over_tcp(const TcpRoute& route, const DeviceConfig& device, const TcpPatience& patience) {
   TcpReached reached;

@@ -24,6 +24,8 @@ struct TcpReached {
 
 /// Blocks. Says nothing.
 TcpReached reach_over_tcp(const TcpRoute& route, const DeviceConfig& device, const TcpPatience& patience);
+/// On stderr, each text once: a program may try often.
+void say_once(const std::string& text);
 /// Says on stderr why the peer of that route was not reached, once for each text.
 void say_not_reached(const TcpRoute& route, const TcpReached& reached);
 

@@ -36,6 +36,22 @@ void make_key(const std::string& path) {
   ::unlink(fresh.c_str());
 }
 
+/// HMAC-SHA-256; `role` keeps one end's words from being repeated as another's.
+void sign(const std::string& secret, const std::string& role, std::span<const std::uint8_t> first, std::span<const std::uint8_t> second,
+          std::uint8_t (&proof)[kProofBytes]) {
+#ifdef GDRPERF_NETTLE
+  hmac_sha256_ctx context;
+  hmac_sha256_set_key(&context, secret.size(), reinterpret_cast<const std::uint8_t*>(secret.data()));
+  hmac_sha256_update(&context, role.size() + 1, reinterpret_cast<const std::uint8_t*>(role.c_str()));
+  hmac_sha256_update(&context, first.size(), first.data());
+  hmac_sha256_update(&context, second.size(), second.data());
+  hmac_sha256_digest(&context, sizeof proof, proof);
+#else
+  static_cast<void>(secret), static_cast<void>(role), static_cast<void>(first), static_cast<void>(second);
+  std::memset(proof, 0, sizeof proof);
+#endif
+}
+
 }  // namespace
 
 std::string users_key(std::string& obstacle) {
@@ -70,18 +86,13 @@ std::string secret_of(const DeviceConfig& device, std::string& obstacle) {
 
 void prove(ProofOf end, const std::string& secret, const TcpHello& hello, const std::uint8_t (&nonce)[kNonceBytes],
            std::uint8_t (&proof)[kProofBytes]) {
-#ifdef GDRPERF_NETTLE
-  hmac_sha256_ctx context;
-  hmac_sha256_set_key(&context, secret.size(), reinterpret_cast<const std::uint8_t*>(secret.data()));
-  const std::string role = end == ProofOf::kConnector ? "softnic tcp connector" : "softnic tcp listener";
-  hmac_sha256_update(&context, role.size() + 1, reinterpret_cast<const std::uint8_t*>(role.c_str()));
-  hmac_sha256_update(&context, sizeof hello, reinterpret_cast<const std::uint8_t*>(&hello));
-  hmac_sha256_update(&context, sizeof nonce, nonce);
-  hmac_sha256_digest(&context, sizeof proof, proof);
-#else
-  static_cast<void>(end), static_cast<void>(secret), static_cast<void>(hello), static_cast<void>(nonce);
-  std::memset(proof, 0, sizeof proof);
-#endif
+  sign(secret, end == ProofOf::kConnector ? "softnic tcp connector" : "softnic tcp listener",
+       {reinterpret_cast<const std::uint8_t*>(&hello), sizeof hello}, nonce, proof);
+}
+
+void prove_datagram(const std::string& secret, std::span<const std::uint8_t> head, std::span<const std::uint8_t> data,
+                    std::uint8_t (&proof)[kProofBytes]) {
+  sign(secret, "softnic datagram", head, data, proof);
 }
 
 bool same_proof(const std::uint8_t (&one)[kProofBytes], const std::uint8_t (&other)[kProofBytes]) {

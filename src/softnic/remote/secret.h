@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "device/config.h"
@@ -21,6 +22,9 @@ std::string secret_of(const DeviceConfig& device, std::string& obstacle);
 enum class ProofOf { kConnector, kListener };
 void prove(ProofOf end, const std::string& secret, const TcpHello& hello, const std::uint8_t (&nonce)[kNonceBytes],
            std::uint8_t (&proof)[kProofBytes]);
+/// Of a datagram, which nobody answers.
+void prove_datagram(const std::string& secret, std::span<const std::uint8_t> head, std::span<const std::uint8_t> data,
+                    std::uint8_t (&proof)[kProofBytes]);
 /// In constant time.
 bool same_proof(const std::uint8_t (&one)[kProofBytes], const std::uint8_t (&other)[kProofBytes]);
 /// This library was built with what it takes (nettle).

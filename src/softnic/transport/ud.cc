@@ -37,6 +37,7 @@ UdTransport::~UdTransport() = default;
 void UdTransport::disconnect() noexcept {
   targets_.clear();
   tcp_.clear();
+  groups_.clear();
 }
 
 void UdTransport::look_again() noexcept { targets_.look_again(); }
@@ -52,7 +53,7 @@ bool UdTransport::accepts(const Target& target, const Destination& to, std::uint
          std::memcmp(&target.segment->header.gids[device][to.sgid_index], &to.gid, sizeof to.gid) == 0;
 }
 
-/// To each of its QPs of this host, as a datagram of its own.
+/// To each of its QPs of this host, as a datagram of its own; and to other hosts.
 void UdTransport::send_to_group(const Datagram& datagram, const Pieces& message, const Part& part) noexcept {
   targets_.find_members(datagram.route.to, members_);
   for (const std::uint32_t qpn : members_) {
@@ -64,6 +65,7 @@ void UdTransport::send_to_group(const Datagram& datagram, const Pieces& message,
     if (has_key) deliver_datagram(known->target, own_.process, datagram, copy, part);
     targets_.leave(*known);
   }
+  groups_.send(datagram, message, part);
 }
 
 Outcome UdTransport::execute_part(const SendOp& op, const Part& part) noexcept {

@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "paths/target.h"
 #include "transport/transport.h"
+#include "transport/ud_groups.h"
 #include "transport/ud_targets.h"
 #include "transport/ud_tcp.h"
 
@@ -34,7 +35,7 @@ class UdTransport final : public Transport {
   /// Whether what its QP sends to a group that it is in comes back to it.
   enum class OwnMulticast { kReceived, kBlocked };
   UdTransport(const Initiator& own, const Device& device, OwnMulticast own_multicast) noexcept
-      : own_(own), port_(&device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device) {}
+      : own_(own), port_(&device), own_multicast_(own_multicast), targets_(own.process, &device.config), tcp_(device), groups_(device) {}
   ~UdTransport() override;
   UdTransport(const UdTransport&) = delete;
   UdTransport& operator=(const UdTransport&) = delete;
@@ -61,6 +62,7 @@ class UdTransport final : public Transport {
   const OwnMulticast own_multicast_;
   UdTargets targets_;
   UdTcp tcp_;
+  UdGroups groups_;
   std::vector<std::uint32_t> members_;  ///< of the group that is sent to
 };
 
