@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """--rate of bandwidth tests on the software device: what was asked for beside what left.
 
-usage: bench/offered_rate.py [--seconds N] [--softnic CONFIGURATION]
+usage: bench/offered_rate.py [--seconds N] [--limiter sw|hw] [--softnic CONFIGURATION]
 
 The rate is counted by the sender, over all batches after the warm-up; figures are of the
 software device on this machine.
@@ -28,12 +28,17 @@ def asked_of(rate, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", default="2", help="of each run (default %(default)s)")
-    parser.add_argument("--softnic", default="soft0", help="the device's configuration (default %(default)s)")
+    parser.add_argument("--limiter", default="sw", choices=("sw", "hw"), help="who keeps the rate: the sender, or the device (default %(default)s)")
+    parser.add_argument("--softnic", help="the device's configuration (default soft0, with pacing=on for hw)")
     options = parser.parse_args()
-    print(f"software device '{options.softnic}', {options.seconds} s each")
+    by_device = options.limiter == "hw"
+    options.softnic = options.softnic or ("soft0:pacing=on" if by_device else "soft0")
+    print(f"software device '{options.softnic}', {options.seconds} s each, the rate kept by the {'device' if by_device else 'sender'}")
     print(f"{'test':>9} {'size':>5} {'--rate':>8} {'--burst':>8} {'asked /s':>12} {'left /s':>12} {'off %':>8}")
     for test, size, rate, burst in CASES:
-        words = [test, "-s", size, "--rate", rate, "--burst", burst, "-D", f"{options.seconds}s"]
+        if by_device and test == "read_bw":
+            continue
+        words = [test, "-s", size, "--rate", rate, "--burst", burst, "-D", f"{options.seconds}s", "--rate-limiter", options.limiter]
         left = peers.gdrperf_record(words, options.softnic)["bw"]["mean_gbps"] * 1e9 / 8 / SIZES[size]
         asked = asked_of(rate, size)
         print(f"{test:>9} {size:>5} {rate:>8} {burst:>8} {asked:12.1f} {left:12.1f} {(left / asked - 1) * 100:8.3f}", flush=True)

@@ -81,6 +81,11 @@ void add_standstill(Measurement& sum, const PartRun& part) {
   sum.warnings.push_back(part.name + ": " + measured.warnings.back());
 }
 
+/// Of QPs that are dealt.
+void add_limit(std::optional<double>& all, const std::optional<double>& part) {
+  if (all && part) *all += *part;
+}
+
 /// What all say is said once.
 void add_warnings(RunRecord& all, const std::vector<PartRun>& parts) {
   for (const PartRun& part : parts) {
@@ -105,6 +110,9 @@ RunRecord record_of_parts(const TestSpec& asked, const std::vector<PartRun>& par
     all.measured.parts.push_back({parts[i].name, record.client.device, record.server.device, record.client.cpu, record.server.cpu,
                                   record.spec.qps, record.client.buffer, record.server.buffer, sum.gbytes[i]});
     add_standstill(all.measured, parts[i]);
+    if (i == 0) continue;
+    add_limit(all.client.rate_limit_gbps, record.client.rate_limit_gbps);
+    add_limit(all.server.rate_limit_gbps, record.server.rate_limit_gbps);
   }
   all.measured.client_cpu_per_message_ns = cpu_of_all(parts, &Measurement::client_cpu_per_message_ns);
   all.measured.server_cpu_per_message_ns = cpu_of_all(parts, &Measurement::server_cpu_per_message_ns);

@@ -47,7 +47,7 @@ class Stream {
         intervals_(watchers.observer, spec),
         judge_(spec.stop, spec.stop.precision, watchers.stop),
         // What is sent at a rate fills no pipe; its batches are of whole bursts.
-        paced_(rate_of(spec) > 0),
+        paced_(paced_rate_of(spec) > 0),
         unit_(static_cast<std::uint64_t>(paced_ ? std::max(spec.cq_mod, spec.burst) : spec.cq_mod)),
         depth_(paced_ ? unit_ : static_cast<std::uint64_t>(spec.tx_depth) * static_cast<std::uint64_t>(spec.qps)),
         chunk_(unit_),

@@ -48,6 +48,9 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   record.spec.inline_bytes = spec.reverse ? std::max(spec.inline_bytes, 0) : inline_bytes;
   record.client = end_record(client);
   record.server = end_record(server);
+  const auto limit_of = [&](const proto::Endpoint& end) { return end.rate_limit_kbps > 0 ? std::optional<double>(end.rate_limit_kbps * 1e-6 * spec.qps) : std::nullopt; };
+  record.client.rate_limit_gbps = limit_of(client);
+  record.server.rate_limit_gbps = limit_of(server);
   record.device_kind = less_real(client.kind, server.kind);
   // Where runs at the same time take all CPUs, ends that rest share them.
   if (same_host(client, server) && !(spec.parts > 1 && server_rests(spec))) note_shared_cpu(record);

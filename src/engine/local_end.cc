@@ -16,6 +16,7 @@
 #include "gdrperf/verbs/host_side.h"
 #include "gdrperf/verbs/mlx5.h"
 #include "demand.h"
+#include "limiter.h"
 
 namespace gdrperf::engine {
 namespace {
@@ -28,15 +29,6 @@ void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
     throw usage_error(fmt::format("{} {}: {} takes messages up to {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes),
                                   device.context.name(), format_size(limit)));
   }
-}
-
-ibv_qp_type qp_type(Transport transport) {
-  switch (transport) {
-    case Transport::kUc: return IBV_QPT_UC;
-    case Transport::kUd: return IBV_QPT_UD;
-    case Transport::kRc: break;
-  }
-  return IBV_QPT_RC;
 }
 
 /// "" for RC, which is all that older peers know.
@@ -247,6 +239,7 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
   endpoint_.cpu = current_cpu();
   endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
   endpoint_.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_rd_atom, 1, 255);
+  if (spec_.limiter == Limiter::kHardware) endpoint_.rate_limit_kbps = limit_of_qp(spec_, mtu_bytes).kbps;
 }
 
 void LocalEnd::check_offered(std::uint64_t bytes) const {
@@ -262,6 +255,10 @@ void LocalEnd::connect(const proto::Endpoint& remote) {
   }
   steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
+  if (spec_.limiter == Limiter::kHardware) {
+    const verbs::RateLimit limit = limit_of_qp(spec_, endpoint_.mtu_bytes);
+    for (ibv_qp* qp : connector_->qps()) verbs::limit_rate(qp, limit, device());
+  }
   remote_ = remote;
   inline_bytes_ = std::min(rights_.inline_bytes, connector_->inline_bytes());
   note_ece(remote);

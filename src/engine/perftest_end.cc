@@ -125,6 +125,7 @@ void check_perftest(const TestSpec& spec, Side side) {
   if (spec.ooo != Use::kOff) refuse(flag<&TestSpec::ooo>(), "its QPs need not be such", leave_out);
   if (spec.ece == Use::kOn) refuse(flag<&TestSpec::ece>() + " on", "its handshake has no place for what a device offers", leave_out);
   if (spec.direction == Direction::kBidirectional) refuse(flag<&TestSpec::direction>(), "its handshake is spoken for one direction", leave_out + ", and at perftest's end");
+  if (spec.limiter != Limiter::kSoftware) refuse(flag<&TestSpec::limiter>(), "the sender keeps the rate here", leave_out);
   if (spec.reverse) refuse(flag<&TestSpec::reverse>(), "its server does not send", leave_out);
   if (!spec.load.empty()) refuse(flag<&TestSpec::load>(), "it has one test on a connection", leave_out);
   if (spec.verify_seed) refuse(flag<&TestSpec::verify_seed>(), "it does not send gdrperf's pattern", leave_out);

@@ -120,7 +120,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   send.cq = input.send_cq;
   send.post_list = static_cast<std::uint32_t>(post_list);
   send.depth_lists = send_queues_.front().credit;
-  if (!latency && rate_of(spec) > 0) {
+  if (!latency && paced_rate_of(spec) > 0) {
     send.schedule.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) * spec.burst / rate_of(spec);
     send.schedule.burst_lists = static_cast<std::uint64_t>(spec.burst) / post_list;
   }

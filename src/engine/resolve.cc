@@ -38,9 +38,19 @@ void shape_for_laps(TestSpec& spec) {
 /// Up to this rate every list at a rate is signalled: the sender sees when each burst is through.
 constexpr double kSeenRate = 2e6;
 
+/// What a device that keeps the rate has in its queues.
+constexpr double kHeldUpSeconds = 0.02;
+constexpr double kLeastPaced = 8;
+constexpr double kMostPaced = 1024;
+
 void put_in_rate_defaults(TestSpec& spec) {
   if (rate_of(spec) <= 0 || spec.test.metric == Metric::kLatency) return;
   if (spec.cq_mod == 0 && rate_of(spec) <= kSeenRate) spec.cq_mod = spec.post_list;
+  // A device that keeps the rate has work while the sender is held up.
+  if (spec.tx_depth == 0 && spec.limiter != Limiter::kSoftware) {
+    const double held_up = rate_of(spec) * kHeldUpSeconds / spec.qps;
+    spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(std::clamp(held_up, kLeastPaced, kMostPaced)), static_cast<std::uint64_t>(spec.post_list)));
+  }
   // A burst is in flight at once.
   const int share = (spec.burst + spec.qps - 1) / spec.qps;
   if (spec.tx_depth == 0 && share > 8) spec.tx_depth = static_cast<int>(round_up(static_cast<std::uint64_t>(share), static_cast<std::uint64_t>(spec.post_list)));

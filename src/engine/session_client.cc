@@ -20,6 +20,7 @@
 #include "client_record.h"
 #include "data_path.h"
 #include "demand.h"
+#include "limiter.h"
 #include "local_end.h"
 #include "live_state.h"
 #include "measure.h"
@@ -293,6 +294,8 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   // Settings typed where the server was started may decide about its end.
   TestSpec taken = asked;
   if (accepted.server_end) taken.server = *accepted.server_end;
+  std::string limiter_note;
+  taken.limiter = limiter_of(asked, Side::kClient, device.context, limiter_note);
   const ResolvedSpec spec = resolve(taken);
 
   const std::vector<std::string> families{accepted.endpoint.gid_family};
@@ -314,6 +317,11 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   peer.expect<proto::Ready>();
 
   report::RunRecord record = record_of(spec, end.endpoint(), accepted.endpoint, end.inline_bytes());
+  record.spec.limiter = asked.limiter;
+  if (!limiter_note.empty()) record.warnings.push_back(limiter_note);
+  if (asked.limiter == Limiter::kAuto && asked.initiates(Side::kServer) && accepted.endpoint.rate_limit_kbps == 0) {
+    record.warnings.push_back(fmt::format("{} auto: the server keeps its rate, not its {}", flag<&TestSpec::limiter>(), accepted.endpoint.device));
+  }
   record.warnings.insert(record.warnings.end(), end.notes().begin(), end.notes().end());
   if (accepted.server_end) record.warnings.push_back(typed_there(given.server, *accepted.server_end));
   const CounterWatch counters(end.endpoint());

@@ -15,6 +15,7 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
+#include "limiter.h"
 #include "local_end.h"
 #include "measure.h"
 #include "peer.h"
@@ -193,6 +194,9 @@ Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   const Demand demand = demand_of(prepared.spec, Side::kServer);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
   check_memory(demand, prepared.spec, Side::kServer, terms.max_memory_bytes);
+  std::string note;
+  asked.limiter = limiter_of(prepared.spec, Side::kServer, device.context, note);
+  prepared.spec = resolve(asked);
   const verbs::GidChoice gid = choose_gid(device, prepared.spec.server, Side::kServer, request.gid_families);
   const int mtu = agree_mtu(prepared.spec.mtu_bytes, device.port, request.active_mtu_bytes);
   const bool one_host = request.host_id == host_identity();

@@ -61,7 +61,7 @@ Kernels::Function choose_pingpong(const ResolvedSpec& spec, conn::Side side, con
     return side == conn::Side::kServer ? choose_pingpong<Completion, Role::kResponder>(round_end)
                                        : choose_pingpong<Completion, Role::kTimingResponder>(round_end);
   }
-  return rate_of(spec) > 0 ? choose_pingpong<Completion, Role::kInitiator, Pace::kOpen>(round_end)
+  return paced_rate_of(spec) > 0 ? choose_pingpong<Completion, Role::kInitiator, Pace::kOpen>(round_end)
                            : choose_pingpong<Completion, Role::kInitiator>(round_end);
 }
 
@@ -71,7 +71,7 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   const bool duplex = spec.bidirectional() && op.consumes_receives;
   Kernels chosen;
   using kernels::Pace;
-  chosen.send = rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex) : choose_send<Completion, Pace::kClosed>(duplex);
+  chosen.send = paced_rate_of(spec) > 0 ? choose_send<Completion, Pace::kOpen>(duplex) : choose_send<Completion, Pace::kClosed>(duplex);
   chosen.recv = recv_kernel<Completion>;
   chosen.polls = Completion::kPolls;
   chosen.pingpong = choose_pingpong<Completion>(spec, side, opener);
@@ -115,6 +115,8 @@ constexpr int kRestlessLooks = 1000;
 constexpr std::chrono::microseconds kEdgeRest{50};
 /// A batch has so many times the messages that its edges may miss: 1 % at most.
 constexpr std::uint64_t kLeastOfUnseen = 100;
+/// Of messages that a device paces few come: a poll that is late by much of their distance counts for less.
+constexpr std::uint64_t kLeastPacedBatch = 100;
 
 /// What has not come by then, after all has been sent, is lost.
 constexpr std::chrono::milliseconds kQuiet{300};
@@ -137,6 +139,7 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
       transport_(end.spec().transport),
       // A message that --verify waits for and that does not come is lost.
       patience_(end.spec().verify_seed ? std::chrono::seconds(4) : stall_limit(end.spec())),
+      device_paced_(end.spec().limiter == Limiter::kHardware),
       limit_(end.spec().stop.iterations.value_or(~std::uint64_t{0})),
       free_until_(end.spec().stop.iterations ? free_until(limit_, end.spec()) : ~std::uint64_t{0}) {
   relay_ = end.make_relay();
@@ -210,7 +213,7 @@ std::optional<proto::Message> StreamingMover::send_exactly(const std::vector<std
 std::uint64_t StreamingMover::least_batch() const {
   const SendStream& send = plan_.send;
   const std::uint64_t unseen = std::uint64_t{send.queue_count - 1} * (send.lists_per_signal * send.post_list - 1);
-  return std::max<std::uint64_t>(kLeastOfUnseen * unseen, 1);
+  return std::max<std::uint64_t>(kLeastOfUnseen * unseen, device_paced_ ? kLeastPacedBatch : 1);
 }
 
 /// A sender that is not behind its schedule has an edge whenever all that it posted is done.

@@ -69,6 +69,7 @@ class StreamingMover final : public Mover {
   const char* what_;
   Transport transport_;
   std::chrono::milliseconds patience_;
+  bool device_paced_;  ///< the rate is kept by a limit of the QPs
   std::uint64_t limit_;       ///< messages in all
   std::uint64_t free_until_;  ///< completed: until then a kernel cannot post beyond the limit
 };

@@ -92,6 +92,7 @@ json endpoint_to_json(const Endpoint& e) {
   if (!e.interrupt_cpus.empty()) value["interrupt_cpus"] = e.interrupt_cpus;
   if (!e.relaxed_ordering.empty()) value["relaxed_ordering"] = e.relaxed_ordering;
   if (e.ooo) value["ooo"] = 1;
+  if (e.rate_limit_kbps > 0) value["rate_limit_kbps"] = e.rate_limit_kbps;
   if (e.ece) value["ece"] = {e.ece.vendor, e.ece.options};
   return value;
 }
@@ -131,6 +132,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.interrupt_cpus = in.text_or_empty("interrupt_cpus");
   e.relaxed_ordering = in.text_or_empty("relaxed_ordering");
   if (in.has("ooo")) e.ooo = in.integer<int>("ooo", 0, 1) != 0;
+  if (in.has("rate_limit_kbps")) e.rate_limit_kbps = in.integer<std::uint32_t>("rate_limit_kbps");
   if (in.has("ece")) e.ece = ece_from_json(in);
   e.qps = qps_from_json(in);
   return e;

@@ -48,6 +48,8 @@ constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
                                  {"on", static_cast<int>(Ordering::kRelaxed)},
                                  {"off", static_cast<int>(Ordering::kStrict)}};
 constexpr Choice kUses[] = {{"off", static_cast<int>(Use::kOff)}, {"on", static_cast<int>(Use::kOn)}, {"auto", static_cast<int>(Use::kAuto)}};
+constexpr Choice kLimiters[] = {{"sw", static_cast<int>(Limiter::kSoftware)}, {"hw", static_cast<int>(Limiter::kHardware)}, {"auto", static_cast<int>(Limiter::kAuto)},
+                               {"SW", static_cast<int>(Limiter::kSoftware)}, {"HW", static_cast<int>(Limiter::kHardware)}, {"PP", static_cast<int>(Limiter::kHardware)}};
 constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)}, {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
@@ -205,6 +207,11 @@ constexpr Setting kSettings[] = {
      .flags = "--burst,--burst_size", .placeholder = "N", .group = kQueueGroup,
      .help = "messages that are due together at --rate (default: {}: evenly spaced; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "limiter", .access = to<&T::limiter>(), .type = kChoice, .choices = kLimiters,
+     .flags = "--rate-limiter,--rate_limit_type", .placeholder = "WHO", .group = kQueueGroup,
+     .help = "who keeps --rate: sw (the sender), hw (the device, a limit of each QP: packet pacing), or auto (the device where it can) "
+             "(default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = {.identity = Identity::kName, .name = "rate_limiter"}},
     {.member = "load", .access = to<&T::load>(), .type = kName, .range = {0, kMaxName},
      .flags = "--load", .placeholder = "SHARE", .group = kQueueGroup,
      .help = "a stream beside the test, on a QP of its own: a share of what it carries alone, like 50%, or a rate, as --rate "

@@ -129,7 +129,12 @@ void check_rate(const TestSpec& spec) {
   const double rate = rate_of(spec);
   const std::string asked = flag<&TestSpec::rate_per_s>();
   const std::string burst = fmt::format("{} {}", flag<&TestSpec::burst>(), spec.burst);
+  if (spec.limiter == Limiter::kHardware && answers_carry_data(spec)) {
+    throw usage_error(fmt::format("{} hw: the data of {} comes in answers, which no device paces", flag<&TestSpec::limiter>(), to_string(spec.test)),
+                      fmt::format("leave it out: the sender keeps {}", asked));
+  }
   if (rate <= 0) {
+    if (spec.limiter != Limiter::kSoftware) throw usage_error(flag<&TestSpec::limiter>() + ": there is no rate", fmt::format("give {} as well", asked));
     if (spec.burst == 1) return;
     throw usage_error(burst + ": without a rate messages leave as they complete", fmt::format("give {} as well", asked));
   }
@@ -224,6 +229,12 @@ void check_footprint(const TestSpec& spec) {
 
 double rate_of(const TestSpec& spec) {
   return spec.rate_bytes_per_s > 0 ? spec.rate_bytes_per_s / static_cast<double>(spec.size_bytes) : spec.rate_per_s;
+}
+
+double paced_rate_of(const TestSpec& spec) { return spec.limiter == Limiter::kHardware ? 0 : rate_of(spec); }
+
+bool answers_carry_data(const TestSpec& spec) {
+  return spec.test.operation == Operation::kRead || spec.test.operation == Operation::kAtomic;
 }
 
 std::string to_string(Test test) {

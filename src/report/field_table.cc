@@ -231,6 +231,8 @@ constexpr Field kRows[] = {
     {.name = "traffic_class"},
     {.name = kOtherSettings},
     {"placed_out_of_order", "placed_out_of_order", "", kNo, "", get::out_of_order, kOmitted},
+    {"client_rate_limit_gbps", "client.rate_limit_gbps", "Gb/s", kNo, "", get::client<&EndRecord::rate_limit_gbps>, kOmitted},
+    {"server_rate_limit_gbps", "server.rate_limit_gbps", "Gb/s", kNo, "", get::server<&EndRecord::rate_limit_gbps>, kOmitted},
     {"ece_agreed", "ece_agreed", "", kNo, "", get::client<&EndRecord::ece>, kOmitted},
     {.name = "verified", .getter = get::verified},
     {.name = "chunk_asked_bytes"},

@@ -21,7 +21,7 @@ PROGRAMS = [f"ib_{verb}_{metric}" for verb in ("write", "send", "read", "atomic"
 HEAD = "| option | here | what to know |\n| :--- | :--- | :--- |\n"
 
 # Values that options take, and the test that knows them; else 1 and write_bw.
-VALUES = {"--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
+VALUES = {"--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
           "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0",
           "--output": "perftest"}
 TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw"}

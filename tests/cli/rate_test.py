@@ -42,6 +42,35 @@ class Rate(CliTest):
             self.as_asked(one, rate / 4096)
         self.assertEqual(self.measured("write_lat", *LOCAL, "-s", "8", "--rate", "800Mb/s", "-n", "100")["rate_bytes_per_s"], 1e8)
 
+    def test_the_device_keeps_it(self):
+        paced = {"SOFTNIC": "soft0:pacing=on;soft1"}
+        for words, ends in ((("write_bw",), ("client",)), (("send_bw", "--transport", "uc"), ("client",)), (("write_bw", "-q", "3", "-R"), ("client",)),
+                            (("write_bw", "-b"), ("client", "server")), (("send_bw", "--reverse"), ("server",)), (("write_bw", "--burst", "16"), ("client",)),
+                            (("write_bw", "--threads", "2", "--rate-limiter", "auto"), ("client",))):
+            one = self.measured(*words, *LOCAL, "-s", "4K", "--rate", "80Mb/s", *(() if "auto" in words else ("--rate-limiter", "hw")), "-D", "300ms", env=paced)
+            self.assertEqual(one["rate_limiter"], "auto" if "auto" in words else "hw")
+            self.assertEqual([end for end in ("client", "server") if "rate_limit_gbps" in one[end]], list(ends), words)
+            for end in ends:
+                self.assertAlmostEqual(one[end]["rate_limit_gbps"], 0.08, delta=2e-6)
+            # A burst more than the rate may leave in the time.
+            self.assertLess(one["bw"]["mean_gbps"], 0.08 * len(ends) * 1.02 + (0.01 if "--burst" in words else 0), words)
+            self.assertGreater(one["bw"]["mean_gbps"], 0.04, words)
+        result = run("write_bw", *LOCAL, "-s", "4096", "--rate_limit", "0.08", "--rate_limit_type", "HW", "-n", "500", "--json", "-", env=paced)
+        self.assertLess(record_of(result)["bw"]["mean_gbps"], 0.08 * 1.05)
+
+    def test_a_device_that_cannot(self):
+        rate = ("-s", "4K", "--rate", "80Mb/s", "-n", "100")
+        for words, code, text in ((("write_bw", *rate, "--rate-limiter", "hw"), 3, "--rate-limiter hw: soft0: it has no packet pacing"),
+                                  (("write_bw", *rate, "--rate-limiter", "hw", "-d", "soft1", "--peer-dev", "soft0", "-b"), 3, "--rate-limiter hw: soft0: it has no"),
+                                  (("read_bw", *rate, "--rate-limiter", "hw"), 2, "--rate-limiter hw: the data of read_bw comes in answers"),
+                                  (("write_bw", "--rate-limiter", "hw"), 2, "--rate-limiter: there is no rate"),
+                                  (("write_lat", "--rate-limiter", "hw"), 2, "--rate-limiter: write_lat has one message in flight")):
+            self.expect_error(run(*words, *LOCAL, env={"SOFTNIC": "soft0;soft1:pacing=on"}), code, text)
+        for words, text in ((("write_bw",), "soft0: it has no packet pacing"), (("read_bw",), "soft0: the data of reads and atomics comes in answers")):
+            one = self.measured(*words, *LOCAL, *rate, "--rate-limiter", "auto")
+            self.assertIn("--rate-limiter auto: the sender keeps the rate, not the device: " + text, " ".join(one["warnings"]))
+            self.assertNotIn("rate_limit_gbps", one["client"])
+
     def test_a_number_of_messages_takes_its_time(self):
         one = self.measured("write_bw", *LOCAL, "-s", "64", "--rate", "1000", "-n", "300")
         self.assertEqual(one["iterations"], 300)

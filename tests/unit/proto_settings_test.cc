@@ -175,6 +175,8 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     const bool bandwidth = test.metric == Metric::kBandwidth;
     EXPECT_EQ(spec.burst == 1, !bandwidth) << to_string(test);
     spec.burst = 1;  // means something at a rate
+    EXPECT_EQ(spec.limiter == Limiter::kSoftware, !bandwidth) << to_string(test);
+    spec.limiter = Limiter::kSoftware;  // likewise
     EXPECT_EQ(spec.reverse, bandwidth) << to_string(test);
     spec.reverse = false;  // not with both directions
     EXPECT_EQ(spec.threads == 1, !bandwidth) << to_string(test);

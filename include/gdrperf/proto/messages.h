@@ -119,6 +119,7 @@ struct Endpoint {
   std::string interrupt_cpus = {};    ///< that serve its completion vector's interrupt: "4", "0-3"; "": not known
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;       ///< its QPs place packets out of order: both ends' do, or none
+  std::uint32_t rate_limit_kbps = 0;  ///< that its device keeps each of its QPs to; 0: none
   std::vector<QpAddress> qps;
 };
 

@@ -38,6 +38,9 @@ enum class Ordering { kAuto, kRelaxed, kStrict };
 /// Whether a capability of devices is used: kAuto: where both ends' have it.
 enum class Use { kOff, kOn, kAuto };
 
+/// Who keeps a bandwidth test's rate: the sender, the device (packet pacing), or the device where it can.
+enum class Limiter { kSoftware, kHardware, kAuto };
+
 /// Who waits for a message in GPU memory and starts the next one (write_lat): the CPU, which a write with immediate
 /// tells; or a kernel on the GPU that sees the last byte, with a CPU thread that posts for it.
 enum class Initiator { kCpu, kGpuProxy };
@@ -88,6 +91,10 @@ struct StopRule {
 
 /// Messages due per second, however they were asked for; 0: as fast as they complete.
 double rate_of(const struct TestSpec& spec);
+/// The same where the sender keeps it; 0: there is none, or the device keeps it.
+double paced_rate_of(const struct TestSpec& spec);
+/// The initiator's messages carry no data, the answers do: reads and atomics.
+bool answers_carry_data(const struct TestSpec& spec);
 
 /// Everything both ends agree on for one run; immutable once validated. One
 /// default for a sweep and for a single run.
@@ -138,6 +145,7 @@ struct TestSpec {
   Transport transport = Transport::kRc;
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
   Ordering ordering = Ordering::kAuto;
+  Limiter limiter = Limiter::kSoftware;
   Use ece = Use::kOff;                  ///< enhanced connection establishment (ibv_query_ece(3))
   Use ooo = Use::kOff;                  ///< packets are placed, and receives taken, in any order
   Path path = Path::kDirect;            ///< for ends in GPU memory

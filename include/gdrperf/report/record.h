@@ -151,6 +151,7 @@ struct EndRecord {
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;          ///< its QPs place packets out of order
   std::string ece = {};      ///< "vendor 0x15b3, options 0x3": agreed on with the other end (client alone); "": none
+  std::optional<double> rate_limit_gbps = {};  ///< that its device keeps its QPs to, all together; none: it keeps no rate
   std::string program = {};  ///< "perftest 6.06"; "": gdrperf
 };
 

@@ -185,7 +185,7 @@ void apply_option(DeviceConfig& device, std::string_view option) {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
     throw config_error(option, "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, ece=, fail=, fault=, rate=, "
-                               "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react=, ingress= and copy=");
+                               "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react=, ingress=, pacing= and copy=");
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -289,6 +290,9 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
   full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
   full.max_dm_size = kMaxDeviceMemory;
+  if (device.link().pacing) {
+    full.packet_pacing_caps = {1, std::numeric_limits<std::uint32_t>::max(), 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD};
+  }
   std::memcpy(&attr, &full, std::min(size, sizeof full));
 }
 

@@ -53,7 +53,7 @@ void Flight::dispatch(Stamp& s, const SendOp& op) noexcept {
   count(tally_.sent, read_like ? 0 : s.total);
   if (s.fault.kind == FaultKind::kDelay) arrival += s.fault.time;
   if (s.fault.kind == FaultKind::kLoss && transport_.acknowledged()) arrival = send_again(s, read_like ? 0 : s.total);
-  if (!read_like) arrival = std::max(arrival, behind_slow_path(ready, s.total) + link.latency);
+  if (!read_like) arrival = std::max({arrival, behind_slow_path(ready, s.total) + link.latency, behind_limit(ready, s.total) + link.latency});
   if (!read_like && peer_port_ != nullptr) arrival = peer_port_->take_in(arrival, peer_port_->speed.occupancy(s.total, mtu_));
   s.arrival = last_arrival_ = std::max(arrival, last_arrival_);
   if (read_like) {
@@ -158,6 +158,20 @@ Instant Flight::behind_slow_path(Instant ready, std::uint64_t bytes) noexcept {
   if (label == 0 || port != model.slow_sport) return 0;
   path_free_ = std::max(ready, path_free_) + static_cast<Instant>(static_cast<double>(bytes) * model.slow_sport_per_byte);
   return path_free_;
+}
+
+void Flight::limit_rate(std::uint32_t kbps, std::uint32_t burst_bytes) noexcept {
+  limit_per_byte_ = kbps == 0 ? 0 : static_cast<double>(from_ns(the_clock(), 8e6)) / kbps;
+  limit_burst_ = static_cast<Instant>(limit_per_byte_ * burst_bytes);
+  limit_free_ = 0;
+}
+
+/// When a message that is ready now has left at the rate of the QP's limit; 0: it has none.
+Instant Flight::behind_limit(Instant ready, std::uint64_t bytes) noexcept {
+  if (limit_per_byte_ == 0) return 0;
+  const double wire = static_cast<double>(bytes);
+  limit_free_ = std::max(ready, limit_free_) + static_cast<Instant>(wire * limit_per_byte_);
+  return limit_free_ - std::min(limit_burst_, limit_free_);
 }
 
 Instant Flight::occupancy(const SendOp& op, std::uint64_t bytes) const noexcept {

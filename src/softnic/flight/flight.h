@@ -63,6 +63,8 @@ class Flight {
   void follow_model();
   /// In INIT: the port that its QP is on.
   void use_port(Device& port) noexcept;
+  /// Messages leave at `kbps` from now on, 0: as the port has them, and up to `burst_bytes` at once.
+  void limit_rate(std::uint32_t kbps, std::uint32_t burst_bytes) noexcept;
   /// At RTR: READs are answered by the peer's port.
   void find_peer_port();
   /// Drops all that is under way: the QP failed.
@@ -106,6 +108,7 @@ class Flight {
   Instant send_again(const Stamp& stamp, std::uint64_t bytes) noexcept;
   void count(PortTally::Way& way, std::uint64_t bytes) noexcept;
   void answer(Stamp& stamp, const SendOp& op, const LinkModel& link) noexcept;
+  Instant behind_limit(Instant ready, std::uint64_t bytes) noexcept;
   Instant behind_slow_path(Instant ready, std::uint64_t bytes) noexcept;
   Instant strict_time(const SendOp& op, std::uint64_t bytes) const noexcept;
   Instant occupancy(const SendOp& op, std::uint64_t bytes) const noexcept;
@@ -156,6 +159,9 @@ class Flight {
   Instant last_ready_ = 0;
   Instant last_arrival_ = 0;
   Instant path_free_ = 0;  ///< when a slower path of the network has carried what went before
+  double limit_per_byte_ = 0;  ///< Instants, of the QP's rate limit; 0: none
+  Instant limit_burst_ = 0;
+  Instant limit_free_ = 0;  ///< when, at that rate, all has left that went before
   Instant last_done_ = 0;
   Instant time_ = 0;       ///< the last reading of the clock
   Instant polled_at_ = 0;  ///< when the program moved things on

@@ -104,6 +104,7 @@ void Flight::restart() noexcept {
   // Lateness in the life before is no reason to be late in this one.
   last_ready_ = last_arrival_ = last_done_ = 0;
   read_done_ = {};
+  limit_rate(0, 0);
 }
 
 void Flight::show_counts_but_of_a_stream() noexcept {

@@ -129,6 +129,9 @@ bool apply_link_option(LinkConfig& link, std::string_view key, std::string_view 
   } else if (key == "ingress") {
     if (value != "on" && value != "off") throw option_error(key, value, "give on or off");
     link.ingress = value == "on";
+  } else if (key == "pacing") {
+    if (value != "on" && value != "off") throw option_error(key, value, "give on or off");
+    link.pacing = value == "on";
   } else if (key == "copy") {
     if (value != "all" && value != "edges") throw option_error(key, value, "give all or edges");
     link.edges_only = value == "edges";

@@ -21,6 +21,7 @@ struct LinkConfig {
   std::uint32_t header = 0;  ///< bytes per packet
   bool edges_only = false;
   bool ingress = false;  ///< what comes in queues at the rate, too
+  bool pacing = false;   ///< QPs have rate limits (ibv_modify_qp_rate_limit)
   bool given = false;  ///< some option of the link was there
 };
 

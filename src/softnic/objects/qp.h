@@ -43,6 +43,8 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   /// 0 or errno. What it is given counts from RTR on, as far as the device has it.
   int set_ece(const ibv_ece& ece);
   int query_ece(ibv_ece& ece);
+  /// 0 or errno.
+  int limit_rate(const ibv_qp_rate_limit_attr& attr);
   const ibv_qp_cap& limits() const noexcept { return cap_; }
   std::uint32_t number() const noexcept { return qp_base.qp_num; }
   bool datagrams() const noexcept { return init_.qp_type == IBV_QPT_UD; }

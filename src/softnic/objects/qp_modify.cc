@@ -257,6 +257,18 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   return 0;
 }
 
+int Qp::limit_rate(const ibv_qp_rate_limit_attr& attr) {
+  if (attr.comp_mask != 0) return EINVAL;
+  if (!owner.device.link().pacing) return EOPNOTSUPP;
+  const MutexLock guard(control_mutex_);
+  if (state() != IBV_QPS_RTS) return EINVAL;
+  send_queue.lock.lock();
+  const bool flies = flight_ != nullptr;
+  if (flies) flight_->limit_rate(attr.rate_limit, attr.max_burst_sz);
+  send_queue.lock.unlock();
+  return flies ? 0 : EOPNOTSUPP;
+}
+
 int Qp::set_ece(const ibv_ece& ece) {
   const DeviceConfig& config = owner.device.config;
   if (config.ece_vendor == 0) return EOPNOTSUPP;

@@ -109,6 +109,7 @@ void fill_verbs_ops(Context& context) {
   context.open_xrcd = [](ibv_context* owner, ibv_xrcd_init_attr* attr) { return open_xrcd(owner, *attr); };
   context.close_xrcd = &close_xrcd;
   context.create_srq_ex = [](ibv_context* owner, ibv_srq_init_attr_ex* attr) { return make_srq_ex(owner, *attr); };
+  context.modify_qp_rate_limit = [](ibv_qp* qp, ibv_qp_rate_limit_attr* attr) { return Qp::of(qp).limit_rate(*attr); };
   context.get_srq_num = [](ibv_srq* srq, std::uint32_t* number) { return get_srq_num(srq, *number); };
   context.open_qp = [](ibv_context* owner, ibv_qp_open_attr* attr) { return open_xrc_qp(owner, *attr); };
 }
