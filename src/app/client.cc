@@ -115,7 +115,16 @@ class RemoteClient : public Client {
     }
   }
 
+  std::vector<std::string> hosts() const override {
+    std::vector<std::string> all = address_.others;
+    if (!all.empty()) all.insert(all.begin(), address_.host);
+    return all;
+  }
+
   std::unique_ptr<Client> make_companion() override {
+    if (!address_.others.empty()) {
+      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token}, notice_);
+    }
     if (perftest_) {
       throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
     }
@@ -127,6 +136,7 @@ class RemoteClient : public Client {
   Notice notice_;
   std::string beside_;
   std::string ticket_;  ///< of this session
+  std::size_t next_ = 0;  ///< of address_.others
   std::optional<proto::PerftestLink> perftest_;  ///< the server waits to be greeted
 };
 

@@ -1,4 +1,5 @@
 // The six tests: one command each.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -74,7 +75,7 @@ Examples:
   gdrperf {0} --local --softnic         no server, no NIC)",
                                  name);
   if (test.metric == Metric::kBandwidth) {
-    text += fmt::format("\n  gdrperf {} node2 -b -q 4 --report_gbits", name);
+    text += fmt::format("\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both send to this end", name);
   }
   return text;
 }
@@ -185,6 +186,26 @@ void place_rails(std::vector<TestSpec>& specs, const topo::Topology& topology, c
   }
 }
 
+/// HOST as a list: as many senders, each with a server of its own.
+ServerAddress address_of(TestOptions& options) {
+  ServerAddress address = server_address(options);
+  if (address.host.find(',') == std::string::npos) return address;
+  const std::string typed = "HOST " + address.host;
+  std::vector<std::string> hosts = split_list(address.host, "HOST");
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    if (std::find(hosts.begin(), host, *host) != host) throw usage_error(fmt::format("{}: {} stands there twice", typed, *host), "its server runs one at a time");
+  }
+  TestSpec& spec = options.spec;
+  const std::string reverse = flag<&TestSpec::reverse>();
+  if (!spec.reverse) throw usage_error(typed + ": several servers send to this end", fmt::format("give {} as well", reverse));
+  const auto count = static_cast<int>(hosts.size());
+  if (spec.incast > 1 && spec.incast != count) throw usage_error(fmt::format("{} and {} {}: {} servers", typed, flag<&TestSpec::incast>(), spec.incast, count), "leave one of them out");
+  spec.incast = count;
+  address.host = hosts.front();
+  address.others.assign(hosts.begin() + 1, hosts.end());
+  return address;
+}
+
 /// What is told of a run while it goes on, where nobody could tell it.
 void check_series(const TestOptions& options) {
   const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
@@ -197,7 +218,8 @@ void check_series(const TestOptions& options) {
   }
 }
 
-int measure(const TestOptions& options, const Argv& argv) {
+int measure(TestOptions options, const Argv& argv) {
+  const ServerAddress address = options.local ? ServerAddress() : address_of(options);
   check_required(options.output.required, std::vector{options.test});
   std::vector<TestSpec> specs = specs_of(options);
   check_series(options);
@@ -215,11 +237,11 @@ int measure(const TestOptions& options, const Argv& argv) {
   Output output(options.output, argv);
   place_rails(specs, output.topology(), options, &output);
   const auto client =
-      options.local ? make_local_client() : make_remote_client(server_address(options), say);
+      options.local ? make_local_client() : make_remote_client(address, say);
   client->set_max_memory(options.max_memory_bytes);
   client->set_talk(options.output.talk);
   // Its server serves one run.
-  if (specs.size() == 1 && !registrations && options.spec.load.empty()) client->allow_perftest(options.output.rate_unit);
+  if (specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty()) client->allow_perftest(options.output.rate_unit);
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
   StopSignal stop;

@@ -134,6 +134,7 @@ class Team {
       worker.client = &client;
       if (workers_.size() == 1) continue;
       worker.own = client.companion();
+      worker.own->set_stop(&stop_);
       worker.client = worker.own.get();
     }
   }
@@ -342,6 +343,9 @@ std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails) {
 report::RunRecord run_parts(Client& client, const TestSpec& spec) {
   const Rails rails = rails_of(spec);
   std::vector<PartPlan> plans = plan_parts(spec, rails);
+  // Each of its own server.
+  const std::vector<std::string> hosts = client.hosts();
+  for (std::size_t part = 0; part < std::min(hosts.size(), plans.size()); ++part) plans[part].name = "host " + hosts[part];
   if (!spec.victim.empty()) return run_with_victim(client, spec, std::move(plans), victim_spec(spec, rails));
   Team team(client, std::move(plans));
   team.run();

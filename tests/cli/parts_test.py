@@ -88,8 +88,8 @@ class Parts(CliTest):
 
     def test_verified_laps_are_common(self):
         """Filled, begun at one moment, compared: the rate is of the time from the first post to the last completion."""
-        for words in (("write_bw", "--threads", "2"), ("send_bw", "--threads", "2", "-q", "3"), ("read_bw", "--rails", "soft0,soft1"), ("atomic_bw", "--threads", "2"),
-                      ("write_imm_bw", "--incast", "2")):
+        some = (("send_bw", "--threads", "2", "-q", "3"), ("read_bw", "--rails", "soft0,soft1"))
+        for words in cases(some, (*some, ("write_bw", "--threads", "2"), ("atomic_bw", "--threads", "2"), ("write_imm_bw", "--incast", "2"))):
             one, _ = self.measured(*words, *LOCAL, "--verify", "-D", "300ms")
             self.assertEqual(one["verified"], 1)
             self.assertGreater(one["bw"]["mean_gbps"], 0)
@@ -105,7 +105,7 @@ class Parts(CliTest):
 
     def test_reversed_rails_begin_together(self):
         """The servers' ports send; what they carry is known."""
-        for words in (("write_bw",), ("send_bw",), ("read_bw",)):
+        for words in cases((("send_bw",),), (("write_bw",), ("send_bw",), ("read_bw",))):
             one, result = self.measured(*words, *LOCAL, "--reverse", "--rails", "soft0,soft1", "--peer-rails", "soft2,soft3", "-s", "64K", "-D", "500ms", env=RAILS)
             self.assertIs(one["reverse"], True)
             self.assertLess(one["bw"]["mean_gbps"], 2 * RATE * 8e-9 * 1.01)
@@ -196,6 +196,29 @@ class Parts(CliTest):
         self.assertGreater(one["victim_latency"]["p50_ns"], message_ns)
         self.assertLess(one["victim_latency"]["idle_p50_ns"], one["victim_latency"]["p50_ns"])
         self.assertRegex(result.err, r"fairness \(Jain's index\): [01]\.\d{4}\n  victim: write_lat from soft4\n")
+
+    def test_servers_that_send_to_one_end(self):
+        """An incast of processes that were started apart: two servers, on two addresses of the loopback."""
+        links = {"SOFTNIC": "soft0:rate=20MB/s,copy=edges,ingress=on;soft1:rate=20MB/s,copy=edges;soft2:rate=20MB/s,copy=edges"}
+        with Server("--bind", "127.0.0.1", env=links) as server:
+            with Server("--bind", "127.0.0.2", port=server.port, env=links):
+                there = ("127.0.0.1,127.0.0.2", "-p", str(server.port), "--softnic", "--reverse", "-d", "soft0", "--peer-dev", "soft1")
+                for words in (("write_bw", "-s", "64K", "-D", "500ms"), ("send_bw", "-s", "4K,64K", "-n", "60")):
+                    result = run(*words, *there, "--json", "-", env=links)
+                    self.expect_ok(result)
+                    document = json.loads(result.out)
+                    self.check_document(document)
+                    for one in self.runs_of(document):
+                        self.check_parts(one)
+                        self.assertEqual([part["name"] for part in one["parts"]["each"]], ["host 127.0.0.1", "host 127.0.0.2"])
+                        self.assertEqual((one["incast"], one["reverse"]), (2, True))
+                        self.assertLess(one["bw"]["mean_gbps"], RATE * 8e-9 * 1.02, "one port takes in")
+                        self.assertLessEqual(one["fairness"], 1 + 1e-9)
+                for words, text in (((), "HOST 127.0.0.1,127.0.0.2: several servers send to this end"), (("--reverse", "--incast", "3"), "and --incast 3: 2 servers")):
+                    self.expect_error(run("write_bw", *there[:4], *words), 2, text)
+                self.expect_error(run("write_bw", "127.0.0.1,127.0.0.1", *there[1:]), 2, "127.0.0.1 stands there twice")
+            result = run("write_bw", *there, "-D", "300ms", env=links)
+            self.expect_error(result, 5, "host 127.0.0.2: ")
 
     def test_clients_of_one_device(self):
         with Server() as server:

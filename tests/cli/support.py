@@ -185,8 +185,8 @@ class Background:
 class Server(Background):
     """`gdrperf serve` on a free port."""
 
-    def __init__(self, *args, env=None):
-        super().__init__("serve", "-p", "0", "--softnic", *args, env=env)
+    def __init__(self, *args, port=0, env=None):
+        super().__init__("serve", "-p", str(port), "--softnic", *args, env=env)
         line = self.wait_line(", port ")
         self.port = int(line.split(", port ")[1].split(";")[0])
 

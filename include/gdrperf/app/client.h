@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gdrperf/app/stop_signal.h"
 #include "gdrperf/base/error.h"
@@ -46,6 +47,8 @@ class Client {
   /// Another client of the same server, for a run at the same time; while this session lasts. After open(). Throws
   /// peer_error where the server serves one connection at a time.
   std::unique_ptr<Client> companion();
+  /// Of several servers, one for each run at the same time: their names; else none.
+  virtual std::vector<std::string> hosts() const { return {}; }
   /// The JSON text it came from: servers tell more than an Environment holds.
   const std::string& server_text() const { return server_text_; }
   /// The server's host, once a run has been accepted; of a local client after open().
@@ -90,6 +93,7 @@ struct ServerAddress {
   std::string host;
   int port = 0;
   proto::Token token;
+  std::vector<std::string> others = {};  ///< further servers at the same port: companion() is of each in turn
 };
 
 /// A server over TCP. A port that refuses is tried for 3 s, a server that
