@@ -74,6 +74,28 @@ class RdmaCm(hosts_pair.Pair):
         self.assertEqual(receiver.returncode, 0, heard)
         self.assertIn(f"datagrams to the group {group} are lost: their sender has another token= in SOFTNIC", heard)
 
+    def test_where_the_network_gives_no_group_the_host_has_one(self):
+        # As the kernel's Soft-RoCE does.
+        taken = self.start(0, [sys.executable, "-c", "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                                                     "s.bind(('', 4791)); print('ready', flush=True); time.sleep(1000)"], self.softnic())
+        group = "239.77.1.3"
+        words = ["mckey", "-m", group, "-b", SERVER, "-C", "5"]
+        try:
+            self.assertEqual(taken.stdout.readline().strip(), "ready")
+            receiver = self.start(0, words, self.softnic())
+            try:
+                self.await_group(0, group, receiver)
+                sender = self.start(0, [*words, "-s"], self.softnic())
+                said = sender.communicate(timeout=LIMIT_S)
+                heard = "".join(receiver.communicate(timeout=LIMIT_S))
+            finally:
+                receiver.kill()
+        finally:
+            taken.kill()
+            taken.communicate()
+        self.assertEqual((sender.returncode, receiver.returncode), (0, 0), f"{said}\n{heard}")
+        self.assertIn(f"the group {group} has the members of this host alone: UDP port 4791 on cable0: Address already in use", heard)
+
     def test_perftest_over_rdma_cm(self):
         for line in ("ib_write_bw -n 200", "ib_send_bw -s 4096 -n 200", "ib_send_lat -n 200", "ib_read_bw -s 65536 -n 100"):
             with self.subTest(line):

@@ -14,7 +14,7 @@ int attach_multicast(ibv_qp* qp, const ibv_gid& group) {
   if (!Context::of(qp->context).alive() || qp->qp_type != IBV_QPT_UD || !is_multicast(group)) return EINVAL;
   Qp& ours = Qp::of(qp);
   const Device& device = ours.owner.device;
-  if (const int error = take_group(ours.process, device, group, ours.number()); error != 0) return error;
+  take_group(ours.process, device, group, ours.number());
   const int error = ours.process.groups().join(group, ours.process.block(), ours.index);
   if (error != 0) leave_group(ours.process, device, group, ours.number());
   return error;

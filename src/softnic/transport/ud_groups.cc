@@ -170,29 +170,27 @@ void UdGroups::send(const Datagram& datagram, const Pieces& message, const Part&
   [[maybe_unused]] const auto sent = ::sendto(socket.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL, to.get(), to.length);
 }
 
-int take_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn) {
-  if (device.config.tcp_port == 0) return 0;
-  std::string obstacle;
-  std::string secret = secret_of(device.config, obstacle);
-  if (secret.empty()) {
-    say_once(fmt::format("nothing from other hosts to the group {}: no token= in SOFTNIC, and no key of this user's: {}", text_of(group), obstacle));
-    return 0;
-  }
+void take_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn) {
+  if (device.config.tcp_port == 0) return;
   GroupSockets& here = group_sockets();
   const MutexLock guard(here.mutex);
-  std::shared_ptr<GroupArrivals>& found = here.all[GroupSockets::key_of(device, group)];
-  if (found == nullptr) {
-    UniqueFd socket = group_receiver(group, device.config.tcp_port, device.config.netdev);
-    if (!socket) {
-      const int error = errno;
-      here.all.erase(GroupSockets::key_of(device, group));
-      return error;
-    }
-    found = std::make_shared<GroupArrivals>(process, device, group, std::move(secret), std::move(socket));
-    process.hub().add(found);
+  const auto found = here.all.find(GroupSockets::key_of(device, group));
+  if (found != here.all.end()) {
+    found->second->add(qpn);
+    return;
   }
-  found->add(qpn);
-  return 0;
+  std::string obstacle;
+  std::string secret = secret_of(device.config, obstacle);
+  UniqueFd socket = group_receiver(group, device.config.tcp_port, device.config.netdev);
+  if (!socket) obstacle = fmt::format("UDP port {} on {}: {}", device.config.tcp_port, device.config.netdev, std::strerror(errno));
+  if (!socket || secret.empty()) {
+    say_once(fmt::format("the group {} has the members of this host alone: {}", text_of(group), obstacle));
+    return;
+  }
+  const auto end = std::make_shared<GroupArrivals>(process, device, group, std::move(secret), std::move(socket));
+  end->add(qpn);
+  here.all.emplace(GroupSockets::key_of(device, group), end);
+  process.hub().add(end);
 }
 
 void leave_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn) {

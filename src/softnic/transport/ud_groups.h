@@ -32,8 +32,8 @@ class UdGroups {
 };
 
 /// Datagrams of other hosts to the group reach the QP from now on, where its device has
-/// tcp=. 0, or why not.
-int take_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn);
+/// tcp=. Where that cannot be, it is said on stderr, and the group has the members of this host.
+void take_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn);
 /// And no more.
 void leave_group(Process& process, const Device& device, const ibv_gid& group, std::uint32_t qpn);
 
