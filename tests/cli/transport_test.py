@@ -112,7 +112,7 @@ class Transport(CliTest):
 
     def test_data_is_compared(self):
         for transport, test in (("uc", "send_bw"), ("uc", "write_imm_bw"), ("uc", "write_lat"), ("ud", "send_bw"), ("ud", "send_lat")):
-            words = (test, *LOCAL, "--transport", transport, "--verify", "-s", "1000", "-n", "2000")
+            words = (test, *LOCAL, "--transport", transport, "--verify", "-s", "1000", "-n", "500")
             self.assertEqual(run(*words).code, 0, words)
             wrong = run(*words, env={"SOFTNIC": "soft0:fault=flip:every=90"})
             self.assertEqual(wrong.code, 5, str(wrong))
