@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from support import CliTest, Server, main, run, softnic_works
+from support import CliTest, Server, main, run, sanitized, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -54,7 +54,9 @@ class Rate(CliTest):
                 self.assertAlmostEqual(one[end]["rate_limit_gbps"], 0.08, delta=2e-6)
             # A burst more than the rate may leave in the time.
             self.assertLess(one["bw"]["mean_gbps"], 0.08 * len(ends) * 1.02 + (0.01 if "--burst" in words else 0), words)
-            self.assertGreater(one["bw"]["mean_gbps"], 0.04, words)
+            # What a sender that gets no CPU misses, the device does not make up for.
+            if not sanitized():
+                self.assertGreater(one["bw"]["mean_gbps"], 0.04, words)
         result = run("write_bw", *LOCAL, "-s", "4096", "--rate_limit", "0.08", "--rate_limit_type", "HW", "-n", "500", "--json", "-", env=paced)
         self.assertLess(record_of(result)["bw"]["mean_gbps"], 0.08 * 1.05)
 
