@@ -15,7 +15,7 @@ import time
 import unittest
 from fcntl import ioctl
 
-from support import BINARY, PATIENCE_S, CliTest, Server, environment, main, run, softnic_works
+from support import BINARY, PATIENCE_S, CliTest, Server, environment, main, run, sanitized, softnic_works
 
 SHORT_RUNS = ["-s", "2,4K,64K,1M,8M", "-n", "100"]
 UTF8 = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
@@ -71,6 +71,7 @@ class TerminalTest(CliTest):
 
 
 @unittest.skipIf(softnic_works() is not None, softnic_works())
+@unittest.skipIf(sanitized(), "columns are the same under sanitizers")
 class Rows(TerminalTest):
     @unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
     def test_no_row_wraps_in_eighty_columns(self):
@@ -127,6 +128,7 @@ class Rows(TerminalTest):
 
 
 @unittest.skipIf(softnic_works() is not None, softnic_works())
+@unittest.skipIf(sanitized(), "columns are the same under sanitizers")
 class Matrix(TerminalTest):
     def sweep(self, gpus, nics, *more):
         result = run("sweep", "--machine", self.machine(gpus, nics), "--ops", "write_bw", "-s", "4K,64K", "-n", "20", *more)
