@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes docs/internals/overhead.md: all benchmarks of the harness in one run.
+"""Makes docs/evidence/overhead.md: all benchmarks of the harness in one run.
 
 usage: bench/overhead.py [FILE]
 """
@@ -19,7 +19,7 @@ import peers
 
 HEAD = """# What gdrperf costs
 
-Made by `GDRPERF_BUILD=BUILD bench/overhead.py docs/internals/overhead.md` in one run on {date} ({cpus} CPUs, {machine}, Linux
+Made by `GDRPERF_BUILD=BUILD bench/overhead.py docs/evidence/overhead.md` in one run on {date} ({cpus} CPUs, {machine}, Linux
 {kernel}; a build with `--buildtype=release -Doptimization=2`). Other programs ran beside it: instructions of the loop
 do not mind, of times read medians and ratios. Figures of the software device say nothing about a NIC.
 
@@ -84,7 +84,7 @@ def google():
 
 
 def main():
-    path = sys.argv[1] if len(sys.argv) > 1 else "docs/internals/overhead.md"
+    path = sys.argv[1] if len(sys.argv) > 1 else "docs/evidence/overhead.md"
     text = HEAD.format(date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), cpus=os.cpu_count(),
                        machine=platform.machine(), kernel=platform.release(),
                        instructions=printed(instructions.main),

@@ -28,7 +28,7 @@ using Clock = std::chrono::system_clock;
 
 constexpr const char* kImportFooter = R"(
 The document is one session under conditions that are not known; its runs are of kind
-'imported'. 'gdrperf compare' and 'gdrperf report' read it beside others. docs/import.md
+'imported'. 'gdrperf compare' and 'gdrperf report' read it beside others. docs/how-to/import.md
 says what each figure becomes.
 
 Examples:

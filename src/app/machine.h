@@ -16,7 +16,7 @@ struct LinkModel {
   std::map<std::string, std::string> pairs;
 };
 
-/// From published figures on 100 Gb/s links (docs/topology.md says which).
+/// From published figures on 100 Gb/s links (docs/explanation/topology.md says which).
 LinkModel default_link_model();
 
 /// The default, with the lines of a file in place of it: a relation or a pair, blanks, and

@@ -1,4 +1,4 @@
-// The table behind docs/perftest.md. tests/cli/perftest_test.py holds it against perftest's own help.
+// The table behind docs/how-to/perftest.md. tests/cli/perftest_test.py holds it against perftest's own help.
 #include "perftest_options.h"
 
 #include <algorithm>

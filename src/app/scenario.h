@@ -30,7 +30,7 @@ struct ScenarioTest {
   std::vector<std::string> words() const;
 };
 
-/// Tests to run one after the other, in the form of fio's job files (docs/scenarios.md).
+/// Tests to run one after the other, in the form of fio's job files (docs/how-to/scenarios.md).
 struct Scenario {
   std::string file;
   std::string text;

@@ -226,7 +226,7 @@ Json hop_json(const PciTree& tree, const topo::PathHop& hop) {
           {"payload_gbps", known(gbps, gbps > 0)}};
 }
 
-// Gb/s of payload; "bound": the links say no more than "not above this" (docs/topology.md).
+// Gb/s of payload; "bound": the links say no more than "not above this" (docs/explanation/topology.md).
 Json expected_json(const std::optional<report::Prediction>& expected) {
   if (!expected) return nullptr;
   return {{"most_gbps", expected->ceiling.gbps},

@@ -6,7 +6,7 @@
 
 namespace gdrperf::doctor {
 
-/// One check: its words for --list and docs/doctor.md, and what runs it. Checks
+/// One check: its words for --list and docs/how-to/doctor.md, and what runs it. Checks
 /// that look at the same thing share a function, which runs once.
 struct CheckEntry {
   const char* id;

@@ -56,7 +56,7 @@ class Mover {
   virtual void arm_atomics(const WordOf&, std::uint64_t /*step*/) {}
   /// Position now, while messages go on; nullopt: not to be had just now.
   virtual std::optional<Edge> edge() = 0;
-  /// Messages of a batch at the least, for its rate to be right (docs/statistics.md).
+  /// Messages of a batch at the least, for its rate to be right (docs/explanation/statistics.md).
   virtual std::uint64_t least_batch() const = 0;
   /// Client, before a bandwidth run: tries what is best found by trying.
   virtual void tune() {}

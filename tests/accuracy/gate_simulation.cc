@@ -2,7 +2,7 @@
 // gate's own code over made-up sessions of known truth.
 //
 // usage: gate_simulation [TIMES]: TIMES as many rounds as by default (1).
-// Exit status 1 when a rate misses what docs/compare.md promises.
+// Exit status 1 when a rate misses what docs/how-to/compare.md promises.
 //
 // A value is truth * exp(time + place + session + run): `time` moves all cells measured
 // at one time together, `place` each of them by itself, `session` each cell of an

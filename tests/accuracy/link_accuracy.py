@@ -311,7 +311,7 @@ def markdown(rows, seconds, version):
 
 What gdrperf, and Debian's perftest beside it, report on a link whose rate and latency are known. Made by
 
-    tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/accuracy.md
+    tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/evidence/accuracy.md
 
 on {now} with {version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()};
 {seconds:g} s per point, each tool by itself, one after the other, each end on a CPU of its own). The link is the software
@@ -358,7 +358,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gdrperf")
     parser.add_argument("--all", action="store_true", help="every point, and perftest beside")
-    parser.add_argument("--markdown", metavar="FILE", help="write docs/accuracy.md there")
+    parser.add_argument("--markdown", metavar="FILE", help="write docs/evidence/accuracy.md there")
     parser.add_argument("--seconds", type=float, default=0.3, help="per point and tool (default %(default)s)")
     parser.add_argument("--stride", type=int, default=1, help="only every N-th point, to try it out")
     options = parser.parse_args()

@@ -264,7 +264,7 @@ class Published(unittest.TestCase):
         root = os.path.dirname(os.path.dirname(FOLDER))
         with open(os.path.join(root, "results", "cluster-64.json"), encoding="utf-8") as file:
             document = json.load(file)
-        with open(os.path.join(root, "docs", "cluster.md"), encoding="utf-8") as file:
+        with open(os.path.join(root, "docs", "how-to", "cluster.md"), encoding="utf-8") as file:
             page = file.read()
         test = document["test"]
         self.assertEqual((len(document["ranks"]), document["partial"], test["rounds_done"], document["failed"]), (64, False, 63, []))

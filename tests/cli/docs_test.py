@@ -14,7 +14,7 @@ import support
 from support import BINARY, CliTest, Server, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/internals").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOBODY = "--option-of-no-command"
 
 # What is shown and not run here, by what is in it, and why.
@@ -83,7 +83,7 @@ def anchors_of(page):
 
 class Links(CliTest):
     def test_each_goes_to_a_file_and_a_heading(self):
-        for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs/evidence/README.md"]:
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
             text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
             for target in re.findall(r"\]\(([^)\s]+)\)", text):
                 if target.startswith(("http:", "https:")):
@@ -169,7 +169,7 @@ class Docs(CliTest):
     def make_documents(self, folder, server):
         done = run("sweep", "127.0.0.1", "-p", server.port, "--softnic", "--sizes", "64", "-D", "20ms", "--json", folder / "run.json")
         self.expect_swept(done)
-        (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```", (ROOT / "docs/scenarios.md").read_text(encoding="utf-8"), re.S).group(1))
+        (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```", (ROOT / "docs/how-to/scenarios.md").read_text(encoding="utf-8"), re.S).group(1))
         for name in ("before", "after", "latest", "new", "base1", "base2", "new1"):
             shutil.copy(folder / "run.json", folder / f"{name}.json")
         for name, of in (("ib_write_bw.txt", "4.5-write_bw-all.txt"), ("ib_write_lat.txt", "4.5-write_lat.txt"),
@@ -203,7 +203,7 @@ class Pandas(CliTest):
     def test_the_example_reads_both_files(self):
         if subprocess.run([SYSTEM_PYTHON, "-c", "import pandas"], capture_output=True, check=False).returncode != 0:
             self.skipTest("python3-pandas is not installed (scripts/install-deps test-all)")
-        page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs/reference/formats.md").read_text(encoding="utf-8")
         (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
         self.assertEqual(len(example.splitlines()), 3)
         folder = pathlib.Path(self.scratch())

@@ -247,7 +247,7 @@ class Doctor(CliTest):
             self.assertRegex(brief.out, rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 48 GB/s")
 
     def test_the_document_lists_the_checks_of_the_code(self):
-        text = (SOURCE / "docs/doctor.md").read_text()
+        text = (SOURCE / "docs/how-to/doctor.md").read_text()
         table = run("doctor", "--list", "--json").out
         for check in json.loads(table):
             row = f"| `{check['check']}` | {check['looks_at']} | {check['bad_when']} |"

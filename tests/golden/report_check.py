@@ -219,11 +219,11 @@ def check_formats(produced):
 
 
 def check_fields(produced, schema, schema_path):
-    """The table of fields is that of docs/formats.md, and the schema has each of them."""
+    """The table of fields is that of docs/reference/formats.md, and the schema has each of them."""
     failures = 0
     with open(os.path.join(produced, "fields.md"), encoding="utf-8") as file:
         table = file.read()
-    docs = os.path.join(os.path.dirname(schema_path), "..", "docs", "formats.md")
+    docs = os.path.join(os.path.dirname(schema_path), "..", "docs", "reference", "formats.md")
     with open(docs, encoding="utf-8") as file:
         text = file.read()
     if table not in text:
@@ -235,7 +235,7 @@ def check_fields(produced, schema, schema_path):
                 file.write(text[:begin] + table + text[end:])
         else:
             failures += 1
-            print("FAIL docs/formats.md: its table of fields is another one (UPDATE_GOLDEN=1 accepts the new one)")
+            print("FAIL docs/reference/formats.md: its table of fields is another one (UPDATE_GOLDEN=1 accepts the new one)")
     for line in table.splitlines()[2:]:
         _, name, unit, _, place, _ = (cell.strip().strip("`") for cell in line.split("|"))
         node = schema["$defs"]["run"]

@@ -88,7 +88,7 @@ void write_columns(const std::string& path) {
   for (const Field& each : fields()) out << each.name << "\n";
 }
 
-/// The table of fields, as docs/formats.md shows it.
+/// The table of fields, as docs/reference/formats.md shows it.
 void write_fields(const std::string& path) {
   std::ofstream out(path);
   out << "| field | unit | identifies | in a run's JSON |\n| :--- | :--- | :--- | :--- |\n";

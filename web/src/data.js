@@ -1,4 +1,4 @@
-// The documents as the program put them into the page: columns of text (see docs/report.md).
+// The documents as the program put them into the page: columns of text (see docs/how-to/report.md).
 
 /** One document; row numbers stand for runs. */
 export class Results {

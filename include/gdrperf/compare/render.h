@@ -18,7 +18,7 @@ std::string summary_line(const Comparison& comparison);
 /// many cells they concern, sessions needed, limits widened by noise, warnings.
 std::vector<std::string> remarks(const Comparison& comparison);
 
-/// Everything, under the schema "gdrperf-compare/1" (docs/compare.md).
+/// Everything, under the schema "gdrperf-compare/1" (docs/how-to/compare.md).
 std::string to_json(const Comparison& comparison);
 
 /// For a CI's summary page: the outcome, what is not ok as a table, remarks, and

@@ -37,7 +37,7 @@ struct Settings {
   std::vector<std::string> only;  ///< checks to run; empty: all
 };
 
-/// A check as `gdrperf doctor --list` and docs/doctor.md show it.
+/// A check as `gdrperf doctor --list` and docs/how-to/doctor.md show it.
 struct CheckInfo {
   std::string id;
   std::string group;     ///< "RDMA device", "Host", ...

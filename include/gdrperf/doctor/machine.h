@@ -54,7 +54,7 @@ class Machine {
 };
 
 /// Stands for this program's probe of GPU memory in Machine::run(): it prints
-/// what GPUs and NICs answer when asked for GPUDirect RDMA (docs/doctor.md).
+/// what GPUs and NICs answer when asked for GPUDirect RDMA (docs/how-to/doctor.md).
 inline constexpr const char* kGpuProbe = "gdr-probe";
 
 /// This machine, as this user sees it. `own_program` answers kGpuProbe (""; it
@@ -68,7 +68,7 @@ std::unique_ptr<Machine> asked_ahead(const Machine& machine);
 std::unique_ptr<Machine> asked_ahead(const Machine& machine, const std::vector<std::vector<std::string>>& wanted);
 
 /// A recorded machine: a folder, a tar file (gzip or not) or a text file, as in
-/// docs/doctor.md. What is wrong inside is its damage(). Throws usage_error for
+/// docs/how-to/doctor.md. What is wrong inside is its damage(). Throws usage_error for
 /// a path that is none of these.
 std::unique_ptr<Machine> recorded_machine(const std::string& path);
 

@@ -9,7 +9,7 @@
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/record.h"
 
-// Runs of which one end is an unmodified perftest: docs/internals/perftest.md.
+// Runs of which one end is an unmodified perftest: docs/reference/perftest-handshake.md.
 namespace gdrperf::engine {
 
 /// Messages of a test without -n and -D whose two ends count alike.

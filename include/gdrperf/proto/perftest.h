@@ -11,7 +11,7 @@
 #include "gdrperf/proto/channel.h"
 
 // perftest's own handshake over TCP, for an end whose other end is an unmodified ib_write_bw or one of its family:
-// docs/internals/perftest.md has the wire format.
+// docs/reference/perftest-handshake.md has the wire format.
 namespace gdrperf::proto {
 
 /// Version that gdrperf gives as its own: ends from 6.28 on then leave out the exchange of their options.

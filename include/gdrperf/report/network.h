@@ -10,7 +10,7 @@
 namespace gdrperf::report {
 
 /// What the ports of both ends counted of the network during a run, by the names that drivers give such counters
-/// (mlx5, bnxt_re, irdma, efa, rxe and the generic ones; docs/network.md). Ports count all traffic, not just this run's.
+/// (mlx5, bnxt_re, irdma, efa, rxe and the generic ones; docs/reference/network.md). Ports count all traffic, not just this run's.
 struct Network {
   std::optional<double> resent_per_million;   ///< requests sent again per million packets; nothing: nobody counts them
   std::optional<double> wire_bytes_per_byte;  ///< bytes on the wire per byte of payload
