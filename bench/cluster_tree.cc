@@ -23,10 +23,10 @@
 
 #include <fmt/format.h>
 
-#include "cluster/round_wire.h"
-#include "cluster/star.h"
-#include "cluster/tree.h"
-#include "cluster/wire.h"
+#include "cluster/wire/round_wire.h"
+#include "cluster/wire/star.h"
+#include "cluster/wire/tree.h"
+#include "cluster/wire/wire.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/channel.h"
 

@@ -26,7 +26,7 @@ def gdrperf():
 
 
 def library():
-    return str(build_dir() / "src/softnic/libgdrperf_softnic.so")
+    return str(build_dir() / "softnic/src/libgdrperf_softnic.so")
 
 
 def environment(softnic):

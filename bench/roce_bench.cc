@@ -18,9 +18,9 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "gdrperf/app/output.h"
-#include "gdrperf/app/softnic_exec.h"
-#include "gdrperf/app/sweep.h"
+#include "app/output/output.h"
+#include "app/client/softnic_exec.h"
+#include "app/plan/sweep.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"

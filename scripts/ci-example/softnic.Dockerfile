@@ -11,11 +11,11 @@ COPY . /gdrperf
 WORKDIR /gdrperf
 RUN apt-get update && scripts/install-deps build && \
     meson setup /build --buildtype=release -Dtests=disabled -Dbench=disabled && \
-    ninja -C /build src/softnic/libgdrperf_softnic.so src/softnic/standin/libibverbs.so.1.18.0
+    ninja -C /build softnic/src/libgdrperf_softnic.so softnic/src/standin/libibverbs.so.1.18.0
 
 FROM debian:12
 RUN apt-get update && apt-get install -y --no-install-recommends libibverbs1 ibverbs-utils libfmt9 && \
     rm -rf /var/lib/apt/lists/*
-COPY --from=build /build/src/softnic/libgdrperf_softnic.so /usr/local/lib/
-COPY --from=build /build/src/softnic/standin/libibverbs.so.1.18.0 /usr/local/lib/softnic/libibverbs.so.1
+COPY --from=build /build/softnic/src/libgdrperf_softnic.so /usr/local/lib/
+COPY --from=build /build/softnic/src/standin/libibverbs.so.1.18.0 /usr/local/lib/softnic/libibverbs.so.1
 ENV LD_PRELOAD=/usr/local/lib/libgdrperf_softnic.so

@@ -3,20 +3,20 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "command.h"
-#include "gdrperf/app/options.h"
-#include "gdrperf/app/softnic_exec.h"
+#include "app/command.h"
+#include "app/options/options.h"
+#include "app/client/softnic_exec.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/mem/gpudirect.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/library.h"
-#include "late_options.h"
-#include "parse_words.h"
-#include "perftest_command.h"
-#include "process_setup.h"
-#include "resume.h"
+#include "app/options/late_options.h"
+#include "app/options/parse_words.h"
+#include "app/commands/perftest.h"
+#include "app/process_setup.h"
+#include "app/plan/resume.h"
 
 namespace gdrperf::app {
 namespace {

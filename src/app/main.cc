@@ -4,12 +4,12 @@
 #include <new>
 #include <system_error>
 
-#include "command.h"
+#include "app/command.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/standard_descriptors.h"
-#include "process_setup.h"
-#include "terminal.h"
+#include "app/process_setup.h"
+#include "app/output/terminal.h"
 
 namespace gdrperf::app {
 namespace {

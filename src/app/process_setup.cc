@@ -1,4 +1,4 @@
-#include "process_setup.h"
+#include "app/process_setup.h"
 
 #include <poll.h>
 #include <signal.h>

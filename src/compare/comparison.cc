@@ -8,8 +8,8 @@
 #include "gdrperf/compare/judge.h"
 #include "gdrperf/stats/shift.h"
 #include "gdrperf/stats/summary.h"
-#include "blind.h"
-#include "shift.h"
+#include "compare/blind.h"
+#include "compare/shift.h"
 
 namespace gdrperf::compare {
 

@@ -1,4 +1,4 @@
-#include "document_scan.h"
+#include "compare/document_scan.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -10,9 +10,9 @@
 #include "gdrperf/stats/rank_sum.h"
 #include "gdrperf/stats/shift.h"
 #include "gdrperf/stats/summary.h"
-#include "blind.h"
-#include "needed.h"
-#include "shift.h"
+#include "compare/blind.h"
+#include "compare/needed.h"
+#include "compare/shift.h"
 
 namespace gdrperf::compare {
 namespace {

@@ -1,4 +1,4 @@
-#include "needed.h"
+#include "compare/needed.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/stats/shift.h"
-#include "shift.h"
+#include "compare/shift.h"
 
 namespace gdrperf::compare {
 namespace {

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "document_scan.h"
+#include "compare/document_scan.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/fields.h"
-#include "gdrperf/report/import.h"
+#include "gdrperf/import/import.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::compare {

@@ -1,6 +1,6 @@
-#include "check.h"
+#include "doctor/check.h"
 
-#include "text.h"
+#include "doctor/text.h"
 
 namespace gdrperf::doctor {
 

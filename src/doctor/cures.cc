@@ -1,4 +1,4 @@
-#include "cures.h"
+#include "doctor/cures.h"
 
 #include <fmt/format.h>
 

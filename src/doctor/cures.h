@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "platform.h"
+#include "doctor/survey/platform.h"
 
 namespace gdrperf::doctor {
 

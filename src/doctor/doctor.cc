@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "check_table.h"
-#include "pairs.h"
-#include "text.h"
+#include "doctor/checks/check_table.h"
+#include "doctor/survey/pairs.h"
+#include "doctor/text.h"
 
 namespace gdrperf::doctor {
 namespace {

@@ -1,4 +1,4 @@
-#include "text.h"
+#include "doctor/text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "cuda_memory.h"
+#include "mem/cuda/memory.h"
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
 

@@ -1,4 +1,4 @@
-#include "bar1.h"
+#include "mem/bar1.h"
 
 #include <dlfcn.h>
 

@@ -1,9 +1,9 @@
 #include "gdrperf/mem/buffer.h"
 
-#include "cuda_memory.h"
+#include "mem/cuda/memory.h"
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
-#include "host_buffer.h"
+#include "mem/host_buffer.h"
 
 namespace gdrperf::mem {
 

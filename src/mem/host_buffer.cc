@@ -1,4 +1,4 @@
-#include "host_buffer.h"
+#include "mem/host_buffer.h"
 
 #include <sys/mman.h>
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "escape.h"
+#include "page/escape.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/page/page.h"
 #include "gdrperf/page/verdict.h"

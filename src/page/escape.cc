@@ -1,4 +1,4 @@
-#include "escape.h"
+#include "page/escape.h"
 
 namespace gdrperf::page {
 

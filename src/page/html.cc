@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "escape.h"
+#include "page/escape.h"
 #include "gdrperf/page/page.h"
 #include "gdrperf/page/verdict.h"
 

@@ -1,4 +1,4 @@
-#include "places.h"
+#include "page/places.h"
 
 #include <cmath>
 

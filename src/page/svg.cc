@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "escape.h"
+#include "page/escape.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/page/curves.h"
 #include "gdrperf/page/page.h"

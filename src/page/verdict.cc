@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/compare/render.h"
-#include "gdrperf/report/import.h"
-#include "places.h"
+#include "gdrperf/import/import.h"
+#include "page/places.h"
 
 namespace gdrperf::page {
 namespace {

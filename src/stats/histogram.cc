@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "undefined.h"
+#include "stats/undefined.h"
 
 namespace gdrperf::stats {
 namespace {

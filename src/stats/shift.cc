@@ -6,7 +6,7 @@
 #include <numbers>
 #include <vector>
 
-#include "undefined.h"
+#include "stats/undefined.h"
 
 #include "gdrperf/stats/normal.h"
 

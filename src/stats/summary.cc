@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gdrperf/stats/normal.h"
-#include "undefined.h"
+#include "stats/undefined.h"
 
 namespace gdrperf::stats {
 namespace {

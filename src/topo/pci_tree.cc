@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "vendors.h"
+#include "topo/vendors.h"
 
 namespace gdrperf::topo {
 namespace {

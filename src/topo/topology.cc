@@ -15,7 +15,7 @@
 #include "gdrperf/topo/nvidia_smi.h"
 #include "gdrperf/topo/path.h"
 #include "gdrperf/topo/readers.h"
-#include "tree_limits.h"
+#include "topo/readers/tree_limits.h"
 
 namespace gdrperf::topo {
 namespace {

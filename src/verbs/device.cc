@@ -15,8 +15,8 @@
 #include "gdrperf/base/limits.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/gid.h"
-#include "device_list.h"
-#include "sysfs.h"
+#include "verbs/device_list.h"
+#include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {
 namespace {
@@ -117,7 +117,7 @@ Error no_device_error() {
     }
     return usage_error(fmt::format("SOFTNIC '{:.80}': the software device does not take it, so there is no RDMA device",
                                    softnic),
-                       "unset SOFTNIC for soft0 and soft1; what a device may be given is in docs/softnic.md");
+                       "unset SOFTNIC for soft0 and soft1; what a device may be given is in softnic/docs/softnic.md");
   }
   return Error(ExitCode::kEnvironment, "no RDMA device found on this machine",
                fmt::format("run with {} to use the software device, or run gdrperf doctor to find out why a NIC is not seen",

@@ -1,8 +1,8 @@
-#include "facts.h"
+#include "verbs/facts.h"
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
-#include "sysfs.h"
+#include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {
 namespace {

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/file.h"
-#include "sysfs.h"
+#include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {
 namespace {

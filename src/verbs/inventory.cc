@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "device_list.h"
-#include "facts.h"
+#include "verbs/device_list.h"
+#include "verbs/facts.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/verbs/mlx5.h"
-#include "sysfs.h"
+#include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {
 namespace {

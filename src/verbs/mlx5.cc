@@ -11,7 +11,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/settings.h"
-#include "sysfs.h"
+#include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {
 namespace {

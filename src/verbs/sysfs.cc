@@ -1,4 +1,4 @@
-#include "sysfs.h"
+#include "verbs/sysfs.h"
 
 #include <charconv>
 #include <filesystem>

@@ -5,7 +5,7 @@ usage: tests/accuracy/link_accuracy.py GDRPERF [--all] [--markdown FILE] [--seco
 
 The software device's link model says when each message leaves, arrives and is
 acknowledged, so rate and latency of every test follow from size, depth, rate R and
-one-way latency L (docs/softnic.md). Interrupts of less than 100 us do not count
+one-way latency L (softnic/docs/softnic.md). Interrupts of less than 100 us do not count
 (react=100us). Rates, latencies, sizes, depths and tests are
 swept, and each point is measured with gdrperf and, with --all, with Debian's
 perftest. The device counts by how much it was late itself, and how often a program was held up

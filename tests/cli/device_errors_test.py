@@ -134,7 +134,7 @@ class Exchange(CliTest):
 
     def test_a_wrong_SOFTNIC_is_named(self):
         result = run("write_bw", "--local", "--softnic", env={"SOFTNIC": "soft0:port=sideways"})
-        self.expect_error(result, 2, "error: SOFTNIC 'soft0:port=sideways'", "give up or down", "docs/softnic.md")
+        self.expect_error(result, 2, "error: SOFTNIC 'soft0:port=sideways'", "give up or down", "softnic/docs/softnic.md")
         self.assertNotIn("--softnic", result.err)
 
 

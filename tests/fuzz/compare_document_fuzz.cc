@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "../unit/compare_samples.h"
+#include "../unit/compare/samples.h"
 #include "fuzz.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/compare/by_relation.h"

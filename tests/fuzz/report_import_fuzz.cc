@@ -8,7 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/compare/session.h"
 #include "gdrperf/report/document.h"
-#include "gdrperf/report/import.h"
+#include "gdrperf/import/import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gdrperf;

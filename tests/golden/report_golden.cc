@@ -8,12 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "field_rows.h"
+#include "report/record/field_rows.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/report/console.h"
-#include "gdrperf/report/csv.h"
+#include "gdrperf/export/csv.h"
 #include "gdrperf/report/fields.h"
-#include "gdrperf/report/formats.h"
+#include "gdrperf/export/formats.h"
 #include "report_samples.h"
 
 namespace {

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cmd_topo.h"
+#include "app/topo/topo.h"
 #include "gdrperf/base/error.h"
 
 namespace fs = std::filesystem;

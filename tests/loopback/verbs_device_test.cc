@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cmd_devices.h"
+#include "app/commands/devices.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/verbs/inventory.h"
 

@@ -16,13 +16,13 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 CACHED = any("ccache" in word for word in COMPILER)
 # CUDA source.
-NOT_ALONE = {"src/mem/cuda_kernels.h"}
+NOT_ALONE = {"src/mem/cuda/kernels.h"}
 # A header of a toolkit that need not be installed: whoever includes it cannot be judged without.
 OPTIONAL = re.compile(r"fatal error: (cuda\w*|nvml|pmix)\.h: No such file")
 
 
 def headers():
-    for top in ("include", "src", "tests"):
+    for top in ("include", "src", "softnic", "tests"):
         for path in sorted((ROOT / top).rglob("*.h")):
             if path.relative_to(ROOT).as_posix() not in NOT_ALONE:
                 yield path
@@ -33,7 +33,7 @@ def compile_alone(header, folder):
     object. Without ccache an object takes up to a third of the time in vain."""
     name = header.relative_to(ROOT).as_posix()
     made = ["-c", "-o", f"{folder}/{name.replace('/', '_')}.o"] if CACHED else ["-fsyntax-only"]
-    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", *made, name, "-I", "include", "-I", "src/softnic", "-I", "src/app"]
+    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", *made, name, "-I", "include", "-I", "softnic/src", "-I", "src"]
     return header, subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """The rules of the house that a compiler does not check.
 
-usage: house_test.py SOURCE_ROOT
+usage: house_test.py SOURCE_ROOT [--rooms]
 
-- a module includes only modules of lower layers (docs/internals/architecture.md);
-- a folder of the software device includes only those below it;
+- a module includes only modules of lower layers, and of these only their public headers (docs/internals/architecture.md);
+- a folder of the software device includes only those below it, and no files include each other in a circle;
+- each folder has at most 20 sources and a sentence in docs/internals/architecture.md: --rooms prints folder, files, sentence;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
 - how data travels is asked in one place;
 - no file is longer than 400 lines, no function than 60.
 """
 import ast
+import collections
 import pathlib
 import re
 import sys
@@ -22,8 +24,10 @@ LAYERS = [
     {"base"},
     {"stats", "topo", "proto"},
     {"verbs", "report"},
+    {"export", "import"},
     {"mem", "conn"},
     {"engine"},
+    {"perftest"},
     {"doctor", "compare", "cluster"},
     {"page"},
     {"app"},
@@ -31,17 +35,30 @@ LAYERS = [
 LAYER_OF = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 # Two modules of one layer that one may include the other, and why.
 SIBLINGS = {("conn", "mem")}
+# Rooms of a module that include private headers of another, and why.
+PRIVATE = {
+    ("perftest", "engine"): "runs perftest's tests by the engine's parts, in perftest's order",
+    ("cluster/wire", "app"): "a rank of a cluster is a client and a server of this program",
+    ("cluster/ranks", "app"): "the same",
+    ("cluster/output", "app"): "the same",
+    ("app", "cluster"): "the command `cluster` starts ranks",
+    ("export", "report"): "writes records as the document does, byte for byte",
+}
+# These are compiled with the program, so they may include what it may.
+OF_THE_PROGRAM = {"cluster/wire", "cluster/ranks", "cluster/output"}
 # The device that stands in front of libibverbs: nothing includes it, and it
 # includes base alone.
 SOFTNIC = "softnic"
-# Its folders (docs/internals/softnic.md): each includes only those before it.
+SOURCE_TOPS = {"include/gdrperf": None, "src": None, "softnic/src": SOFTNIC}
+SUFFIXES = {".h", ".cc", ".cu"}
+# Its folders (softnic/docs/internals.md): each includes only those before it.
 SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight", "objects",
                    "abi", "standin"]
 
 LIBRARIES = {
-    r"nlohmann/": {"proto", "report", "topo", "compare", "page", "app"},
+    r"nlohmann/": {"proto", "report", "export", "import", "topo", "compare", "page", "app", "cluster"},
     r"cuda": {"mem"},
-    r"infiniband/": {"verbs", "conn", "mem", "engine", SOFTNIC},
+    r"infiniband/": {"verbs", "conn", "mem", "engine", "perftest", SOFTNIC},
     r"rdma/(?!rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {"conn"},
     r"rdma/(rdma_netlink|rdma_user_cm|ib_user_sa|ib_user_verbs)": {SOFTNIC},
     r"CLI/": {"app"},
@@ -49,10 +66,11 @@ LIBRARIES = {
 
 
 # Where options are spelled; all else takes them from there.
-FLAG_SOURCES = ("src/proto/setting_table.cc", "include/gdrperf/base/flags.h")
+FLAG_SOURCES = ("src/proto/spec/setting_table.cc", "include/gdrperf/base/flags.h")
 # Where they may be spelled besides, and why.
 FLAG_SPELLERS = {
     "app": "declares the options of each command",
+    "perftest": "has perftest's options, too",
     "doctor": "prints whole commands to type, most of them of other programs",
     SOFTNIC: "is no part of the program and has no options",
 }
@@ -60,22 +78,24 @@ FLAG_SPELLERS = {
 OTHER_COMMANDS = re.compile(r"(?:ulimit|ethtool|setpci|ss|ip|nvidia-smi topo|lstopo|ibv_devinfo|srun|mpirun|openssl rand)"
                             r"(?: -{1,2}[\w=-]+)+|'gdrperf [^']*'|container's --ulimit")
 # (file, literal): arguments of a program that is run here.
-OTHER_ARGUMENTS = {("src/topo/nvidia_smi_run.cc", "-m")}
+OTHER_ARGUMENTS = {("src/topo/readers/nvidia_smi_run.cc", "-m")}
 
 
 # Where it is decided, and where classes are chosen by it.
-WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/resolve.cc", "src/engine/data_path.cc")
+WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/setup/resolve.cc", "src/engine/transfer/data_path.cc")
 
 
 # "A file past 400 lines or a function past 60 asks to be split."
 FILE_LINES, FUNCTION_LINES = 400, 60
+# "A folder has at most 20 files and a sentence."
+ROOM_FILES = 20
 # A declaration, not a function, begins so.
 NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|extern|union|constexpr|static const|const|#|//)\b")
 
 
 def written_by_hand():
     """Everything that is read: sources, tests, scripts."""
-    for top in ("include", "src", "tests", "bench", "scripts"):
+    for top in ("include", "src", "softnic", "tests", "bench", "scripts"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in {".h", ".cc", ".cu", ".py", ".sh", ".build"} or (path.is_file() and not path.suffix and top == "scripts"):
                 yield path
@@ -114,10 +134,35 @@ def own_flags():
 
 
 def sources():
-    for top in ("include/gdrperf", "src"):
+    for top, module in SOURCE_TOPS.items():
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in {".h", ".cc", ".cu"}:
-                yield path, path.relative_to(ROOT / top).parts[0]
+            if path.suffix in SUFFIXES:
+                yield path, module or path.relative_to(ROOT / top).parts[0]
+
+
+def rooms():
+    """Folder -> number of its sources."""
+    return collections.Counter(path.parent.relative_to(ROOT).as_posix() for path, _ in sources())
+
+
+def sentences():
+    """Folder -> sentence, of the tables in docs/internals/architecture.md and softnic/docs/internals.md."""
+    text = "".join((ROOT / name).read_text() for name in ("docs/internals/architecture.md", "softnic/docs/internals.md"))
+    return dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf)[\w/]*)` \| (.+?) \|$", text, re.M))
+
+
+def circles(needs):
+    """Units that include each other, of unit -> units it includes."""
+    # What includes nothing that is left goes, until nothing is left or only knots.
+    while free := [unit for unit, others in needs.items() if not others & needs.keys()]:
+        for unit in free:
+            del needs[unit]
+    return {str(unit): sorted(map(str, others & needs.keys())) for unit, others in needs.items()}
+
+
+def room_of(path):
+    """Its folder below src: "cluster/ranks"."""
+    return path.parent.relative_to(ROOT / "src").as_posix() if path.is_relative_to(ROOT / "src") else ""
 
 
 def includes(path):
@@ -139,19 +184,37 @@ class House(unittest.TestCase):
                 if module == SOFTNIC:
                     allowed = other == "base"
                 else:
-                    allowed = (other in LAYER_OF and LAYER_OF[other] < LAYER_OF[module]) or (module, other) in SIBLINGS
+                    level = LAYER_OF["app" if room_of(path) in OF_THE_PROGRAM else module]
+                    allowed = (other in LAYER_OF and LAYER_OF[other] < level) or (module, other) in SIBLINGS
                 if not allowed:
                     wrong.append(f"{path.relative_to(ROOT)}:{number}: {module} includes {name}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    def test_private_headers_are_their_modules_own(self):
+        wrong = []
+        for path, module in sources():
+            for number, name in includes(path):
+                other = name.split("/")[0]
+                if module == SOFTNIC or other == module or not (ROOT / "src" / name).is_file():
+                    continue
+                if (module, other) not in PRIVATE and (room_of(path), other) not in PRIVATE:
+                    wrong.append(f"{path.relative_to(ROOT)}:{number}: {name}")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    def test_each_folder_is_a_room_with_a_sentence(self):
+        found, told = rooms(), sentences()
+        self.assertEqual([f"{name}: {count}" for name, count in found.items() if count > ROOM_FILES], [])
+        self.assertEqual(sorted(found.keys() - told.keys()), [], "no sentence in docs/internals/architecture.md")
+        self.assertEqual(sorted(name for name in told if not (ROOT / name).is_dir()), [], "a sentence about no folder")
+
     def test_folders_of_softnic_include_downward_only(self):
         wrong = []
-        root = ROOT / "src" / SOFTNIC
+        root = ROOT / "softnic/src"
         self.assertEqual(sorted(path.name for path in root.iterdir() if path.is_dir()), sorted(SOFTNIC_FOLDERS))
         for path in sorted(root.rglob("*")):
             if path.suffix not in {".h", ".cc"}:
                 continue
-            folder = path.parent.name
+            folder = path.relative_to(root).parts[0]
             for number, name in includes(path):
                 if not (root / name).is_file():
                     continue
@@ -162,7 +225,7 @@ class House(unittest.TestCase):
 
     # A unit is a header and the source of its name.
     def test_units_of_softnic_form_no_knot(self):
-        root = ROOT / "src" / SOFTNIC
+        root = ROOT / "softnic/src"
         needs = {}
         for path in sorted(root.rglob("*")):
             if path.suffix not in {".h", ".cc"}:
@@ -170,11 +233,7 @@ class House(unittest.TestCase):
             unit = path.relative_to(root).with_suffix("")
             ours = (pathlib.Path(name).with_suffix("") for _, name in includes(path) if (root / name).is_file())
             needs.setdefault(unit, set()).update(it for it in ours if it != unit)
-        # What includes nothing that is left goes, until nothing is left or only knots.
-        while free := [unit for unit, others in needs.items() if not others & needs.keys()]:
-            for unit in free:
-                del needs[unit]
-        self.assertEqual({str(unit): sorted(map(str, others & needs.keys())) for unit, others in needs.items()}, {})
+        self.assertEqual(circles(needs), {})
 
     def test_libraries_stay_where_they_belong(self):
         wrong = []
@@ -191,7 +250,7 @@ class House(unittest.TestCase):
         wrong = []
         for path, module in sources():
             name = str(path.relative_to(ROOT))
-            if module in FLAG_SPELLERS or name in FLAG_SOURCES:
+            if module in FLAG_SPELLERS or room_of(path) in OF_THE_PROGRAM or name in FLAG_SOURCES:
                 continue
             for number, text in literals(path):
                 if (name, text) in OTHER_ARGUMENTS:
@@ -219,7 +278,7 @@ class House(unittest.TestCase):
             if module == "engine" and name not in WAY_OF_DATA and re.search(r"\bDataPath::|data_path\(\)", text):
                 wrong.append(f"{name}: asks how data travels; that is for the kinds of LocalEnd and Mover")
             # parse_words.cc: CLI11 tells its errors apart by class alone.
-            if "dynamic_cast" in text and name != "src/app/parse_words.cc":
+            if "dynamic_cast" in text and name != "src/app/options/parse_words.cc":
                 wrong.append(f"{name}: dynamic_cast")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
@@ -253,7 +312,7 @@ class House(unittest.TestCase):
     # A member without a row would be left out of the command line, the protocol and the record.
     def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
         spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()
-        table = (ROOT / "src/proto/setting_table.cc").read_text()
+        table = (ROOT / "src/proto/spec/setting_table.cc").read_text()
         rows = set(re.findall(r"to<([^>]*)>", table))
         rows |= {row.replace("End,", f"{end},") for row in rows for end in ("kClient", "kServer")}
         missing = []
@@ -269,4 +328,8 @@ class House(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if "--rooms" in sys.argv[2:]:
+        for folder, count in sorted(rooms().items()):
+            print(f"| `{folder}` | {count} | {sentences().get(folder, '')} |")
+        sys.exit(0)
     unittest.main(argv=sys.argv[:1], verbosity=1)

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gdrperf/conn/connector.h"
-#include "gdrperf/engine/op_traits.h"
+#include "engine/setup/op_traits.h"
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"

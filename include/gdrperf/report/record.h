@@ -16,6 +16,9 @@
 
 namespace gdrperf::report {
 
+/// `device_kind` of a run that another program made: it does not say what its device is.
+inline constexpr char kImported[] = "imported";
+
 /// Why a run ended.
 enum class StopReason { kPrecision, kIterations, kDuration, kCap, kSignal };
 std::string_view to_string(StopReason reason);

@@ -1,0 +1,28 @@
+#include "abi/libc/forward.h"
+
+#include <dlfcn.h>
+
+namespace gdrperf::softnic {
+
+namespace {
+
+/// Of this library, which may itself be what is found by libibverbs' name.
+bool is_own(const void* function) {
+  Dl_info theirs;
+  Dl_info ours;
+  return ::dladdr(function, &theirs) != 0 && ::dladdr(reinterpret_cast<const void*>(&is_own), &ours) != 0 &&
+         theirs.dli_fbase == ours.dli_fbase;
+}
+
+}  // namespace
+
+void* real_function(const char* name) {
+  if (void* found = ::dlsym(RTLD_NEXT, name); found != nullptr && !is_own(found)) return found;
+  // A program that loads libibverbs by dlopen keeps it out of the search
+  // order; never unloaded.
+  static void* const library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* found = library != nullptr ? ::dlsym(library, name) : nullptr;
+  return found != nullptr && !is_own(found) ? found : nullptr;
+}
+
+}  // namespace gdrperf::softnic

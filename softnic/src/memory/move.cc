@@ -1,0 +1,337 @@
+#include "memory/move.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <linux/falloc.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "memory/maps.h"
+#include "memory/write_guard.h"
+#include "shared/segment/sealed.h"
+#include "shared/segment/segment.h"
+
+namespace gdrperf::softnic {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kCopyBytes = 1u << 30;
+constexpr std::uint64_t kPieceBytes = 64u << 20;
+
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+/// The calling thread and the control thread are all there is.
+bool alone() {
+  DIR* tasks = ::opendir("/proc/self/task");
+  if (tasks == nullptr) return false;
+  int count = 0;
+  while (const dirent* entry = ::readdir(tasks)) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  ::closedir(tasks);
+  return count <= 2;
+}
+
+/// cudaHostRegister pins pages without a trace that a program can find.
+bool cuda_loaded() {
+  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) ::dlclose(library);
+  return library != nullptr;
+}
+
+bool write_all(int fd, std::uint64_t from, std::uint64_t bytes, std::uint64_t offset) {
+  while (bytes > 0) {
+    // Not libc's, at which a sanitizer would look: other threads may write to
+    // the source and are held up.
+    const long put = ::syscall(SYS_pwrite64, fd, pointer(from), bytes < kCopyBytes ? bytes : kCopyBytes,
+                               static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    const auto done = static_cast<std::uint64_t>(put);
+    from += done;
+    offset += done;
+    bytes -= done;
+  }
+  return true;
+}
+
+bool read_all(int fd, std::uint64_t to, std::uint64_t bytes, std::uint64_t offset) {
+  while (bytes > 0) {
+    const long got = ::syscall(SYS_pread64, fd, pointer(to), bytes < kCopyBytes ? bytes : kCopyBytes,
+                               static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    const auto done = static_cast<std::uint64_t>(got);
+    to += done;
+    offset += done;
+    bytes -= done;
+  }
+  return true;
+}
+
+/// A handler that runs in this thread would write behind the copy's back.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+struct PrivateCheck {
+  PageRange range;
+  std::uint64_t covered;
+  bool fits;
+};
+
+bool visit_private(const Mapping& mapping, void* argument) {
+  auto& check = *static_cast<PrivateCheck*>(argument);
+  const bool plain = mapping.path[0] == '\0' || std::strcmp(mapping.path, "[heap]") == 0 ||
+                     std::strncmp(mapping.path, "[anon:", 6) == 0;
+  check.fits = check.fits && plain && mapping.inode == 0 && mapping.readable && mapping.writable &&
+               !mapping.executable && !mapping.shared && mapping.begin <= check.covered;
+  check.covered = mapping.end;
+  return check.fits;
+}
+
+/// Nothing but private, anonymous, readable and writable memory.
+bool is_private(PageRange range) {
+  PrivateCheck check{range, range.begin, true};
+  return visit_mappings(range, &visit_private, &check) && check.fits && check.covered >= range.end;
+}
+
+struct OwnSearch {
+  PageRange range;
+  std::uint64_t inode;
+  std::uint64_t mask;
+  PageRange found;
+};
+
+bool visit_own(const Mapping& mapping, void* argument) {
+  auto& search = *static_cast<OwnSearch*>(argument);
+  const bool own = mapping.shared && mapping.inode == search.inode &&
+                   (mapping.begin & search.mask) == mapping.offset;
+  if (!own) return search.found.empty();
+  // One part may be several mappings.
+  if (!search.found.empty() && mapping.begin != search.found.end) return false;
+  if (search.found.empty()) search.found.begin = std::max(mapping.begin, search.range.begin);
+  search.found.end = std::min(mapping.end, search.range.end);
+  return true;
+}
+
+}  // namespace
+
+PageMover::PageMover() {
+  UniqueFd fd = sealed_memory("softnic-window", kWindowBytes);
+  struct stat status = {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;
+  void* table = raw_mmap(nullptr, kMaxIntervals * sizeof(Interval), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED) return;
+  intervals_ = static_cast<Interval*>(table);
+  inode_ = status.st_ino;
+  fd_ = std::move(fd);
+}
+
+std::uint64_t PageMover::window_bytes() const noexcept { return fd_ ? kWindowBytes : 0; }
+
+std::uint64_t PageMover::offset_of(std::uint64_t address) const noexcept {
+  return address & (kWindowBytes - 1);
+}
+
+const char* PageMover::obstacle() const {
+  if (!fd_) return "no memory to share: memfd_create is refused, or the size of files is limited";
+  if (cuda_loaded()) return "libcuda is loaded, which may have pinned pages";
+  if (WriteGuard::available() || alone()) return nullptr;
+  return "the kernel refuses userfaultfd, and the process has other threads";
+}
+
+/// The first part of the range that still is the window's mapping.
+PageRange PageMover::next_own_part(PageRange range) const {
+  OwnSearch search{range, inode_, kWindowBytes - 1, {}};
+  return visit_mappings(range, &visit_own, &search) ? search.found : PageRange{};
+}
+
+/// Another address with the same place in the window?
+bool PageMover::collides(PageRange range) const noexcept {
+  if (range.bytes() > kWindowBytes || offset_of(range.begin) + range.bytes() > kWindowBytes) return true;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const PageRange& other = intervals_[i].range;
+    if (offset_of(other.begin) < offset_of(range.begin) + range.bytes() &&
+        offset_of(range.begin) < offset_of(other.begin) + other.bytes() &&
+        other.begin - offset_of(other.begin) != range.begin - offset_of(range.begin)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
+  const PageRange range{(address + kPage - 1) & ~(kPage - 1), (address + length) & ~(kPage - 1)};
+  if (range.begin >= range.end || obstacle() != nullptr) return {};
+  // A guard on this thread's own stack would hold up this thread.
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  if (here + kPage > range.begin && here < range.end + (1u << 20)) return {};
+  const MutexLock guard(mutex_);
+  if (collides(range)) return {};
+  if (cover(range)) {
+    add_references(range, +1);
+    return range;
+  }
+  drop_unreferenced();
+  return {};
+}
+
+/// Moves what is not moved yet; those intervals have no reference yet.
+bool PageMover::cover(PageRange range) {
+  std::uint64_t at = range.begin;
+  while (at < range.end) {
+    std::uint32_t next = 0;
+    while (next < count_ && intervals_[next].range.end <= at) ++next;
+    if (next < count_ && intervals_[next].range.begin <= at) {
+      const PageRange known{at, std::min(intervals_[next].range.end, range.end)};
+      // The program may have put something else there without deregistering.
+      if (!is_ours(known)) return false;
+      at = known.end;
+      continue;
+    }
+    // Splitting may take two more entries.
+    if (count_ + 3 > kMaxIntervals) return false;
+    const PageRange gap{at, next < count_ ? std::min(intervals_[next].range.begin, range.end) : range.end};
+    // In pieces: only one of them is there twice at a time.
+    for (bool first = true; at < gap.end; first = false) {
+      const PageRange piece{at, std::min(at + kPieceBytes, gap.end)};
+      if (!move_out(piece)) return false;
+      if (first) {
+        std::memmove(intervals_ + next + 1, intervals_ + next, (count_ - next) * sizeof(Interval));
+        intervals_[next] = {piece, 0};
+        ++count_;
+      }
+      at = intervals_[next].range.end = piece.end;
+    }
+  }
+  return true;
+}
+
+bool PageMover::move_out(PageRange gap) {
+  if (!is_private(gap)) return false;
+  // The guard holds up writes to pages that are there, not to those to come.
+  if (::madvise(pointer(gap.begin), gap.bytes(), MADV_POPULATE_WRITE) != 0) return false;
+  const SignalsBlocked blocked;
+  // From here to the mmap nothing may write anywhere but to this stack: it
+  // could be a page that is held up, or a lock that a held-up thread has.
+  const bool need_guard = WriteGuard::available();
+  const WriteGuard guard(gap);
+  if (need_guard && !guard.holds()) return false;
+  if (!write_all(fd_.get(), gap.begin, gap.bytes(), offset_of(gap.begin))) return false;
+  void* placed = raw_mmap(pointer(gap.begin), gap.bytes(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_.get(),
+                          static_cast<std::int64_t>(offset_of(gap.begin)));
+  if (placed == MAP_FAILED) return false;
+  ::madvise(placed, gap.bytes(), MADV_DONTFORK);
+  ::madvise(placed, gap.bytes(), MADV_POPULATE_WRITE);
+  return true;
+}
+
+void PageMover::release(PageRange range) {
+  if (range.empty()) return;
+  const MutexLock guard(mutex_);
+  add_references(range, -1);
+  drop_unreferenced();
+}
+
+void PageMover::split_at(std::uint64_t address) noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    Interval& interval = intervals_[i];
+    if (interval.range.begin >= address || interval.range.end <= address) continue;
+    std::memmove(intervals_ + i + 1, intervals_ + i, (count_ - i) * sizeof(Interval));
+    ++count_;
+    intervals_[i].range.end = address;
+    intervals_[i + 1].range.begin = address;
+    return;
+  }
+}
+
+void PageMover::add_references(PageRange range, int change) noexcept {
+  split_at(range.begin);
+  split_at(range.end);
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    Interval& interval = intervals_[i];
+    if (interval.range.begin < range.begin || interval.range.end > range.end) continue;
+    interval.references += static_cast<std::uint32_t>(change);
+  }
+}
+
+void PageMover::drop_unreferenced() {
+  for (std::uint32_t i = 0; i < count_;) {
+    if (intervals_[i].references != 0 || !move_back(intervals_[i].range)) {
+      ++i;
+      continue;
+    }
+    std::memmove(intervals_ + i, intervals_ + i + 1, (count_ - i - 1) * sizeof(Interval));
+    --count_;
+  }
+}
+
+/// Leaves alone what the program has unmapped or replaced since.
+bool PageMover::move_back(PageRange range) {
+  if (!WriteGuard::available() && !alone()) return false;
+  PageRange part = next_own_part(range);
+  while (!part.empty()) {
+    part.end = std::min(part.end, part.begin + kPieceBytes);
+    if (!make_private(part)) return false;
+    give_back(part);
+    part = next_own_part({part.end, range.end});
+  }
+  give_back(range);
+  return true;
+}
+
+void PageMover::give_back(PageRange range) const noexcept {
+  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(offset_of(range.begin)), static_cast<off_t>(range.bytes()));
+}
+
+bool PageMover::make_private(PageRange part) {
+  void* fresh = raw_mmap(nullptr, part.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return false;
+  bool done = ::madvise(fresh, part.bytes(), MADV_POPULATE_WRITE) == 0;
+  if (done) {
+    const SignalsBlocked blocked;
+    const WriteGuard guard(part);
+    done = (guard.holds() || !WriteGuard::available()) &&
+           read_all(fd_.get(), reinterpret_cast<std::uint64_t>(fresh), part.bytes(),
+                    offset_of(part.begin)) &&
+           ::syscall(SYS_mremap, fresh, part.bytes(), part.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED,
+                     pointer(part.begin)) != -1;
+  }
+  if (!done) raw_munmap(fresh, part.bytes());
+  return done;
+}
+
+void PageMover::copy_for_child() noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const PageRange& range = intervals_[i].range;
+    void* placed = raw_mmap(pointer(range.begin), range.bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (placed == MAP_FAILED) continue;
+    read_all(fd_.get(), range.begin, range.bytes(), offset_of(range.begin));
+  }
+  count_ = 0;
+}
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+
+#include "objects/attributes/context.h"
+#include "shared/sync/ring.h"
+#include "shared/sync/spin.h"
+
+namespace gdrperf::softnic {
+
+/// A ring of receives in the segment and the lock of those who post to it.
+/// Used by a QP for its own receives and by an SRQ.
+struct RecvQueue {
+  /// kMany: the peers of many QPs take from it. One that is slow leaves a hole,
+  /// which serves again only in the next lap: the ring has cells to spare then.
+  enum class Takers { kOne, kMany };
+  /// Throws VerbsFailure(ENOMEM).
+  RecvQueue(Process& process, std::uint32_t max_wr, std::uint32_t max_sge, Takers takers);
+  ~RecvQueue();
+  RecvQueue(const RecvQueue&) = delete;
+  RecvQueue& operator=(const RecvQueue&) = delete;
+
+  /// 0, EINVAL (too many SGEs) or ENOMEM (full); posts up to *bad.
+  int post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  /// Forgets everything posted. No consumer may be active.
+  void clear();
+
+  Process& process;
+  std::uint64_t place = 0;  ///< of the ring, as peers find it
+  RecvRing ring;
+  std::uint32_t max_posted = 0;  ///< receives at a time
+  FavouringSpin lock;
+};
+
+struct Srq : ibv_srq {
+  Srq(Pd& owner, const ibv_srq_init_attr& attr);  // throws VerbsFailure
+  virtual ~Srq();
+  static Srq& of(ibv_srq* srq) { return *static_cast<Srq*>(srq); }
+
+  RecvQueue queue;
+  ibv_srq_attr attributes;
+  /// A limit was set and has not been reported.
+  std::atomic<bool> limit_set{false};
+  std::atomic<int> users{0};
+};
+
+}  // namespace gdrperf::softnic

@@ -1,0 +1,234 @@
+#include "app/client/client.h"
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/server/serve_session.h"
+#include "gdrperf/base/printable.h"
+#include "gdrperf/engine/session.h"
+#include "gdrperf/report/document.h"
+#include "gdrperf/report/progress.h"
+#include "app/client/parts.h"
+#include "app/output/terminal.h"
+#include "app/client/under_load.h"
+
+namespace gdrperf::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RemoteClient : public Client {
+ public:
+  /// `beside`: ticket of the session that this one belongs to; "": it waits for its turn.
+  RemoteClient(ServerAddress address, Notice notice, std::string beside = {})
+      : address_(std::move(address)), notice_(std::move(notice)), beside_(std::move(beside)) {}
+  ~RemoteClient() override { close(); }
+
+  void open() override {
+    if (channel_ && !still_there()) close();
+    if (channel_) return;
+    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s);
+    if (perftest_unit_ && !speaks_first(channel)) {
+      channel_ = std::move(channel);
+      perftest_.emplace(*channel_, proto::PerftestRole::kClient, stop_flag_);
+      return;
+    }
+    enter(std::move(channel));
+  }
+
+ private:
+  void enter(proto::Channel channel) {
+    channel.limit_frames(proto::Channel::kMaxStrangerFrameBytes);
+    proto::Hello own = proto::own_hello();
+    own.token = static_cast<bool>(address_.token);
+    const proto::Hello server = proto::exchange_hello(channel, 3500ms, own);
+    prove_as_client(channel, address_.token, own, server);
+    channel.send(proto::Enter{beside_});
+    channel.tell_silence_at_work(notice_);
+    channel.keep_alive();
+    wait_for_turn(channel);
+    channel.limit_frames(proto::Channel::kMaxFrameBytes);
+    channel_ = std::move(channel);
+  }
+
+  /// gdrperf's server greets at once, perftest's waits for its client.
+  static bool speaks_first(const proto::Channel& channel) {
+    constexpr int kGreetingMs = 500;
+    pollfd entry{channel.fd(), POLLIN, 0};
+    return ::poll(&entry, 1, kGreetingMs) != 0;
+  }
+
+  report::RunRecord measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms) override {
+    if (perftest_ && !perftest_->greet()) {
+      // A server of gdrperf that was late: begin anew.
+      perftest_.reset();
+      channel_.reset();
+      enter(proto::connect_tcp(address_.host, address_.port, 3s));
+    }
+    if (!perftest_) return Client::measure(spec, environment, terms);
+    if (talk_ != Talk::kQuiet) notice_(fmt::format("{} is perftest {}: its handshake is spoken, and its end takes no orders", channel_->peer(), perftest_->version()));
+    return engine::run_perftest_client(*channel_, *perftest_, spec, {terms, *perftest_unit_});
+  }
+
+  void part() noexcept override {
+    if (!perftest_) Client::part();
+    perftest_.reset();
+  }
+
+  /// Between runs a server gives up on clients that keep others waiting.
+  bool still_there() {
+    if (perftest_) return false;  // it serves once
+    try {
+      return !channel_->try_receive();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void wait_for_turn(proto::Channel& channel) {
+    std::string told;
+    report::ProgressLine line(stderr);
+    while (true) {
+      // A server says every second whom it serves.
+      const proto::Message message = channel.receive(proto::Channel::kSilence);
+      if (stop_flag_ != nullptr && stop_flag_->load()) throw peer_error("stopped while waiting for the server");
+      if (const auto* turn = std::get_if<proto::Turn>(&message)) {
+        ticket_ = turn->ticket;
+        return;
+      }
+      const auto* busy = std::get_if<proto::Busy>(&message);
+      if (busy == nullptr) {
+        proto::throw_if_failure(channel, message);
+        proto::throw_unexpected(channel, "turn", message);
+      }
+      const std::string text = fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), busy->serving, busy->seconds,
+                                           busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : "");
+      const std::string who = fmt::format("{}/{}", busy->serving, busy->ahead);
+      if (talk_ != Talk::kQuiet && line.enabled()) line.show(printable(text));
+      else if (std::exchange(told, who) != who) notice_(text);
+    }
+  }
+
+  std::vector<std::string> hosts() const override {
+    std::vector<std::string> all = address_.others;
+    if (!all.empty()) all.insert(all.begin(), address_.host);
+    return all;
+  }
+
+  std::unique_ptr<Client> make_companion() override {
+    if (!address_.others.empty()) {
+      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token}, notice_);
+    }
+    if (perftest_) {
+      throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
+    }
+    if (ticket_.empty()) throw peer_error(address_.host + ": its gdrperf serves one run at a time", "bring both ends to one version");
+    return std::make_unique<RemoteClient>(address_, notice_, ticket_);
+  }
+
+  ServerAddress address_;
+  Notice notice_;
+  std::string beside_;
+  std::string ticket_;  ///< of this session
+  std::size_t next_ = 0;  ///< of address_.others
+  std::optional<proto::PerftestLink> perftest_;  ///< the server waits to be greeted
+};
+
+class LocalClient : public Client {
+ public:
+  enum class Told { kAll, kNothing };
+  /// Whether server_environment() is of use to anybody.
+  explicit LocalClient(Told told = Told::kAll) : told_(told) {}
+  ~LocalClient() override { close(); }
+
+  void open() override {
+    if (channel_) return;
+    auto [client, server] = proto::local_channel_pair();
+    stop_ = std::make_unique<StopSignal>();
+    // Quiet: the client's end says all there is to say.
+    SessionTerms terms;
+    terms.run.max_memory_bytes = max_memory_bytes_;
+    thread_ = std::thread([stop = stop_.get(), channel = std::move(server), terms]() mutable {
+      serve_session(channel, *stop, [](const std::string&) {}, terms);
+    });
+    if (told_ == Told::kAll) environment_ = report::collect_environment();
+    channel_ = std::move(client);
+  }
+
+ private:
+  bool server_here() const override { return true; }
+  std::unique_ptr<Client> make_companion() override { return std::make_unique<LocalClient>(Told::kNothing); }
+  void closed() noexcept override {
+    if (!thread_.joinable()) return;
+    stop_->trigger();
+    thread_.join();
+  }
+
+  Told told_;
+  std::unique_ptr<StopSignal> stop_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+report::RunRecord Client::run(const TestSpec& spec) {
+  if (has_parts(spec)) return run_parts(*this, spec);
+  return spec.load.empty() ? run_alone(spec, terms()) : run_under_load(*this, spec);
+}
+
+std::unique_ptr<Client> Client::companion() {
+  std::unique_ptr<Client> other = make_companion();
+  other->set_max_memory(max_memory_bytes_);
+  other->set_talk(talk_);
+  return other;
+}
+
+report::RunRecord Client::run_alone(const TestSpec& spec, const engine::ClientTerms& terms) {
+  try {
+    std::string started = report::rfc3339_utc(std::chrono::system_clock::now());
+    std::string environment;
+    report::RunRecord record = measure(spec, environment, terms);
+    record.started = std::move(started);
+    if (!environment.empty()) environment_ = report::environment_from_json(environment);
+    server_text_ = std::move(environment);
+    return record;
+  } catch (const std::bad_alloc&) {
+    close();
+    throw out_of_memory();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+report::RunRecord Client::measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms) {
+  return engine::run_client(channel_.value(), spec, &environment, terms);
+}
+
+void Client::part() noexcept {
+  try {
+    if (channel_) channel_->send(proto::Bye{});
+  } catch (const std::exception&) {
+    // The peer is gone; Bye is best effort.
+  }
+}
+
+void Client::close() noexcept {
+  part();
+  channel_.reset();
+  closed();
+}
+
+std::unique_ptr<Client> make_remote_client(ServerAddress address, Client::Notice notice) {
+  return std::make_unique<RemoteClient>(std::move(address), std::move(notice));
+}
+
+std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }
+
+}  // namespace gdrperf::app

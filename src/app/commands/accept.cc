@@ -1,0 +1,116 @@
+// gdrperf accept: a sweep of every GPU and NIC, both directions, against what they should reach.
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "app/plan/acceptance.h"
+#include "app/command.h"
+#include "app/plan/dry_run.h"
+#include "app/plan/sweep.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
+#include "app/options/late_options.h"
+#include "app/options/no_effect.h"
+#include "app/output/terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kAcceptFooter = R"(
+Every GPU with every NIC, and host memory with every NIC, in both directions: write_bw
+(the NIC reads this end's memory) and read_bw (it writes it), against a share of the
+path's ceiling, or against --floors. GPUs against NICs as a matrix, then what misses,
+the worst first, with what is likely to slow it. The time of each run is such that all
+are done --within 90s.
+
+--floors FILE has a line for a pair, a relation (HOST: host memory) or all, with the least
+rate and maybe a test; the line that says most of a run counts:
+  all         20GB/s
+  SYS         6GB/s read_bw
+  GPU3:mlx5_5 11GB/s
+
+Exit code: 0 accepted, 1 something is below, 4 undecided (no known ceiling, or no run is
+stable), else as of gdrperf sweep.
+
+Examples:
+  gdrperf accept node2
+  gdrperf accept node2 --min-efficiency 85% --json accept.json
+  gdrperf accept --machine machine.xml --floors floors.txt)";
+
+constexpr double kShare = 0.9;
+constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
+
+struct AcceptOptions : SweepOptions {
+  AcceptOptions() {
+    const Test reads{Operation::kRead, Metric::kBandwidth};
+    tests = {Test{}, reads};
+    sizes = {kBytes};
+    resumable = false;
+  }
+  std::string floors;
+  std::chrono::nanoseconds within = 90s;
+  bool own_time = false;  ///< how long runs measure was typed
+};
+
+PlanEdit judged_plan(const AcceptOptions& options) {
+  return [&options](std::vector<PlannedRun>& runs) {
+    if (!options.floors.empty()) Floors::parse(read_file(options.floors, std::size_t{1} << 20), options.floors).ask(runs);
+    if (options.own_time) return;
+    const auto each = time_of_each(runs.size(), options.within);
+    for (PlannedRun& run : runs) run.spec.stop.cap = each;
+  };
+}
+
+const char* verdict_of(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::kOk: return "accepted: every run reaches what is asked of it";
+    case ExitCode::kRegression: return "not accepted: see MISSED, the worst first";
+    case ExitCode::kInconclusive: return "undecided: see UNKNOWN, or no run is stable";
+    default: return "not accepted: some run failed";
+  }
+}
+
+int run_accept(const AcceptOptions& options, const Argv& argv) {
+  const int code = run_sweep(options, argv, judged_plan(options));
+  if (!options.dry_run) say(verdict_of(code));
+  return code;
+}
+
+void add_options(CLI::App& command, AcceptOptions& options) {
+  add_sweep_options(command, options, "1M");
+  command.add_option("--floors", options.floors, "least rates by pair, relation or all, where they stand in place of the share of the ceiling")
+      ->type_name("FILE")->group("What to run");
+  command.add_option_function<std::string>(
+      "--within", [&options](const std::string& text) { options.within = parse_duration(text, "--within"); },
+      "time for all of it, which is shared by the runs (default: 90s)")->type_name("TIME")->group("What to run");
+  add_dry_run(command, options.dry_run);
+}
+
+}  // namespace
+
+void add_accept_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<AcceptOptions>();
+  CLI::App* command = app.add_subcommand("accept", "Accept a machine: every GPU and NIC, both directions, against what they should reach");
+  add_when_typed(*command, [options, command] { add_options(*command, *options); });
+  command->footer(kAcceptFooter);
+  command->final_callback([options, command, &action] {
+    const Typed typed = typed_on(*command);
+    options->own_time = typed(stop_flag<&StopRule::cap>()) || typed(stop_flag<&StopRule::duration>()) || typed(stop_flag<&StopRule::iterations>());
+    report::Required& required = options->output.required;
+    if (!required.min_gbps && !required.min_efficiency) required.min_efficiency = kShare;
+    options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed);
+    action = [options](const Argv& argv) {
+      check_sweep(*options);
+      return run_accept(*options, argv);
+    };
+  });
+}
+
+}  // namespace gdrperf::app

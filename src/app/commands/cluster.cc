@@ -1,0 +1,297 @@
+#include "app/command.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cluster/ranks/agent.h"
+#include "cluster/output/baseline.h"
+#include "cluster/output/compare.h"
+#include "cluster/output/export.h"
+#include "cluster/output/file.h"
+#include "cluster/ranks/hosts.h"
+#include "cluster/ranks/job.h"
+#include "app/options/cluster_options.h"
+#include "cluster/output/patterns.h"
+#include "cluster/output/report.h"
+#include "cluster/ranks/root.h"
+#include "cluster/wire/star.h"
+#include "app/options/options.h"
+#include "app/output/output.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/printable.h"
+#include "gdrperf/cluster/exchange.h"
+#include "gdrperf/cluster/launch.h"
+#include "gdrperf/cluster/plan.h"
+#include "gdrperf/cluster/topology_file.h"
+#include "gdrperf/report/document.h"
+#include "gdrperf/report/environment.h"
+#include "app/output/terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostTopologyBytes = 256u << 20;
+// Slower than that against --baseline counts.
+constexpr double kBaselineShare = 0.05;
+
+constexpr const char* kClusterFooter = R"(
+One process per node, started by the site's launcher; rank 0 gathers, judges and prints:
+  srun -N 64 --ntasks-per-node=1 gdrperf cluster --json cluster.json
+  mpirun -np 64 --map-by ppr:1:node gdrperf cluster
+  gdrperf cluster --rank 3 --ranks 8 --root node0
+Without a NIC, on one machine (a software device for each rank):
+  SOFTNIC='a:rate=20MB/s;b:rate=20MB/s;c:rate=20MB/s;d:rate=20MB/s,slow=1.2' \
+    mpirun --oversubscribe -np 4 gdrperf cluster --softnic -e -s 16K
+
+Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, 4 cannot tell. docs/how-to/cluster.md)";
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// Costs beside a run's length: from an earlier result of the same machines, or the usual ones.
+cluster::PlanRates plan_rates(const ClusterOptions& options) {
+  constexpr double kUsual = 0.15;
+  cluster::PlanRates rates;
+  rates.run_seconds = std::chrono::duration<double>(options.test.duration).count();
+  rates.nic_gbytes = options.rate / 1e9;
+  rates.start_seconds = kUsual;
+  rates.runs = runs_per_round(options.test);
+  rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / options.rate;
+  if (options.from.empty()) return rates;
+  const ClusterFile earlier = read_cluster(options.from);
+  if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1 || !(earlier.typical_gbytes > 0)) {
+    throw usage_error(options.from + " does not say how long its rounds took", "leave --from out of --plan");
+  }
+  // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
+  const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
+  rates.start_seconds = std::max(0.0, (earlier.seconds_per_round - pipes) / earlier.runs_per_round - earlier.duration_s);
+  return rates;
+}
+
+int print_plan(const ClusterOptions& options, std::ostream& out) {
+  const int ranks =
+      options.by_hand.ranks ? *options.by_hand.ranks : cluster::find_launch(options.by_hand, variable).ranks;
+  const cluster::PlanRates rates = plan_rates(options);
+  const cluster::Fabric fabric = cluster::uniform_fabric(ranks, options.rails, 0);
+  const cluster::Plan plan = cluster::make_plan(fabric, options.test.schedule, rates);
+  out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds, rates.runs, plan.links);
+  const double measured = rates.runs * rates.run_seconds * static_cast<double>(plan.rounds);
+  out << fmt::format("time: {:.1f} s, {:.3g} s of it what starting and ending runs takes ({}); retests come on top\n", plan.seconds,
+                     plan.seconds - measured, options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
+  out << fmt::format("data: {:.4g} GB at {:.4g} GB/s a NIC\n", plan.gigabytes, rates.nic_gbytes);
+  out << fmt::format("load: {} of {} NICs send at once, {:.4g} GB/s in all; each NIC sends {:.1f} s\n",
+                     plan.most_links, ranks * options.rails, plan.most_gbytes, plan.nic_seconds);
+  if (const auto on_top = cluster::plan_patterns(fabric, options.patterns, options.test.schedule.seed, rates); on_top.steps > 0) {
+    out << fmt::format("patterns: {} steps on top, {:.1f} s, {:.4g} GB\n", on_top.steps, on_top.seconds, on_top.gigabytes);
+  }
+  return 0;
+}
+
+// Rank 0's listener is there before its address is told.
+struct Start {
+  cluster::Launch launch;
+  RootAddress root;
+  std::optional<proto::Listener> listener;
+};
+
+Start find_start(const ClusterOptions& options) {
+  Start start;
+  const bool typed = options.by_hand.rank || options.by_hand.ranks || !options.by_hand.root.empty();
+  if (!typed && !variable("RANK")) {
+    const auto launch = cluster::exchange(variable, [&] {
+      start.listener.emplace("", 0);
+      return publish_root(start.listener->port());
+    });
+    if (launch) {
+      start.launch = *launch;
+      start.root = published_root(launch->root);
+      return start;
+    }
+  }
+  start.launch = cluster::find_launch(options.by_hand, variable);
+  start.root = {{start.launch.root}, options.port};
+  if (start.launch.rank == 0) start.listener.emplace("", options.port);
+  return start;
+}
+
+ClusterFile read_baseline(const ClusterOptions& options) {
+  return read_cluster_baseline(options.baseline, options.test.size_bytes, to_string(options.test.buffer));
+}
+
+// A few lines about how the slow parts did in an earlier result of the same cluster.
+void print_witness(const ClusterFile& baseline, const ClusterFile& now, std::ostream& out) {
+  const ClusterComparison comparison = compare_clusters(baseline, now);
+  for (const FileSuspect& suspect : now.suspects) {
+    if (suspect.verdict != "slow" || suspect.nic < 0 || suspect.part != "nic") continue;
+    const FileNic& nic = now.nics[static_cast<std::size_t>(suspect.nic)];
+    const auto at = std::find_if(comparison.changes.begin(), comparison.changes.end(), [&](const NicChange& change) {
+      return change.host == nic.host && change.device == nic.device;
+    });
+    if (at == comparison.changes.end()) continue;
+    out << fmt::format("baseline: NIC {} of {} is at {:+.1f} % of what it {} then{}\n", nic.device, nic.host,
+                       at->change_percent, std::string_view(at->way) == "sends" ? "sent" : "received",
+                       is_regression(*at, kBaselineShare) ? ": it became slow" : ": it was so before, or is within its noise");
+  }
+  out << to_text(comparison, baseline, now, kBaselineShare);
+}
+
+// Outputs of a result: the document after each round, in the end all that was asked for.
+class Report {
+ public:
+  Report(const ClusterOptions& options, const Star& star, const cluster::Launch& launch)
+      : options_(options), star_(star), launch_(launch), started_(report::rfc3339_utc(std::chrono::system_clock::now())) {}
+
+  void round_done(const ClusterResult& result) const {
+    if (!options_.json.empty() && options_.json != "-") write(result);
+  }
+
+  ExitCode finish(const ClusterResult& result) const {
+    ExitCode code = verdict_of(star_, options_.test, result);
+    std::ostream& table = options_.json == "-" || !options_.format.empty() ? std::cerr : std::cout;
+    std::ostringstream text;
+    print_cluster(star_, options_.test, result, text);
+    // Names and reasons are what other hosts say.
+    table << printable_lines(text.str());
+    const std::string document = write(result);
+    if (options_.json == "-") std::cout << document;
+    if (options_.format.empty() && options_.baseline.empty()) return code;
+    ClusterFile file = parse_cluster(cluster_document(star_, launch_, options_.test, result, started_, ""), "result");
+    if (!options_.baseline.empty()) {
+      const ClusterFile baseline = read_baseline(options_);
+      print_witness(baseline, file, table);
+      if (code == ExitCode::kOk) code = verdict_of(compare_clusters(baseline, file), baseline, file, kBaselineShare);
+    }
+    if (!options_.format.empty()) std::cout << export_cluster(file, parse_cluster_format(options_.format));
+    return code;
+  }
+
+ private:
+  // Many measurements go into a file beside the document.
+  std::string write(const ClusterResult& result) const {
+    const bool named = !options_.json.empty() && options_.json != "-";
+    const bool beside = named && (options_.compact || result.samples.size() > kMostInDocument);
+    const std::string pairs = beside ? options_.json + ".pairs" : "";
+    const std::string document = cluster_document(star_, launch_, options_.test, result, started_,
+                                                  pairs.substr(pairs.rfind('/') + 1));
+    if (beside) write_output(pairs, pack_measurements(result.samples));
+    for (const Series& series : result.more) {
+      if (beside) write_output(series_file(pairs, series), pack_measurements(series.samples));
+    }
+    if (named) write_output(options_.json, document);
+    return document;
+  }
+
+  const ClusterOptions& options_;
+  const Star& star_;
+  const cluster::Launch& launch_;
+  std::string started_;
+};
+
+int fanout_of(const ClusterOptions& options, int ranks) {
+  if (options.fanout > 0) return options.fanout;
+  return ranks > kStarMost ? kTreeFanout : 0;
+}
+
+int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token,
+             const std::function<void(const std::function<void(Arrival)>&)>& bring = {}) {
+  std::optional<ClusterFile> earlier;
+  if (!options.resume.empty()) earlier = read_cluster(options.resume);
+  cluster::Leaves leaves;
+  if (!options.topology.empty()) {
+    leaves = parse_leaves(read_file(options.topology, kMostTopologyBytes), options.topology);
+  }
+  const int ranks = start.launch.ranks;
+  const auto begin = std::chrono::steady_clock::now();
+  Star star(std::move(*start.listener),
+            {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline,
+             bring, bring ? 0 : fanout_of(options, ranks)},
+            card);
+  int there = 0;
+  for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
+  say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  star.set_leaves(leaves);
+  const Report report(options, star, start.launch);
+  ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr,
+                                           [&](const ClusterResult& so_far) { report.round_done(so_far); });
+  run_patterns(star, options.test, options.patterns, result);
+  return static_cast<int>(report.finish(result));
+}
+
+// Ranks are servers on these hosts; this process asks them and measures nothing itself.
+int run_hosts(const ClusterOptions& options, const proto::Token& token) {
+  const std::vector<HostPort> hosts = parse_hosts(options.hosts, kDefaultPort);
+  Start start;
+  start.launch.ranks = static_cast<int>(hosts.size()) + 1;
+  start.launch.origin = "--hosts";
+  start.root.hosts = {""};
+  start.listener.emplace("127.0.0.1", 0);
+  Card card;
+  card.ranks = start.launch.ranks;
+  card.host = report::collect_environment().hostname;
+  return run_root(options, std::move(start), card, token, [&](const std::function<void(Arrival)>& put) {
+    invite_hosts(hosts, token, options.start_patience, options.deadline, put);
+  });
+}
+
+// A saved result in another form; nothing is measured.
+int print_saved(const ClusterOptions& options) {
+  const ClusterFile file = read_cluster(options.from);
+  std::cout << export_cluster(file, parse_cluster_format(options.format));
+  return 0;
+}
+
+void check_outputs(const ClusterOptions& options) {
+  if (!options.format.empty()) parse_cluster_format(options.format);
+  if (!options.from.empty() && options.format.empty()) {
+    throw usage_error("--from: --format is missing", "say which: prometheus, slurm, kubernetes or markdown");
+  }
+  if (options.json == "-" && !options.format.empty()) {
+    throw usage_error("--json - and --format: standard output can carry one of them", "give --json a file");
+  }
+  if (!options.baseline.empty()) read_baseline(options);
+}
+
+int run_cluster_command(const ClusterOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  if (options.plan) return print_plan(options, std::cout);
+  check_outputs(options);
+  if (!options.from.empty()) return print_saved(options);
+  const proto::Token token = proto::read_token(options.token);
+  if (!options.hosts.empty()) return run_hosts(options, token);
+  Start start = find_start(options);
+  const std::string leaf =
+      options.leaf.empty() ? cluster::leaf_of(variable("SLURM_TOPOLOGY_ADDR").value_or("")) : options.leaf;
+  const Card card = own_card(start.launch, options.devices, leaf);
+  if (start.launch.rank == 0) return run_root(options, std::move(start), card, token);
+  Agent agent(card, {token, options.deadline, fanout_of(options, start.launch.ranks) > 0});
+  agent.run([&] { return connect_root(start.root, token, options.start_patience); });
+  return 0;
+}
+
+}  // namespace
+
+void add_cluster_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<ClusterOptions>();
+  CLI::App* command = app.add_subcommand("cluster", "Find which of many nodes is slow");
+  add_cluster_options(*command, options);
+  add_softnic_flag(*command);
+  command->footer(kClusterFooter);
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_cluster_command(*options); };
+  });
+}
+
+}  // namespace gdrperf::app

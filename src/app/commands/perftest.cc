@@ -1,0 +1,203 @@
+#include "app/commands/perftest.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/base/text.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
+#include "gdrperf/proto/spec.h"
+#include "app/options/late_options.h"
+#include "gdrperf/perftest/options.h"
+
+namespace gdrperf::app {
+namespace {
+
+constexpr const char* kAsPerftest = "--as-perftest";
+constexpr const char* kJsonFile = "perftest_out.json";
+constexpr double kMebibyte = 1 << 20;
+
+double limit_of(const std::string& text, const std::string& flag) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) {
+    throw usage_error(fmt::format("{} '{:.40}': is no rate", flag, text), "give a number above 0");
+  }
+  return value;
+}
+
+/// What an option that is taken does with its value.
+using TakePerftest = void (*)(ClientOptions&, PerftestTyped&, const std::string& text, const std::string& flag);
+
+void take_json(ClientOptions& options, PerftestTyped& typed, const std::string& file, const std::string& flag) {
+  // --out_json says that there is a file, --out_json_file which, in any order.
+  if (options.output.json.empty() || flag == "--out_json_file") options.output.json = file.empty() ? kJsonFile : file;
+  typed.notes.push_back(fmt::format("{}: {} is gdrperf's document (results/schema.json), not perftest's", flag, options.output.json));
+}
+
+void take_least_rate(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  typed.least_rate = limit_of(text, flag);
+}
+
+void take_least_mpps(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  typed.least_mpps = limit_of(text, flag);
+}
+
+void take_cpu(ClientOptions& options, PerftestTyped&, const std::string& text, const std::string& flag) {
+  const Setting& cpu = setting<&TestSpec::client, &EndSpec::cpu>();
+  if (text.find_first_of(",-") != std::string::npos) {
+    throw usage_error(fmt::format("{} {:.40}: a run has one thread", flag, text), fmt::format("name one CPU, like {} 3", flag_of(cpu)));
+  }
+  take(cpu, options.spec, text, flag);
+}
+
+void take_rate_limit(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  typed.rate_limit = limit_of(text, flag);
+}
+
+void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  if (text != "M" && text != "g" && text != "p") throw usage_error(fmt::format("{} '{:.20}': give M, g or p", flag, text));
+  typed.rate_unit = text[0];
+}
+
+struct Taken {
+  std::string_view name;
+  TakePerftest take;
+};
+
+constexpr std::array<Taken, 7> kTakers = {{{"out_json", take_json},
+                                          {"out_json_file", take_json},
+                                          {"limit_bw", take_least_rate},
+                                          {"limit_msgrate", take_least_mpps},
+                                          {"pin_cores", take_cpu},
+                                          {"rate_limit", take_rate_limit},
+                                          {"rate_units", take_rate_units}}};
+
+/// Its longest name without dashes: "limit_bw".
+std::string_view long_name(const PerftestOption& option) {
+  const std::string_view last = split(option.flags, ',').back();
+  return last.substr(std::min(last.find_first_not_of('-'), last.size()));
+}
+
+void act(const PerftestOption& option, ClientOptions& options, PerftestTyped& typed, const std::string& flag, const std::string& text) {
+  if (option.fate == PerftestFate::kRefused) throw usage_error(fmt::format("{}: {}", flag, option.text), option.instead);
+  if (option.fate == PerftestFate::kNoted) {
+    typed.notes.push_back(fmt::format("{} changes nothing: {}", flag, option.text));
+    return;
+  }
+  const auto* found = std::find_if(kTakers.begin(), kTakers.end(), [&](const Taken& each) { return each.name == long_name(option); });
+  if (found != kTakers.end()) found->take(options, typed, text, flag);
+}
+
+/// Those of its spellings that the command does not have.
+std::vector<std::string> spellings(const PerftestOption& option, const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const std::string_view flag : split(option.flags, ',')) {
+    if (command.get_option_no_throw(std::string(flag)) == nullptr) names.emplace_back(flag);
+  }
+  return names;
+}
+
+/// "-o 16" is perftest's number of outstanding reads, which is --outs as well.
+std::string of_perftest(const std::string& word) {
+  if (!word.starts_with("-o")) return word;
+  return word.size() == 2 ? "--outs" : "--outs=" + word.substr(2);
+}
+
+/// `text` in lines of 80 columns, indented.
+void print_wrapped(std::ostream& out, const std::string& text) {
+  constexpr std::size_t kWidth = 80;
+  constexpr std::string_view kIndent = "      ";
+  std::string line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && kIndent.size() + line.size() + 1 + word.size() > kWidth) {
+      out << kIndent << line << '\n';
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + std::string(word);
+  }
+  out << kIndent << line << '\n';
+}
+
+}  // namespace
+
+void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyped& typed) {
+  for (const PerftestOption& each : perftest_options()) {
+    // All of them would make a start half as long again.
+    if (each.fate == PerftestFate::kSame || !may_be_typed(each.flags)) continue;
+    for (const std::string& name : spellings(each, command)) {
+      const auto given = [&each, &options, &typed, name](const std::string& text) { act(each, options, typed, name, text); };
+      CLI::Option* option = *each.value == 0 ? command.add_flag_callback(name, [given] { given(""); })
+                                             : command.add_option_function<std::string>(name, given)->type_name(each.value);
+      option->group("");
+    }
+  }
+  command.add_flag_callback(kAsPerftest, [&options, &typed] {
+    typed.by_name = true;
+    if (options.output.format) return;
+    options.output.format = report::parse_format("perftest");
+    options.output.table = TableFor::kNobody;
+  })->group("");
+}
+
+void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output) {
+  const auto require = [&](double gbps) { output.required.min_gbps = std::max(gbps, output.required.min_gbps.value_or(0)); };
+  if (typed.least_rate) {
+    const bool gigabits = output.rate_unit == report::RateUnit::kGigabits;
+    require(gigabits ? *typed.least_rate : gigabits_from_gigabytes(*typed.least_rate * kMebibyte / 1e9));
+  }
+  if (!typed.least_mpps) return;
+  if (sizes.size() != 1) {
+    throw usage_error("-y: a message rate is asked of one size", fmt::format("give one -s, or {} for all sizes", flags::kMinGbps));
+  }
+  require(gigabits_from_gigabytes(*typed.least_mpps * static_cast<double>(sizes.front()) / 1e3));
+}
+
+void settle_rate(const PerftestTyped& typed, TestSpec& spec) {
+  if (!typed.rate_limit) return;
+  spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
+  spec.rate_bytes_per_s = typed.rate_unit == 'p' ? 0 : *typed.rate_limit * (typed.rate_unit == 'M' ? kMebibyte : 1e9 / 8);
+}
+
+std::string own_test(std::string_view perftest_program) {
+  const std::string name = std::filesystem::path(perftest_program).filename();
+  if (!name.starts_with("ib_")) return {};
+  const std::string test = name.substr(3);
+  return parse_test(test) ? test : std::string();
+}
+
+Argv as_own_command(Argv words) {
+  if (words.empty()) return words;
+  const bool link = !own_test(words[0]).empty();
+  if (!link && (words.size() < 2 || own_test(words[1]).empty())) return words;
+  Argv own = {link ? "gdrperf" : words[0], own_test(words[link ? 0 : 1]), kAsPerftest};
+  std::transform(words.begin() + (link ? 1 : 2), words.end(), std::back_inserter(own), of_perftest);
+  return own;
+}
+
+bool show_perftest_help(const Argv& words, std::ostream& out) {
+  const bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
+  if (words.size() < 3 || words[2] != kAsPerftest || !asked) return false;
+  out << fmt::format("Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of perftest "
+                     "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n", words[1]);
+  for (const PerftestOption& each : perftest_options()) {
+    std::string flags;
+    for (const std::string_view flag : split(each.flags, ',')) {
+      flags += (flags.empty() ? "" : flags.size() > 70 ? ",\n  " : ", ") + std::string(flag);
+    }
+    out << "  " << flags << (*each.value == 0 ? "" : " ") << each.value << '\n';
+    print_wrapped(out, fate_of(each));
+  }
+  return true;
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "app/command.h"
+#include "app/options/options.h"
+
+namespace gdrperf::app {
+
+/// What was typed of perftest's options that are none of this program.
+struct PerftestTyped {
+  bool by_name = false;  ///< as ib_write_bw or another of its family
+  std::vector<std::string> notes;
+  std::optional<double> least_rate;  ///< -w, in the unit that the run is reported in
+  std::optional<double> rate_limit;  ///< --rate_limit
+  char rate_unit = 'g';              ///< --rate_units: M, g or p
+  std::optional<double> least_mpps;  ///< -y, million messages per second
+};
+
+/// Adds those options of perftest to a test that it does not have, hidden from its help.
+void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyped& typed);
+
+/// -w and -y as what a run has to reach. Throws usage_error for -y with several sizes.
+void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output);
+
+/// --rate_limit and --rate_units as the rate of `spec`.
+void settle_rate(const PerftestTyped& typed, TestSpec& spec);
+
+/// "write_bw" of "ib_write_bw" and of a path to it; "" for other words.
+std::string own_test(std::string_view perftest_program);
+
+/// `gdrperf ib_write_bw ...`, or the same by a link of that name, as a command line of this program; others as they are.
+Argv as_own_command(Argv words);
+
+/// Whether words are of `gdrperf ib_write_bw --help`, by whatever name; prints it then.
+bool show_perftest_help(const Argv& words, std::ostream& out);
+
+}  // namespace gdrperf::app

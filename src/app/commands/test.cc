@@ -1,0 +1,389 @@
+// The six tests: one command each.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/command.h"
+#include "app/plan/dry_run.h"
+#include "app/client/client.h"
+#include "app/options/options.h"
+#include "app/client/stop_signal.h"
+#include "app/plan/sweep.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/settings.h"
+#include "app/intervals/interval_log.h"
+#include "app/options/late_options.h"
+#include "app/options/lists.h"
+#include "app/intervals/live_line.h"
+#include "app/intervals/metrics_server.h"
+#include "app/options/no_effect.h"
+#include "app/options/parse_words.h"
+#include "app/client/parts.h"
+#include "app/options/paths.h"
+#include "app/commands/perftest.h"
+#include "app/server/perftest_service.h"
+#include "app/plan/rail_gpus.h"
+#include "app/client/register_all.h"
+#include "app/options/requirements.h"
+#include "app/intervals/sample_file.h"
+#include "app/server/serve.h"
+#include "app/output/terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+struct TestOptions : ClientOptions {
+  Test test;
+  std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
+  bool all = false;
+  double interval_s = 0;  ///< --interval; 0: none
+  std::string listen_metrics;
+  bool dry_run = false;  ///< say what would be run
+  std::vector<std::string> given;  ///< options that a client decides
+  std::vector<std::string> without_effect;
+  PerftestTyped perftest;
+};
+
+constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
+constexpr std::uint64_t kDefaultLatencyBytes = 2;
+
+std::string description(Test test) {
+  return fmt::format("{} of {}", test.metric == Metric::kBandwidth ? "Bandwidth" : "Latency",
+                     facts_of(test.operation).title);
+}
+
+std::string footer(Test test) {
+  const std::string name = to_string(test);
+  std::string text = fmt::format(R"(
+Sizes take K, M, G (powers of 1024), times ns, us, ms, s, m, h; upper or lower
+case. The order of options does not matter. Without HOST and --local this end
+serves one client, whose options apply; device, port, GID, memory and CPU given
+here apply where the client names none (--peer-dev, ...).
+
+Examples:
+  gdrperf {0} node2                     against 'gdrperf serve' on node2
+  gdrperf {0} node2 -a --json out.json  2 B to 8 MiB
+  gdrperf {0} node2 -s 64,4K:1M:x4 -D 2s
+  gdrperf {0} --local --softnic         no server, no NIC)",
+                                 name);
+  if (test.metric == Metric::kBandwidth) {
+    text += fmt::format("\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both send to this end", name);
+  }
+  return text;
+}
+
+/// A datagram fits into the MTU that nearly all Ethernet ports have.
+constexpr std::uint64_t kDefaultDatagramBytes = 1024;
+
+std::uint64_t default_size(Test test, Transport transport) {
+  const bool small = test.metric == Metric::kBandwidth && transport == Transport::kUd;
+  const std::uint64_t any = small ? kDefaultDatagramBytes : test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
+  return sizes_of(test.operation, {any}).front();
+}
+
+/// Default sizes, for help: "64K; UD 1K".
+std::string sizes_text(Test test) {
+  const std::uint64_t any = default_size(test, Transport::kRc);
+  if (any != kDefaultBandwidthBytes) return std::to_string(any);
+  return goes_over(test.operation, Transport::kUd) ? "64K, over UD 1K" : "64K";
+}
+
+std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
+  if (options.all) return sizes_within(options.spec, sizes_of(options.test.operation, all_sizes()));
+  return options.sizes.empty() ? std::vector{default_size(options.test, options.spec.transport)} : options.sizes;
+}
+
+// Records measured before a failure are kept, also where they go to a pipe.
+report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
+                          const StopSignal& stop) {
+  try {
+    const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
+    return client.run(spec);
+  } catch (const Error& error) {
+    if (total == 1 || stop.triggered()) throw;
+    const Error named = error.in(format_size(spec.size_bytes));
+    if (output.runs() > 0) {
+      output.add_warning(named.what());
+      output.finish();
+    }
+    throw named;
+  }
+}
+
+/// From `first` on, for a document that misses them.
+std::vector<std::string> names_of(const std::vector<TestSpec>& specs, std::size_t first) {
+  std::vector<std::string> names;
+  for (std::size_t at = first; at < specs.size(); ++at) names.push_back(planned_name({specs[at], std::nullopt}));
+  return names;
+}
+
+std::vector<TestSpec> specs_of(const TestOptions& options) {
+  std::vector<TestSpec> specs;
+  std::vector<Path> paths = options.paths;
+  // In host memory both ways are one.
+  if (paths.size() > 1) paths = ways(options.spec, paths);
+  for (const std::uint64_t size : sizes_of(options)) {
+    for (TestSpec& each : variants(spec_for(options, options.test, size), paths, options)) specs.push_back(std::move(each));
+  }
+  return specs;
+}
+
+/// Each way of giving GPU memory to the NIC, with a run of each.
+void measure_registrations(const TestSpec& spec, Output& output, const RunOne& run) {
+  const RunOne kept = [&](const TestSpec& each) {
+    report::RunRecord record = run(each);
+    output.add(record);
+    return record;
+  };
+  const std::vector<RegistrationRow> rows = try_registrations(spec, kept);
+  for (const RegistrationRow& row : rows) {
+    if (!row.why_not.empty()) output.add_warning(row.why_not);
+  }
+  output.finish();
+  print_registrations(rows, spec, output.table_stream());
+}
+
+/// All that watches runs.
+struct Watching {
+  explicit Watching(const TestOptions& options, std::size_t runs)
+      // Lines of intervals would be written over one that is rewritten in place.
+      : lines(options.interval_s > 0 && options.output.interval_file.empty()),
+        live(lines && !options.output.progress_lines ? LiveTo::kNowhere : live_to(options.output), options.output.rate_unit, runs),
+        samples(options.output.samples, live) {
+    if (!options.listen_metrics.empty()) {
+      metrics.emplace(options.listen_metrics);
+      say("metrics at " + metrics->url());
+    }
+    constexpr double kMetricsSeconds = 1;
+    const double seconds = options.interval_s == 0 && metrics ? kMetricsSeconds : options.interval_s;
+    intervals.emplace(IntervalOptions{seconds, options.output.interval_file, lines, metrics ? &*metrics : nullptr}, samples);
+  }
+
+  bool lines;
+  LiveLine live;
+  SampleFile samples;
+  std::optional<MetricsServer> metrics;
+  std::optional<IntervalLog> intervals;
+};
+
+/// GPUs of rails whose memory nobody named further; with what is said of them.
+void place_rails(std::vector<TestSpec>& specs, const topo::Topology& topology, const TestOptions& options, Output* output) {
+  std::string told;
+  for (TestSpec& spec : specs) {
+    if (!wants_rail_gpus(spec)) continue;
+    const std::string text = give_rails_gpus(spec, topology, options.local);
+    if (std::exchange(told, text) == text) continue;
+    if (options.output.talk != Talk::kQuiet) say(text);
+    if (output != nullptr && text.find("shared") != std::string::npos) output->add_warning(text);
+  }
+}
+
+/// HOST as a list: as many senders, each with a server of its own.
+ServerAddress address_of(TestOptions& options) {
+  ServerAddress address = server_address(options);
+  if (address.host.find(',') == std::string::npos) return address;
+  const std::string typed = "HOST " + address.host;
+  std::vector<std::string> hosts = split_list(address.host, "HOST");
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    if (std::find(hosts.begin(), host, *host) != host) throw usage_error(fmt::format("{}: {} stands there twice", typed, *host), "its server runs one at a time");
+  }
+  TestSpec& spec = options.spec;
+  const std::string reverse = flag<&TestSpec::reverse>();
+  if (!spec.reverse) throw usage_error(typed + ": several servers send to this end", fmt::format("give {} as well", reverse));
+  const auto count = static_cast<int>(hosts.size());
+  if (spec.incast > 1 && spec.incast != count) throw usage_error(fmt::format("{} and {} {}: {} servers", typed, flag<&TestSpec::incast>(), spec.incast, count), "leave one of them out");
+  spec.incast = count;
+  address.host = hosts.front();
+  address.others.assign(hosts.begin() + 1, hosts.end());
+  return address;
+}
+
+/// What is told of a run while it goes on, where nobody could tell it.
+void check_series(const TestOptions& options) {
+  const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
+  const std::string typed = options.interval_s > 0 ? "--interval" : intervals ? "--listen-metrics" : "--samples";
+  if (options.spec.reverse && intervals) {
+    throw usage_error(typed + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
+  }
+  if (has_parts(options.spec) && options.spec.verify_seed && intervals) {
+    throw usage_error(typed + ": verified laps of runs at the same time have no time in common between them", "leave one of them out");
+  }
+}
+
+int measure(TestOptions options, const Argv& argv) {
+  const ServerAddress address = options.local ? ServerAddress() : address_of(options);
+  check_required(options.output.required, std::vector{options.test});
+  std::vector<TestSpec> specs = specs_of(options);
+  check_series(options);
+  const bool registrations = options.asks_every<&TestSpec::registration>();
+  check_one_run(options.spec, registrations ? 2 : specs.size());
+  note_without_effect(options.without_effect);
+  if (registrations) check_register_all(specs.front());
+  if (options.dry_run) {
+    std::vector<PlannedRun> runs;
+    for (const TestSpec& spec : specs) runs.push_back({spec, std::nullopt});
+    print_plan(std::cout, runs);
+    if (wants_rail_gpus(specs.front())) place_rails(specs, topology_here(options.output), options, nullptr);
+    return 0;
+  }
+  Output output(options.output, argv);
+  place_rails(specs, output.topology(), options, &output);
+  const auto client =
+      options.local ? make_local_client() : make_remote_client(address, say);
+  client->set_max_memory(options.max_memory_bytes);
+  client->set_talk(options.output.talk);
+  // Its server serves one run.
+  if (specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty()) client->allow_perftest(options.output.rate_unit);
+  Watching watching(options, specs.size());
+  client->set_observer(&*watching.intervals);
+  StopSignal stop;
+  const RunOne run = [&](const TestSpec& spec) {
+    client->open();
+    report::RunRecord record = run_one(*client, spec, specs.size(), output, watching.live, stop);
+    watching.samples.write();
+    if (client->server_environment()) output.set_server(*client->server_environment());
+    return record;
+  };
+  {
+    const StopOnSignals on_signals(stop);
+    client->set_stop(&stop.flag());
+    try {
+      if (registrations) measure_registrations(specs.front(), output, run);
+      for (std::size_t at = 0; at < specs.size() && !stop.triggered() && !registrations; ++at) {
+        report::RunRecord record = run(specs[at]);
+        // One that a signal ended is worth keeping: it says so, and there is no other.
+        output.set_missing(names_of(specs, at + 1));
+        output.add(std::move(record));
+      }
+    } catch (const Error&) {
+      if (!stop.triggered()) throw;
+    }
+    client->close();
+    watching.intervals->finish();
+    if (!registrations && (!stop.triggered() || output.runs() > 0)) output.finish();
+  }
+  // The only end of --forever.
+  const bool ended = options.spec.stop.forever && output.runs() > 0;
+  if (stop.triggered() && !ended) end_as_signalled(stop);
+  return static_cast<int>(output.required_met());
+}
+
+int serve_one_client(const TestOptions& options) {
+  if (!options.given.empty()) {
+    say(fmt::format("note: without HOST this end serves one client, whose options count; ignored here{}: {}",
+                    options.perftest.by_name ? ", unless it is perftest's" : "", fmt::join(options.given, " ")));
+  }
+  ServeOptions serve_options;
+  if (options.perftest.by_name) {
+    std::vector<TestSpec> specs;
+    for (const std::uint64_t size : sizes_of(options)) specs.push_back(spec_for(options, options.test, size));
+    serve_options.perftest = perftest_service(specs, options.output.rate_unit, options.max_memory_bytes);
+  }
+  serve_options.bind = options.bind;
+  serve_options.port = options.port;
+  serve_options.token = options.token;
+  serve_options.once = true;
+  serve_options.own_end = options.spec.client;
+  return serve(serve_options);
+}
+
+/// Settings that an end that serves decides itself: its address, and, where its client says
+/// nothing about it, the settings of this end.
+bool own_of_server(const CLI::Option& option) {
+  for (const char* name : {"--port", flags::kBind, flags::kToken, flags::kSoftnic}) {
+    if (option.check_name(name)) return true;
+  }
+  for (const Setting& each : settings()) {
+    const bool own_end = std::string_view(each.object) == "client" && *each.flags != 0;
+    if (own_end && option.check_name(flag_of(each))) return true;
+  }
+  return option.get_positional();
+}
+
+// Options typed on an end that serves but that its client decides.
+std::vector<std::string> decided_by_client(const CLI::App& command) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && !hidden(*option) && !own_of_server(*option)) given.push_back(flag_of(*option));
+  }
+  return given;
+}
+
+void add_series(CLI::App& command, TestOptions& options) {
+  constexpr const char* kGroup = "Output";
+  constexpr double kLeastSeconds = 0.1;
+  CLI::Option* const every = command.add_option_function<std::string>(
+      "--interval",
+      [&options](const std::string& text) {
+        options.interval_s = std::chrono::duration<double>(parse_duration(text, "--interval")).count();
+        if (options.interval_s < kLeastSeconds) throw usage_error("--interval " + text + ": an interval is 100 ms or more");
+      },
+      "a line on standard error for each interval of the run, like 1s");
+  every->type_name("TIME")->group(kGroup);
+  command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
+      ->type_name("FILE")->group(kGroup)->needs(every);
+  command.add_option("--listen-metrics", options.listen_metrics,
+                     "the figures of each interval (default: 1s) for Prometheus, over HTTP, on the loopback interface unless an address is given")
+      ->type_name("[ADDR:]PORT")->group(kGroup);
+  command.add_option("--samples", options.output.samples,
+                     options.test.metric == Metric::kLatency ? "latencies as an HdrHistogram log in a file (-: standard output)"
+                                                             : "the batches of each run as CSV in a file (-: standard output)")
+      ->type_name("FILE")->group(kGroup);
+}
+
+void add_options(CLI::App& command, TestOptions& options) {
+  CLI::Option* const sizes = command.add_option_function<std::string>(
+      "-s,--size", [&options](const std::string& text) { options.sizes = parse_size_list(text, "-s"); },
+      fmt::format("message size, a list (64,4K) or a range (2:8M:x2, 1K:8K:+1K) (default: {})",
+                  sizes_text(options.test)));
+  sizes->type_name("SIZES")->group("Queues and messages");
+  command.add_flag("-a,--all", options.all, "all sizes, 2 B to 8 MiB in powers of two (-s 2:8M:x2)")
+      ->group("Queues and messages")
+      ->excludes(sizes);
+  add_client_options(command, options);
+  command.add_option_function<std::string>(
+      "--devices", [&options](const std::string& text) { take(setting<&TestSpec::rails>(), options.spec, text, "--devices"); }, "as --rails")
+      ->type_name("LIST")->group("Queues and messages")->excludes(command.get_option(flag<&TestSpec::rails>()));
+  add_dry_run(command, options.dry_run);
+  add_series(command, options);
+}
+
+}  // namespace
+
+void add_test_commands(CLI::App& app, Action& action) {
+  for (const Test test : all_tests()) {
+    const auto options = std::make_shared<TestOptions>();
+    options->test = test;
+    CLI::App* command = app.add_subcommand(to_string(test), description(test));
+    add_when_typed(*command, [options, command] { add_options(*command, *options); });
+    // perftest's own are on no page.
+    command->preparse_callback([options, command](std::size_t) {
+      add_now(*command);
+      add_perftest_options(*command, *options, options->perftest);
+    });
+    command->footer(footer(test));
+    command->final_callback([options, command, &action] {
+      options->given = decided_by_client(*command);
+      const bool gpu = uses_gpu(options->spec.client.buffer) || uses_gpu(options->spec.server.buffer);
+      options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
+      options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      settle_rate(options->perftest, options->spec);
+      require_typed(options->perftest, sizes_of(*options), options->output);
+      action = [options](const Argv& argv) {
+        check_target(*options);
+        const bool serves = options->host.empty() && !options->local;
+        return serves ? serve_one_client(*options) : measure(*options, argv);
+      };
+    });
+  }
+}
+
+}  // namespace gdrperf::app

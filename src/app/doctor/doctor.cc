@@ -1,0 +1,171 @@
+#include "app/doctor/doctor.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "app/command.h"
+#include "app/doctor/host.h"
+#include "app/doctor/probe.h"
+#include "app/doctor/text.h"
+#include "app/options/options.h"
+#include "app/client/softnic_exec.h"
+#include "app/options/suggest.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/flags.h"
+#include "gdrperf/doctor/doctor.h"
+#include "gdrperf/proto/tcp_port.h"
+
+namespace gdrperf::app {
+namespace {
+
+using doctor::Examination;
+using doctor::Finding;
+using doctor::Verdict;
+
+constexpr std::size_t kMostCapture = 16u << 20;
+constexpr const char* kOwnProgram = "/proc/self/exe";
+
+void check_only(const std::vector<std::string>& only) {
+  std::vector<std::string> known;
+  for (const doctor::CheckInfo& check : doctor::checks()) known.push_back(check.id);
+  for (const std::string& id : only) {
+    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    const auto near = suggestions(id, known);
+    throw usage_error(fmt::format("--only: there is no check '{}'", id),
+                      near.empty() ? "'gdrperf doctor --list' shows all"
+                                   : fmt::format("did you mean {}?", fmt::join(near, " or ")));
+  }
+}
+
+void check_together(const DoctorOptions& options) {
+  if (!options.host.empty() && !(options.captures.empty() && options.root.empty() && options.record.empty())) {
+    throw usage_error("HOST compares this machine with a running server: not with --read, --root or --record",
+                      "gdrperf doctor HOST");
+  }
+  const int sources = (options.captures.empty() ? 0 : 1) + (options.root.empty() ? 0 : 1) +
+                      (options.record.empty() ? 0 : 1);
+  if (sources > 1) {
+    throw usage_error("--read, --root and --record: one at a time",
+                      "--read judges pasted text, --root a recording, --record writes one of this machine");
+  }
+  if (options.unmasked && options.record.empty()) {
+    throw usage_error("--unmasked is about what --record writes", "give --record FILE.tar.gz, too");
+  }
+}
+
+Examination examine(const DoctorOptions& options) {
+  if (!options.captures.empty()) {
+    std::vector<doctor::Capture> captures;
+    for (const std::string& path : options.captures) {
+      captures.push_back({path, read_file(path, kMostCapture)});
+    }
+    return {doctor::read_captures(captures), {}, false};
+  }
+  Examination both;
+  if (!options.host.empty()) both = examine_both_ends(options);
+  const auto machine = options.root.empty() ? doctor::this_machine(kOwnProgram)
+                                            : doctor::recorded_machine(options.root);
+  Examination examination = doctor::examine(*machine, {softnic_library(), options.only});
+  for (Finding& finding : both.findings) examination.findings.push_back(std::move(finding));
+  return examination;
+}
+
+int record(const DoctorOptions& options, std::ostream& out) {
+  doctor::record(*doctor::this_machine(kOwnProgram), options.record,
+                 options.unmasked ? doctor::Masking::kOff : doctor::Masking::kOn);
+  out << fmt::format("recorded in {}{}; look at it: gdrperf doctor --root {}\n", options.record,
+                     options.unmasked ? "" : ", with MACs, serial numbers and addresses masked", options.record);
+  return 0;
+}
+
+bool could_not_look(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.check == "capture" ||
+           (finding.check == "recording" && finding.found.find("holds no") != std::string::npos);
+  });
+}
+
+ExitCode exit_code(const std::vector<Finding>& findings) {
+  if (count_of(findings, Verdict::kFail) > 0) return ExitCode::kRegression;
+  return could_not_look(findings) ? ExitCode::kEnvironment : ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Find out why RDMA or GPUDirect RDMA does not work or is slow on this machine");
+  command
+      ->add_option("--read", options->captures,
+                   "Judge captured text (- for standard input) instead of this machine: lspci -vvv, lsmod, "
+                   "dmesg, ethtool, show_gids, ibdev2netdev, ibv_devinfo, ibstat, nvidia-smi, mlxconfig, "
+                   "messages of NCCL, UCX and perftest; several files are compared, too")
+      ->type_name("FILE");
+  command->add_option("--root", options->root, "Judge a recorded machine: a folder, a tar file or a text recording")
+      ->type_name("DIR|FILE");
+  command
+      ->add_option("--record", options->record,
+                   "Write the inputs of the checks to a gzipped tar file, for --root; MACs, serial numbers and "
+                   "addresses are masked")
+      ->type_name("FILE.tar.gz");
+  options->port = kDefaultPort;
+  command->add_option("host", options->host,
+                      "A machine that runs 'gdrperf serve': both ends are compared, and a short transfer goes each way")
+      ->type_name("HOST");
+  command
+      ->add_option_function<std::string>(
+          std::string(flags::kPort) + ",--port",
+          [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, proto::kMaxTcpPort)); },
+          fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
+      ->type_name("PORT");
+  command->add_option(flags::kToken, options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");
+  command->add_option("-d,--dev", options->device, "With HOST: RDMA device of this end")->type_name("DEV");
+  command->add_option("--peer-dev", options->peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
+  command->add_flag("--unmasked", options->unmasked, "With --record: leave MACs, serial numbers and addresses in");
+  command->add_option("--only", options->only, "Run these checks only")->type_name("ID")->delimiter(',');
+  command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
+  command->add_flag("-v,--verbose", options->verbose, "Every finding and pair, with evidence and undo");
+  command->add_flag("--fix-script", options->fix_script,
+                    "Print a commented shell script of the fixes, which asks before each; run nothing");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--probe-gpus", options->probe_gpus)->group("");
+  command->footer(
+      "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to check.");
+  command->final_callback([options, &action] {
+    action = [options](const Argv&) { return run_doctor(*options, std::cout); };
+  });
+}
+
+int run_doctor(const DoctorOptions& options, std::ostream& out) {
+  if (options.probe_gpus) return run_gpu_probe(out);
+  if (options.list) {
+    options.json ? print_check_list_json(out) : print_check_list(out);
+    return 0;
+  }
+  check_together(options);
+  check_only(options.only);
+  if (!options.record.empty()) return record(options, out);
+  const Examination examination = examine(options);
+  // Of pasted text all is shown: what is harmless, and what was not understood, too.
+  const Detail detail = options.verbose || !options.captures.empty() ? Detail::kAll : Detail::kBrief;
+  if (options.fix_script) {
+    out << doctor::fix_script(examination.findings);
+  } else if (options.json) {
+    print_examination_json(examination, out);
+  } else if (examination.nothing_here && detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
+    print_nothing_here(out);
+  } else {
+    print_examination(examination, detail, out);
+  }
+  return static_cast<int>(exit_code(examination.findings));
+}
+
+}  // namespace gdrperf::app

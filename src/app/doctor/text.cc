@@ -1,0 +1,225 @@
+#include "app/doctor/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+#include "app/output/table.h"
+
+namespace gdrperf::app {
+namespace {
+
+using doctor::Finding;
+using doctor::PairVerdict;
+using doctor::Verdict;
+
+constexpr std::size_t kMostNames = 4;
+
+/// Worst first.
+int badness(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFail:
+      return 0;
+    case Verdict::kWarn:
+      return 1;
+    case Verdict::kOk:
+      return 2;
+    case Verdict::kSkip:
+      return 3;
+  }
+  return 3;
+}
+
+bool is_bad(const Finding& finding) { return badness(finding.verdict) <= 1; }
+
+/// Findings that say the same about several things.
+struct Row {
+  const Finding* finding;
+  std::vector<std::string> subjects;
+};
+
+struct FindingGroup {
+  std::string name;
+  std::vector<Row> rows;
+};
+
+std::string without_subject(const Finding& finding, std::string text) {
+  for (const std::string& name : {finding.subject, finding.subject.substr(0, finding.subject.find('/'))}) {
+    if (name.empty()) continue;
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
+      text.replace(at, name.size(), "*");
+    }
+  }
+  return text;
+}
+
+bool same(const Finding& one, const Finding& other) {
+  return one.check == other.check && one.verdict == other.verdict &&
+         without_subject(one, one.found) == without_subject(other, other.found);
+}
+
+void add_row(FindingGroup& group, const Finding& finding, Detail detail) {
+  if (detail == Detail::kBrief) {
+    for (Row& row : group.rows) {
+      if (!same(*row.finding, finding)) continue;
+      row.subjects.push_back(finding.subject);
+      return;
+    }
+  }
+  group.rows.push_back({&finding, {finding.subject}});
+}
+
+/// In the order of the checks, then by how bad the worst of each is.
+std::vector<FindingGroup> groups_of(const std::vector<Finding>& findings, Detail detail) {
+  std::vector<FindingGroup> groups;
+  for (const Finding& finding : findings) {
+    const std::string name = doctor::group_of(finding.check);
+    auto it = std::find_if(groups.begin(), groups.end(), [&](const FindingGroup& group) { return group.name == name; });
+    if (it == groups.end()) it = groups.insert(groups.end(), {name, {}});
+    add_row(*it, finding, detail);
+  }
+  const auto by_badness = [](const Row& one, const Row& other) {
+    return badness(one.finding->verdict) < badness(other.finding->verdict);
+  };
+  for (FindingGroup& group : groups) std::stable_sort(group.rows.begin(), group.rows.end(), by_badness);
+  std::stable_sort(groups.begin(), groups.end(), [&](const FindingGroup& one, const FindingGroup& other) {
+    return by_badness(one.rows.front(), other.rows.front());
+  });
+  return groups;
+}
+
+std::string names_of(std::vector<std::string> subjects) {
+  if (subjects.size() == 1 && subjects.front().empty()) return {};
+  std::string more;
+  if (subjects.size() > kMostNames) {
+    more = fmt::format(" and {} more", subjects.size() - kMostNames);
+    subjects.resize(kMostNames);
+  }
+  return fmt::format("{}{}", fmt::join(subjects, ", "), more);
+}
+
+void print_row(const Row& row, Detail detail, std::ostream& out) {
+  const Finding& finding = *row.finding;
+  const std::string where = names_of(row.subjects);
+  print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where,
+                              where.empty() ? "" : ": ", finding.found), 8);
+  // Commands are copied: they are not broken.
+  const auto more = [&](const char* name, const std::string& text) {
+    if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, text);
+  };
+  const bool explained = is_bad(finding) || detail == Detail::kAll;
+  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);
+  more("fix", finding.fix);
+  more("for good", finding.for_good);
+  if (detail == Detail::kAll) {
+    more("undo", finding.undo);
+    for (const std::string& seen : finding.evidence) more("seen", seen);
+  }
+}
+
+/// "OK    mtu, gid, port-state": what needs no row of its own.
+void print_rest(const FindingGroup& group, Verdict verdict, std::ostream& out) {
+  std::vector<std::string> names;
+  for (const Row& row : group.rows) {
+    const std::string& name = row.finding->check;
+    if (row.finding->verdict != verdict || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    names.push_back(name);
+  }
+  if (!names.empty()) print_line(out, fmt::format("  {:4}  {}", doctor::to_string(verdict), fmt::join(names, ", ")), 8);
+}
+
+void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
+  out << '\n' << group.name << '\n';
+  for (const Row& row : group.rows) {
+    if (detail == Detail::kAll || is_bad(*row.finding)) print_row(row, detail, out);
+  }
+  if (detail == Detail::kAll) return;
+  print_rest(group, Verdict::kOk, out);
+  print_rest(group, Verdict::kSkip, out);
+}
+
+/// With kBrief the nearest NICs of each GPU, those of one verdict in a line.
+void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostream& out) {
+  if (pairs.empty()) return;
+  out << "\nGPU <-> NIC\n";
+  static const std::map<std::string, int> kOrder = {{"PIX", 0}, {"PXB", 1}, {"PHB", 2}, {"NODE", 3}, {"SYS", 4}};
+  const auto distance = [&](const PairVerdict& pair) {
+    const auto it = kOrder.find(pair.relation);
+    return it == kOrder.end() ? 5 : it->second;
+  };
+  for (std::size_t i = 0; i < pairs.size();) {
+    std::size_t end = i;
+    int nearest = 9;
+    for (; end < pairs.size() && pairs[end].gpu == pairs[i].gpu; ++end) nearest = std::min(nearest, distance(pairs[end]));
+    std::vector<std::pair<const PairVerdict*, std::vector<std::string>>> lines;
+    for (std::size_t k = i; k < end; ++k) {
+      if (detail == Detail::kBrief && distance(pairs[k]) != nearest) continue;
+      auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& line) {
+        return detail == Detail::kBrief && line.first->words == pairs[k].words;
+      });
+      if (it == lines.end()) it = lines.insert(lines.end(), {&pairs[k], {}});
+      it->second.push_back(pairs[k].nic);
+    }
+    for (const auto& [pair, nics] : lines) {
+      print_line(out, fmt::format("  {} <-> {} {}: {}", pair->gpu, fmt::join(nics, ", "), pair->relation, pair->words), 4);
+    }
+    i = end;
+  }
+}
+
+std::string counted(const std::vector<Finding>& findings, Verdict verdict, const char* what) {
+  return fmt::format("{} {}", count_of(findings, verdict), what);
+}
+
+}  // namespace
+
+std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
+  return std::count_if(findings.begin(), findings.end(),
+                       [&](const Finding& finding) { return finding.verdict == verdict; });
+}
+
+void print_examination(const doctor::Examination& examination, Detail detail, std::ostream& out) {
+  const std::vector<Finding>& findings = examination.findings;
+  print_pairs(examination.pairs, detail, out);
+  for (const FindingGroup& group : groups_of(findings, detail)) print_group(group, detail, out);
+  const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
+  out << fmt::format("\n{}, {}, {}, {}{}\n", counted(findings, Verdict::kOk, "ok"),
+                     counted(findings, Verdict::kWarn, warnings), counted(findings, Verdict::kFail, "failed"),
+                     counted(findings, Verdict::kSkip, "skipped"), detail == Detail::kAll ? "" : " (-v: all of them)");
+}
+
+void print_nothing_here(std::ostream& out) {
+  out << R"(No RDMA device, no adapter that could be one, and no GPU here: nothing is broken.
+
+Looked at: /sys/class/infiniband, the PCI bus, libibverbs.
+
+What can be done on this machine:
+  gdrperf sweep --local --softnic            every test, over the software device
+  sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV
+                                             the kernel's Soft-RoCE, over any interface
+  scripts/softroce-vm gdrperf doctor         the same in a virtual machine, without root
+
+About another machine:
+  gdrperf doctor --read FILE                 judges text pasted from it (dmesg, lspci -vvv, NCCL logs, ...)
+  gdrperf doctor --record FILE.tar.gz        there, and here: gdrperf doctor --root FILE.tar.gz
+  gdrperf doctor HOST                        asks a running 'gdrperf serve'
+
+If there should be a NIC: 'lspci | grep -i -e mellanox -e infiniband -e ethernet' shows whether the bus has
+it; a virtual machine has one only when its host passes it in; a container only when it was started
+with --device=/dev/infiniband. All checks: -v.
+)";
+}
+
+void print_check_list(std::ostream& out) {
+  std::string group;
+  for (const doctor::CheckInfo& check : doctor::checks()) {
+    if (check.group != group) out << (group.empty() ? "" : "\n") << check.group << '\n';
+    group = check.group;
+    out << fmt::format("  {:<17} {}\n  {:<17} -> {}\n", check.id, check.looks_at, "", check.bad_when);
+  }
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/ranks/job.h"
+#include "gdrperf/cluster/launch.h"
+#include "gdrperf/cluster/patterns.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gdrperf::app {
+
+inline constexpr int kClusterPort = 18525;
+/// More measurements than that are in a file beside the document.
+inline constexpr std::size_t kMostInDocument = 100'000;
+
+/// Options of `gdrperf cluster`.
+struct ClusterOptions {
+  cluster::LaunchByHand by_hand;
+  int port = kClusterPort;
+  std::vector<std::string> devices;
+  std::string leaf;
+  std::string topology;
+  std::string hosts;
+  std::vector<cluster::Pattern> patterns;
+  std::string json;
+  std::string format;
+  std::string from;
+  std::string resume;
+  std::string baseline;
+  std::string token;
+  ClusterTest test;
+  std::chrono::nanoseconds start_patience = std::chrono::seconds(60);
+  std::chrono::nanoseconds deadline = std::chrono::seconds(10);
+  int fanout = 0;  ///< of the tree; 0: by the number of ranks
+  bool compact = false;
+  bool plan = false;
+  int rails = 1;
+  double rate = 50e9;  ///< bytes/s
+};
+
+void add_cluster_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options);
+
+}  // namespace gdrperf::app

@@ -1,0 +1,44 @@
+#include "app/server/perftest_service.h"
+
+#include <iostream>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/perftest/run.h"
+#include "gdrperf/proto/settings.h"
+#include "gdrperf/export/formats.h"
+#include "app/output/terminal.h"
+
+namespace gdrperf::app {
+
+std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest_service(std::span<const TestSpec> specs, report::RateUnit unit,
+                                                                               std::uint64_t max_memory_bytes) {
+  return [specs = std::vector<TestSpec>(specs.begin(), specs.end()), unit, max_memory_bytes](proto::Channel& channel,
+                                                                                           const std::atomic<bool>& stop) {
+    if (specs.size() != 1) {
+      throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(), specs.size()),
+                        fmt::format("give the {} that is typed there", flag<&TestSpec::size_bytes>()));
+    }
+    TestSpec spec = specs.front();
+    spec.server = std::exchange(spec.client, EndSpec());
+    proto::PerftestLink link(channel, proto::PerftestRole::kServer, &stop);
+    if (!link.greet()) throw peer_error(channel.peer() + ": is gdrperf, and spoke as perftest");
+    const std::string what = fmt::format("{}: perftest {}: {} {}", channel.peer(), link.version(), to_string(spec.test), format_size(spec.size_bytes));
+    say("serving " + what);
+    const report::RunRecord record = engine::serve_perftest(channel, link, spec, {{max_memory_bytes, nullptr, false, &stop}, unit});
+    for (const std::string& warning : record.measured.warnings) say("warning: " + warning);
+    if (record.measured.bandwidth || record.measured.latency) {
+      report::FormatContext context;
+      context.rate_unit = unit;
+      std::cout << report::parse_format("perftest")->render(std::span(&record, 1), context) << std::flush;
+    }
+    say(what + ": done");
+  };
+}
+
+}  // namespace gdrperf::app

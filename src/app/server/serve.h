@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "app/options/options.h"
+#include "app/server/server.h"
+
+namespace gdrperf::app {
+
+struct ServeOptions {
+  int port = kDefaultPort;
+  std::string bind;   ///< "": all addresses
+  std::string token;  ///< as ClientOptions
+  proto::Networks allow;
+  std::chrono::nanoseconds max_time = std::chrono::hours(1);
+  std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
+  std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
+  bool once = false;
+  bool daemon = false;  ///< in the background; with `log`
+  std::string log;      ///< file; "": standard error
+  std::string pidfile;  ///< "": none
+  bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
+  EndSpec own_end = {};  ///< this end, where the client leaves it open
+  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};  ///< as ServerSettings
+};
+
+/// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the
+/// first client's session; returns the exit code.
+int serve(const ServeOptions& options);
+
+}  // namespace gdrperf::app

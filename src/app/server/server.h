@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "app/server/companions.h"
+#include "app/server/serve_session.h"
+#include "app/server/server_log.h"
+#include "app/client/stop_signal.h"
+#include "app/server/turnstile.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
+#include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/networks.h"
+#include "gdrperf/proto/token.h"
+
+namespace gdrperf::app {
+
+enum class Serve {
+  kForever,  ///< until stopped
+  kOnce,     ///< until the first client has been served
+};
+
+struct ServerSettings {
+  Serve mode = Serve::kForever;
+  SessionTerms session;
+  proto::Token token;     ///< clients must have it; none: anyone
+  proto::Networks allow;  ///< where clients may come from
+  /// Serves a client of perftest, ended by the flag; throws where that fails. Clients have to speak first then. Empty: it is
+  /// told about in words.
+  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};
+};
+
+/// Accepts clients and serves them one after another in the order they asked. A
+/// thread per connection says hello and waits for its turn, so neither a slow
+/// client nor a port scan holds up others. What does not say hello, prove the token and ask for its turn
+/// within 5 s each, or says something else, is dropped; a log counts those.
+class Server {
+ public:
+  /// Connections at a time. Where there are as many, the oldest that has not asked for its turn yet makes
+  /// room; where all have asked, more are told that the server is full.
+  static constexpr std::size_t kMaxConnections = 64;
+
+  Server(proto::Listener listener, ServerSettings settings, Log log);
+
+  int port() const { return listener_.port(); }
+
+  /// Serves until `stop` (kOk), or the first client is through with kOnce (the
+  /// worst code of its runs, kPeer when it vanished). All threads have ended
+  /// when it returns; where one still gives back a run's resources after 3 s, the process ends instead,
+  /// with the same code: the kernel takes them back.
+  ExitCode run(StopSignal& stop);
+
+ private:
+  struct Connection {
+    explicit Connection(proto::Channel connected) : channel(std::move(connected)) {}
+    proto::Channel channel;
+    std::atomic<bool> asked = false;   ///< for its turn
+    std::atomic<bool> served = false;  ///< its turn has come: ends with the stop flag
+    std::atomic<bool> evicted = false;
+    std::atomic<bool> ended = false;
+    std::string beside;  ///< ticket of the session that it belongs to; "": it waits for a turn of its own
+    std::thread thread;
+  };
+
+  void admit(StopSignal& stop);
+  bool make_room(proto::Channel& newcomer);
+  void begin(Connection& connection, StopSignal& stop);
+  void converse(Connection& connection, StopSignal& stop);
+  void accompany(Connection& connection, StopSignal& stop);
+  SessionResult session(Connection& connection, const std::string& ticket, const StopSignal& stop);
+  void converse_with_perftest(Connection& connection, StopSignal& stop);
+  bool greet(Connection& connection, std::string& name);
+  bool wait_for_turn(Connection& connection, Turnstile::Ticket& ticket, const StopSignal& stop);
+  void note_stranger(const std::string& reason);
+  void reap();
+  void leave();
+
+  proto::Listener listener_;
+  ServerSettings settings_;
+  Log log_;
+  Strangers strangers_;
+  Turnstile turnstile_;
+  Companions companions_;
+  std::list<Connection> connections_;  ///< touched by run()'s thread alone
+  std::atomic<ExitCode> once_result_ = ExitCode::kOk;
+  Mutex ending_;  ///< held while Connection::ended is set
+  std::condition_variable one_ended_;
+};
+
+}  // namespace gdrperf::app

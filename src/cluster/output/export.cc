@@ -1,0 +1,200 @@
+#include "cluster/output/export.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::app {
+namespace {
+
+// Hosts and devices name themselves; what a shell or a label would take for more than a name goes.
+std::string plain(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    text += good ? c : '_';
+  }
+  return text.empty() ? "unknown" : text;
+}
+
+// Of a Prometheus label.
+std::string label_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') out += "\\n";
+    else out += c;
+  }
+  return out + "\"";
+}
+
+// Of a cell of a Markdown table.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '<' || c == '`' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string host_of(const ClusterFile& file, int rank) {
+  const FileRank* found = file.rank(rank);
+  return found == nullptr ? std::string() : found->host;
+}
+
+std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
+  std::vector<FileSuspect> slow;
+  for (const FileSuspect& suspect : file.suspects) {
+    if (suspect.verdict == "slow") slow.push_back(suspect);
+  }
+  return slow;
+}
+
+// Problems of a host as one short text, by host; those that belong to no single host go to `rest`.
+std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<std::string>& rest) {
+  std::map<std::string, std::string> of_host;
+  const auto add = [&](const std::string& host, const std::string& reason) {
+    std::string& text = of_host[plain(host)];
+    text += (text.empty() ? "" : ", ") + reason;
+  };
+  for (const FileSuspect& suspect : slow_parts(file)) {
+    if (suspect.part == "nic" && suspect.nic >= 0) {
+      const FileNic& nic = file.nics[static_cast<std::size_t>(suspect.nic)];
+      add(nic.host, fmt::format("NIC {} {:+.1f} %", plain(nic.device), suspect.percent));
+    } else if (suspect.part == "node") {
+      add(host_of(file, suspect.rank), fmt::format("node {:+.1f} %", suspect.percent));
+    } else {
+      rest.push_back(fmt::format("{} is slow: {:+.1f} %", describe(file, suspect), suspect.percent));
+    }
+  }
+  for (const FileRank& rank : file.ranks) {
+    if (rank.lost.empty()) continue;
+    if (rank.host.empty()) rest.push_back(fmt::format("rank {} never came", rank.rank));
+    else add(rank.host, "lost while measuring");
+  }
+  return of_host;
+}
+
+void head(const ClusterFile& file, const char* use, std::string& out) {
+  out += fmt::format("# gdrperf cluster, {}: {}{}. Read before use; {}\n", file.started, file.verdict,
+                     file.partial ? " (partial)" : "", use);
+}
+
+void comments(const std::vector<std::string>& rest, std::string& out) {
+  for (const std::string& line : rest) {
+    std::string text = line;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    out += "# " + text + "\n";
+  }
+}
+
+std::string to_slurm(const ClusterFile& file) {
+  std::string out;
+  head(file, "'scontrol update NodeName=... State=RESUME' undoes it.", out);
+  std::vector<std::string> rest;
+  for (const auto& [host, reason] : reasons(file, rest)) {
+    out += fmt::format("scontrol update NodeName={} State=DRAIN Reason=\"gdrperf: {}\"\n", host, reason);
+  }
+  comments(rest, out);
+  return out;
+}
+
+std::string to_kubernetes(const ClusterFile& file) {
+  std::string out;
+  head(file, "'kubectl taint nodes NODE gdrperf/slow-' undoes it.", out);
+  std::vector<std::string> rest;
+  for (const auto& [host, reason] : reasons(file, rest)) {
+    out += fmt::format("kubectl label nodes {} gdrperf/slow=true --overwrite  # {}\n", host, reason);
+    out += fmt::format("kubectl taint nodes {} gdrperf/slow=true:NoSchedule --overwrite\n", host);
+  }
+  comments(rest, out);
+  return out;
+}
+
+void metric(const char* name, const char* help, std::string& out) {
+  out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
+}
+
+std::string to_prometheus(const ClusterFile& file) {
+  std::string out;
+  metric("gdrperf_cluster_verdict", "1 for the verdict of the last run", out);
+  for (const char* verdict : {"fine", "slow", "inconclusive"}) {
+    out += fmt::format("gdrperf_cluster_verdict{{verdict=\"{}\"}} {}\n", verdict, int{file.verdict == verdict});
+  }
+  metric("gdrperf_cluster_typical_bytes_per_second", "median rate of all pairs", out);
+  out += fmt::format("gdrperf_cluster_typical_bytes_per_second {:.6g}\n", file.typical_gbytes * 1e9);
+  metric("gdrperf_cluster_nic_shift_ratio", "rate of a NIC against the others, 0 is as they are", out);
+  for (const FileNic& nic : file.nics) {
+    for (const auto& [way, effect] : {std::pair("sends", nic.sends), std::pair("receives", nic.receives)}) {
+      if (!effect.known) continue;
+      out += fmt::format("gdrperf_cluster_nic_shift_ratio{{host={},device={},rank=\"{}\",way=\"{}\"}} {:.6g}\n", label_text(nic.host),
+                         label_text(nic.device), nic.rank, way, effect.shift_percent / 100);
+    }
+  }
+  metric("gdrperf_cluster_slow", "1 for each part that retests found slow", out);
+  for (const FileSuspect& suspect : slow_parts(file)) {
+    out += fmt::format("gdrperf_cluster_slow{{part=\"{}\",what={}}} 1\n", suspect.part, label_text(describe(file, suspect)));
+  }
+  metric("gdrperf_cluster_rank_lost", "1 for each rank that was lost", out);
+  for (const FileRank& rank : file.ranks) {
+    if (!rank.lost.empty()) out += fmt::format("gdrperf_cluster_rank_lost{{rank=\"{}\",host={}}} 1\n", rank.rank, label_text(rank.host));
+  }
+  return out;
+}
+
+std::string to_markdown(const ClusterFile& file) {
+  std::string out = fmt::format("# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {:.4g} GB/s; {}\n",
+                                file.verdict, file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
+                                file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, file.started);
+  if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
+  for (const FileSuspect& suspect : file.suspects) {
+    out += fmt::format("| {} | {} | {:+.1f} % | {} | {} |\n", cell(describe(file, suspect)), suspect.verdict,
+                       suspect.percent, suspect.way == "both" ? "sends and receives" : suspect.way, suspect.retests);
+  }
+  const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
+  if (lost > 0) out += "\n| lost rank | host | why |\n| ---: | --- | --- |\n";
+  for (const FileRank& rank : file.ranks) {
+    if (!rank.lost.empty()) out += fmt::format("| {} | {} | {} |\n", rank.rank, cell(rank.host), cell(rank.lost));
+  }
+  return out;
+}
+
+}  // namespace
+
+ClusterFormat parse_cluster_format(const std::string& text) {
+  if (text == "prometheus") return ClusterFormat::kPrometheus;
+  if (text == "slurm") return ClusterFormat::kSlurm;
+  if (text == "kubernetes") return ClusterFormat::kKubernetes;
+  if (text == "markdown") return ClusterFormat::kMarkdown;
+  throw usage_error(fmt::format("--format '{:.40}': there are prometheus, slurm, kubernetes and markdown", text));
+}
+
+std::string describe(const ClusterFile& file, const FileSuspect& suspect) {
+  const auto nic = [&](int id) {
+    if (id < 0) return std::string("?");
+    const FileNic& found = file.nics[static_cast<std::size_t>(id)];
+    return fmt::format("{} of {} (rank {})", found.device, found.host, found.rank);
+  };
+  if (suspect.part == "rail") return fmt::format("rail {}", suspect.rail);
+  if (suspect.part == "leaf") return fmt::format("leaf {}, rail {}", suspect.leaf, suspect.rail);
+  if (suspect.part == "uplink") return fmt::format("uplinks of leaf {}, rail {}", suspect.leaf, suspect.rail);
+  if (suspect.part == "node") return fmt::format("node {} (rank {})", host_of(file, suspect.rank), suspect.rank);
+  if (suspect.part == "nic") return "NIC " + nic(suspect.nic);
+  return fmt::format("pair {} and {}", nic(suspect.nic), nic(suspect.peer));
+}
+
+std::string export_cluster(const ClusterFile& file, ClusterFormat format) {
+  switch (format) {
+    case ClusterFormat::kPrometheus: return to_prometheus(file);
+    case ClusterFormat::kSlurm: return to_slurm(file);
+    case ClusterFormat::kKubernetes: return to_kubernetes(file);
+    case ClusterFormat::kMarkdown: return to_markdown(file);
+  }
+  return {};
+}
+
+}  // namespace gdrperf::app

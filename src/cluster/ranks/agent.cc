@@ -1,0 +1,289 @@
+#include "cluster/ranks/agent.h"
+
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cluster/ranks/gpus.h"
+#include "cluster/ranks/servers.h"
+#include "app/client/client.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/host.h"
+#include "gdrperf/base/version.h"
+#include "gdrperf/engine/resolve.h"
+#include "gdrperf/report/environment.h"
+#include "gdrperf/verbs/gid.h"
+#include "gdrperf/verbs/inventory.h"
+#include "gdrperf/verbs/port_counters.h"
+#include "app/topo/placement.h"
+
+namespace gdrperf::app {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr auto kHelloPatience = 3500ms;
+// A deep queue of middling messages takes a slow link long to drain; of large ones the engine's own choice is few.
+constexpr int kTxDepth = 32;
+constexpr std::uint64_t kLargeBytes = 128u << 10;
+
+// "16.0 GT/s PCIe x16", as the link was trained.
+std::string pcie_link(const std::string& pci_address) {
+  if (pci_address.empty()) return {};
+  const std::string folder = "/sys/bus/pci/devices/" + pci_address;
+  const std::string speed = read_line_or_empty(folder + "/current_link_speed");
+  return speed.empty() ? std::string() : speed + " x" + read_line_or_empty(folder + "/current_link_width");
+}
+
+// Facts of an open device alone.
+void describe(const verbs::DeviceInfo& info, CardDevice& card) {
+  const auto active = std::find_if(info.ports.begin(), info.ports.end(), [](const verbs::PortDetails& each) { return each.port.active(); });
+  if (active == info.ports.end()) return;
+  const verbs::PortDetails& details = *active;
+  card.kind = verbs::to_string(info.kind);
+  card.driver = info.driver;
+  card.firmware = info.firmware;
+  card.mtu_bytes = details.port.active_mtu_bytes;
+  card.rate_gbps = details.port.rate_gbps;
+  card.pcie = pcie_link(info.pci_address);
+  card.numa_node = info.numa_node;
+  // Buffers of a run, where both ends have them.
+  if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
+}
+
+// Of a host's many ranks each opens only what it serves.
+std::vector<CardDevice> described(const Card& card, const std::vector<std::string>& names) {
+  const std::vector<verbs::DeviceInfo> open = verbs::list_devices(names);
+  std::vector<CardDevice> devices;
+  for (CardDevice device : card.devices) {
+    const auto found = std::find_if(open.begin(), open.end(), [&](const verbs::DeviceInfo& info) { return info.name == device.name; });
+    if (found == open.end()) continue;
+    describe(*found, device);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+// Of this machine, software devices at the places that they are given.
+std::map<std::string, NearestGpu> own_gpus(const std::vector<verbs::DeviceInfo>& devices) {
+  // Asking nvidia-smi takes long, the longer the more ranks of a host do.
+  const bool any_on_bus = std::any_of(devices.begin(), devices.end(), [](const verbs::DeviceInfo& info) { return !info.pci_address.empty(); });
+  if (!any_on_bus) return {};
+  topo::Topology topology = topo::load_topology();
+  declare_nics(topology, devices);
+  return nearest_gpus(topology);
+}
+
+TestSpec spec_of(std::uint64_t size_bytes, bool latency) {
+  TestSpec spec;
+  spec.test = {Operation::kWrite, latency ? Metric::kLatency : Metric::kBandwidth};
+  spec.size_bytes = size_bytes;
+  if (!latency && size_bytes <= kLargeBytes) spec.tx_depth = kTxDepth;
+  return spec;
+}
+
+ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
+  try {
+    TestSpec spec = spec_of(measure.size_bytes, measure.latency);
+    // A write that arrives raises no event.
+    if (measure.latency && measure.event) spec.test.operation = Operation::kSend;
+    spec.client.device = run.device;
+    spec.server.device = run.peer_device;
+    spec.client.buffer = run.buffer;
+    spec.server.buffer = run.peer_buffer;
+    spec.client.buffer_given = spec.server.buffer_given = true;
+    spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
+    spec.stop.duration = std::chrono::nanoseconds(measure.duration_ns);
+    validate(spec);
+    const auto client = make_remote_client({run.host, run.port, token}, [](const std::string&) {});
+    client->open();
+    const report::RunRecord record = client->run(spec);
+    const auto& latency = record.measured.latency;
+    if (measure.latency && latency && latency->p50_ns > 0) return {0, latency->p50_ns / 1000 / (latency->halved ? 1 : 2), ""};
+    const auto& bandwidth = record.measured.bandwidth;
+    if (measure.latency || !bandwidth || !(bandwidth->median_gbytes > 0)) return {0, 0, "nothing was measured"};
+    return {bandwidth->median_gbytes, 0, ""};
+  } catch (const std::exception& error) {
+    return {0, 0, error.what()};
+  }
+}
+
+Rates run_all(const Measure& measure, const proto::Token& token) {
+  Rates rates{measure.id, std::vector<ClusterRate>(measure.runs.size())};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < measure.runs.size(); ++i) {
+    threads.emplace_back([&, i] { rates.rates[i] = run_link(measure.runs[i], measure, token); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return rates;
+}
+
+}  // namespace
+
+Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
+              const std::string& leaf) {
+  const report::Environment environment = report::collect_environment();
+  Card card;
+  card.rank = launch.rank;
+  card.ranks = launch.ranks;
+  card.host = environment.hostname;
+  card.host_id = host_identity();
+  card.leaf = leaf;
+  card.kernel = environment.kernel;
+  card.gpu_driver = environment.gpu_driver;
+  card.version = tool_version();
+  std::vector<std::string> there;
+  const std::vector<verbs::DeviceInfo> devices = verbs::list_unopened();
+  const auto gpus = card.gpu_driver.empty() ? std::map<std::string, NearestGpu>() : own_gpus(devices);
+  for (const verbs::DeviceInfo& info : devices) {
+    there.push_back(info.name);
+    const bool asked =
+        wanted.empty() || std::find(wanted.begin(), wanted.end(), info.name) != wanted.end();
+    if (!asked || !verbs::has_active_port(info.name)) continue;
+    card.devices.emplace_back().name = info.name;
+    if (const auto gpu = gpus.find(info.name); gpu != gpus.end()) {
+      card.devices.back().gpu = gpu->second.gpu;
+      card.devices.back().gpu_relation = gpu->second.relation;
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (std::find(there.begin(), there.end(), name) == there.end()) {
+      throw usage_error(fmt::format("--devices: rank {} on {} has no device '{}'", launch.rank,
+                                    card.host, name),
+                        fmt::format("there are: {}", fmt::join(there, ", ")));
+    }
+  }
+  if (there.empty()) throw verbs::no_device_error();
+  if (card.devices.empty()) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("rank {} on {}: no device has an active port", launch.rank, card.host),
+                "'gdrperf doctor' says why");
+  }
+  return card;
+}
+
+proto::Channel connect_root(const RootAddress& root, const proto::Token& token, std::chrono::nanoseconds patience) {
+  const auto give_up = steady_clock::now() + patience;
+  for (std::size_t turn = 0;; ++turn) {
+    const std::string& host = root.hosts[turn % root.hosts.size()];
+    try {
+      // A host of several addresses: the next one is tried rather than this one waited for.
+      proto::Channel channel = proto::connect_tcp(host, root.port, root.hosts.size() > 1 ? 0s : 3s);
+      proto::Hello own = proto::own_hello();
+      own.token = static_cast<bool>(token);
+      const proto::Hello hello = proto::exchange_hello(channel, kHelloPatience, own);
+      prove_as_client(channel, token, own, hello);
+      return channel;
+    } catch (const Error& error) {
+      if (steady_clock::now() < give_up) {
+        // A name that does not resolve yet fails at once.
+        std::this_thread::sleep_for(100ms);
+        continue;
+      }
+      throw Error(ExitCode::kPeer, fmt::format("rank 0 at {}:{}: {}", host, root.port, error.what()),
+                  "start rank 0 on that host, or name its host with --root");
+    }
+  }
+}
+
+std::uint64_t bytes_in_flight(std::uint64_t size_bytes) {
+  const engine::ResolvedSpec spec = engine::resolve(spec_of(size_bytes, false));
+  return static_cast<std::uint64_t>(spec.tx_depth) * size_bytes;
+}
+
+Agent::Agent(Card card, AgentSettings settings) : card_(std::move(card)), settings_(std::move(settings)) {
+  if (!settings_.tree) return;
+  listener_.emplace("", 0);
+  card_.relay_port = listener_->port();
+}
+
+Agent::~Agent() = default;
+
+void Agent::run(const std::function<proto::Channel()>& connect_to_root) {
+  while (true) {
+    parent_.emplace(connect_to_root());
+    parent_is_root_ = true;
+    parent_->send(encode_cluster(card_));
+    // Before the tree stands rank 0 has no thread for each heartbeat.
+    if (!settings_.tree || joined_) parent_->keep_alive(settings_.deadline);
+    try {
+      while (take(proto::expect<proto::Cluster>(*parent_, proto::Channel::kForever))) continue;
+      return;
+    } catch (const Error&) {
+      // Rank 0 has another place for whoever hung on a rank that is lost.
+      if (parent_is_root_) throw;
+    }
+  }
+}
+
+// False when it is over.
+bool Agent::take(const proto::Cluster& message) {
+  if (is_bundle(message.text)) return pass_on(message.text);
+  const ClusterMessage order = decode_cluster(message, parent_->peer());
+  if (std::holds_alternative<End>(order)) return false;
+  if (const auto* relay = std::get_if<BecomeRelay>(&order)) {
+    relay_.emplace(*relay, settings_.token, settings_.deadline);
+  } else if (const auto* attach = std::get_if<Attach>(&order)) {
+    hang_on(*attach);
+  } else {
+    parent_->send(proto::Cluster{answer(order)});
+  }
+  return true;
+}
+
+void Agent::hang_on(const Attach& attach) {
+  if (attach.port != 0) {
+    proto::Channel channel = connect_root({{attach.host}, attach.port}, settings_.token, settings_.deadline);
+    parent_.emplace(std::move(channel));
+    parent_is_root_ = false;
+    parent_->send(encode_cluster(Joined{card_.rank, {}}));
+  }
+  Joined joined{card_.rank, {}};
+  if (relay_ && listener_) joined.missing = relay_->gather(*listener_);
+  joined_ = true;
+  parent_->keep_alive(settings_.deadline);
+  parent_->send(encode_cluster(joined));
+}
+
+bool Agent::pass_on(const std::string& text) {
+  const Bundle bundle = read_bundle(text);
+  if (relay_) relay_->send(bundle, card_.rank);
+  std::future<std::string> own;
+  for (const auto& [rank, part] : bundle.texts) {
+    if (rank != card_.rank) continue;
+    ClusterMessage order = decode_cluster_text(part, parent_->peer());
+    if (std::holds_alternative<End>(order)) return false;
+    own = std::async(std::launch::async, [this, order = std::move(order)] { return answer(order); });
+  }
+  std::string answers = begin_bundle({});
+  if (relay_) relay_->collect(bundle.patience, answers);
+  if (own.valid()) add_to_bundle(card_.rank, own.get(), answers);
+  parent_->send(proto::Cluster{std::move(answers)});
+  return true;
+}
+
+std::string Agent::answer(const ClusterMessage& order) {
+  if (const auto* open = std::get_if<OpenDevices>(&order)) {
+    servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
+    return encode_cluster_text(Ports{servers_->ports(), described(card_, open->devices)});
+  }
+  if (const auto* counters = std::get_if<ReadCounters>(&order)) {
+    Counters answer;
+    for (const std::string& device : counters->devices) {
+      gdrperf::Counters values = verbs::read_port_counters(device, 1);
+      std::erase_if(values, [](const auto& each) { return !verbs::counts_trouble(each.first); });
+      answer.devices.push_back(std::move(values));
+    }
+    return encode_cluster_text(answer);
+  }
+  if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_.token));
+  throw peer_error(parent_->peer() + ": sent a message that is for rank 0 alone");
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,110 @@
+#include "cluster/ranks/hosts.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cluster/ranks/agent.h"
+#include "app/options/options.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/mutex.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/proto/tcp_port.h"
+#include "app/options/lists.h"
+#include "app/output/terminal.h"
+
+namespace gdrperf::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHostHelloPatience = 3500ms;
+
+proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::chrono::nanoseconds patience) {
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  proto::Channel channel = proto::connect_tcp(host.host, host.port, 3s);
+  proto::Hello own = proto::own_hello();
+  own.token = static_cast<bool>(token);
+  const proto::Hello server = proto::exchange_hello(channel, kHostHelloPatience, own);
+  prove_as_client(channel, token, own, server);
+  channel.send(proto::Enter{});
+  channel.keep_alive();
+  while (true) {
+    // A server says every second whom it serves.
+    const proto::Message message = channel.receive(proto::Channel::kSilence);
+    if (std::holds_alternative<proto::Turn>(message)) return channel;
+    const auto* busy = std::get_if<proto::Busy>(&message);
+    if (busy == nullptr) {
+      proto::throw_if_failure(channel, message);
+      proto::throw_unexpected(channel, "turn", message);
+    }
+    if (std::chrono::steady_clock::now() > give_up) throw peer_error(channel.peer() + " is serving " + busy->serving);
+  }
+}
+
+}  // namespace
+
+std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
+  std::vector<HostPort> hosts;
+  std::set<std::pair<std::string, int>> known;
+  for (std::string host : split_list(text, "--hosts")) {
+    int port = default_port;
+    const auto colon = host.rfind(':');
+    const bool bracketed = host.starts_with('[');
+    if (colon != std::string::npos && (bracketed ? host[colon - 1] == ']' : host.find(':') == colon)) {
+      port = static_cast<int>(parse_integer(host.substr(colon + 1), "--hosts", 1, proto::kMaxTcpPort));
+      host = host.substr(0, colon);
+    }
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    if (host.empty()) throw usage_error("--hosts: a name is empty", "type --hosts HOST[:PORT],...");
+    if (!known.emplace(host, port).second) throw usage_error(fmt::format("--hosts: {}:{} is there twice", host, port));
+    hosts.push_back({std::move(host), port});
+  }
+  return hosts;
+}
+
+void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token, std::chrono::nanoseconds patience,
+                  std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put) {
+  Mutex putting;
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        proto::Channel channel = take_turn(hosts[i], token, patience);
+        channel.send(encode_cluster(Invite{static_cast<int>(i) + 1, static_cast<int>(hosts.size()) + 1, std::chrono::duration<double>(deadline).count()}));
+        Card card = expect_cluster<Card>(channel, deadline);
+        const MutexLock lock(putting);
+        put({std::move(channel), std::move(card)});
+      } catch (const Error& error) {
+        say(fmt::format("{}: {}", hosts[i].host, error.what()));
+        if (!error.hint().empty()) say(error.hint());
+      }
+    });
+  }
+}
+
+void serve_as_rank(proto::Channel& channel, const proto::Cluster& first, const proto::Token& token) {
+  const ClusterMessage message = decode_cluster(first, channel.peer());
+  const auto* invite = std::get_if<Invite>(&message);
+  if (invite == nullptr) throw peer_error(channel.peer() + ": sent another message than was due");
+  cluster::Launch launch;
+  launch.rank = invite->rank;
+  launch.ranks = invite->ranks;
+  const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(std::clamp(invite->deadline_s, 1.0, 3600.0)));
+  Agent agent(own_card(launch, {}, ""), {token, deadline, false});
+  const auto give_back = [&] {
+    if (auto parent = agent.take_parent()) channel = std::move(*parent);
+  };
+  try {
+    agent.run([&] { return std::move(channel); });
+  } catch (...) {
+    give_back();
+    throw;
+  }
+  give_back();
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cluster/output/file.h"
+#include "cluster/ranks/gpus.h"
+#include "cluster/wire/star.h"
+#include "gdrperf/cluster/fabric.h"
+#include "gdrperf/cluster/judge.h"
+#include "gdrperf/cluster/schedule.h"
+
+namespace gdrperf::app {
+
+/// Measurement of a pair, and the pairs of each round.
+struct ClusterTest {
+  std::uint64_t size_bytes = 1u << 20;  ///< that saturates
+  std::uint64_t small_bytes = 8;        ///< measured besides, and latency at both sizes; 0: bandwidth alone
+  std::chrono::nanoseconds duration = std::chrono::milliseconds(250);
+  bool event = false;
+  ClusterBuffer buffer = ClusterBuffer::kHost;
+  cluster::ScheduleOptions schedule;
+  cluster::JudgeOptions judge;
+};
+
+/// Location of a NIC of the fabric.
+struct NicPlace {
+  int rank = 0;
+  std::size_t device = 0;  ///< index into the member's devices
+};
+
+/// A run between two NICs that failed though both ranks stayed.
+struct FailedRun {
+  int from = 0;
+  int to = 0;
+  std::string why;
+};
+
+/// Further series of each link, judged like bandwidth.
+struct Series {
+  std::string name;  ///< "small_bandwidth", "latency", "small_latency"
+  std::uint64_t size_bytes = 0;
+  bool latency = false;                  ///< samples are 1/us then: more is better
+  std::vector<cluster::Sample> samples = {};
+  std::vector<cluster::Sample> retests = {};
+  cluster::Judgement judgement = {};
+};
+/// One direction of `latency` stands for both: a message and its answer are timed together.
+std::vector<Series> further_series(const ClusterTest& test);
+/// Runs of a round, one after another.
+int runs_per_round(const ClusterTest& test);
+/// Latency and small messages rest on the CPUs, too, and on how many switches are between: a part is slow from
+/// here on.
+cluster::JudgeOptions judge_options_for(const Series& series, const ClusterTest& test);
+
+/// Inspection of a slow NIC, because rates between nodes do not tell it from its cable.
+struct Inspection {
+  int nic = 0;
+  int other = -1;                ///< NIC under no suspicion; -1: none
+  double loopback_gbytes = 0;    ///< of the NIC to itself; 0: could not be measured
+  double other_gbytes = 0;       ///< of the other to itself
+  bool has_counters = false;
+  std::map<std::string, std::uint64_t> rose = {};  ///< counters of errors that rose meanwhile
+};
+
+/// Result of one step of a pattern (cluster/patterns.h): rates of its flows, the victim's apart.
+struct PatternStep {
+  std::string pattern;
+  std::string label;
+  std::size_t flows = 0;
+  std::size_t failed = 0;
+  double sum_gbytes = 0;
+  double least_gbytes = 0;
+  double median_gbytes = 0;
+  double most_gbytes = 0;
+  double victim_gbytes = 0;  ///< 0: none
+};
+
+struct ClusterResult {
+  cluster::Fabric fabric;
+  std::vector<NicPlace> places;        ///< by NIC
+  std::vector<std::string> leaves;     ///< names, by leaf of the fabric
+  std::vector<cluster::Sample> samples;
+  std::vector<cluster::Sample> retests;
+  std::vector<FailedRun> failed;
+  cluster::Judgement judgement;
+  std::vector<Series> more;
+  std::vector<PatternStep> patterns;
+  std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
+  std::size_t rounds = 0;
+  std::size_t rounds_done = 0;
+  bool partial = true;  ///< rounds are missing, or the judgement
+  double seconds = 0;   ///< all rounds and retests
+  double start_seconds = 0;  ///< from rank 0's start to the first round
+  double round_seconds = 0;  ///< rounds measured by this process
+  std::size_t rounds_timed = 0;
+};
+
+/// Told after each round; the result is partial then.
+using RoundDone = std::function<void(const ClusterResult&)>;
+
+/// Measures all rounds over `star`, judges, and retests what is suspect. With `earlier`, a partial result of the
+/// same ranks and the same test, its rounds are not measured again; throws usage_error when it is another's.
+ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile* earlier, const RoundDone& round_done);
+
+}  // namespace gdrperf::app

@@ -1,0 +1,167 @@
+#include "gdrperf/doctor/both_ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/checks/checks.h"
+#include "doctor/survey/gpudirect.h"
+#include "doctor/survey/programs.h"
+#include "doctor/text.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+constexpr double kEnoughOfCeiling = 0.7;
+constexpr double kAlike = 0.7;
+
+/// Verdict for a fact that differs.
+struct Comparison {
+  const char* fact;
+  Verdict verdict;
+  const char* why;
+  const char* fix;
+};
+constexpr std::array kOfDevices = {
+    Comparison{"active MTU", Verdict::kFail,
+               "packets larger than an end takes are dropped: local access violation, retry exceeded",
+               "sudo ip link set NETDEV mtu 9000  # the same at both ends and on the switch"},
+    Comparison{"GID type", Verdict::kWarn, "ends whose GIDs are of different kinds do not find each other",
+               "give both an IPv4 address on the RoCE interface; name the index: -x, NCCL_IB_GID_INDEX"},
+    Comparison{"firmware", Verdict::kWarn, "faults come and go with firmware: both ends best run one",
+               "sudo mlxfwmanager --online -u  # at the older end"},
+    Comparison{"driver", Verdict::kWarn, "drivers of different stacks differ in features and defaults",
+               "the same adapter driver (OFED or kernel) at both ends"},
+    Comparison{"rate", Verdict::kWarn, "the slower port is the ceiling", "check cable and switch port of the slower end"},
+    Comparison{"PFC", Verdict::kWarn, "one end pauses for a priority and the other does not: packets are lost one way",
+               "sudo mlnx_qos -i NETDEV --trust dscp --pfc 0,0,0,1,0,0,0,0  # the same at both ends and on the switch"},
+    Comparison{"pause", Verdict::kWarn, "one end pauses and the other does not: packets are lost one way",
+               "sudo ethtool -A NETDEV rx on tx on  # the same at both ends, or PFC at both"},
+    Comparison{"trust", Verdict::kWarn, "ends that put the same packet into different priorities lose it one way",
+               "sudo mlnx_qos -i NETDEV --trust dscp  # at both ends"},
+    Comparison{"traffic class", Verdict::kWarn, "one end's packets are in another priority: only one way is lossless",
+               "echo VALUE | sudo tee /sys/class/infiniband/DEVICE/tc/1/traffic_class  # the same at both ends"},
+};
+constexpr std::array kOfHosts = {
+    Comparison{"NVIDIA driver", Verdict::kWarn, "GPUDirect RDMA of both ends best rests on one driver",
+               "the same driver at both ends"},
+    Comparison{"OFED", Verdict::kWarn, "RDMA stacks of different releases differ in defaults",
+               "the same OFED at both ends"},
+};
+
+const std::string& fact(const Facts& facts, const std::string& device, const char* name) {
+  static const std::string kNone;
+  const auto of_device = facts.find(device);
+  if (of_device == facts.end()) return kNone;
+  const auto it = of_device->second.find(name);
+  return it == of_device->second.end() ? kNone : it->second;
+}
+
+void compare_one(const Comparison& comparison, const std::string& here, const std::string& there,
+                 const std::string& subject, Findings& findings) {
+  if (here.empty() || there.empty()) return;
+  const Check check(findings, "both-ends", comparison.why);
+  if (here == there) {
+    check.ok(subject, fmt::format("{}: {} at both ends", comparison.fact, here));
+  } else {
+    check.add(comparison.verdict, subject, fmt::format("{}: {} here, {} there", comparison.fact, here, there),
+              comparison.fix);
+  }
+}
+
+std::string gid_type(const Port& port) {
+  if (port.link_layer == "InfiniBand") return "InfiniBand";
+  if (!port.gids) return {};
+  const auto ranked = verbs::ranked(*port.gids);
+  return ranked.empty() ? std::string() : verbs::family_name(ranked.front());
+}
+
+const char* on_or_off(const std::optional<bool>& value) { return value.value_or(false) ? "on" : "off"; }
+
+void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port, std::map<std::string, std::string>& own) {
+  if (!device.hardware() || port.link_layer != "Ethernet" || port.netdev.empty()) return;
+  const FlowControl flow = flow_of(machine, port.netdev);
+  own["PFC"] = flow.pfc.value_or("");
+  own["trust"] = flow.trust;
+  if (flow.rx_pause) own["pause"] = fmt::format("rx {} tx {}", on_or_off(flow.rx_pause), on_or_off(flow.tx_pause));
+}
+
+/// The same machine, with what its ports' flow control is asked for at the same time.
+std::unique_ptr<Machine> with_flow_control(const Machine& machine) {
+  std::vector<Argv> wanted;
+  for (const std::string& device : machine.list("/sys/class/infiniband")) {
+    for (const std::string& netdev : machine.list("/sys/class/infiniband/" + device + "/device/net")) {
+      for (Argv& argv : flow_control_programs(netdev)) wanted.push_back(std::move(argv));
+    }
+  }
+  return asked_ahead(machine, wanted);
+}
+
+}  // namespace
+
+Facts facts_of(const Machine& asked) {
+  const std::unique_ptr<Machine> machine_with_answers = with_flow_control(asked);
+  const Machine& machine = *machine_with_answers;
+  const Survey survey = look_at(machine);
+  Facts facts;
+  facts[""]["kernel"] = survey.platform.kernel;
+  facts[""]["NVIDIA driver"] = nvidia_driver(machine).version;
+  facts[""]["OFED"] = line_of(machine, "/sys/module/mlx5_core/version");
+  for (const RdmaDevice& device : survey.rdma) {
+    auto& own = facts[device.name];
+    own["driver"] = device.driver;
+    own["firmware"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
+    if (own["firmware"].empty() && device.verbs) own["firmware"] = device.verbs->firmware;
+    own["traffic class"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/tc/1/traffic_class");
+    for (const Port& port : device.ports) {
+      if (!port.active()) continue;
+      own["active MTU"] = std::to_string(port.active_mtu);
+      own["interface MTU"] = port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "";
+      own["GID type"] = gid_type(port);
+      add_flow_control(machine, device, port, own);
+      own["rate"] = port.rate_gbps > 0 ? fmt::format("{:g} Gb/s", port.rate_gbps) : "";
+      break;
+    }
+  }
+  return facts;
+}
+
+std::vector<Finding> compare_ends(const BothEnds& ends) {
+  Findings findings;
+  const std::string subject = fmt::format("{} <-> {}", ends.here_device, ends.there_device);
+  for (const Comparison& each : kOfDevices) {
+    compare_one(each, fact(ends.here, ends.here_device, each.fact), fact(ends.there, ends.there_device, each.fact),
+                subject, findings);
+  }
+  for (const Comparison& each : kOfHosts) {
+    compare_one(each, fact(ends.here, "", each.fact), fact(ends.there, "", each.fact), "", findings);
+  }
+  return findings;
+}
+
+std::vector<Finding> judge_probes(const std::vector<Probe>& probes) {
+  Findings findings;
+  const Check check(findings, "probe", "a short transfer each way shows what all settings together come to");
+  double best = 0;
+  for (const Probe& probe : probes) best = std::max(best, probe.gbytes);
+  for (const Probe& probe : probes) {
+    const bool known = probe.ceiling_gbytes > 0;
+    const std::string found =
+        fmt::format("{:.2f} GB/s{}", probe.gbytes,
+                    known ? fmt::format(", {:.0f} % of {:.2f} GB/s ({})", 100 * probe.gbytes / probe.ceiling_gbytes,
+                                        probe.ceiling_gbytes, probe.limited_by)
+                          : "");
+    if (known && probe.gbytes < kEnoughOfCeiling * probe.ceiling_gbytes) {
+      check.warn(probe.way, found, "gdrperf doctor at both ends: PCIe, flow control, MTU; gdrperf write_bw HOST -a");
+    } else if (!known && probe.gbytes < kAlike * best) {
+      check.warn(probe.way, fmt::format("{}, less than the other way ({:.2f} GB/s)", found, best),
+                 "gdrperf doctor at the slower end; gdrperf write_bw HOST -a");
+    } else {
+      check.ok(probe.way, found);
+    }
+  }
+  return findings;
+}
+
+}  // namespace gdrperf::doctor

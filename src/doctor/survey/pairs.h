@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "gdrperf/topo/relation.h"
+#include "gdrperf/doctor/doctor.h"
+#include "doctor/survey/survey.h"
+
+namespace gdrperf::doctor {
+
+/// All pairs of GPU and NIC, GPU by GPU in the order of their addresses.
+std::vector<PairVerdict> judge_pairs(const Survey& survey);
+
+}  // namespace gdrperf::doctor

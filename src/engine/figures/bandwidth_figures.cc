@@ -1,0 +1,116 @@
+#include "engine/figures/bandwidth_figures.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/stats/steady.h"
+#include "gdrperf/stats/summary.h"
+
+namespace gdrperf::engine {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+Rates rates_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
+  Rates result;
+  for (const Batch& batch : run.series.batches()) {
+    double gbytes = static_cast<double>(batch.messages) * static_cast<double>(spec.size_bytes) / batch.seconds * 1e-9;
+    if (peer != nullptr) {
+      const double start_ns = run.first_batch_ns + batch.start_s * 1e9 + peer->clock_ahead_ns;
+      const std::optional<double> back = rate_over(peer->series, start_ns, start_ns + batch.seconds * 1e9);
+      if (!back) continue;
+      result.own.values.push_back(gbytes);
+      result.back.values.push_back(*back);
+      gbytes += *back;
+    }
+    result.gbytes.values.push_back(gbytes);
+    result.gbytes.seconds.push_back(batch.seconds);
+    result.batches.push_back(batch);
+  }
+  return result;
+}
+
+Whole whole_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
+  double bytes = static_cast<double>(run.messages) * static_cast<double>(spec.size_bytes);
+  double back = 0;
+  Whole whole{run.seconds, 0, 0};
+  if (peer != nullptr) {
+    const auto& [from_ns, from_bytes] = peer->series.front();
+    const auto& [to_ns, to_bytes] = peer->series.back();
+    back = static_cast<double>(to_bytes) - static_cast<double>(from_bytes);
+    bytes += back;
+    whole.seconds = (std::max(run.end_ns, to_ns - peer->clock_ahead_ns) -
+                     std::min(run.start_ns, from_ns - peer->clock_ahead_ns)) * 1e-9;
+  }
+  whole.gbytes = bytes / whole.seconds * 1e-9;
+  whole.back = back / whole.seconds * 1e-9;
+  return whole;
+}
+
+void fill_from_batches(report::Measurement& measured, const Samples& steady, const stats::Summary& summary) {
+  report::Bandwidth& bw = *measured.bandwidth;
+  bw.batches_gbytes = steady.values;
+  bw.median_gbytes = summary.median;
+  bw.mean_gbytes = summary.mean;
+  bw.min_gbytes = summary.min;
+  bw.max_gbytes = summary.max;
+  bw.ci95_low_gbytes = summary.median_ci->low;
+  bw.ci95_high_gbytes = summary.median_ci->high;
+}
+
+void fill_from_whole(report::Measurement& measured, const Whole& whole) {
+  report::Bandwidth& bw = *measured.bandwidth;
+  bw.batches_gbytes = {whole.gbytes};
+  bw.median_gbytes = bw.mean_gbytes = bw.min_gbytes = bw.max_gbytes = whole.gbytes;
+  bw.ci95_low_gbytes = bw.ci95_high_gbytes = kNone;
+}
+
+}  // namespace
+
+report::Measurement figures_of(const Rates& all, const Whole& whole, const BandwidthRun& run, const TestSpec& spec) {
+  report::Measurement measured;
+  measured.stop = run.stop;
+  measured.bandwidth.emplace();
+  // A run of N messages shows the figure of N messages.
+  const std::size_t cut = spec.stop.iterations ? 0 : stats::warmup_cut(all.gbytes.values);
+  const Samples steady = all.gbytes.from(cut);
+  const stats::Summary summary = stats::summarize_weighted(steady.values, steady.seconds);
+  if (spec.stop.iterations || !summary.median_ci) {
+    measured.iterations = run.sent;
+    measured.duration_s = run.seconds;
+  } else {
+    measured.warmup_cut_s = run.ramp_s + all.batches[cut].start_s - all.batches.front().start_s;
+    std::uint64_t messages = 0;
+    for (std::size_t i = cut; i < all.batches.size(); ++i) {
+      messages += all.batches[i].messages;
+      measured.duration_s += all.batches[i].seconds;
+    }
+    measured.iterations = run.sent == run.messages ? messages : messages / 2;
+  }
+  if (summary.median_ci) {
+    fill_from_batches(measured, steady, summary);
+  } else {
+    fill_from_whole(measured, whole);
+  }
+  if (!all.own.values.empty() || whole.back > 0) {
+    const auto part = [&](Samples samples, double otherwise) {
+      samples.seconds = all.gbytes.seconds;
+      return summary.median_ci ? median_of(samples.from(cut)) : otherwise;
+    };
+    measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
+    measured.server_sent_gbytes = part(all.back, whole.back);
+  }
+  if (spec.stop.iterations) measured.bandwidth->mean_gbytes = whole.gbytes;
+  measured.bandwidth->msg_rate_mpps =
+      measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);
+  judge_figure(measured, {steady, "", spec.stop.precision, spec.stop});
+  return measured;
+}
+
+report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
+  if (peer != nullptr && peer->series.empty()) throw peer_error("the server did not say what it sent");
+  return figures_of(rates_of(run, spec, peer), whole_of(run, spec, peer), run, spec);
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,141 @@
+#include "engine/figures/part_sum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/figures/bandwidth_figures.h"
+
+namespace gdrperf::engine {
+namespace {
+
+/// The time that all curves cover.
+struct Window {
+  double from_ns = 0;
+  double to_ns = std::numeric_limits<double>::infinity();
+  bool any() const { return to_ns > from_ns; }
+};
+
+Window common_to(const std::vector<PartCurve>& parts) {
+  Window window;
+  const auto narrow = [&](const Curve& curve) {
+    window.from_ns = std::max(window.from_ns, curve.empty() ? std::numeric_limits<double>::infinity() : curve.front().first);
+    window.to_ns = std::min(window.to_ns, curve.empty() ? 0 : curve.back().first);
+  };
+  for (const PartCurve& part : parts) {
+    narrow(part.own);
+    if (!part.back.empty()) narrow(part.back);
+  }
+  return window;
+}
+
+double bytes_between(const Curve& curve, double from_ns, double to_ns) {
+  return curve.empty() ? 0 : bytes_at(curve, to_ns) - bytes_at(curve, from_ns);
+}
+
+Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std::uint64_t size_bytes) {
+  Rates rates;
+  if (!window.any()) return rates;
+  double batch_ns = 0;
+  for (const PartCurve& part : parts) {
+    batch_ns = std::max(batch_ns, part.run.series.total_seconds() * 1e9 / static_cast<double>(std::max<std::size_t>(part.run.series.size(), 1)));
+  }
+  const bool both_ways = std::any_of(parts.begin(), parts.end(), [](const PartCurve& part) { return !part.back.empty(); });
+  const double whole_ns = window.to_ns - window.from_ns;
+  const double cells = std::clamp(std::floor(whole_ns / batch_ns), 1.0, static_cast<double>(BatchSeries::kMax));
+  const double cell_ns = whole_ns / cells;
+  for (double cell = 0; cell < cells; ++cell) {
+    const double from_ns = window.from_ns + cell * cell_ns;
+    double own = 0;
+    double back = 0;
+    for (const PartCurve& part : parts) {
+      own += bytes_between(part.own, from_ns, from_ns + cell_ns);
+      back += bytes_between(part.back, from_ns, from_ns + cell_ns);
+    }
+    rates.gbytes.values.push_back((own + back) / cell_ns);
+    rates.gbytes.seconds.push_back(cell_ns * 1e-9);
+    if (both_ways) {
+      rates.own.values.push_back(own / cell_ns);
+      rates.back.values.push_back(back / cell_ns);
+    }
+    rates.batches.push_back({cell * cell_ns * 1e-9, cell_ns * 1e-9,
+                             static_cast<std::uint64_t>(std::llround(own / static_cast<double>(size_bytes)))});
+  }
+  return rates;
+}
+
+/// What does not depend on the window: reasons, counts and the time of all.
+BandwidthRun all_of(const std::vector<PartCurve>& parts) {
+  BandwidthRun all{BatchSeries(kBatchSeconds)};
+  all.start_ns = std::numeric_limits<double>::infinity();
+  for (const PartCurve& part : parts) {
+    all.stop = std::max(all.stop, part.run.stop);
+    all.start_ns = std::min(all.start_ns, part.run.start_ns);
+    all.end_ns = std::max(all.end_ns, part.run.end_ns);
+    all.sent += part.run.sent;
+    all.messages += part.run.messages;
+  }
+  all.seconds = (all.end_ns - all.start_ns) * 1e-9;
+  return all;
+}
+
+Whole whole_of(const std::vector<PartCurve>& parts, const BandwidthRun& all, std::uint64_t size_bytes) {
+  double back = 0;
+  for (const PartCurve& part : parts) {
+    if (!part.back.empty()) back += part.back.back().second - part.back.front().second;
+  }
+  const double bytes = static_cast<double>(all.messages) * static_cast<double>(size_bytes) + back;
+  return {all.seconds, bytes / all.seconds * 1e-9, back / all.seconds * 1e-9};
+}
+
+}  // namespace
+
+PartCurve curve_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
+  PartCurve part{run, {}, {}};
+  double bytes = 0;
+  for (const Batch& batch : run.series.batches()) {
+    part.own.emplace_back(run.first_batch_ns + batch.start_s * 1e9, bytes);
+    bytes += static_cast<double>(batch.messages) * static_cast<double>(spec.size_bytes);
+  }
+  if (!part.own.empty()) part.own.emplace_back(run.first_batch_ns + run.series.total_seconds() * 1e9, bytes);
+  if (peer == nullptr) return part;
+  for (const auto& [at_ns, sent] : peer->series) part.back.emplace_back(at_ns - peer->clock_ahead_ns, static_cast<double>(sent));
+  return part;
+}
+
+double bytes_at(const Curve& curve, double at_ns) {
+  const auto before = [](const auto& point, double at) { return point.first < at; };
+  const auto next = std::lower_bound(curve.begin(), curve.end(), at_ns, before);
+  if (next == curve.begin()) return curve.front().second;
+  if (next == curve.end()) return curve.back().second;
+  const auto& [from_ns, from] = *(next - 1);
+  const auto& [to_ns, to] = *next;
+  return from + (to - from) * (at_ns - from_ns) / (to_ns - from_ns);
+}
+
+Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) {
+  const Window window = common_to(parts);
+  BandwidthRun all = all_of(parts);
+  if (window.any()) all.ramp_s = (window.from_ns - all.start_ns) * 1e-9;
+  const Rates rates = rates_over(parts, window, spec.size_bytes);
+  Together::Sum sum;
+  sum.measured = figures_of(rates, whole_of(parts, all, spec.size_bytes), all, spec);
+  // Without an interval the figure is of the whole time.
+  const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
+  const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : all.start_ns;
+  const double to_ns = windowed ? window.to_ns : all.end_ns;
+  double first_ns = std::numeric_limits<double>::infinity();
+  double last_ns = 0;
+  for (const PartCurve& part : parts) {
+    const double bytes = windowed ? bytes_between(part.own, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns)
+                                  : static_cast<double>(part.run.messages) * static_cast<double>(spec.size_bytes) +
+                                        (part.back.empty() ? 0 : part.back.back().second - part.back.front().second);
+    sum.gbytes.push_back(bytes / (to_ns - from_ns));
+    first_ns = std::min(first_ns, part.run.start_ns);
+    last_ns = std::max(last_ns, part.run.start_ns);
+  }
+  sum.start_spread_s = (last_ns - first_ns) * 1e-9;
+  return sum;
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,130 @@
+#include "engine/figures/stop_rule.h"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "gdrperf/proto/settings.h"
+#include "gdrperf/stats/pattern.h"
+#include "gdrperf/stats/steady.h"
+#include "gdrperf/stats/summary.h"
+#include "engine/watch/standstill.h"
+
+namespace gdrperf::engine {
+namespace {
+
+/// Fewer have no 95 % interval.
+constexpr std::size_t kIntervalBatches = 6;
+
+stats::Summary summary_of(const Samples& samples) {
+  return samples.seconds.empty() ? stats::summarize(samples.values)
+                                 : stats::summarize_weighted(samples.values, samples.seconds);
+}
+
+/// The option and value that make a run longer.
+std::string longer(const StopRule& rule) {
+  const std::string duration = stop_flag<&StopRule::duration>();
+  if (rule.forever) return "end it later";
+  if (rule.iterations) return fmt::format("{} 2s instead of {}", duration, stop_flag<&StopRule::iterations>());
+  return "a larger " + (rule.duration ? duration : stop_flag<&StopRule::cap>());
+}
+
+std::string pin_both_ends() {
+  return fmt::format("pin both ends ({}, {})", own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
+}
+
+std::string words_for(stats::Pattern pattern, const StopRule& rule) {
+  switch (pattern) {
+    case stats::Pattern::kSteps:
+      return "it changes in steps, as when another job comes or a thread moves to another CPU; " + pin_both_ends();
+    case stats::Pattern::kDrift:
+      return fmt::format("it drifts, as clock frequency and temperature do; fix the frequency governor, or run "
+                         "longer ({})", longer(rule));
+    case stats::Pattern::kBimodal:
+      return "two levels take turns, as with two paths, CPUs or memory nodes; " + pin_both_ends();
+    case stats::Pattern::kPeriodic:
+      return "it goes up and down regularly, as with a timer or a job that wakes up; find and stop it";
+    case stats::Pattern::kScatter: break;
+  }
+  return fmt::format("no order in it, as with other work on the machine or the network; run longer ({}) or accept "
+                     "less ({})", longer(rule), stop_flag<&StopRule::precision>());
+}
+
+void mark(report::Measurement& measured, std::string reason, std::string warning) {
+  measured.unstable = true;
+  measured.unstable_reason = std::move(reason);
+  measured.warnings.push_back(std::move(warning));
+}
+
+}  // namespace
+
+Samples Samples::from(std::size_t count) const {
+  const auto tail = [count](const std::vector<double>& all) {
+    return all.empty() ? all : std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(count), all.end());
+  };
+  return {tail(values), tail(seconds)};
+}
+
+double half_width(const Samples& steady) {
+  return stats::stop_decision(summary_of(steady), steady.values.size(), 0, 0).relative_half_width;
+}
+
+double median_of(const Samples& samples) { return summary_of(samples).median; }
+
+bool StopJudge::tight_enough(const Samples& all) const {
+  const Samples steady = all.from(stats::warmup_cut(all.values));
+  return steady.values.size() >= kMinBatches && half_width(steady) <= precision_;
+}
+
+bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
+  if (ended_ || (stop_ != nullptr && stop_->load(std::memory_order_relaxed))) return end_if(true, report::StopReason::kSignal);
+  if (rule_.forever) return end_if(false, report::StopReason::kSignal);
+  if (rule_.iterations) return end_if(done >= *rule_.iterations, report::StopReason::kIterations);
+  return end_if(elapsed_s >= seconds(rule_.duration.value_or(rule_.cap)),
+                rule_.duration ? report::StopReason::kDuration : report::StopReason::kCap);
+}
+
+std::uint64_t StopJudge::left(std::uint64_t done) const {
+  if (!rule_.iterations) return ~std::uint64_t{0};
+  return *rule_.iterations - std::min(done, *rule_.iterations);
+}
+
+void judge_figure(report::Measurement& measured, const Evidence& evidence) {
+  const std::size_t batches = evidence.steady.values.size();
+  const double width = half_width(evidence.steady);
+  if (width <= evidence.precision) return;
+  if (batches < kIntervalBatches) {
+    mark(measured, "short",
+         fmt::format("{}too short for an interval ({} batch{} in {:.3g} s); run longer ({})", evidence.what, batches,
+                     batches == 1 ? "" : "es", measured.duration_s, longer(evidence.rule)));
+    return;
+  }
+  const stats::PatternFound found = stats::find_pattern(evidence.steady.values);
+  mark(measured, std::string(stats::to_string(found.pattern)),
+       fmt::format("{}known within +-{:.2g} %, not +-{:g} %, after {:.3g} s: {}", evidence.what, width * 100,
+                   evidence.precision * 100, measured.duration_s, words_for(found.pattern, evidence.rule)));
+}
+
+void judge_standstill(report::Measurement& measured, const Standstill& standstill) {
+  const auto note = [&measured](const std::string& who, double seconds) {
+    mark(measured, "suspended",
+         fmt::format("{} for {:.3g} s in the middle of the run (stopped, suspended, or its machine was): measure again",
+                     who, seconds));
+  };
+  const bool client = standstill.client_s >= StandstillWatch::kLeastSeconds;
+  const bool server = standstill.server_s >= StandstillWatch::kLeastSeconds;
+  if (client) note("the client stood still", standstill.client_s);
+  if (server) note("the server stood still", standstill.server_s);
+  // A batch of this end's may have waited for a CPU: more than turns of others add up to.
+  constexpr double kTimesTypical = 20;
+  constexpr double kLeastDataSeconds = 2;
+  if (client || server || standstill.typical_s <= 0 || standstill.data_s < kLeastDataSeconds) return;
+  if (standstill.data_s < kTimesTypical * standstill.typical_s) return;
+  mark(measured, "suspended",
+       fmt::format("nothing, or next to nothing, moved for {:.3g} s in the middle of the run, though both ends ran: "
+                   "look for lost packets and link failures (ethtool -S, 'gdrperf doctor'), and measure again",
+                   standstill.data_s));
+}
+
+}  // namespace gdrperf::engine

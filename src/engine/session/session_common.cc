@@ -1,0 +1,55 @@
+#include "engine/session/session_common.h"
+
+#include "gdrperf/verbs/ece.h"
+#include "gdrperf/verbs/port_counters.h"
+
+namespace gdrperf::engine {
+
+void tell_failure(proto::Channel& channel, const Error& error) noexcept {
+  try {
+    channel.send(proto::Failure{static_cast<int>(error.code()), error.what(), error.hint()});
+  } catch (const Error&) {
+    // The peer is gone; it cannot be told.
+  }
+}
+
+report::EndRecord end_record(const proto::Endpoint& endpoint) {
+  report::EndRecord record;
+  record.device = endpoint.device;
+  record.kind = endpoint.kind;
+  record.firmware = endpoint.firmware;
+  record.driver = endpoint.driver;
+  record.port = endpoint.port;
+  record.gid_index = endpoint.gid_index;
+  record.gid = endpoint.gid;
+  record.gid_type = endpoint.gid_family;
+  record.gid_why = endpoint.gid_why;
+  record.buffer = endpoint.buffer;
+  record.registration = endpoint.registration;
+  record.checker = endpoint.checker;
+  record.gpu = endpoint.gpu;
+  record.cpu = endpoint.cpu;
+  record.numa = endpoint.numa;
+  record.interrupt_cpus = endpoint.interrupt_cpus;
+  record.relaxed_ordering = endpoint.relaxed_ordering;
+  record.ooo = endpoint.ooo;
+  record.ece = verbs::to_text(endpoint.ece);
+  return record;
+}
+
+bool server_rests(const ResolvedSpec& spec) {
+  if (spec.op().consumes_receives || spec.bidirectional() || spec.reverse || spec.verify_seed) return false;
+  return !spec.latency() || spec.op().round_end == RoundEnd::kOwnCompletion;
+}
+
+CounterWatch::CounterWatch(const proto::Endpoint& endpoint)
+    : device_(endpoint.device), port_(endpoint.port), before_(verbs::read_port_counters(device_, port_)),
+      begin_(std::chrono::steady_clock::now()) {}
+
+Counters CounterWatch::risen() const { return gdrperf::risen(before_, verbs::read_port_counters(device_, port_)); }
+
+double CounterWatch::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,280 @@
+#include "engine/setup/local_end.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/cpu.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
+#include "gdrperf/base/units.h"
+#include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/operation.h"
+#include "gdrperf/verbs/ece.h"
+#include "gdrperf/verbs/host_side.h"
+#include "gdrperf/verbs/mlx5.h"
+#include "engine/setup/demand.h"
+#include "engine/setup/limiter.h"
+
+namespace gdrperf::engine {
+namespace {
+
+void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
+  ibv_port_attr attr{};
+  if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
+  const std::uint64_t limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
+  if (size_bytes > limit) {
+    throw usage_error(fmt::format("{} {}: {} takes messages up to {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes),
+                                  device.context.name(), format_size(limit)));
+  }
+}
+
+/// "" for RC, which is all that older peers know.
+std::string transport_name(Transport transport) {
+  return transport == Transport::kRc ? std::string() : std::string(to_string(transport));
+}
+
+}  // namespace
+
+OpenDevice open_device(const EndSpec& end, conn::Side side) {
+  OpenDevice device{verbs::Context::open(end.device, end_flag<&EndSpec::device>(side)), {}, {}};
+  device.port = verbs::choose_port(device.context, end.port);
+  device.gids = verbs::gid_table(device.context, device.port.number);
+  return device;
+}
+
+verbs::GidChoice choose_gid(const OpenDevice& device, const EndSpec& end, conn::Side side,
+                            std::span<const std::string> peer_families) {
+  try {
+    return verbs::choose_gid(device.gids, end.gid_index, peer_families, end_flag<&EndSpec::gid_index>(side));
+  } catch (const Error& error) {
+    throw error.in(device.context.name());
+  }
+}
+
+int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_bytes) {
+  const int active = peer_active_bytes > 0 ? std::min(port.active_mtu_bytes, peer_active_bytes)
+                                           : port.active_mtu_bytes;
+  if (requested_bytes == 0) return active;
+  if (requested_bytes > active) {
+    const std::string mtu = flag<&TestSpec::mtu_bytes>();
+    throw usage_error(fmt::format("{} {}: above the active MTU of {} bytes (this end {}, the other {})", mtu,
+                                  requested_bytes, active, port.active_mtu_bytes, peer_active_bytes),
+                      fmt::format("leave {} out to use the largest that both ports carry", mtu));
+  }
+  return requested_bytes;
+}
+
+void check_datagram(const TestSpec& spec, int mtu_bytes) {
+  if (spec.transport != Transport::kUd || spec.size_bytes <= static_cast<std::uint64_t>(mtu_bytes)) return;
+  throw usage_error(fmt::format("{} {}: a message over UD is one packet, and the MTU of both ports is {} bytes",
+                                flag<&TestSpec::size_bytes>(), format_size(spec.size_bytes), mtu_bytes),
+                    fmt::format("give {} {} at most, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(),
+                                mtu_bytes, flag<&TestSpec::transport>()));
+}
+
+std::string keeps_order(const ResolvedSpec& spec, conn::Side side, ibv_context* device) {
+  if (const std::string why = spec.needs_order(); !why.empty()) return why;
+  const char* const name = ::ibv_get_device_name(device->device);
+  std::string why;
+  const std::uint32_t most = verbs::out_of_order_receives(device, qp_type(spec.transport), why);
+  if (most == 0) return fmt::format("{} has no QPs that place packets out of order: {}", name, why);
+  const int wanted = demand_of(spec, side).recv_wr;
+  if (static_cast<std::uint32_t>(wanted) <= most) return {};
+  return fmt::format("{} takes {} receives per QP where it places packets out of order, not {} ({})", name, most, wanted, flag<&TestSpec::rx_depth>());
+}
+
+LocalEnd::LocalEnd(EndInput input)
+    : side_(input.side), opener_(input.opener), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
+      accepted_(std::move(input.accepted)), affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
+  check_message_size(device_, spec_.size_bytes);
+  connector_ = spec_.connector == Connector::kRdmaCm
+                   ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)
+                   : conn::make_exchange_connector(side_, device_.context);
+  pd_ = verbs::make_pd(connector_->context());
+  // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
+  // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
+  // writes, each message would take this end's line away as well.
+  const std::uint64_t area = area_bytes(spec_);
+  steps_.memory("allocating");
+  buffer_ = mem::make_buffer(spec_.end(side_).buffer, area * (initiates() && is_target() ? 2 : 1), spec_.registration);
+  // Small messages that mlx5 hands over within their completion never reach GPU memory.
+  if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+  if (initiates()) initiator_area_ = buffer_->data();
+  if (is_target()) target_area_ = buffer_->data() + (initiates() ? area : 0);
+  fill_endpoint(input.gid, input.mtu_bytes);
+}
+
+void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging) {
+  staging_ = std::move(staging);
+  steps_.memory("registering");
+  mem::Buffer& registered = staging_ ? *staging_ : *buffer_;
+  // Kernels and devices without it ignore it: it is of IBV_ACCESS_OPTIONAL_RANGE.
+  if (spec_.relaxes_ordering()) access |= IBV_ACCESS_RELAXED_ORDERING;
+  mr_ = registered.register_with(pd_.get(), access);
+  endpoint_.registration = registered.registration();
+  endpoint_.relaxed_ordering = ordering();
+}
+
+std::string LocalEnd::ordering() const {
+  if (device_.context.kind() != verbs::DeviceKind::kHardware) return {};
+  if (!spec_.relaxes_ordering()) return "off";
+  std::string none;
+  const bool direct = endpoint_.registration == to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(Registration::kDataDirect));
+  const std::string function = direct ? verbs::data_direct_function(device_.context.get(), none) : verbs::pci_address(device_.context);
+  switch (verbs::relaxed_ordering_seen(function)) {
+    case verbs::OrderingSeen::kAsked: return "asked";
+    case verbs::OrderingSeen::kEnabled: return "enabled";
+    case verbs::OrderingSeen::kDisabled: break;
+  }
+  if (spec_.ordering == Ordering::kRelaxed) {
+    throw Error(ExitCode::kEnvironment, fmt::format("{} on: relaxed ordering is disabled in PCIe Device Control of {} ({})", flag<&TestSpec::ordering>(), function, device()),
+                fmt::format("sudo setpci -s {} CAP_EXP+8.w=0010:0010, or leave {} out", function, flag<&TestSpec::ordering>()));
+  }
+  return "disabled";
+}
+
+void LocalEnd::check_atomics() const {
+  if (device_.context.attr().orig_attr.atomic_cap != IBV_ATOMIC_NONE) return;
+  throw Error(ExitCode::kEnvironment, fmt::format("{} has no atomics (its atomic_cap is IBV_ATOMIC_NONE)", device()),
+              fmt::format("{} needs a device with atomics at both ends", to_string(spec_.test)));
+}
+
+void LocalEnd::offer(const std::byte* at, std::uint64_t bytes) {
+  endpoint_.address = reinterpret_cast<std::uintptr_t>(at);
+  endpoint_.length = bytes;
+  endpoint_.rkey = mr_->rkey;
+}
+
+std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
+  if (area == nullptr) return std::nullopt;
+  return static_cast<std::uint64_t>(area - buffer_->data());
+}
+
+bool LocalEnd::pulls() const { return !facts_of(spec_.test.operation).carries_data; }
+
+std::optional<std::uint64_t> LocalEnd::source_offset() const {
+  return offset_of(pulls() ? target_area_ : initiator_area_);
+}
+
+std::optional<std::uint64_t> LocalEnd::sink_offset() const {
+  std::optional<std::uint64_t> offset = offset_of(pulls() ? initiator_area_ : target_area_);
+  if (offset) *offset += spec_.layout().header;
+  return offset;
+}
+
+void LocalEnd::make_queues(const QueueRights& rights) {
+  rights_ = rights;
+  ibv_context* context = connector_->context();
+  if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
+  const Demand demand = demand_of(spec_, side_);
+  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector);
+  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector);
+  endpoint_.interrupt_cpus = verbs::interrupt_cpus(verbs::pci_address(device_.context), spec_.comp_vector);
+  if (completion_channel_) {
+    ibv_req_notify_cq(send_cq_.get(), 0);
+    ibv_req_notify_cq(recv_cq_.get(), 0);
+  }
+  verbs::QpCapacity capacity;
+  capacity.send_wr = demand.send_wr;
+  if (demand.srq_wr > 0) srq_ = verbs::make_srq(pd_.get(), static_cast<std::uint32_t>(demand.srq_wr));
+  capacity.recv_wr = srq_ ? 0 : demand.recv_wr;
+  capacity.inline_bytes = rights.inline_bytes;
+  conn::QpSettings settings;
+  settings.count = spec_.qps;
+  settings.access = rights.access;
+  settings.inlining = rights.inlining;
+  settings.path.service_level = spec_.service_level;
+  settings.path.traffic_class = spec_.traffic_class;
+  settings.flow_labels = flow_labels_of(spec_);
+  if (!settings.flow_labels.empty()) settings.path.flow_label = settings.flow_labels.front();
+  settings.path.timeout = spec_.qp_timeout;
+  settings.path.retry_count = spec_.retry_count;
+  settings.path.rnr_retry = spec_.rnr_retry;
+  settings.path.min_rnr_timer = spec_.rnr_timer;
+  settings.pkey_index = spec_.pkey_index;
+  settings.lag_ports = lag_ports_of(spec_);
+  settings.ece = spec_.transport == Transport::kUd ? Use::kOff : spec_.ece;
+  settings.ooo = endpoint_.ooo = places_out_of_order();
+  settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
+  if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
+  settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
+  settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
+  settings.init.srq = srq_.get();
+  steps_.queues("creating");
+  connector_->prepare(pd_.get(), settings, endpoint_);
+}
+
+bool LocalEnd::places_out_of_order() {
+  if (spec_.ooo == Use::kOff) return false;
+  const std::string asked = flag<&TestSpec::ooo>();
+  std::string why = keeps_order(spec_, side_, connector_->context());
+  if (why.empty() && accepted_ && !accepted_->ooo) why = fmt::format("the other end's {} cannot, or its gdrperf", accepted_->device);
+  if (why.empty()) return true;
+  if (spec_.ooo == Use::kOn) throw Error(ExitCode::kEnvironment, fmt::format("{} on: {}", asked, why), fmt::format("leave it out, or give {} auto: packets are placed in order", asked));
+  notes_.push_back(fmt::format("{} auto: packets are placed in order: {}", asked, why));
+  return false;
+}
+
+void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
+  endpoint_.device = device_.context.name();
+  endpoint_.kind = verbs::to_string(device_.context.kind());
+  endpoint_.firmware = device_.context.firmware();
+  endpoint_.driver = device_.context.driver();
+  endpoint_.port = device_.port.number;
+  endpoint_.lid = device_.port.lid;
+  endpoint_.mtu_bytes = mtu_bytes;
+  endpoint_.gid_index = gid.gid.index;
+  endpoint_.gid = gid.gid.address;
+  endpoint_.gid_raw = conn::gid_to_hex(gid.gid.raw);
+  endpoint_.gid_family = verbs::family_name(gid.gid);
+  endpoint_.gid_why = gid.why;
+  endpoint_.buffer = buffer_->kind();
+  if (spec_.verify_seed) endpoint_.checker = buffer_->checker();
+  if (buffer_->gpu() != nullptr) endpoint_.gpu = *buffer_->gpu();
+  endpoint_.transport = transport_name(spec_.transport);
+  endpoint_.host_id = host_identity();
+  endpoint_.cpu = current_cpu();
+  endpoint_.numa = numa_node_of_cpu(endpoint_.cpu);
+  endpoint_.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_rd_atom, 1, 255);
+  if (spec_.limiter == Limiter::kHardware) endpoint_.rate_limit_kbps = limit_of_qp(spec_, mtu_bytes).kbps;
+}
+
+void LocalEnd::check_offered(std::uint64_t bytes) const {
+  if (remote_.length >= bytes) return;
+  throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote_.length), format_size(bytes)));
+}
+
+void LocalEnd::connect(const proto::Endpoint& remote) {
+  if (remote.transport != transport_name(spec_.transport)) {
+    throw peer_error(fmt::format("the other end's QPs are {}, this end's {}: its gdrperf has no {}",
+                                 remote.transport.empty() ? "RC" : remote.transport, to_string(spec_.transport), flag<&TestSpec::transport>()),
+                     "bring both ends to one version");
+  }
+  steps_.queues("connecting");
+  connector_->connect(endpoint_, remote);
+  if (spec_.limiter == Limiter::kHardware) {
+    const verbs::RateLimit limit = limit_of_qp(spec_, endpoint_.mtu_bytes);
+    for (ibv_qp* qp : connector_->qps()) verbs::limit_rate(qp, limit, device());
+  }
+  remote_ = remote;
+  inline_bytes_ = std::min(rights_.inline_bytes, connector_->inline_bytes());
+  note_ece(remote);
+  connected();
+}
+
+void LocalEnd::note_ece(const proto::Endpoint& remote) {
+  const bool offered = static_cast<bool>(endpoint_.ece);
+  endpoint_.ece = connector_->ece();
+  if (spec_.ece == Use::kOff || endpoint_.ece) return;
+  const std::string asked = flag<&TestSpec::ece>();
+  const std::string other = remote.device.empty() ? "the other end" : "the other end's " + remote.device;
+  if (spec_.ece == Use::kOn) throw verbs::no_ece(offered ? other : device());
+  const std::string why = !offered ? fmt::format("{} has none for these QPs", device())
+                          : !remote.ece ? fmt::format("{} has none", other) : fmt::format("{} and {} have none in common", device(), other);
+  notes_.push_back(fmt::format("{} auto: connected without enhanced connection establishment: {}", asked, why));
+}
+
+}  // namespace gdrperf::engine

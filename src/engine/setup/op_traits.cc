@@ -1,0 +1,45 @@
+#include "engine/setup/op_traits.h"
+
+namespace gdrperf::engine {
+namespace {
+
+constexpr int kWritten = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+constexpr OpTraits kWriteWithImmediate = {
+    .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .has_remote_address = true, .consumes_receives = true,
+    .target_access = kWritten, .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true,
+    .round_end = RoundEnd::kReceive, .halved = true};
+
+constexpr OpTraits kFetchAdd = {
+    .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
+    .target_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, .qp_access = IBV_ACCESS_REMOTE_ATOMIC,
+    .carries_operands = true, .round_end = RoundEnd::kOwnCompletion};
+
+constexpr OpTraits with_opcode(OpTraits traits, ibv_wr_opcode opcode) {
+  traits.opcode = opcode;
+  return traits;
+}
+constexpr OpTraits kCompareSwap = with_opcode(kFetchAdd, IBV_WR_ATOMIC_CMP_AND_SWP);
+
+// In the order of Operation.
+constexpr OpTraits kTraits[] = {
+    {.opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .target_access = kWritten,
+     .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true, .round_end = RoundEnd::kMemory, .halved = true},
+    {.opcode = IBV_WR_SEND, .consumes_receives = true, .target_access = IBV_ACCESS_LOCAL_WRITE, .can_inline = true,
+     .round_end = RoundEnd::kReceive, .halved = true},
+    {.opcode = IBV_WR_RDMA_READ, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
+     .target_access = IBV_ACCESS_REMOTE_READ, .qp_access = IBV_ACCESS_REMOTE_READ,
+     .round_end = RoundEnd::kOwnCompletion},
+    kWriteWithImmediate,
+    kFetchAdd,
+};
+
+}  // namespace
+
+const OpTraits& traits_of(Operation operation) { return kTraits[static_cast<std::size_t>(operation)]; }
+
+const OpTraits& write_with_immediate() { return kWriteWithImmediate; }
+
+const OpTraits& compare_and_swap() { return kCompareSwap; }
+
+}  // namespace gdrperf::engine

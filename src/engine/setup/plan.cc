@@ -1,0 +1,219 @@
+#include "engine/setup/plan.h"
+
+#include <algorithm>
+
+#include "gdrperf/base/clock.h"
+#include "gdrperf/base/error.h"
+#include "engine/setup/op_traits.h"
+#include "gdrperf/verbs/resources.h"
+#include "engine/kernels/kernels.h"
+
+namespace gdrperf::engine {
+namespace {
+
+ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(at);
+  piece.length = static_cast<std::uint32_t>(bytes);
+  piece.lkey = lkey;
+  return piece;
+}
+
+/// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
+constexpr std::uint64_t kAdded = 1;
+
+/// Where the messages of QP `q` begin.
+proto::Region region_of(const PlanInput& input, std::size_t q) {
+  const proto::Endpoint& remote = input.remote;
+  if (q < remote.qps.size() && remote.qps[q].region) return *remote.qps[q].region;
+  return {remote.address + q * input.spec.layout().qp_bytes(), remote.rkey};
+}
+
+void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint64_t offset_in_qp) {
+  const OpTraits& op = input.spec.op();
+  const proto::Region region = region_of(input, q);
+  const std::uint64_t address = region.address + offset_in_qp;
+  const std::uint32_t rkey = region.rkey;
+  if (input.address_handle != nullptr) {
+    request.wr.ud.ah = input.address_handle;
+    request.wr.ud.remote_qpn = input.remote.qps[q].qpn;
+    request.wr.ud.remote_qkey = verbs::kQkey;
+  } else if (op.carries_operands) {
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = rkey;
+    request.wr.atomic.compare_add = op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? kAdded : 0;
+    request.wr.atomic.swap = kAdded;
+  } else if (op.has_remote_address) {
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = rkey;
+  }
+}
+
+}  // namespace
+
+std::size_t send_ring_length(const ResolvedSpec& resolved) {
+  // Latency: one request unsignalled, the same once more signalled.
+  if (resolved.latency()) return 2;
+  const auto cq_mod = static_cast<std::size_t>(resolved.cq_mod);
+  return (std::max<std::size_t>(resolved.layout().slots, 1) + cq_mod - 1) / cq_mod * cq_mod;
+}
+
+ReceiveShape receive_shape(const ResolvedSpec& resolved) {
+  ReceiveShape shape;
+  if (resolved.latency()) {
+    shape.depth = std::min(resolved.rx_depth, 64);
+  } else {
+    shape.batch = std::clamp(resolved.rx_depth / 4, 1, 16);
+    shape.depth = resolved.rx_depth / shape.batch * shape.batch;
+  }
+  return shape;
+}
+
+Plan::Plan(const PlanInput& input) {
+  const Layout layout = input.spec.layout();
+  if (input.initiator_area) build_sends(input, layout);
+  if (input.target_area && input.spec.op().consumes_receives) {
+    build_receives(input, layout);
+  }
+  if (input.spec.latency() && input.initiator_area) build_pingpong(input);
+}
+
+void Plan::build_sends(const PlanInput& input, const Layout& layout) {
+  const ResolvedSpec& spec = input.spec;
+  const OpTraits& op = spec.op();
+  const bool latency = spec.latency();
+  const std::size_t length = send_ring_length(spec);
+  const auto post_list = static_cast<std::size_t>(latency ? 1 : spec.post_list);
+  const auto cq_mod = static_cast<std::size_t>(latency ? 2 : spec.cq_mod);
+  const std::size_t qp_count = input.qps.size();
+  slots_ = layout.slots;
+  send_requests_.resize(qp_count * length);
+  send_pieces_.resize(send_requests_.size());
+  send_queues_.resize(qp_count);
+  cut_messages.assign(qp_count, 0);
+  for (std::size_t q = 0; q < qp_count; ++q) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint64_t offset = (i & (layout.slots - 1)) * layout.stride;
+      ibv_sge& piece = send_pieces_[q * length + i];
+      piece = piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes, input.lkey);
+      ibv_send_wr& request = send_requests_[q * length + i];
+      request = {};
+      request.wr_id = q;
+      request.sg_list = &piece;
+      request.num_sge = 1;
+      request.opcode = op.opcode;
+      if ((i + 1) % cq_mod == 0) request.send_flags |= IBV_SEND_SIGNALED;
+      if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
+        request.send_flags |= IBV_SEND_INLINE;
+      }
+      aim(request, input, q, offset);
+      request.next = (i + 1) % post_list == 0 ? nullptr : &request + 1;
+    }
+    SendQueue& queue = send_queues_[q];
+    queue.qp = input.qps[q];
+    queue.begin = queue.cursor = send_requests_.data() + q * length;
+    queue.end = queue.begin + length;
+    queue.credit = static_cast<std::uint32_t>(spec.tx_depth) / static_cast<std::uint32_t>(post_list);
+  }
+  send.queues = send_queues_.data();
+  send.queue_count = static_cast<std::uint32_t>(qp_count);
+  send.cq = input.send_cq;
+  send.post_list = static_cast<std::uint32_t>(post_list);
+  send.depth_lists = send_queues_.front().credit;
+  if (!latency && paced_rate_of(spec) > 0) {
+    send.schedule.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) * spec.burst / rate_of(spec);
+    send.schedule.burst_lists = static_cast<std::uint64_t>(spec.burst) / post_list;
+  }
+  send.lists_per_signal = static_cast<std::uint32_t>(cq_mod / post_list);
+}
+
+void Plan::build_receives(const PlanInput& input, const Layout& layout) {
+  const ReceiveShape shape = receive_shape(input.spec);
+  const auto depth = static_cast<std::size_t>(shape.depth);
+  const std::uint64_t grh = layout.header == 0 ? 0 : verbs::kGrhBytes;
+  const std::size_t qp_count = input.qps.size();
+  recv_requests_.resize(qp_count * depth);
+  recv_pieces_.resize(recv_requests_.size());
+  recv_queues_.resize(qp_count);
+  for (std::size_t q = 0; q < qp_count; ++q) {
+    for (std::size_t i = 0; i < depth; ++i) {
+      const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
+      ibv_sge& piece = recv_pieces_[q * depth + i];
+      piece = piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes, input.lkey);
+      ibv_recv_wr& request = recv_requests_[q * depth + i];
+      request = {};
+      request.wr_id = q;
+      request.sg_list = &piece;
+      request.num_sge = 1;
+      const bool last = (i + 1) % static_cast<std::size_t>(shape.batch) == 0;
+      request.next = last ? nullptr : &request + 1;
+    }
+    RecvQueue& queue = recv_queues_[q];
+    queue.qp = input.qps[q];
+    queue.srq = input.srq;
+    queue.begin = queue.cursor = recv_requests_.data() + q * depth;
+    queue.end = queue.begin + depth;
+  }
+  recv.queues = recv_queues_.data();
+  recv.queue_count = static_cast<std::uint32_t>(qp_count);
+  recv.cq = input.recv_cq;
+  recv.batch = static_cast<std::uint32_t>(shape.batch);
+}
+
+void Plan::build_pingpong(const PlanInput& input) {
+  const ResolvedSpec& spec = input.spec;
+  const OpTraits& op = spec.op();
+  pingpong.qp = input.qps.front();
+  pingpong.request = &send_requests_[0];
+  pingpong.signalled = &send_requests_[1];
+  pingpong.send_cq = input.send_cq;
+  pingpong.recv_cq = input.recv_cq;
+  if (!recv_queues_.empty()) pingpong.recv = recv_queues_.data();
+  pingpong.outgoing_last = reinterpret_cast<std::uint8_t*>(input.initiator_area) + spec.size_bytes - 1;
+  if (input.target_area) {
+    pingpong.incoming_last = reinterpret_cast<std::uint8_t*>(input.target_area) + spec.size_bytes - 1;
+  }
+  const bool every = op.round_end == RoundEnd::kOwnCompletion;
+  pingpong.signal_every = every ? 1 : static_cast<std::uint32_t>(std::clamp(spec.tx_depth / 2, 1, 16));
+  pingpong.until_signal = pingpong.signal_every;
+  pingpong.histogram = &histogram;
+  if (rate_of(spec) > 0) pingpong.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) / rate_of(spec);
+  pingpong.wait_weight = op.halved ? 2 : 1;
+}
+
+void Plan::post_receives() {
+  Fault fault;
+  for (RecvQueue& queue : recv_queues_) {
+    do {
+      if (!kernels::post_receives(queue, recv.batch, fault)) {
+        throw call_error(fault.call, fault.post_errno, ibv_get_device_name(queue.qp->context->device));
+      }
+    } while (queue.cursor != queue.begin);
+  }
+}
+
+void Plan::arm_atomics(const WordOf& word, std::uint64_t step) {
+  const std::size_t length = send_requests_.size() / send_queues_.size();
+  for (std::size_t i = 0; i < send_requests_.size(); ++i) {
+    auto& atomic = send_requests_[i].wr.atomic;
+    const bool adds = send_requests_[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const std::uint64_t found = word(static_cast<std::uint32_t>(i / length), i % length & (slots_ - 1));
+    atomic.compare_add = adds ? step : found;
+    atomic.swap = found + step;
+  }
+}
+
+std::vector<std::uint64_t> Plan::posted_messages() const {
+  std::vector<std::uint64_t> posted;
+  for (std::size_t q = 0; q < send_queues_.size(); ++q) {
+    posted.push_back(send_queues_[q].posted * send.post_list - cut_messages[q]);
+  }
+  return posted;
+}
+
+bool Plan::idle() const {
+  return std::all_of(send_queues_.begin(), send_queues_.end(),
+                     [this](const SendQueue& queue) { return queue.credit == send.depth_lists; });
+}
+
+}  // namespace gdrperf::engine

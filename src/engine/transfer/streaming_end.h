@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/setup/demand.h"
+#include "engine/setup/streams.h"
+#include "engine/setup/local_end.h"
+#include "engine/setup/plan.h"
+
+namespace gdrperf::engine {
+
+/// An end whose NIC reaches the messages' own memory: work requests are built before
+/// the run and posted by kernels.
+class StreamingEnd final : public LocalEnd {
+ public:
+  explicit StreamingEnd(EndInput input);
+
+  static QueueDemand queues(const ResolvedSpec& spec, conn::Side side);
+
+  std::unique_ptr<Mover> make_mover(Peer& peer) override;
+  Plan& plan() { return *plan_; }
+  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the mover: it ends with the run.
+  std::unique_ptr<mem::Relay> make_relay();
+
+ private:
+  QueueRights rights() const;
+  std::uint64_t messages_bytes() const;
+  void connected() override;
+
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace gdrperf::engine

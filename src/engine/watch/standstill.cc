@@ -1,0 +1,66 @@
+#include "engine/watch/standstill.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace gdrperf::engine {
+namespace {
+
+constexpr double kLookSeconds = 0.005;
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+StandstillWatch::StandstillWatch() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {
+  restart();
+}
+
+double StandstillWatch::runnable_s() const {
+  // "time on a CPU, time in a queue for one, turns"; ns. Where the kernel keeps no such
+  // account, turns of others count as standing still.
+  char text[96] = {};
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  if (schedstat_ && ::pread(schedstat_.get(), text, sizeof text - 1, 0) > 0) std::sscanf(text, "%llu %llu", &ran, &waited);
+  return seconds_of(CLOCK_THREAD_CPUTIME_ID) + static_cast<double>(waited) * 1e-9;
+}
+
+bool StandstillWatch::read(Moment& moment) const {
+  // A turn of another program between the two reads would count twice.
+  constexpr int kTries = 4;
+  constexpr double kAtOnceSeconds = 0.001;
+  for (int i = 0; i < kTries; ++i) {
+    moment.wall_s = seconds_of(CLOCK_BOOTTIME);
+    moment.runnable_s = runnable_s();
+    if (seconds_of(CLOCK_BOOTTIME) - moment.wall_s < kAtOnceSeconds) return true;
+  }
+  return false;
+}
+
+void StandstillWatch::restart() {
+  read(last_);
+  longest_s_ = 0;
+  cpu_start_s_ = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double StandstillWatch::cpu_s() const { return seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_start_s_; }
+
+void StandstillWatch::look() {
+  if (seconds_of(CLOCK_BOOTTIME) - last_.wall_s < kLookSeconds) return;
+  Moment now;
+  // The next look sees this time as well.
+  if (!read(now)) return;
+  longest_s_ = std::max(longest_s_, (now.wall_s - last_.wall_s) - (now.runnable_s - last_.runnable_s));
+  last_ = now;
+}
+
+}  // namespace gdrperf::engine

@@ -1,0 +1,115 @@
+// The columns of perftest, for scripts that read them.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "export/exporters.h"
+#include "gdrperf/base/printable.h"
+#include "gdrperf/base/units.h"
+
+namespace gdrperf::report {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+
+const std::string& dashes() {
+  static const std::string line(87, '-');
+  return line;
+}
+
+/// "RDMA_Write", as perftest names it.
+std::string verb_of(const TestSpec& spec) {
+  switch (spec.test.operation) {
+    case Operation::kWrite: return "RDMA_Write";
+    case Operation::kWriteImm: return "RDMA_Write_imm";
+    case Operation::kRead: return "RDMA_Read";
+    case Operation::kSend: return "Send";
+    case Operation::kAtomic: break;
+  }
+  return spec.atomic == Atomic::kFetchAdd ? "Atomic_FETCH_AND_ADD" : "Atomic_CMP_AND_SWAP";
+}
+
+std::string title_of(const TestSpec& spec) {
+  if (spec.test.metric == Metric::kLatency) return verb_of(spec) + " Latency Test";
+  return fmt::format("{} {}BW Test", verb_of(spec), spec.direction == Direction::kBidirectional ? "Bidirectional " : "");
+}
+
+/// What a whole block has in common, one setting to a line. Depths are those of its first row.
+std::string settings_of(const RunRecord& record) {
+  const TestSpec& spec = record.spec;
+  std::string text = fmt::format("                    {}\n", title_of(spec));
+  const auto line = [&](const char* name, const std::string& value) { text += fmt::format(" {:<16}: {}\n", name, value); };
+  const EndRecord& own = record.client.program.empty() ? record.client : record.server;
+  line("Device", printable(own.device));
+  line("Number of qps", std::to_string(spec.qps));
+  line("Connection type", "RC");
+  if (spec.test.metric == Metric::kBandwidth) {
+    line("TX depth", std::to_string(spec.tx_depth));
+    line("CQ Moderation", std::to_string(spec.cq_mod));
+  }
+  line("Mtu", fmt::format("{}[B]", spec.mtu_bytes));
+  line("GID index", std::to_string(own.gid_index));
+  line("Max inline data", fmt::format("{}[B]", std::max(spec.inline_bytes, 0)));
+  line("rdma_cm QPs", spec.connector == Connector::kRdmaCm ? "ON" : "OFF");
+  line("Measured by", fmt::format("gdrperf, device kind {}", printable(record.device_kind)));
+  const std::string& program = record.server.program.empty() ? record.client.program : record.server.program;
+  if (!program.empty()) line("Other end", printable(program));
+  return text;
+}
+
+std::string headings_of(const TestSpec& spec, RateUnit unit) {
+  if (spec.test.metric == Metric::kBandwidth) {
+    const char* name = unit == RateUnit::kGigabits ? "Gb" : "MiB";
+    return fmt::format(" #bytes     #iterations    BW peak[{0}/sec]    BW average[{0}/sec]   MsgRate[Mpps]", name);
+  }
+  if (spec.stop.duration) return " #bytes        #iterations       t_avg[usec]    tps average";
+  return " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+         "99% percentile[usec]   99.9% percentile[usec] ";
+}
+
+/// perftest has 0 where nothing is known.
+double or_zero(double value) { return std::isfinite(value) ? value : 0; }
+
+std::string rate_row(const RunRecord& record, RateUnit unit) {
+  const Bandwidth& rate = *record.measured.bandwidth;
+  const double average = or_zero(rate.mean_gbytes);
+  const double scale = unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte;
+  return fmt::format(" {:<7}    {:<10}       {:<10.2f}         {:<10.2f}            {:<.6f}", record.spec.size_bytes,
+                     record.measured.iterations, or_zero(rate.max_gbytes) * scale, average * scale,
+                     average * 1e3 / static_cast<double>(record.spec.size_bytes));
+}
+
+std::string round_trip_row(const RunRecord& record) {
+  const Latency& latency = *record.measured.latency;
+  std::string row = fmt::format(" {:<7} {:<10}", record.spec.size_bytes, latency.samples);
+  if (record.spec.stop.duration) {
+    const double seconds = record.measured.duration_s;
+    return row + fmt::format("       {:<12.2f}   {:.2f}", or_zero(latency.mean_ns) / 1e3,
+                             seconds > 0 ? static_cast<double>(latency.samples) / seconds : 0);
+  }
+  for (const double ns : {latency.min_ns, latency.max_ns, latency.p50_ns, latency.mean_ns, latency.stdev_ns,
+                          latency.p99_ns, latency.p999_ns}) {
+    row += fmt::format("     {:<10.2f}", or_zero(ns) / 1e3);
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string perftest_columns(std::span<const RunRecord> runs, const FormatContext& context) {
+  std::string text;
+  std::string block;
+  for (const RunRecord& record : runs) {
+    // Rows of one block differ in size and what follows from it.
+    const std::string of_block = fmt::format("{}\n{}\n{}\n{}\n{}", title_of(record.spec), record.client.device, record.server.device,
+                                             record.client.buffer, record.server.buffer);
+    if (of_block != block) {
+      text += fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, context.rate_unit));
+      block = of_block;
+    }
+    text += (record.measured.bandwidth ? rate_row(record, context.rate_unit) : round_trip_row(record)) + "\n";
+  }
+  return text.empty() ? text : text + dashes() + "\n";
+}
+
+}  // namespace gdrperf::report

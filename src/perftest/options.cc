@@ -1,0 +1,191 @@
+// The table behind docs/how-to/perftest.md. tests/cli/perftest_test.py holds it against perftest's own help.
+#include "gdrperf/perftest/options.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/text.h"
+
+namespace gdrperf::app {
+namespace {
+
+using Fate = PerftestFate;
+
+constexpr const char* kLeaveOut = "leave it out";
+constexpr const char* kNoEncryption = "nothing is encrypted";
+constexpr const char* kNoEthernet = "raw Ethernet is not measured";
+constexpr const char* kGpuMemory = "NVIDIA's GPUs alone have memory of their own here";
+constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N or cuda-host";
+constexpr const char* kOwnDocument = "--json FILE: the document is gdrperf's, of all sizes, with units and topology";
+
+constexpr PerftestOption kOptions[] = {
+    {"-a,--all", "", Fate::kSame, ""},
+    {"-A,--atomic_type", "TYPE", Fate::kSame, "fetch_add and cmp_swap are taken as well"},
+    {"-b,--bidirectional", "", Fate::kSame, "the client's word counts, the server needs none"},
+    {"-c,--connection", "TYPE", Fate::kSame, "RC, UC and UD, as --transport; others are refused"},
+    {"-C,--report-cycles", "", Fate::kRefused, "times are in microseconds, in documents in nanoseconds", kLeaveOut},
+    {"-d,--ib-dev", "DEVICE", Fate::kSame, "--peer-dev names the server's device"},
+    {"-D,--duration", "SECONDS", Fate::kSame, "units are taken, too: 500ms, 2m"},
+    {"-e,--events", "", Fate::kSame, ""},
+    {"-X,--vector", "N", Fate::kRefused, "completion vectors are not chosen", kLeaveOut},
+    {"-f,--margin", "SECONDS", Fate::kNoted, "warm-up is found in the series and cut off"},
+    {"-F,--CPU-freq", "", Fate::kNoted, "times come from the invariant TSC, whatever the CPU's frequency"},
+    {"-g,--mcg", "", Fate::kRefused, "multicast is not measured", kLeaveOut},
+    {"-M,--MGID", "GID", Fate::kRefused, "multicast is not measured", kLeaveOut},
+    {"--connectionless", "", Fate::kRefused, "multicast is not measured", kLeaveOut},
+    {"-h,--help", "", Fate::kSame, ""},
+    {"-H,--report-histogram", "", Fate::kNoted, "percentiles to p99.99 are always shown, batches are in --json FILE"},
+    {"--report-histogrm", "", Fate::kNoted, "percentiles to p99.99 are always shown, batches are in --json FILE"},
+    {"-U,--report-unsorted", "", Fate::kNoted, "--samples FILE has the latencies as an HdrHistogram log, stretch by stretch"},
+    {"-i,--ib-port", "PORT", Fate::kSame, "default: the first active one"},
+    {"-I,--inline_size", "SIZE", Fate::kSame, ""},
+    {"--inline_recv", "SIZE", Fate::kRefused, "receives are not inline", kLeaveOut},
+    {"-l,--post_list", "N", Fate::kSame, "signals are a share of the depth, not of the list"},
+    {"--recv_post_list", "N", Fate::kNoted, "receives are always posted in lists"},
+    {"-L,--hop_limit", "N", Fate::kRefused, "the hop limit is 64", kLeaveOut},
+    {"-m,--mtu", "BYTES", Fate::kSame, "default: the lesser of both ports' active MTUs"},
+    {"-n,--iters", "N", Fate::kSame, "default: until the median is known within 1 %"},
+    {"-N,--noPeak", "", Fate::kNoted, "there is no peak search to switch off"},
+    {"-o,--outs", "N", Fate::kRefused, "outstanding reads and atomics are what both devices can; -o is the file of --format",
+     kLeaveOut},
+    {"-O,--dualport", "", Fate::kRefused, "one port of a device is measured at a time", "a run for each port, -i 1 and -i 2"},
+    {"--report-per-port", "", Fate::kRefused, "one port of a device is measured at a time",
+     "a run for each port, -i 1 and -i 2"},
+    {"-p,--port", "PORT", Fate::kSame, ""},
+    {"-q,--qp", "N", Fate::kSame, ""},
+    {"-Q,--cq-mod", "N", Fate::kSame, "default: a quarter of the depth up to 8 KiB, 1 above"},
+    {"-r,--rx-depth", "N", Fate::kSame, ""},
+    {"--use-srq", "", Fate::kSame, ""},
+    {"-R,--rdma_cm", "", Fate::kSame, ""},
+    {"-z,--comm_rdma_cm,--com_rdma_cm", "", Fate::kNoted, "addresses of QPs always travel over the TCP connection"},
+    {"-s,--size", "SIZE", Fate::kSame, "4k is 4096 bytes; lists and ranges: 64,4K and 2:8M:x2"},
+    {"-S,--sl", "N", Fate::kSame, ""},
+    {"-t,--tx-depth", "N", Fate::kSame, "default: at most 16 MiB in flight"},
+    {"-T,--tos", "N", Fate::kSame, "of QPs that are connected without rdma_cm, too"},
+    {"--tclass", "N", Fate::kSame, ""},
+    {"-u,--qp-timeout", "N", Fate::kSame, ""},
+    {"-V,--version", "", Fate::kSame, ""},
+    {"-w,--limit_bw", "RATE", Fate::kTaken,
+     "--min-gbps: MiB/s, with --report_gbits Gb/s; exit status 1 below it at any size"},
+    {"-y,--limit_msgrate", "MPPS", Fate::kTaken, "--min-gbps, for one message size"},
+    {"-W,--report-counters", "NAMES", Fate::kNoted, "the counters of both ends' ports that rose are in --json FILE"},
+    {"-x,--gid-index", "INDEX", Fate::kSame, "default: RoCE v2 over IPv4 first, link-local last"},
+    {"--ipv6", "", Fate::kRefused, "the GID is chosen by its index",
+     "-x INDEX, --peer-gid-index INDEX; gdrperf devices lists them"},
+    {"--ipv6-addr", "", Fate::kNoted, "HOST may be a name or an address of either family"},
+    {"--source_ip,--bind_source_ip", "ADDR", Fate::kRefused, "the routing table chooses the source address", kLeaveOut},
+    {"--dlid", "LID", Fate::kRefused, "the LID is what the other end says", kLeaveOut},
+    {"--force-link", "TYPE", Fate::kRefused, "a port's link layer is what it says", "-x INDEX chooses the GID"},
+    {"--pkey_index", "N", Fate::kSame, "at both ends"},
+    {"--flow_label", "N", Fate::kSame, "one label for all QPs"},
+    {"--retry_count", "N", Fate::kSame, "of QPs that are connected without rdma_cm, too"},
+    {"--dont_xchg_versions", "", Fate::kNoted, "both ends always agree on a version"},
+    {"--out_json", "", Fate::kTaken, "--json perftest_out.json: the document is gdrperf's, of all sizes"},
+    {"--out_json_file", "FILE", Fate::kTaken, kOwnDocument},
+    {"--output", "WHAT", Fate::kTaken, "perftest: its columns (--format perftest); else the file of --format"},
+    {"--report_gbits", "", Fate::kSame, ""},
+    {"--report-both", "", Fate::kNoted, "the rate of -b is the sum of both directions, with that of each end below it"},
+    {"--reversed", "", Fate::kSame, "as --reverse: the server sends"},
+    {"--run_infinitely", "", Fate::kSame, "as --forever; --interval 5s for a line every 5 s"},
+    {"--cpu_util", "", Fate::kNoted, "--json FILE has the CPU time of a message at each end"},
+    {"--cqe_poll", "N", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},
+    {"--disable_dynamic_polling", "", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},
+    {"--perform_warm_up", "", Fate::kNoted, "there is always a warm-up, and it is cut off"},
+    {"--use_old_post_send", "", Fate::kNoted, "messages are posted by ibv_post_send"},
+    {"--latency_gap", "NS", Fate::kRefused, "there is no pause between round trips",
+     "--rate N: N of them are due per second"},
+    {"--data_validation", "", Fate::kSame, "as --verify: every byte of every message, in all tests"},
+    {"--data_validation_debug", "", Fate::kRefused, "the first wrong byte is always told", "--verify"},
+    {"--payload_file_path", "FILE", Fate::kRefused, "messages carry a pattern of a seed", "--seed N"},
+    {"--mmap", "FILE", Fate::kRefused, "memory is not mapped from files", "--buffer host or hugepage"},
+    {"--mmap-offset", "OFFSET", Fate::kRefused, "memory is not mapped from files", "--buffer host or hugepage"},
+    {"--use_hugepages", "", Fate::kSame, "as --buffer hugepage"},
+    {"--mr_per_qp", "", Fate::kRefused, "one memory region serves all QPs", kLeaveOut},
+    {"--odp", "", Fate::kRefused, "memory is registered before the run", kLeaveOut},
+    {"--use-null-mr", "", Fate::kRefused, "memory is registered before the run", kLeaveOut},
+    {"--use_ib_dm_dmabuf", "DEVICE", Fate::kRefused, "the memory of a device is not measured", "--buffer host or cuda:N"},
+    {"--disable_pcie_relaxed", "", Fate::kSame, "as --relaxed-ordering off"},
+    {"--wait_destroy", "SECONDS", Fate::kNoted, "what a run used is given back when it ends"},
+    {"--no_lock", "", Fate::kRefused, "the provider's locks stay", kLeaveOut},
+    {"--no_ddp", "", Fate::kSame, "as --ooo off, the default"},
+    {"--no_enhanced_reorder", "", Fate::kSame, "as --ooo off, the default here; perftest's is on where the device can"},
+    {"--use_ooo", "", Fate::kSame, "as --ooo on"},
+    {"--unsolicited_write", "", Fate::kRefused, "SRD is not measured", kLeaveOut},
+    {"--write_with_imm", "", Fate::kRefused, "it is a test of its own", "gdrperf write_imm_bw or write_imm_lat"},
+    {"--send_with_imm", "", Fate::kRefused, "sends carry no immediate", "gdrperf write_imm_bw or write_imm_lat"},
+    {"--pin_cores", "CPU", Fate::kTaken, "--cpu, of one CPU: a run has one thread"},
+    {"--numa_node", "NODE", Fate::kSame, "as --numa"},
+    {"--disable_numa", "", Fate::kRefused, "a thread runs beside its NIC", "--numa NODE or --cpu N"},
+    {"--congest_type", "NAME", Fate::kRefused, "congestion control is the device's", kLeaveOut},
+    {"--tph_mem", "TYPE", Fate::kRefused, "processing hints are not given", kLeaveOut},
+    {"--cpu_id", "N", Fate::kRefused, "processing hints are not given", kLeaveOut},
+    {"--ph", "N", Fate::kRefused, "processing hints are not given", kLeaveOut},
+    {"--sig_offload", "", Fate::kRefused, "signatures are not offloaded", "--verify compares every byte"},
+    {"--use_cuda", "GPU", Fate::kSame, "as --buffer cuda:GPU"},
+    {"--use_cuda_bus_id", "ADDRESS", Fate::kSame, "as --buffer cuda:ADDRESS"},
+    {"--use_cuda_dmabuf", "", Fate::kSame, "as --register dmabuf, in any order"},
+    {"--use_cuda_pcie_mapping", "", Fate::kRefused, "the mapping is the driver's choice", kLeaveOut},
+    {"--use_data_direct", "", Fate::kSame, "as --register data-direct"},
+    {"--cuda_mem_type", "N", Fate::kRefused, "kinds of memory have names", kBuffers},
+    {"--gpu_touch", "WHEN", Fate::kRefused, "the GPU touches what arrived within the measured time", "--consume"},
+    {"--use_rocm,--use_neuron,--use_hl,--use_mlu,--use_musa,--use_musa_bus_id,--use_opencl,"
+     "--opencl_platform_id",
+     "N", Fate::kRefused, kGpuMemory, kBuffers},
+    {"--use_rocm_dmabuf,--use_neuron_dmabuf,--use_mlu_dmabuf,--use_musa_dmabuf,"
+     "--use_musa_pcie_mapping",
+     "", Fate::kRefused, kGpuMemory, kBuffers},
+    {"--rate_limit", "RATE", Fate::kTaken, "--rate, in the units of --rate_units"},
+    {"--rate_limit_type", "TYPE", Fate::kSame, "as --rate-limiter: SW, the default; HW and PP are both packet pacing (ibv_modify_qp_rate_limit)"},
+    {"--rate_units", "UNIT", Fate::kTaken, "M: MiB/s, g: Gb/s (default), p: messages per second"},
+    {"--burst_size", "N", Fate::kSame, "as --burst; default: evenly spaced"},
+    {"--typical_pkt_size", "BYTES", Fate::kNoted, "a device that keeps the rate is told the lesser of -s and the MTU"},
+    {"--log_dci_streams,--log_active_dci_streams", "N", Fate::kRefused, "DC is not measured", kLeaveOut},
+    {"--aes_xts,--encrypt_on_tx,--sig_before", "", Fate::kRefused, kNoEncryption, kLeaveOut},
+    {"--aes_block_size,--data_enc_keys_number,--kek_path,--credentials_path,--data_enc_key_app_path",
+     "WHAT", Fate::kRefused, kNoEncryption, kLeaveOut},
+    {"-B,--source_mac,-E,--dest_mac,-J,--dest_ip,-j,-K,--dest_port,-k,--source_port,-Y,--ethertype",
+     "WHAT", Fate::kRefused, kNoEthernet, kLeaveOut},
+    {"--remote_mac,--local_mac,--remote_ip,--local_ip,--remote_port,--local_port,--vlan_pcp,--flows,"
+     "--flows_burst,--reply_every",
+     "WHAT", Fate::kRefused, kNoEthernet, kLeaveOut},
+    {"-Z,--server,-P,--client,-v,--mac_fwd,-G,--use_rss,--tcp,--raw_ipv6,--promiscuous,--sniffer,"
+     "--raw_mcast,--vlan_en",
+     "", Fate::kRefused, kNoEthernet, kLeaveOut},
+};
+
+}  // namespace
+
+std::span<const PerftestOption> perftest_options() { return kOptions; }
+
+std::string_view to_string(PerftestFate fate) {
+  switch (fate) {
+    case Fate::kSame: return "same";
+    case Fate::kTaken: return "taken";
+    case Fate::kNoted: return "noted";
+    case Fate::kRefused: break;
+  }
+  return "refused";
+}
+
+std::string perftest_note(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  for (const PerftestOption& each : kOptions) {
+    const auto flags = split(each.flags, ',');
+    if (std::find(flags.begin(), flags.end(), name) == flags.end()) continue;
+    if (each.fate == Fate::kSame) return {};
+    if (each.fate == Fate::kRefused) return fmt::format("{}; {}", each.text, each.instead);
+    return fmt::format("leave {} out: {}", name, each.text);
+  }
+  return {};
+}
+
+std::string fate_of(const PerftestOption& option) {
+  const std::string_view text = option.text;
+  std::string said(to_string(option.fate));
+  if (!text.empty()) said += fmt::format(": {}", text);
+  if (option.fate == Fate::kRefused) said += fmt::format("; {}", option.instead);
+  return said;
+}
+
+}  // namespace gdrperf::app

@@ -1,0 +1,362 @@
+// Linux: /sys/bus/pci/devices/ADDRESS, whose link's target tells the bridges above it
+// (Documentation/ABI/testing/sysfs-bus-pci).
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/topo/data_direct.h"
+#include "gdrperf/topo/readers.h"
+#include "topo/readers/tree_limits.h"
+#include "topo/readers/vpd.h"
+
+namespace gdrperf::topo {
+namespace {
+
+namespace fs = std::filesystem;
+
+using CpuMask = std::vector<std::uint32_t>;  ///< lowest word first
+
+std::string line_of(const fs::path& file) { return read_line_or_empty(file.string()); }
+
+std::uint32_t hex_of(const fs::path& file) {
+  std::string text = line_of(file);
+  if (text.starts_with("0x")) text.erase(0, 2);
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return value;
+}
+
+double number_of(const fs::path& file) {
+  const std::string text = line_of(file);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value > 0 && value < 1e6 ? value : 0;
+}
+
+PcieLink link_of(const fs::path& folder, const std::string& which) {
+  PcieLink link{number_of(folder / (which + "_link_speed")),
+                static_cast<int>(number_of(folder / (which + "_link_width")))};
+  // A virtual function has no link of its own, and reads as 0 or all ones.
+  if (link.width > 32) link.width = 0;
+  return link.known() ? link : PcieLink{};
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (names.size() == kMostFunctions) break;
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The rate of the fastest port that is up in 1e9 bit/s: a port that is down shows some rate it never had. 0: none is.
+double port_rate_of(const fs::path& device) {
+  double most = 0;
+  for (const std::string& port : names_in(device / "ports")) {
+    if (line_of(device / "ports" / port / "state").find("ACTIVE") == std::string::npos) continue;
+    most = std::max(most, number_of(device / "ports" / port / "rate"));
+  }
+  return most;
+}
+
+CpuMask parse_mask(std::string text) {
+  CpuMask mask;
+  while (!text.empty() && mask.size() < 512) {
+    const std::size_t comma = text.rfind(',');
+    const std::string word = comma == std::string::npos ? text : text.substr(comma + 1);
+    std::uint32_t value = 0;
+    std::from_chars(word.data(), word.data() + word.size(), value, 16);
+    mask.push_back(value);
+    text.resize(comma == std::string::npos ? 0 : comma);
+  }
+  return mask;
+}
+
+bool intersect(const CpuMask& one, const CpuMask& other) {
+  for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
+    if ((one[i] & other[i]) != 0) return true;
+  }
+  return false;
+}
+
+/// CPUs of each NUMA node that has some.
+std::map<int, CpuMask> read_nodes(const fs::path& sys) {
+  std::map<int, CpuMask> nodes;
+  const fs::path folder = sys / "devices/system/node";
+  for (const std::string& name : names_in(folder)) {
+    if (!name.starts_with("node")) continue;
+    int node = -1;
+    const char* end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + 4, end, node);
+    if (error != std::errc() || rest != end || node < 0) continue;
+    CpuMask cpus = parse_mask(line_of(folder / name / "cpumap"));
+    if (std::any_of(cpus.begin(), cpus.end(), [](std::uint32_t word) { return word != 0; })) {
+      nodes[node] = std::move(cpus);
+    }
+  }
+  return nodes;
+}
+
+/// The first `most` bytes of its configuration space, of which the device itself is asked for every four.
+std::string config_of(const fs::path& folder, std::size_t most) {
+  std::ifstream in;
+  in.rdbuf()->pubsetbuf(nullptr, 0);
+  in.open(folder / "config", std::ios::binary);
+  std::string bytes(most, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
+}
+
+void add_config(PciFunction& function, const fs::path& folder) {
+  constexpr std::size_t kPlain = 256;
+  constexpr std::size_t kExtended = 4096;
+  const PciConfig config = parse_pci_config(config_of(folder, function.bridge ? kExtended : kPlain));
+  function.port_type = config.port_type;
+  function.max_payload_bytes = config.max_payload_bytes;
+  function.max_read_request_bytes = config.max_read_request_bytes;
+  if (!function.link.known()) function.link = config.link;
+  if (!function.link_max.known()) function.link_max = config.link_max;
+  if (!function.bridge) return;
+  if (config.has_extended) {
+    function.acs_redirect = config.acs_redirect;
+  } else {
+    function.acs_unknown = "its extended configuration space cannot be read (only root may)";
+  }
+}
+
+void add_details(PciFunction& function, const fs::path& folder) {
+  function.link = link_of(folder, "current");
+  function.link_max = link_of(folder, "max");
+  add_config(function, folder);
+  std::error_code error;
+  const fs::path group = fs::read_symlink(folder / "iommu_group", error).filename();
+  int number = -1;
+  const std::string name = group.string();
+  std::from_chars(name.data(), name.data() + name.size(), number);
+  if (!error) function.iommu_group = number;
+  function.iommu_type = line_of(folder / "iommu_group/type");
+}
+
+/// Reads the functions of one sysfs.
+class SysfsReader {
+ public:
+  SysfsReader(fs::path sys, fs::path proc)
+      : sys_(std::move(sys)), proc_(std::move(proc)), nodes_(read_nodes(sys_)) {
+    tree_.source = "sysfs";
+  }
+
+  PciTree read() {
+    for (const std::string& name : names_in(sys_ / "bus/pci/devices")) {
+      if (parse_pci_address(name)) add(name);
+    }
+    mark_nvidia_gpus();
+    find_gpus(tree_);
+    if (tree_.gpus.size() > kMostGpus || tree_.nics.size() > kMostNics) {
+      throw usage_error(fmt::format("{}: too many GPUs or NICs", sys_.string()));
+    }
+    for (TreeGpu& gpu : tree_.gpus) gpu.uuid = uuid_of(gpu);
+    pair_dma_functions(tree_, [&](const PciFunction& function) {
+      return read_vpd((sys_ / "bus/pci/devices" / to_string(function.address) / "vpd").string()).v3;
+    });
+    if (flat_ > 0) {
+      tree_.notes.push_back(fmt::format(
+          "{} of {} functions are plain folders, not links into /sys/devices: what they hang on "
+          "is not recorded",
+          flat_, tree_.functions.size()));
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  void add(const std::string& name) {
+    const fs::path entry = sys_ / "bus/pci/devices" / name;
+    std::error_code error;
+    if (!fs::is_symlink(entry, error)) {
+      if (index_.contains(name)) return;
+      ++flat_;
+      add_function(name, entry, -1, -1);
+      return;
+    }
+    const fs::path path = fs::canonical(entry, error);
+    if (error) return;
+    int parent = -1;
+    int root = -1;
+    fs::path folder;
+    for (const fs::path& part : path) {
+      folder /= part;
+      const std::string step = part.string();
+      if (step.starts_with("pci") && root < 0 && step.find(':') != std::string::npos) {
+        root = root_named(step.substr(3));
+      } else if (root >= 0 && parse_pci_address(step)) {
+        const auto known = index_.find(step);
+        parent = known != index_.end() ? known->second : add_function(step, folder, parent, root);
+      } else if (root >= 0 && parent >= 0) {
+        break;
+      }
+    }
+  }
+
+  int root_named(const std::string& name) {
+    const auto found = std::find_if(tree_.roots.begin(), tree_.roots.end(),
+                                    [&](const PciRoot& root) { return root.name == name; });
+    if (found != tree_.roots.end()) return static_cast<int>(found - tree_.roots.begin());
+    tree_.roots.push_back({name, {}});
+    return static_cast<int>(tree_.roots.size()) - 1;
+  }
+
+  int add_function(const std::string& name, const fs::path& folder, int parent, int root) {
+    if (tree_.functions.size() == kMostFunctions) {
+      throw usage_error(fmt::format("{}: too many PCI functions", sys_.string()));
+    }
+    PciFunction function;
+    function.address = *parse_pci_address(name);
+    function.parent = parent;
+    function.root = root;
+    function.class_code = static_cast<std::uint16_t>(hex_of(folder / "class") >> 8);
+    function.bridge = function.class_code == 0x0604;
+    function.vendor = static_cast<std::uint16_t>(hex_of(folder / "vendor"));
+    function.device = static_cast<std::uint16_t>(hex_of(folder / "device"));
+    function.subsystem = hex_of(folder / "subsystem_vendor") << 16 |
+                         (hex_of(folder / "subsystem_device") & 0xffff);
+    function.numa = numa_of(folder);
+    add_details(function, folder);
+    const int index = static_cast<int>(tree_.functions.size());
+    add_os_devices(function, folder, static_cast<std::size_t>(index));
+    tree_.functions.push_back(std::move(function));
+    index_[name] = index;
+    return index;
+  }
+
+  std::vector<int> numa_of(const fs::path& folder) const {
+    const std::string text = line_of(folder / "numa_node");
+    int node = -1;
+    std::from_chars(text.data(), text.data() + text.size(), node);
+    if (node >= 0) return {node};
+    // The firmware names no node: what CPUs it calls local tells, if not all.
+    const CpuMask local = parse_mask(line_of(folder / "local_cpus"));
+    std::vector<int> found;
+    for (const auto& [number, cpus] : nodes_) {
+      if (intersect(local, cpus)) found.push_back(number);
+    }
+    return found;
+  }
+
+  void add_os_devices(PciFunction& function, const fs::path& folder, std::size_t index) {
+    const std::vector<std::string> netdevs = names_in(folder / "net");
+    for (const std::string& name : names_in(folder / "infiniband")) {
+      if (tree_.nic(name) != nullptr || name.size() > kMostName) continue;
+      TreeNic nic;
+      nic.name = name;
+      nic.function = index;
+      nic.guid = line_of(folder / "infiniband" / name / "node_guid");
+      nic.rate_gbps = port_rate_of(folder / "infiniband" / name);
+      if (nic.rate_gbps == 0 && function.product.empty()) function.product = read_vpd((folder / "vpd").string()).product;
+      if (!netdevs.empty()) nic.netdev = netdevs.front();
+      tree_.nics.push_back(std::move(nic));
+      function.os_devices.push_back(name);
+    }
+    function.os_devices.insert(function.os_devices.end(), netdevs.begin(), netdevs.end());
+  }
+
+  /// Where the dump has no vendors, the driver's list of its GPUs tells.
+  void mark_nvidia_gpus() {
+    for (const std::string& name : names_in(proc_ / "driver/nvidia/gpus")) {
+      const auto found = index_.find(name);
+      if (found == index_.end()) continue;
+      PciFunction& function = tree_.functions[static_cast<std::size_t>(found->second)];
+      if (function.vendor == 0) function.vendor = 0x10de;
+    }
+  }
+
+  std::string uuid_of(const TreeGpu& gpu) const {
+    const std::string address = to_string(tree_.functions[gpu.function].address);
+    std::ifstream in(proc_ / "driver/nvidia/gpus" / address / "information");
+    constexpr std::string_view kKey = "GPU UUID:";
+    for (std::string line; std::getline(in, line) && line.size() < kMostName;) {
+      if (!line.starts_with(kKey)) continue;
+      const std::size_t at = line.find_first_not_of(" \t", kKey.size());
+      // The driver shows question marks to those it does not trust.
+      if (at == std::string::npos || line.find('?', at) != std::string::npos) return {};
+      return line.substr(at);
+    }
+    return {};
+  }
+
+  fs::path sys_;
+  fs::path proc_;
+  std::map<int, CpuMask> nodes_;
+  PciTree tree_;
+  std::map<std::string, int> index_;  ///< address as the kernel writes it -> function
+  std::size_t flat_ = 0;
+};
+
+bool is_sys(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_directory(folder / "bus/pci/devices", error);
+}
+
+}  // namespace
+
+PciTree read_sysfs(const std::string& root) {
+  std::error_code error;
+  if (!fs::is_directory(root, error)) {
+    throw usage_error(fmt::format("{}: is no directory", root),
+                      "unpack the dump and give the directory that holds its 'sys'");
+  }
+  if (is_sys(fs::path(root) / "sys")) {
+    return SysfsReader(fs::path(root) / "sys", fs::path(root) / "proc").read();
+  }
+  if (is_sys(root)) return SysfsReader(root, fs::path(root) / ".." / "proc").read();
+  throw usage_error(fmt::format("{}: no sysfs: neither sys/bus/pci/devices nor bus/pci/devices is "
+                                "in it",
+                                root),
+                    "give the directory that holds the dump's 'sys'");
+}
+
+void add_sysfs_details(PciTree& tree, const std::string& sys) {
+  const PciTree known = SysfsReader(sys, fs::path(sys) / ".." / "proc").read();
+  std::map<PciAddress, std::size_t> index;
+  for (std::size_t i = 0; i < known.functions.size(); ++i) index[known.functions[i].address] = i;
+  for (PciFunction& function : tree.functions) {
+    const auto found = index.find(function.address);
+    if (found == index.end()) continue;
+    const PciFunction& from = known.functions[found->second];
+    function.link = from.link;
+    function.link_max = from.link_max;
+    function.max_payload_bytes = from.max_payload_bytes;
+    function.max_read_request_bytes = from.max_read_request_bytes;
+    function.port_type = from.port_type;
+    function.acs_redirect = from.acs_redirect;
+    function.acs_unknown = from.acs_unknown;
+    function.iommu_group = from.iommu_group;
+    function.iommu_type = from.iommu_type;
+    function.product = from.product;
+  }
+  for (TreeGpu& gpu : tree.gpus) {
+    for (const TreeGpu& from : known.gpus) {
+      if (known.functions[from.function].address == tree.functions[gpu.function].address) {
+        gpu.uuid = from.uuid;
+      }
+    }
+  }
+  for (TreeNic& nic : tree.nics) {
+    const TreeNic* from = known.nic(nic.name);
+    if (from != nullptr && nic.guid.empty()) nic.guid = from->guid;
+    if (from != nullptr && nic.netdev.empty()) nic.netdev = from->netdev;
+    if (from != nullptr) nic.rate_gbps = from->rate_gbps;
+  }
+  add_dma_functions(tree, known);
+}
+
+}  // namespace gdrperf::topo

@@ -1,0 +1,129 @@
+#include "cluster/output/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cluster/output/compare.h"
+#include "cluster/output/export.h"
+#include "gdrperf/base/error.h"
+
+namespace gdrperf::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ClusterFile cluster_of(double third_percent) {
+  ClusterFile file;
+  file.started = "2026-01-02T03:04:05Z";
+  file.verdict = third_percent < -3 ? "slow" : "fine";
+  file.typical_gbytes = 40;
+  for (int i = 0; i < 4; ++i) {
+    const std::string host = i == 2 ? "n2; rm -rf /" : "n" + std::to_string(i);
+    const double shift = i == 2 ? third_percent : 0;
+    const FileEffect effect{true, shift, shift - 0.5, shift + 0.5};
+    file.ranks.push_back({i, host, i == 3 ? "no answer within 10 s" : ""});
+    file.nics.push_back({i, host, "mlx5_0", 0, effect, effect});
+  }
+  FileSuspect suspect;
+  suspect.part = "nic";
+  suspect.verdict = "slow";
+  suspect.rank = suspect.nic = 2;
+  suspect.percent = third_percent;
+  suspect.way = "both";
+  suspect.retests = 18;
+  if (file.verdict == "slow") file.suspects.push_back(suspect);
+  suspect.part = "pair";
+  suspect.nic = 0;
+  suspect.peer = 1;
+  if (file.verdict == "slow") file.suspects.push_back(suspect);
+  return file;
+}
+
+TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
+  const std::string text = export_cluster(cluster_of(-12.5), ClusterFormat::kSlurm);
+  EXPECT_THAT(text, HasSubstr("scontrol update NodeName=n2__rm_-rf__ State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
+  EXPECT_THAT(text, HasSubstr("NodeName=n3 State=DRAIN Reason=\"gdrperf: lost while measuring\""));
+  EXPECT_THAT(text, Not(HasSubstr("\nscontrol update NodeName=n0 ")));
+  EXPECT_THAT(text, HasSubstr("# pair mlx5_0 of n0 (rank 0) and mlx5_0 of n1 (rank 1) is slow"));
+}
+
+TEST(ClusterExport, LabelsAndTaintsNodes) {
+  const std::string text = export_cluster(cluster_of(-12.5), ClusterFormat::kKubernetes);
+  EXPECT_THAT(text, HasSubstr("kubectl label nodes n3 gdrperf/slow=true --overwrite"));
+  EXPECT_THAT(text, HasSubstr("kubectl taint nodes n2__rm_-rf__ gdrperf/slow=true:NoSchedule"));
+}
+
+TEST(ClusterExport, MetricsAndPage) {
+  const std::string metrics = export_cluster(cluster_of(-12.5), ClusterFormat::kPrometheus);
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_verdict{verdict=\"slow\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_shift_ratio{host=\"n2; rm -rf /\",device=\"mlx5_0\",rank=\"2\",way=\"sends\"} -0.125\n"));
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\"} 1\n"));
+  EXPECT_THAT(export_cluster(cluster_of(-12.5), ClusterFormat::kMarkdown),
+              HasSubstr("| NIC mlx5_0 of n2; rm -rf / (rank 2) | slow | -12.5 % | sends and receives | 18 |"));
+  EXPECT_THROW(parse_cluster_format("xml"), Error);
+}
+
+TEST(ClusterCompare, NamesTheNicThatBecameSlow) {
+  const ClusterFile before = cluster_of(0);
+  const ClusterFile after = cluster_of(-12.5);
+  const ClusterComparison comparison = compare_clusters(before, after);
+  EXPECT_EQ(verdict_of(comparison, before, after, 0.02), ExitCode::kRegression);
+  EXPECT_EQ(verdict_of(comparison, before, after, 0.2), ExitCode::kOk);
+  EXPECT_THAT(to_text(comparison, before, after, 0.02), HasSubstr("SLOWER NIC mlx5_0 of n2; rm -rf / when it sends: -12.5 % (40 to 35 GB/s)"));
+  EXPECT_EQ(verdict_of(compare_clusters(after, before), after, before, 0.02), ExitCode::kOk);
+}
+
+TEST(ClusterCompare, SeveralResultsAreOneBaselineWithTheirRange) {
+  const ClusterFile combined = combine_clusters({cluster_of(-2), cluster_of(1), cluster_of(0)});
+  ASSERT_EQ(combined.nics.size(), 4u);
+  EXPECT_EQ(combined.started, "3 results up to 2026-01-02T03:04:05Z");
+  const FileEffect& third = combined.nics[2].sends;
+  EXPECT_NEAR(third.shift_percent, 0, 1e-9);
+  EXPECT_NEAR(third.low_percent, -2.5, 1e-9);
+  EXPECT_NEAR(third.high_percent, 1.5, 1e-9);
+  // Within what it was before, and below that.
+  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-2)), combined, cluster_of(-2), 0.01), ExitCode::kOk);
+  EXPECT_EQ(verdict_of(compare_clusters(combined, cluster_of(-4)), combined, cluster_of(-4), 0.01), ExitCode::kRegression);
+}
+
+TEST(ClusterCompare, WhatOverlapsIsNoRegressionAndNothingInCommonIsNoAnswer) {
+  const ClusterFile before = cluster_of(0);
+  const ClusterFile after = cluster_of(-0.9);
+  EXPECT_EQ(verdict_of(compare_clusters(before, after), before, after, 0.001), ExitCode::kOk);
+  ClusterFile other = cluster_of(0);
+  for (FileNic& nic : other.nics) nic.host += "x";
+  const ClusterComparison comparison = compare_clusters(before, other);
+  EXPECT_EQ(comparison.gone, 4u);
+  EXPECT_EQ(comparison.fresh, 4u);
+  EXPECT_EQ(verdict_of(comparison, before, other, 0.02), ExitCode::kInconclusive);
+  ClusterFile partial = cluster_of(0);
+  partial.partial = true;
+  EXPECT_EQ(verdict_of(compare_clusters(before, partial), before, partial, 0.02), ExitCode::kInconclusive);
+}
+
+TEST(ClusterFile, PackedMeasurementsAreTwelveBytes) {
+  const std::string bytes = pack_measurements({{1, 258, 1.0F}});
+  EXPECT_EQ(bytes, std::string("\1\0\0\0\2\1\0\0\0\0\x80\x3f", 12));
+}
+
+TEST(ClusterFile, LeavesOfJsonAndOfSlurm) {
+  const cluster::Leaves wanted = {{"n1", "leaf1"}, {"n2", "leaf1"}};
+  EXPECT_EQ(parse_leaves(" {\"leaf1\": [\"n1\", \"n2\"]}", "f"), wanted);
+  EXPECT_EQ(parse_leaves("SwitchName=leaf1 Nodes=n[1-2]\n", "f"), wanted);
+  EXPECT_THROW(parse_leaves("{\"leaf1\": [1]}", "f"), Error);
+  EXPECT_THROW(parse_leaves("{\"leaf1\"", "f"), Error);
+}
+
+TEST(ClusterFile, OtherTextIsRefused) {
+  for (const char* text : {"", "[]", "{}", "{\"schema\": \"gdrperf-cluster/2\"}", "{\"schema\": \"gdrperf-cluster/1\"}"}) {
+    EXPECT_THROW(parse_cluster(text, "x.json"), Error) << text;
+  }
+  EXPECT_TRUE(is_cluster_document("{\n \"schema\": \"gdrperf-cluster/1\","));
+  EXPECT_FALSE(is_cluster_document("{\n \"schema\": \"gdrperf/1\","));
+}
+
+}  // namespace
+}  // namespace gdrperf::app

@@ -1,0 +1,252 @@
+// Advice that would do harm, and must not be given.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machine.h"
+
+namespace gdrperf::doctor {
+namespace {
+
+using testing::AnyOf;
+using testing::Eq;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string all_fixes(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) text += finding.fix + " " + finding.for_good + "\n";
+  return text;
+}
+
+void set_device(FakeMachine& machine, const std::string& address, const std::string& device,
+                const std::string& vendor = {}) {
+  const std::string real = machine.resolve("/sys/bus/pci/devices/" + address);
+  machine.file(real + "/device", device + "\n");
+  if (!vendor.empty()) machine.file(real + "/vendor", vendor + "\n");
+}
+
+std::string bridge(const std::string& address, const std::string& acs) {
+  return address + " PCI bridge: X\n\t\tACSCtl:\t" + acs + "\n";
+}
+
+// -- ACS
+
+TEST(Harm, PastedPortsThatNoGpuIsBelowAreLeftAlone) {
+  const auto findings = read_capture(
+      "00:01.0 PCI bridge: Root\n\tBus: primary=00, secondary=01, subordinate=08, sec-latency=0\n\t\tACSCtl:\tReqRedir+\n"
+      "01:00.0 PCI bridge: Switch up\n\tBus: primary=01, secondary=02, subordinate=08, sec-latency=0\n"
+      "02:00.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=03, subordinate=03, sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
+      "CmpltRedir+\n"
+      "02:01.0 PCI bridge: Switch down\n\tBus: primary=02, secondary=04, subordinate=04, sec-latency=0\n\t\tACSCtl:\tReqRedir-\n"
+      "03:00.0 3D controller: NVIDIA Corporation GH100\n04:00.0 Ethernet controller: Mellanox ConnectX-7\n"
+      "80:01.0 PCI bridge: Root of disks\n\tBus: primary=80, secondary=81, subordinate=81, sec-latency=0\n\t\tACSCtl:\tReqRedir+ "
+      "CmpltRedir+\n");
+  const Finding acs = finding_of(findings, "acs");
+  EXPECT_EQ(acs.verdict, Verdict::kWarn);
+  EXPECT_THAT(acs.fix, HasSubstr("for b in 0000:02:00.0; do"));
+  EXPECT_THAT(all_fixes(findings), Not(HasSubstr("80:01.0")));
+  EXPECT_THAT(all_fixes(findings), Not(HasSubstr("00:01.0")));
+}
+
+TEST(Harm, PortsWithoutAGpuInSightGetNoSetpci) {
+  const auto findings = read_capture("40:01.2 PCI bridge: AMD\n\t\tACSCtl:\tReqRedir+ CmpltRedir+\n");
+  EXPECT_EQ(finding_of(findings, "acs").verdict, Verdict::kWarn);
+  EXPECT_THAT(all_fixes(findings), Not(HasSubstr("setpci")));
+}
+
+FakeMachine data_direct(const std::string& towards_dma, const std::string& towards_gpu) {
+  FakeMachine machine = good_server();
+  set_device(machine, "0000:3a:00.0", "0x22b2", "0x10de");
+  add_pci(machine, "0000:3a:00.0/0000:3b:00.0", "0000:3c:02.0", "0x15b3", "0x060400");
+  add_pci(machine, "0000:3a:00.0/0000:3b:00.0/0000:3c:02.0", "0000:3f:00.0", "0x15b3", "0x088000");
+  set_device(machine, "0000:3f:00.0", "0x2100");
+  return machine.program("lspci -D -vvv", bridge("0000:3c:02.0", towards_dma) + bridge("0000:3c:01.0", towards_gpu));
+}
+
+TEST(Harm, DataDirectNeedsRedirect) {
+  const auto good = findings_on(data_direct("SrcValid+ ReqRedir- CmpltRedir+", "SrcValid+ ReqRedir+ CmpltRedir-"));
+  for (const Finding& finding : of_check(good, "acs")) EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
+  const auto cleared = findings_on(data_direct("SrcValid- ReqRedir- CmpltRedir-", "SrcValid- ReqRedir- CmpltRedir-"));
+  const auto acs = of_check(cleared, "acs");
+  ASSERT_GE(acs.size(), 2u);
+  EXPECT_EQ(acs[0].verdict, Verdict::kFail);
+  EXPECT_THAT(acs[0].found, HasSubstr("xx110x1"));
+  EXPECT_THAT(acs[1].found, HasSubstr("xx101x1"));
+  EXPECT_THAT(all_fixes(cleared), Not(HasSubstr("=0000")));
+}
+
+TEST(Harm, GraceAndVeraRootPortsKeepTheirAcs) {
+  for (const char* port : {"0x22b1", "0x22b8", "0x2f96"}) {
+    FakeMachine machine = good_server();
+    set_device(machine, "0000:3a:00.0", port, "0x10de");
+    machine.program("lspci -D -vvv", bridge("0000:3c:00.0", "ReqRedir+ CmpltRedir+"));
+    EXPECT_THAT(all_fixes(of_check(findings_on(machine), "acs")), Not(HasSubstr("setpci"))) << port;
+  }
+}
+
+TEST(Harm, VirtualisedNicKeepsRedirect) {
+  FakeMachine machine = good_server();
+  machine.program("lspci -D -vvv", bridge("0000:3c:00.0", "ReqRedir+ CmpltRedir+ DirectTrans+") +
+                                       "0000:3d:00.0 Ethernet controller: Mellanox\n\t\tATSCtl:\tEnable+, Smallest "
+                                       "Translation Unit: 00\n");
+  const Finding acs = examine_for(machine, "acs");
+  EXPECT_EQ(acs.verdict, Verdict::kOk);
+  EXPECT_THAT(acs.found, HasSubstr("ATS"));
+}
+
+// -- peer memory
+
+struct Log {
+  const char* text;
+  const char* found;
+  const char* fix;
+};
+
+TEST(Harm, EachTroubleOfPeerMemoryHasItsOwnCure) {
+  for (const Log& log : {
+           Log{"nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client\n"
+               "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)\n",
+               "ABI mismatch", "rebuild"},
+           Log{"nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n", "no peer memory API", "dma-buf"},
+           Log{"nv_peer_mem: Unknown symbol nvidia_p2p_get_pages (err -2)\n", "another NVIDIA driver", "rebuild"},
+           Log{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/6.8.0\n", "no such module",
+               "dkms"},
+           Log{"modprobe: ERROR: could not insert 'nvidia_peermem': Exec format error\n", "another kernel", "dkms"},
+       }) {
+    const Finding finding = finding_of(read_capture(log.text), "peermem");
+    EXPECT_EQ(finding.verdict, Verdict::kFail) << log.text;
+    EXPECT_THAT(finding.found, HasSubstr(log.found));
+    EXPECT_THAT(finding.fix, HasSubstr(log.fix));
+    EXPECT_THAT(finding.fix, Not(testing::StartsWith("sudo modprobe nvidia_peermem")));
+  }
+}
+
+TEST(Harm, WithoutTheLogOtherFilesTellWhyPeerMemoryIsMissing) {
+  FakeMachine machine = good_server().program("gdr-probe", "").program("dmesg", "not permitted", 1).file(
+      "/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01\n");
+  machine.program("modinfo nvidia_peermem", "modinfo: ERROR: Module nvidia_peermem not found.\n", 1);
+  EXPECT_THAT(examine_for(machine, "peermem").found, HasSubstr("no such module for the running kernel"));
+  EXPECT_THAT(examine_for(machine, "peermem").fix, Not(HasSubstr("sudo modprobe nvidia_peermem")));
+  machine.program("modinfo nvidia_peermem", "filename: /lib/modules/x/nvidia-peermem.ko\n");
+  machine.file("/proc/kallsyms", "0 T nvidia_p2p_get_pages [nvidia]\n");
+  EXPECT_THAT(examine_for(machine, "peermem").found, HasSubstr("no peer memory API"));
+  EXPECT_THAT(examine_for(machine, "peermem").fix, Not(HasSubstr("sudo modprobe nvidia_peermem")));
+}
+
+// -- dma-buf
+
+FakeMachine with_gpu(const std::string& name, const std::string& probe) {
+  return good_server()
+      .file("/proc/driver/nvidia/gpus/0000:3e:00.0/information", "Model: \t\t " + name + "\n")
+      .program("nvidia-smi -L", "GPU 0: " + name + "\n")
+      .program("gdr-probe", probe);
+}
+
+TEST(Harm, DmaBufIsAskedNotInferred) {
+  for (const char* name : {"NVIDIA GB10", "NVIDIA GeForce RTX 4090"}) {
+    EXPECT_THAT(examine_for(with_gpu(name, ""), "dma-buf").verdict, AnyOf(Eq(Verdict::kWarn), Eq(Verdict::kFail))) << name;
+    EXPECT_EQ(examine_for(with_gpu(name, ""), "gpu-registration").verdict, Verdict::kFail) << name;
+    const std::string asked = std::string("gpu 0000:3e:00.0 gdr=0 dmabuf=0 ") + name + "\n";
+    EXPECT_EQ(examine_for(with_gpu(name, asked), "gpu-registration").verdict, Verdict::kFail) << name;
+  }
+  // An L4 that CUDA calls able, with a NIC that refuses.
+  const auto refusing = with_gpu("NVIDIA L4",
+                                 "gpu 0000:3e:00.0 gdr=1 dmabuf=1 NVIDIA L4\nnic mlx5_0 dmabuf 95 Operation not supported\n"
+                                 "reg mlx5_0 0000:3e:00.0 dmabuf 95 Operation not supported\n"
+                                 "reg mlx5_0 0000:3e:00.0 peermem 14 Bad address\n");
+  EXPECT_EQ(examine_for(refusing, "dma-buf").verdict, Verdict::kWarn);
+  EXPECT_EQ(examine_for(refusing, "gpu-registration").verdict, Verdict::kFail);
+  // Red Hat's 4.18, which can.
+  FakeMachine rhel = good_server().file("/proc/sys/kernel/osrelease", "4.18.0-553.el8_10.x86_64\n");
+  EXPECT_EQ(examine_for(rhel, "dma-buf").verdict, Verdict::kOk);
+}
+
+// -- messages
+
+TEST(Harm, Errno14And93AreNoMemlockProblem) {
+  for (const char* text : {"Couldn't allocate MR with error=14\nfailed to create mr\n",
+                           "Couldn't allocate MR with error=93\nfailed to create mr\n",
+                           "cuMemAlloc() of a 131072 bytes GPU buffer\nCouldn't allocate MR\nERRNO: Bad address.\n"}) {
+    const auto findings = read_capture(text);
+    EXPECT_TRUE(of_check(findings, "memlock").empty()) << text;
+    EXPECT_THAT(findings.at(0).found, HasSubstr("no memlock problem")) << text;
+  }
+}
+
+TEST(Harm, LinesKnownToBeHarmlessAreCalledSo) {
+  const auto findings = read_capture("[2.1] nvidia: loading out-of-tree module taints kernel.\n");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].verdict, Verdict::kOk);
+  EXPECT_THAT(findings[0].found, HasSubstr("harmless"));
+}
+
+TEST(Harm, NvSwitchesAreNoDeadPorts) {
+  const auto findings = read_capture(
+      "07:00.0 Bridge: NVIDIA Corporation GH100 [H100 NVSwitch] (rev a1)\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x2\n"
+      "\t\tLnkSta:\tSpeed 2.5GT/s (downgraded), Width x1 (downgraded)\n");
+  for (const Finding& finding : findings) EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
+  FakeMachine machine = good_server();
+  add_pci(machine, "", "0000:07:00.0", "0x10de", "0x068000");
+  EXPECT_TRUE(of_check(findings_on(machine), "nvidia-driver").front().verdict == Verdict::kOk);
+}
+
+// -- IOMMU
+
+FakeMachine translating(const std::string& cmdline) {
+  return good_server().file("/sys/kernel/iommu_groups/7/type", "DMA-FQ\n").file("/proc/cmdline", cmdline + "\n");
+}
+
+TEST(Harm, PassthroughIsNotAdvisedTwice) {
+  EXPECT_THAT(examine_for(translating("intel_iommu=on iommu=pt"), "iommu").fix, Not(HasSubstr("update-grub")));
+  EXPECT_THAT(examine_for(translating("quiet"), "iommu").fix, HasSubstr("iommu=pt"));
+}
+
+TEST(Harm, PassthroughInTheWordsOfMachineAndDistribution) {
+  FakeMachine arm = translating("quiet");
+  arm.file("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+  EXPECT_THAT(examine_for(arm, "iommu").fix, HasSubstr("iommu.passthrough=1"));
+  FakeMachine rhel = translating("quiet");
+  rhel.file("/etc/os-release", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n");
+  EXPECT_THAT(examine_for(rhel, "iommu").fix, HasSubstr("grubby --update-kernel=ALL --args='iommu=pt'"));
+}
+
+TEST(Harm, AVirtualMachineSaysWhatOnlyTheHostKnows) {
+  FakeMachine machine;
+  add_nic(machine, "mlx5_0", "", "0000:00:05.0", "eth2");
+  add_pci(machine, "", "0000:00:06.0", "0x10de", "0x030200", "nvidia");
+  machine.file("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu hypervisor lahf_lm\n");
+  for (const char* check : {"iommu", "acs"}) {
+    const Finding finding = examine_for(machine, check);
+    EXPECT_EQ(finding.verdict, Verdict::kSkip) << check;
+    EXPECT_THAT(finding.fix, HasSubstr("on the host")) << check;
+    EXPECT_THAT(finding.fix, HasSubstr("ATS")) << check;
+  }
+}
+
+// -- containers
+
+TEST(Harm, ContainersGetTheOptionOfTheirRuntime) {
+  struct Case {
+    const char* file;
+    const char* text;
+    const char* option;
+  };
+  for (const Case& each : {
+           Case{"/.dockerenv", "", "docker run --device=/dev/infiniband"},
+           Case{"/run/.containerenv", "", "podman run --device=/dev/infiniband"},
+           Case{"/proc/self/environ", "ENROOT_ROOTFS=/x\n", "enroot start"},
+           Case{"/.singularity.d/startscript", "", "apptainer exec"},
+           Case{"/proc/self/cgroup", "0::/kubepods.slice/kubepods-pod1.slice\n", "resources.limits"},
+       }) {
+    FakeMachine machine = good_server().deny("/dev/infiniband/uverbs0").limit(65536, 65536);
+    machine.file(each.file, each.text);
+    EXPECT_THAT(examine_for(machine, "device-file").fix, HasSubstr(each.option));
+    const std::string fixes = all_fixes(findings_on(machine));
+    EXPECT_THAT(fixes, Not(HasSubstr("chmod"))) << each.option;
+    EXPECT_THAT(fixes, Not(HasSubstr("limits.d"))) << each.option;
+  }
+}
+
+}  // namespace
+}  // namespace gdrperf::doctor

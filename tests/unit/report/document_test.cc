@@ -1,0 +1,113 @@
+#include "gdrperf/report/document.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../../temporary_folder.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
+#include "gdrperf/base/unique_fd.h"
+#include "gdrperf/base/version.h"
+#include "gdrperf/export/csv.h"
+
+namespace gdrperf::report {
+namespace {
+
+using testing::HasSubstr;
+
+RunRecord bandwidth_record() {
+  RunRecord record;
+  record.device_kind = "software";
+  record.measured.bandwidth = Bandwidth{};
+  return record;
+}
+
+Document document() { return Document(this_tool({"gdrperf"}), "2025-01-31T12:00:00Z"); }
+
+TEST(Rfc3339, IsUtc) {
+  using std::chrono::system_clock;
+  EXPECT_EQ(rfc3339_utc(system_clock::time_point{}), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(rfc3339_utc(system_clock::from_time_t(1'709'210'096)), "2024-02-29T12:34:56Z");
+}
+
+TEST(Tool, IsThisBuild) {
+  const Tool tool = this_tool({"gdrperf", "sweep"});
+  EXPECT_EQ(tool.version, tool_version());
+  EXPECT_EQ(tool.git, tool_git());
+  EXPECT_EQ(tool.argv.size(), 2u);
+}
+
+TEST(Document, GigabytesBecomeGigabits) {
+  RunRecord record = bandwidth_record();
+  record.measured.bandwidth->median_gbytes = 12.5;
+  Document out = document();
+  out.add(record);
+  EXPECT_EQ(out.runs(), 1u);
+  EXPECT_THAT(out.to_json(), HasSubstr("\"median_gbps\": 100.0,"));
+}
+
+TEST(Document, RefusesARelationThatDoesNotExist) {
+  RunRecord record = bandwidth_record();
+  record.relation = "NVL";
+  EXPECT_THROW(document().add(record), Error);
+}
+
+TEST(Document, ReplacesTheFileAndSaysWhyItCannot) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("out.json");
+  Document out = document();
+  out.write(path);
+  out.add(bandwidth_record());
+  out.write(path);
+  EXPECT_EQ(read_file(path, 1 << 20), out.to_json());
+  std::filesystem::remove_all(folder.path());
+  try {
+    out.write(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+}
+
+TEST(Document, FullStandardOutputIsAnError) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full) GTEST_SKIP() << "no /dev/full";
+  std::fflush(stdout);
+  const UniqueFd saved(::dup(STDOUT_FILENO));
+  ::dup2(full.get(), STDOUT_FILENO);
+  std::string message;
+  try {
+    document().write("-");
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ::dup2(saved.get(), STDOUT_FILENO);
+  std::clearerr(stdout);
+  EXPECT_THAT(message, HasSubstr("standard output: No space left"));
+}
+
+TEST(Csv, QuotesAndLeavesOutWhatIsNotKnown) {
+  RunRecord record = bandwidth_record();
+  record.client.device = "a,\"b\"";
+  const std::string header = csv_header();
+  const std::string line = csv_line(record);
+  EXPECT_THAT(line, HasSubstr("\"a,\"\"b\"\"\""));
+  record.client.device = "plain";
+  const std::string plain = csv_line(record);
+  EXPECT_EQ(std::count(header.begin(), header.end(), ','),
+            std::count(plain.begin(), plain.end(), ','));
+  EXPECT_EQ(header.back(), '\n');
+  EXPECT_EQ(plain.back(), '\n');
+}
+
+}  // namespace
+}  // namespace gdrperf::report
