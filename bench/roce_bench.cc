@@ -18,6 +18,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "app/client/run_test.h"
 #include "app/output/output.h"
 #include "app/client/softnic_exec.h"
 #include "app/plan/sweep.h"
@@ -86,7 +87,7 @@ void run_once(benchmark::State& state, Session& session, const app::PlannedRun& 
   for (auto _ : state) {
     try {
       session.client->open();
-      report::RunRecord record = session.client->run(run.spec);
+      report::RunRecord record = run_test(*session.client, run.spec);
       app::name_pair(record, run, session.options);
       const auto& bandwidth = record.measured.bandwidth;
       const double ns = bandwidth ? 1e3 / bandwidth->msg_rate_mpps : record.measured.latency->p50_ns;

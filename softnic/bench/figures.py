@@ -28,7 +28,8 @@ import subprocess
 import sys
 import tempfile
 
-import peers
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import peers  # noqa: E402
 
 PAIR = ("-d", "soft0", "--peer-dev", "soft1", "--cpu", "0", "--peer-cpu", "1")
 PLAIN = "soft0;soft1"
@@ -270,7 +271,7 @@ class Ends:
 
 
 def tcp(rounds):
-    sys.path.insert(0, str(peers.ROOT / "tests/softnic"))
+    sys.path.insert(0, str(peers.ROOT / "softnic/tests"))
     import namespaces
     if not shutil.which("iperf3"):
         row("write_bw 1 MiB / iperf3", "-", "", ">= 0.9", None, "needs iperf3")

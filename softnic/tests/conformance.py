@@ -54,10 +54,10 @@ def parse() -> argparse.Namespace:
 
 
 def environment(library: Path) -> dict[str, str]:
-    build = library.resolve().parents[2]
-    env = dict(os.environ, GDRPERF_BUILD=str(build))
+    folder = library.resolve().parent
+    env = dict(os.environ, GDRPERF_BUILD=str(folder))
     # Of libraries that come without a program.
-    env["PATH"] = os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{build / 'tests/softnic'}"
+    env["PATH"] = os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{folder.parent / 'tests'}"
     env.pop("SOFTNIC", None)
     # The programs leave their memory to the kernel when they exit.
     env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])

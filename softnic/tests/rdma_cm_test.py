@@ -51,7 +51,7 @@ class Server:
 
 
 def environment(**more):
-    env = dict(os.environ, GDRPERF_BUILD=str(LIBRARY.parents[2]), **more)
+    env = dict(os.environ, GDRPERF_BUILD=str(LIBRARY.parent), **more)
     env.pop("SOFTNIC", None)
     env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
     return env

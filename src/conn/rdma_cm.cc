@@ -253,7 +253,7 @@ class RdmaCmConnector final : public Connector {
     if (ntohl(data.magic) != kMagic || index >= ids_.size() || ids_[index]) {
       rdma_reject(id.get(), nullptr, 0);
       // The id may go only after its event has been acknowledged.
-      strangers_.push_back(std::move(id));
+      dropped_.push_back(std::move(id));
       return;
     }
     ids_[index] = std::move(id);
@@ -268,7 +268,7 @@ class RdmaCmConnector final : public Connector {
   verbs::Gid gid_;
   EventChannel channel_;
   CmId first_;  // the listener, or what holds the client's context open
-  std::vector<CmId> strangers_;
+  std::vector<CmId> dropped_;
   std::vector<CmId> ids_;
   std::vector<ibv_qp*> qps_;
   ibv_pd* pd_ = nullptr;

@@ -17,11 +17,11 @@ namespace gdrperf::engine {
 namespace {
 
 /// N messages on each QP, for a receiver that posts so many receives for each: all bytes over all time.
-BandwidthRun send_alike(Mover& mover, const ResolvedSpec& spec) {
+BandwidthRun send_alike(Transfer& transfer, const ResolvedSpec& spec) {
   const std::uint64_t all = *spec.stop.iterations;
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   run.start_ns = run.first_batch_ns = now_ns();
-  mover.send_lap(std::vector<std::uint64_t>(static_cast<std::size_t>(spec.qps), all / static_cast<std::uint64_t>(spec.qps)));
+  transfer.send_lap(std::vector<std::uint64_t>(static_cast<std::size_t>(spec.qps), all / static_cast<std::uint64_t>(spec.qps)));
   run.end_ns = now_ns();
   run.seconds = (run.end_ns - run.start_ns) * 1e-9;
   run.sent = run.messages = all;
@@ -43,12 +43,12 @@ struct Measured {
   std::uint64_t messages = 0;
 };
 
-Measured measure_rate(Mover& mover, const ResolvedSpec& spec, const Watchers& watchers) {
+Measured measure_rate(Transfer& transfer, const ResolvedSpec& spec, const Watchers& watchers) {
   const bool alike = spec.qps > 1 && spec.test.operation == Operation::kSend && spec.stop.iterations;
-  const BandwidthRun run = alike ? send_alike(mover, spec) : stream_bandwidth(mover, spec, watchers);
-  mover.drain();
-  Measured result{condense(run, spec, nullptr), longest_batches(run), 0};
-  const std::vector<std::uint64_t> sent = mover.posted_messages();
+  const BandwidthRun run = alike ? send_alike(transfer, spec) : stream_bandwidth(transfer, spec, watchers);
+  transfer.drain();
+  Measured result{bandwidth_figures(run, spec, nullptr), longest_batches(run), 0};
+  const std::vector<std::uint64_t> sent = transfer.posted_messages();
   result.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   result.measured.counted_bytes = result.messages * spec.size_bytes;
   if (watchers.observer != nullptr && watchers.observer->wants_samples()) {
@@ -59,9 +59,9 @@ Measured measure_rate(Mover& mover, const ResolvedSpec& spec, const Watchers& wa
   return result;
 }
 
-Measured measure_round_trips(PerftestEnd& perftest, Mover& mover, const Watchers& watchers) {
-  LatencyRun run = perftest.bounce(mover, watchers);
-  return {std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, mover.rounds()};
+Measured measure_round_trips(PerftestEnd& perftest, Transfer& transfer, const Watchers& watchers) {
+  LatencyRun run = perftest.bounce(transfer, watchers);
+  return {std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, transfer.rounds()};
 }
 
 }  // namespace
@@ -79,11 +79,11 @@ report::RunRecord run_perftest_client(proto::Channel& channel, proto::PerftestLi
   report::RunRecord record = record_of_perftest(perftest, spec);
   const CounterWatch counters(end.endpoint());
   if (terms.own.observer != nullptr) terms.own.observer->port(end.endpoint().device, end.endpoint().port);
-  const std::unique_ptr<Mover> mover = end.make_mover(peer);
+  const std::unique_ptr<Transfer> transfer = end.make_transfer(peer);
   peer.watch().restart();
   Watchers watchers{peer.watch(), terms.own.observer, perftest_counts(spec.test) ? nullptr : terms.own.stop};
   if (watchers.stop != nullptr) peer.no_longer_cancelled();
-  Measured result = end.spec().latency() ? measure_round_trips(perftest, *mover, watchers) : measure_rate(*mover, end.spec(), watchers);
+  Measured result = end.spec().latency() ? measure_round_trips(perftest, *transfer, watchers) : measure_rate(*transfer, end.spec(), watchers);
   peer.watch().look();
   result.standstill.client_s = peer.watch().longest_s();
   judge_standstill(result.measured, result.standstill);

@@ -67,19 +67,19 @@ bool perftest_counts(Test test) {
   return test.operation == Operation::kSend || test == Test{Operation::kWrite, Metric::kLatency};
 }
 
-LatencyRun PerftestEnd::bounce(Mover& mover, Watchers watchers) {
+LatencyRun PerftestEnd::bounce(Transfer& transfer, Watchers watchers) {
   const bool alone = spec().stop.iterations.value_or(2) < 2;
-  if (!perftest_counts(spec().test) || alone) return bounce_latency(mover, spec(), nullptr, watchers);
-  if (mover.bounce_until(1)) throw peer_error(program() + " ended the run before its first message");
-  mover.histogram().clear();
-  if (spec().stop.duration) return bounce_for_a_time(mover, watchers);
+  if (!perftest_counts(spec().test) || alone) return bounce_latency(transfer, spec(), nullptr, watchers);
+  if (transfer.bounce_until(1)) throw peer_error(program() + " ended the run before its first message");
+  transfer.histogram().clear();
+  if (spec().stop.duration) return bounce_for_a_time(transfer, watchers);
   ResolvedSpec rest = spec();
   --*rest.stop.iterations;
-  return bounce_latency(mover, rest, nullptr, watchers);
+  return bounce_latency(transfer, rest, nullptr, watchers);
 }
 
 /// Where this end was held up, perftest's has gone, or waits for the end of the run, before this one is through.
-LatencyRun PerftestEnd::bounce_for_a_time(Mover& mover, Watchers watchers) {
+LatencyRun PerftestEnd::bounce_for_a_time(Transfer& transfer, Watchers watchers) {
   std::atomic<bool> over = false;
   const auto until = std::chrono::steady_clock::now() + asked_duration_;
   peer_.interpret([&]() -> std::optional<proto::Message> {
@@ -88,7 +88,7 @@ LatencyRun PerftestEnd::bounce_for_a_time(Mover& mover, Watchers watchers) {
     return proto::Stop{};
   });
   watchers.stop = &over;
-  LatencyRun run = bounce_latency(mover, spec(), nullptr, watchers);
+  LatencyRun run = bounce_latency(transfer, spec(), nullptr, watchers);
   peer_.interpret([]() -> std::optional<proto::Message> { return std::nullopt; });
   if (over) run.measured.stop = report::StopReason::kDuration;
   if (run.measured.iterations == 0) throw peer_error(program() + " stopped before a round trip was over", "give both ends more time, and CPUs of their own");

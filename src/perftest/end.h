@@ -24,7 +24,7 @@ class PerftestEnd {
   void set_up(const TestSpec& asked);
 
   /// bounce_latency(); where perftest counts as well, without the first round, for which it first measures its clock.
-  LatencyRun bounce(Mover& mover, Watchers watchers);
+  LatencyRun bounce(Transfer& transfer, Watchers watchers);
 
   /// After the messages: waits for perftest, tells it this end's figures where it wants them and lets it go. `own` is
   /// of this end, in GB/s. What perftest says in return; of tests without figures nothing.
@@ -38,7 +38,7 @@ class PerftestEnd {
   std::string program() const { return "perftest " + link_.version(); }
 
  private:
-  LatencyRun bounce_for_a_time(Mover& mover, Watchers watchers);
+  LatencyRun bounce_for_a_time(Transfer& transfer, Watchers watchers);
   /// Takes `device`.
   void make(const ResolvedSpec& spec, OpenDevice& device, const proto::PerftestAddress* theirs);
   proto::PerftestAddress own_address(std::size_t q) const;

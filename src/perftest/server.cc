@@ -33,18 +33,18 @@ report::Measurement told_by(const proto::PerftestReport& report, double unit_byt
 }
 
 /// Receives until perftest's client says that it is done: all bytes over the time from the first arrival to the last.
-report::Measurement receive_all(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
+report::Measurement receive_all(Transfer& transfer, Peer& peer, const ResolvedSpec& spec) {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
-  bool said = mover.receive_until(1).has_value();
+  bool said = transfer.receive_until(1).has_value();
   run.start_ns = run.first_batch_ns = now_ns();
   // The count that both ends were started with tells the last one at once.
-  if (!said && spec.stop.iterations) said = mover.receive_until(*spec.stop.iterations).has_value();
+  if (!said && spec.stop.iterations) said = transfer.receive_until(*spec.stop.iterations).has_value();
   run.end_ns = now_ns();
-  run.messages = mover.received();
+  run.messages = transfer.received();
   for (Chunk chunk(1); !said; chunk.done()) {
-    said = mover.receive_until(mover.received() + chunk.messages()).has_value() || peer.poll_now_and_then();
-    if (mover.received() == run.messages) continue;
-    run.messages = mover.received();
+    said = transfer.receive_until(transfer.received() + chunk.messages()).has_value() || peer.poll_now_and_then();
+    if (transfer.received() == run.messages) continue;
+    run.messages = transfer.received();
     if (!said) run.end_ns = now_ns();
   }
   run.seconds = (run.end_ns - run.start_ns) * 1e-9;
@@ -53,7 +53,7 @@ report::Measurement receive_all(Mover& mover, Peer& peer, const ResolvedSpec& sp
   run.sent = run.messages = came > 0 ? came - 1 : 0;
   run.stop = spec.stop.iterations ? report::StopReason::kIterations : report::StopReason::kDuration;
   if (run.seconds > 0) run.series.add(run.seconds, run.messages);
-  report::Measurement measured = condense(run, spec, nullptr);
+  report::Measurement measured = bandwidth_figures(run, spec, nullptr);
   measured.iterations = came;
   if (spec.stop.iterations && came != *spec.stop.iterations) {
     measured.warnings.push_back(fmt::format("{} messages came, {} were counted on: type the same {} at both ends", came, *spec.stop.iterations,
@@ -62,9 +62,9 @@ report::Measurement receive_all(Mover& mover, Peer& peer, const ResolvedSpec& sp
   return measured;
 }
 
-void answer_all(Mover& mover, Peer& peer) {
+void answer_all(Transfer& transfer, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
-    if (mover.bounce_until(mover.rounds() + chunk.messages()) || peer.poll_now_and_then()) return;
+    if (transfer.bounce_until(transfer.rounds() + chunk.messages()) || peer.poll_now_and_then()) return;
   }
 }
 
@@ -80,14 +80,14 @@ report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& l
     return std::nullopt;
   });
   report::RunRecord record = record_of_perftest(perftest, spec);
-  const std::unique_ptr<Mover> mover = perftest.end().make_mover(peer);
-  mover->be_patient(kRest);
+  const std::unique_ptr<Transfer> transfer = perftest.end().make_transfer(peer);
+  transfer->be_patient(kRest);
   if (spec.test == Test{Operation::kWrite, Metric::kLatency}) {
-    record.measured = perftest.bounce(*mover, {peer.watch()}).measured;
+    record.measured = perftest.bounce(*transfer, {peer.watch()}).measured;
     perftest.part(nullptr);
   } else if (spec.test.operation == Operation::kSend) {
-    if (perftest.spec().latency()) answer_all(*mover, peer);
-    else record.measured = receive_all(*mover, peer, perftest.spec());
+    if (perftest.spec().latency()) answer_all(*transfer, peer);
+    else record.measured = receive_all(*transfer, peer, perftest.spec());
     perftest.part(nullptr);
   } else {
     peer.wait(kLongestRun, "end of the run");

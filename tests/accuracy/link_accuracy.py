@@ -104,7 +104,7 @@ class Device:
 
     def __init__(self, gdrperf, rate, latency):
         self.gdrperf = gdrperf
-        self.library = next(path for path in (pathlib.Path(gdrperf).parent / "../softnic/libgdrperf_softnic.so",
+        self.library = next(path for path in (pathlib.Path(gdrperf).parent / "../../softnic/src/libgdrperf_softnic.so",
                                               pathlib.Path(gdrperf).parent / "../lib/libgdrperf_softnic.so")
                             if path.exists())
         model = f"rate={rate / 1e6:.0f}MB/s,latency={latency:.0f}ns,react=100us"
@@ -315,7 +315,7 @@ What gdrperf, and Debian's perftest beside it, report on a link whose rate and l
 
 on {now} with {version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()};
 {seconds:g} s per point, each tool by itself, one after the other, each end on a CPU of its own). The link is the software
-device's model ([softnic.md](softnic.md)): the truth is computed, not measured.
+device's model ([softnic.md](../../softnic/docs/softnic.md)): the truth is computed, not measured.
 
 With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L (half a round
 trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message (`-Q 1`).

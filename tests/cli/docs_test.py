@@ -14,7 +14,7 @@ import support
 from support import BINARY, CliTest, Server, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "softnic/docs").glob("*.md"))]
 NOBODY = "--option-of-no-command"
 
 # What is shown and not run here, by what is in it, and why.

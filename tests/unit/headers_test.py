@@ -18,7 +18,7 @@ CACHED = any("ccache" in word for word in COMPILER)
 # CUDA source.
 NOT_ALONE = {"src/mem/cuda/kernels.h"}
 # A header of a toolkit that need not be installed: whoever includes it cannot be judged without.
-OPTIONAL = re.compile(r"fatal error: (cuda\w*|nvml|pmix)\.h: No such file")
+OPTIONAL = re.compile(r"fatal error: '?(cuda\w*|nvml|pmix)\.h(: No such file|' file not found)")
 
 
 def headers():

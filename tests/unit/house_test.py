@@ -276,7 +276,7 @@ class House(unittest.TestCase):
             name = str(path.relative_to(ROOT))
             text = path.read_text()
             if module == "engine" and name not in WAY_OF_DATA and re.search(r"\bDataPath::|data_path\(\)", text):
-                wrong.append(f"{name}: asks how data travels; that is for the kinds of LocalEnd and Mover")
+                wrong.append(f"{name}: asks how data travels; that is for the kinds of LocalEnd and Transfer")
             # parse_words.cc: CLI11 tells its errors apart by class alone.
             if "dynamic_cast" in text and name != "src/app/options/parse_words.cc":
                 wrong.append(f"{name}: dynamic_cast")

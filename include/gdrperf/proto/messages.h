@@ -168,7 +168,7 @@ struct LedBatch {
   std::uint64_t messages = 0;
 };
 /// Server, of a run that it led: its batches, at most kMaxDoneSeries, and why it ended (report::StopReason by number).
-struct Led {
+struct ReverseRun {
   std::vector<LedBatch> batches;
   double ramp_s = 0;
   double seconds = 0;
@@ -187,7 +187,7 @@ struct Done {
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
   std::optional<double> cpu_s = {};  ///< CPU time of its thread from Start to Stop
   Counters counters = {};            ///< of its port, that rose from Start to Stop; at most kMaxCounters
-  std::optional<Led> led = {};       ///< reversed: what it measured
+  std::optional<ReverseRun> led = {};       ///< reversed: what it measured
 };
 /// Client, in runs that verify data: lap `iteration` is next; the server makes
 /// its share of it ready and says Ready.

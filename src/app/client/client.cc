@@ -14,9 +14,7 @@
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/progress.h"
-#include "app/client/parts.h"
 #include "app/output/terminal.h"
-#include "app/client/under_load.h"
 
 namespace gdrperf::app {
 namespace {
@@ -121,7 +119,7 @@ class RemoteClient : public Client {
     return all;
   }
 
-  std::unique_ptr<Client> make_companion() override {
+  std::unique_ptr<Client> make_guest() override {
     if (!address_.others.empty()) {
       return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token}, notice_);
     }
@@ -163,7 +161,7 @@ class LocalClient : public Client {
 
  private:
   bool server_here() const override { return true; }
-  std::unique_ptr<Client> make_companion() override { return std::make_unique<LocalClient>(Told::kNothing); }
+  std::unique_ptr<Client> make_guest() override { return std::make_unique<LocalClient>(Told::kNothing); }
   void closed() noexcept override {
     if (!thread_.joinable()) return;
     stop_->trigger();
@@ -177,13 +175,8 @@ class LocalClient : public Client {
 
 }  // namespace
 
-report::RunRecord Client::run(const TestSpec& spec) {
-  if (has_parts(spec)) return run_parts(*this, spec);
-  return spec.load.empty() ? run_alone(spec, terms()) : run_under_load(*this, spec);
-}
-
-std::unique_ptr<Client> Client::companion() {
-  std::unique_ptr<Client> other = make_companion();
+std::unique_ptr<Client> Client::guest() {
+  std::unique_ptr<Client> other = make_guest();
   other->set_max_memory(max_memory_bytes_);
   other->set_talk(talk_);
   return other;

@@ -37,16 +37,14 @@ class Client {
   /// Connects when there is no session. Throws Error(kPeer) when the server
   /// cannot be had: no use in further runs then.
   virtual void open() = 0;
-  /// One run, after open(), with all that runs beside it. Throws Error when it failed; the session is given
-  /// up then.
-  report::RunRecord run(const TestSpec& spec);
-  /// The same without anything beside it, watched and stopped as `terms` say.
+  /// One run, after open(), without anything beside it, watched and stopped as `terms` say. Throws Error when it
+  /// failed; the session is given up then. run_test() runs what `spec` asks for beside it, too.
   report::RunRecord run_alone(const TestSpec& spec, const engine::ClientTerms& terms);
-  /// Terms of run().
+  /// Terms of run_alone().
   engine::ClientTerms terms() const { return {max_memory_bytes_, observer_, server_here(), stop_flag_}; }
   /// Another client of the same server, for a run at the same time; while this session lasts. After open(). Throws
   /// peer_error where the server serves one connection at a time.
-  std::unique_ptr<Client> companion();
+  std::unique_ptr<Client> guest();
   /// Of several servers, one for each run at the same time: their names; else none.
   virtual std::vector<std::string> hosts() const { return {}; }
   /// The JSON text it came from: servers tell more than an Environment holds.
@@ -68,7 +66,7 @@ class Client {
   void close() noexcept;
 
  protected:
-  virtual std::unique_ptr<Client> make_companion() = 0;
+  virtual std::unique_ptr<Client> make_guest() = 0;
   /// One run over the channel.
   virtual report::RunRecord measure(const TestSpec& spec, std::string& environment, const engine::ClientTerms& terms);
   /// Ends the session in words, where there is one.
@@ -93,7 +91,7 @@ struct ServerAddress {
   std::string host;
   int port = 0;
   proto::Token token;
-  std::vector<std::string> others = {};  ///< further servers at the same port: companion() is of each in turn
+  std::vector<std::string> others = {};  ///< further servers at the same port: guest() is of each in turn
 };
 
 /// A server over TCP. A port that refuses is tried for 3 s, a server that

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/server/companions.h"
+#include "app/server/session_guests.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/engine/together.h"
@@ -114,7 +114,7 @@ TestSpec victim_spec(const TestSpec& spec, const Rails& rails) {
 struct Worker {
   PartPlan plan;
   Client* client = nullptr;
-  std::unique_ptr<Client> own = nullptr;  ///< a companion
+  std::unique_ptr<Client> own = nullptr;  ///< a guest
   std::thread thread = {};
   report::RunRecord record = {};
 };
@@ -133,7 +133,7 @@ class Team {
       worker.plan = std::move(plan);
       worker.client = &client;
       if (workers_.size() == 1) continue;
-      worker.own = client.companion();
+      worker.own = client.guest();
       worker.own->set_stop(&stop_);
       worker.client = worker.own.get();
     }
@@ -275,11 +275,11 @@ report::RunRecord record_of(const TestSpec& spec, const Team& team) {
 /// The test of `victim` alone, and beside the parts of `plans`, which it ends.
 report::RunRecord run_with_victim(Client& client, const TestSpec& spec, std::vector<PartPlan> plans, const TestSpec& victim) {
   const auto named = [&](const Error& error) { return error.in(fmt::format("{} {}", flag<&TestSpec::victim>(), spec.victim)); };
-  const std::unique_ptr<Client> companion = client.companion();
+  const std::unique_ptr<Client> guest = client.guest();
   report::RunRecord idle;
   try {
-    companion->open();
-    idle = idle_run(*companion, victim);
+    guest->open();
+    idle = idle_run(*guest, victim);
   } catch (const Error& error) {
     throw named(error);
   }
@@ -290,7 +290,7 @@ report::RunRecord run_with_victim(Client& client, const TestSpec& spec, std::vec
     engine::ClientTerms terms = client.terms();
     terms.observer = &observer;
     try {
-      loaded = companion->run_alone(victim, terms);
+      loaded = guest->run_alone(victim, terms);
     } catch (const Error& error) {
       throw named(error);
     }
@@ -321,8 +321,8 @@ bool has_parts(const TestSpec& spec) { return spec.threads > 1 || !spec.rails.em
 std::vector<PartPlan> plan_parts(const TestSpec& spec, const Rails& rails) {
   const int parts = clients_of(spec, rails);
   const int company = parts + (spec.victim.empty() ? 0 : 1);
-  if (company > Companions::kMost + 1) {
-    throw usage_error(fmt::format("{} runs at the same time: a client has {} at most", company, Companions::kMost + 1));
+  if (company > SessionGuests::kMost + 1) {
+    throw usage_error(fmt::format("{} runs at the same time: a client has {} at most", company, SessionGuests::kMost + 1));
   }
   if (spec.stop.iterations) check_enough(stop_flag<&StopRule::iterations>(), *spec.stop.iterations, parts);
   std::vector<PartPlan> plans;

@@ -24,7 +24,7 @@ constexpr auto kAlone = 300ms;
 constexpr auto kBeyond = 60s;
 constexpr auto kNumberTakes = 600s;  ///< a run of N round trips, whose time nobody knows
 
-/// A run of a companion on a thread of its own.
+/// A run of a guest on a thread of its own.
 class Stream : public engine::RunObserver {
  public:
   Stream(Client& client, const TestSpec& spec) : client_(client), spec_(spec) {}
@@ -180,13 +180,13 @@ report::RunRecord run_under_load(Client& client, const TestSpec& spec) {
   under.idle = idle.measured.latency.value();
   under.stream = stream_spec.test;
   try {
-    const std::unique_ptr<Client> companion = client.companion();
-    companion->open();
-    if (load.share > 0) under.alone_gbytes = carried_alone(*companion, stream_spec);
+    const std::unique_ptr<Client> guest = client.guest();
+    guest->open();
+    if (load.share > 0) under.alone_gbytes = carried_alone(*guest, stream_spec);
     stream_spec.rate_per_s = load.rate.per_s;
     stream_spec.rate_bytes_per_s = load.share > 0 && load.share < 1 ? load.share * under.alone_gbytes * 1e9 : load.rate.bytes_per_s;
     stream_spec.stop = longer_than(spec.stop);
-    Stream stream(*companion, stream_spec);
+    Stream stream(*guest, stream_spec);
     stream.begin(client.terms().stop);
     Beside beside(stream, client.terms().observer);
     engine::ClientTerms terms = client.terms();

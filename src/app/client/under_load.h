@@ -12,7 +12,7 @@ StopRule longer_than(const StopRule& test);
 /// The test with nothing beside it; of one without end, as long as any other. Throws peer_error where the user stopped it.
 report::RunRecord idle_run(Client& client, TestSpec spec);
 
-/// Latency test with `spec.load`: alone first, then beside the stream, which a companion of `client` runs. The record is of the
+/// Latency test with `spec.load`: alone first, then beside the stream, which a guest of `client` runs. The record is of the
 /// second. Throws Error when either fails.
 report::RunRecord run_under_load(Client& client, const TestSpec& spec);
 

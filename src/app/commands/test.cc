@@ -12,6 +12,7 @@
 #include "app/plan/dry_run.h"
 #include "app/client/client.h"
 #include "app/options/options.h"
+#include "app/client/run_test.h"
 #include "app/client/stop_signal.h"
 #include "app/plan/sweep.h"
 #include "gdrperf/base/error.h"
@@ -106,7 +107,7 @@ report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t tota
                           const StopSignal& stop) {
   try {
     const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
-    return client.run(spec);
+    return run_test(client, spec);
   } catch (const Error& error) {
     if (total == 1 || stop.triggered()) throw;
     const Error named = error.in(format_size(spec.size_bytes));

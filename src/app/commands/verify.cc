@@ -11,6 +11,7 @@
 
 #include "app/command.h"
 #include "app/client/client.h"
+#include "app/client/run_test.h"
 #include "app/options/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
@@ -172,7 +173,7 @@ class Verification {
       try {
         client_.open();
         const LiveScope shown(live_, done_ + row.sizes_bytes.size(), fmt::format("{}: {} {}", each.title, to_string(test), format_size(size)));
-        row.messages += client_.run(spec).measured.iterations;
+        row.messages += run_test(client_, spec).measured.iterations;
         row.sizes_bytes.push_back(size);
       } catch (const Error& error) {
         if (error.code() == ExitCode::kUsage) throw;

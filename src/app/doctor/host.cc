@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/client/client.h"
+#include "app/client/run_test.h"
 #include "app/options/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/doctor/both_ends.h"
@@ -46,7 +47,7 @@ Outcome run_probe(Client& client, const ClientOptions& options, Test test, std::
   ClientOptions short_run = options;
   short_run.spec.stop.duration = kProbeTime;
   client.open();
-  const report::RunRecord record = client.run(spec_for(short_run, test, kProbeBytes));
+  const report::RunRecord record = run_test(client, spec_for(short_run, test, kProbeBytes));
   Outcome outcome{{std::move(way), 0, record.path.ceiling_gbps / 8, record.path.limited_by},
                   record.client.device,
                   record.server.device};

@@ -8,6 +8,7 @@
 
 #include "app/command.h"
 #include "app/plan/dry_run.h"
+#include "app/client/run_test.h"
 #include "app/client/stop_signal.h"
 #include "app/plan/sweep.h"
 #include "gdrperf/base/error.h"
@@ -74,7 +75,7 @@ class Sweep {
     std::optional<report::RunRecord> record;
     try {
       const LiveScope shown(live_, done_, shown_name(run));
-      record = client_.run(run.spec);
+      record = run_test(client_, run.spec);
       // Shorter than the others: it is made anew.
       if (record->measured.stop == report::StopReason::kSignal) return;
       name_pair(*record, run, options_);

@@ -51,18 +51,18 @@ void give_back_memory() {
 
 Server::Server(proto::Listener listener, ServerSettings settings, Log log)
     : listener_(std::move(listener)), settings_(std::move(settings)), log_(std::move(log)) {
-  settings_.session.others_wait = [this] { return turnstile_.others_wait(); };
+  settings_.session.others_wait = [this] { return queue_of_clients_.others_wait(); };
 }
 
 ExitCode Server::run(StopSignal& stop) {
   while (!stop.triggered()) {
     pollfd entries[] = {{listener_.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
-    if (::poll(entries, std::size(entries), strangers_.pending() ? 1000 : -1) < 0) {
+    if (::poll(entries, std::size(entries), dropped_.pending() ? 1000 : -1) < 0) {
       if (errno != EINTR) throw call_error("poll", errno);
       continue;
     }
     if (entries[0].revents != 0 && !stop.triggered()) admit(stop);
-    if (const std::string text = strangers_.due(steady_clock::now()); !text.empty()) log_(text);
+    if (const std::string text = dropped_.due(steady_clock::now()); !text.empty()) log_(text);
   }
   leave();
   return once_result_;
@@ -83,7 +83,7 @@ void Server::leave() {
     while (!all_ended() && lock.wait_until(one_ended_, deadline) != std::cv_status::timeout) {}
   }
   const bool ended = all_ended();
-  if (const std::string text = strangers_.rest(); !text.empty()) log_(text);
+  if (const std::string text = dropped_.rest(); !text.empty()) log_(text);
   if (!ended) {
     log_("stopped; the kernel takes back what the last run has not given back yet");
     std::_Exit(static_cast<int>(once_result_.load()));
@@ -93,7 +93,7 @@ void Server::leave() {
 }
 
 void Server::note_stranger(const std::string& reason) {
-  if (const std::string text = strangers_.note(reason, steady_clock::now()); !text.empty()) log_(text);
+  if (const std::string text = dropped_.note(reason, steady_clock::now()); !text.empty()) log_(text);
 }
 
 /// False, and told to the newcomer, when everybody here has asked for a turn.
@@ -192,7 +192,7 @@ bool Server::greet(Connection& connection, std::string& name) {
   }
 }
 
-bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
+bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
                            const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   channel.expect_alive();
@@ -200,7 +200,7 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
   while (!ticket.is_turn() && !stop.triggered()) {
     if (const auto now = steady_clock::now(); now >= next_word) {
       next_word = now + kBusyInterval;
-      const Turnstile::Front front = turnstile_.front();
+      const ClientQueue::Front front = queue_of_clients_.front();
       channel.send(proto::Busy{front.name, std::round(std::chrono::duration<double>(front.served).count()),
                                static_cast<int>(ticket.ahead())});
     }
@@ -225,7 +225,7 @@ bool Server::wait_for_turn(Connection& connection, Turnstile::Ticket& ticket,
 
 void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   proto::Channel& channel = connection.channel;
-  const Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
+  const ClientQueue::Ticket ticket = queue_of_clients_.enter(channel.peer());
   if (!ticket.is_turn()) {
     note_stranger(channel.peer() + ": perftest cannot wait for its turn while another client is served");
     return;
@@ -259,7 +259,7 @@ SessionResult Server::session(Connection& connection, const std::string& ticket,
 /// Beside the session whose turn it is.
 void Server::accompany(Connection& connection, StopSignal& stop) {
   try {
-    const Companions::Guest guest(companions_, connection.beside);
+    const SessionGuests::Guest guest(guests_of_, connection.beside);
     session(connection, "", stop);
   } catch (const Error& error) {
     send_quietly(connection.channel, failure(error.what(), error.hint()));
@@ -281,12 +281,12 @@ void Server::converse(Connection& connection, StopSignal& stop) {
   if (!connection.beside.empty()) return accompany(connection, stop);
   proto::Channel& channel = connection.channel;
   // Strangers that wait learn an address, no host name.
-  Turnstile::Ticket ticket = turnstile_.enter(channel.peer());
+  ClientQueue::Ticket ticket = queue_of_clients_.enter(channel.peer());
   if (!wait_for_turn(connection, ticket, stop)) return;
   log_(fmt::format("serving {}", name));
   SessionResult result;
   {
-    const Companions::Host host(companions_);
+    const SessionGuests::Host host(guests_of_);
     result = session(connection, host.ticket(), stop);
   }
   log_(fmt::format("{}: done, {} run{}{}", channel.peer(), result.runs,

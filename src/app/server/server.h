@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 
-#include "app/server/companions.h"
+#include "app/server/session_guests.h"
 #include "app/server/serve_session.h"
 #include "app/server/server_log.h"
 #include "app/client/stop_signal.h"
-#include "app/server/turnstile.h"
+#include "app/server/client_queue.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/proto/channel.h"
@@ -77,7 +77,7 @@ class Server {
   SessionResult session(Connection& connection, const std::string& ticket, const StopSignal& stop);
   void converse_with_perftest(Connection& connection, StopSignal& stop);
   bool greet(Connection& connection, std::string& name);
-  bool wait_for_turn(Connection& connection, Turnstile::Ticket& ticket, const StopSignal& stop);
+  bool wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket, const StopSignal& stop);
   void note_stranger(const std::string& reason);
   void reap();
   void leave();
@@ -85,9 +85,9 @@ class Server {
   proto::Listener listener_;
   ServerSettings settings_;
   Log log_;
-  Strangers strangers_;
-  Turnstile turnstile_;
-  Companions companions_;
+  DroppedConnections dropped_;
+  ClientQueue queue_of_clients_;
+  SessionGuests guests_of_;
   std::list<Connection> connections_;  ///< touched by run()'s thread alone
   std::atomic<ExitCode> once_result_ = ExitCode::kOk;
   Mutex ending_;  ///< held while Connection::ended is set

@@ -31,7 +31,7 @@ void ServerLog::line(const std::string& text) {
   if (!put(text)) ++lost_;
 }
 
-std::string Strangers::take(Time now) {
+std::string DroppedConnections::take(Time now) {
   const std::string text =
       count_ == 1 ? "dropped a connection: " + last_
                   : fmt::format("dropped {} connections that were no clients, the last: {}", count_, last_);
@@ -40,24 +40,24 @@ std::string Strangers::take(Time now) {
   return text;
 }
 
-std::string Strangers::note(const std::string& reason, Time now) {
+std::string DroppedConnections::note(const std::string& reason, Time now) {
   const MutexLock lock(mutex_);
   ++count_;
   last_ = reason;
   return told_ == Time{} || now - told_ >= kInterval ? take(now) : "";
 }
 
-std::string Strangers::due(Time now) {
+std::string DroppedConnections::due(Time now) {
   const MutexLock lock(mutex_);
   return count_ > 0 && now - told_ >= kInterval ? take(now) : "";
 }
 
-std::string Strangers::rest() {
+std::string DroppedConnections::rest() {
   const MutexLock lock(mutex_);
   return count_ > 0 ? take(told_) : "";
 }
 
-bool Strangers::pending() const {
+bool DroppedConnections::pending() const {
   const MutexLock lock(mutex_);
   return count_ > 0;
 }

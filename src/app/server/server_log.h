@@ -26,7 +26,7 @@ class ServerLog {
 
 /// Connections that turn out to be no clients: a port scan must not fill the log. The first is told of
 /// at once, those that follow are counted in one line every kInterval. Thread-safe.
-class Strangers {
+class DroppedConnections {
  public:
   static constexpr std::chrono::seconds kInterval{10};
   using Time = std::chrono::steady_clock::time_point;

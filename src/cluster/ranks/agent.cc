@@ -11,6 +11,7 @@
 
 #include "cluster/ranks/gpus.h"
 #include "cluster/ranks/servers.h"
+#include "app/client/run_test.h"
 #include "app/client/client.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"
@@ -103,7 +104,7 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
     validate(spec);
     const auto client = make_remote_client({run.host, run.port, token}, [](const std::string&) {});
     client->open();
-    const report::RunRecord record = client->run(spec);
+    const report::RunRecord record = run_test(*client, spec);
     const auto& latency = record.measured.latency;
     if (measure.latency && latency && latency->p50_ns > 0) return {0, latency->p50_ns / 1000 / (latency->halved ? 1 : 2), ""};
     const auto& bandwidth = record.measured.bandwidth;

@@ -67,7 +67,7 @@ Star::Star(proto::Listener listener, StarSettings settings, const Card& own)
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     if (!there(rank)) lose(rank, "did not come within " + in_seconds(settings_.start_patience));
   }
-  if (settings_.fanout > 0) plant_tree();
+  if (settings_.fanout > 0) build_rank_tree();
   open_devices();
 }
 

@@ -81,7 +81,7 @@ class Star {
   void gather();
   bool admit(Arrival arrival);
   void readmit();
-  void plant_tree();
+  void build_rank_tree();
   void tell_places(const std::vector<int>& order, std::vector<proto::Channel>& leaving);
   void open_devices();
   void lose(int rank, const std::string& why);

@@ -35,8 +35,8 @@ BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
 /// One run of stream_bandwidth().
 class Stream {
  public:
-  Stream(Mover& mover, const TestSpec& spec, const Watchers& watchers)
-      : mover_(mover),
+  Stream(Transfer& transfer, const TestSpec& spec, const Watchers& watchers)
+      : transfer_(transfer),
         watch_(watchers.standstill),
         follower_(watchers.follower),
         together_(watchers.together),
@@ -55,10 +55,10 @@ class Stream {
 
   BandwidthRun go() {
     live_.begin();
-    first_message_ = mover_.sent();
+    first_message_ = transfer_.sent();
     if (together_ != nullptr) together_->all_begin([this] { look_at(*peer_); });
     if (begin_ns_ > 0) wait_until(begin_ns_);
-    mover_.begin_schedule();
+    transfer_.begin_schedule();
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
     if (open) run_.first_batch_ns = open->before_ns;
@@ -66,7 +66,7 @@ class Stream {
     while (open && !over_) {
       advance(*open);
       const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
-      const bool full = elapsed_s >= run_.series.target_seconds() && mover_.sent() - open->sent >= mover_.least_batch();
+      const bool full = elapsed_s >= run_.series.target_seconds() && transfer_.sent() - open->sent >= transfer_.least_batch();
       if (!full) continue;
       const std::optional<Edge> end = find_edge();
       if (!end || end->sent == open->sent) continue;
@@ -88,7 +88,7 @@ class Stream {
   }
 
  private:
-  std::uint64_t done() const { return mover_.sent() - first_message_; }
+  std::uint64_t done() const { return transfer_.sent() - first_message_; }
   /// Of several runs at the same time none ends by its precision before the others have theirs: where they begin
   /// by a clock, their client knows.
   bool others_finished() {
@@ -101,7 +101,7 @@ class Stream {
   /// The pipe may still be filling, or a batch wait for its least number of messages: neither
   /// holds up the end. `from_ns`: where the run's time begins.
   void send(std::uint64_t messages, double from_ns) {
-    std::optional<proto::Message> message = mover_.send_until(mover_.sent() + std::min(messages, judge_.left(done())));
+    std::optional<proto::Message> message = transfer_.send_until(transfer_.sent() + std::min(messages, judge_.left(done())));
     if (!message && follower_ != nullptr) message = follower_->poll_now_and_then();
     if (message && (follower_ == nullptr || !std::holds_alternative<proto::Stop>(*message))) {
       throw peer_error(fmt::format("the other end sent '{}' in the middle of a run", proto::type_name(*message)));
@@ -114,7 +114,7 @@ class Stream {
 
   /// Messages complete on the way to an edge: their time counts as they do.
   std::optional<Edge> find_edge() {
-    std::optional<Edge> edge = mover_.edge();
+    std::optional<Edge> edge = transfer_.edge();
     last_ns_ = now_ns();
     return edge;
   }
@@ -139,13 +139,13 @@ class Stream {
     // Aim at a quarter of a batch; grow at most twofold, so that a lucky first
     // chunk does not lead to one of seconds.
     const double elapsed_s = (last_ns_ - open.before_ns) * 1e-9;
-    const double per_second = static_cast<double>(mover_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
+    const double per_second = static_cast<double>(transfer_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
     const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
     if (paced_) chunk_ = (chunk_ + unit_ - 1) / unit_ * unit_;
   }
 
-  Mover& mover_;
+  Transfer& transfer_;
   StandstillWatch& watch_;
   Peer* follower_;
   Together* together_;
@@ -173,8 +173,8 @@ double now_ns() {
   return clock.to_ns(clock.ticks());
 }
 
-BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers& watchers) {
-  return Stream(mover, spec, watchers).go();
+BandwidthRun stream_bandwidth(Transfer& transfer, const TestSpec& spec, const Watchers& watchers) {
+  return Stream(transfer, spec, watchers).go();
 }
 
 BandwidthRun lap_bandwidth(Laps& laps, const TestSpec& spec, const Watchers& watchers) {

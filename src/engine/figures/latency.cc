@@ -29,14 +29,14 @@ double median_precision(const StopRule& stop) { return 2 * stop.precision; }
 class Bouncer {
  public:
   /// `stop`: once it is true, a stop of the other end is no error; may be null.
-  Bouncer(Mover& mover, Laps* laps, const std::atomic<bool>* stop) : mover_(mover), laps_(laps), stop_(stop) {}
+  Bouncer(Transfer& transfer, Laps* laps, const std::atomic<bool>* stop) : transfer_(transfer), laps_(laps), stop_(stop) {}
 
   void advance(std::uint64_t rounds) {
     if (laps_ != nullptr) {
       while (rounds-- != 0) laps_->run(nullptr);
       return;
     }
-    if (auto message = mover_.bounce_until(mover_.rounds() + rounds)) {
+    if (auto message = transfer_.bounce_until(transfer_.rounds() + rounds)) {
       if (stop_ != nullptr && stop_->load() && std::holds_alternative<proto::Stop>(*message)) return;
       throw peer_error(fmt::format("the server sent '{}' in the middle of a run", proto::type_name(*message)));
     }
@@ -44,26 +44,26 @@ class Bouncer {
 
   /// Seconds spent. None where N round trips were asked for: those are all there are.
   double warm_up(const StopRule& stop) {
-    mover_.begin_schedule();
+    transfer_.begin_schedule();
     if (stop.iterations) return 0;
     const std::uint64_t start = clock_.ticks();
     for (std::uint64_t done = 0; done < kWarmupRounds; ++done) {
       advance(1);
       if (clock_.to_ns(clock_.ticks() - start) * 1e-9 > kWarmupSeconds) break;
     }
-    mover_.histogram().clear();
-    mover_.begin_schedule();
+    transfer_.histogram().clear();
+    transfer_.begin_schedule();
     return clock_.to_ns(clock_.ticks() - start) * 1e-9;
   }
 
  private:
   const Clock& clock_ = Clock::get();
-  Mover& mover_;
+  Transfer& transfer_;
   Laps* laps_;
   const std::atomic<bool>* stop_;
 };
 
-report::Latency condense(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
+report::Latency latency_figures(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
   const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
   const stats::HistogramSummary s = steady.histogram->summary(scale);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -103,9 +103,9 @@ void note_late_starts(report::Measurement& measured, const Lateness& lateness, c
 
 }  // namespace
 
-LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
+LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
   const Clock& clock = Clock::get();
-  Bouncer bouncer(mover, laps, watchers.stop);
+  Bouncer bouncer(transfer, laps, watchers.stop);
   LatencyRun run;
   report::Measurement& measured = run.measured;
   const bool halved = spec.op().halved;
@@ -140,10 +140,10 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
     }
     chunk = std::max<std::uint64_t>(1, batch_rounds / 4);
     rounds += batch_rounds;
-    series.add(mover.histogram(), batch_elapsed_s);
+    series.add(transfer.histogram(), batch_elapsed_s);
     const double end_s = clock.to_ns(clock.ticks() - start) * 1e-9;
-    intervals.add(elapsed_s, end_s - elapsed_s, mover.histogram(), clock.ns_per_tick() * (halved ? 0.5 : 1.0));
-    mover.histogram().clear();
+    intervals.add(elapsed_s, end_s - elapsed_s, transfer.histogram(), clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+    transfer.histogram().clear();
     elapsed_s = end_s;
     live.look(series, rounds, elapsed_s);
   } while (!judge.finished(series, rounds, elapsed_s));
@@ -156,9 +156,9 @@ LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, co
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
-  measured.latency = condense(steady, clock, halved);
+  measured.latency = latency_figures(steady, clock, halved);
   judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
-  note_late_starts(measured, mover.lateness(), spec);
+  note_late_starts(measured, transfer.lateness(), spec);
   run.longest_batch_s = series.longest_batch_s();
   run.typical_batch_s = series.typical_batch_s();
   return run;

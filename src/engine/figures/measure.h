@@ -36,7 +36,7 @@ struct Watchers {
   double begin_ns = 0;                      ///< now_ns() of the first post; 0: at once
 };
 
-/// A bandwidth run as the initiating end saw it; condense() makes figures of
+/// A bandwidth run as the initiating end saw it; bandwidth_figures() makes figures of
 /// it, after the peer's share has come.
 struct BandwidthRun {
   BatchSeries series;
@@ -53,7 +53,7 @@ struct BandwidthRun {
 
 /// Streams until the stop rule is met; nothing is drained but after -n. 10 ms per
 /// batch where the run is long enough for 30 of them.
-BandwidthRun stream_bandwidth(Mover& mover, const TestSpec& spec, const Watchers& watchers);
+BandwidthRun stream_bandwidth(Transfer& transfer, const TestSpec& spec, const Watchers& watchers);
 
 /// The same in verified laps: a batch is laps that took 10 ms together, filling
 /// and comparing not counted. Time limits are those of the clock on the wall.
@@ -67,7 +67,7 @@ struct PeerBytes {
 
 /// Median of batches after the warm-up cut and all that goes with it; with too few
 /// batches for an interval, all bytes over all time. `peer` null for a one-way run.
-report::Measurement condense(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
+report::Measurement bandwidth_figures(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer);
 
 /// A measured run and its batches: what judge_standstill() wants of them.
 struct LatencyRun {
@@ -78,7 +78,7 @@ struct LatencyRun {
 
 /// Round trips until the stop rule is met; with `laps` (else null) every one is
 /// a verified lap.
-LatencyRun bounce_latency(Mover& mover, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers);
+LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers);
 
 /// This process's clock in ns since some fixed moment.
 double now_ns();

@@ -17,8 +17,8 @@ namespace {
 /// Where a client's word on the moment is of another clock's, or of a bad one's.
 constexpr double kLatestBeginNs = 1e9;
 
-proto::Led led_of(const BandwidthRun& run) {
-  proto::Led led;
+proto::ReverseRun led_of(const BandwidthRun& run) {
+  proto::ReverseRun led;
   for (const Batch& batch : run.series.batches()) led.batches.push_back({batch.start_s, batch.seconds, batch.messages});
   led.ramp_s = run.ramp_s;
   led.seconds = run.seconds;
@@ -44,19 +44,19 @@ proto::Stop stop_of(const proto::Message& message) {
   throw peer_error(fmt::format("the other end sent '{}' where a stop was due", proto::type_name(message)));
 }
 
-proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
+proto::Done lead(Transfer& transfer, Peer& peer, const ResolvedSpec& spec) {
   peer.send(proto::Ready{});
   Watchers watchers{peer.watch(), nullptr, nullptr, &peer};
   if (spec.parts > 1) {
     const double asked_ns = peer.expect<proto::Start>().begin_ns;
     watchers.begin_ns = std::clamp(asked_ns, now_ns(), now_ns() + kLatestBeginNs);
   }
-  const BandwidthRun run = stream_bandwidth(mover, spec, watchers);
+  const BandwidthRun run = stream_bandwidth(transfer, spec, watchers);
   {
     const auto work = peer.working("finishing what it sends");
-    mover.drain();
+    transfer.drain();
   }
-  const std::vector<std::uint64_t> sent = mover.posted_messages();
+  const std::vector<std::uint64_t> sent = transfer.posted_messages();
   peer.send(proto::Stop{sent});
   proto::Done done;
   done.received = clients_done(peer).messages;
@@ -65,7 +65,7 @@ proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   return done;
 }
 
-proto::Stop follow(Mover& mover, Peer& peer, const Watchers& watchers, int part) {
+proto::Stop follow(Transfer& transfer, Peer& peer, const Watchers& watchers, int part) {
   bool asked = false;
   bool known = false;
   const auto over = [&] {
@@ -74,9 +74,9 @@ proto::Stop follow(Mover& mover, Peer& peer, const Watchers& watchers, int part)
   };
   for (Chunk chunk(1);; chunk.done()) {
     std::optional<proto::Message> message;
-    if (mover.receives()) message = mover.receive_until(mover.received() + chunk.messages());
+    if (transfer.receives()) message = transfer.receive_until(transfer.received() + chunk.messages());
     peer.watch().look();
-    if (!message) message = mover.receives() ? peer.poll_now_and_then() : peer.poll_or_rest();
+    if (!message) message = transfer.receives() ? peer.poll_now_and_then() : peer.poll_or_rest();
     if (message && (watchers.together == nullptr || !std::holds_alternative<proto::Ready>(*message))) return stop_of(*message);
     known = known || message;
     if (asked || !over()) continue;
@@ -85,7 +85,7 @@ proto::Stop follow(Mover& mover, Peer& peer, const Watchers& watchers, int part)
   }
 }
 
-BandwidthRun run_of(const proto::Led& led, double clock_ahead_ns) {
+BandwidthRun run_of(const proto::ReverseRun& led, double clock_ahead_ns) {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   for (const proto::LedBatch& batch : led.batches) run.series.add(batch.start_s, batch.seconds, batch.messages);
   run.ramp_s = led.ramp_s;

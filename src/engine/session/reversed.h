@@ -18,13 +18,13 @@ proto::Stop stop_of(const proto::Message& message);
 /// each waits, after Ready, for a Start that says when; where its rate is known it says Ready, and the client's Stop ends it.
 
 /// Streams until the stop rule is met, or the client says Stop.
-proto::Done lead(Mover& mover, Peer& peer, const ResolvedSpec& spec);
+proto::Done lead(Transfer& transfer, Peer& peer, const ResolvedSpec& spec);
 
 /// What the client has of it until the server's Stop. Asks the server to end the run once `watchers.stop` is true, or all runs at the
 /// same time would end.
-proto::Stop follow(Mover& mover, Peer& peer, const Watchers& watchers, int part);
+proto::Stop follow(Transfer& transfer, Peer& peer, const Watchers& watchers, int part);
 
 /// The run as the server measured it, in times of this end's clock.
-BandwidthRun run_of(const proto::Led& led, double clock_ahead_ns);
+BandwidthRun run_of(const proto::ReverseRun& led, double clock_ahead_ns);
 
 }  // namespace gdrperf::engine

@@ -50,12 +50,12 @@ double clock_ahead_ns(Peer& peer) {
 }
 
 /// Receives whatever still comes until the server's Done.
-proto::Done await_done(Mover& mover, Peer& peer) {
-  if (!mover.receives()) return peer.expect<proto::Done>();
-  const std::optional<proto::Message> message = mover.receive_until(~std::uint64_t{0});
+proto::Done await_done(Transfer& transfer, Peer& peer) {
+  if (!transfer.receives()) return peer.expect<proto::Done>();
+  const std::optional<proto::Message> message = transfer.receive_until(~std::uint64_t{0});
   const proto::Done* done = message ? std::get_if<proto::Done>(&*message) : nullptr;
   if (!done) throw peer_error("the server ended the run without a summary");
-  if (auto early = mover.receive_rest(done->messages)) {
+  if (auto early = transfer.receive_rest(done->messages)) {
     throw peer_error(fmt::format("the server sent '{}' after its summary", proto::type_name(*early)));
   }
   return *done;
@@ -71,7 +71,7 @@ void check_all_arrived(const ResolvedSpec& spec, const std::vector<std::uint64_t
 }
 
 /// Messages of a stream that is not reliable: sent at both ends, and arrived.
-void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::uint64_t sent, const Mover& mover, const proto::Done& done) {
+void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::uint64_t sent, const Transfer& transfer, const proto::Done& done) {
   if (spec.reliable()) return;
   if (!spec.op().consumes_receives) {
     measured.warnings.push_back("a write over UC is done when it has left: the rate is of what was sent, and nobody counts what arrived");
@@ -80,7 +80,7 @@ void note_losses(report::Measurement& measured, const ResolvedSpec& spec, std::u
   std::uint64_t arrived = done.messages;
   if (spec.bidirectional()) {
     sent += done.messages;
-    arrived = done.received.value_or(0) + mover.received();
+    arrived = done.received.value_or(0) + transfer.received();
   }
   report::note_delivery(measured, sent, arrived);
 }
@@ -154,26 +154,26 @@ void note_cpu(report::Measurement& measured, const Watched& own, const proto::Do
   if (done.cpu_s) measured.server_cpu_per_message_ns = *done.cpu_s * per_message;
 }
 
-report::Measurement measure_latency(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps* laps,
+report::Measurement measure_latency(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, Laps* laps,
                                     const Watchers& watchers) {
-  LatencyRun run = bounce_latency(mover, spec, laps, watchers);
+  LatencyRun run = bounce_latency(transfer, spec, laps, watchers);
   const Watched own = watched(peer);
-  peer.send(proto::Stop{{mover.rounds()}});
+  peer.send(proto::Stop{{transfer.rounds()}});
   const auto done = peer.expect<proto::Done>();
   // Filling and comparing is no work of a message's.
-  if (laps == nullptr) note_cpu(run.measured, own, done, mover.rounds());
+  if (laps == nullptr) note_cpu(run.measured, own, done, transfer.rounds());
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);
 }
 
-report::Measurement measure_laps(Mover& mover, const ResolvedSpec& spec, Peer& peer, Laps& laps,
+report::Measurement measure_laps(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, Laps& laps,
                                  const Watchers& watchers) {
   const BandwidthRun run = lap_bandwidth(laps, spec, watchers);
   tell_batches(run, spec, watchers.observer);
   const Watched own = watched(peer);
-  peer.send(proto::Stop{mover.posted_messages()});
+  peer.send(proto::Stop{transfer.posted_messages()});
   const auto done = peer.expect<proto::Done>();
   if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
-  return with_standstill(condense(run, spec, nullptr), {}, own, done);
+  return with_standstill(bandwidth_figures(run, spec, nullptr), {}, own, done);
 }
 
 /// Runs at the same time begin by their servers' clocks.
@@ -183,28 +183,28 @@ void begin_there(Peer& peer, Together& together, double ahead_ns) {
 }
 
 /// The server sends and measures; its clock is `ahead_ns` of ours.
-report::Measurement measure_reversed(Mover& mover, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers, double ahead_ns) {
+report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spec, Peer& peer, const Watchers& watchers, double ahead_ns) {
   peer.expect<proto::Ready>();
   if (watchers.together != nullptr) begin_there(peer, *watchers.together, ahead_ns);
   LiveState(watchers.observer, spec, 1).begin();
-  const proto::Stop stop = follow(mover, peer, watchers, spec.part);
+  const proto::Stop stop = follow(transfer, peer, watchers, spec.part);
   const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
-  if (mover.receives() && mover.receive_rest(sent)) throw peer_error("the server said more after its stop");
+  if (transfer.receives() && transfer.receive_rest(sent)) throw peer_error("the server said more after its stop");
   const Watched own = watched(peer);
   proto::Done own_done;
-  own_done.messages = mover.received();
+  own_done.messages = transfer.received();
   peer.send(own_done);
   const auto done = peer.expect<proto::Done>();
   if (!done.led) throw peer_error("the server did not say what it measured");
-  if (mover.receives() && spec.reliable() && mover.received() != sent) {
-    throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, mover.received()));
+  if (transfer.receives() && spec.reliable() && transfer.received() != sent) {
+    throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, transfer.received()));
   }
   const BandwidthRun run = run_of(*done.led, ahead_ns);
   if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
   tell_batches(run, spec, watchers.observer);
-  report::Measurement measured = condense(run, spec, nullptr);
+  report::Measurement measured = bandwidth_figures(run, spec, nullptr);
   note_rate(measured, spec);
-  if (!spec.reliable() && mover.receives()) report::note_delivery(measured, sent, mover.received());
+  if (!spec.reliable() && transfer.receives()) report::note_delivery(measured, sent, transfer.received());
   measured.counted_bytes = sent * spec.size_bytes;
   measured.qp_shares = shares_of(spec, stop.messages);
   note_cpu(measured, own, done, sent);
@@ -225,9 +225,9 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   peer.begin_run(std::chrono::nanoseconds{0});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
-  const std::unique_ptr<Mover> mover = end.make_mover(peer);
+  const std::unique_ptr<Transfer> transfer = end.make_transfer(peer);
   std::optional<Laps> laps;
-  if (spec.verify_seed) laps.emplace(end, *mover, peer);
+  if (spec.verify_seed) laps.emplace(end, *transfer, peer);
   peer.watch().restart();
   Watchers watchers{peer.watch(), terms.observer};
   watchers.together = terms.together;
@@ -236,26 +236,26 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     watchers.stop = terms.stop;
     peer.no_longer_cancelled();
   }
-  if (spec.latency()) return measure_latency(*mover, spec, peer, laps ? &*laps : nullptr, watchers);
-  if (spec.reverse) return measure_reversed(*mover, spec, peer, watchers, peer_bytes.clock_ahead_ns);
-  if (laps) return measure_laps(*mover, spec, peer, *laps, watchers);
-  mover->tune();
-  const BandwidthRun run = stream_bandwidth(*mover, spec, watchers);
+  if (spec.latency()) return measure_latency(*transfer, spec, peer, laps ? &*laps : nullptr, watchers);
+  if (spec.reverse) return measure_reversed(*transfer, spec, peer, watchers, peer_bytes.clock_ahead_ns);
+  if (laps) return measure_laps(*transfer, spec, peer, *laps, watchers);
+  transfer->tune();
+  const BandwidthRun run = stream_bandwidth(*transfer, spec, watchers);
   tell_batches(run, spec, watchers.observer);
   const Watched own = watched(peer);
-  const std::uint64_t completed = mover->sent();
-  mover->drain();
-  const std::vector<std::uint64_t> sent = mover->posted_messages();
+  const std::uint64_t completed = transfer->sent();
+  transfer->drain();
+  const std::vector<std::uint64_t> sent = transfer->posted_messages();
   peer.send(proto::Stop{sent});
-  proto::Done done = await_done(*mover, peer);
+  proto::Done done = await_done(*transfer, peer);
   check_all_arrived(spec, sent, done);
   peer_bytes.series = std::move(done.series);
   if (terms.together != nullptr) terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);
-  report::Measurement measured = condense(run, spec, bidirectional ? &peer_bytes : nullptr);
-  measured.chunk_bytes = mover->chunk_bytes();
+  report::Measurement measured = bandwidth_figures(run, spec, bidirectional ? &peer_bytes : nullptr);
+  measured.chunk_bytes = transfer->chunk_bytes();
   const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   note_rate(measured, spec);
-  note_losses(measured, spec, all_sent, *mover, done);
+  note_losses(measured, spec, all_sent, *transfer, done);
   measured.counted_bytes = (all_sent + (bidirectional ? done.messages : 0)) * spec.size_bytes;
   measured.qp_shares = shares_of(spec, sent);
   note_cpu(measured, own, done, completed + (bidirectional ? done.messages : 0));

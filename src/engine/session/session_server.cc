@@ -37,9 +37,9 @@ std::uint64_t total_of(const proto::Stop& stop) {
   return std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
 }
 
-void receive_all(Mover& mover, Peer& peer, std::uint64_t total) {
+void receive_all(Transfer& transfer, Peer& peer, std::uint64_t total) {
   const auto work = peer.working("receiving what is under way");
-  if (auto message = mover.receive_rest(total)) {
+  if (auto message = transfer.receive_rest(total)) {
     throw peer_error(fmt::format("the client sent '{}' after its stop", proto::type_name(*message)));
   }
 }
@@ -50,67 +50,67 @@ proto::Done done_with(std::uint64_t messages) {
   return done;
 }
 
-proto::Done receive(Mover& mover, Peer& peer) {
+proto::Done receive(Transfer& transfer, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
-    std::optional<proto::Message> message = mover.receive_until(mover.received() + chunk.messages());
+    std::optional<proto::Message> message = transfer.receive_until(transfer.received() + chunk.messages());
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
-    receive_all(mover, peer, total_of(stop_of(*message)));
-    return done_with(mover.received());
+    receive_all(transfer, peer, total_of(stop_of(*message)));
+    return done_with(transfer.received());
   }
 }
 
-proto::Done bounce(Mover& mover, Peer& peer) {
+proto::Done bounce(Transfer& transfer, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
-    std::optional<proto::Message> message = mover.bounce_until(mover.rounds() + chunk.messages());
+    std::optional<proto::Message> message = transfer.bounce_until(transfer.rounds() + chunk.messages());
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
     stop_of(*message);
-    return done_with(mover.rounds());
+    return done_with(transfer.rounds());
   }
 }
 
 /// Position of this end at which time, for the client's windows.
 class Progress {
  public:
-  Progress(Mover& mover, const ResolvedSpec& spec) : mover_(mover), spec_(spec) { series_.add(now_ns(), 0); }
+  Progress(Transfer& transfer, const ResolvedSpec& spec) : transfer_(transfer), spec_(spec) { series_.add(now_ns(), 0); }
 
   /// Only where count and time belong together: an edge that was interrupted says
   /// nothing.
   void note() {
     constexpr double kSharpNs = 20e3;
-    const std::optional<Edge> edge = mover_.edge();
+    const std::optional<Edge> edge = transfer_.edge();
     if (edge && edge->after_ns - edge->before_ns < kSharpNs) series_.add(edge->before_ns, bytes(edge->sent));
   }
   /// All that is to be counted has completed.
   std::vector<std::pair<double, std::uint64_t>> end() {
     auto points = series_.take();
-    points.emplace_back(now_ns(), bytes(mover_.sent()));
+    points.emplace_back(now_ns(), bytes(transfer_.sent()));
     return points;
   }
 
  private:
   std::uint64_t bytes(std::uint64_t messages) const { return messages * spec_.size_bytes; }
 
-  Mover& mover_;
+  Transfer& transfer_;
   const ResolvedSpec& spec_;
   ByteSeries series_;
 };
 
 /// The other half of a bidirectional run: sends until told to stop, or the N
 /// messages of -n.
-proto::Done stream(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
+proto::Done stream(Transfer& transfer, Peer& peer, const ResolvedSpec& spec) {
   const std::uint64_t wanted = spec.stop.iterations.value_or(~std::uint64_t{0});
-  Progress progress(mover, spec);
-  mover.begin_schedule();
+  Progress progress(transfer, spec);
+  transfer.begin_schedule();
   peer.send(proto::Ready{});  // the client starts now: all its run is in our series
   Chunk chunk(static_cast<std::uint64_t>(spec.cq_mod));
   std::optional<proto::Message> message;
-  while (mover.sent() < wanted && (!message || spec.stop.iterations)) {
-    auto early = mover.send_until(std::min(mover.sent() + chunk.messages(), wanted));
-    if (mover.sent() < wanted) progress.note();
+  while (transfer.sent() < wanted && (!message || spec.stop.iterations)) {
+    auto early = transfer.send_until(std::min(transfer.sent() + chunk.messages(), wanted));
+    if (transfer.sent() < wanted) progress.note();
     chunk.done();
     peer.watch().look();
     if (!early) early = peer.poll_now_and_then();
@@ -118,38 +118,38 @@ proto::Done stream(Mover& mover, Peer& peer, const ResolvedSpec& spec) {
   }
   proto::Done done;
   done.series = progress.end();
-  if (!message && mover.receives()) message = mover.receive_until(~std::uint64_t{0});
+  if (!message && transfer.receives()) message = transfer.receive_until(~std::uint64_t{0});
   if (!message) message = peer.wait(kLongestRun, "stop");
   const proto::Stop stop = stop_of(*message);
   {
     const auto work = peer.working("finishing what it sends");
-    mover.drain();
+    transfer.drain();
   }
-  if (mover.receives()) receive_all(mover, peer, total_of(stop));
-  if (mover.receives() && !spec.reliable()) done.received = mover.received();
-  const std::vector<std::uint64_t> sent = mover.posted_messages();
+  if (transfer.receives()) receive_all(transfer, peer, total_of(stop));
+  if (transfer.receives() && !spec.reliable()) done.received = transfer.received();
+  const std::vector<std::uint64_t> sent = transfer.posted_messages();
   done.messages = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   return done;
 }
 
 proto::Done serve(LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
-  std::unique_ptr<Mover> mover;
+  std::unique_ptr<Transfer> transfer;
   {
     const auto work = peer.working("setting up");
-    mover = end.make_mover(peer);
+    transfer = end.make_transfer(peer);
   }
   const OpTraits& op = spec.op();
   if (spec.verify_seed) {
-    Laps(end, *mover, peer).serve();
+    Laps(end, *transfer, peer).serve();
     return {};
   }
   if (spec.latency()) {
-    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(*mover, peer);
-    return mover->receives() ? receive(*mover, peer) : sit(peer);
+    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(*transfer, peer);
+    return transfer->receives() ? receive(*transfer, peer) : sit(peer);
   }
-  if (spec.bidirectional()) return stream(*mover, peer, spec);
-  if (spec.reverse) return lead(*mover, peer, spec);
-  return mover->receives() ? receive(*mover, peer) : sit(peer);
+  if (spec.bidirectional()) return stream(*transfer, peer, spec);
+  if (spec.reverse) return lead(*transfer, peer, spec);
+  return transfer->receives() ? receive(*transfer, peer) : sit(peer);
 }
 
 void await_start(Peer& peer) {

@@ -79,8 +79,8 @@ class LocalEnd {
   void connect(const proto::Endpoint& remote);
   /// Largest message sent inline (0: none). After connect().
   int inline_bytes() const { return inline_bytes_; }
-  /// Mover of this end's messages, after connect(). Borrows the end and `peer`.
-  virtual std::unique_ptr<Mover> make_mover(Peer& peer) = 0;
+  /// Transfer of this end's messages, after connect(). Borrows the end and `peer`.
+  virtual std::unique_ptr<Transfer> make_transfer(Peer& peer) = 0;
 
   conn::Side side() const { return side_; }
   conn::Side opener() const { return opener_; }
@@ -100,7 +100,7 @@ class LocalEnd {
   const std::string& device() const { return device_.context.name(); }
   PortWatch& port_watch() { return port_watch_; }
 
-  // Resources of a mover, after connect().
+  // Resources of a transfer, after connect().
   std::span<ibv_qp* const> qps() const { return connector_->qps(); }
   ibv_ah* address_handle() const { return connector_->address_handle(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }

@@ -7,7 +7,7 @@
 namespace gdrperf::engine {
 namespace {
 
-struct Way {
+struct DataPathMakers {
   QueueDemand (*queues)(const ResolvedSpec& spec, conn::Side side);
   std::unique_ptr<LocalEnd> (*make_end)(EndInput input);
 };
@@ -17,19 +17,19 @@ std::unique_ptr<LocalEnd> made(EndInput input) {
   return std::make_unique<End>(std::move(input));
 }
 
-const Way& way_of(const ResolvedSpec& spec) {
-  static constexpr Way kStreaming = {StreamingEnd::queues, made<StreamingEnd>};
-  static constexpr Way kStaging = {StagingEnd::queues, made<StagingEnd>};
+const DataPathMakers& makers_for(const ResolvedSpec& spec) {
+  static constexpr DataPathMakers kStreaming = {StreamingEnd::queues, made<StreamingEnd>};
+  static constexpr DataPathMakers kStaging = {StagingEnd::queues, made<StagingEnd>};
   return spec.data_path() == DataPath::kStaging ? kStaging : kStreaming;
 }
 
 }  // namespace
 
-QueueDemand queues_of(const ResolvedSpec& spec, conn::Side side) { return way_of(spec).queues(spec, side); }
+QueueDemand queues_of(const ResolvedSpec& spec, conn::Side side) { return makers_for(spec).queues(spec, side); }
 
 std::unique_ptr<LocalEnd> make_end(EndInput input) {
-  const Way& way = way_of(input.spec);
-  return way.make_end(std::move(input));
+  const DataPathMakers& makers = makers_for(input.spec);
+  return makers.make_end(std::move(input));
 }
 
 }  // namespace gdrperf::engine

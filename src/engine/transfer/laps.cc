@@ -49,10 +49,10 @@ LapShape lap_shape(const ResolvedSpec& resolved) {
   return shape;
 }
 
-Laps::Laps(LocalEnd& end, Mover& mover, Peer& peer)
+Laps::Laps(LocalEnd& end, Transfer& transfer, Peer& peer)
     : side_(end.side()),
       end_(end),
-      mover_(mover),
+      transfer_(transfer),
       spec_(end.spec()),
       peer_(peer),
       shape_(lap_shape(spec_)),
@@ -162,25 +162,25 @@ void Laps::compare(std::uint64_t area, std::uint32_t direction, std::uint64_t it
       "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
 }
 
-std::uint64_t Laps::all_sent() const { return sum(mover_.posted_messages()); }
+std::uint64_t Laps::all_sent() const { return sum(transfer_.posted_messages()); }
 
 /// Takes receives until `total` in all.
 void Laps::receive_up_to(std::uint64_t total) try {
   const auto work = peer_.working("receiving what is under way");
-  if (auto message = mover_.receive_until(total)) {
+  if (auto message = transfer_.receive_until(total)) {
     throw peer_error(fmt::format("the peer sent '{}' before its messages were there", proto::type_name(*message)));
   }
 } catch (const Error& error) {
-  if (mover_.received() >= total) throw;
+  if (transfer_.received() >= total) throw;
   throw peer_error(fmt::format("{} of {} messages sent had arrived in {}, the rest was lost ({})",
-                               mover_.received(), total, iteration_name(iteration_), error.what()));
+                               transfer_.received(), total, iteration_name(iteration_), error.what()));
 }
 
 /// The other end filled in what atomics find in this lap: they make the next lap's pattern of it.
 void Laps::arm() {
   if (!spec_.op().carries_operands || !end_.initiates()) return;
   const std::uint32_t direction = side_ == Side::kClient ? kFromServer : kFromClient;
-  mover_.arm_atomics(
+  transfer_.arm_atomics(
       [&](std::uint32_t q, std::uint64_t slot) {
         return mem::pattern_start({*spec_.verify_seed, direction, q}, slot, iteration_);
       },
@@ -197,10 +197,10 @@ double Laps::go(std::optional<proto::Message>& early) {
   const auto work = peer_.working("in the middle of a lap");
   const double start = now_ns();
   if (latency_) {
-    if (!passive()) early = mover_.bounce_until(mover_.rounds() + 1);
+    if (!passive()) early = transfer_.bounce_until(transfer_.rounds() + 1);
     if (early) throw peer_error(fmt::format("the peer sent '{}' in the middle of a lap", proto::type_name(*early)));
   } else if (side_ == Side::kClient || duplex_) {
-    early = mover_.send_lap(shares());
+    early = transfer_.send_lap(shares());
   }
   return (now_ns() - start) * 1e-9;
 }
@@ -223,10 +223,10 @@ Laps::Result Laps::run(LapGate* gate) {
   result.from_ns = now_ns();
   result.seconds = go(early);
   if (early) throw peer_error(fmt::format("the server sent '{}' too early", proto::type_name(*early)));
-  peer_.send(proto::LapDone{mover_.posted_messages()});
+  peer_.send(proto::LapDone{transfer_.posted_messages()});
   proto::Checked checked;
-  if (duplex_ && mover_.receives()) {
-    const auto message = mover_.receive_until(~std::uint64_t{0});
+  if (duplex_ && transfer_.receives()) {
+    const auto message = transfer_.receive_until(~std::uint64_t{0});
     if (!message) throw peer_error("the lap ended without the server's word");
     checked = as<proto::Checked>(*message, "checked");
     receive_up_to(checked.messages);
@@ -251,8 +251,8 @@ proto::Stop Laps::serve() {
     peer_.send(proto::Ready{});
     std::optional<proto::Message> message;
     const double seconds = go(message);
-    const bool receives = mover_.receives() && (!latency_ || passive());
-    if (!message && receives) message = mover_.receive_until(~std::uint64_t{0});
+    const bool receives = transfer_.receives() && (!latency_ || passive());
+    if (!message && receives) message = transfer_.receive_until(~std::uint64_t{0});
     if (!message) message = peer_.answer("lap_done");
     const auto done = as<proto::LapDone>(*message, "lap_done");
     if (receives) receive_up_to(sum(done.messages));

@@ -27,7 +27,7 @@ LapShape lap_shape(const ResolvedSpec& resolved);
 class Laps {
  public:
   /// Writes into the sinks what no message carries. Before Ready.
-  Laps(LocalEnd& end, Mover& mover, Peer& peer);
+  Laps(LocalEnd& end, Transfer& transfer, Peer& peer);
 
   struct Result {
     std::uint64_t sent = 0;      ///< by this end
@@ -60,7 +60,7 @@ class Laps {
 
   conn::Side side_;
   LocalEnd& end_;
-  Mover& mover_;
+  Transfer& transfer_;
   const ResolvedSpec& spec_;
   Peer& peer_;
   LapShape shape_;

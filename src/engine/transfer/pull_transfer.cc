@@ -10,15 +10,15 @@ namespace gdrperf::engine {
 
 using conn::Side;
 
-PullMover::PullMover(StagingEnd& end, Peer& peer)
-    : StagingMover(end, peer) {
+PullTransfer::PullTransfer(StagingEnd& end, Peer& peer)
+    : StagingTransfer(end, peer) {
   if (own_staged_ && end.is_target()) out_ = end.buffer().make_copier();
   // --consume: a direct reader has work for its GPU as well.
   if (end.initiates() && (own_staged_ || spec_.consume)) in_ = end.buffer().make_copier();
 }
 
 /// Cuts what may be read into chunks, each with a slot at both ends.
-bool PullMover::plan() {
+bool PullTransfer::plan() {
   bool moved = false;
   while (cutter_.messages < limit_ && planned_ - landed_ < wire_.slots) {
     ring_[planned_ % wire_.slots] = cutter_.next(chunk_, spec_.size_bytes, layout_);
@@ -31,7 +31,7 @@ bool PullMover::plan() {
 
 /// Tells a count; `told` follows. A quarter of the send queue is for notes of
 /// either kind.
-bool PullMover::tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& told) {
+bool PullTransfer::tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& told) {
   if (told == count || notes_in_flight_ >= wire_.slots / 2) return false;
   const std::uint32_t shift = kind == Note::kOffer ? 0 : chunk_shift_ << Note::kShiftAt;
   post_note(kind | shift | (static_cast<std::uint32_t>(count) & Note::kCount));
@@ -39,12 +39,12 @@ bool PullMover::tell(std::uint32_t kind, std::uint64_t count, std::uint64_t& tol
   return true;
 }
 
-void PullMover::post_chunk(const Chunk& chunk, std::uint64_t slot) {
+void PullTransfer::post_chunk(const Chunk& chunk, std::uint64_t slot) {
   std::byte* const here = own_staged_ ? end_.in_slot(slot) : end_.initiator_area() + chunk.offset;
   post_data(IBV_WR_RDMA_READ, chunk, slot, here);
 }
 
-void PullMover::reaped_send(const ibv_wc& wc) {
+void PullTransfer::reaped_send(const ibv_wc& wc) {
   if (wc.wr_id == kNote) {
     --notes_in_flight_;
   } else {
@@ -54,7 +54,7 @@ void PullMover::reaped_send(const ibv_wc& wc) {
 }
 
 /// A chunk is in this end's wire memory.
-void PullMover::arrived(const Chunk& chunk) {
+void PullTransfer::arrived(const Chunk& chunk) {
   if (!in_) return;
   std::byte* const at = end_.initiator_area() + chunk.offset;
   if (own_staged_) in_->to_gpu(at, end_.in_slot(completed_ % wire_.slots), chunk.bytes);
@@ -62,7 +62,7 @@ void PullMover::arrived(const Chunk& chunk) {
   in_->mark();
 }
 
-bool PullMover::land() {
+bool PullTransfer::land() {
   const std::uint64_t reached = in_ ? in_->reached() : completed_;
   const bool moved = landed_ < reached;
   for (; landed_ < reached; ++landed_) {
@@ -71,7 +71,7 @@ bool PullMover::land() {
   return moved;
 }
 
-void PullMover::reaped_receive(const ibv_wc& wc) {
+void PullTransfer::reaped_receive(const ibv_wc& wc) {
   const std::uint32_t note = ntohl(wc.imm_data);
   const bool offer = (note & Note::kOffer) != 0;
   std::uint64_t& count = offer ? ready_ : wanted_;
@@ -82,7 +82,7 @@ void PullMover::reaped_receive(const ibv_wc& wc) {
 
 /// Queues copies of what the peer asked for; it asks for no more than there are
 /// slots.
-bool PullMover::produce() {
+bool PullTransfer::produce() {
   const bool moved = out_ && issued_ < wanted_;
   for (; moved && issued_ < wanted_; ++issued_) {
     const std::uint64_t slot = issued_ % wire_.slots;
@@ -94,7 +94,7 @@ bool PullMover::produce() {
   return moved;
 }
 
-bool PullMover::offer() {
+bool PullTransfer::offer() {
   if (!out_) return false;
   const std::uint64_t before = offered_;
   if (!tell(Note::kOffer, out_->reached(), offered_)) return false;
@@ -104,7 +104,7 @@ bool PullMover::offer() {
   return true;
 }
 
-bool PullMover::step() {
+bool PullTransfer::step() {
   bool moved = reap(end_.recv_cq());
   moved |= reap(end_.send_cq());
   moved |= plan();
@@ -116,7 +116,7 @@ bool PullMover::step() {
   return moved;
 }
 
-std::optional<proto::Message> PullMover::bounce_until(std::uint64_t goal) {
+std::optional<proto::Message> PullTransfer::bounce_until(std::uint64_t goal) {
   const Clock& clock = Clock::get();
   for (; rounds_ < goal; ++rounds_) {
     const std::uint64_t start = clock.ticks();

@@ -14,9 +14,9 @@ namespace gdrperf::engine {
 /// that has nothing to copy is not asked. Nothing is copied before it is asked
 /// for: a read returns what was there when, or after, it began. In a
 /// bidirectional run both ends do both.
-class PullMover final : public StagingMover {
+class PullTransfer final : public StagingTransfer {
  public:
-  PullMover(StagingEnd& end, Peer& peer);
+  PullTransfer(StagingEnd& end, Peer& peer);
 
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override;
   /// It has to copy what is asked for.

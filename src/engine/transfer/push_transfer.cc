@@ -10,19 +10,19 @@ namespace gdrperf::engine {
 
 using conn::Side;
 
-PushMover::PushMover(StagingEnd& end, Peer& peer)
-    : StagingMover(end, peer) {
+PushTransfer::PushTransfer(StagingEnd& end, Peer& peer)
+    : StagingTransfer(end, peer) {
   if (own_staged_ && end.initiates()) out_ = end.buffer().make_copier();
   // --consume: a direct receiver has work for its GPU as well.
   if (end.is_target() && (own_staged_ || spec_.consume)) in_ = end.buffer().make_copier();
 }
 
-bool PushMover::receives() const {
+bool PushTransfer::receives() const {
   return side_ == Side::kServer || spec_.bidirectional();
 }
 
 /// Queues copies, or marks chunks as ready, as far as both rings have room.
-bool PushMover::issue() {
+bool PushTransfer::issue() {
   bool moved = false;
   while (cutter_.messages < limit_ && issued_ - credited_ < wire_.slots && issued_ - completed_ < wire_.slots) {
     Chunk& chunk = ring_[issued_ % wire_.slots];
@@ -37,12 +37,12 @@ bool PushMover::issue() {
   return moved;
 }
 
-void PushMover::post_chunk(const Chunk& chunk, std::uint64_t slot) {
+void PushTransfer::post_chunk(const Chunk& chunk, std::uint64_t slot) {
   std::byte* const here = out_ ? end_.out_slot(slot) : end_.initiator_area() + chunk.offset;
   post_data(IBV_WR_RDMA_WRITE_WITH_IMM, chunk, slot, here);
 }
 
-void PushMover::reaped_send(const ibv_wc& wc) {
+void PushTransfer::reaped_send(const ibv_wc& wc) {
   if (wc.wr_id == kData) {
     ++completed_;
   } else {
@@ -50,7 +50,7 @@ void PushMover::reaped_send(const ibv_wc& wc) {
   }
 }
 
-void PushMover::reaped_receive(const ibv_wc& wc) {
+void PushTransfer::reaped_receive(const ibv_wc& wc) {
   if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) return arrived(wc.byte_len);
   // The number of chunks landed, modulo 2^32.
   const std::uint32_t fresh = ntohl(wc.imm_data) - static_cast<std::uint32_t>(credited_);
@@ -60,7 +60,7 @@ void PushMover::reaped_receive(const ibv_wc& wc) {
 }
 
 /// A chunk is in this end's wire memory.
-void PushMover::arrived(std::uint64_t bytes) {
+void PushTransfer::arrived(std::uint64_t bytes) {
   std::byte* message = end_.target_area() + arrive_message_ % layout_.slots * layout_.stride;
   const bool last = arrive_offset_ + bytes >= spec_.size_bytes;
   // The client tries chunk sizes; its choice holds for the way back, too.
@@ -78,7 +78,7 @@ void PushMover::arrived(std::uint64_t bytes) {
   if (last) ++arrive_message_;
 }
 
-bool PushMover::land() {
+bool PushTransfer::land() {
   const std::uint64_t reached = in_ ? in_->reached() : arrived_;
   for (; landed_ < reached; ++landed_) {
     if (last_ring_[landed_ % wire_.slots]) ++received_;
@@ -89,7 +89,7 @@ bool PushMover::land() {
   return true;
 }
 
-bool PushMover::step() {
+bool PushTransfer::step() {
   bool moved = reap(end_.recv_cq());
   moved |= reap(end_.send_cq());
   moved |= issue();
@@ -98,7 +98,7 @@ bool PushMover::step() {
   return moved;
 }
 
-std::optional<proto::Message> PushMover::bounce_until(std::uint64_t goal) {
+std::optional<proto::Message> PushTransfer::bounce_until(std::uint64_t goal) {
   const Clock& clock = Clock::get();
   while (rounds_ < goal) {
     const std::uint64_t start = clock.ticks();

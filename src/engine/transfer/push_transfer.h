@@ -13,9 +13,9 @@ namespace gdrperf::engine {
 /// many chunks have landed, when their copies have ended; with --consume, when
 /// the GPU has computed on the message as well. So a message counts when it is
 /// where it is to be. In a bidirectional run both ends are both.
-class PushMover final : public StagingMover {
+class PushTransfer final : public StagingTransfer {
  public:
-  PushMover(StagingEnd& end, Peer& peer);
+  PushTransfer(StagingEnd& end, Peer& peer);
 
   std::optional<proto::Message> bounce_until(std::uint64_t goal) override;
   bool receives() const override;

@@ -50,9 +50,9 @@ void StagingEnd::connected() {
   if (initiates()) check_offered(wire_bytes(peer_staged()));
 }
 
-std::unique_ptr<Mover> StagingEnd::make_mover(Peer& peer) {
-  if (reads()) return std::make_unique<PullMover>(*this, peer);
-  return std::make_unique<PushMover>(*this, peer);
+std::unique_ptr<Transfer> StagingEnd::make_transfer(Peer& peer) {
+  if (reads()) return std::make_unique<PullTransfer>(*this, peer);
+  return std::make_unique<PushTransfer>(*this, peer);
 }
 
 }  // namespace gdrperf::engine

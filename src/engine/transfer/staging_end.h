@@ -16,7 +16,7 @@ class StagingEnd final : public LocalEnd {
 
   static QueueDemand queues(const ResolvedSpec& spec, conn::Side side);
 
-  std::unique_ptr<Mover> make_mover(Peer& peer) override;
+  std::unique_ptr<Transfer> make_transfer(Peer& peer) override;
 
   /// This end's data, the other's, goes through its host's memory.
   bool staged() const { return spec().staged(side()); }

@@ -23,7 +23,7 @@ constexpr int kEdgeSteps = 4;
 
 }  // namespace
 
-StagingMover::StagingMover(StagingEnd& end, Peer& peer)
+StagingTransfer::StagingTransfer(StagingEnd& end, Peer& peer)
     : side_(end.side()),
       end_(end),
       spec_(end.spec()),
@@ -41,12 +41,12 @@ StagingMover::StagingMover(StagingEnd& end, Peer& peer)
   for (std::uint64_t i = 0; i < 2 * wire_.slots; ++i) post_receive();
 }
 
-void StagingMover::set_chunk_shift(unsigned shift) {
+void StagingTransfer::set_chunk_shift(unsigned shift) {
   chunk_shift_ = shift;
   chunk_ = std::max<std::uint64_t>(wire_.slot_bytes >> shift, 1);
 }
 
-StagingMover::Chunk StagingMover::Cutter::next(std::uint64_t chunk_bytes, std::uint64_t message_bytes,
+StagingTransfer::Chunk StagingTransfer::Cutter::next(std::uint64_t chunk_bytes, std::uint64_t message_bytes,
                                            const Layout& layout) {
   Chunk chunk;
   chunk.bytes = std::min(chunk_bytes, message_bytes - begun);
@@ -60,14 +60,14 @@ StagingMover::Chunk StagingMover::Cutter::next(std::uint64_t chunk_bytes, std::u
   return chunk;
 }
 
-void StagingMover::post_receive() {
+void StagingTransfer::post_receive() {
   ibv_recv_wr request{};
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(end_.qp(), &request, &bad);
   if (error != 0) throw call_error("ibv_post_recv", error, device_);
 }
 
-void StagingMover::post(ibv_send_wr& request) {
+void StagingTransfer::post(ibv_send_wr& request) {
   ibv_send_wr* bad = nullptr;
   Fault fault;
   fault.call = "ibv_post_send";
@@ -75,7 +75,7 @@ void StagingMover::post(ibv_send_wr& request) {
   if (fault.post_errno != 0) peer_.throw_fault(fault, device_, "RDMA write");
 }
 
-void StagingMover::post_note(std::uint32_t value) {
+void StagingTransfer::post_note(std::uint32_t value) {
   ibv_send_wr request{};
   request.wr_id = kNote;
   request.opcode = IBV_WR_SEND_WITH_IMM;
@@ -85,7 +85,7 @@ void StagingMover::post_note(std::uint32_t value) {
   ++notes_in_flight_;
 }
 
-bool StagingMover::post_chunks(std::uint64_t ready) {
+bool StagingTransfer::post_chunks(std::uint64_t ready) {
   const bool moved = posted_ < ready;
   for (std::uint64_t bytes = 0; posted_ < ready && bytes < kStepBytes; ++posted_) {
     const std::uint64_t slot = posted_ % wire_.slots;
@@ -95,7 +95,7 @@ bool StagingMover::post_chunks(std::uint64_t ready) {
   return moved;
 }
 
-void StagingMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here) {
+void StagingTransfer::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint64_t slot, std::byte* here) {
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(here);
   piece.length = static_cast<std::uint32_t>(chunk.bytes);
@@ -111,7 +111,7 @@ void StagingMover::post_data(ibv_wr_opcode opcode, const Chunk& chunk, std::uint
   post(request);
 }
 
-bool StagingMover::reap(ibv_cq* cq) {
+bool StagingTransfer::reap(ibv_cq* cq) {
   const bool sends = cq == end_.send_cq();
   ibv_wc wc[kPollBatch];
   const int count = ibv_poll_cq(cq, kPollBatch, wc);
@@ -134,12 +134,12 @@ bool StagingMover::reap(ibv_cq* cq) {
   return count > 0;
 }
 
-std::optional<proto::Message> StagingMover::send_until(std::uint64_t goal) {
+std::optional<proto::Message> StagingTransfer::send_until(std::uint64_t goal) {
   limit_ = spec_.stop.iterations.value_or(~std::uint64_t{0});
   return step_until([&] { return sent_ >= goal; });
 }
 
-std::optional<Edge> StagingMover::edge() {
+std::optional<Edge> StagingTransfer::edge() {
   Edge edge;
   edge.before_ns = now_ns();
   for (int i = 0; i < kEdgeSteps && step(); ++i) {
@@ -149,15 +149,15 @@ std::optional<Edge> StagingMover::edge() {
   return edge;
 }
 
-std::uint64_t StagingMover::least_batch() const {
+std::uint64_t StagingTransfer::least_batch() const {
   return std::max<std::uint64_t>(kLeastPipes * wire_.bytes() / spec_.size_bytes, 1);
 }
 
-std::optional<proto::Message> StagingMover::receive_until(std::uint64_t goal) {
+std::optional<proto::Message> StagingTransfer::receive_until(std::uint64_t goal) {
   return step_until([&] { return received_ >= goal && all_told(); });
 }
 
-std::optional<proto::Message> StagingMover::send_lap(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StagingTransfer::send_lap(const std::vector<std::uint64_t>& messages) {
   limit_ = cutter_.messages + messages.front();
   const auto done = [&] { return sent_ >= limit_ && idle(); };
   std::optional<proto::Message> early;
@@ -165,7 +165,7 @@ std::optional<proto::Message> StagingMover::send_lap(const std::vector<std::uint
   return early;
 }
 
-void StagingMover::drain() {
+void StagingTransfer::drain() {
   // A message that has been begun goes on to its end.
   limit_ = cutter_.messages + (cutter_.begun != 0 ? 1 : 0);
   if (step_until([&] { return sent_ >= limit_ && idle(); })) {
@@ -173,7 +173,7 @@ void StagingMover::drain() {
   }
 }
 
-void StagingMover::tune() {
+void StagingTransfer::tune() {
   if (spec_.chunk_bytes != 0) set_chunk_shift(0);
   // Trials would be messages beyond the N of -n.
   if (spec_.chunk_bytes != 0 || spec_.stop.iterations || !(own_staged_ || peer_staged_)) return;

@@ -16,9 +16,9 @@ namespace gdrperf::engine {
 /// Common part of both directions of staging: messages cut into chunks that go
 /// through stages, one QP, notes (sends without data) by which the ends tell
 /// each other how far they are. Driven by step() from one thread.
-class StagingMover : public Mover {
+class StagingTransfer : public Transfer {
  public:
-  StagingMover(StagingEnd& end, Peer& peer);
+  StagingTransfer(StagingEnd& end, Peer& peer);
 
   const std::uint64_t& sent() const override { return sent_; }
   const std::uint64_t& received() const override { return received_; }
@@ -114,7 +114,7 @@ class StagingMover : public Mover {
 };
 
 template <typename Done>
-std::optional<proto::Message> StagingMover::step_until(Done done) {
+std::optional<proto::Message> StagingTransfer::step_until(Done done) {
   constexpr std::uint32_t kStepsBeforeLook = 256;
   StallWatch stall(device_);
   std::uint32_t idle_steps = 0;

@@ -69,6 +69,6 @@ std::unique_ptr<mem::Relay> StreamingEnd::make_relay() {
   return buffer().make_relay({offset(target_area()), offset(initiator_area()), static_cast<std::uint8_t>(side() == conn::Side::kClient)});
 }
 
-std::unique_ptr<Mover> StreamingEnd::make_mover(Peer& peer) { return std::make_unique<StreamingMover>(*this, peer); }
+std::unique_ptr<Transfer> StreamingEnd::make_transfer(Peer& peer) { return std::make_unique<StreamingTransfer>(*this, peer); }
 
 }  // namespace gdrperf::engine

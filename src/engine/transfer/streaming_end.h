@@ -17,9 +17,9 @@ class StreamingEnd final : public LocalEnd {
 
   static QueueDemand queues(const ResolvedSpec& spec, conn::Side side);
 
-  std::unique_ptr<Mover> make_mover(Peer& peer) override;
+  std::unique_ptr<Transfer> make_transfer(Peer& peer) override;
   Plan& plan() { return *plan_; }
-  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the mover: it ends with the run.
+  /// Of what arrives here and leaves from here; null where the CPU starts messages. Owned by the transfer: it ends with the run.
   std::unique_ptr<mem::Relay> make_relay();
 
  private:

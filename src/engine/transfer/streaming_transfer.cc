@@ -129,7 +129,7 @@ Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, conn::Side ope
                               : choose<kernels::PollCompletion>(spec, side, opener);
 }
 
-StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
+StreamingTransfer::StreamingTransfer(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
       events_{end.completion_channel()},
       peer_(peer),
@@ -148,7 +148,7 @@ StreamingMover::StreamingMover(StreamingEnd& end, Peer& peer)
   plan_.pingpong.outgoing_last = &unsent_;
 }
 
-std::optional<proto::Message> StreamingMover::advance(Kernels::Function kernel, std::uint64_t goal,
+std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kernel, std::uint64_t goal,
                                                 const std::uint64_t& progress) {
   StallWatch stall(device_, patience_, transport_);
   Fault fault;
@@ -166,7 +166,7 @@ std::optional<proto::Message> StreamingMover::advance(Kernels::Function kernel, 
   }
 }
 
-std::optional<proto::Message> StreamingMover::send_until(std::uint64_t goal) {
+std::optional<proto::Message> StreamingTransfer::send_until(std::uint64_t goal) {
   if (goal <= free_until_) return advance(kernels_.send, goal, sent());
   if (may_post_freely()) {
     if (auto message = advance(kernels_.send, free_until_, sent())) return message;
@@ -176,12 +176,12 @@ std::optional<proto::Message> StreamingMover::send_until(std::uint64_t goal) {
   return send_exactly(spread(limit_ - posted, plan_.send.queue_count));
 }
 
-std::optional<proto::Message> StreamingMover::send_lap(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StreamingTransfer::send_lap(const std::vector<std::uint64_t>& messages) {
   for (std::uint32_t q = 0; q < plan_.send.queue_count; ++q) plan_.send.queues[q].cursor = plan_.send.queues[q].begin;
   return send_exactly(messages);
 }
 
-std::optional<proto::Message> StreamingMover::send_exactly(const std::vector<std::uint64_t>& messages) {
+std::optional<proto::Message> StreamingTransfer::send_exactly(const std::vector<std::uint64_t>& messages) {
   StallWatch stall(device_, patience_, transport_);
   Fault fault;
   ExactSend rest(plan_.send, messages);
@@ -210,19 +210,19 @@ std::optional<proto::Message> StreamingMover::send_exactly(const std::vector<std
 
 /// Of messages between two signalled ones nobody knows, but on the queue whose sign
 /// an edge has waited for.
-std::uint64_t StreamingMover::least_batch() const {
+std::uint64_t StreamingTransfer::least_batch() const {
   const SendStream& send = plan_.send;
   const std::uint64_t unseen = std::uint64_t{send.queue_count - 1} * (send.lists_per_signal * send.post_list - 1);
   return std::max<std::uint64_t>(kLeastOfUnseen * unseen, device_paced_ ? kLeastPacedBatch : 1);
 }
 
 /// A sender that is not behind its schedule has an edge whenever all that it posted is done.
-bool StreamingMover::idle_on_schedule() const {
+bool StreamingTransfer::idle_on_schedule() const {
   const SendStream& send = plan_.send;
   return send.schedule.interval_ticks > 0 && send.schedule.posted == send.schedule.bursts * send.schedule.burst_lists && plan_.idle();
 }
 
-std::optional<Edge> StreamingMover::edge() {
+std::optional<Edge> StreamingTransfer::edge() {
   if (idle_on_schedule()) {
     const double now = now_ns();
     return Edge{now, now, sent()};
@@ -247,7 +247,7 @@ std::optional<Edge> StreamingMover::edge() {
   return std::nullopt;
 }
 
-std::optional<proto::Message> StreamingMover::receive_rest(std::uint64_t total) {
+std::optional<proto::Message> StreamingTransfer::receive_rest(std::uint64_t total) {
   if (transport_ == Transport::kRc) return receive_until(total);
   Patience quiet(kQuiet);
   Fault fault;
@@ -259,14 +259,14 @@ std::optional<proto::Message> StreamingMover::receive_rest(std::uint64_t total) 
   return std::nullopt;
 }
 
-void StreamingMover::begin_schedule() {
+void StreamingTransfer::begin_schedule() {
   plan_.send.schedule.begin(Clock::get().ticks());
   plan_.pingpong.origin_ticks = Clock::get().ticks();
   plan_.pingpong.due_rounds = 0;
   plan_.pingpong.late_rounds = 0;
 }
 
-void StreamingMover::drain() {
+void StreamingTransfer::drain() {
   StallWatch stall(device_, patience_, transport_);
   Fault fault;
   while (!plan_.idle()) {

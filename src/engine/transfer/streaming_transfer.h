@@ -26,9 +26,9 @@ enum class Spin { kBusy, kYield };
 Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, conn::Side opener, Spin spin);
 
 /// Drives the kernels of one end, looking after the peer whenever they idle.
-class StreamingMover final : public Mover {
+class StreamingTransfer final : public Transfer {
  public:
-  StreamingMover(StreamingEnd& end, Peer& peer);
+  StreamingTransfer(StreamingEnd& end, Peer& peer);
 
   std::optional<proto::Message> send_until(std::uint64_t goal) override;
   std::optional<proto::Message> receive_until(std::uint64_t goal) override { return advance(kernels_.recv, goal, received()); }

@@ -32,16 +32,16 @@ struct Lateness {
 using WordOf = std::function<std::uint64_t(std::uint32_t queue, std::uint64_t slot)>;
 
 /// One end's way of moving messages: work requests posted straight from the plan
-/// (StreamingMover), or copies and work requests of chunks (StagingMover: PushMover,
-/// PullMover).
+/// (StreamingTransfer), or copies and work requests of chunks (StagingTransfer: PushTransfer,
+/// PullTransfer).
 ///
 /// Each *_until advances until `goal` (in all) is reached and returns nullopt,
 /// or returns early with a message from the peer. Throws on failure, hang-up,
 /// cancellation and stall. In a run of N messages (-n) an end sends N and no more:
 /// near the end send_until() may go beyond its goal.
-class Mover {
+class Transfer {
  public:
-  virtual ~Mover() = default;
+  virtual ~Transfer() = default;
 
   virtual std::optional<proto::Message> send_until(std::uint64_t goal) = 0;
   virtual std::optional<proto::Message> receive_until(std::uint64_t goal) = 0;

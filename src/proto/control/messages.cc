@@ -177,7 +177,7 @@ void write(json& out, const Done& m) {
   out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
   if (m.received) out["received"] = *m.received;
   if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
-  if (m.led) write_led(out["led"], *m.led);
+  if (m.led) write_reverse_run(out["led"], *m.led);
   if (m.counters.empty()) return;
   json counters = json::array();
   for (const auto& [name, value] : m.counters) {
@@ -198,7 +198,7 @@ void read(const JsonReader& in, Done& m) {
   if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
   if (in.has("received")) m.received = in.integer<std::uint64_t>("received");
   if (in.has("cpu_s")) m.cpu_s = in.number("cpu_s");
-  if (in.has("led")) m.led = read_led(in.object("led"));
+  if (in.has("led")) m.led = read_reverse_run(in.object("led"));
   if (!in.has("counters")) return;
   const std::string counters = in.path_of("counters");
   for (const json& item : in.array("counters", kMaxCounters)) {

@@ -2,7 +2,7 @@
 
 namespace gdrperf::proto {
 
-void write_led(nlohmann::json& out, const Led& led) {
+void write_reverse_run(nlohmann::json& out, const ReverseRun& led) {
   nlohmann::json batches = nlohmann::json::array();
   for (const LedBatch& batch : led.batches) batches.push_back({batch.start_s, batch.seconds, batch.messages});
   out = {{"batches", std::move(batches)}, {"ramp_s", led.ramp_s}, {"seconds", led.seconds}, {"sent", led.sent}, {"stop", led.stop}};
@@ -11,8 +11,8 @@ void write_led(nlohmann::json& out, const Led& led) {
   out["first_batch_ns"] = led.first_batch_ns;
 }
 
-Led read_led(const JsonReader& in) {
-  Led led;
+ReverseRun read_reverse_run(const JsonReader& in) {
+  ReverseRun led;
   const std::string path = in.path_of("batches");
   for (const nlohmann::json& item : in.array("batches", kMaxDoneSeries)) {
     if (!item.is_array() || item.size() != 3) JsonReader::refuse(path, "is no list of [s, s, messages]");

@@ -7,8 +7,8 @@
 
 namespace gdrperf::proto {
 
-void write_led(nlohmann::json& out, const Led& led);
+void write_reverse_run(nlohmann::json& out, const ReverseRun& led);
 /// Throws peer_error naming the member.
-Led read_led(const JsonReader& in);
+ReverseRun read_reverse_run(const JsonReader& in);
 
 }  // namespace gdrperf::proto

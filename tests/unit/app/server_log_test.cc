@@ -64,16 +64,16 @@ TEST(ServerLog, LongLinesAreCut) {
 }
 
 TEST(Strangers, AreCountedNotListed) {
-  Strangers strangers;
-  const Strangers::Time start{100s};
-  EXPECT_EQ(strangers.note("one", start), "dropped a connection: one");
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(strangers.note("two", start + 1s), "");
-  EXPECT_TRUE(strangers.pending());
-  EXPECT_EQ(strangers.due(start + 2s), "");
-  EXPECT_EQ(strangers.due(start + Strangers::kInterval),
+  DroppedConnections dropped;
+  const DroppedConnections::Time start{100s};
+  EXPECT_EQ(dropped.note("one", start), "dropped a connection: one");
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(dropped.note("two", start + 1s), "");
+  EXPECT_TRUE(dropped.pending());
+  EXPECT_EQ(dropped.due(start + 2s), "");
+  EXPECT_EQ(dropped.due(start + DroppedConnections::kInterval),
             "dropped 500 connections that were no clients, the last: two");
-  EXPECT_FALSE(strangers.pending());
-  EXPECT_EQ(strangers.rest(), "");
+  EXPECT_FALSE(dropped.pending());
+  EXPECT_EQ(dropped.rest(), "");
 }
 
 }  // namespace

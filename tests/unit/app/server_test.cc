@@ -123,15 +123,15 @@ TEST(Server, ConnectionsOfOneClientAreServedAtTheSameTime) {
     channel.keep_alive();
     return channel;
   };
-  proto::Channel companion = beside(turn.ticket);
-  EXPECT_EQ(proto::expect<proto::Turn>(companion, 5s).ticket, "");
+  proto::Channel guest = beside(turn.ticket);
+  EXPECT_EQ(proto::expect<proto::Turn>(guest, 5s).ticket, "");
   proto::Channel stranger = beside(turn.ticket + "0");
   EXPECT_THROW(gets_turn(stranger), Error);
   // The next client's turn comes when both have gone.
   proto::Channel next = server.greeted();
   client.send(proto::Bye{});
   EXPECT_TRUE(std::holds_alternative<proto::Busy>(next.receive(5s)));
-  companion.send(proto::Bye{});
+  guest.send(proto::Bye{});
   EXPECT_TRUE(gets_turn(next));
 }
 

@@ -83,8 +83,8 @@ struct QueueShape {
   std::uint32_t queues, depth, cq_mod, post_list;
 };
 
-/// The streaming mover's parts on that link.
-class LinkMover final : public Mover {
+/// The streaming transfer's parts on that link.
+class LinkMover final : public Transfer {
  public:
   LinkMover(Link& link, const QueueShape& shape, std::uint64_t limit) : shape_(shape), limit_(limit), requests_(shape.queues) {
     cq_.context = link.context();
@@ -183,10 +183,10 @@ TEST(Rate, IsNeverAboveTheLinkHoweverCompletionsBunch) {
       TestSpec spec = spec_of(shape);
       spec.stop.duration = std::chrono::milliseconds(ms);
       Link link(seed++);
-      LinkMover mover(link, shape, 0);
+      LinkMover transfer(link, shape, 0);
       StandstillWatch watch;
-      const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
-      const report::Measurement measured = condense(run, spec, nullptr);
+      const BandwidthRun run = stream_bandwidth(transfer, spec, {watch});
+      const report::Measurement measured = bandwidth_figures(run, spec, nullptr);
       EXPECT_GT(measured.bandwidth->median_gbytes, 0);
       EXPECT_LE(measured.bandwidth->max_gbytes, most_of(shape));
       EXPECT_LE(static_cast<double>(run.messages * kBytes) / run.seconds * 1e-9, most_of(shape));
@@ -203,11 +203,11 @@ TEST(Rate, OfAShortRunIsNotAboveASlowLink) {
   TestSpec spec = spec_of({1, 32, 8, 1});
   spec.stop.duration = std::chrono::milliseconds(25);
   Link link(1, kSlow, true);
-  LinkMover mover(link, {1, 32, 8, 1}, 0);
+  LinkMover transfer(link, {1, 32, 8, 1}, 0);
   StandstillWatch watch;
-  const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
+  const BandwidthRun run = stream_bandwidth(transfer, spec, {watch});
   EXPECT_LE(static_cast<double>(run.messages) / run.seconds, 1e9 / kSlow);
-  EXPECT_LE(condense(run, spec, nullptr).bandwidth->median_gbytes, static_cast<double>(kBytes) / kSlow * (1 + 1e-6));
+  EXPECT_LE(bandwidth_figures(run, spec, nullptr).bandwidth->median_gbytes, static_cast<double>(kBytes) / kSlow * (1 + 1e-6));
 }
 
 TEST(Rate, NMessagesAreNMessages) {
@@ -219,12 +219,12 @@ TEST(Rate, NMessagesAreNMessages) {
       TestSpec spec = spec_of(shape);
       spec.stop.iterations = n;
       Link link(seed++);
-      LinkMover mover(link, shape, n);
+      LinkMover transfer(link, shape, n);
       StandstillWatch watch;
-      const BandwidthRun run = stream_bandwidth(mover, spec, {watch});
+      const BandwidthRun run = stream_bandwidth(transfer, spec, {watch});
       EXPECT_EQ(link.carried(), n);
       EXPECT_EQ(run.sent, n);
-      const report::Measurement measured = condense(run, spec, nullptr);
+      const report::Measurement measured = bandwidth_figures(run, spec, nullptr);
       EXPECT_EQ(measured.iterations, n);
       EXPECT_LE(measured.bandwidth->max_gbytes, most_of(shape));
     }

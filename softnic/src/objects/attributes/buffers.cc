@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "memory/nowhere.h"
+#include "memory/null_memory.h"
 #include "objects/attributes/calls.h"
 #include "objects/queues/failure.h"
 #include "objects/queues/guarded.h"
@@ -93,7 +93,7 @@ ibv_mr* make_requested_mr(ibv_pd* pd, MrRequest request) {
 ibv_mr* make_null_mr(ibv_pd* pd) {
   return guarded([&]() -> ibv_mr* {
     require_alive(pd->context);
-    if (!prepare_nowhere()) throw VerbsFailure{ENOMEM};
+    if (!prepare_null_memory()) throw VerbsFailure{ENOMEM};
     return register_null(Pd::of(pd));
   });
 }

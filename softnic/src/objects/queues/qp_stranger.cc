@@ -122,8 +122,8 @@ Outcome Qp::serve_read(const StrangerRequest& request, int memory) noexcept {
   if (request.total == 0) return {};
   const std::uint64_t from = place_for_stranger(request, access, request.total);
   if (from == 0) return refuse_stranger(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-  std::atomic<std::uint64_t>& turnstile = process.segment().header.atomic_lock;
-  if (atomic && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
+  std::atomic<std::uint64_t>& lock = process.segment().header.atomic_lock;
+  if (atomic && !take_atomics_lock(lock, process.id())) return {Outcome::Kind::kUnreachable};
   int error = fetch_bytes(memory, from, request.total);
   if (atomic && error == 0) {
     std::uint64_t word = 0;
@@ -132,7 +132,7 @@ Outcome Qp::serve_read(const StrangerRequest& request, int memory) noexcept {
     const std::uint64_t after = add ? word + request.compare_add : word == request.compare_add ? request.swap : word;
     if (error == 0 && ::pwrite(memory, &after, sizeof after, 8) == sizeof after) error = store_bytes(memory, from, 8, 8);
   }
-  if (atomic) leave_turnstile(turnstile, process.id());
+  if (atomic) leave_atomics_lock(lock, process.id());
   return error == 0 ? Outcome{} : refuse_stranger(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL);
 }
 

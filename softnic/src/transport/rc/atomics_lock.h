@@ -9,16 +9,16 @@ namespace gdrperf::softnic {
 
 /// The lock of atomics on memory that is not mapped (SegmentHeader): false when
 /// others do not leave it. Whoever takes it is a process.
-inline bool take_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
+inline bool take_atomics_lock(std::atomic<std::uint64_t>& lock, std::uint64_t taker) noexcept {
   for (int looks = 0; looks < 1000; ++looks) {
     std::uint64_t free = 0;
-    if (turnstile.compare_exchange_strong(free, taker)) return true;
+    if (lock.compare_exchange_strong(free, taker)) return true;
     ::sched_yield();
   }
   return false;
 }
-inline void leave_turnstile(std::atomic<std::uint64_t>& turnstile, std::uint64_t taker) noexcept {
-  turnstile.compare_exchange_strong(taker, 0);
+inline void leave_atomics_lock(std::atomic<std::uint64_t>& lock, std::uint64_t taker) noexcept {
+  lock.compare_exchange_strong(taker, 0);
 }
 
 }  // namespace gdrperf::softnic

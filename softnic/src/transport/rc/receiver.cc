@@ -101,10 +101,10 @@ Outcome change_word(const Target& target, Process& process, const MrShared& regi
   const bool mapped = address >= region.moved_begin && address + 8 <= region.moved_end &&
                       (target.peer == nullptr || target.window != nullptr);
   // Memory that some initiator cannot map is changed by one at a time.
-  std::atomic<std::uint64_t>& turnstile = target.segment->header.atomic_lock;
+  std::atomic<std::uint64_t>& lock = target.segment->header.atomic_lock;
   // Not got: it waits as for a peer that does not answer. The lock of a holder
   // that has died is opened by the process whose memory it is.
-  if (!mapped && !take_turnstile(turnstile, process.id())) return {Outcome::Kind::kUnreachable};
+  if (!mapped && !take_atomics_lock(lock, process.id())) return {Outcome::Kind::kUnreachable};
   ibv_wc_status status = IBV_WC_SUCCESS;
   if (std::uint8_t* direct = reach(target, region, address, 8); direct != nullptr) {
     std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(direct));
@@ -120,7 +120,7 @@ Outcome change_word(const Target& target, Process& process, const MrShared& regi
     word.items[0].address = reinterpret_cast<std::uint8_t*>(&after);
     if (status == IBV_WC_SUCCESS) status = put(target, region, op.remote_addr, word);
   }
-  if (!mapped) leave_turnstile(turnstile, process.id());
+  if (!mapped) leave_atomics_lock(lock, process.id());
   return status == IBV_WC_SUCCESS ? Outcome{} : Outcome::failed(status);
 }
 

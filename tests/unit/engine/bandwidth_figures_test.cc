@@ -45,7 +45,7 @@ TEST(Condense, MedianAndMeanWeighByTime) {
   // 1 GB/s for 0.01 s (4 times), 2 GB/s for 0.03 s (twice), 2 GB/s for 0.01 s:
   // 2 GB/s most of the time, though most batches had 1.
   const BandwidthRun run = run_of({{0.01, 10}, {0.01, 10}, {0.01, 10}, {0.01, 10}, {0.03, 60}, {0.03, 60}, {0.01, 20}});
-  const report::Measurement measured = condense(run, megabytes(), nullptr);
+  const report::Measurement measured = bandwidth_figures(run, megabytes(), nullptr);
   EXPECT_DOUBLE_EQ(measured.bandwidth->median_gbytes, 2.0);
   EXPECT_NEAR(measured.bandwidth->mean_gbytes, 0.18 / 0.11, 1e-12);
   EXPECT_DOUBLE_EQ(measured.bandwidth->min_gbytes, 1.0);
@@ -56,7 +56,7 @@ TEST(Condense, MedianAndMeanWeighByTime) {
 }
 
 TEST(Condense, TooFewBatchesAreOneFigureOfAllBytesOverAllTime) {
-  const report::Measurement measured = condense(run_of({{0.01, 10}, {0.01, 10}}), megabytes(), nullptr);
+  const report::Measurement measured = bandwidth_figures(run_of({{0.01, 10}, {0.01, 10}}), megabytes(), nullptr);
   const double whole = 20e6 / 0.52 * 1e-9;
   EXPECT_NEAR(measured.bandwidth->median_gbytes, whole, 1e-12);
   EXPECT_NEAR(measured.bandwidth->max_gbytes, whole, 1e-12);
@@ -74,14 +74,14 @@ TEST(Condense, CutsTheWarmUpUnlessMessagesWereAskedFor) {
   for (unsigned i = 0; i < 60; ++i) batches.push_back({0.01, i < 10 ? 1 : 100 + i % 3});
   BandwidthRun run = run_of(batches);
   TestSpec spec = megabytes();
-  const report::Measurement cut = condense(run, spec, nullptr);
+  const report::Measurement cut = bandwidth_figures(run, spec, nullptr);
   const std::size_t kept = cut.bandwidth->batches_gbytes.size();
   EXPECT_LE(kept, 50u);
   EXPECT_GE(kept, 45u);  // in groups of up to five
   EXPECT_GE(cut.bandwidth->min_gbytes, 10);
   EXPECT_NEAR(cut.warmup_cut_s, 0.5 + 0.01 * static_cast<double>(60 - kept), 1e-9);
   spec.stop.iterations = run.sent;
-  const report::Measurement all = condense(run, spec, nullptr);
+  const report::Measurement all = bandwidth_figures(run, spec, nullptr);
   EXPECT_EQ(all.bandwidth->batches_gbytes.size(), 60u);
   EXPECT_EQ(all.iterations, run.sent);
   EXPECT_NEAR(all.duration_s, 1.1, 1e-9);
@@ -98,7 +98,7 @@ TEST(Condense, SaysWhyARunDidNotSettleWhateverEndedIt) {
     if (stop == report::StopReason::kDuration) spec.stop.duration = std::chrono::seconds(1);
     if (stop == report::StopReason::kIterations) spec.stop.iterations = steps.sent;
     steps.stop = stop;
-    const report::Measurement measured = condense(steps, spec, nullptr);
+    const report::Measurement measured = bandwidth_figures(steps, spec, nullptr);
     SCOPED_TRACE(longer);
     EXPECT_TRUE(measured.unstable);
     EXPECT_EQ(measured.unstable_reason, "steps");
@@ -115,7 +115,7 @@ TEST(Condense, AddsThePeersRateOverEachBatch) {
   PeerBytes peer;
   peer.clock_ahead_ns = 5e9;
   for (int i = 0; i <= 300; ++i) peer.series.emplace_back(6.05e9 + i * 1e6, static_cast<std::uint64_t>(i) * 3'000'000);
-  const report::Measurement measured = condense(run, megabytes(), &peer);
+  const report::Measurement measured = bandwidth_figures(run, megabytes(), &peer);
   EXPECT_NEAR(measured.client_sent_gbytes.value(), 1, 1e-3);
   EXPECT_NEAR(measured.server_sent_gbytes.value(), 3, 1e-2);
   EXPECT_NEAR(measured.bandwidth->median_gbytes, 4.0, 1e-9);
@@ -124,11 +124,11 @@ TEST(Condense, AddsThePeersRateOverEachBatch) {
   EXPECT_FALSE(measured.unstable);
   // No common time: what both sent over all of it.
   peer.clock_ahead_ns = -5e9;
-  const report::Measurement apart = condense(run, megabytes(), &peer);
+  const report::Measurement apart = bandwidth_figures(run, megabytes(), &peer);
   EXPECT_LT(apart.bandwidth->median_gbytes, 0.2);
   EXPECT_EQ(apart.unstable_reason, "short");
   peer.series.clear();
-  EXPECT_THROW(condense(run, megabytes(), &peer), Error);
+  EXPECT_THROW(bandwidth_figures(run, megabytes(), &peer), Error);
 }
 
 TEST(Standstill, NamesWhoStoodStill) {

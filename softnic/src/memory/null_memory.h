@@ -7,9 +7,9 @@
 namespace gdrperf::softnic {
 
 /// False: there is no room for it.
-bool prepare_nowhere();
+bool prepare_null_memory();
 /// Null before.
-std::uint8_t* nowhere_to_read() noexcept;
-std::uint8_t* nowhere_to_write() noexcept;
+std::uint8_t* null_memory_to_read() noexcept;
+std::uint8_t* null_memory_to_write() noexcept;
 
 }  // namespace gdrperf::softnic

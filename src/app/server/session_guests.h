@@ -8,7 +8,7 @@
 namespace gdrperf::app {
 
 /// Further connections of the client whose turn it is, for runs at the same time. Thread-safe.
-class Companions {
+class SessionGuests {
  public:
   /// Of one client.
   static constexpr int kMost = 63;
@@ -16,7 +16,7 @@ class Companions {
   /// The session whose turn it is. Its end waits for those that came along: they end as any session does.
   class Host {
    public:
-    explicit Host(Companions& companions);
+    explicit Host(SessionGuests& session_guests);
     ~Host();
     Host(const Host&) = delete;
     Host& operator=(const Host&) = delete;
@@ -24,20 +24,20 @@ class Companions {
     const std::string& ticket() const { return ticket_; }
 
    private:
-    Companions& companions_;
+    SessionGuests& guests_of_;
     std::string ticket_;
   };
 
   /// A connection that came along. Throws peer_error for a ticket that is not the host's, and for one connection too many.
   class Guest {
    public:
-    Guest(Companions& companions, const std::string& ticket);
+    Guest(SessionGuests& session_guests, const std::string& ticket);
     ~Guest();
     Guest(const Guest&) = delete;
     Guest& operator=(const Guest&) = delete;
 
    private:
-    Companions& companions_;
+    SessionGuests& guests_of_;
   };
 
  private:

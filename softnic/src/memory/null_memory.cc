@@ -1,4 +1,4 @@
-#include "memory/nowhere.h"
+#include "memory/null_memory.h"
 
 #include <sys/mman.h>
 
@@ -40,7 +40,7 @@ std::uint8_t* reserve_writable() {
 
 }  // namespace
 
-bool prepare_nowhere() {
+bool prepare_null_memory() {
   static std::mutex mutex;
   const std::lock_guard guard(mutex);
   if (g_to_read.load() == nullptr) g_to_read.store(reserve(PROT_READ));
@@ -48,7 +48,7 @@ bool prepare_nowhere() {
   return g_to_read.load() != nullptr && g_to_write.load() != nullptr;
 }
 
-std::uint8_t* nowhere_to_read() noexcept { return g_to_read.load(std::memory_order_relaxed); }
-std::uint8_t* nowhere_to_write() noexcept { return g_to_write.load(std::memory_order_relaxed); }
+std::uint8_t* null_memory_to_read() noexcept { return g_to_read.load(std::memory_order_relaxed); }
+std::uint8_t* null_memory_to_write() noexcept { return g_to_write.load(std::memory_order_relaxed); }
 
 }  // namespace gdrperf::softnic

@@ -26,7 +26,7 @@ std::vector<int> Star::below(int rank) const {
 }
 
 // Ranks that can have children come first, so that the others are leaves.
-void Star::plant_tree() {
+void Star::build_rank_tree() {
   std::vector<int> order = {0};
   for (const bool relays : {true, false}) {
     for (int rank = 1; rank < settings_.ranks; ++rank) {

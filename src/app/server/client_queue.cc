@@ -1,4 +1,4 @@
-#include "app/server/turnstile.h"
+#include "app/server/client_queue.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,39 +14,39 @@ namespace gdrperf::app {
 
 using std::chrono::steady_clock;
 
-Turnstile::Ticket::~Ticket() {
-  const MutexLock lock(turnstile_.mutex_);
-  const bool first = turnstile_.queue_.begin() == place_;
-  turnstile_.queue_.erase(place_);
-  if (first) turnstile_.begin_turn();
-  for (const Visitor& visitor : turnstile_.queue_) {
+ClientQueue::Ticket::~Ticket() {
+  const MutexLock lock(queue_of_clients_.mutex_);
+  const bool first = queue_of_clients_.queue_.begin() == place_;
+  queue_of_clients_.queue_.erase(place_);
+  if (first) queue_of_clients_.begin_turn();
+  for (const Visitor& visitor : queue_of_clients_.queue_) {
     const std::uint64_t one = 1;
     if (::write(visitor.bell.get(), &one, sizeof one) < 0) continue;  // it rings already
   }
 }
 
-bool Turnstile::Ticket::is_turn() const {
-  const MutexLock lock(turnstile_.mutex_);
-  return turnstile_.queue_.begin() == place_;
+bool ClientQueue::Ticket::is_turn() const {
+  const MutexLock lock(queue_of_clients_.mutex_);
+  return queue_of_clients_.queue_.begin() == place_;
 }
 
-std::size_t Turnstile::Ticket::ahead() const {
-  const MutexLock lock(turnstile_.mutex_);
+std::size_t ClientQueue::Ticket::ahead() const {
+  const MutexLock lock(queue_of_clients_.mutex_);
   std::size_t count = 0;
-  for (auto it = turnstile_.queue_.begin(); it != place_; ++it) ++count;
+  for (auto it = queue_of_clients_.queue_.begin(); it != place_; ++it) ++count;
   return count;
 }
 
-void Turnstile::Ticket::acknowledge() {
+void ClientQueue::Ticket::acknowledge() {
   std::uint64_t count;
   if (::read(fd(), &count, sizeof count) < 0) return;  // it has not rung
 }
 
-void Turnstile::begin_turn() {
+void ClientQueue::begin_turn() {
   if (!queue_.empty()) queue_.front().since = steady_clock::now();
 }
 
-Turnstile::Ticket Turnstile::enter(std::string name) {
+ClientQueue::Ticket ClientQueue::enter(std::string name) {
   UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell) throw call_error("eventfd", errno);
   const MutexLock lock(mutex_);
@@ -55,13 +55,13 @@ Turnstile::Ticket Turnstile::enter(std::string name) {
   return Ticket(*this, place);
 }
 
-Turnstile::Front Turnstile::front() const {
+ClientQueue::Front ClientQueue::front() const {
   const MutexLock lock(mutex_);
   if (queue_.empty()) return {};
   return {queue_.front().name, steady_clock::now() - queue_.front().since};
 }
 
-bool Turnstile::others_wait() const {
+bool ClientQueue::others_wait() const {
   const MutexLock lock(mutex_);
   return queue_.size() > 1;
 }

@@ -11,7 +11,7 @@
 namespace gdrperf::app {
 
 /// One at a time, in the order of arrival. Thread-safe.
-class Turnstile {
+class ClientQueue {
   struct Visitor {
     std::string name;
     UniqueFd bell;
@@ -41,16 +41,16 @@ class Turnstile {
     void acknowledge();
 
    private:
-    friend class Turnstile;
-    Ticket(Turnstile& turnstile, std::list<Visitor>::iterator place)
-        : turnstile_(turnstile), place_(place) {}
+    friend class ClientQueue;
+    Ticket(ClientQueue& client_queue, std::list<Visitor>::iterator place)
+        : queue_of_clients_(client_queue), place_(place) {}
 
-    Turnstile& turnstile_;
+    ClientQueue& queue_of_clients_;
     std::list<Visitor>::iterator place_;
   };
 
   /// Joins the queue as `name`. Throws Error(kEnvironment) when there are no
-  /// descriptors left. The turnstile must outlive the ticket.
+  /// descriptors left. The client_queue must outlive the ticket.
   Ticket enter(std::string name);
 
   Front front() const;
