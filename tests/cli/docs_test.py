@@ -95,10 +95,78 @@ class Links(CliTest):
                     if anchor:
                         self.assertIn(anchor, anchors_of(goal))
 
-    def test_the_readme_names_each_page(self):
-        linked = {(ROOT / target.split("#")[0]).resolve()
-                  for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))}
-        self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page.name != "README.md" and page not in linked], [])
+    def test_the_index_names_each_page(self):
+        index = ROOT / "docs/README.md"
+        linked = {(index.parent / target.split("#")[0]).resolve()
+                  for target in re.findall(r"\]\(([^)\s]+)\)", index.read_text(encoding="utf-8"))}
+        self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page not in (ROOT / "README.md", index) and page not in linked], [])
+
+
+class Text(CliTest):
+    def test_drawings_follow_from_their_text(self):
+        self.checked(ROOT / "scripts/draw", "--check")
+
+    def test_no_line_is_too_wide(self):
+        self.checked(ROOT / "scripts/check-text")
+
+    def test_the_readme_and_the_changelog_are_short(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 120)
+        self.assertLessEqual(len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()), 80)
+
+    def checked(self, *command):
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+# What no page may say of the program any more, and what is true.
+OUTDATED = [
+    (r"completion vectors are not chosen", "--comp-vector chooses them"),
+    (r"outstanding reads and atomics are what both devices can;", "--max-rd-atomic sets them"),
+    (r"a run has one thread", "--threads"),
+    (r"completion for bash(?!,)", "also for zsh and fish"),
+    (r"cap (of a single test )?is 30 s", "5 s"),
+    (r"\bsix tests\b(?! \|)", "ten tests"),
+    (r"the slowest part first", "the order is by kind of part"),
+    (r"stood still for a second", "0.2 s"),
+]
+
+
+class Program(CliTest):
+    """What pages say of the program is what the program does."""
+
+    def test_nothing_that_is_outdated_is_said(self):
+        for page in (page for page in PAGES if "evidence" not in page.parts):
+            text = " ".join(page.read_text(encoding="utf-8").split())
+            for pattern, now in OUTDATED:
+                with self.subTest(page=page.name, pattern=pattern):
+                    self.assertIsNone(re.search(pattern, text), now)
+
+    def test_defaults_on_pages_are_those_of_the_help(self):
+        """`--option` (default VALUE) in a page is the default that the help prints."""
+        said = " ".join(run("write_bw", "--help").out.split()) + " ".join(run("serve", "--help").out.split())
+        for where, flag, value in (("statistics", "--precision", "1%"), ("statistics", "--cap", "5s"), ("security", "--max-time", "1h"),
+                                   ("security", "--idle-timeout", "5m"), ("first run", "-p,--port", "18515")):
+            with self.subTest(where=where, flag=flag):
+                self.assertRegex(said, re.escape(flag) + rf"[^(]*\([^)]*{re.escape(value)}|" + re.escape(flag) + rf".{{0,160}}default: {re.escape(value)}")
+
+    def test_commands_of_the_help_are_on_a_page(self):
+        listed = re.findall(r"(?m)^  ([a-z_]+) ", run("--help").out.partition("Subcommands:")[2])
+        text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+        self.assertGreater(len(listed), 20)
+        self.assertEqual([name for name in listed if not re.search(rf"gdrperf {name}\b|`{name}`", text)], [])
+
+    @unittest.skipIf(support.softnic_works(), "no software device")
+    def test_error_messages_are_those_of_the_program(self):
+        page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+        rows = re.findall(r"(?m)^\| `([^|]*)` \| [^|]* \| `gdrperf ([^`]*)` \|$", page)
+        self.assertGreater(len(rows), 20)
+        codes = {match.start(): int(match.group(1)) for match in re.finditer(r"(?m)^## Exit code (\d)", page)}
+        for message, command in rows:
+            code = codes[max(at for at in codes if at < page.index(f"`gdrperf {command}`"))]
+            with self.subTest(command=command):
+                result = run(*shlex.split(command))
+                self.assertEqual(result.code, code, str(result))
+                self.assertIn(message, result.err)
 
 
 def help_of(words):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Options of perftest: each is the same, taken, noted or refused as docs/how-to/perftest.md says; its columns.
+"""Options of perftest: each is the same, taken, noted or refused as docs/reference/perftest-options.md says; its columns.
 
-usage: perftest_test.py GDRPERF SCHEMA. UPDATE_GOLDEN=1 writes the table of docs/how-to/perftest.md anew.
+usage: perftest_test.py GDRPERF SCHEMA. UPDATE_GOLDEN=1 writes the table of docs/reference/perftest-options.md anew.
 PERFTEST_HELP: a folder of captured help (ib_write_bw.txt, ...) of another version to walk as well.
 """
 
@@ -16,7 +16,7 @@ import unittest
 import support
 from support import BINARY, CliTest, run
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/how-to/perftest.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/perftest-options.md"
 PROGRAMS = [f"ib_{verb}_{metric}" for verb in ("write", "send", "read", "atomic") for metric in ("bw", "lat")]
 HEAD = "| option | here | what to know |\n| :--- | :--- | :--- |\n"
 

@@ -3,9 +3,9 @@
 
 usage: house_test.py SOURCE_ROOT [--rooms]
 
-- a module includes only modules of lower layers, and of these only their public headers (docs/internals/architecture.md);
+- a module includes only modules of lower layers, and of these only their public headers (docs/explanation/architecture.md);
 - a folder of the software device includes only those below it, and no files include each other in a circle;
-- each folder has at most 20 sources and a sentence in docs/internals/architecture.md: --rooms prints folder, files, sentence;
+- each folder has at most 20 sources and a sentence in docs/explanation/architecture.md: --rooms prints folder, files, sentence;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
 - how data travels is asked in one place;
@@ -146,8 +146,8 @@ def rooms():
 
 
 def sentences():
-    """Folder -> sentence, of the tables in docs/internals/architecture.md and softnic/docs/internals.md."""
-    text = "".join((ROOT / name).read_text() for name in ("docs/internals/architecture.md", "softnic/docs/internals.md"))
+    """Folder -> sentence, of the tables in docs/explanation/architecture.md and softnic/docs/internals.md."""
+    text = "".join((ROOT / name).read_text() for name in ("docs/explanation/architecture.md", "softnic/docs/internals.md"))
     return dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf)[\w/]*)` \| (.+?) \|$", text, re.M))
 
 
@@ -204,7 +204,7 @@ class House(unittest.TestCase):
     def test_each_folder_is_a_room_with_a_sentence(self):
         found, told = rooms(), sentences()
         self.assertEqual([f"{name}: {count}" for name, count in found.items() if count > ROOM_FILES], [])
-        self.assertEqual(sorted(found.keys() - told.keys()), [], "no sentence in docs/internals/architecture.md")
+        self.assertEqual(sorted(found.keys() - told.keys()), [], "no sentence in docs/explanation/architecture.md")
         self.assertEqual(sorted(name for name in told if not (ROOT / name).is_dir()), [], "a sentence about no folder")
 
     def test_folders_of_softnic_include_downward_only(self):

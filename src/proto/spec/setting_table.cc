@@ -1,4 +1,4 @@
-// The option table. docs/internals/architecture.md says how to add a row.
+// The option table. docs/explanation/architecture.md says how to add a row.
 #include "gdrperf/proto/settings.h"
 
 #include <limits>
