@@ -135,7 +135,8 @@ class Program(CliTest):
     """What pages say of the program is what the program does."""
 
     def test_nothing_that_is_outdated_is_said(self):
-        for page in (page for page in PAGES if "evidence" not in page.parts):
+        # Evidence says what was true at its date; the options of perftest are made from the table.
+        for page in (page for page in PAGES if "evidence" not in page.parts and page.name != "perftest-options.md"):
             text = " ".join(page.read_text(encoding="utf-8").split())
             for pattern, now in OUTDATED:
                 with self.subTest(page=page.name, pattern=pattern):
