@@ -12,6 +12,7 @@
 #include "gdrperf/mem/gpudirect.h"
 #include "gdrperf/report/environment.h"
 #include "gdrperf/verbs/library.h"
+#include "app/options/help_format.h"
 #include "app/options/late_options.h"
 #include "app/options/parse_words.h"
 #include "app/commands/perftest.h"
@@ -28,8 +29,8 @@ Start on the server:   gdrperf serve
 then on the client:    gdrperf write_bw HOST -a
 or without a NIC:      gdrperf sweep --local --softnic
 
-Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot (device, memory,
-port, disk), 4 inconclusive, 5 the other end failed or data was wrong.)";
+Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot
+(device, memory, port, disk), 4 inconclusive, 5 the peer failed or data was wrong.)";
 
 std::string version_text() {
   const verbs::Library library = verbs::library();
@@ -42,11 +43,12 @@ std::string version_text() {
 
 /// All commands; `action` is that of the one which parsing has found.
 struct Program {
-  CLI::App app{"RDMA performance between two ends, beside what the path between them allows", "gdrperf"};
+  CLI::App app{"RDMA bandwidth and latency between two hosts, compared with what the path can carry", "gdrperf"};
   Action action;
 
   Program() {
-    app.set_version_flag("--version", version_text, "This program's version, and those of what it works with");
+    wrap_help(app);
+    app.set_version_flag("--version", version_text, "Print the versions of gdrperf, libibverbs, CUDA, driver and kernel");
     app.footer(kProgramFooter);
     app.allow_extras();
     app.prefix_command(false);

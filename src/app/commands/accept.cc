@@ -97,7 +97,7 @@ void add_options(CLI::App& command, AcceptOptions& options) {
 
 void add_accept_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<AcceptOptions>();
-  CLI::App* command = app.add_subcommand("accept", "Accept a machine: every GPU and NIC, both directions, against what they should reach");
+  CLI::App* command = app.add_subcommand("accept", "Accept a machine: every GPU and NIC against a required minimum");
   add_when_typed(*command, [options, command] { add_options(*command, *options); });
   command->footer(kAcceptFooter);
   command->final_callback([options, command, &action] {

@@ -167,7 +167,7 @@ int remove(const BaselineOptions& options, std::ostream& out) {
 
 void add_baseline_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BaselineOptions>();
-  CLI::App* command = app.add_subcommand("baseline", "Keep results to compare with, and their noise");
+  CLI::App* command = app.add_subcommand("baseline", "Store results as baselines and measure their noise");
   command->require_subcommand(1);
   const auto task = [&](const char* name, const char* help, BaselineOptions::Task which) {
     CLI::App* each = command->add_subcommand(name, help);

@@ -139,14 +139,14 @@ int run_bringup(const BringupOptions& options) {
 
 void add_bringup_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BringupOptions>();
-  CLI::App* command = app.add_subcommand("bringup", "Bring up a new machine: doctor, verify, accept, and a page of what they found");
+  CLI::App* command = app.add_subcommand("bringup", "Bring up a new machine: doctor, verify, accept, and a summary page");
   command->add_option("HOST", options->host, "server's name or address ('gdrperf serve' runs there)")->required();
   command
       ->add_option_function<std::string>(
           "-p,--port", [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535)); },
           fmt::format("TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
-  command->add_option(flags::kToken, options->token, "file with the secret that the server wants")->type_name("FILE");
+  command->add_option(flags::kToken, options->token, "file with the server's secret")->type_name("FILE");
   add_softnic_flag(*command);
   command->footer(kBringupFooter);
   command->final_callback([options, &action] {

@@ -121,7 +121,7 @@ int run_import(const ImportOptions& options, const Argv& argv) {
 
 void add_import_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "Make a result document of another program's output (perftest)");
+  CLI::App* command = app.add_subcommand("import", "Convert perftest's output to a result document");
   command->add_option("FILE", options->files, "What it printed or wrote (- for standard input); several are one session")->required();
   command->add_option("-o,--output", options->output, "where to write it, - for standard output (default: -)")->type_name("FILE");
   command
@@ -129,9 +129,9 @@ void add_import_command(CLI::App& app, Action& action) {
           flags::kRelation, [options](const std::string& text) { options->hints.relation = parse_relation(text); },
           "relation of GPU and NIC, of runs in GPU memory: PIX, PXB, PHB, NODE or SYS")
       ->type_name("RELATION");
-  command->add_option("--peer-dev", options->hints.peer_device, "device of the end that printed nothing here (default: the other's)")
+  command->add_option("--peer-dev", options->hints.peer_device, "device of the side that printed nothing here (default: the same device)")
       ->type_name("NAME");
-  command->add_option("--peer-buffer", options->hints.peer_buffer, "its kind of memory, like host or cuda:0 (default: the other's)")
+  command->add_option("--peer-buffer", options->hints.peer_buffer, "its kind of memory, such as host or cuda:0 (default: the same)")
       ->type_name("KIND");
   command->footer(formats_text() + kImportFooter);
   command->final_callback([options, &action] {

@@ -238,7 +238,7 @@ void add_manual_commands(CLI::App& app, Action& action) {
     });
   };
   add("man", "Print the manual page: gdrperf man | man -l -", "COMMAND", "the page of this one (default: of all)", print_man);
-  add("completion", "Print completion for bash: source <(gdrperf completion)", "SHELL", "bash, fish or zsh (default: bash)",
+  add("completion", "Print shell completion: source <(gdrperf completion)", "SHELL", "bash, fish or zsh (default: bash)",
       print_completion);
 }
 

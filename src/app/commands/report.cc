@@ -133,7 +133,7 @@ std::string rendered(ReportOptions::Form form, const page::Page& page) {
 
 void add_report_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand("report", "Make a page of results: verdict, charts, tables in one HTML file");
+  CLI::App* command = app.add_subcommand("report", "Write an HTML report: verdict, charts, tables in one file");
   command->add_option("RESULTS", options->results, "Result documents (- for standard input), or folders of a baseline")->required();
   command->add_option("-o,--output", options->output,
                       "where to write it, - for standard output (default: report.html; standard output for the other formats)")

@@ -45,8 +45,8 @@ FILE has a section for each test, in the form of fio's job files:
   bidirectional       a flag stands alone
 
 Options are named as on the command line. All are checked before the first test
-begins. A test that fails is noted and the next one begins; the exit code is that
-of the worst. Ctrl-C ends the test that is on, and the scenario.)";
+begins. If a test fails, the next one still runs; the exit code is the worst of all.
+ Ctrl-C ends the current test and the scenario.)";
 
 struct RunOptions {
   std::string file;
@@ -211,13 +211,13 @@ void add_run_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run the tests of a scenario file");
   command->add_option("FILE", options->file, "scenario ('-': standard input)")->required();
-  command->add_option("--only", options->only, "only the tests of these names")->type_name("NAMES")->delimiter(',');
-  command->add_flag("--dry-run", options->dry_run, "say what each test would run, how long and with how much memory, and end");
+  command->add_option("--only", options->only, "only tests with these names")->type_name("NAMES")->delimiter(',');
+  command->add_flag("--dry-run", options->dry_run, "print the plan, the time and the memory of each test, and exit");
   command->add_option("--json", options->json, "write one JSON document of all tests ('-': standard output)")->type_name("FILE");
   command->add_flag("--progress", options->progress, "report progress once a second, as lines on standard error");
   CLI::Option* quiet = command->add_flag_callback("--quiet", [options] { options->talk = Talk::kQuiet; },
                                                   "print no table and no progress");
-  command->add_flag_callback("-v,--verbose", [options] { options->talk = Talk::kVerbose; }, "say below each row how it was measured")
+  command->add_flag_callback("-v,--verbose", [options] { options->talk = Talk::kVerbose; }, "print how each row was measured")
       ->excludes(quiet);
   command->add_option("--color,--colour", options->colour, "colour: auto, always, never")->type_name("WHEN");
   command->footer(kRunFooter);

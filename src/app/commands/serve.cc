@@ -108,17 +108,17 @@ void add_serve_command(CLI::App& app, Action& action) {
   value(flags::kMaxTime, "TIME", "longest run (default: 1h)",
         [options](const std::string& text) { options->max_time = parse_duration(text, flags::kMaxTime); });
   value("--idle-timeout", "TIME",
-        "end a client's turn after this time without a run; 10s while others wait (default: 5m)",
+        "drop a client after this time without a run; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
   value(flags::kMaxMemory, "SIZE", "memory that a run may take here (default: a quarter of what is available)",
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
-                    "also be a rank of 'gdrperf cluster --hosts': its client says what to measure with other servers");
+                    "also be a rank of 'gdrperf cluster --hosts', whose client names the servers to measure with");
   value("--log", "FILE", "append the log to this file (default: standard error)",
         [options](const std::string& text) { options->log = text; });
-  value("--pidfile", "FILE", "keep the number of this process in a file, one process at a time",
+  value("--pidfile", "FILE", "write the process ID to a file; one process at a time",
         [options](const std::string& text) { options->pidfile = text; });
-  command->add_flag("--daemon", options->daemon, "go on in the background once it serves; needs --log");
+  command->add_flag("--daemon", options->daemon, "run in the background once it serves; needs --log");
   command->add_flag("--once", options->once, "end after one client, with the code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);

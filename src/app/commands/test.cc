@@ -332,7 +332,7 @@ void add_series(CLI::App& command, TestOptions& options) {
   command.add_option("--interval-file", options.output.interval_file, "the same as JSON records, a line each, in a file (-: standard output)")
       ->type_name("FILE")->group(kGroup)->needs(every);
   command.add_option("--listen-metrics", options.listen_metrics,
-                     "the figures of each interval (default: 1s) for Prometheus, over HTTP, on the loopback interface unless an address is given")
+                     "serve the results of each interval (default: 1s) to Prometheus over HTTP, on the loopback interface unless an address is given")
       ->type_name("[ADDR:]PORT")->group(kGroup);
   command.add_option("--samples", options.output.samples,
                      options.test.metric == Metric::kLatency ? "latencies as an HdrHistogram log in a file (-: standard output)"

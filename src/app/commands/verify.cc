@@ -294,7 +294,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
 void add_verify_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
   options->sizes = default_sizes();
-  CLI::App* command = app.add_subcommand("verify", "Compare every byte that arrives with what was sent");
+  CLI::App* command = app.add_subcommand("verify", "Verify that every byte arrives as it was sent");
   add_when_typed(*command, [options, command] { add_options(*command, *options); });
   command->footer(kVerifyFooter);
   command->final_callback([options, command, &action] {

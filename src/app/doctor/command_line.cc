@@ -9,7 +9,7 @@
 namespace gdrperf::app {
 
 int run_doctor_command_line(int argc, char** argv) {
-  CLI::App app("Find out why RDMA or GPUDirect RDMA does not work or is slow on this machine", "gdrperf-doctor");
+  CLI::App app("Diagnose why RDMA or GPUDirect RDMA does not work or is slow", "gdrperf-doctor");
   app.require_subcommand(0, 1);
   Action action;
   add_doctor_command(app, action);

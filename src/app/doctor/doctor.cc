@@ -102,7 +102,7 @@ ExitCode exit_code(const std::vector<Finding>& findings) {
 void add_doctor_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand(
-      "doctor", "Find out why RDMA or GPUDirect RDMA does not work or is slow on this machine");
+      "doctor", "Diagnose why RDMA or GPUDirect RDMA does not work or is slow");
   command
       ->add_option("--read", options->captures,
                    "Judge captured text (- for standard input) instead of this machine: lspci -vvv, lsmod, "
@@ -126,13 +126,13 @@ void add_doctor_command(CLI::App& app, Action& action) {
           [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, proto::kMaxTcpPort)); },
           fmt::format("With HOST: TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
-  command->add_option(flags::kToken, options->token, "With HOST: file with the secret that the server wants")->type_name("FILE");
-  command->add_option("-d,--dev", options->device, "With HOST: RDMA device of this end")->type_name("DEV");
+  command->add_option(flags::kToken, options->token, "With HOST: file with the server's secret")->type_name("FILE");
+  command->add_option("-d,--dev", options->device, "With HOST: RDMA device of the client")->type_name("DEV");
   command->add_option("--peer-dev", options->peer_device, "With HOST: RDMA device of the server")->type_name("DEV");
   command->add_flag("--unmasked", options->unmasked, "With --record: leave MACs, serial numbers and addresses in");
   command->add_option("--only", options->only, "Run these checks only")->type_name("ID")->delimiter(',');
   command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
-  command->add_flag("-v,--verbose", options->verbose, "Every finding and pair, with evidence and undo");
+  command->add_flag("-v,--verbose", options->verbose, "Print every finding and pair, with evidence and undo");
   command->add_flag("--fix-script", options->fix_script,
                     "Print a commented shell script of the fixes, which asks before each; run nothing");
   command->add_flag("--json", options->json, "Print JSON");

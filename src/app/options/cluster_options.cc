@@ -60,7 +60,7 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
   value("--start-timeout", "TIME", "time to wait for all ranks (default: 60s)", [options](const std::string& text) {
     options->start_patience = parse_duration(text, "--start-timeout");
   });
-  value("--deadline", "TIME", "a rank silent for so long, or so late, is dropped (default: 10s)",
+  value("--deadline", "TIME", "drop a rank that is silent or late by this time (default: 10s)",
         [options](const std::string& text) {
           options->deadline = parse_duration(text, "--deadline");
           if (options->deadline < 1s) throw usage_error("--deadline is below 1s", "heartbeats come twice a second");

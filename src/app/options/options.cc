@@ -83,7 +83,7 @@ void add_connection(CLI::App& command, ClientOptions& options) {
               });
   group.text(flags::kBind, "ADDR", options.bind, "address to listen on, without HOST (default: all)");
   group.text(flags::kToken, "FILE", options.token,
-             "secret shared with the other end (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or none)");
+             "file with the secret shared with the server (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or none)");
 }
 
 std::string format_names() {
@@ -100,9 +100,9 @@ void add_output(CLI::App& command, OutputOptions& output) {
   group.flag("--progress", "report progress once a second, as lines on standard error (default: one "
              "line, rewritten, on a terminal)",
              [&output] { output.progress_lines = true; });
-  group.flag("--quiet", "print no table and no progress: files, required figures and errors alone",
+  group.flag("--quiet", "print no table and no progress: only files, missed requirements and errors",
              [&output] { output.talk = Talk::kQuiet; });
-  group.flag("-v,--verbose", "say below each row how it was measured", [&output] { output.talk = Talk::kVerbose; });
+  group.flag("-v,--verbose", "print how each row was measured", [&output] { output.talk = Talk::kVerbose; });
   add_colour_option(command, output.colour);
   group.flag("--report_gbits,--report-gbits", "rates in Gb/s, 1e9 bits (default: GB/s, 1e9 bytes)",
              [&output] { output.rate_unit = report::RateUnit::kGigabits; });
@@ -159,7 +159,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
       },
       "server's name or address ('gdrperf serve' runs there)");
   host->type_name("")->group("Where to");
-  command.add_flag("--local", options.local, "both ends in this process: no server needed")
+  command.add_flag("--local", options.local, "client and server in this process: no server needed")
       ->group("Where to")
       ->excludes(host);
   add_softnic_flag(command);

@@ -20,7 +20,7 @@
 namespace gdrperf::app {
 namespace {
 
-constexpr const char* kGroup = "Required figures (exit code 1 if not reached)";
+constexpr const char* kGroup = "Required results (exit code 1 if not reached)";
 
 double positive_number(const std::string& text, const char* flag, const char* what) {
   double value = 0;
@@ -76,7 +76,7 @@ void add_required_options(CLI::App& command, report::Required& required) {
          [&required](const std::string& text) {
            required.max_p99_us = positive_number(text, flags::kMaxP99Us, "microseconds, like 3.5");
          });
-  option(flags::kMinEfficiency, "PERCENT", "least median bandwidth as a share of the ceiling that path and port set",
+  option(flags::kMinEfficiency, "PERCENT", "least median bandwidth, in percent of the theoretical maximum of path and port",
          [&required](const std::string& text) { required.min_efficiency = parse_percent(text, flags::kMinEfficiency); });
 }
 

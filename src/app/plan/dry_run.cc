@@ -62,7 +62,7 @@ std::vector<std::string> row(const std::string& name, const Sum& sum) {
 }  // namespace
 
 void add_dry_run(CLI::App& command, bool& dry_run) {
-  command.add_flag("--dry-run", dry_run, "say what would be run, how long and with how much memory, and end")
+  command.add_flag("--dry-run", dry_run, "print the plan, the time and the memory needed, and exit")
       ->group("What to run");
 }
 

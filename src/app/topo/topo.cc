@@ -74,10 +74,10 @@ void add_topology_files(CLI::App& command, topo::TopologyFiles& files) {
 void add_topo_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TopoOptions>();
   CLI::App* command = app.add_subcommand(
-      "topo", "Show how far each GPU is from each NIC (PIX, PXB, PHB, NODE, SYS), and the path");
+      "topo", "Show GPU-NIC topology (PIX ... SYS) and each path's theoretical bandwidth");
   add_topology_files(*command, options->files);
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_option("--explain", options->explain, "Tell the path of one pair hop by hop")
+  command->add_option("--explain", options->explain, "Print the path of one pair hop by hop")
       ->expected(2)
       ->type_name("GPU NIC");
   command->footer(kFooter);
