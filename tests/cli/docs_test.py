@@ -107,7 +107,7 @@ class Text(CliTest):
         self.checked(ROOT / "scripts/draw", "--check")
 
     def test_no_line_is_too_wide(self):
-        self.checked(ROOT / "scripts/check-text")
+        self.checked(ROOT / "scripts/check-text", BINARY)
 
     def test_the_readme_and_the_changelog_are_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 120)
