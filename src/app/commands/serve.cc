@@ -31,7 +31,7 @@ Examples:
   gdrperf serve --allow 10.0.0.0/8 --token secret.txt
   gdrperf serve --daemon --log serve.log --pidfile serve.pid     then: kill $(cat serve.pid)
 Then, on the client: gdrperf write_bw HOST -a
-The client chooses device, GID and buffer of this end (--peer-dev, ...).)";
+The client chooses device, GID and buffer of the server (--peer-dev, ...).)";
 
 // Admitted clients, for the first line of the log.
 std::string first_line(const ServeOptions& options, const proto::Token& token, int port) {

@@ -76,7 +76,7 @@ Examples:
   gdrperf {0} --local --softnic         no server, no NIC)",
                                  name);
   if (test.metric == Metric::kBandwidth) {
-    text += fmt::format("\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both send to this end", name);
+    text += fmt::format("\n  gdrperf {0} node2 -b -q 4 --report_gbits\n  gdrperf {0} node2,node3 --reverse     both servers send here", name);
   }
   return text;
 }

@@ -168,7 +168,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
       .add_option_function<std::string>(
           flags::kMaxMemory,
           [&options](const std::string& text) { options.max_memory_bytes = parse_size(text, flags::kMaxMemory); },
-          "memory that a run may take at this end (default: a quarter of what is available)")
+          "memory that a run may take here (default: a quarter of what is available)")
       ->type_name("SIZE")
       ->group("Queues and messages");
   add_connection(command, options);

@@ -250,9 +250,9 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        [&options](const std::string& text) { options.tests = parse_tests(text); });
   list("-s,--sizes,--size", "SIZES", "a list (64,4K) or a range (2:8M:x2) (default: " + sizes_help + ")",
        [&options](const std::string& text) { options.sizes = parse_size_list(text, "--sizes"); });
-  CLI::Option* const devices = list("--devices", "NAMES", "this end's devices (default: all with an active port)",
+  CLI::Option* const devices = list("--devices", "NAMES", "the client's devices (default: all with an active port)",
        [&options](const std::string& text) { options.devices = split_list(text, "--devices"); });
-  list("--buffers", "KINDS", "this end's kinds of memory, as for --buffer; cuda:all: every GPU (default: host)",
+  list("--buffers", "KINDS", "the client's kinds of memory, as for --buffer; cuda:all: every GPU (default: host)",
        [&options](const std::string& text) {
          options.buffers = split_list(text, "--buffers");
          options.buffers_given = true;
@@ -266,7 +266,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
   list("--link-model", "FILE",
        "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
        [&options](const std::string& text) { options.link_model = text; })->needs(machine);
-  list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of this end's (default: as --peer-buffer)",
+  list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of the client's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });
   add_client_options(command, options);
   machine->excludes(command.get_option("HOST"));
