@@ -56,6 +56,7 @@ struct PairVerdict {
   std::string nic;       ///< "mlx5_0"
   std::string relation;  ///< "PIX", ..., "": not known
   bool ready = false;
+  double expected_gbytes = 0;  ///< topo::pair_ceiling() in GB/s, whether or not the path is ready; 0: not known
   std::string words;     ///< "direct path ready, expect 24 GB/s", "no direct path: peermem"
 };
 

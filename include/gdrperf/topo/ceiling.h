@@ -58,6 +58,8 @@ std::optional<Ceiling> port_ceiling(const TreeNic& nic);
 std::optional<Ceiling> path_ceiling(const PciTree& tree, const PciPath& path);
 std::optional<Ceiling> port_ceiling(std::string_view nic, const PortLimit& port, Transfer transfer,
                                     std::uint64_t message_bytes);
+/// Theoretical maximum between a GPU and a NIC: the least of their path (path_to_nic()) and of the NIC's port.
+std::optional<Ceiling> pair_ceiling(const PciTree& tree, const PciPath& path, const TreeNic& nic);
 std::optional<Ceiling> lesser(const std::optional<Ceiling>& one,
                               const std::optional<Ceiling>& other);
 

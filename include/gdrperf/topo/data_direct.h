@@ -20,6 +20,9 @@ std::size_t function_towards(const PciTree& tree, std::size_t gpu, const TreeNic
 /// path_between() the GPU and function_towards().
 PciPath path_to_nic(const PciTree& tree, std::size_t gpu, const TreeNic& nic);
 
+/// Vital product data as a recording may keep them: keyword V3 alone, and a hash in place of it, the same for the same.
+std::string vpd_for_recording(std::string_view bytes);
+
 /// Gives each NIC the DMA function whose vital product data have the same keyword V3, as rdma_topo of rdma-core does.
 /// `v3_of` reads that of a function; "" where it cannot be read, which makes a note. Reads nothing without DMA functions.
 void pair_dma_functions(PciTree& tree, const std::function<std::string(const PciFunction&)>& v3_of);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "gdrperf/topo/pci_tree.h"
+#include "gdrperf/topo/sysfs_files.h"
 
 namespace gdrperf::topo {
 
@@ -34,6 +35,8 @@ PciTree read_lspci_file(const std::string& path);
 /// A sysfs tree: `root` holds "sys" (and maybe "proc"), or is that "sys", or
 /// is "/". Throws usage_error when there is no such thing.
 PciTree read_sysfs(const std::string& root);
+/// The same of files that are no folder here; `name` is for errors.
+PciTree read_sysfs(const SysfsFiles& files, const std::string& name);
 
 /// This machine: bridges and locality from hwloc, links, payload sizes, ACS
 /// and IOMMU groups from /sys. Throws Error(kEnvironment).

@@ -38,6 +38,7 @@ void print_examination_json(const doctor::Examination& examination, std::ostream
                      {"nic", pair.nic},
                      {"relation", pair.relation},
                      {"ready", pair.ready},
+                     {"expected_gbytes", pair.expected_gbytes},
                      {"words", pair.words}});
   }
   // Names come from drivers: whatever bytes they hold, the output is JSON.

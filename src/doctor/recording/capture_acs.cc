@@ -70,7 +70,7 @@ class PastedMachine : public Machine {
 };
 
 Survey survey_of(const std::vector<LspciFunction>& functions, const Machine& machine) {
-  Survey survey{machine, {}, {}, {}, {}, false, false, {}};
+  Survey survey{machine, {}, {}, {}, {}, {}, false, false, {}};
   for (const LspciFunction& each : functions) {
     if (each.address.empty()) continue;
     PciFunction function;

@@ -8,6 +8,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/topo/data_direct.h"
 #include "gdrperf/doctor/doctor.h"
 #include "doctor/recording/mask.h"
 #include "doctor/survey/programs.h"
@@ -23,7 +24,7 @@ class RecordingMachine : public Machine {
   FileText read(const std::string& path) const override {
     FileText file = machine_.read(path);
     const std::string real = place(path);
-    if (file.access == Access::kGranted) files_[real] = file.text;
+    if (file.access == Access::kGranted) files_[real] = kept(real, file.text);
     if (file.access == Access::kDenied) denied_.insert(real);
     return file;
   }
@@ -81,6 +82,14 @@ class RecordingMachine : public Machine {
 
  private:
   static constexpr bool kFollowed = true;
+
+  /// Without serial numbers: those of vital product data, and those in extended configuration space.
+  static std::string kept(const std::string& path, const std::string& text) {
+    constexpr std::size_t kPlainConfig = 256;
+    if (!path.starts_with("/sys/devices/")) return text;
+    if (path.ends_with("/vpd")) return topo::vpd_for_recording(text);
+    return path.ends_with("/config") ? text.substr(0, kPlainConfig) : text;
+  }
 
   /// Target of a path once all links on the way are followed, which are noted;
   /// for one that leads nowhere, the path, or "" where that is `kFollowed`.

@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "doctor/text.h"
+#include "gdrperf/base/error.h"
+#include "gdrperf/topo/known_devices.h"
+#include "gdrperf/topo/readers.h"
+#include "gdrperf/topo/sysfs_files.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -14,19 +19,49 @@ namespace {
 constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 
-/// PCI addresses along a path of /sys/devices, from the root. Not topo::PciTree's, which is built of config spaces
-/// and hwloc: a Machine may be a capture, which holds the links and small files that checks ask for and nothing else.
-std::vector<std::string> pci_chain(std::string_view path) {
-  std::vector<std::string> chain;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    if (is_pci_address(path.substr(0, end))) chain.emplace_back(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
+/// A machine's /sys and /proc, as the PCI model's reader asks for them.
+class MachineFiles final : public topo::SysfsFiles {
+ public:
+  explicit MachineFiles(const Machine& machine) : machine_(machine) {}
+  std::string read(const std::string& path, std::size_t most) const override {
+    std::string text = machine_.read(path).text;
+    text.resize(std::min(text.size(), most));
+    return text;
   }
-  return chain;
+  std::vector<std::string> list(const std::string& folder) const override { return machine_.list(without_slash(folder)); }
+  std::string resolve(const std::string& path) const override {
+    // A recording of a few files has functions that nothing more is known of.
+    const std::string target = machine_.resolve(path);
+    return target.empty() ? path : target;
+  }
+  std::string link_name(const std::string& path) const override {
+    const std::string target = machine_.resolve(path);
+    return base_name(target) == base_name(path) ? std::string() : std::string(base_name(target));
+  }
+
+ private:
+  static std::string without_slash(std::string folder) {
+    if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    return folder;
+  }
+
+  const Machine& machine_;
+};
+
+/// Empty where there is none, or more of it than any machine has.
+topo::PciTree tree_of(const Machine& machine) {
+  try {
+    topo::PciTree tree = topo::read_sysfs(MachineFiles(machine), "/sys");
+    topo::fill_port_rates(tree);
+    return tree;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
-std::vector<PciFunction> look_at_pci(const Machine& machine) {
+std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree& tree) {
+  std::map<topo::PciAddress, std::size_t> index;
+  for (std::size_t i = 0; i < tree.functions.size(); ++i) index[tree.functions[i].address] = i;
   std::vector<PciFunction> functions;
   for (const std::string& address : machine.list(kPci)) {
     const std::string folder = kPci + address;
@@ -39,11 +74,15 @@ std::vector<PciFunction> look_at_pci(const Machine& machine) {
     if (function.is_nvidia_gpu() || function.vendor == "0x1002" || function.is_network() || function.is_data_direct()) {
       function.driver = base_name(machine.resolve(folder + "/driver"));
     }
-    const std::string place = machine.resolve(folder);
-    const std::size_t root = place.find("/pci");
-    if (root != std::string::npos) function.root = place.substr(root + 1, place.find('/', root + 1) - root - 1);
-    function.bridges = pci_chain(place);
-    if (!function.bridges.empty()) function.bridges.pop_back();
+    const auto parsed = topo::parse_pci_address(address);
+    const auto found = parsed ? index.find(*parsed) : index.end();
+    if (found != index.end()) {
+      const topo::PciFunction& placed = tree.functions[found->second];
+      if (placed.root >= 0) function.root = "pci" + tree.roots[static_cast<std::size_t>(placed.root)].name;
+      for (const std::size_t bridge : tree.bridges(found->second)) {
+        function.bridges.push_back(topo::to_string(tree.functions[bridge].address));
+      }
+    }
     functions.push_back(std::move(function));
   }
   return functions;
@@ -135,16 +174,29 @@ RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
     return device;
   }
   device.driver = base_name(machine.resolve(folder + "/device/driver"));
-  const auto chain = pci_chain(machine.resolve(folder + "/device"));
-  if (!chain.empty()) device.pci_address = chain.back();
+  // A device of a virtual bus (rdma_rxe on a bridge, a siw) has a name that is no address.
+  for (std::string place = machine.resolve(folder + "/device"); !place.empty(); place.resize(std::min(place.rfind('/'), place.size() - 1))) {
+    if (!is_pci_address(base_name(place))) continue;
+    device.pci_address = base_name(place);
+    break;
+  }
   return device;
 }
 
-std::vector<RdmaDevice> look_at_rdma(const Machine& machine,
+std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree& tree,
                                      std::vector<verbs::DeviceInfo> shown) {
   std::vector<RdmaDevice> devices;
   for (const std::string& name : machine.list(kClass)) {
     devices.push_back(look_at_device(machine, name));
+  }
+  // A copy of /sys may have them below their functions alone.
+  for (const topo::TreeNic& nic : tree.nics) {
+    if (std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) { return device.name == nic.name; })) continue;
+    RdmaDevice& device = devices.emplace_back();
+    device.name = nic.name;
+    device.in_kernel = true;
+    device.pci_address = topo::to_string(tree.functions[nic.function].address);
+    device.driver = base_name(machine.resolve(kPci + device.pci_address + "/driver"));
   }
   for (verbs::DeviceInfo& info : shown) {
     auto it = std::find_if(devices.begin(), devices.end(),
@@ -229,9 +281,12 @@ Survey look_at(const Machine& machine) {
   const bool known = shown.has_value();
   Platform platform = look_at_platform(machine);
   const bool container = platform.container();
+  topo::PciTree tree = tree_of(machine);
+  std::vector<PciFunction> functions = look_at_pci(machine, tree);
   Survey survey{machine,
-                look_at_rdma(machine, std::move(shown).value_or(std::vector<verbs::DeviceInfo>())),
-                look_at_pci(machine),
+                look_at_rdma(machine, tree, std::move(shown).value_or(std::vector<verbs::DeviceInfo>())),
+                std::move(tree),
+                std::move(functions),
                 parse_modules(machine.read("/proc/modules").text),
                 std::move(platform),
                 container,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gdrperf/doctor/machine.h"
+#include "gdrperf/topo/pci_tree.h"
 #include "doctor/survey/lspci.h"
 #include "doctor/survey/modules.h"
 #include "doctor/survey/platform.h"
@@ -73,6 +74,7 @@ struct RdmaDevice {
 struct Survey {
   const Machine& machine;
   std::vector<RdmaDevice> rdma;
+  topo::PciTree tree;            ///< the PCI model; what is below is by name what checks ask of single functions
   std::vector<PciFunction> pci;
   std::vector<Module> modules;
   Platform platform;

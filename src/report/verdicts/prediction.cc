@@ -76,7 +76,7 @@ std::optional<Prediction> predict(Relation relation, const std::optional<Ceiling
 
 std::optional<Prediction> predict(const topo::PciTree& tree, const topo::PciPath& path, const topo::TreeNic& nic,
                                   Relation relation, MemoryAccess access) {
-  return predict(relation, topo::lesser(topo::path_ceiling(tree, path), topo::port_ceiling(nic)), access);
+  return predict(relation, topo::pair_ceiling(tree, path, nic), access);
 }
 
 std::string range_text(const Prediction& prediction) {

@@ -120,6 +120,10 @@ std::optional<Ceiling> port_ceiling(const TreeNic& nic) {
   return ceiling;
 }
 
+std::optional<Ceiling> pair_ceiling(const PciTree& tree, const PciPath& path, const TreeNic& nic) {
+  return lesser(path_ceiling(tree, path), port_ceiling(nic));
+}
+
 std::vector<std::string> likely_reasons(const PciTree& tree, const PciPath& path) {
   std::vector<std::string> reasons;
   if (path.acs_redirect == true) {

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
-#include "gdrperf/base/file.h"
 #include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/readers.h"
+#include "gdrperf/topo/sysfs_files.h"
+#include "topo/readers/copied_files.h"
 #include "topo/readers/tree_limits.h"
 #include "topo/readers/vpd.h"
 
@@ -23,48 +24,46 @@ namespace fs = std::filesystem;
 
 using CpuMask = std::vector<std::uint32_t>;  ///< lowest word first
 
-std::string line_of(const fs::path& file) { return read_line_or_empty(file.string()); }
+constexpr const char* kPciDevices = "/sys/bus/pci/devices/";
+constexpr const char* kRdmaDevices = "/sys/class/infiniband/";
 
-std::uint32_t hex_of(const fs::path& file) {
-  std::string text = line_of(file);
+std::string line_of(const SysfsFiles& files, const std::string& path) {
+  constexpr std::size_t kMostLine = 4096;  // as much as an attribute of sysfs has
+  std::string line = files.read(path, kMostLine);
+  line.resize(std::min(line.find('\n'), line.size()));
+  return line;
+}
+
+std::uint32_t hex_of(const SysfsFiles& files, const std::string& path) {
+  std::string text = line_of(files, path);
   if (text.starts_with("0x")) text.erase(0, 2);
   std::uint32_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return value;
 }
 
-double number_of(const fs::path& file) {
-  const std::string text = line_of(file);
+double number_of(const SysfsFiles& files, const std::string& path) {
+  const std::string text = line_of(files, path);
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value > 0 && value < 1e6 ? value : 0;
 }
 
-PcieLink link_of(const fs::path& folder, const std::string& which) {
-  PcieLink link{number_of(folder / (which + "_link_speed")),
-                static_cast<int>(number_of(folder / (which + "_link_width")))};
+PcieLink link_of(const SysfsFiles& files, const std::string& folder, const std::string& which) {
+  PcieLink link{number_of(files, folder + "/" + which + "_link_speed"),
+                static_cast<int>(number_of(files, folder + "/" + which + "_link_width"))};
   // A virtual function has no link of its own, and reads as 0 or all ones.
   if (link.width > 32) link.width = 0;
   return link.known() ? link : PcieLink{};
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (names.size() == kMostFunctions) break;
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// The rate of the fastest port that is up in 1e9 bit/s: a port that is down shows some rate it never had. 0: none is.
-double port_rate_of(const fs::path& device) {
+double port_rate_of(const SysfsFiles& files, const std::string& device) {
   double most = 0;
-  for (const std::string& port : names_in(device / "ports")) {
-    if (line_of(device / "ports" / port / "state").find("ACTIVE") == std::string::npos) continue;
-    most = std::max(most, number_of(device / "ports" / port / "rate"));
+  for (const std::string& port : files.list(device + "/ports")) {
+    const std::string folder = device + "/ports/" + port;
+    if (line_of(files, folder + "/state").find("ACTIVE") == std::string::npos) continue;
+    most = std::max(most, number_of(files, folder + "/rate"));
   }
   return most;
 }
@@ -90,16 +89,16 @@ bool intersect(const CpuMask& one, const CpuMask& other) {
 }
 
 /// CPUs of each NUMA node that has some.
-std::map<int, CpuMask> read_nodes(const fs::path& sys) {
+std::map<int, CpuMask> read_nodes(const SysfsFiles& files) {
   std::map<int, CpuMask> nodes;
-  const fs::path folder = sys / "devices/system/node";
-  for (const std::string& name : names_in(folder)) {
+  const std::string folder = "/sys/devices/system/node/";
+  for (const std::string& name : files.list(folder)) {
     if (!name.starts_with("node")) continue;
     int node = -1;
     const char* end = name.data() + name.size();
     const auto [rest, error] = std::from_chars(name.data() + 4, end, node);
     if (error != std::errc() || rest != end || node < 0) continue;
-    CpuMask cpus = parse_mask(line_of(folder / name / "cpumap"));
+    CpuMask cpus = parse_mask(line_of(files, folder + name + "/cpumap"));
     if (std::any_of(cpus.begin(), cpus.end(), [](std::uint32_t word) { return word != 0; })) {
       nodes[node] = std::move(cpus);
     }
@@ -107,21 +106,10 @@ std::map<int, CpuMask> read_nodes(const fs::path& sys) {
   return nodes;
 }
 
-/// The first `most` bytes of its configuration space, of which the device itself is asked for every four.
-std::string config_of(const fs::path& folder, std::size_t most) {
-  std::ifstream in;
-  in.rdbuf()->pubsetbuf(nullptr, 0);
-  in.open(folder / "config", std::ios::binary);
-  std::string bytes(most, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  return bytes;
-}
-
-void add_config(PciFunction& function, const fs::path& folder) {
+void add_config(const SysfsFiles& files, PciFunction& function, const std::string& folder) {
   constexpr std::size_t kPlain = 256;
   constexpr std::size_t kExtended = 4096;
-  const PciConfig config = parse_pci_config(config_of(folder, function.bridge ? kExtended : kPlain));
+  const PciConfig config = parse_pci_config(files.read(folder + "/config", function.bridge ? kExtended : kPlain));
   function.port_type = config.port_type;
   function.max_payload_bytes = config.max_payload_bytes;
   function.max_read_request_bytes = config.max_read_request_bytes;
@@ -135,39 +123,37 @@ void add_config(PciFunction& function, const fs::path& folder) {
   }
 }
 
-void add_details(PciFunction& function, const fs::path& folder) {
-  function.link = link_of(folder, "current");
-  function.link_max = link_of(folder, "max");
-  add_config(function, folder);
-  std::error_code error;
-  const fs::path group = fs::read_symlink(folder / "iommu_group", error).filename();
+void add_details(const SysfsFiles& files, PciFunction& function, const std::string& folder) {
+  function.link = link_of(files, folder, "current");
+  function.link_max = link_of(files, folder, "max");
+  add_config(files, function, folder);
+  const std::string name = files.link_name(folder + "/iommu_group");
   int number = -1;
-  const std::string name = group.string();
   std::from_chars(name.data(), name.data() + name.size(), number);
-  if (!error) function.iommu_group = number;
-  function.iommu_type = line_of(folder / "iommu_group/type");
+  if (!name.empty()) function.iommu_group = number;
+  function.iommu_type = line_of(files, folder + "/iommu_group/type");
 }
 
 /// Reads the functions of one sysfs.
 class SysfsReader {
  public:
-  SysfsReader(fs::path sys, fs::path proc)
-      : sys_(std::move(sys)), proc_(std::move(proc)), nodes_(read_nodes(sys_)) {
+  SysfsReader(const SysfsFiles& files, std::string name) : files_(files), name_(std::move(name)), nodes_(read_nodes(files)) {
     tree_.source = "sysfs";
   }
 
   PciTree read() {
-    for (const std::string& name : names_in(sys_ / "bus/pci/devices")) {
+    for (const std::string& name : files_.list(kPciDevices)) {
       if (parse_pci_address(name)) add(name);
     }
+    for (const std::string& name : files_.list(kRdmaDevices)) add_listed_nic(name);
     mark_nvidia_gpus();
     find_gpus(tree_);
     if (tree_.gpus.size() > kMostGpus || tree_.nics.size() > kMostNics) {
-      throw usage_error(fmt::format("{}: too many GPUs or NICs", sys_.string()));
+      throw usage_error(fmt::format("{}: too many GPUs or NICs", name_));
     }
     for (TreeGpu& gpu : tree_.gpus) gpu.uuid = uuid_of(gpu);
     pair_dma_functions(tree_, [&](const PciFunction& function) {
-      return read_vpd((sys_ / "bus/pci/devices" / to_string(function.address) / "vpd").string()).v3;
+      return vpd_of(kPciDevices + to_string(function.address)).v3;
     });
     if (flat_ > 0) {
       tree_.notes.push_back(fmt::format(
@@ -180,30 +166,28 @@ class SysfsReader {
 
  private:
   void add(const std::string& name) {
-    const fs::path entry = sys_ / "bus/pci/devices" / name;
-    std::error_code error;
-    if (!fs::is_symlink(entry, error)) {
+    const std::string entry = kPciDevices + name;
+    const std::string path = files_.resolve(entry);
+    if (path == entry) {
       if (index_.contains(name)) return;
       ++flat_;
       add_function(name, entry, -1, -1);
       return;
     }
-    const fs::path path = fs::canonical(entry, error);
-    if (error) return;
     int parent = -1;
     int root = -1;
-    fs::path folder;
-    for (const fs::path& part : path) {
-      folder /= part;
-      const std::string step = part.string();
+    for (std::size_t begin = 1; begin < path.size();) {
+      const std::size_t end = std::min(path.find('/', begin), path.size());
+      const std::string step = path.substr(begin, end - begin);
       if (step.starts_with("pci") && root < 0 && step.find(':') != std::string::npos) {
         root = root_named(step.substr(3));
       } else if (root >= 0 && parse_pci_address(step)) {
         const auto known = index_.find(step);
-        parent = known != index_.end() ? known->second : add_function(step, folder, parent, root);
+        parent = known != index_.end() ? known->second : add_function(step, path.substr(0, end), parent, root);
       } else if (root >= 0 && parent >= 0) {
         break;
       }
+      begin = end + 1;
     }
   }
 
@@ -215,36 +199,36 @@ class SysfsReader {
     return static_cast<int>(tree_.roots.size()) - 1;
   }
 
-  int add_function(const std::string& name, const fs::path& folder, int parent, int root) {
+  int add_function(const std::string& name, const std::string& folder, int parent, int root) {
     if (tree_.functions.size() == kMostFunctions) {
-      throw usage_error(fmt::format("{}: too many PCI functions", sys_.string()));
+      throw usage_error(fmt::format("{}: too many PCI functions", name_));
     }
     PciFunction function;
     function.address = *parse_pci_address(name);
     function.parent = parent;
     function.root = root;
-    function.class_code = static_cast<std::uint16_t>(hex_of(folder / "class") >> 8);
+    function.class_code = static_cast<std::uint16_t>(hex_of(files_, folder + "/class") >> 8);
     function.bridge = function.class_code == 0x0604;
-    function.vendor = static_cast<std::uint16_t>(hex_of(folder / "vendor"));
-    function.device = static_cast<std::uint16_t>(hex_of(folder / "device"));
-    function.subsystem = hex_of(folder / "subsystem_vendor") << 16 |
-                         (hex_of(folder / "subsystem_device") & 0xffff);
+    function.vendor = static_cast<std::uint16_t>(hex_of(files_, folder + "/vendor"));
+    function.device = static_cast<std::uint16_t>(hex_of(files_, folder + "/device"));
+    function.subsystem = hex_of(files_, folder + "/subsystem_vendor") << 16 |
+                         (hex_of(files_, folder + "/subsystem_device") & 0xffff);
     function.numa = numa_of(folder);
-    add_details(function, folder);
+    add_details(files_, function, folder);
     const int index = static_cast<int>(tree_.functions.size());
-    add_os_devices(function, folder, static_cast<std::size_t>(index));
     tree_.functions.push_back(std::move(function));
     index_[name] = index;
+    add_os_devices(folder, static_cast<std::size_t>(index));
     return index;
   }
 
-  std::vector<int> numa_of(const fs::path& folder) const {
-    const std::string text = line_of(folder / "numa_node");
+  std::vector<int> numa_of(const std::string& folder) const {
+    const std::string text = line_of(files_, folder + "/numa_node");
     int node = -1;
     std::from_chars(text.data(), text.data() + text.size(), node);
     if (node >= 0) return {node};
     // The firmware names no node: what CPUs it calls local tells, if not all.
-    const CpuMask local = parse_mask(line_of(folder / "local_cpus"));
+    const CpuMask local = parse_mask(line_of(files_, folder + "/local_cpus"));
     std::vector<int> found;
     for (const auto& [number, cpus] : nodes_) {
       if (intersect(local, cpus)) found.push_back(number);
@@ -252,26 +236,42 @@ class SysfsReader {
     return found;
   }
 
-  void add_os_devices(PciFunction& function, const fs::path& folder, std::size_t index) {
-    const std::vector<std::string> netdevs = names_in(folder / "net");
-    for (const std::string& name : names_in(folder / "infiniband")) {
-      if (tree_.nic(name) != nullptr || name.size() > kMostName) continue;
-      TreeNic nic;
-      nic.name = name;
-      nic.function = index;
-      nic.guid = line_of(folder / "infiniband" / name / "node_guid");
-      nic.rate_gbps = port_rate_of(folder / "infiniband" / name);
-      if (nic.rate_gbps == 0 && function.product.empty()) function.product = read_vpd((folder / "vpd").string()).product;
-      if (!netdevs.empty()) nic.netdev = netdevs.front();
-      tree_.nics.push_back(std::move(nic));
-      function.os_devices.push_back(name);
+  void add_os_devices(const std::string& folder, std::size_t index) {
+    const std::vector<std::string> netdevs = files_.list(folder + "/net");
+    for (const std::string& name : files_.list(folder + "/infiniband")) {
+      if (tree_.nic(name) == nullptr && name.size() <= kMostName) add_nic(index, name, folder + "/infiniband/" + name, netdevs);
     }
-    function.os_devices.insert(function.os_devices.end(), netdevs.begin(), netdevs.end());
+    std::vector<std::string>& devices = tree_.functions[index].os_devices;
+    devices.insert(devices.end(), netdevs.begin(), netdevs.end());
+  }
+
+  /// A copy may have the class of RDMA devices and not their folders below the functions. An rxe names its interface
+  /// as its parent; its device, if any, is the NIC's below.
+  void add_listed_nic(const std::string& name) {
+    const std::string folder = kRdmaDevices + name;
+    if (tree_.nic(name) != nullptr || name.size() > kMostName || !line_of(files_, folder + "/parent").empty()) return;
+    const std::string device = files_.resolve(folder + "/device");
+    const auto found = index_.find(device.substr(device.rfind('/') + 1));
+    if (found == index_.end()) return;
+    add_nic(static_cast<std::size_t>(found->second), name, folder, {});
+  }
+
+  void add_nic(std::size_t index, const std::string& name, const std::string& folder, const std::vector<std::string>& netdevs) {
+    PciFunction& function = tree_.functions[index];
+    TreeNic nic;
+    nic.name = name;
+    nic.function = index;
+    nic.guid = line_of(files_, folder + "/node_guid");
+    nic.rate_gbps = port_rate_of(files_, folder);
+    if (nic.rate_gbps == 0 && function.product.empty()) function.product = vpd_of(kPciDevices + to_string(function.address)).product;
+    if (!netdevs.empty()) nic.netdev = netdevs.front();
+    tree_.nics.push_back(std::move(nic));
+    function.os_devices.push_back(name);
   }
 
   /// Where the dump has no vendors, the driver's list of its GPUs tells.
   void mark_nvidia_gpus() {
-    for (const std::string& name : names_in(proc_ / "driver/nvidia/gpus")) {
+    for (const std::string& name : files_.list("/proc/driver/nvidia/gpus")) {
       const auto found = index_.find(name);
       if (found == index_.end()) continue;
       PciFunction& function = tree_.functions[static_cast<std::size_t>(found->second)];
@@ -281,7 +281,7 @@ class SysfsReader {
 
   std::string uuid_of(const TreeGpu& gpu) const {
     const std::string address = to_string(tree_.functions[gpu.function].address);
-    std::ifstream in(proc_ / "driver/nvidia/gpus" / address / "information");
+    std::istringstream in(files_.read("/proc/driver/nvidia/gpus/" + address + "/information", 4096));
     constexpr std::string_view kKey = "GPU UUID:";
     for (std::string line; std::getline(in, line) && line.size() < kMostName;) {
       if (!line.starts_with(kKey)) continue;
@@ -293,13 +293,17 @@ class SysfsReader {
     return {};
   }
 
-  fs::path sys_;
-  fs::path proc_;
+  Vpd vpd_of(const std::string& folder) const { return parse_vpd(files_.read(folder + "/vpd", kMostVpdBytes)); }
+
+  const SysfsFiles& files_;
+  std::string name_;  ///< of what is read, for errors
   std::map<int, CpuMask> nodes_;
   PciTree tree_;
   std::map<std::string, int> index_;  ///< address as the kernel writes it -> function
   std::size_t flat_ = 0;
 };
+
+PciTree read_copy(const fs::path& sys, const fs::path& proc) { return SysfsReader(CopiedFiles(sys, proc), sys.string()).read(); }
 
 bool is_sys(const fs::path& folder) {
   std::error_code error;
@@ -308,6 +312,8 @@ bool is_sys(const fs::path& folder) {
 
 }  // namespace
 
+PciTree read_sysfs(const SysfsFiles& files, const std::string& name) { return SysfsReader(files, name).read(); }
+
 PciTree read_sysfs(const std::string& root) {
   std::error_code error;
   if (!fs::is_directory(root, error)) {
@@ -315,9 +321,9 @@ PciTree read_sysfs(const std::string& root) {
                       "unpack the dump and give the directory that holds its 'sys'");
   }
   if (is_sys(fs::path(root) / "sys")) {
-    return SysfsReader(fs::path(root) / "sys", fs::path(root) / "proc").read();
+    return read_copy(fs::path(root) / "sys", fs::path(root) / "proc");
   }
-  if (is_sys(root)) return SysfsReader(root, fs::path(root) / ".." / "proc").read();
+  if (is_sys(root)) return read_copy(root, fs::path(root) / ".." / "proc");
   throw usage_error(fmt::format("{}: no sysfs: neither sys/bus/pci/devices nor bus/pci/devices is "
                                 "in it",
                                 root),
@@ -325,7 +331,7 @@ PciTree read_sysfs(const std::string& root) {
 }
 
 void add_sysfs_details(PciTree& tree, const std::string& sys) {
-  const PciTree known = SysfsReader(sys, fs::path(sys) / ".." / "proc").read();
+  const PciTree known = read_copy(sys, fs::path(sys) / ".." / "proc");
   std::map<PciAddress, std::size_t> index;
   for (std::size_t i = 0; i < known.functions.size(); ++i) index[known.functions[i].address] = i;
   for (PciFunction& function : tree.functions) {

@@ -1,7 +1,9 @@
 #include "topo/readers/vpd.h"
 
 #include <cstddef>
-#include <fstream>
+#include <cstdint>
+
+#include "gdrperf/topo/data_direct.h"
 
 #include "topo/readers/tree_limits.h"
 
@@ -46,13 +48,16 @@ Vpd parse_vpd(std::string_view bytes) {
   return vpd;
 }
 
-Vpd read_vpd(const std::string& file) {
-  constexpr std::size_t kMost = 4096;
-  std::ifstream in(file, std::ios::binary);
-  std::string bytes(kMost, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  return parse_vpd(bytes);
+std::string vpd_for_recording(std::string_view bytes) {
+  const std::string v3 = parse_vpd(bytes).v3;
+  if (v3.empty()) return {};
+  // FNV-1a, in letters that are no digits: nothing takes them for an address or a serial number.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char each : v3) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+  std::string name;
+  for (int i = 0; i < 16; ++i) name += static_cast<char>('g' + (hash >> (4 * i) & 0xf));
+  const std::string field = std::string("V3") + static_cast<char>(name.size()) + name;
+  return std::string{static_cast<char>(kReadOnly), static_cast<char>(field.size()), '\0'} + field + static_cast<char>(kSmallEnd);
 }
 
 }  // namespace gdrperf::topo

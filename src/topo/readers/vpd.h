@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@ struct Vpd {
 /// Empty members where the bytes do not have them; never throws for what they are.
 Vpd parse_vpd(std::string_view bytes);
 
-/// Of a file `vpd` in sysfs, which root may read. Empty where it cannot be read.
-Vpd read_vpd(const std::string& file);
+/// Read of a file `vpd` in sysfs, which root may read.
+inline constexpr std::size_t kMostVpdBytes = 4096;
 
 }  // namespace gdrperf::topo
