@@ -1,7 +1,5 @@
 #include "memory/move.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
 #include <linux/falloc.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,6 +14,8 @@
 #include <cstring>
 
 #include "memory/maps.h"
+#include "memory/own_window.h"
+#include "memory/surroundings.h"
 #include "memory/write_guard.h"
 #include "shared/segment/sealed.h"
 #include "shared/segment/segment.h"
@@ -28,25 +28,6 @@ constexpr std::size_t kCopyBytes = 1u << 30;
 constexpr std::uint64_t kPieceBytes = 64u << 20;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-
-/// The calling thread and the control thread are all there is.
-bool alone() {
-  DIR* tasks = ::opendir("/proc/self/task");
-  if (tasks == nullptr) return false;
-  int count = 0;
-  while (const dirent* entry = ::readdir(tasks)) {
-    if (entry->d_name[0] != '.') ++count;
-  }
-  ::closedir(tasks);
-  return count <= 2;
-}
-
-/// cudaHostRegister pins pages without a trace that a program can find.
-bool cuda_loaded() {
-  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library != nullptr) ::dlclose(library);
-  return library != nullptr;
-}
 
 bool write_all(int fd, std::uint64_t from, std::uint64_t bytes, std::uint64_t offset) {
   while (bytes > 0) {
@@ -116,22 +97,34 @@ bool is_private(PageRange range) {
 
 struct OwnSearch {
   PageRange range;
+  PageRange offsets;
   std::uint64_t inode;
-  std::uint64_t mask;
   PageRange found;
+  std::uint64_t offset;
+  int protection;
 };
 
 bool visit_own(const Mapping& mapping, void* argument) {
   auto& search = *static_cast<OwnSearch*>(argument);
-  const bool own = mapping.shared && mapping.inode == search.inode &&
-                   (mapping.begin & search.mask) == mapping.offset;
-  if (!own) return search.found.empty();
-  // One part may be several mappings.
-  if (!search.found.empty() && mapping.begin != search.found.end) return false;
-  if (search.found.empty()) search.found.begin = std::max(mapping.begin, search.range.begin);
-  search.found.end = std::min(mapping.end, search.range.end);
-  return true;
+  if (!mapping.shared || mapping.inode != search.inode) return true;
+  const std::uint64_t window = own_window.load();
+  if (window != 0 && mapping.begin >= window && mapping.end <= window + kWindowBytes) return true;
+  std::uint64_t begin = std::max(mapping.begin, search.range.begin);
+  std::uint64_t offset = mapping.offset + (begin - mapping.begin);
+  if (offset < search.offsets.begin) {
+    begin += search.offsets.begin - offset;
+    offset = search.offsets.begin;
+  }
+  if (offset >= search.offsets.end || begin >= std::min(mapping.end, search.range.end)) return true;
+  search.found = {begin, std::min({mapping.end, search.range.end, begin + (search.offsets.end - offset)})};
+  search.offset = offset;
+  search.protection = (mapping.readable ? PROT_READ : 0) | (mapping.writable ? PROT_WRITE : 0) |
+                      (mapping.executable ? PROT_EXEC : 0);
+  return false;
 }
+
+constexpr PageRange kEverywhere{0, ~std::uint64_t{0}};
+std::atomic<PageMover*> g_active{nullptr};
 
 }  // namespace
 
@@ -142,10 +135,26 @@ PageMover::PageMover() {
   void* table = raw_mmap(nullptr, kMaxIntervals * sizeof(Interval), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) return;
+  void* parts = raw_mmap(nullptr, kMaxParts * sizeof(OwnPart), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (parts == MAP_FAILED) return;
   intervals_ = static_cast<Interval*>(table);
+  parts_ = static_cast<OwnPart*>(parts);
   inode_ = status.st_ino;
   fd_ = std::move(fd);
+  map_own_window();
 }
+
+/// Without it the device goes by the program's addresses.
+void PageMover::map_own_window() {
+  void* window = raw_mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+  if (window == MAP_FAILED) return own_window.store(0);
+  ::madvise(window, kWindowBytes, MADV_DONTFORK);
+  ::madvise(window, kWindowBytes, MADV_DONTDUMP);
+  own_window.store(reinterpret_cast<std::uint64_t>(window));
+}
+
+PageMover* PageMover::active() noexcept { return g_active.load(std::memory_order_acquire); }
 
 std::uint64_t PageMover::window_bytes() const noexcept { return fd_ ? kWindowBytes : 0; }
 
@@ -155,15 +164,27 @@ std::uint64_t PageMover::offset_of(std::uint64_t address) const noexcept {
 
 const char* PageMover::obstacle() const {
   if (!fd_) return "no memory to share: memfd_create is refused, or the size of files is limited";
+  if (go_loaded()) return "the program has Go in it, whose allocator makes system calls by itself";
   if (cuda_loaded()) return "libcuda is loaded, which may have pinned pages";
   if (WriteGuard::available() || alone()) return nullptr;
   return "the kernel refuses userfaultfd, and the process has other threads";
 }
 
-/// The first part of the range that still is the window's mapping.
-PageRange PageMover::next_own_part(PageRange range) const {
-  OwnSearch search{range, inode_, kWindowBytes - 1, {}};
-  return visit_mappings(range, &visit_own, &search) ? search.found : PageRange{};
+/// The first part of the range, of those places in the window, that the program has mapped.
+PageMover::OwnPart PageMover::next_own_part(PageRange range, PageRange offsets) const {
+  OwnSearch search{range, offsets, inode_, {}, 0, 0};
+  if (!visit_mappings(range, &visit_own, &search)) return {};
+  return {search.found, search.offset, search.protection};
+}
+
+/// All of it still is the window's mapping, where it was put.
+bool PageMover::is_ours(PageRange range) const {
+  while (!range.empty()) {
+    const OwnPart part = next_own_part(range, kWholeWindow);
+    if (part.range.begin != range.begin || part.range.empty() || part.offset != offset_of(range.begin)) return false;
+    range.begin = part.range.end;
+  }
+  return true;
 }
 
 /// Another address with the same place in the window?
@@ -228,6 +249,7 @@ bool PageMover::cover(PageRange range) {
 }
 
 bool PageMover::move_out(PageRange gap) {
+  const MutexLock pages(pages_mutex_);
   if (!is_private(gap)) return false;
   // The guard holds up writes to pages that are there, not to those to come.
   if (::madvise(pointer(gap.begin), gap.bytes(), MADV_POPULATE_WRITE) != 0) return false;
@@ -244,6 +266,7 @@ bool PageMover::move_out(PageRange gap) {
   if (placed == MAP_FAILED) return false;
   ::madvise(placed, gap.bytes(), MADV_DONTFORK);
   ::madvise(placed, gap.bytes(), MADV_POPULATE_WRITE);
+  g_active.store(this, std::memory_order_release);
   return true;
 }
 
@@ -290,12 +313,13 @@ void PageMover::drop_unreferenced() {
 /// Leaves alone what the program has unmapped or replaced since.
 bool PageMover::move_back(PageRange range) {
   if (!WriteGuard::available() && !alone()) return false;
-  PageRange part = next_own_part(range);
-  while (!part.empty()) {
-    part.end = std::min(part.end, part.begin + kPieceBytes);
+  const PageRange offsets{offset_of(range.begin), offset_of(range.begin) + range.bytes()};
+  while (true) {
+    const MutexLock pages(pages_mutex_);
+    OwnPart part = next_own_part(relocated_.load() ? kEverywhere : range, offsets);
+    if (part.range.empty()) break;
+    part.range.end = std::min(part.range.end, part.range.begin + kPieceBytes);
     if (!make_private(part)) return false;
-    give_back(part);
-    part = next_own_part({part.end, range.end});
   }
   give_back(range);
   return true;
@@ -306,32 +330,56 @@ void PageMover::give_back(PageRange range) const noexcept {
               static_cast<off_t>(offset_of(range.begin)), static_cast<off_t>(range.bytes()));
 }
 
-bool PageMover::make_private(PageRange part) {
-  void* fresh = raw_mmap(nullptr, part.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+bool PageMover::make_private(const OwnPart& part) {
+  const std::uint64_t bytes = part.range.bytes();
+  void* fresh = raw_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return false;
-  bool done = ::madvise(fresh, part.bytes(), MADV_POPULATE_WRITE) == 0;
+  bool done = ::madvise(fresh, bytes, MADV_POPULATE_WRITE) == 0;
   if (done) {
     const SignalsBlocked blocked;
-    const WriteGuard guard(part);
+    const WriteGuard guard(part.range);
     done = (guard.holds() || !WriteGuard::available()) &&
-           read_all(fd_.get(), reinterpret_cast<std::uint64_t>(fresh), part.bytes(),
-                    offset_of(part.begin)) &&
-           ::syscall(SYS_mremap, fresh, part.bytes(), part.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED,
-                     pointer(part.begin)) != -1;
+           read_all(fd_.get(), reinterpret_cast<std::uint64_t>(fresh), bytes, part.offset) &&
+           (part.protection == (PROT_READ | PROT_WRITE) || ::mprotect(fresh, bytes, part.protection) == 0) &&
+           ::syscall(SYS_mremap, fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(part.range.begin)) != -1;
   }
-  if (!done) raw_munmap(fresh, part.bytes());
+  if (!done) raw_munmap(fresh, bytes);
   return done;
 }
 
+void PageMover::prepare_for_child() noexcept {
+  part_count_ = 0;
+  if (count_ == 0) return;
+  PageRange rest = kEverywhere;
+  while (part_count_ < kMaxParts) {
+    const OwnPart part = next_own_part(rest, kWholeWindow);
+    if (part.range.empty()) return;
+    parts_[part_count_++] = part;
+    rest.begin = part.range.end;
+  }
+}
+
 void PageMover::copy_for_child() noexcept {
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    const PageRange& range = intervals_[i].range;
-    void* placed = raw_mmap(pointer(range.begin), range.bytes(), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (placed == MAP_FAILED) continue;
-    read_all(fd_.get(), range.begin, range.bytes(), offset_of(range.begin));
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+  const auto copy = [this](const OwnPart& part) {
+    const std::uint64_t bytes = part.range.bytes();
+    void* placed = raw_mmap(pointer(part.range.begin), bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+    if (placed == MAP_FAILED) return false;
+    read_all(fd_.get(), part.range.begin, bytes, part.offset);
+    if (part.protection != (PROT_READ | PROT_WRITE)) ::mprotect(placed, bytes, part.protection);
+    return true;
+  };
+  for (std::uint32_t i = 0; i < part_count_; ++i) {
+    const OwnPart& part = parts_[i];
+    if (copy(part)) continue;
+    // Another thread has put something else into it since.
+    for (std::uint64_t at = 0; at < part.range.bytes(); at += kPage) {
+      copy({{part.range.begin + at, part.range.begin + at + kPage}, part.offset + at, part.protection});
+    }
   }
   count_ = 0;
+  own_window.store(0);
+  g_active.store(nullptr);
 }
 
 }  // namespace gdrperf::softnic

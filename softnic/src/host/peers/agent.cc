@@ -11,6 +11,7 @@
 
 #include "gpu/bounce.h"
 #include "gpu/memory.h"
+#include "memory/own_window.h"
 #include "shared/sync/thread.h"
 #include "shared/segment/sealed.h"
 #include "shared/segment/segment.h"
@@ -113,11 +114,12 @@ int Agents::copy(const CopyRequest& request, int bounce) noexcept {
       regions_.published[request.region].key.load() != request.key) {
     return EFAULT;
   }
-  const std::uint64_t offset = request.address - region.addr;
+  const std::uint64_t offset = request.address - program_address(region);
   if (offset > region.length || request.length > region.length - offset) return EFAULT;
   if (in_gpu(region)) return copy_gpu_memory(request, bounce);
-  return request.fetch != 0 ? fetch_bytes(bounce, request.address, request.length)
-                            : store_bytes(bounce, request.address, request.length, 0);
+  const std::uint64_t address = region.addr + offset;
+  return request.fetch != 0 ? fetch_bytes(bounce, address, request.length)
+                            : store_bytes(bounce, address, request.length, 0);
 }
 
 void Agents::settle() noexcept { const std::lock_guard guard(copying_); }

@@ -11,6 +11,7 @@
 
 #include "gdrperf/base/error.h"
 #include "host/process/names.h"
+#include "memory/own_window.h"
 #include "shared/sync/limited.h"
 #include "shared/sync/spin.h"
 
@@ -223,7 +224,7 @@ void Process::publish_region(std::uint32_t index, std::uint32_t key) noexcept {
   seen.qpn = known.qpn;
   seen.iova = known.iova;
   seen.length = known.length;
-  seen.addr = known.addr;
+  seen.addr = program_address(known);
   seen.moved_begin = known.moved_begin;
   seen.moved_end = known.moved_end;
   seen.window_pd = known.window_pd;
@@ -275,6 +276,7 @@ void Process::before_fork() {
   process->mover_.mutex().lock();
   // Moved pages are not inherited: a child that shared them would write into
   // its parent's memory. It copies them while the parent waits.
+  process->mover_.prepare_for_child();
   if (process->mover_.any_moved() && ::pipe2(process->fork_pipe_, O_CLOEXEC) != 0) {
     process->fork_pipe_[0] = process->fork_pipe_[1] = -1;
   }

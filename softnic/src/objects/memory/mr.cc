@@ -11,6 +11,7 @@
 
 #include "gpu/memory.h"
 #include "memory/maps.h"
+#include "memory/own_window.h"
 #include "objects/queues/failure.h"
 #include "objects/memory/mw.h"
 
@@ -78,7 +79,7 @@ void publish(Process& process, const Mr& mr, std::uint32_t pd, std::uint64_t iov
   region.access = access;
   region.iova = iova;
   region.length = mr.length;
-  region.addr = reinterpret_cast<std::uint64_t>(mr.addr);
+  region.addr = device_address(mr.moved, reinterpret_cast<std::uint64_t>(mr.addr), mr.length);
   region.moved_begin = mr.moved.begin;
   region.moved_end = mr.moved.end;
   process.publish_region(mr.index, mr.lkey);

@@ -1,0 +1,58 @@
+#include "memory/surroundings.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace gdrperf::softnic {
+
+bool alone() {
+  const auto file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  if (file < 0) return false;
+  char text[1024] = {};
+  const ssize_t length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  const char* at = length > 0 ? std::strrchr(text, ')') : nullptr;
+  // Field 20 of proc(5); the name is the second.
+  for (int field = 2; at != nullptr && field < 20; ++field) at = std::strchr(at + 1, ' ');
+  return at != nullptr && std::atoi(at) <= 2;
+}
+
+namespace {
+
+bool has_go_note(const dl_phdr_info& object) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const auto& part = object.dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    std::uint64_t at = object.dlpi_addr + part.p_vaddr;
+    const std::uint64_t end = at + part.p_memsz;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      if (note->n_namesz == 4 && std::memcmp(note + 1, "Go\0", 4) == 0) return true;
+      const auto padded = [](std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; };
+      at += sizeof *note + padded(note->n_namesz) + padded(note->n_descsz);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool go_loaded() {
+  const auto visit = [](dl_phdr_info* object, std::size_t, void*) { return has_go_note(*object) ? 1 : 0; };
+  return ::dl_iterate_phdr(visit, nullptr) != 0;
+}
+
+bool cuda_loaded() {
+  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) ::dlclose(library);
+  return library != nullptr;
+}
+
+}  // namespace gdrperf::softnic
