@@ -34,7 +34,9 @@ TEST(Levels, ADropIsFoundWhereverItIs) {
     for (std::size_t i = at; i < values.size(); ++i) values[i] *= 1 - drop;
     const Beginning found = find_beginning(values, 0.012);
     missed += found.levels.size() != 2;
-    if (found.levels.size() == 2) EXPECT_NEAR(static_cast<double>(found.levels[1].first), static_cast<double>(at), 2) << "seed " << seed;
+    if (found.levels.size() == 2) {
+      EXPECT_NEAR(static_cast<double>(found.levels[1].first), static_cast<double>(at), 2) << "seed " << seed;
+    }
   }
   EXPECT_LE(missed, 3);
 }
@@ -92,7 +94,9 @@ TEST(SummarizeSeries, IntervalHoldsWhereNeighboursAreAlike) {
       plain += ranks.low <= 1 && 1 <= ranks.high;
     }
     EXPECT_GE(held, 930) << correlation;
-    if (correlation == 0.8) EXPECT_LT(plain, 700) << "ranks alone hold as well: nothing to allow for";
+    if (correlation == 0.8) {
+      EXPECT_LT(plain, 700) << "ranks alone hold as well: nothing to allow for";
+    }
   }
 }
 
