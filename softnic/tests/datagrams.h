@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "link.h"
+#include "modelled_link.h"
 
 /// Ends that send datagrams.
 namespace softnic_test {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "link.h"
+#include "modelled_link.h"
 
 namespace softnic_test {
 namespace {

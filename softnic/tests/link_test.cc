@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "link.h"
+#include "modelled_link.h"
 
 namespace softnic_test {
 namespace {

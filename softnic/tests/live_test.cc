@@ -9,7 +9,7 @@
 #include <fstream>
 #include <functional>
 
-#include "link.h"
+#include "modelled_link.h"
 #include "../../tests/temporary_folder.h"
 
 namespace softnic_test {

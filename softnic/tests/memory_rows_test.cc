@@ -111,7 +111,9 @@ const Row kRows[] = {
        return at;
      }, kBefore, kBefore},
     {"Mlock", [](std::uint8_t* at) {
-       if (::mlock(at, kBytes) == 0) EXPECT_EQ(::munlock(at, kBytes), 0);
+       if (::mlock(at, kBytes) == 0) {
+         EXPECT_EQ(::munlock(at, kBytes), 0);
+       }
        return at;
      }, kBefore, kWritten},
     {"Mincore", [](std::uint8_t* at) {

@@ -1,6 +1,6 @@
 #include <cerrno>
 
-#include "link.h"
+#include "modelled_link.h"
 
 /// Unreliable connected QPs.
 namespace softnic_test {
