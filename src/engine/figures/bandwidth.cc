@@ -19,12 +19,6 @@ namespace {
 /// The clock is read this often within a batch, so that one slow chunk does not
 /// stretch it.
 constexpr double kChunksPerBatch = 4;
-/// Of runs at the same time edges are noted so often: their sum is known from one to the next.
-constexpr double kNoteNs = 1e6;
-/// Where a batch has fewer round trips, clumps are not cut.
-constexpr double kFewTrips = 200;
-/// A batch of so many round trips may have a part of a clump.
-constexpr double kTripsOfUnevenBatch = 16;
 
 BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
   if (intervals.on()) {
@@ -68,20 +62,14 @@ class Stream {
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
     if (open) run_.first_batch_ns = open->before_ns;
-    note(open);
     if (together_ != nullptr) intervals_.begin((run_.first_batch_ns - run_.start_ns) * 1e-9);
     while (open && !over_) {
       advance(*open);
       const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
       const bool full = elapsed_s >= run_.series.target_seconds() && transfer_.sent() - open->sent >= transfer_.least_batch();
-      if (!full) {
-        if (together_ != nullptr && (sparse_ || last_ns_ - noted_ns_ >= kNoteNs)) note(find_edge());
-        continue;
-      }
+      if (!full) continue;
       const std::optional<Edge> end = find_edge();
       if (!end || end->sent == open->sent) continue;
-      note(end);
-      if (cuts_a_clump(*open, *end)) continue;
       const double start_s = (open->before_ns - run_.first_batch_ns) * 1e-9;
       const double batch_s = (end->after_ns - open->before_ns) * 1e-9;
       run_.series.add(start_s, batch_s, end->sent - open->sent);
@@ -136,10 +124,8 @@ class Stream {
   std::optional<Edge> fill_pipe() {
     while (!over_ && done() < depth_) {
       send(std::min(unit_, depth_ - done()), run_.start_ns);
-      if (trip_s_ == 0) trip_s_ = (last_ns_ - run_.start_ns) * 1e-9;
     }
     run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;
-    in_clumps_ = !paced_ && together_ == nullptr && depth_ > 1 && run_.ramp_s < 2 * trip_s_ && trip_s_ * kFewTrips > run_.series.target_seconds();
     while (!over_) {
       if (auto edge = find_edge()) return edge;
       send(unit_, run_.start_ns);
@@ -147,37 +133,14 @@ class Stream {
     return std::nullopt;
   }
 
-  /// Of runs at the same time: what their sum is made of.
-  void note(const std::optional<Edge>& edge) {
-    if (together_ == nullptr || !edge) return;
-    noted_ns_ = last_ns_;
-    run_.edges.add(*edge);
-  }
-
-  /// Fewer messages in flight than the path holds come in clumps, one a round trip: a batch has whole ones, or many.
-  bool cuts_a_clump(const Edge& open, const Edge& end) const {
-    if (!in_clumps_ || (end.sent - open.sent) % depth_ == 0) return false;
-    const double longest_s = std::max(kTripsOfUnevenBatch * trip_s_, 2 * run_.series.target_seconds());
-    return (end.after_ns - open.before_ns) * 1e-9 < longest_s;
-  }
-
   void advance(const Edge& open) {
-    if (in_clumps_) {
-      // The edge behind it comes with the next message, which is to be the last of a clump.
-      const std::uint64_t in_last = (transfer_.sent() - open.sent) % depth_;
-      chunk_ = in_last + 1 < depth_ ? depth_ - 1 - in_last : depth_;
-    }
     // A batch that is under way may end.
-    send(sparse_ ? 0 : chunk_, run_.first_batch_ns + run_.series.target_seconds() * 1e9);
+    send(chunk_, run_.first_batch_ns + run_.series.target_seconds() * 1e9);
     // Aim at a quarter of a batch; grow at most twofold, so that a lucky first
     // chunk does not lead to one of seconds.
     const double elapsed_s = (last_ns_ - open.before_ns) * 1e-9;
     const double per_second = static_cast<double>(transfer_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
-    double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
-    if (together_ != nullptr) {
-      aim = std::min(aim, per_second * kNoteNs * 1e-9 / 2);
-      sparse_ = aim < 2 * static_cast<double>(unit_);
-    }
+    const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
     if (paced_) chunk_ = (chunk_ + unit_ - 1) / unit_ * unit_;
   }
@@ -199,10 +162,6 @@ class Stream {
   std::uint64_t chunk_;
   std::uint64_t first_message_ = 0;  ///< trials went before
   double last_ns_ = 0;               ///< the clock when the last chunk had completed
-  double noted_ns_ = 0;              ///< and when an edge was noted last
-  double trip_s_ = 0;                ///< of the first message through an empty pipe
-  bool in_clumps_ = false;
-  bool sparse_ = false;              ///< so few messages that each is an edge
   bool over_ = false;
   BandwidthRun run_;
 };

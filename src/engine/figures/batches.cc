@@ -44,15 +44,6 @@ Samples BatchSeries::samples() const {
   return samples;
 }
 
-void EdgeSeries::add(const Edge& edge) {
-  if (seen_++ % keep_every_ != 0) return;
-  edges_.push_back(edge);
-  if (edges_.size() < kMax) return;
-  for (std::size_t i = 0; i < kMax / 2; ++i) edges_[i] = edges_[2 * i];
-  edges_.resize(kMax / 2);
-  keep_every_ *= 2;
-}
-
 void ByteSeries::add(double now_ns, std::uint64_t bytes) {
   if (seen_++ % keep_every_ != 0) return;
   points_.emplace_back(now_ns, bytes);

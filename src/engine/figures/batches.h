@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/figures/stop_rule.h"
-#include "engine/transfer/transfer.h"
 
 namespace gdrperf::engine {
 
@@ -57,19 +56,6 @@ class BatchSeries {
   double total_s_ = 0;
   std::uint64_t total_messages_ = 0;
   std::vector<Batch> batches_;
-};
-
-/// Edges of a run in constant memory: every other one goes when there are kMax.
-class EdgeSeries {
- public:
-  static constexpr std::size_t kMax = 8192;
-  void add(const Edge& edge);
-  const std::vector<Edge>& edges() const { return edges_; }
-
- private:
-  std::vector<Edge> edges_;
-  std::uint64_t keep_every_ = 1;
-  std::uint64_t seen_ = 0;
 };
 
 /// (time, payload bytes sent so far) of the serving end of a bidirectional run,

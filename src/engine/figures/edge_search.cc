@@ -28,7 +28,6 @@ Outcome EdgeSearch::look(std::uint32_t polls, Fault& fault) {
     if (count < 0) return Outcome::kFailed;
     if (count == 0) {
       edge_.before_ns = before_poll_ns;
-      edge_.before_sent = send_.completed;
       seen_empty_ = true;
     } else if (seen_empty_ || send_.completed - first_ >= in_flight_) {
       edge_.after_ns = now_ns();

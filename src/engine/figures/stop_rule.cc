@@ -1,7 +1,6 @@
 #include "engine/figures/stop_rule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -17,6 +16,11 @@ namespace {
 
 /// Fewer have no 95 % interval.
 constexpr std::size_t kIntervalBatches = 6;
+
+stats::Summary summary_of(const Samples& samples) {
+  return samples.seconds.empty() ? stats::summarize(samples.values)
+                                 : stats::summarize_weighted(samples.values, samples.seconds);
+}
 
 /// The option and value that make a run longer.
 std::string longer(const StopRule& rule) {
@@ -62,28 +66,15 @@ Samples Samples::from(std::size_t count) const {
   return {tail(values), tail(seconds)};
 }
 
-stats::Summary summary_of(const Samples& samples) { return stats::summarize_series(samples.values, samples.seconds); }
-
 double half_width(const Samples& steady) {
   return stats::stop_decision(summary_of(steady), steady.values.size(), 0, 0).relative_half_width;
 }
 
 double median_of(const Samples& samples) { return summary_of(samples).median; }
 
-double lopsidedness(const Samples& steady) {
-  const stats::Summary summary = summary_of(steady);
-  return std::abs(summary.mean - summary.median) / std::abs(summary.median);
-}
-
-stats::Beginning beginning_of(const Samples& all, double precision, stats::Better better) {
-  return stats::find_beginning(all.values, kLevelsApart * precision, better);
-}
-
 bool StopJudge::tight_enough(const Samples& all) const {
-  const stats::Beginning beginning = beginning_of(all, precision_, better_);
-  const Samples steady = all.from(beginning.warmup);
-  return beginning.levels.size() < 2 && steady.values.size() >= kMinBatches && half_width(steady) <= precision_ &&
-         lopsidedness(steady) <= precision_;
+  const Samples steady = all.from(stats::warmup_cut(all.values));
+  return steady.values.size() >= kMinBatches && half_width(steady) <= precision_;
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
@@ -102,30 +93,17 @@ std::uint64_t StopJudge::left(std::uint64_t done) const {
 void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   const std::size_t batches = evidence.steady.values.size();
   const double width = half_width(evidence.steady);
-  const double aside = lopsidedness(evidence.steady);
-  if (width <= evidence.precision && aside <= evidence.precision && evidence.levels.empty()) return;
+  if (width <= evidence.precision) return;
   if (batches < kIntervalBatches) {
     mark(measured, "short",
          fmt::format("{}too short for an interval ({} batch{} in {:.3g} s); run longer ({})", evidence.what, batches,
                      batches == 1 ? "" : "es", measured.duration_s, longer(evidence.rule)));
     return;
   }
-  stats::Pattern pattern = stats::find_pattern(evidence.steady.values).pattern;
-  if (!evidence.levels.empty()) {
-    // What drifts passes through levels; the rest is one level after another.
-    if (pattern != stats::Pattern::kDrift) pattern = stats::Pattern::kSteps;
-    mark(measured, std::string(stats::to_string(pattern)), fmt::format("{}{}: {}", evidence.what, evidence.levels, words_for(pattern, evidence.rule)));
-    return;
-  }
-  if (width <= evidence.precision) {
-    mark(measured, std::string(stats::to_string(pattern)),
-         fmt::format("{}mean and median differ by {:.2g} %, more than +-{:g} %: part of the time was much slower or faster; {}", evidence.what,
-                     aside * 100, evidence.precision * 100, words_for(pattern, evidence.rule)));
-    return;
-  }
-  mark(measured, std::string(stats::to_string(pattern)),
+  const stats::PatternFound found = stats::find_pattern(evidence.steady.values);
+  mark(measured, std::string(stats::to_string(found.pattern)),
        fmt::format("{}known within +-{:.2g} %, not +-{:g} %, after {:.3g} s: {}", evidence.what, width * 100,
-                   evidence.precision * 100, measured.duration_s, words_for(pattern, evidence.rule)));
+                   evidence.precision * 100, measured.duration_s, words_for(found.pattern, evidence.rule)));
 }
 
 void judge_standstill(report::Measurement& measured, const Standstill& standstill) {

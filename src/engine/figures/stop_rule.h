@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "gdrperf/report/record.h"
-#include "gdrperf/stats/levels.h"
-#include "gdrperf/stats/summary.h"
 
 namespace gdrperf::engine {
 
@@ -32,19 +30,15 @@ struct Samples {
 /// with fewer batches than an interval needs.
 double half_width(const Samples& steady);
 
-/// Weighted by the batches' lengths, where those are known; the interval allows for neighbours that are alike.
-stats::Summary summary_of(const Samples& samples);
+/// Weighted by the batches' lengths, where those are known.
 double median_of(const Samples& samples);
-
-/// Distance of mean and median relative to the median.
-double lopsidedness(const Samples& steady);
 
 /// When a run ends: the one rule for rates, round trips and laps.
 class StopJudge {
  public:
   /// `precision`: of the half width. `stop`: ends the run once it is true; borrowed, may be null.
-  StopJudge(const StopRule& rule, double precision, const std::atomic<bool>* stop = nullptr, stats::Better better = stats::Better::kHigher)
-      : rule_(rule), precision_(precision), stop_(stop), better_(better) {}
+  StopJudge(const StopRule& rule, double precision, const std::atomic<bool>* stop = nullptr)
+      : rule_(rule), precision_(precision), stop_(stop) {}
 
   /// Asked after each batch. `done`: messages or round trips; `series` has size()
   /// and samples().
@@ -78,16 +72,9 @@ class StopJudge {
   const StopRule& rule_;
   double precision_;
   const std::atomic<bool>* stop_;
-  stats::Better better_;
   bool ended_ = false;
   report::StopReason reason_ = report::StopReason::kPrecision;
 };
-
-/// Levels nearer than this to each other, relative to the precision that was asked for, are one.
-inline constexpr double kLevelsApart = 1.2;
-
-/// Warm-up of a series, and the levels behind it.
-stats::Beginning beginning_of(const Samples& all, double precision, stats::Better better);
 
 /// Evidence for a run's figure.
 struct Evidence {
@@ -95,13 +82,11 @@ struct Evidence {
   const char* what = "";     ///< "" or the figure with a blank behind it
   double precision = 0;      ///< asked for
   const StopRule& rule;
-  std::string levels = {};   ///< sentence about them where there are several
 };
 
 /// The one place that decides whether a figure stands, whatever ended the run: marks
-/// it unstable, with the likely reason and a warning that says what helps, where it changed its level, where the
-/// interval is wider than `precision`, where mean and median differ by more than that, or where there are too few
-/// batches for an interval.
+/// it unstable, with the likely reason and a warning that says what helps, where the
+/// interval is wider than `precision`, or where there are too few batches for one.
 void judge_figure(report::Measurement& measured, const Evidence& evidence);
 
 /// Longest time, in seconds, in which an end did not run, and in which nothing moved.

@@ -225,7 +225,7 @@ bool StreamingTransfer::idle_on_schedule() const {
 std::optional<Edge> StreamingTransfer::edge() {
   if (idle_on_schedule()) {
     const double now = now_ns();
-    return Edge{now, now, sent(), sent()};
+    return Edge{now, now, sent()};
   }
   EdgeSearch search(plan_.send, plan_.receives() ? &plan_.recv : nullptr, free_until_);
   Fault fault;

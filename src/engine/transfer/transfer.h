@@ -19,8 +19,6 @@ struct Edge {
   double before_ns = 0;
   double after_ns = 0;
   std::uint64_t sent = 0;
-  /// Messages that had completed at `before_ns`, neither more nor fewer; none: that is not known.
-  std::optional<std::uint64_t> before_sent = {};
 };
 
 /// Of an open loop: rounds that were due, and those of them that began late, because

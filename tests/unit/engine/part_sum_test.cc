@@ -78,39 +78,6 @@ TEST(PartSum, WithoutCommonTimeIsAllOverAllTime) {
   EXPECT_NEAR(sum.gbytes[0], sum.gbytes[1], 1e-12);
 }
 
-/// Clients of a link with 1 message each millisecond take turns of 100 messages; only edges of every seventh message are noted.
-std::vector<PartCurve> bursts() {
-  constexpr int kParts = 3;
-  constexpr double kMessageNs = 1e6;
-  std::vector<PartCurve> parts;
-  for (int part = 0; part < kParts; ++part) {
-    BandwidthRun run = run_of(0, 300, 3);
-    std::uint64_t sent = 0;
-    for (int message = 0; message < 3000; ++message) {
-      if (message / 100 % kParts != part) continue;
-      const double done_ns = (message + 1) * kMessageNs;
-      ++sent;
-      const bool last = message % 100 == 99;
-      if (message % 7 == 0 || last || message % 100 == 0) run.edges.add({done_ns - 1e3, done_ns, sent, sent - 1});
-    }
-    TestSpec spec = spec_of();
-    spec.client.device = "nic0";
-    parts.push_back(curve_of(run, spec, nullptr));
-  }
-  return parts;
-}
-
-TEST(PartSum, PartsThatTakeTurnsSumToTheirLinkAndNoMore) {
-  const Together::Sum sum = sum_of(bursts(), spec_of());
-  const double link = 1000 / 1e6;  // GB/s
-  const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
-  EXPECT_NEAR(bandwidth.median_gbytes, link, 0.005 * link);
-  EXPECT_LE(bandwidth.max_gbytes, link * 1.0005);
-  EXPECT_LE(sum.gbytes[0] + sum.gbytes[1] + sum.gbytes[2], link * 1.0005);
-  EXPECT_NEAR(bandwidth.mean_gbytes, link, 0.005 * link);
-  EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1] + sum.gbytes[2], link, 0.005 * link);
-}
-
 TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   PeerBytes peer;
   peer.clock_ahead_ns = 5e9;
