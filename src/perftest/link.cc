@@ -67,7 +67,7 @@ FirstWords await_first_words(const Channel& channel, milliseconds patience) {
   return FirstWords::kGdrperf;
 }
 
-PerftestLink::PerftestLink(const Channel& channel, PerftestRole role, const std::atomic<bool>* stop)
+PerftestLink::PerftestLink(const Channel& channel, const Admission& /*admission*/, PerftestRole role, const std::atomic<bool>* stop)
     : fd_(channel.fd()), peer_(channel.peer()), role_(role), stop_(stop) {}
 
 bool PerftestLink::greet() {

@@ -85,6 +85,14 @@ OTHER_ARGUMENTS = {("src/topo/readers/nvidia_smi_run.cc", "-m")}
 WAY_OF_DATA = ("include/gdrperf/engine/resolve.h", "src/engine/setup/resolve.cc", "src/engine/transfer/data_path.cc")
 
 
+# Who lets a peer in, and by which proof.
+GATE_KEEPERS = {
+    "prove_as_client": ["src/app/client/client.cc", "src/cluster/ranks/agent.cc", "src/cluster/ranks/hosts.cc"],
+    "prove_as_server": ["src/app/server/server.cc", "src/cluster/ranks/gate.cc", "src/cluster/wire/relay.cc"],
+    "admit_perftest": ["src/app/client/client.cc", "src/app/server/server.cc"],
+    "admit_own_process": ["src/app/client/client.cc"],
+}
+
 # "A file past 400 lines or a function past 60 asks to be split."
 FILE_LINES, FUNCTION_LINES = 400, 60
 # "A folder has at most 20 files and a sentence."
@@ -297,6 +305,15 @@ class House(unittest.TestCase):
                     wrong.append(f"{name}:{line}: a function of {length} lines")
         self.assertGreater(functions, 3000, "the rule by which functions are found")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
+    # An Admission (proto/admission.h) opens every service: who makes one has to be looked at.
+    def test_the_gate_has_few_keepers(self):
+        found = {}
+        for path, _ in sources():
+            for name in re.findall(r"\b(?<!friend Admission )(prove_as_client|prove_as_server|admit_perftest|admit_own_process)\(", path.read_text()):
+                found.setdefault(name, set()).add(path.relative_to(ROOT).as_posix())
+        home = {"include/gdrperf/proto/admission.h", "src/proto/control/token.cc"}
+        self.assertEqual({name: sorted(files - home) for name, files in found.items()}, GATE_KEEPERS)
 
     # std::mutex says nothing to clang's -Wthread-safety, which scripts/check reads.
     def test_locks_say_what_they_guard(self):

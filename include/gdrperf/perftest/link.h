@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/channel.h"
 
 // perftest's own handshake over TCP, for an end whose other end is an unmodified ib_write_bw or one of its family:
@@ -71,7 +72,7 @@ FirstWords await_first_words(const Channel& channel, std::chrono::milliseconds p
 /// other end does not answer in time, and an Error once `*stop` is true (null: never).
 class PerftestLink {
  public:
-  PerftestLink(const Channel& channel, PerftestRole role, const std::atomic<bool>* stop);
+  PerftestLink(const Channel& channel, const Admission& admission, PerftestRole role, const std::atomic<bool>* stop);
 
   /// Versions. False where the other end speaks gdrperf's protocol: it is no perftest.
   bool greet();

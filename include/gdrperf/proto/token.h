@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/messages.h"
 
 namespace gdrperf::proto {
@@ -38,11 +37,5 @@ Token read_token(const std::string& file);
 
 /// 64 random hex digits. Throws Error(kEnvironment).
 std::string new_nonce();
-
-/// Called by each end after the hellos, `own.token` telling the peer whether there is one; frames stay
-/// short until then. Throws peer_error, saying what to do, where one end has a token that the other
-/// lacks, or another one. The server has told the client by then.
-void prove_as_client(Channel& channel, const Token& token, const Hello& own, const Hello& server);
-void prove_as_server(Channel& channel, const Token& token, const Hello& own, const Hello& client);
 
 }  // namespace gdrperf::proto

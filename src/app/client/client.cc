@@ -5,12 +5,16 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "app/server/serve_session.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/progress.h"
@@ -32,12 +36,21 @@ class RemoteClient : public Client {
     if (channel_ && !still_there()) close();
     if (channel_) return;
     proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s);
-    if (perftest_unit_ && !speaks_first(channel)) {
+    if (perftest_unit_ && !address_.token && !speaks_first(channel)) {
       channel_ = std::move(channel);
-      perftest_.emplace(*channel_, proto::PerftestRole::kClient, stop_flag_);
+      const proto::Admission admission = proto::admit_perftest(*channel_, address_.token);
+      perftest_.emplace(*channel_, admission, proto::PerftestRole::kClient, stop_flag_);
       return;
     }
-    enter(std::move(channel));
+    if (!perftest_unit_ || !address_.token) return enter(std::move(channel));
+    try {
+      enter(std::move(channel));
+    } catch (const Error& error) {
+      const bool perftest = std::string_view(error.what()).find("perftest") != std::string_view::npos;
+      if (!perftest && !error.hint().empty()) throw;
+      throw Error(error.code(), error.what(),
+                  fmt::format("a perftest server cannot prove a token: leave {} out to run against one", flags::kToken));
+    }
   }
 
  private:
@@ -46,7 +59,7 @@ class RemoteClient : public Client {
     proto::Hello own = proto::own_hello();
     own.token = static_cast<bool>(address_.token);
     const proto::Hello server = proto::exchange_hello(channel, 3500ms, own);
-    prove_as_client(channel, address_.token, own, server);
+    std::ignore = prove_as_client(channel, address_.token, own, server);
     channel.send(proto::Enter{beside_});
     channel.tell_silence_at_work(notice_);
     channel.keep_alive();
@@ -153,7 +166,7 @@ class LocalClient : public Client {
     SessionTerms terms;
     terms.run.max_memory_bytes = max_memory_bytes_;
     thread_ = std::thread([stop = stop_.get(), channel = std::move(server), terms]() mutable {
-      serve_session(channel, *stop, [](const std::string&) {}, terms);
+      serve_session(channel, proto::admit_own_process(), *stop, [](const std::string&) {}, terms);
     });
     if (told_ == Told::kAll) environment_ = report::collect_environment();
     channel_ = std::move(client);

@@ -66,8 +66,9 @@ int serve(const ServeOptions& options) {
                           options.own_end, options.max_memory_bytes};
   settings.session.idle_timeout = options.idle_timeout;
   if (options.cluster) {
-    settings.session.as_rank = [token = settings.token](proto::Channel& channel, const proto::Cluster& first) {
-      serve_as_rank(channel, first, token);
+    settings.session.as_rank = [token = settings.token](proto::Channel& channel, const proto::Admission& admission,
+                                                              const proto::Cluster& first) {
+      serve_as_rank(channel, admission, first, token);
     };
   }
   Server server(proto::Listener(options.bind, options.port), settings,

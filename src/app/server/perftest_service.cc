@@ -16,17 +16,17 @@
 
 namespace gdrperf::app {
 
-std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest_service(std::span<const TestSpec> specs, report::RateUnit unit,
-                                                                               std::uint64_t max_memory_bytes) {
-  return [specs = std::vector<TestSpec>(specs.begin(), specs.end()), unit, max_memory_bytes](proto::Channel& channel,
-                                                                                           const std::atomic<bool>& stop) {
+std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest_service(
+    std::span<const TestSpec> specs, report::RateUnit unit, std::uint64_t max_memory_bytes) {
+  return [specs = std::vector<TestSpec>(specs.begin(), specs.end()), unit, max_memory_bytes](
+             proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop) {
     if (specs.size() != 1) {
       throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(), specs.size()),
                         fmt::format("give the {} that is typed there", flag<&TestSpec::size_bytes>()));
     }
     TestSpec spec = specs.front();
     spec.server = std::exchange(spec.client, EndSpec());
-    proto::PerftestLink link(channel, proto::PerftestRole::kServer, &stop);
+    proto::PerftestLink link(channel, admission, proto::PerftestRole::kServer, &stop);
     if (!link.greet()) throw peer_error(channel.peer() + ": is gdrperf, and spoke as perftest");
     const std::string what = fmt::format("{}: perftest {}: {} {}", channel.peer(), link.version(), to_string(spec.test), format_size(spec.size_bytes));
     say("serving " + what);

@@ -7,6 +7,7 @@
 
 #include "app/options/options.h"
 #include "app/server/server.h"
+#include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
 
@@ -24,7 +25,7 @@ struct ServeOptions {
   std::string pidfile;  ///< "": none
   bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
   EndSpec own_end = {};  ///< this end, where the client leaves it open
-  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};  ///< as ServerSettings
+  std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest = {};  ///< as ServerSettings
 };
 
 /// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the

@@ -96,7 +96,8 @@ void serve_one(proto::Channel& channel, const proto::RunRequest& request, const 
 
 /// The next request for a run; nothing after Bye or when the server is to stop. `failed`: the client's run has
 /// failed after it was over here, or failed here, too.
-std::optional<proto::RunRequest> next_request(proto::Channel& channel, const StopSignal& stop, const SessionTerms& terms,
+std::optional<proto::RunRequest> next_request(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop,
+                                              const SessionTerms& terms,
                                               const std::function<void(const proto::Failure&)>& failed) {
   Waiting waiting(channel, stop, terms);
   while (true) {
@@ -107,7 +108,7 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
     if (const auto* failure = std::get_if<proto::Failure>(&*message)) failed(*failure);
     if (const auto* cluster = std::get_if<proto::Cluster>(&*message)) {
       if (!terms.as_rank) throw Error(ExitCode::kEnvironment, "this server is no rank of clusters", "start it with 'gdrperf serve --cluster'");
-      terms.as_rank(channel, *cluster);
+      terms.as_rank(channel, admission, *cluster);
       return std::nullopt;
     }
     // Later messages belong to a run that has failed here.
@@ -116,7 +117,7 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const Sto
 
 }  // namespace
 
-SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log,
+SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop, const Log& log,
                             const SessionTerms& terms) {
   SessionResult result;
   std::optional<proto::RunRequest> request;
@@ -131,7 +132,7 @@ SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, con
     tell(failure.reason);
   };
   try {
-    while ((request = next_request(channel, stop, terms, failed_there))) {
+    while ((request = next_request(channel, admission, stop, terms, failed_there))) {
       ++result.runs;
       told = false;
       engine::Terms run = terms.run;

@@ -8,6 +8,7 @@
 #include "app/client/stop_signal.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/channel.h"
 
 namespace gdrperf::app {
@@ -31,13 +32,13 @@ struct SessionTerms {
   std::chrono::nanoseconds idle_timeout{0};  ///< in any case; 0: no limit
   std::function<bool()> others_wait;         ///< empty: nobody ever does
   /// Makes this server a rank of `gdrperf cluster --hosts` for a client whose first message this is; empty: refused.
-  std::function<void(proto::Channel&, const proto::Cluster&)> as_rank;
+  std::function<void(proto::Channel&, const proto::Admission&, const proto::Cluster&)> as_rank;
 };
 
-/// Serves one client whose Hello has been exchanged: run after run, until Bye, hang-up, the end of
+/// Serves one client that was admitted: run after run, until Bye, hang-up, the end of
 /// `terms`' patience or `stop` (the client is told of these). A run that cannot be is refused in words and
 /// the session goes on. Throws nothing for what the client does.
-SessionResult serve_session(proto::Channel& channel, const StopSignal& stop, const Log& log,
+SessionResult serve_session(proto::Channel& channel, const proto::Admission& admission, const StopSignal& stop, const Log& log,
                             const SessionTerms& terms = {});
 
 }  // namespace gdrperf::app

@@ -169,17 +169,17 @@ void Server::reap() {
   }
 }
 
-bool Server::greet(Connection& connection, std::string& name) {
+std::optional<proto::Admission> Server::greet(Connection& connection, std::string& name) {
   proto::Channel& channel = connection.channel;
   try {
     proto::Hello own = proto::server_hello();
     own.token = static_cast<bool>(settings_.token);
     const proto::Hello hello = proto::exchange_hello(channel, kHelloTimeout, own);
-    prove_as_server(channel, settings_.token, own, hello);
+    proto::Admission admission = prove_as_server(channel, settings_.token, own, hello);
     connection.beside = proto::expect<proto::Enter>(channel, kHelloTimeout).beside;
     connection.asked = true;
     name = hello.host.empty() ? channel.peer() : fmt::format("{} on {}", channel.peer(), hello.host);
-    return true;
+    return admission;
   } catch (const Error& error) {
     if (connection.evicted) {
       send_quietly(channel, failure("many connect here and this one asked for nothing, so it made room for others",
@@ -188,7 +188,7 @@ bool Server::greet(Connection& connection, std::string& name) {
       send_quietly(channel, failure(error.what(), ""));
     }
     note_stranger(error.what());
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -225,6 +225,13 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
 
 void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   proto::Channel& channel = connection.channel;
+  std::optional<proto::Admission> admission;
+  try {
+    admission = proto::admit_perftest(channel, settings_.token);
+  } catch (const Error& error) {
+    note_stranger(error.what());
+    return;
+  }
   const ClientQueue::Ticket ticket = queue_of_clients_.enter(channel.peer());
   if (!ticket.is_turn()) {
     note_stranger(channel.peer() + ": perftest cannot wait for its turn while another client is served");
@@ -233,7 +240,7 @@ void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   connection.asked = connection.served = true;
   ExitCode code = ExitCode::kOk;
   try {
-    settings_.perftest(channel, stop.flag());
+    settings_.perftest(channel, *admission, stop.flag());
   } catch (const Error& error) {
     code = error.code();
     log_(error.hint().empty() ? std::string(error.what()) : fmt::format("{}\nhint: {}", error.what(), error.hint()));
@@ -244,23 +251,24 @@ void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   stop.trigger();
 }
 
-SessionResult Server::session(Connection& connection, const std::string& ticket, const StopSignal& stop) {
+SessionResult Server::session(Connection& connection, const proto::Admission& admission, const std::string& ticket,
+                              const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   connection.served = true;
   channel.limit_frames(proto::Channel::kMaxFrameBytes);
   channel.tell_silence_at_work(log_);
   channel.keep_alive();
   channel.send(proto::Turn{ticket});
-  SessionResult result = serve_session(channel, stop, log_, settings_.session);
+  SessionResult result = serve_session(channel, admission, stop, log_, settings_.session);
   give_back_memory();
   return result;
 }
 
 /// Beside the session whose turn it is.
-void Server::accompany(Connection& connection, StopSignal& stop) {
+void Server::accompany(Connection& connection, const proto::Admission& admission, StopSignal& stop) {
   try {
     const SessionGuests::Guest guest(guests_of_, connection.beside);
-    session(connection, "", stop);
+    session(connection, admission, "", stop);
   } catch (const Error& error) {
     send_quietly(connection.channel, failure(error.what(), error.hint()));
     log_(fmt::format("{}: {}", connection.channel.peer(), error.what()));
@@ -277,8 +285,9 @@ void Server::converse(Connection& connection, StopSignal& stop) {
     }
   }
   std::string name;
-  if (!greet(connection, name)) return;
-  if (!connection.beside.empty()) return accompany(connection, stop);
+  const std::optional<proto::Admission> admission = greet(connection, name);
+  if (!admission) return;
+  if (!connection.beside.empty()) return accompany(connection, *admission, stop);
   proto::Channel& channel = connection.channel;
   // Strangers that wait learn an address, no host name.
   ClientQueue::Ticket ticket = queue_of_clients_.enter(channel.peer());
@@ -287,7 +296,7 @@ void Server::converse(Connection& connection, StopSignal& stop) {
   SessionResult result;
   {
     const SessionGuests::Host host(guests_of_);
-    result = session(connection, host.ticket(), stop);
+    result = session(connection, *admission, host.ticket(), stop);
   }
   log_(fmt::format("{}: done, {} run{}{}", channel.peer(), result.runs,
                    result.runs == 1 ? "" : "s",

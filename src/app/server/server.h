@@ -16,6 +16,7 @@
 #include "app/server/client_queue.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/networks.h"
 #include "gdrperf/proto/token.h"
@@ -34,7 +35,7 @@ struct ServerSettings {
   proto::Networks allow;  ///< where clients may come from
   /// Serves a client of perftest, ended by the flag; throws where that fails. Clients have to speak first then. Empty: it is
   /// told about in words.
-  std::function<void(proto::Channel&, const std::atomic<bool>&)> perftest = {};
+  std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest = {};
 };
 
 /// Accepts clients and serves them one after another in the order they asked. A
@@ -73,10 +74,12 @@ class Server {
   bool make_room(proto::Channel& newcomer);
   void begin(Connection& connection, StopSignal& stop);
   void converse(Connection& connection, StopSignal& stop);
-  void accompany(Connection& connection, StopSignal& stop);
-  SessionResult session(Connection& connection, const std::string& ticket, const StopSignal& stop);
+  SessionResult session(Connection& connection, const proto::Admission& admission, const std::string& ticket,
+                        const StopSignal& stop);
+  void accompany(Connection& connection, const proto::Admission& admission, StopSignal& stop);
   void converse_with_perftest(Connection& connection, StopSignal& stop);
-  bool greet(Connection& connection, std::string& name);
+  /// Nothing where the client was refused; it has been told, and so has the log.
+  std::optional<proto::Admission> greet(Connection& connection, std::string& name);
   bool wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket, const StopSignal& stop);
   void note_stranger(const std::string& reason);
   void reap();

@@ -22,6 +22,7 @@
 #include "gdrperf/verbs/inventory.h"
 #include "gdrperf/verbs/port_counters.h"
 #include "app/topo/placement.h"
+#include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
 namespace {
@@ -179,7 +180,7 @@ proto::Channel connect_root(const RootAddress& root, const proto::Token& token, 
       proto::Hello own = proto::own_hello();
       own.token = static_cast<bool>(token);
       const proto::Hello hello = proto::exchange_hello(channel, kHelloPatience, own);
-      prove_as_client(channel, token, own, hello);
+      [[maybe_unused]] const proto::Admission admission = prove_as_client(channel, token, own, hello);
       return channel;
     } catch (const Error& error) {
       if (steady_clock::now() < give_up) {

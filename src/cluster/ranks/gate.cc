@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/output/terminal.h"
+#include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
 namespace {
@@ -67,7 +68,7 @@ void Gate::greet(proto::Channel channel) {
     proto::Hello own = proto::server_hello();
     own.token = static_cast<bool>(token_);
     const proto::Hello hello = proto::exchange_hello(channel, kRankPatience, own);
-    prove_as_server(channel, token_, own, hello);
+    [[maybe_unused]] const proto::Admission admission = prove_as_server(channel, token_, own, hello);
     Card card = expect_cluster<Card>(channel, kRankPatience);
     channel.limit_frames(proto::Channel::kMaxFrameBytes);
     put({std::move(channel), std::move(card)});

@@ -15,6 +15,7 @@
 #include "gdrperf/proto/tcp_port.h"
 #include "app/options/lists.h"
 #include "app/output/terminal.h"
+#include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
 namespace {
@@ -29,7 +30,7 @@ proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::c
   proto::Hello own = proto::own_hello();
   own.token = static_cast<bool>(token);
   const proto::Hello server = proto::exchange_hello(channel, kHostHelloPatience, own);
-  prove_as_client(channel, token, own, server);
+  [[maybe_unused]] const proto::Admission admission = prove_as_client(channel, token, own, server);
   channel.send(proto::Enter{});
   channel.keep_alive();
   while (true) {
@@ -86,7 +87,8 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
   }
 }
 
-void serve_as_rank(proto::Channel& channel, const proto::Cluster& first, const proto::Token& token) {
+void serve_as_rank(proto::Channel& channel, const proto::Admission& /*admission*/, const proto::Cluster& first,
+                   const proto::Token& token) {
   const ClusterMessage message = decode_cluster(first, channel.peer());
   const auto* invite = std::get_if<Invite>(&message);
   if (invite == nullptr) throw peer_error(channel.peer() + ": sent another message than was due");

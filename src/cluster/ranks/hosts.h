@@ -26,6 +26,7 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
                   std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put);
 
 /// The other end: this server as a rank until the client ends it. Throws Error.
-void serve_as_rank(proto::Channel& channel, const proto::Cluster& first, const proto::Token& token);
+void serve_as_rank(proto::Channel& channel, const proto::Admission& admission, const proto::Cluster& first,
+                   const proto::Token& token);
 
 }  // namespace gdrperf::app

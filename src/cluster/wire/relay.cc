@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
 namespace {
@@ -63,7 +64,7 @@ void Relay::greet(proto::Channel channel) {
     proto::Hello own = proto::server_hello();
     own.token = static_cast<bool>(token_);
     const proto::Hello hello = proto::exchange_hello(channel, kChildPatience, own);
-    prove_as_server(channel, token_, own, hello);
+    [[maybe_unused]] const proto::Admission admission = prove_as_server(channel, token_, own, hello);
     const auto joined = expect_cluster<Joined>(channel, kChildPatience);
     for (Child& child : children_) {
       if (child.who.rank != joined.rank || child.channel) continue;

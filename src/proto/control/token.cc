@@ -18,6 +18,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/reason.h"
 
 namespace gdrperf::proto {
@@ -122,8 +123,8 @@ std::string new_nonce() {
   return hex(bytes.data(), bytes.size());
 }
 
-void prove_as_client(Channel& channel, const Token& token, const Hello& own, const Hello& server) {
-  if (!token && !server.token) return;
+Admission prove_as_client(Channel& channel, const Token& token, const Hello& own, const Hello& server) {
+  if (!token && !server.token) return Admission();
   if (!token) throw peer_error(channel.peer() + ": serves only clients that have its token", give_token());
   if (!server.token) {
     throw peer_error(channel.peer() + ": has no token, so it cannot prove that it is the server you mean",
@@ -135,10 +136,11 @@ void prove_as_client(Channel& channel, const Token& token, const Hello& own, con
   if (!same(proof.hmac, token.proof(Token::End::kServer, own, server))) {
     throw peer_error(channel.peer() + ": does not have the token: it may be another server than you mean");
   }
+  return Admission();
 }
 
-void prove_as_server(Channel& channel, const Token& token, const Hello& own, const Hello& client) {
-  if (!token) return;
+Admission prove_as_server(Channel& channel, const Token& token, const Hello& own, const Hello& client) {
+  if (!token) return Admission();
   if (!client.token) refuse(channel, "this server serves only clients that have its token");
   check_nonces(channel, own, client);
   const auto proof = expect<Proof>(channel, kProofTimeout);
@@ -146,6 +148,17 @@ void prove_as_server(Channel& channel, const Token& token, const Hello& own, con
     refuse(channel, "the client's token is not the server's");
   }
   channel.send(Proof{token.proof(Token::End::kServer, client, own)});
+  return Admission();
 }
+
+Admission admit_perftest(const Channel& channel, const Token& token) {
+  if (token) {
+    throw peer_error(channel.peer() + ": speaks as perftest, whose protocol cannot prove a token",
+                     fmt::format("use gdrperf on both sides, or leave {} out (GDRPERF_TOKEN_FILE and GDRPERF_TOKEN, too)", flags::kToken));
+  }
+  return Admission();
+}
+
+Admission admit_own_process() { return Admission(); }
 
 }  // namespace gdrperf::proto

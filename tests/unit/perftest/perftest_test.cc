@@ -28,7 +28,7 @@ struct FarEnd {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     raw.reset(fds[1]);
     channel.emplace(UniqueFd(fds[0]), role == PerftestRole::kClient ? "server far:1" : "client far:1");
-    link.emplace(*channel, role, stop);
+    link.emplace(*channel, admit_perftest(*channel, {}), role, stop);
   }
   void put(std::string_view bytes) const {
     ASSERT_EQ(::send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));

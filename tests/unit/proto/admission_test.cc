@@ -1,12 +1,14 @@
 // Admission: the shared secret and the networks.
 #include "../../failure_of.h"
 #include "gdrperf/proto/networks.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/token.h"
 
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,14 +49,14 @@ Ends shake(const Token& client_token, const Token& server_token) {
   Ends ends;
   std::thread other([&, &server = server] {
     try {
-      prove_as_server(server, server_token, server_hello, client_hello);
+      std::ignore = prove_as_server(server, server_token, server_hello, client_hello);
     } catch (const Error& error) {
       ends.server = error.what();
     }
     // A client that hangs up first is an error of its own; one that waits learns why not.
   });
   try {
-    prove_as_client(client, client_token, client_hello, server_hello);
+    std::ignore = prove_as_client(client, client_token, client_hello, server_hello);
   } catch (const Error& error) {
     ends.client = error.what();
   }
@@ -103,7 +105,7 @@ TEST(Token, AnEchoOfOurNonceProvesNothing) {
   auto [client, server] = local_channel_pair();
   Hello hello = own_hello();
   hello.token = true;
-  EXPECT_THAT(failure_of([&, &server = server] { prove_as_server(server, mine, hello, hello); }).what(),
+  EXPECT_THAT(failure_of([&, &server = server] { std::ignore = prove_as_server(server, mine, hello, hello); }).what(),
               HasSubstr("no proper nonce"));
 }
 
