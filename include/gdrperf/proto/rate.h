@@ -14,7 +14,7 @@ struct Rate {
 };
 
 /// "100000", "10Gb/s", "1.25GB/s". Throws usage_error naming `flag`.
-Rate parse_rate(const std::string& text, std::string_view flag);
+Rate parse_offered_rate(const std::string& text, std::string_view flag);
 
 /// Stream beside a latency test: a share, up to 1, of what it carries alone, or a rate.
 struct Load {
@@ -22,7 +22,7 @@ struct Load {
   Rate rate;
 };
 
-/// "50%", or as parse_rate(). Throws usage_error naming `flag`.
+/// "50%", or as parse_offered_rate(). Throws usage_error naming `flag`.
 Load parse_load(const std::string& text, std::string_view flag);
 
 /// The bandwidth test that loads the link of latency test `spec`, without a rate.

@@ -44,7 +44,7 @@ Floors Floors::parse(const std::string& text, const std::string& name) {
       throw usage_error(fmt::format("{}: '{:.40}' is no pair of GPU and NIC, no relation and not 'all'", where, place), "like: PIX 22GB/s");
     }
     if (!(words >> rate)) throw usage_error(fmt::format("{}: no rate behind {:.40}", where, place), "like: PIX 22GB/s");
-    Line found{place, std::nullopt, gigabits_from_gigabytes(parse_rate(std::string_view(rate), where) / 1e9), where};
+    Line found{place, std::nullopt, gigabits_from_gigabytes(parse_rate(rate, where) / 1e9), where};
     if (words >> test) {
       found.test = parse_test(test);
       if (!found.test || found.test->metric != Metric::kBandwidth) {

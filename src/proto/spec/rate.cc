@@ -22,7 +22,7 @@ std::optional<std::pair<double, std::string_view>> number_and_unit(const std::st
 
 }  // namespace
 
-Rate parse_rate(const std::string& text, std::string_view flag) {
+Rate parse_offered_rate(const std::string& text, std::string_view flag) {
   // Bytes; 0: messages.
   static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 0}, {"/s", 0}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8}, {"GB/s", 1e9}, {"MB/s", 1e6}};
   const auto typed = number_and_unit(text);
@@ -41,7 +41,7 @@ Rate parse_rate(const std::string& text, std::string_view flag) {
 
 Load parse_load(const std::string& text, std::string_view flag) {
   const auto typed = number_and_unit(text);
-  if (!typed || typed->second != "%") return {0, parse_rate(text, flag)};
+  if (!typed || typed->second != "%") return {0, parse_offered_rate(text, flag)};
   if (typed->first > 0 && typed->first <= 100) return {typed->first / 100, {}};
   throw usage_error(std::string(flag) + " " + text + ": a share is above 0 and up to 100 % of what the stream carries alone");
 }

@@ -18,7 +18,7 @@ void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view 
 }
 
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {
-  const Rate rate = parse_rate(text, flag);
+  const Rate rate = parse_offered_rate(text, flag);
   spec.rate_per_s = rate.per_s;
   spec.rate_bytes_per_s = rate.bytes_per_s;
 }
