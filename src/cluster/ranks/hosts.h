@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/ranks/gate.h"
+#include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
 
