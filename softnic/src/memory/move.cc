@@ -260,6 +260,7 @@ bool PageMover::move_out(PageRange gap) {
   const WriteGuard guard(gap);
   if (need_guard && !guard.holds()) return false;
   if (!write_all(fd_.get(), gap.begin, gap.bytes(), offset_of(gap.begin))) return false;
+  reach(gap);
   void* placed = raw_mmap(pointer(gap.begin), gap.bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_.get(),
                           static_cast<std::int64_t>(offset_of(gap.begin)));

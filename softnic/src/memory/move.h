@@ -93,6 +93,10 @@ class PageMover {
   void add_references(PageRange range, int change) noexcept REQUIRES(mutex_);
   void drop_unreferenced() REQUIRES(mutex_);
   bool is_ours(PageRange range) const;
+  /// Before pages appear in `range`.
+  void reach(PageRange range) noexcept;
+  /// False: no moved page was ever mapped there, which takes no look at the mappings.
+  bool reaches(PageRange range) const noexcept;
   std::uint64_t offset_of(std::uint64_t address) const noexcept;
 
   UniqueFd fd_;
@@ -107,6 +111,10 @@ class PageMover {
   /// Held while pages change their place, and never across a fork: an allocator
   /// that gives memory back holds its own locks meanwhile, and wants them before a fork.
   Mutex pages_mutex_;
+  /// All places where moved pages were ever mapped lie between these two. Written
+  /// under pages_mutex_.
+  std::atomic<std::uint64_t> reach_begin_{~std::uint64_t{0}};
+  std::atomic<std::uint64_t> reach_end_{0};
   /// Moved pages may be anywhere in the program's addresses.
   std::atomic<bool> relocated_{false};
 };

@@ -41,12 +41,23 @@ void* refuse_memory(int error) {
 
 }  // namespace
 
+void PageMover::reach(PageRange range) noexcept {
+  reach_begin_.store(std::min(reach_begin_.load(), range.begin));
+  reach_end_.store(std::max(reach_end_.load(), range.end));
+}
+
+bool PageMover::reaches(PageRange range) const noexcept {
+  return range.begin < reach_end_.load() && range.end > reach_begin_.load();
+}
+
 bool PageMover::has_pages_in(PageRange range) {
+  if (!reaches(range)) return false;
   const MutexLock pages(pages_mutex_);
   return !next_own_part(range, kWholeWindow).range.empty();
 }
 
 void PageMover::discard(PageRange range) {
+  if (!reaches(range)) return;
   const MutexLock pages(pages_mutex_);
   while (true) {
     const OwnPart part = next_own_part(range, kWholeWindow);
@@ -58,6 +69,7 @@ void PageMover::discard(PageRange range) {
 }
 
 void PageMover::keep_from_children(PageRange range) {
+  if (!reaches(range)) return;
   const MutexLock pages(pages_mutex_);
   while (range.begin < range.end) {
     const OwnPart part = next_own_part(range, kWholeWindow);
@@ -107,6 +119,7 @@ void* PageMover::relocate(PageRange from, std::uint64_t new_bytes, int flags, st
   void* place = raw_mmap(fixed ? at(to) : nullptr, new_bytes, protection, kAnonymous | (fixed ? MAP_FIXED : 0), -1, 0);
   if (place == MAP_FAILED) return place;
   relocated_.store(true);
+  reach({reinterpret_cast<std::uint64_t>(place), reinterpret_cast<std::uint64_t>(place) + new_bytes});
   return move_parts(from, reinterpret_cast<std::uint64_t>(place)) ? place : refuse_memory(ENOMEM);
 }
 

@@ -59,8 +59,9 @@ std::uint64_t SegmentMemory::allocate(std::uint64_t bytes) {
 void SegmentMemory::free(std::uint64_t offset, std::uint64_t bytes) {
   if (offset == 0) return;
   const std::uint64_t size = rounded(bytes);
-  // Gives the pages back and makes them read as zero again.
-  if (::madvise(segment_->at<void*>(offset), size, MADV_REMOVE) != 0) return;
+  // Gives the pages back and makes them read as zero again. Not madvise(), which the library
+  // stands in front of for the program's memory.
+  if (::syscall(SYS_madvise, segment_->at<void*>(offset), size, MADV_REMOVE) != 0) return;
   const std::lock_guard guard(mutex_);
   free_[size].push_back(offset);
 }
