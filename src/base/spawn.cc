@@ -1,6 +1,7 @@
 #include "gdrperf/base/spawn.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,17 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
+/// What this process ignores, and what its threads block, is not its children's.
+void set_signals(posix_spawnattr_t& attributes, bool own_group) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) ::sigaddset(&signals, ignored);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+  ::posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
+}
+
 }  // namespace
 
 std::vector<std::string> own_environment() {
@@ -36,7 +48,7 @@ pid_t spawn(const Spawn& program) {
   if (program.errors >= 0) ::posix_spawn_file_actions_adddup2(&actions, program.errors, STDERR_FILENO);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
-  if (program.own_group) ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  set_signals(attributes, program.own_group);
   pid_t child = -1;
   const int error = ::posix_spawn(&child, program.file.c_str(), &actions, &attributes, pointers(program.argv).data(),
                                   pointers(program.environment).data());

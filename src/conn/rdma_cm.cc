@@ -155,10 +155,14 @@ class RdmaCmConnector final : public Connector {
   }
 
   Event next_event(steady_clock::time_point deadline, const char* awaited) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     pollfd wait{channel_->fd, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, std::max<int>(0, static_cast<int>(left.count())));
-    if (ready <= 0) {
+    int ready = 0;
+    do {
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+      ready = ::poll(&wait, 1, std::max<int>(0, static_cast<int>(left.count())));
+    } while (ready < 0 && errno == EINTR);
+    if (ready < 0) throw call_error("poll", errno, device_);
+    if (ready == 0) {
       throw Error(ExitCode::kPeer, fmt::format("{}: rdma_cm: no {} from the peer in time", device_, awaited),
                   "check that the two addresses reach each other (ping) and that no firewall drops UDP port 4791");
     }
@@ -178,9 +182,17 @@ class RdmaCmConnector final : public Connector {
   /// Only before the connection is made do these options take effect.
   void set_options(rdma_cm_id* id) const {
     std::uint8_t tos = static_cast<std::uint8_t>(settings_.path.traffic_class);
-    if (tos != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
+    if (tos != 0) set_option(id, RDMA_OPTION_ID_TOS, "RDMA_OPTION_ID_TOS", tos, flag<&TestSpec::traffic_class>());
     std::uint8_t timeout = static_cast<std::uint8_t>(settings_.path.timeout);
-    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+    set_option(id, RDMA_OPTION_ID_ACK_TIMEOUT, "RDMA_OPTION_ID_ACK_TIMEOUT", timeout, flag<&TestSpec::qp_timeout>());
+  }
+
+  void set_option(rdma_cm_id* id, int option, const char* name, std::uint8_t value, const std::string& asked_by) const {
+    if (rdma_set_option(id, RDMA_OPTION_ID, option, &value, sizeof value) == 0) return;
+    // Kernels before 5.2 take no time-out: their own stands in for what nobody has asked for.
+    if (errno == ENOSYS && option == RDMA_OPTION_ID_ACK_TIMEOUT && value == TestSpec().qp_timeout) return;
+    throw call_error(fmt::format("rdma_set_option({}, {})", name, value), errno, device_,
+                     fmt::format("it carries {}; leave {} out to set it without rdma_cm", asked_by, flag<&TestSpec::connector>()));
   }
 
   void add_qp(std::size_t index, rdma_cm_id* id) {

@@ -326,6 +326,17 @@ class House(unittest.TestCase):
                     wrong.append(f"{path.relative_to(ROOT)}:{number}: Mutex of gdrperf/base/mutex.h, and GUARDED_BY")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    # A thread object that is left joinable ends the process, and so does what a thread throws; start_thread() does neither.
+    def test_threads_are_started_in_one_place(self):
+        wrong = []
+        for path, module in sources():
+            if module == SOFTNIC or path.name == "thread.h":
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.search(r"std::thread\b(?!::)|std::jthread ?[({\[]|std::async\b|pthread_create", line):
+                    wrong.append(f"{path.relative_to(ROOT)}:{number}: start_thread() of gdrperf/base/thread.h")
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
     # A member without a row would be left out of the command line, the protocol and the record.
     def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
         spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()

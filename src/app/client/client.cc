@@ -14,6 +14,7 @@
 #include "app/server/serve_session.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/proto/admission.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/report/document.h"
@@ -160,15 +161,18 @@ class LocalClient : public Client {
 
   void open() override {
     if (channel_) return;
+    closed();  // what an open() that failed has left
+    if (told_ == Told::kAll) environment_ = report::collect_environment();
     auto [client, server] = proto::local_channel_pair();
     stop_ = std::make_unique<StopSignal>();
     // Quiet: the client's end says all there is to say.
     SessionTerms terms;
     terms.run.max_memory_bytes = max_memory_bytes_;
-    thread_ = std::thread([stop = stop_.get(), channel = std::move(server), terms]() mutable {
-      serve_session(channel, proto::admit_own_process(), *stop, [](const std::string&) {}, terms);
-    });
-    if (told_ == Told::kAll) environment_ = report::collect_environment();
+    auto serve = [stop = stop_.get(), channel = std::move(server), terms]() mutable {
+      proto::Channel served = std::move(channel);  // closed as the session ends, however that is: the client is told by it
+      serve_session(served, proto::admit_own_process(), *stop, [](const std::string&) {}, terms);
+    };
+    thread_ = start_thread("the local server", std::move(serve), [](const std::exception_ptr&) {});
     channel_ = std::move(client);
   }
 
@@ -178,12 +182,12 @@ class LocalClient : public Client {
   void closed() noexcept override {
     if (!thread_.joinable()) return;
     stop_->trigger();
-    thread_.join();
+    thread_ = {};  // joins
   }
 
   Told told_;
   std::unique_ptr<StopSignal> stop_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace

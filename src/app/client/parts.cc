@@ -16,6 +16,7 @@
 #include "app/server/session_guests.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/engine/together.h"
 #include "gdrperf/proto/rate.h"
 #include "gdrperf/proto/settings.h"
@@ -115,7 +116,7 @@ struct Worker {
   PartPlan plan;
   Client* client = nullptr;
   std::unique_ptr<Client> own = nullptr;  ///< a guest
-  std::thread thread = {};
+  std::jthread thread = {};
   report::RunRecord record = {};
 };
 
@@ -185,7 +186,12 @@ class Team {
         const MutexLock lock(mutex_);
         ++running_;
       }
-      workers_[part].thread = std::thread([this, part] { work(part); });
+      try {
+        workers_[part].thread = start_thread("a run beside others", [this, part] { work(part); }, [](const std::exception_ptr&) {});
+      } catch (...) {  // those that run already wait for this one
+        ended(std::current_exception());
+        return;
+      }
     }
   }
 
@@ -233,7 +239,12 @@ class Team {
     } catch (...) {
       failure = std::current_exception();
     }
-    if (failure) fail(failure);
+    ended(std::move(failure));
+  }
+
+  /// `failure`: null where a part has ended well.
+  void ended(std::exception_ptr failure) {
+    if (failure) fail(std::move(failure));
     const MutexLock lock(mutex_);
     --running_;
     changed_.notify_all();
@@ -249,10 +260,7 @@ class Team {
   }
 
   void join() noexcept {
-    for (Worker& worker : workers_) {
-      if (!worker.thread.joinable()) continue;
-      worker.thread.join();
-    }
+    for (Worker& worker : workers_) worker.thread = {};
   }
 
   engine::ClientTerms terms_;

@@ -10,6 +10,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/proto/rate.h"
 #include "gdrperf/proto/settings.h"
 
@@ -34,7 +35,7 @@ class Stream : public engine::RunObserver {
 
   /// Returns once messages have been flowing for a moment. Throws what the run throws.
   void begin(const std::atomic<bool>* stop) {
-    thread_ = std::thread([this] { go(); });
+    thread_ = start_thread("the stream", [this] { go(); }, [](const std::exception_ptr&) {});
     MutexLock lock(mutex_);
     while (looks_ < kFlowing && !over_) {
       lock.wait_until(changed_, std::chrono::steady_clock::now() + 200ms);
@@ -90,19 +91,19 @@ class Stream : public engine::RunObserver {
 
   void join() noexcept {
     stop_ = true;
-    if (thread_.joinable()) thread_.join();
+    thread_ = {};
   }
 
   Client& client_;
   TestSpec spec_;
   std::atomic<bool> stop_ = false;
-  std::thread thread_;
   Mutex mutex_;
   std::condition_variable changed_;
   int looks_ GUARDED_BY(mutex_) = 0;
   bool over_ GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   report::RunRecord record_ GUARDED_BY(mutex_);
+  std::jthread thread_;  ///< last: joined first
 };
 
 /// Ends the latency test where the stream has failed.

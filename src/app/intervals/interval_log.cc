@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/verbs/port_counters.h"
 #include "app/output/terminal.h"
 
@@ -95,17 +96,14 @@ IntervalLog::IntervalLog(IntervalOptions options, engine::RunObserver& next)
     : options_(std::move(options)), next_(next), out_(options_.file == "-" ? stdout : nullptr) {
   if (options_.seconds <= 0) return;
   if (!options_.file.empty() && out_ == nullptr) {
-    out_ = std::fopen(options_.file.c_str(), "we");
+    out_.reset(std::fopen(options_.file.c_str(), "we"));
     if (out_ == nullptr) throw call_error("--interval-file " + options_.file, errno, "", "choose another path");
   }
   if (options_.metrics != nullptr) options_.metrics->set(sums_.text());
-  writer_ = std::thread([this] { write_all(); });
+  writer_ = start_thread("intervals", [this] { write_all(); }, [](const std::exception_ptr&) { say("intervals are not written any more: out of memory"); });
 }
 
-IntervalLog::~IntervalLog() {
-  finish();
-  if (out_ != nullptr && out_ != stdout) std::fclose(out_);
-}
+IntervalLog::~IntervalLog() { finish(); }
 
 void IntervalLog::finish() {
   {
@@ -113,7 +111,7 @@ void IntervalLog::finish() {
     over_ = true;
   }
   changed_.notify_one();
-  if (writer_.joinable()) writer_.join();
+  writer_ = {};  // joins
 }
 
 void IntervalLog::port(const std::string& device, int number) {
@@ -176,10 +174,9 @@ void IntervalLog::write(const Entry& entry) {
 void IntervalLog::write_record(const std::string& line) {
   if (out_ == nullptr) return;
   errno = 0;
-  if (std::fwrite(line.data(), 1, line.size(), out_) == line.size() && std::fflush(out_) == 0) return;
+  if (std::fwrite(line.data(), 1, line.size(), out_.get()) == line.size() && std::fflush(out_.get()) == 0) return;
   say_error(call_error("--interval-file " + options_.file, errno, "", "the run goes on, without further intervals"));
-  if (out_ != stdout) std::fclose(out_);
-  out_ = nullptr;
+  out_.reset();
 }
 
 }  // namespace gdrperf::app

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -48,6 +49,11 @@ class IntervalLog final : public engine::RunObserver {
 
  private:
   static constexpr std::size_t kMostWaiting = 1000;
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
   struct Entry {
     engine::IntervalState state;
     std::chrono::system_clock::time_point end;
@@ -60,7 +66,7 @@ class IntervalLog final : public engine::RunObserver {
 
   const IntervalOptions options_;
   engine::RunObserver& next_;
-  std::FILE* out_;  ///< null: none, or a file that could not be written
+  std::unique_ptr<std::FILE, Close> out_;  ///< null: none, or a file that could not be written
   IntervalMetrics sums_;  ///< of the writer
 
   Mutex counting_;
@@ -71,7 +77,7 @@ class IntervalLog final : public engine::RunObserver {
   std::condition_variable changed_;
   bool over_ GUARDED_BY(mutex_) = false;
   std::deque<Entry> waiting_ GUARDED_BY(mutex_);
-  std::thread writer_;
+  std::jthread writer_;  ///< last: joined first
 };
 
 /// One interval as a JSON object, without the line's end; `end`: when it ended.

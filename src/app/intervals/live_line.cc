@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/thread.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -37,7 +38,8 @@ LiveTo live_to(const OutputOptions& options) {
 
 LiveLine::LiveLine(LiveTo to, report::RateUnit unit, std::size_t total)
     : to_(to), unit_(unit), total_(total), line_(stderr) {
-  if (to_ == LiveTo::kLines || (to_ == LiveTo::kTerminal && line_.enabled())) writer_ = std::thread([this] { write_now_and_then(); });
+  if (to_ != LiveTo::kLines && (to_ != LiveTo::kTerminal || !line_.enabled())) return;
+  writer_ = start_thread("progress", [this] { write_now_and_then(); }, [](const std::exception_ptr&) {});
 }
 
 LiveLine::~LiveLine() {
@@ -46,7 +48,7 @@ LiveLine::~LiveLine() {
     over_ = true;
   }
   changed_.notify_one();
-  if (writer_.joinable()) writer_.join();
+  writer_ = {};  // joins
 }
 
 void LiveLine::begin(std::size_t done, std::string what) {

@@ -67,7 +67,7 @@ class LiveLine final : public engine::RunObserver {
   std::optional<engine::RunState> state_ GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point told_ GUARDED_BY(mutex_);  ///< state_
 
-  std::thread writer_;
+  std::jthread writer_;  ///< last: joined first
 };
 
 /// Progress of a run: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.

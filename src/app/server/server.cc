@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <system_error>
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/thread.h"
 #include "gdrperf/perftest/link.h"
 
 namespace gdrperf::app {
@@ -55,6 +55,18 @@ Server::Server(proto::Listener listener, ServerSettings settings, Log log)
 }
 
 ExitCode Server::run(StopSignal& stop) {
+  try {
+    serve_until(stop);
+  } catch (...) {
+    stop.trigger();
+    leave();
+    throw;
+  }
+  leave();
+  return once_result_;
+}
+
+void Server::serve_until(StopSignal& stop) {
   while (!stop.triggered()) {
     pollfd entries[] = {{listener_.fd(), POLLIN, 0}, {stop.fd(), POLLIN, 0}};
     if (::poll(entries, std::size(entries), dropped_.pending() ? 1000 : -1) < 0) {
@@ -64,8 +76,6 @@ ExitCode Server::run(StopSignal& stop) {
     if (entries[0].revents != 0 && !stop.triggered()) admit(stop);
     if (const std::string text = dropped_.due(steady_clock::now()); !text.empty()) log_(text);
   }
-  leave();
-  return once_result_;
 }
 
 void Server::leave() {
@@ -88,8 +98,7 @@ void Server::leave() {
     log_("stopped; the kernel takes back what the last run has not given back yet");
     std::_Exit(static_cast<int>(once_result_.load()));
   }
-  for (Connection& connection : connections_) connection.thread.join();
-  connections_.clear();
+  connections_.clear();  // joins
 }
 
 void Server::note_stranger(const std::string& reason) {
@@ -136,24 +145,39 @@ void Server::admit(StopSignal& stop) {
   if (make_room(*channel)) begin(connections_.emplace_back(*std::move(channel)), stop);
 }
 
+/// Tells run()'s thread, however a connection ends.
+class Server::EndOf {
+ public:
+  EndOf(Server& server, Connection& connection) : server_(server), connection_(connection) {}
+  ~EndOf() {
+    // The peer learns now, not when the entry is reaped.
+    ::shutdown(connection_.channel.fd(), SHUT_RDWR);
+    const MutexLock lock(server_.ending_);
+    connection_.ended = true;
+    server_.one_ended_.notify_all();
+  }
+  EndOf(const EndOf&) = delete;
+  EndOf& operator=(const EndOf&) = delete;
+
+ private:
+  Server& server_;
+  Connection& connection_;
+};
+
 void Server::begin(Connection& connection, StopSignal& stop) {
   connection.channel.limit_frames(proto::Channel::kMaxStrangerFrameBytes);
   const auto serve = [this, &connection, &stop] {
+    const EndOf end(*this, connection);
     try {
       converse(connection, stop);
     } catch (const std::exception& error) {
       log_(error.what());
     }
-    // The peer learns now, not when the entry is reaped.
-    ::shutdown(connection.channel.fd(), SHUT_RDWR);
-    const MutexLock lock(ending_);
-    connection.ended = true;
-    one_ended_.notify_all();
   };
   try {
-    connection.thread = std::thread(serve);
-  } catch (const std::system_error& error) {
-    note_stranger(fmt::format("{} cannot be served: no thread for it: {}", connection.channel.peer(), error.what()));
+    connection.thread = start_thread("it", serve, [](const std::exception_ptr&) {});
+  } catch (const Error& error) {
+    note_stranger(fmt::format("{} cannot be served: {}", connection.channel.peer(), error.what()));
     connections_.pop_back();
   }
 }
@@ -161,8 +185,7 @@ void Server::begin(Connection& connection, StopSignal& stop) {
 void Server::reap() {
   for (auto it = connections_.begin(); it != connections_.end();) {
     if (it->ended) {
-      it->thread.join();
-      it = connections_.erase(it);
+      it = connections_.erase(it);  // joins
     } else {
       ++it;
     }

@@ -56,6 +56,7 @@ class Server {
   /// worst code of its runs, kPeer when it vanished). All threads have ended
   /// when it returns; where one still gives back a run's resources after 3 s, the process ends instead,
   /// with the same code: the kernel takes them back.
+  /// Where it throws, the same has happened, after `stop` has been triggered.
   ExitCode run(StopSignal& stop);
 
  private:
@@ -67,9 +68,12 @@ class Server {
     std::atomic<bool> evicted = false;
     std::atomic<bool> ended = false;
     std::string beside;  ///< ticket of the session that it belongs to; "": it waits for a turn of its own
-    std::thread thread;
+    std::jthread thread;  ///< last: joined first
   };
 
+  class EndOf;
+
+  void serve_until(StopSignal& stop);
   void admit(StopSignal& stop);
   bool make_room(proto::Channel& newcomer);
   void begin(Connection& connection, StopSignal& stop);
@@ -91,10 +95,10 @@ class Server {
   DroppedConnections dropped_;
   ClientQueue queue_of_clients_;
   SessionGuests guests_of_;
-  std::list<Connection> connections_;  ///< touched by run()'s thread alone
   std::atomic<ExitCode> once_result_ = ExitCode::kOk;
   Mutex ending_;  ///< held while Connection::ended is set
   std::condition_variable one_ended_;
+  std::list<Connection> connections_;  ///< touched by run()'s thread alone; last: their threads use all else
 };
 
 }  // namespace gdrperf::app

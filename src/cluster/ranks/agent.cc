@@ -15,6 +15,7 @@
 #include "app/client/client.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/host.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/report/environment.h"
@@ -118,11 +119,18 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
 
 Rates run_all(const Measure& measure, const proto::Token& token) {
   Rates rates{measure.id, std::vector<ClusterRate>(measure.runs.size())};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < measure.runs.size(); ++i) {
-    threads.emplace_back([&, i] { rates.rates[i] = run_link(measure.runs[i], measure, token); });
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < measure.runs.size(); ++i) {
+      const auto run = [&, i] { rates.rates[i] = run_link(measure.runs[i], measure, token); };
+      const auto failed = [&, i](const std::exception_ptr&) { rates.rates[i] = {0, 0, "out of memory"}; };
+      try {
+        threads.push_back(start_thread("a run of the cluster test", run, failed));
+      } catch (const Error& error) {  // the others go on, and rank 0 tells of this one
+        rates.rates[i] = {0, 0, error.what()};
+      }
+    }
   }
-  for (std::thread& thread : threads) thread.join();
   return rates;
 }
 
@@ -256,16 +264,20 @@ void Agent::hang_on(const Attach& attach) {
 bool Agent::pass_on(const std::string& text) {
   const Bundle bundle = read_bundle(text);
   if (relay_) relay_->send(bundle, card_.rank);
-  std::future<std::string> own;
+  std::promise<std::string> promised;
+  std::optional<std::future<std::string>> own;
+  std::jthread answering;
   for (const auto& [rank, part] : bundle.texts) {
     if (rank != card_.rank) continue;
     ClusterMessage order = decode_cluster_text(part, parent_->peer());
     if (std::holds_alternative<End>(order)) return false;
-    own = std::async(std::launch::async, [this, order = std::move(order)] { return answer(order); });
+    own = promised.get_future();
+    answering = start_thread("this rank's part of an order", [&promised, this, order = std::move(order)] { promised.set_value(answer(order)); },
+                             [&promised](const std::exception_ptr& failure) { promised.set_exception(failure); });
   }
   std::string answers = begin_bundle({});
   if (relay_) relay_->collect(bundle.patience, answers);
-  if (own.valid()) add_to_bundle(card_.rank, own.get(), answers);
+  if (own) add_to_bundle(card_.rank, own->get(), answers);
   parent_->send(proto::Cluster{std::move(answers)});
   return true;
 }

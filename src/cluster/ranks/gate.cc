@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/output/terminal.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/proto/admission.h"
 
 namespace gdrperf::app {
@@ -23,7 +24,10 @@ constexpr int kGateWaitMs = 100;
 }  // namespace
 
 Gate::Gate(proto::Listener listener, proto::Token token) : listener_(std::move(listener)), token_(std::move(token)) {
-  for (int i = 0; i < kGreeters; ++i) workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  const auto failed = [this](const std::exception_ptr& failure) { fail(failure); };
+  for (int i = 0; i < kGreeters; ++i) {
+    workers_.push_back(start_thread("ranks that come", [this](const std::stop_token& stop) { work(stop); }, failed));
+  }
 }
 
 Gate::~Gate() {
@@ -34,7 +38,7 @@ std::vector<Arrival> Gate::take(std::chrono::nanoseconds patience) {
   MutexLock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (arrivals_.empty() && !failure_ && lock.wait_until(came_, deadline) != std::cv_status::timeout) {}
-  if (failure_) throw Error(*failure_);
+  if (failure_) std::rethrow_exception(failure_);
   return std::exchange(arrivals_, {});
 }
 
@@ -44,19 +48,20 @@ void Gate::put(Arrival arrival) {
   came_.notify_one();
 }
 
+void Gate::fail(std::exception_ptr failure) {
+  const MutexLock lock(mutex_);
+  failure_ = std::move(failure);
+  came_.notify_one();
+}
+
 void Gate::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::optional<proto::Channel> channel;
-    try {
+    {
       const MutexLock lock(accepting_);
       pollfd entry{listener_.fd(), POLLIN, 0};
       if (::poll(&entry, 1, kGateWaitMs) <= 0) continue;
       channel = listener_.accept();
-    } catch (const Error& error) {
-      const MutexLock lock(mutex_);
-      failure_ = error;
-      came_.notify_one();
-      return;
     }
     if (channel) greet(std::move(*channel));
   }

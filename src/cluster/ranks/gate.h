@@ -2,12 +2,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <optional>
+#include <exception>
 #include <thread>
 #include <vector>
 
 #include "cluster/wire/wire.h"
-#include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/token.h"
@@ -31,6 +30,8 @@ class Gate {
 
   /// A rank that came another way.
   void put(Arrival arrival);
+  /// take() throws what `failure` holds from now on.
+  void fail(std::exception_ptr failure);
   /// Connections accepted since; waits up to `patience` for the first. Throws Error(kEnvironment) when no more can be
   /// taken, as where descriptors are used up.
   std::vector<Arrival> take(std::chrono::nanoseconds patience);
@@ -45,7 +46,7 @@ class Gate {
   Mutex mutex_;
   std::condition_variable came_;
   std::vector<Arrival> arrivals_ GUARDED_BY(mutex_);
-  std::optional<Error> failure_ GUARDED_BY(mutex_);
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
   std::vector<std::jthread> workers_;  ///< last: joined first
 };
 

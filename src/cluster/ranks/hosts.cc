@@ -1,6 +1,7 @@
 #include "cluster/ranks/hosts.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <thread>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "app/options/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/tcp_port.h"
 #include "app/options/lists.h"
@@ -46,6 +48,17 @@ proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::c
   }
 }
 
+void say_failure(const std::string& host, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    say(fmt::format("{}: {}", host, error.what()));
+    if (!error.hint().empty()) say(error.hint());
+  } catch (const std::exception& error) {
+    say(fmt::format("{}: {}", host, error.what()));
+  }
+}
+
 }  // namespace
 
 std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
@@ -72,18 +85,14 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
   Mutex putting;
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        proto::Channel channel = take_turn(hosts[i], token, patience);
-        channel.send(encode_cluster(Invite{static_cast<int>(i) + 1, static_cast<int>(hosts.size()) + 1, std::chrono::duration<double>(deadline).count()}));
-        Card card = expect_cluster<Card>(channel, deadline);
-        const MutexLock lock(putting);
-        put({std::move(channel), std::move(card)});
-      } catch (const Error& error) {
-        say(fmt::format("{}: {}", hosts[i].host, error.what()));
-        if (!error.hint().empty()) say(error.hint());
-      }
-    });
+    const auto invite = [&, i] {
+      proto::Channel channel = take_turn(hosts[i], token, patience);
+      channel.send(encode_cluster(Invite{static_cast<int>(i) + 1, static_cast<int>(hosts.size()) + 1, std::chrono::duration<double>(deadline).count()}));
+      Card card = expect_cluster<Card>(channel, deadline);
+      const MutexLock lock(putting);
+      put({std::move(channel), std::move(card)});
+    };
+    threads.push_back(start_thread("a host to invite", invite, [host = hosts[i].host](const std::exception_ptr& failure) { say_failure(host, failure); }));
   }
 }
 

@@ -24,7 +24,7 @@ class DeviceServers {
     ~One();
     StopSignal stop;
     Server server;
-    std::thread thread;
+    std::jthread thread;  ///< last: joined first
   };
   std::list<One> servers_;
 };

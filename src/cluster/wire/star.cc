@@ -11,6 +11,7 @@
 
 #include "cluster/ranks/agent.h"
 #include "app/output/terminal.h"
+#include "gdrperf/base/thread.h"
 
 namespace gdrperf::app {
 namespace {
@@ -81,20 +82,16 @@ Star::~Star() {
   } catch (const std::exception&) {
     // They end when the connection does.
   }
-  members_.clear();
-  if (own_.joinable()) own_.join();
 }
 
 // Rank 0 measures like any other.
 void Star::start_own(const Card& own) {
   auto [root, agent] = proto::local_channel_pair();
-  own_ = std::thread([channel = std::move(agent), own, settings = settings_]() mutable {
-    try {
-      Agent(own, {settings.token, settings.deadline, false}).run([&] { return std::move(channel); });
-    } catch (const std::exception&) {
-      // The other half is told by the hang-up.
-    }
-  });
+  auto measure = [channel = std::move(agent), own, settings = settings_]() mutable {
+    Agent(own, {settings.token, settings.deadline, false}).run([&] { return std::move(channel); });
+  };
+  // The other half is told by the hang-up.
+  own_ = start_thread("rank 0's measurements", std::move(measure), [](const std::exception_ptr&) {});
   Member& member = members_[0];
   member.channel = std::move(root);
   member.here = true;
@@ -107,7 +104,8 @@ void Star::start_own(const Card& own) {
 void Star::gather() {
   std::jthread bringer;
   if (settings_.bring) {
-    bringer = std::jthread([this] { settings_.bring([this](Arrival arrival) { gate_.put(std::move(arrival)); }); });
+    const auto bring = [this] { settings_.bring([this](Arrival arrival) { gate_.put(std::move(arrival)); }); };
+    bringer = start_thread("the invitation of hosts", bring, [this](const std::exception_ptr& failure) { gate_.fail(failure); });
   }
   const auto give_up = steady_clock::now() + settings_.start_patience;
   for (int missing = settings_.ranks - 1; missing > 0;) {

@@ -98,6 +98,7 @@ class Star {
   void wait_for_orphans();
 
   StarSettings settings_;
+  std::jthread own_;  ///< of rank 0; ends when its channel, in members_, is closed
   std::vector<Member> members_;
   std::vector<std::vector<int>> children_;  ///< of each rank in the tree; none without
   std::set<int> orphans_;                   ///< here, but what they hung on is lost
@@ -105,7 +106,6 @@ class Star {
   std::chrono::steady_clock::time_point next_look_;  ///< at all, for silence
   double gathered_s_ = 0;
   Gate gate_;
-  std::thread own_;
 };
 
 /// Devices of each rank: those of one host share its devices out (rank i of n takes i, i + n, ...).

@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
 #include <thread>
+#include <utility>
+
+#include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -93,11 +98,22 @@ std::unique_ptr<Machine> asked_ahead(const Machine& machine, const std::vector<A
   const auto work = [&] {
     for (std::size_t i = next++; i < wanted.size(); i = next++) results[i] = machine.run(wanted[i]);
   };
-  std::vector<std::jthread> threads;
-  const std::size_t count = machine.recorded() ? 0 : std::min(kMostAtOnce, wanted.size());
-  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
-  work();
-  threads.clear();  // joins
+  Mutex failing;
+  std::exception_ptr failure;
+  const auto failed = [&](std::exception_ptr why) {
+    const MutexLock lock(failing);
+    failure = std::move(why);
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t count = machine.recorded() ? 0 : std::min(kMostAtOnce, wanted.size());
+    try {
+      for (std::size_t i = 1; i < count; ++i) threads.push_back(start_thread("programs to ask", work, failed));
+    } catch (const Error&) {  // fewer take longer
+    }
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
   std::map<Argv, ProgramResult> by_argv;
   for (std::size_t i = 0; i < wanted.size(); ++i) by_argv[wanted[i]] = std::move(results[i]);
   return std::make_unique<AskedAhead>(machine, std::move(by_argv));

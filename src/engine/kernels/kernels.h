@@ -261,8 +261,8 @@ struct WaitMemory {
     // A dead peer shows only on our own sends.
     ibv_wc wc;
     const int count = ibv_poll_cq(p.send_cq, 1, &wc);
-    if (count > 0 && wc.status != IBV_WC_SUCCESS) {
-      set_fault(fault, wc, "send completion");
+    if (count < 0 || (count > 0 && wc.status != IBV_WC_SUCCESS)) {
+      count < 0 ? set_fault(fault, -count, "ibv_poll_cq(send)") : set_fault(fault, wc, "send completion");
       return Outcome::kFailed;
     }
     if (count > 0) p.signal_pending = false;

@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
-#include <system_error>
-#include <thread>
+#include <exception>
 
 #include <fmt/format.h>
 
 #include "proto/control/channel_link.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/proto/perftest_peer.h"
 #include "gdrperf/proto/reason.h"
 
@@ -82,12 +82,9 @@ void Channel::keep_alive(nanoseconds silence) {
   expect_alive(silence);
   if (link_->beater.joinable()) return;
   link_->peer = peer_;
-  try {
-    link_->beater = std::jthread([link = link_.get()](const std::stop_token& stop) { link->run(stop); });
-  } catch (const std::system_error& error) {
-    throw Error(ExitCode::kEnvironment, fmt::format("no thread for the control channel: {}", error.what()),
-                "raise the limit on processes (ulimit -u, or the container's pids limit)");
-  }
+  const auto beat = [link = link_.get()](const std::stop_token& stop) { link->run(stop); };
+  // Without beats the peer gives this end up.
+  link_->beater = start_thread("the control channel", beat, [](const std::exception_ptr&) {});
 }
 
 Channel::Work::Work(Channel& channel, const std::string& what) : link_(*channel.link_) { link_.set_work(what); }

@@ -10,13 +10,14 @@
 #include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/flags.h"
+#include "gdrperf/base/limits.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/proto/channel.h"
 
 #include "gdrperf/proto/reason.h"
@@ -67,13 +68,15 @@ Resolution resolve_within(const std::string& host, int port, steady_clock::time_
     Resolution result GUARDED_BY(mutex);
   };
   const auto shared = std::make_shared<Shared>();
-  std::thread([shared, host, port] {
-    Resolution found = resolve(host, port, 0);
+  const auto put = [shared](Resolution found) {
     const MutexLock lock(shared->mutex);
     shared->result = std::move(found);
     shared->done = true;
     shared->arrived.notify_one();
-  }).detach();
+  };
+  start_thread("the name server", [put, host, port] { put(resolve(host, port, 0)); },
+               [put](const std::exception_ptr&) { put({EAI_MEMORY, "out of memory", nullptr}); })
+      .detach();
   MutexLock lock(shared->mutex);
   while (!shared->done && lock.wait_until(shared->arrived, deadline) != std::cv_status::timeout) {}
   if (!shared->done) return {EAI_AGAIN, "the name server does not answer", nullptr};
@@ -126,9 +129,11 @@ bool connected_to_itself(int fd) {
          own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0;
 }
 
-// 0 and the socket, or an errno.
+// 0 and the socket, or an errno. Throws Error(kEnvironment) where this process may have no further socket.
 int try_connect(const addrinfo& address, steady_clock::time_point deadline, UniqueFd& result) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // Of the host's families some may be missing; all else is this end's, whoever is called.
+  if (!fd && errno != EAFNOSUPPORT) throw call_error("socket", errno, "", limit_hint(errno));
   if (!fd) return errno;
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return errno;

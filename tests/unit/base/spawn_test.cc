@@ -1,5 +1,6 @@
 #include "gdrperf/base/spawn.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,23 @@ TEST(Spawn, OutputEnvironmentAndGroupAreThoseAskedFor) {
   const ssize_t count = ::read(reading.get(), text.data(), text.size());
   ASSERT_GT(count, 0);
   EXPECT_THAT(std::string(text.data(), static_cast<std::size_t>(count)), testing::StrEq("hello\n"));
+}
+
+TEST(Spawn, AChildGetsSignalsThatThisProcessIgnoresOrBlocks) {
+  sigset_t blocked;
+  sigset_t before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  auto* const handler = ::signal(SIGPIPE, SIG_IGN);
+  const int piped = wait_for(spawn(shell("kill -PIPE $$; exit 7")));
+  const int ended = wait_for(spawn(shell("kill -TERM $$; exit 7")));
+  ::signal(SIGPIPE, handler);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(WIFSIGNALED(piped));
+  EXPECT_EQ(WTERMSIG(piped), SIGPIPE);
+  ASSERT_TRUE(WIFSIGNALED(ended));
+  EXPECT_EQ(WTERMSIG(ended), SIGTERM);
 }
 
 TEST(Spawn, AProgramThatIsNotThereIsAnErrorThatNamesIt) {

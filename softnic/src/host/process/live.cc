@@ -5,13 +5,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
-#include <thread>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
 #include "host/process/local.h"
 #include "host/process/ports.h"
+#include "shared/sync/thread.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -88,7 +89,8 @@ void LiveConfig::follow(LocalProcess& process) {
   while (::read(inotify_.get(), events, sizeof events) > 0) {
   }
   // Ports are asked for at the threads of other processes, which do this as well.
-  std::thread([&process] { apply(process); }).detach();
+  const int error = start_thread("softnic-live", [&process] { apply(process); });
+  if (error != 0) std::fprintf(stderr, "softnic: no thread to read the new configuration: %s; nothing changes\n", std::strerror(error));
 }
 
 }  // namespace gdrperf::softnic
