@@ -42,7 +42,7 @@ std::string settings_of(const RunRecord& record) {
   const EndRecord& own = record.client.program.empty() ? record.client : record.server;
   line("Device", printable(own.device));
   line("Number of qps", std::to_string(spec.qps));
-  line("Connection type", "RC");
+  line("Connection type", std::string(to_string(spec.transport)));
   if (spec.test.metric == Metric::kBandwidth) {
     line("TX depth", std::to_string(spec.tx_depth));
     line("CQ Moderation", std::to_string(spec.cq_mod));

@@ -2,6 +2,7 @@
 #include "import/perftest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -82,8 +83,20 @@ void take_transport(RunRecord& run, std::string_view value, const ImportPlace& p
                                 printable(value.substr(0, 40))));
 }
 
+double bytes_of(PerftestUnit unit) { return unit == PerftestUnit::kMebibytes ? kBytesOfMebibyte : 1e9 / 8; }
+
+/// "Use ROCm memory": "rocm"; "" where it is another setting.
+std::string accelerator_in(std::string_view setting) {
+  constexpr std::string_view kBefore = "Use ";
+  constexpr std::string_view kBehind = " memory";
+  if (!setting.starts_with(kBefore) || !setting.ends_with(kBehind) || setting.size() <= kBefore.size() + kBehind.size()) return {};
+  std::string name(setting.substr(kBefore.size(), std::min<std::size_t>(setting.size() - kBefore.size() - kBehind.size(), 32)));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
 Bandwidth imported_rate(const PerftestFigures& figures, PerftestUnit unit) {
-  const double scale = unit == PerftestUnit::kMebibytes ? kBytesOfMebibyte / 1e9 : 1.0 / 8;
+  const double scale = bytes_of(unit) / 1e9;
   const auto gbytes = [&](const std::optional<double>& value) { return value ? *value * scale : kNotTold; };
   Bandwidth rate;
   rate.median_gbytes = rate.mean_gbytes = gbytes(figures.average);
@@ -146,6 +159,11 @@ void PerftestSettings::take(std::string_view name, std::string_view value, const
   std::string plain(name);
   std::replace(plain.begin(), plain.end(), '_', ' ');
   value = trimmed(value);
+  if ((plain == "Dual-port" || plain == "Dual port") && value == "ON") {
+    throw place.error("two ports at once (Dual-port: ON): the figure is their sum, and gdrperf's are of one port",
+                      "measure each port by itself");
+  }
+  if (const std::string accelerator = accelerator_in(plain); !accelerator.empty() && value == "ON") use_memory(accelerator, {});
   if (plain == "Device" && !value.empty()) run_.client.device = std::string(value.substr(0, 64));
   if (plain == "Number of qps") take_count<&TestSpec::qps>(run_, value, "qps");
   if (plain == "TX depth") take_count<&TestSpec::tx_depth>(run_, value, "tx_depth");
@@ -169,10 +187,31 @@ void PerftestSettings::take(std::string_view name, std::string_view value, const
 
 void PerftestSettings::wait_for_events() { run_.spec.wait = Wait::kEvent; }
 
-void PerftestSettings::use_gpu(std::uint64_t index) { run_.client.buffer = fmt::format("cuda:{}", index); }
+void PerftestSettings::use_memory(std::string_view kind, std::optional<std::uint64_t> index) {
+  std::string& buffer = run_.client.buffer;
+  const std::string known = buffer.substr(0, buffer.find(':'));
+  const bool vague = known == "host" || known == "accelerator";
+  const std::string name = kind.empty() ? (vague ? "accelerator" : known) : std::string(kind);
+  if (name == known && !index) return;
+  buffer = index ? fmt::format("{}:{}", name, *index) : name;
+}
 
 bool PerftestSettings::halved() const {
   return run_.spec.test.operation != Operation::kRead && run_.spec.test.operation != Operation::kAtomic;
+}
+
+bool fits(const PerftestFigures& figures, PerftestUnit unit) {
+  if (!figures.average || !figures.rate_mpps || figures.bytes.value_or(0) == 0) return true;
+  const auto bytes = static_cast<double>(*figures.bytes);
+  const double told = *figures.rate_mpps * 1e6 * bytes;
+  return std::abs(*figures.average * bytes_of(unit) - told) <= 0.006 * bytes_of(unit) + 0.6 * bytes + 1e-3 * told;
+}
+
+void check_unit(const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place) {
+  if (fits(figures, unit)) return;
+  throw place.error(fmt::format("BW average {} {} is not what MsgRate {} makes with messages of {} bytes", *figures.average,
+                                unit == PerftestUnit::kMebibytes ? "MiB/s" : "Gb/s", *figures.rate_mpps, *figures.bytes),
+                    "the heading's unit or a figure is wrong: give what perftest printed, unchanged");
 }
 
 RunRecord perftest_run(const PerftestSettings& settings, const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place) {

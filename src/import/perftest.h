@@ -19,7 +19,8 @@ class PerftestSettings {
   /// gdrperf has not.
   void take(std::string_view name, std::string_view value, const ImportPlace& place);
   void wait_for_events();
-  void use_gpu(std::uint64_t index);
+  /// Memory of an accelerator: "cuda", "rocm", ...; "" is some accelerator's, of which more may be said elsewhere.
+  void use_memory(std::string_view kind, std::optional<std::uint64_t> index);
 
   bool bandwidth() const { return run_.spec.test.metric == Metric::kBandwidth; }
   bool halved() const;
@@ -40,6 +41,12 @@ struct PerftestFigures {
 
 /// perftest's "MB/sec" and "MiB/sec" are 2^20 bytes per second, its "Gb/sec" 10^9 bits.
 enum class PerftestUnit { kMebibytes, kGigabits };
+
+/// Whether an average in `unit` is what messages of that size make at their rate, both being rounded; true where one of them
+/// was not printed.
+bool fits(const PerftestFigures& figures, PerftestUnit unit);
+/// Throws where the average does not fit the unit that its heading names.
+void check_unit(const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place);
 
 /// The figures as a run. Throws where there is no size or no figure.
 RunRecord perftest_run(const PerftestSettings& settings, const PerftestFigures& figures, PerftestUnit unit,

@@ -1,6 +1,5 @@
 // perftest's JSON. From 23.04 on it was written without quotes, later with them; it has no units, and bytes of a
 // message that are known, times their rate, tell which one a bandwidth has.
-#include <cmath>
 #include <map>
 #include <vector>
 
@@ -146,13 +145,8 @@ PerftestFigures figures_of(const Section& results, const std::string& file) {
 /// The unit in which the average is what messages of that size make at their rate. Both are rounded.
 PerftestUnit unit_of(const PerftestFigures& figures, const ImportPlace& place) {
   if (!figures.average || !figures.rate_mpps || !figures.bytes) return PerftestUnit::kMebibytes;
-  const double bytes = static_cast<double>(*figures.bytes);
-  const double told = *figures.rate_mpps * 1e6 * bytes;
-  const auto fits = [&](double unit_bytes) {
-    return std::abs(*figures.average * unit_bytes - told) <= 0.006 * unit_bytes + 0.6 * bytes + 1e-3 * told;
-  };
-  const bool mebibytes = fits(1 << 20);
-  if (mebibytes != fits(1e9 / 8)) return mebibytes ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
+  const bool mebibytes = fits(figures, PerftestUnit::kMebibytes);
+  if (mebibytes != fits(figures, PerftestUnit::kGigabits)) return mebibytes ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
   throw place.error(fmt::format("BW_average {} and MsgRate {} leave open whether that is MiB/s or Gb/s", *figures.average, *figures.rate_mpps),
                     "perftest's JSON has no units; the text that it prints has them");
 }
@@ -170,7 +164,9 @@ RunRecord run_of(const Report& report, const std::string& file) {
   for (const auto& [name, entry] : info->second) {
     settings->take(name, entry.value, {file, entry.line});
     if (name == "Test with events") settings->wait_for_events();
-    if (const auto gpu = count_in(entry.value); gpu && name == "cuda_device") settings->use_gpu(*gpu);
+    constexpr std::string_view kDevice = "_device";  // "cuda_device", "rocm_device"
+    const bool accelerator = name.ends_with(kDevice) && name.size() > kDevice.size();
+    if (const auto index = count_in(entry.value); index && accelerator) settings->use_memory(name.substr(0, name.size() - kDevice.size()), index);
   }
   const PerftestFigures figures = figures_of(results->second, file);
   return perftest_run(*settings, figures, unit_of(figures, place), place);

@@ -1,6 +1,7 @@
 // perftest's tables: a title and settings, the names of the columns, a row for each size.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,8 +34,6 @@ constexpr Column kColumns[] = {
     {"BW average[MiB/sec]", nullptr, &PerftestFigures::average},
     {"BW average[Gb/sec]", nullptr, &PerftestFigures::average},
     {"MsgRate[Mpps]", nullptr, &PerftestFigures::rate_mpps},
-    {"BW Port1[MB/sec]"}, {"BW Port1[MiB/sec]"}, {"BW Port1[Gb/sec]"}, {"MsgRate Port1[Mpps]"},
-    {"BW Port2[MB/sec]"}, {"BW Port2[MiB/sec]"}, {"BW Port2[Gb/sec]"}, {"MsgRate Port2[Mpps]"},
     {"t_min[usec]", nullptr, &PerftestFigures::min},
     {"t_max[usec]", nullptr, &PerftestFigures::max},
     {"t_typical[usec]", nullptr, &PerftestFigures::typical},
@@ -47,10 +46,28 @@ constexpr Column kColumns[] = {
 };
 
 /// Settings stand as "Name   : value", one or two to a line.
-constexpr std::string_view kSettings[] = {"Device", "Number of qps", "Connection type", "TX depth", "RX depth", "CQ Moderation",
+constexpr std::string_view kSettings[] = {"Dual-port", "Device", "Number of qps", "Connection type", "TX depth", "RX depth", "CQ Moderation",
                                           "Post List", "Mtu", "GID index", "Max inline data", "rdma_cm QPs"};
-/// In front of the index of the GPU that it took.
-constexpr std::string_view kGpuWords[] = {"Picking device No.", "Picking GPU number"};
+/// What it prints as it takes memory of an accelerator: whose, where the words say it, and in front of which index, if any.
+struct MemoryWords {
+  std::string_view words;
+  std::string_view kind;  ///< "": some accelerator's
+  bool index = false;
+};
+constexpr MemoryWords kMemoryWords[] = {
+    {"Picking device No.", "cuda", true},
+    {"Picking GPU number", "cuda", true},
+    {"initializing CUDA", "cuda"},
+    {"Using ROCm Device with ID:", "rocm", true},
+    {"initializing ROCm", "rocm"},
+    {"initializing Neuron", "neuron"},
+    {"initializing HL", "hl"},
+    {"initializing MUSA", "musa"},
+    {"initializing MLU", "mlu"},
+    {"CUDA_MEM_", "cuda"},
+    {"GPU buffer", ""},
+    {"of accelerator buffer", ""},
+};
 
 constexpr std::string_view kHeading = "#bytes";
 constexpr std::size_t kMostNamed = 20;  ///< cut rows, each by its line
@@ -93,20 +110,27 @@ class TableReader {
     if (auto title = PerftestSettings::of_title(line, place_)) {
       settings_ = std::move(title);
       columns_.clear();
-      if (gpu_) settings_->use_gpu(*gpu_);
+      for (const auto& [kind, index] : memory_) settings_->use_memory(kind, index);
       return;
     }
-    // It takes the GPU before the title, or behind it.
-    for (const std::string_view words : kGpuWords) {
-      const std::size_t at = line.find(words);
-      if (at == line.npos) continue;
-      const auto rest = words_of(line.substr(at + words.size()));
-      gpu_ = rest.empty() ? std::nullopt : count_in(rest.front());
-      if (gpu_ && settings_) settings_->use_gpu(*gpu_);
-    }
+    // It takes the memory before the title, or behind it.
+    for (const MemoryWords& each : kMemoryWords) take_memory(line, each);
     if (!settings_) return;
     if (line.starts_with("Test with events")) settings_->wait_for_events();
+    if (const std::size_t colon = line.find(':'); colon != line.npos && line.starts_with("Use ")) {
+      settings_->take(trimmed(line.substr(0, colon)), line.substr(colon + 1), place_);
+    }
     for (const std::string_view name : kSettings) take_setting(line, name);
+  }
+
+  void take_memory(std::string_view line, const MemoryWords& memory) {
+    const std::size_t at = line.find(memory.words);
+    if (at == line.npos || line.starts_with("deallocating")) return;
+    const auto rest = words_of(line.substr(at + memory.words.size()));
+    const std::string_view first = rest.empty() ? std::string_view() : rest.front();
+    const auto index = memory.index ? count_in(first.substr(0, first.find(','))) : std::nullopt;
+    memory_.emplace_back(memory.kind, index);
+    if (settings_) settings_->use_memory(memory.kind, index);
   }
 
   void take_setting(std::string_view line, std::string_view name) {
@@ -126,6 +150,7 @@ class TableReader {
                          "cannot be told", "give all that perftest printed");
     }
     columns_.clear();
+    if (line.find(" Port1[") != line.npos) settings_->take("Dual-port", "ON", place_);
     unit_ = line.find("[Gb/sec]") == line.npos ? PerftestUnit::kMebibytes : PerftestUnit::kGigabits;
     while (!line.empty()) {
       const auto column = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const Column& each) { return line.starts_with(each.name); });
@@ -141,7 +166,7 @@ class TableReader {
     if (columns_.empty()) return;
     columns_.clear();
     settings_.reset();
-    gpu_.reset();
+    memory_.clear();
   }
 
   void take_row(std::string_view line, bool open_ended) {
@@ -164,13 +189,14 @@ class TableReader {
       if (column.count) figures.*column.count = count;
       if (column.quantity) figures.*column.quantity = quantity;
     }
+    check_unit(figures, unit_, place_);
     into_.runs.push_back(perftest_run(*settings_, figures, unit_, place_));
   }
 
   ImportPlace place_;
   Imported& into_;
   std::optional<PerftestSettings> settings_;
-  std::optional<std::uint64_t> gpu_;
+  std::vector<std::pair<std::string_view, std::optional<std::uint64_t>>> memory_;  ///< as use_memory() takes it
   std::vector<const Column*> columns_;  ///< of the table being read
   PerftestUnit unit_ = PerftestUnit::kMebibytes;
   std::size_t headings_ = 0;

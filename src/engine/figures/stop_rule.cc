@@ -123,7 +123,8 @@ void judge_standstill(report::Measurement& measured, const Standstill& standstil
   if (standstill.data_s < kTimesTypical * standstill.typical_s) return;
   mark(measured, "suspended",
        fmt::format("nothing, or next to nothing, moved for {:.3g} s in the middle of the run, though both ends ran: "
-                   "look for lost packets and link failures (ethtool -S, 'gdrperf doctor'), and measure again",
+                   "look for other work on these CPUs and, behind a NIC, for lost packets and link failures ('gdrperf doctor'), and "
+                   "measure again",
                    standstill.data_s));
 }
 

@@ -43,7 +43,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
   const TestSpec& spec = record.spec;
   const bool bandwidth = spec.test.metric == Metric::kBandwidth;
   std::string text = fmt::format(
-      "RC by {}, {} QP{}, {}",
+      "{} by {}, {} QP{}, {}", to_string(spec.transport),
       spec.connector == Connector::kRdmaCm ? "rdma_cm" : "address exchange", spec.qps,
       spec.qps == 1 ? "" : "s", spec.wait == Wait::kPoll ? "polling" : "completion events");
   if (bandwidth && spec.post_list > 1) text += fmt::format(", post list {}", spec.post_list);

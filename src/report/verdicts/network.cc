@@ -74,6 +74,7 @@ std::optional<Network> network_of(const Measurement& measured) {
   const Counters server = one_port ? Counters() : measured.server_counters;
   if (client.empty() && server.empty()) return std::nullopt;
   Network network;
+  if (measured.delivery) network.lost_messages = measured.delivery->lost;
   // One loss is counted at both ends, by one as sent again, by the other as missed.
   const std::uint64_t resent = sum_of(client, kResent) + sum_of(server, kResent);
   const std::uint64_t missed = sum_of(client, kMissed) + sum_of(server, kMissed);

@@ -261,5 +261,17 @@ TEST(Progress, IsSilentElsewhere) {
   std::fclose(out);
 }
 
+TEST(Console, SettingsNameTheTransport) {
+  RunRecord run;
+  run.spec.size_bytes = 64;
+  run.measured.bandwidth = Bandwidth();
+  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd}) {
+    run.spec.transport = each;
+    std::ostringstream out;
+    ConsoleTable(out, {}).add(run);
+    EXPECT_THAT(out.str(), HasSubstr(std::string(to_string(each)) + " by address exchange"));
+  }
+}
+
 }  // namespace
 }  // namespace gdrperf::report

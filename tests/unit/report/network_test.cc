@@ -26,6 +26,14 @@ TEST(ReportNetwork, TrafficAloneIsClean) {
   EXPECT_TRUE(sentences(*network).empty());
 }
 
+TEST(ReportNetwork, LostMessagesAreNotCleanWhateverPortsCounted) {
+  Measurement measured = with({{"port_xmit_packets", 1000}}, {{"port_rcv_packets", 880}});
+  measured.delivery = Delivery{1000, 0};
+  EXPECT_EQ(network_of(measured)->verdict(), "clean");
+  measured.delivery->lost = 120;
+  EXPECT_EQ(network_of(measured)->verdict(), "lossy");
+}
+
 TEST(ReportNetwork, ALossThatBothEndsCountIsOne) {
   const auto network = network_of(with({{"port_xmit_packets", 1000000}, {"packet_seq_err", 3}}, {{"out_of_sequence", 3}}));
   EXPECT_EQ(network->verdict(), "lossy");
