@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "page/escape.h"
+#include "page/headline.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/page/page.h"
 #include "gdrperf/page/verdict.h"
@@ -134,7 +135,7 @@ Data trend_data(const PageTrend& trend) {
     cells.push_back({{"name", cell.name}, {"higher", cell.better == compare::Better::kHigher}, {"values", std::move(values)},
                      {"changes", found == changes.end() ? Data::array() : found->second}});
   }
-  return {{"folder", trend.folder}, {"sessions", std::move(sessions)}, {"cells", std::move(cells)}};
+  return {{"folder", trend.folder}, {"machine", trend.machine}, {"sessions", std::move(sessions)}, {"cells", std::move(cells)}};
 }
 
 Data published_data() {
@@ -167,7 +168,7 @@ std::string page_data(const Page& page) {
   for (const PageTrend& each : page.trends) trends.push_back(trend_data(each));
   Data clusters = Data::array();
   for (const PageCluster& each : page.clusters) clusters.push_back(Data::parse(each.data));
-  const Data all = {{"tool", page.tool},           {"verdict", verdict_data(page)},        {"documents", std::move(documents)},
+  const Data all = {{"tool", page.tool}, {"title", title_of(page)}, {"verdict", verdict_data(page)},        {"documents", std::move(documents)},
                     {"comparisons", std::move(comparisons)}, {"trends", std::move(trends)}, {"clusters", std::move(clusters)}, {"published", published_data()}};
   return script_safe(all.dump(-1, ' ', false, Data::error_handler_t::replace));
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "page/escape.h"
+#include "page/headline.h"
 #include "gdrperf/page/page.h"
 #include "gdrperf/page/verdict.h"
 
@@ -56,6 +57,9 @@ std::string verdict_html(const Verdict& verdict) {
 std::string to_html(const Page& page) {
   std::string text;
   for (const char* piece : kTemplate) text += piece;
+  const std::string title = html_text(title_of(page));
+  text = filled(text, "@TITLE@", title);
+  text = filled(text, "<!--HEADING-->", title);
   text = filled(text, "<!--VERDICT-->", verdict_html(judge(page)));
   text = filled(text, "<!--PICTURE-->", to_svg(page));
   return filled(text, "\"@DATA@\"", page_data(page));

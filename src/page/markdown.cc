@@ -24,7 +24,7 @@ std::string figure(const Curve& curve, double value) {
 
 std::string best_table(const std::vector<Curve>& curves) {
   std::string out =
-      "| test | relation | path | best | at | lowest to highest pair | of the ceiling |\n"
+      "| test | relation | path | best | at | lowest to highest pair | of the maximum |\n"
       "| :--- | :--- | :--- | ---: | ---: | ---: | ---: |\n";
   for (const Curve& each : curves) {
     const Curve::Point& best = best_of(each);
@@ -54,7 +54,7 @@ std::string to_markdown(const Page& page) {
   const std::vector<Curve> curves = curves_of(shown.runs);
   if (!curves.empty()) out += best_table(curves);
   for (const PageComparison& each : page.comparisons) {
-    out += fmt::format("\n### {} against {}\n\n", markdown_text(each.after), markdown_text(each.before));
+    out += fmt::format("\n### {} compared with {}\n\n", markdown_text(each.after), markdown_text(each.before));
     out += compare::to_markdown(each.result);
   }
   return out;

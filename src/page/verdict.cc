@@ -12,6 +12,7 @@
 
 #include "gdrperf/compare/render.h"
 #include "gdrperf/import/import.h"
+#include "page/headline.h"
 #include "page/places.h"
 
 namespace gdrperf::page {
@@ -42,14 +43,6 @@ class Sayer {
   std::size_t left_out_ = 0;
 };
 
-struct Tally {
-  std::size_t places = 0;
-  std::size_t fine = 0;     ///< with a known ceiling, and near it
-  std::size_t troubled = 0; ///< kWarn or kBad
-  std::size_t bad = 0;
-  std::size_t unknown = 0;  ///< no ceiling known
-};
-
 /// A finding that holds for several pairs.
 struct Alike {
   Finding finding;
@@ -78,11 +71,7 @@ Tally judge_places(const PageDocument& document, std::vector<Finding>& out) {
   for (const auto& [place, facts] : places) {
     const auto alike = typical.find(facts.relation);
     Finding finding = judge_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second);
-    ++tally.places;
-    tally.unknown += facts.worst_share == 0;
-    tally.troubled += finding.level >= Level::kWarn;
-    tally.bad += finding.level == Level::kBad;
-    tally.fine += finding.level == Level::kGood && facts.worst_share > 0;
+    count_place(place, facts, alike == typical.end() ? std::map<std::string, double>() : alike->second, finding, tally);
     if (!finding.text.empty()) gather(std::move(finding), found);
   }
   std::stable_sort(found.begin(), found.end(), [](const Alike& one, const Alike& other) { return one.finding.level > other.finding.level; });
@@ -108,11 +97,11 @@ void judge_relations(const PageDocument& document, std::vector<Finding>& out) {
       const auto& near_ops = typical.at(*nearest);
       const auto near = near_ops.find(op);
       if (near == near_ops.end() || gbps >= kFineShare * near->second) continue;
-      ops.push_back(fmt::format("{:.0f} % in {} ({:.1f} against {:.1f} GB/s)", gbps / near->second * 100, op, gbps / 8, near->second / 8));
+      ops.push_back(fmt::format("{:.0f} % in {} ({:.1f} instead of {:.1f} GB/s)", gbps / near->second * 100, op, gbps / 8, near->second / 8));
     }
     if (ops.empty()) continue;
-    out.push_back({Level::kNote, "", fmt::format("{} pairs reach of what {} pairs do: {}", *far, *nearest, fmt::join(ops, ", ")),
-                   fmt::format("where there is a choice, give each GPU a NIC at {}", *nearest)});
+    out.push_back({Level::kNote, "", fmt::format("{} pairs are slower than {} pairs: {}", *far, *nearest, fmt::join(ops, ", ")),
+                   fmt::format("if you have a choice, use a {} NIC for each GPU", *nearest)});
   }
 }
 
@@ -173,13 +162,13 @@ std::set<std::string> kinds_of(const PageDocument& document) {
 std::optional<Finding> kind_of(const PageDocument& document) {
   const auto kinds = kinds_of(document);
   if (document.simulated || kinds.contains("simulated")) {
-    return Finding{Level::kNote, "", "Simulated links: nothing here says how fast a machine is, and no published figure stands beside it.", ""};
+    return Finding{Level::kNote, "", "Simulated links: these results say nothing about the speed of a real machine.", ""};
   } else if (kinds.contains("software")) {
-    return Finding{Level::kNote, "", "Measured on gdrperf's software device: it says how fast this host copies memory, not how fast a NIC is.", ""};
+    return Finding{Level::kNote, "", "Measured on gdrperf's software device: the results show how fast this host copies memory, never the speed of a NIC.", ""};
   } else if (kinds.contains("rxe")) {
     return Finding{Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""};
   } else if (kinds.contains(report::kImported)) {
-    return Finding{Level::kNote, "", "Imported from another program: its conditions are not known, and its averages stand where medians are.", ""};
+    return Finding{Level::kNote, "", "Imported from another program: its conditions are not known, and averages are shown as medians.", ""};
   }
   return std::nullopt;
 }
@@ -196,18 +185,18 @@ std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& o
     Sayer sayer(out, "regressions: see the comparison");
     for (const compare::CellResult* cell : worse) {
       sayer.add({Level::kBad, cell->key.name,
-                 fmt::format("regression: {} against {} in {}", compare::format_change(cell->change),
+                 fmt::format("regression: {} from {} in {}", compare::format_change(cell->change),
                              compare::format_value(cell->baseline_median, cell->key.better), each.before),
-                 "gdrperf compare --rerun CMD confirms it"});
+                 "confirm it with gdrperf compare --rerun CMD"});
     }
   }
   if (suspects > 0) {
     out.push_back({Level::kWarn, each.after,
-                   fmt::format("{} of {} cells are worse than in {} by more than the limit, with too few sessions to call it a regression",
+                   fmt::format("{} of {} results are worse than in {} by more than the limit, but there are too few sessions to call it a regression",
                                suspects, each.result.cells.size(), each.before),
-                   "measure each side several times, then gdrperf compare"});
+                   "measure before and after several times, then run gdrperf compare"});
   }
-  out.push_back({Level::kNote, each.after, fmt::format("against {}: {}", each.before, compare::summary_line(each.result)), ""});
+  out.push_back({Level::kNote, each.after, fmt::format("compared with {}: {}", each.before, compare::summary_line(each.result)), ""});
   return worse.size();
 }
 
@@ -220,25 +209,6 @@ void judge_trend(const PageTrend& trend, std::vector<Finding>& out) {
       sayer.add({Level::kNote, cell.cell, fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with), ""});
     }
   }
-}
-
-std::string pairs(std::size_t count) { return fmt::format("{} pair{}", count, count == 1 ? "" : "s"); }
-
-std::string headline_of(const Tally& tally, std::size_t regressions, std::size_t comparisons) {
-  std::string text;
-  if (regressions > 0) {
-    text = fmt::format("{} regression{}. ", regressions, regressions == 1 ? "" : "s");
-  } else if (comparisons > 0) {
-    text = "No proven regression. ";
-  }
-  if (tally.places == 0) return text + "No runs: nothing was measured.";
-  if (tally.troubled > 0) return text + fmt::format("{} of {} need{} a look.", tally.troubled, pairs(tally.places), tally.troubled == 1 ? "s" : "");
-  if (tally.unknown == tally.places) {
-    return text + fmt::format("{} measured without trouble; no ceiling is known to hold them against.", pairs(tally.places));
-  }
-  if (tally.unknown > 0) return text + fmt::format("{} of {} near their ceiling; of the others none is known.", tally.fine, pairs(tally.places));
-  return text + fmt::format("All well: {} at {:.0f} % of {} ceiling or more.", pairs(tally.places), kFineShare * 100,
-                            tally.places == 1 ? "its" : "their");
 }
 
 }  // namespace
@@ -283,10 +253,10 @@ Verdict judge(const Page& page) {
   judge_paths(shown, verdict.findings);
   judge_warnings(shown, verdict.findings);
   verdict.level = regressions > 0 || tally.bad > 0 ? Level::kBad
-                  : tally.troubled > 0             ? Level::kWarn
+                  : !tally.slow.empty() || tally.noisy > 0 ? Level::kWarn
                   : tally.fine == tally.places && tally.places > 0 ? Level::kGood
                                                                    : Level::kNote;
-  verdict.headline = headline_of(tally, regressions, page.comparisons.size());
+  verdict.headline = headline_of(page, tally);
   const Verdict clusters = judge_clusters(page);
   verdict.level = std::max(verdict.level, clusters.level);
   if (!clusters.headline.empty()) verdict.headline += " " + clusters.headline;

@@ -73,7 +73,7 @@ class Page(support.CliTest):
             self.assertGreater(drawn, len(lines) * 2, figure)
         marks = self.browser.run("""gdrperf.charts.get('bandwidth').chart.getOption().series.flatMap((one) => one.markLine?.data ?? [])
             .map((mark) => mark.label.formatter)""")
-        self.assertIn("ceiling PIX, PXB", marks)
+        self.assertIn("maximum of PIX, PXB", marks)
         self.assertTrue([mark for mark in marks if mark.startswith("crossover")], marks)
 
     def test_published_figures_stand_beside_hardware_alone(self):
@@ -117,7 +117,7 @@ class Page(support.CliTest):
         for unit, factor in (("Gb/s", 8), ("MiB/s", 1e9 / 1048576), ("GB/s", 1)):
             self.browser.choose("#unit", unit)
             self.assertAlmostEqual(self.browser.run(first) / gigabytes, factor, places=6)
-            self.assertIn(unit, self.text(".cell .figure"))
+            self.assertIn(f"in {unit},", self.text("#heat p"))
             self.assertIn(unit, self.browser.run("gdrperf.charts.get('bandwidth').chart.getOption().yAxis[0].name"))
         self.assert_quiet()
 
@@ -130,7 +130,7 @@ class Page(support.CliTest):
         self.browser.choose("#size", str(SIZES[0]))
         self.assertIn("64 B", self.text("#figure-percentiles figcaption"))
         self.browser.choose("#heat-test", "write_lat")
-        self.assertRegex(self.text(".cell .figure"), " us$")
+        self.assertIn("in us,", self.text("#heat p"))
         self.assert_quiet()
 
     def test_the_table_sorts_filters_pages_and_saves(self):
@@ -178,7 +178,7 @@ class Page(support.CliTest):
                          ["vm, rank 41"])
         self.assertEqual(self.series("cluster-0"), {"sends": 64, "receives": 64})
         self.assertIn("1 part of a cluster of 64 NICs is slow", self.text("#verdict"))
-        self.assertIn(f"{suspect['retest_shift_percent']:+.1f} % against the others as it sends", self.text("#verdict"))
+        self.assertIn(f"{suspect['retest_shift_percent']:+.1f} % compared with the others as it sends", self.text("#verdict"))
         self.assertRegex(self.text(".cluster .suspect"), r"^-(19|20|21)\.")
         self.browser.choose("#cluster-way-0", "receives")
         self.assertNotRegex(self.text(".cluster .suspect"), r"^-(19|20|21)\.")
@@ -274,7 +274,8 @@ class Page(support.CliTest):
         self.browser.click(".cell")
         self.assert_quiet()
         self.open(document([]))
-        self.assertIn("No runs", self.text("#verdict"))
+        self.assertIn("is empty: it has no runs", self.text("#verdict"))
+        self.assertIn("no runs", self.text("#empty"))
 
     def test_a_large_sweep_stays_light(self):
         ops = ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat")
@@ -300,6 +301,29 @@ class Page(support.CliTest):
         self.browser.pdf(pdf)
         self.assertGreater(os.path.getsize(pdf), 10_000)
         self.assert_quiet()
+
+    def test_printing_loses_no_run_and_narrow_screens_need_no_sideways_scrolling(self):
+        self.open(machine(3, 3, SIZES), machine(3, 3, SIZES, poor="GPU0/mlx5_0"))
+        printed = """(() => { window.dispatchEvent(new Event('beforeprint'));
+            const rows = document.querySelectorAll('.runs tbody tr').length; const closed = document.querySelectorAll('details:not(.points):not([open])').length;
+            window.dispatchEvent(new Event('afterprint')); return [rows, closed]; })()"""
+        self.assertEqual(self.browser.run(printed), [3 * 3 * 2 * len(SIZES), 0])
+        self.assertEqual(self.browser.run("document.querySelectorAll('.runs tbody tr').length"), 100)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+        self.addCleanup(self.browser.call, "Emulation.clearDeviceMetricsOverride")
+        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
+
+    def test_bars_of_a_comparison_keep_their_proportions(self):
+        before, after = machine(1, 1, SIZES, ops=("write_bw",)), machine(1, 1, SIZES, ops=("write_bw",))
+        runs = after["relations"]["PIX"]["write_bw"]
+        for each, factor in ((runs[0], 1.8), (runs[1], 8.51), (runs[2], 0.5)):
+            each["bw"]["median_gbps"] *= factor
+        self.open(before, after)
+        self.browser.choose("#changes-0", "all")
+        widths = self.browser.run("Object.fromEntries([...document.querySelectorAll('.compare tbody tr')].map((row) => [row.cells[4].textContent, parseFloat(row.querySelector('i').style.width)]))")
+        self.assertAlmostEqual(widths["+751.0 %"], 50, places=3)
+        self.assertAlmostEqual(widths["+80.0 %"], 50 * 0.2745, places=1)
+        self.assertAlmostEqual(widths["-50.0 %"], 50 * 0.3237, places=1)
 
     def test_axe_finds_nothing_serious(self):
         modules, why = install(WEB, FOLDER)

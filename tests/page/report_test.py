@@ -50,7 +50,7 @@ class Report(CliTest):
         page = self.report(self.write("a.json", machine(3, 3, SIZES, poor="GPU1/mlx5_1")))
         found = [each for each in self.data(page)["verdict"]["findings"] if each["level"] == "bad"]
         self.assertEqual([each["subject"] for each in found], ["GPU1/mlx5_1"])
-        self.assertIn("of the ceiling of this PIX path (limited by link of the NIC)", found[0]["text"])
+        self.assertIn("of the theoretical maximum of this PIX path (limited by link of the NIC)", found[0]["text"])
         self.assertIn("gdrperf topo --explain GPU1 mlx5_1", found[0]["todo"])
 
     def test_hostile_strings_are_shown_and_never_run(self):
@@ -89,7 +89,8 @@ class Report(CliTest):
 
     def test_a_document_without_runs_makes_a_page(self):
         page = self.report(self.write("a.json", document([])))
-        self.assertIn("No runs: nothing was measured.", page)
+        self.assertIn("a.json is empty: it has no runs.", page)
+        self.assertIn("<title>left, 2025-01-31 12:00 - gdrperf</title>", page)
 
     def test_odd_types_make_a_page(self):
         odd = machine(1, 1, SIZES)

@@ -26,6 +26,15 @@ export function band(name, points, color, z = 1) {
   };
 }
 
+/** Limits of a linear axis: from zero, or 5 % around values that lie within 5 % of their middle. */
+export function limitsOf(values) {
+  const known = values.filter((value) => Number.isFinite(value));
+  if (known.length === 0) return {};
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const middle = (least + most) / 2;
+  return least >= middle * 0.95 && most <= middle * 1.05 ? { min: Number((middle * 0.95).toPrecision(3)), max: Number((middle * 1.05).toPrecision(3)) } : { min: Math.min(0, least) };
+}
+
 export function axis(type, name, formatter, more = {}) {
   const { quiet, line } = ink();
   return { type, name, nameLocation: 'middle', nameGap: more.gap ?? 34, nameTextStyle: { color: quiet },
@@ -62,7 +71,7 @@ export class Figure {
   draw(made) {
     this.made = made;
     this.caption.textContent = made.title;
-    this.canvas.setAttribute('aria-label', `${made.title}. ${made.say ?? ''} The points stand in the table below.`);
+    this.canvas.setAttribute('aria-label', `${made.title}. ${made.say ?? ''} The table below lists the points.`);
     this.numbers.replaceChildren(el('summary', {}, `Points of "${made.title}" as a table (${made.rows.length})`));
     this.fillTable();
     const empty = made.rows.length === 0;

@@ -1,7 +1,7 @@
 // A result of gdrperf cluster: what each NIC makes of its links, node by rail, and the parts that are suspects.
 import { axis, Figure } from './chart.js';
 import { el, scroller, section, select, table } from './dom.js';
-import { dark, ofIndex } from './look.js';
+import { ofIndex, shade } from './look.js';
 import { rate, significant } from './units.js';
 
 const natural = new Intl.Collator('en', { numeric: true }).compare;
@@ -23,13 +23,13 @@ function effect(nic, way) {
 const percent = (value) => (value === null ? '-' : `${value > 0 ? '+' : ''}${value.toFixed(1)} %`);
 const interval = ([shift, low, high]) => (shift === null ? '-' : `${percent(shift)} (${percent(low)} to ${percent(high)})`);
 
-function shade(shift) {
-  const full = Math.max(0, Math.min(1, -(shift ?? 0) / kFull));
-  const light = dark() ? 22 + 40 * full : 96 - 56 * full;
-  return { background: `hsl(18 ${dark() ? 45 : 65}% ${light}%)`, color: light > 54 ? '#10161d' : '#ffffff' };
-}
+const kHue = 18;
 
-/** Rows are hosts; ranks where a host has several NICs of one rail. */
+const lowest = (byRail) => Math.min(0, ...[...byRail.values()].map((nic) => effect(nic, 'slower')[0] ?? 0));
+/** An effect whose interval holds zero cannot be told from noise. */
+const isNoise = ([shift, low, high]) => shift === null || (low <= 0 && high >= 0);
+
+/** Rows are hosts, the one with the slowest NIC first; ranks where a host has several NICs of one rail. */
 function rowsOf(nics) {
   const taken = new Set();
   let perRank = false;
@@ -44,7 +44,7 @@ function rowsOf(nics) {
     if (!rows.has(name)) rows.set(name, new Map());
     rows.get(name).set(nic.rail, nic);
   }
-  return [...rows.entries()].sort((a, b) => natural(a[0], b[0]));
+  return [...rows.entries()].sort((a, b) => lowest(a[1]) - lowest(b[1]) || natural(a[0], b[0]));
 }
 
 function map(nics, suspects, way) {
@@ -52,10 +52,11 @@ function map(nics, suspects, way) {
   const slow = new Set(suspects.filter((each) => each.verdict === 'slow' && each.nic !== null).map((each) => each.nic));
   const cell = (nic) => {
     if (!nic) return el('td', { class: 'none' }, '-');
-    const shift = effect(nic, way)[0];
-    const colours = shade(shift);
+    const noise = isNoise(effect(nic, way)) && !slow.has(nic.number);
+    const shift = noise ? null : effect(nic, way)[0];
+    const colours = shade(kHue, -(shift ?? 0) / kFull);
     return el('td', { class: `effect${slow.has(nic.number) ? ' suspect' : ''}`, style: `background:${colours.background};color:${colours.color}` },
-      percent(shift), slow.has(nic.number) ? el('b', {}, ' slow') : '');
+      noise ? el('span', { class: 'visually-hidden' }, 'within noise') : percent(shift), slow.has(nic.number) ? el('b', {}, ' slow') : '');
   };
   return scroller('Map of nodes and rails', el('table', { class: 'heat cluster', 'aria-label': 'Effect of each NIC, node by rail' },
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'node \\ rail'), rails.map((rail) => el('th', { scope: 'col' }, `rail ${rail}`)))),
@@ -63,8 +64,8 @@ function map(nics, suspects, way) {
 }
 
 function suspectsTable(suspects) {
-  if (suspects.length === 0) return el('p', {}, 'No part is a suspect.');
-  return scroller('Suspects', table('Suspects, and what retests made of them', ['part', 'verdict', 'effect', 'measurements', 'retests'],
+  if (suspects.length === 0) return el('p', {}, 'No part is suspected of being slow.');
+  return scroller('Suspects', table('Suspects, and the outcome of their retests', ['part', 'verdict', 'effect', 'measurements', 'retests'],
     suspects.map((each) => [each.part, each.verdict, each.text, String(each.measurements ?? '-'), String(each.retests ?? '-')])));
 }
 
@@ -72,7 +73,7 @@ function patternsTable(patterns, unit) {
   const list = (Array.isArray(patterns) ? patterns : []).filter((each) => each && typeof each === 'object');
   if (list.length === 0) return null;
   const shown = (value) => (typeof value === 'number' ? rate(value * 8, unit) : '-');
-  return scroller('Other loads', table('Loads other than pairs: rates of the flows', ['load', 'step', 'flows', 'sum', 'least', 'median', 'most', 'victim'],
+  return scroller('Other loads', table('Loads other than pairs: rates of the flows', ['load', 'step', 'flows', 'sum', 'lowest', 'median', 'highest', 'victim'],
     list.map((each) => [String(each.pattern), String(each.step), String(each.flows), ...['sum', 'least', 'median', 'most', 'victim'].map((name) => shown(each[`${name}_gbytes`]))])));
 }
 
@@ -87,7 +88,7 @@ export class Cluster {
     this.patterns = el('div', {});
     const test = raw.test && typeof raw.test === 'object' ? raw.test : {};
     this.element = section(`cluster-section-${index}`, `Cluster: ${raw.path}`,
-      `${raw.started}; ${this.nics.length} NICs, ${test.test ?? 'bandwidth'} of ${test.size_bytes ?? '?'} B, ${test.rounds_done ?? '?'} of ${test.rounds ?? '?'} rounds${raw.partial ? ', partial' : ''}. An effect is what a NIC adds to or takes from all its links, against the median NIC.`,
+      `${raw.started}; ${this.nics.length} NICs, ${test.test ?? 'bandwidth'} of ${test.size_bytes ?? '?'} B, ${test.rounds_done ?? '?'} of ${test.rounds ?? '?'} rounds${raw.partial ? ', partial' : ''}. An effect is the rate of a NIC's links compared with those of the median NIC. Slowest first; a blank cell is within noise.`,
       el('div', { class: 'controls' }, select('Effect', kWays, this.way, (value) => { this.way = value; this.draw(); }, `cluster-way-${index}`)),
       this.place, suspectsTable(raw.suspects), this.patterns, this.figure.element);
   }

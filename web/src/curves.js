@@ -1,7 +1,7 @@
 // Bandwidth and latency over message size: a line for each relation, direct and staged.
 import { groups, isRate, median } from './data.js';
 import { axis, band, decades } from './chart.js';
-import { dashes, ink, ofRelation } from './look.js';
+import { dashes, ink, ofLine, ofRelation } from './look.js';
 import { kUnits, rate, significant, size, time } from './units.js';
 
 function pointsOf(document, rows, middle, low, high) {
@@ -44,7 +44,7 @@ function linesOf(documents, state, test) {
       const points = pointsOf(document, group.rows, ...columns);
       if (points.length === 0) continue;
       const ceilings = group.rows.map((row) => document.number('ceiling_gbps')[row]).filter((value) => value > 0);
-      lines.push({ ...group, index, points, name: name(documents, index, group), ceiling: ceilings.length ? Math.max(...ceilings) : 0 });
+      lines.push({ ...group, index, points, name: name(documents, index, group), ceiling: ceilings.length ? Math.max(...ceilings) : 0, look: ofLine(group.relation, index, documents.length) });
     }
   });
   return lines;
@@ -61,7 +61,7 @@ function crossings(lines, isRateTest) {
   return marks;
 }
 
-/** Published figures stand beside measured ones of NICs only. */
+/** Published results are shown next to measured ones of NICs only. */
 function publishedOf(documents, published, lines) {
   if (!documents.every((document) => document.hardware)) return [];
   const relations = new Set(lines.map((line) => line.relation));
@@ -80,7 +80,7 @@ function gathered(pairs, near) {
   return all.map(([value, names]) => [value, [...names].join(', ')]);
 }
 
-/** Ceilings lie across, crossovers of direct and staged stand upright. */
+/** Maxima are horizontal lines, crossovers of direct and staged vertical ones. */
 function marksOf(lines, crosses, scale) {
   const { quiet } = ink();
   const places = ['insideStartTop', 'insideMiddleTop', 'insideEndTop'];
@@ -88,19 +88,19 @@ function marksOf(lines, crosses, scale) {
   const upright = gathered(crosses.map(({ at, line }) => [at, line.relation]), 0.001);
   return [
     ...ceilings.map(([value, names], i) => ({ yAxis: value * scale, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dotted', width: 1.5 },
-      label: { formatter: `ceiling ${names}`, position: places[i % places.length], color: quiet } })),
+      label: { formatter: `maximum of ${names}`, position: places[i % places.length], color: quiet } })),
     ...upright.map(([at, names], i) => ({ xAxis: at, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dashed', width: 1 },
       label: { formatter: `crossover ${size(at)}${upright.length > 1 ? ` (${names})` : ''}`, position: 'end', distance: 3 + 13 * (i % 2), rotate: 0, color: quiet } })),
   ];
 }
 
 function seriesOf(line, scale, marks) {
-  const look = ofRelation(line.relation);
+  const { look } = line;
   const points = line.points.map((point) => ({ x: point.x, y: point.y * scale, low: point.low * scale, high: point.high * scale }));
   return [band(`${line.name} spread`, points, look.color), {
     name: line.name, type: 'line', z: 3, symbol: look.symbol, symbolSize: 7, showAllSymbol: true,
     data: points.map((point) => [point.x, point.y]), itemStyle: { color: look.color },
-    lineStyle: { color: look.color, width: 2.2, type: dashes(line.index, line.path) }, markLine: marks.length ? { data: marks } : undefined }];
+    lineStyle: { color: look.color, width: 2.2, type: dashes(line.path) }, markLine: marks.length ? { data: marks } : undefined }];
 }
 
 /** The axis ends where the sizes do; one size alone gets some room. */
@@ -140,7 +140,7 @@ export function bandwidth(documents, state, published) {
       const point = line?.points[params.dataIndex];
       if (!point) return [[String(params.name)]];
       return [[`${line.name}, ${size(point.x)}`, true], [rate(point.y, state.unit)], [`spread ${rate(point.low, state.unit)} to ${rate(point.high, state.unit)}, ${point.runs} runs`],
-        ...(line.ceiling ? [[`${(point.y / line.ceiling * 100).toFixed(0)} % of ${rate(line.ceiling, state.unit)}`]] : [])];
+        ...(line.ceiling ? [[`${(point.y / line.ceiling * 100).toFixed(0)} % of the maximum, ${rate(line.ceiling, state.unit)}`]] : [])];
     },
   };
 }

@@ -1,7 +1,7 @@
 // One test at one size: percentiles, and batches in time.
 import { groups, isRate, median } from './data.js';
-import { axis, decades } from './chart.js';
-import { dashes, ink, ofIndex, ofRelation } from './look.js';
+import { axis, decades, limitsOf } from './chart.js';
+import { dashes, ink, ofIndex, ofLine } from './look.js';
 import { kUnits, rate, significant, size, time } from './units.js';
 
 const kPercentiles = [['p50', 50], ['p90', 90], ['p99', 99], ['p999', 99.9], ['p9999', 99.99]];
@@ -33,8 +33,8 @@ export function percentiles(documents, state) {
           formatter: (value) => `p${kPercentiles.find(([, percent]) => Math.abs(nines(percent) - value) < 0.05)?.[1] ?? ''}` } }),
       yAxis: axis('log', 'latency', time, { gap: 50, ...decades(lines.flatMap((line) => line.points.map((point) => point.y))) }),
       series: lines.map((line) => {
-        const look = ofRelation(line.relation);
-        return { name: line.name, type: 'line', symbol: look.symbol, symbolSize: 9, itemStyle: { color: look.color }, lineStyle: { color: look.color, width: 2.2, type: dashes(line.index, line.path) },
+        const look = ofLine(line.relation, line.index, documents.length);
+        return { name: line.name, type: 'line', symbol: look.symbol, symbolSize: 9, itemStyle: { color: look.color }, lineStyle: { color: look.color, width: 2.2, type: dashes(line.path) },
           data: line.points.map((point) => ({ value: [nines(point.percent), point.y], itemStyle: point.beyond < kEnoughBeyond ? { color: ink().card, borderColor: look.color, borderWidth: 2 } : undefined })) };
       }),
     },
@@ -70,12 +70,12 @@ export function batches(documents, state) {
   const shown = (value) => (rates ? rate(value, state.unit) : time(value));
   const cut = lines.length ? Math.max(...lines.map((line) => line.cut)) : 0;
   return {
-    title: `${state.seriesTest || 'Runs'} at ${size(state.size)}: batches in time${more ? `, the first ${kMostLines} of ${kMostLines + more} runs` : ''}${state.place ? `, ${state.place}` : ''}`,
-    say: `${lines.filter((line) => line.unstable).length} of ${lines.length} runs did not settle.`,
+    title: `${state.seriesTest || 'Runs'} at ${size(state.size)}: batches over time${more ? `, the first ${kMostLines} of ${kMostLines + more} runs` : ''}${state.place ? `, ${state.place}` : ''}`,
+    say: `${lines.filter((line) => line.unstable).length} of ${lines.length} runs are unstable.`,
     legend: lines.map((line) => line.name),
     option: {
       xAxis: axis('value', 'seconds since the start of the run', (value) => significant(value, 3), { min: 0, gap: 30, splitLine: { show: false } }),
-      yAxis: axis('value', rates ? state.unit : 'p50 of a batch', rates ? (value) => significant(value, 6) : time, { gap: 56, scale: true }),
+      yAxis: axis('value', rates ? state.unit : 'p50 of a batch', rates ? (value) => significant(value, 6) : time, { gap: 56, ...limitsOf(lines.flatMap((line) => line.points.map(([, y]) => y * scale))) }),
       series: lines.map((line, i) => {
         const look = ofIndex(i);
         return { name: line.name, type: 'line', symbol: look.symbol, symbolSize: 5, itemStyle: { color: look.color }, lineStyle: { color: look.color, width: 1.6, type: line.unstable ? 'dashed' : 'solid' },
@@ -83,7 +83,7 @@ export function batches(documents, state) {
           markArea: i === 0 && cut > 0 ? { silent: true, itemStyle: { color: ink().line, opacity: 0.5 }, label: { color: ink().quiet, position: 'insideTopLeft' }, data: [[{ name: 'warm-up, cut', xAxis: 0 }, { xAxis: cut }]] } : undefined };
       }),
     },
-    header: ['run', 'settled', 'batches', 'least', 'median', 'most'],
+    header: ['run', 'stable', 'batches', 'lowest', 'median', 'highest'],
     rows: lines.map((line) => { const values = line.points.map((point) => point[1]); return [line.name, line.unstable ? `no: ${line.unstable}` : 'yes', String(values.length), shown(Math.min(...values)), shown(median(values)), shown(Math.max(...values))]; }),
     tip: (params) => [[params.seriesName, true], [`${significant(params.value[0], 3)} s: ${shown(params.value[1] / scale)}`]],
   };

@@ -17,8 +17,8 @@ function countersOf(documents) {
     [`${documents.length > 1 ? `${document.label}, ` : ''}${end} ${device}`, name + (kOfTrouble.test(name) ? ' (!)' : ''), `+${rise}`, String(runs)]));
   if (rows.length === 0) return null;
   const troubled = rows.filter((row) => row[1].endsWith('(!)')).length;
-  return el('details', { id: 'counters', open: troubled > 0 }, el('summary', {}, `Counters of the ports, after against before (${rows.length} rose, ${troubled} of errors, loss or waiting)`),
-    scroller('Counters', table('Counters that rose during runs, by how much in all of them', ['port', 'counter', 'rise', 'runs in which it rose'],
+  return el('details', { id: 'counters', open: troubled > 0 }, el('summary', {}, `Port counters that rose during the runs (${rows.length} rose, ${troubled} of errors, loss or waiting)`),
+    scroller('Counters', table('Port counters that rose, summed over all runs', ['port', 'counter', 'rise', 'runs in which it rose'],
       rows.sort((a, b) => b[1].endsWith('(!)') - a[1].endsWith('(!)')))));
 }
 

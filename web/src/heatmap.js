@@ -1,8 +1,8 @@
-// GPU x NIC: relation, figure and share of the ceiling; each cell is a button that picks the pair.
-import { isRate, unique } from './data.js';
+// GPU x NIC: relation, result and share of the path's maximum; each cell is a button that picks the pair.
+import { isRate, median, unique } from './data.js';
 import { el, scroller } from './dom.js';
-import { dark } from './look.js';
-import { percent, rate, size, time } from './units.js';
+import { shade } from './look.js';
+import { kUnits, percent, significant, size, time } from './units.js';
 
 const natural = new Intl.Collator('en', { numeric: true }).compare;
 
@@ -26,11 +26,32 @@ function figures(document, test, wantedSize) {
   return found;
 }
 
-/** One hue, from light to full: told apart by lightness, so by everyone and on paper. */
-function shade(share) {
-  const full = Math.max(0, Math.min(1, share));
-  const light = dark() ? 22 + 40 * full : 96 - 56 * full;
-  return { background: `hsl(205 ${dark() ? 45 : 65}% ${light}%)`, color: light > 54 ? '#10161d' : '#ffffff' };
+/** Shares are told apart by lightness, so by everyone and on paper. */
+const kHue = 205;
+
+/** A pair is an outlier below this share of the median of its relation (three pairs or more). */
+const kOutlier = 0.9;
+
+/** Places that are far worse than others of their relation. */
+function outliers(found, higher) {
+  const byRelation = new Map();
+  for (const { relation, value } of found.values()) byRelation.set(relation, [...(byRelation.get(relation) ?? []), value]);
+  const worse = (each) => {
+    const others = byRelation.get(each.relation);
+    const middle = median(others);
+    return others.length >= 3 && (higher ? each.value / middle : middle / each.value) < kOutlier;
+  };
+  return new Set([...found.entries()].filter(([, each]) => worse(each)).map(([place]) => place));
+}
+
+/** What the colours mean, from 0 to 100 %. */
+function legend(byShare, higher) {
+  const steps = [0, 0.25, 0.5, 0.75, 1].map((share) => {
+    const colours = shade(kHue, share);
+    return el('span', { style: `background:${colours.background};color:${colours.color}` }, percent(share));
+  });
+  const of = byShare ? 'of the theoretical maximum' : higher ? 'of the best pair' : 'of the best pair (its time / this time)';
+  return el('p', { class: 'legend' }, ...steps, ` ${of} `, el('span', { class: 'outlier' }, 'outlined'), ` below ${percent(kOutlier)} of the median of its relation`);
 }
 
 export function heatmap(document, state, pick) {
@@ -46,24 +67,27 @@ export function heatmap(document, state, pick) {
   const values = [...found.values()].map((each) => each.value);
   const most = Math.max(...values);
   const least = Math.min(...values);
-  const shown = (value) => (isRate(test) ? rate(value, state.unit) : time(value));
+  const higher = isRate(test);
+  const stands = outliers(found, higher);
+  const [unit, divisor] = higher ? [state.unit, 1 / kUnits[state.unit]] : most >= 1e6 ? ['ms', 1e6] : most >= 1e3 ? ['us', 1e3] : ['ns', 1];
+  const shown = (value) => significant(value / divisor, 3);
   const cell = (memory, nic) => {
     const place = `${memory}/${nic}`;
     const figure = found.get(place);
     const relation = relationOf(place);
     if (!figure) return el('td', { class: 'none' }, relation ? el('span', { class: 'relation' }, relation) : '', el('span', { class: 'quiet' }, relation ? 'not run' : '-'));
-    const colours = shade(byShare && Number.isFinite(figure.share) ? figure.share : isRate(test) ? figure.value / most : least / figure.value);
+    const colours = shade(kHue, byShare && Number.isFinite(figure.share) ? figure.share : isRate(test) ? figure.value / most : least / figure.value);
     const share = Number.isFinite(figure.share);
     // Said, not shown: what the place in the table shows.
     const said = (text) => el('span', { class: 'visually-hidden' }, text);
-    return el('td', {}, el('button', { type: 'button', class: 'cell', 'data-place': place, 'aria-pressed': state.place === place ? 'true' : 'false',
+    return el('td', {}, el('button', { type: 'button', class: `cell${stands.has(place) ? ' outlier' : ''}`, 'data-place': place, 'aria-pressed': state.place === place ? 'true' : 'false',
       style: `background:${colours.background};color:${colours.color}`, onclick: () => pick(state.place === place ? '' : place) },
-    said(`${memory} and ${nic}: `), el('span', { class: 'relation' }, relation + (figure.unstable ? ' ~' : '')), said(figure.unstable ? ' did not settle, ' : ', '),
-    el('span', { class: 'figure' }, shown(figure.value)), said(', '), el('span', { class: 'share' }, share ? percent(figure.share) : size(figure.bytes)),
-    said(share ? ` of the ceiling, at ${size(figure.bytes)}` : ', no ceiling known')));
+    said(`${memory} and ${nic}: `), el('span', { class: 'relation' }, relation + (figure.unstable ? ' ~' : '')), said(`${figure.unstable ? ' unstable' : ''}${stands.has(place) ? ' far worse than its relation' : ''}, `),
+    el('span', { class: 'figure' }, shown(figure.value)), said(` ${unit}, `), el('span', { class: 'share' }, share ? percent(figure.share) : size(figure.bytes)),
+    said(share ? ` of the maximum, at ${size(figure.bytes)}` : ', its maximum is not known')));
   };
   if (places.length === 0) return el('p', {}, 'No pair of memory and NIC was measured.');
-  return el('div', {}, el('p', { class: 'quiet' }, `${test}, ${state.heatSize ? `at ${size(state.heatSize)}` : 'best size'}; the fuller the colour, the nearer to ${byShare ? 'the ceiling of the path' : 'the best pair'}. ~ did not settle.`), scroller('Heat map of memory and NIC', el('table', { class: 'heat', 'aria-label': `${test} by memory and NIC` },
+  return el('div', {}, el('p', { class: 'quiet' }, `${test} in ${unit}, ${state.heatSize ? `at ${size(state.heatSize)}` : 'at the best size'}. ~ marks an unstable run.`), legend(byShare, higher), scroller('Heat map of memory and NIC', el('table', { class: 'heat', 'aria-label': `${test} by memory and NIC` },
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'memory \\ NIC'), nics.map((nic) => el('th', { scope: 'col' }, nic)))),
     el('tbody', {}, memories.map((memory) => el('tr', {}, el('th', { scope: 'row' }, memory), nics.map((nic) => cell(memory, nic))))))));
 }

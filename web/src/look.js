@@ -26,5 +26,25 @@ export const ofRelation = (relation) => {
 export const ofIndex = (index) => ({ color: kMore[index % kMore.length][dark() ? 1 : 0], symbol: kMarks[index % kMarks.length] });
 export const ink = () => (dark() ? { text: '#e6e9ef', quiet: '#aab2bf', line: '#39414d', card: '#161b22' }
   : { text: '#1b222c', quiet: '#55606e', line: '#dfe3e8', card: '#ffffff' });
-/** A document's line: the first is drawn through, others are dashed. */
-export const dashes = (document, path) => (path === 'staged' ? 'dashed' : document === 0 ? 'solid' : [9, 3, 2, 3]);
+/** A line's dash is its path: direct is drawn through, staged is dashed. */
+export const dashes = (path) => (path === 'staged' ? 'dashed' : 'solid');
+/** Of several documents each has its colour, and a relation its mark; one document's relations have colours. */
+export const ofLine = (relation, index, documents) => (documents > 1 ? { color: ofIndex(index).color, symbol: ofRelation(relation).symbol } : ofRelation(relation));
+
+/** Relative luminance (WCAG 2) of a colour in HSL, from 0 to 1. */
+function luminance(hue, saturation, light) {
+  const part = (n) => {
+    const k = (n + hue / 30) % 12;
+    const value = light / 100 - (saturation / 100) * Math.min(light / 100, 1 - light / 100) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(4);
+}
+
+/** One hue from light (0) to full (1), and text on it that has a contrast of at least 4.5. */
+export function shade(hue, full) {
+  const share = Math.max(0, Math.min(1, full));
+  const saturation = dark() ? 45 : 65;
+  const light = dark() ? 22 + 40 * share : 96 - 56 * share;
+  return { background: `hsl(${hue} ${saturation}% ${light}%)`, color: luminance(hue, saturation, light) > 0.179 ? '#000000' : '#ffffff' };
+}

@@ -12,7 +12,7 @@ import { size } from './units.js';
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const documents = data.documents.map((raw) => new Results(raw));
-const shown = documents[documents.length - 1];
+const shown = documents.findLast((each) => each.rows > 0);
 const tests = testsOf(documents);
 const rates = tests.filter(isRate);
 const times = tests.filter((test) => !isRate(test));
@@ -30,7 +30,7 @@ const runs = new Runs(documents, (text) => { status.textContent = text; });
 const trends = data.trends.map((raw, index) => new Trend(raw, index, state));
 const clusters = data.clusters.map((raw, index) => new Cluster(raw, index, state));
 /** Results of clusters alone have no runs of their own. */
-const anyRuns = documents.length > 0;
+const anyRuns = documents.some((each) => each.rows > 0);
 const comparisons = el('div', { id: 'comparisons' });
 
 function drawHeat() {
@@ -38,7 +38,7 @@ function drawHeat() {
   const focused = document.activeElement?.dataset?.place;
   heat.replaceChildren(heatmap(shown, state, pick));
   if (focused) [...heat.querySelectorAll('button')].find((button) => button.dataset.place === focused)?.focus();
-  picked.replaceChildren(...(state.place ? [pathOf(shown, state.place) ?? `${state.place} is picked: charts and table show it alone. `,
+  picked.replaceChildren(...(state.place ? [pathOf(shown, state.place) ?? `${state.place} is selected: charts and table show only this pair. `,
     el('button', { type: 'button', id: 'unpick', onclick: () => pick('') }, 'Show all pairs')] : []));
 }
 
@@ -65,7 +65,7 @@ function pick(place) {
   drawHeat();
   drawCharts();
   runs.draw();
-  status.textContent = place ? `${place} is picked` : 'All pairs are shown';
+  status.textContent = place ? `${place} is selected` : 'All pairs are shown';
 }
 
 function drawAll() {
@@ -82,25 +82,25 @@ const sized = (list) => list.map((each) => [String(each), size(each)]);
 function build() {
   const names = [...documents.map((each) => each.label), ...clusters.map((each) => String(each.raw.path).split('/').pop())].join(', ');
   const app = document.getElementById('app');
-  app.append(...clusters.map((each) => each.element));
+  app.append(comparisons, ...clusters.map((each) => each.element));
+  if (documents.length > 0 && !anyRuns) app.append(el('section', { id: 'empty' }, el('p', {}, `${documents.map((each) => each.path).join(', ')}: no runs, so there are no charts and no tables.`)), environment(documents));
   if (anyRuns) app.append(
-    section('map', 'Which memory, which NIC', 'Pick a cell to see that pair alone in the charts and the table below.',
+    section('map', 'GPU-NIC matrix', 'Click a cell to see only that pair in the charts and the table below.',
       el('div', { class: 'controls' }, select('Test', named(tests), state.heatTest, set('heatTest', drawHeat), 'heat-test'),
         select('Size', [['0', 'best'], ...sized(sizes)], '0', set('heatSize', drawHeat, Number), 'heat-size'),
-        select('Colour by', [['share', 'share of the ceiling'], ['figure', 'figure']], 'share', set('heatBy', drawHeat), 'heat-by')), heat, picked),
-    section('curves', 'Over message size', 'A line is the median of a relation\'s pairs, its band the spread of their 95 % intervals (latency: up to p99). Dotted: the ceiling of the path.',
+        select('Colour by', [['share', 'share of the maximum'], ['figure', 'result']], 'share', set('heatBy', drawHeat), 'heat-by')), heat, picked),
+    section('curves', 'Over message size', `A line is the median of a relation\'s pairs, its band the spread of their 95 % intervals (latency: up to p99). Dotted: the path's theoretical maximum.${documents.length > 1 ? ' Each document has its colour, each relation its mark, and staged paths are dashed.' : ' Staged paths are dashed.'}`,
       el('div', { class: 'controls' }, select('Bandwidth test', named(rates), state.rateTest, set('rateTest', drawCharts), 'rate-test'),
         select('Axis', [['log', 'logarithmic'], ['linear', 'linear']], 'log', set('scale', drawCharts), 'scale'),
         select('Latency test', named(times), state.timeTest, set('timeTest', drawCharts), 'time-test')),
       el('div', { class: 'pair' }, figures.bandwidth.element, figures.latency.element)),
-    section('distributions', 'At one size', 'Hollow marks: a percentile with fewer than ten samples beyond it. Dashed batches: a run that did not settle.',
+    section('distributions', 'At one size', 'Hollow marks: a percentile with fewer than ten samples beyond it. Dashed batches: an unstable run.',
       el('div', { class: 'controls' }, select('Size', sized(sizes), String(state.size), set('size', drawCharts, Number), 'size'),
         select('Batches of', named(tests), state.seriesTest, set('seriesTest', drawCharts), 'series-test')),
       el('div', { class: 'pair' }, figures.percentiles.element, figures.batches.element)),
-    comparisons, ...trends.map((trend) => trend.element), environment(documents), runs.element, status);
-  document.getElementById('what').textContent = names;
-  document.title = `gdrperf: ${names}`;
-  document.getElementById('foot').textContent = `Made by ${data.tool}. GB/s is 1e9 bytes per second, Gb/s 1e9 bits, MiB/s 2^20 bytes.`;
+    ...trends.map((trend) => trend.element), environment(documents), runs.element, status);
+  document.getElementById('what').textContent = `gdrperf, ${names}`;
+  document.getElementById('foot').textContent = `Made by ${data.tool}. GB/s is 1e9 bytes per second, Gb/s is 1e9 bits per second, MiB/s is 2^20 bytes per second.`;
 }
 
 function chooseTheme() {
@@ -132,12 +132,14 @@ function listen() {
     cancelAnimationFrame(pending);
     pending = requestAnimationFrame(() => { for (const figure of charts.values()) figure.resize(); });
   });
+  let folded = [];
   const forPaper = (printing) => () => {
     window.printing = printing;
     for (const figure of charts.values()) figure.canvas.style.width = printing ? '680px' : '';
     for (const figure of charts.values()) figure.resize();
-    drawHeat();
-    drawCharts();
+    drawAll();
+    if (printing) folded = [...document.querySelectorAll('details:not(.points):not([open])')];
+    for (const fold of folded) fold.open = printing;
   };
   window.addEventListener('beforeprint', forPaper(true));
   window.addEventListener('afterprint', forPaper(false));

@@ -2,6 +2,8 @@
 import { el, scroller, section, select } from './dom.js';
 
 const kPage = 100;
+/** Paper takes so many rows; the CSV has all. */
+const kOnPaper = 2000;
 const kMain = ['relation', 'op', 'size_bytes', 'pair', 'client_device', 'client_buffer', 'server_buffer', 'path', 'direction', 'median_gbps', 'ci95_low_gbps', 'ci95_high_gbps',
   'efficiency', 'p50_ns', 'p99_ns', 'p999_ns', 'p9999_ns', 'unstable', 'unstable_reason', 'warnings'];
 
@@ -24,19 +26,30 @@ export class Runs {
     this.body = el('div', {});
     this.count = el('span', { class: 'quiet', role: 'status' });
     const box = el('input', { type: 'search', id: 'filter', placeholder: 'write_bw PIX 65536', oninput: () => { this.filter = box.value.toLowerCase(); this.page = 0; this.draw(); } });
-    this.element = section('runs', 'All runs', 'Rates are Gb/s and times ns here, as in the document; copy and CSV take all rows that are shown by the filter.',
+    this.element = section('runs', 'All runs', 'Rates are in Gb/s and times in ns, as in the document. Copy and CSV export every row that matches the filter.',
       el('div', { class: 'controls' },
         documents.length > 1 ? select('Document', documents.map((document, i) => [String(i), document.label]), String(documents.length - 1), (value) => { this.document = documents[Number(value)]; this.page = 0; this.draw(); }, 'runs-document') : null,
         el('label', {}, 'Filter ', box),
-        select('Columns', [['main', 'the main ones'], ['all', 'all']], 'main', (value) => { this.all = value === 'all'; this.draw(); }, 'runs-columns'),
+        select('Columns', [['main', 'main'], ['all', 'all']], 'main', (value) => { this.all = value === 'all'; this.draw(); }, 'runs-columns'),
         el('button', { type: 'button', id: 'copy', onclick: () => this.copy() }, 'Copy'),
         el('button', { type: 'button', id: 'csv', onclick: () => this.save() }, 'Save as CSV'), this.count),
       this.body);
   }
 
   columns() {
+    if (window.printing) return this.varying();
     const names = this.all ? this.document.names : kMain.filter((name) => this.document.names.includes(name));
     return names.filter((name) => this.all || this.document.raw[name].all !== '');
+  }
+
+  /** The columns whose values differ; a caption has the others. */
+  varying() { return kMain.filter((name) => this.document.names.includes(name) && !('all' in this.document.raw[name])); }
+
+  caption() {
+    const { document } = this;
+    if (!window.printing) return document.path;
+    const same = kMain.filter((name) => document.raw[name]?.all).map((name) => `${name} ${document.raw[name].all}`);
+    return `${document.path}; in all runs: ${same.join(', ')}`;
   }
 
   rows() {
@@ -68,9 +81,10 @@ export class Runs {
     const { document } = this;
     const columns = this.columns();
     const rows = this.rows();
-    const pages = Math.max(1, Math.ceil(rows.length / kPage));
-    this.page = Math.min(this.page, pages - 1);
-    const shown = rows.slice(this.page * kPage, (this.page + 1) * kPage);
+    const most = window.printing ? kOnPaper : kPage;
+    const pages = Math.max(1, Math.ceil(rows.length / most));
+    if (!window.printing) this.page = Math.min(this.page, pages - 1);
+    const shown = window.printing ? rows.slice(0, most) : rows.slice(this.page * most, (this.page + 1) * most);
     this.count.textContent = `${rows.length} of ${document.rows} runs${this.place ? ` (${this.place})` : ''}`;
     const header = columns.map((name) => {
       const way = this.sort?.name === name ? (this.sort.down ? 'descending' : 'ascending') : 'none';
@@ -82,11 +96,11 @@ export class Runs {
     });
     const numeric = columns.map((name) => 'numbers' in document.raw[name] || /_(ns|gbps|bytes|s)$/.test(name));
     const texts = columns.map((name) => document.text(name));
-    const pager = pages === 1 ? null : el('div', { class: 'controls' },
+    const pager = window.printing ? (pages === 1 ? null : el('p', {}, `The first ${most} of ${rows.length} runs are printed; "Save as CSV" has all.`)) : pages === 1 ? null : el('div', { class: 'controls' },
       el('button', { type: 'button', id: 'previous', disabled: this.page === 0, onclick: () => { this.page--; this.draw(); } }, 'Previous'),
       el('span', {}, `Page ${this.page + 1} of ${pages}`),
       el('button', { type: 'button', id: 'next', disabled: this.page === pages - 1, onclick: () => { this.page++; this.draw(); } }, 'Next'));
-    this.body.replaceChildren(scroller('All runs', el('table', { class: 'runs' }, el('caption', { class: 'quiet' }, document.path), el('thead', {}, el('tr', {}, header)),
+    this.body.replaceChildren(scroller('All runs', el('table', { class: 'runs' }, el('caption', { class: 'quiet' }, this.caption()), el('thead', {}, el('tr', {}, header)),
       el('tbody', {}, shown.map((row) => el('tr', {}, texts.map((column, i) => el('td', { class: numeric[i] ? 'number' : 'word', title: column[row].length > 40 ? column[row] : null }, column[row]))))))), ...(pager ? [pager] : []));
   }
 

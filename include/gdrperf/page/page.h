@@ -64,6 +64,7 @@ struct PageTrend {
     std::vector<double> values;  ///< one for each session, NaN where it has none
   };
   std::string folder;
+  std::string machine;  ///< of the latest session
   std::vector<std::pair<std::string, std::string>> sessions;  ///< started, path
   std::vector<Cell> cells;
   compare::Trends trends;

@@ -46,14 +46,14 @@ TEST(PageVerdict, NinetyPercentOfTheCeilingIsFineAndSeventyIsBad) {
   EXPECT_EQ(bad.level, Level::kBad);
   ASSERT_EQ(bad.findings.size(), 1u);
   EXPECT_EQ(bad.findings[0].subject, "GPU0/mlx5_0");
-  EXPECT_EQ(bad.findings[0].text, "write_bw reaches 69 % of the ceiling of this PIX path (limited by x16)");
+  EXPECT_EQ(bad.findings[0].text, "write_bw reaches 69 % of the theoretical maximum of this PIX path (limited by x16)");
   EXPECT_THAT(bad.findings[0].todo, HasSubstr("gdrperf topo --explain GPU0 mlx5_0"));
 }
 
 TEST(PageVerdict, OnePairBelowThreeAlikeStandsOut) {
   const Verdict three = judge(page_of({on_gpu(0, "99"), on_gpu(1, "99"), on_gpu(2, "89")}));
   EXPECT_EQ(three.level, Level::kBad);
-  EXPECT_THAT(three.findings.at(0).text, HasSubstr("90 % of what other PIX pairs do"));
+  EXPECT_THAT(three.findings.at(0).text, HasSubstr("90 % of the other PIX pairs' median"));
   EXPECT_EQ(judge(page_of({on_gpu(0, "99"), on_gpu(2, "89")})).level, Level::kWarn) << "two say nothing of each other";
 }
 
@@ -69,7 +69,7 @@ TEST(PageVerdict, RunsThatDidNotSettleAreNamedOnceForAllPairsAlike) {
   EXPECT_EQ(verdict.level, Level::kWarn);
   ASSERT_EQ(verdict.findings.size(), 1u);
   EXPECT_EQ(verdict.findings[0].subject, "GPU0/mlx5_0, GPU1/mlx5_0");
-  EXPECT_EQ(verdict.findings[0].text, "1 of 1 runs did not settle (1 drift)");
+  EXPECT_EQ(verdict.findings[0].text, "1 of 1 runs are unstable (1 drift)");
 }
 
 TEST(PageVerdict, WarningsThatDifferInNumbersAloneAreOne) {
@@ -92,7 +92,33 @@ TEST(PageVerdict, WithoutACeilingNothingIsCalledFine) {
   run.more = R"("pair": "GPU0/mlx5_0", "ceiling_gbps": null, )";
   const Verdict verdict = judge(page_of({run}));
   EXPECT_EQ(verdict.level, Level::kNote);
-  EXPECT_THAT(verdict.headline, HasSubstr("no ceiling is known"));
+  EXPECT_THAT(verdict.headline, HasSubstr("the theoretical maximum of its path is not known"));
+}
+
+TEST(PageVerdict, TheHeadlineNamesTheSlowPairAndCountsTheNoisyOnes) {
+  const std::string restless = R"("unstable": true, "unstable_reason": "drift", )";
+  const MadeRun noisy = on_gpu(0, "99", restless);
+  const Verdict one = judge(page_of({noisy, on_gpu(1, "99"), on_gpu(2, "10")}));
+  EXPECT_EQ(one.headline, "GPU2 - mlx5_0 is slow: 10 % of the other PIX pairs; 1 other is too noisy to judge.");
+  EXPECT_EQ(judge(page_of({noisy, on_gpu(1, "99")})).headline, "1 of 2 pairs is too noisy to judge.");
+  EXPECT_EQ(judge(page_of({on_gpu(0, "89"), on_gpu(1, "50")})).headline,
+            "GPU1 - mlx5_0 and 1 other pair are slow; the worst reaches 50 % of what its PIX path can carry.");
+}
+
+TEST(PageVerdict, WhereNothingWasComparableNoRegressionIsNotClaimed) {
+  Page page = page_of({on_gpu(0, "95")});
+  PageComparison comparison{"old.json", "new.json", {}};
+  compare::CellResult cell;
+  cell.verdict = compare::Verdict::kNew;
+  cell.candidate_sessions = 1;
+  comparison.result.cells = {cell};
+  page.comparisons = {comparison};
+  EXPECT_THAT(judge(page).headline, HasSubstr("Nothing could be compared"));
+  page.comparisons[0].result.cells[0].baseline_sessions = 1;
+  page.comparisons[0].result.cells[0].verdict = compare::Verdict::kInconclusive;
+  EXPECT_THAT(judge(page).headline, HasSubstr("No verdict on the 1 compared results: too few sessions."));
+  page.comparisons[0].result.cells[0].verdict = compare::Verdict::kOk;
+  EXPECT_THAT(judge(page).headline, HasSubstr("No regression in 1 of 1 compared results."));
 }
 
 TEST(PageCurves, MedianAndSpreadOfThePairsOfARelation) {
