@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <string_view>
 
+#include "gdrperf/base/printable.h"
 #include "gdrperf/doctor/doctor.h"
 
 namespace gdrperf::doctor {
@@ -46,6 +49,19 @@ bool is_command(const std::string& text) {
   return false;
 }
 
+/// What a kernel may call a device, with the port behind it: nothing of it means more than itself to a shell.
+bool plain_name(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || std::string_view("_-.:/@+, ").find(c) != std::string_view::npos;
+  });
+}
+
+/// Names come from recordings too: what a shell could take for more than a word is left to who reads it.
+bool may_run(const Finding& finding, const std::string& command) {
+  return is_command(command) && plain_name(finding.subject) && command == printable(command) && command.find("$(") == std::string::npos &&
+         command.find("${") == std::string::npos && command.find('`') == std::string::npos;
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) {
@@ -61,13 +77,12 @@ std::string quoted(const std::string& text) {
 void add_step(std::string& script, const Finding& finding, const std::string& command, const char* when,
               std::set<std::string>& done) {
   if (command.empty() || !done.insert(command).second) return;
-  const std::string title =
-      fmt::format("# {}{}{}: {}{}", finding.check, finding.subject.empty() ? "" : " ", finding.subject,
-                  finding.found, when);
-  if (is_command(command)) {
+  const std::string title = printable(
+      fmt::format("# {}{}{}: {}{}", finding.check, finding.subject.empty() ? "" : " ", finding.subject, finding.found, when));
+  if (may_run(finding, command)) {
     script += fmt::format("step {} {}\n", quoted(title), quoted(command));
   } else {
-    script += fmt::format("\n{}\n# by hand: {}\n", title, command);
+    script += fmt::format("\n{}\n# by hand: {}\n", title, printable(command));
   }
 }
 
@@ -80,7 +95,7 @@ std::string fix_script(const std::vector<Finding>& findings) {
     if (finding.verdict != Verdict::kFail && finding.verdict != Verdict::kWarn) continue;
     add_step(script, finding, finding.fix, "", done);
     add_step(script, finding, finding.for_good, " (for good)", done);
-    if (!finding.undo.empty()) script += fmt::format("# takes it back: {}\n", finding.undo);
+    if (!finding.undo.empty()) script += fmt::format("# takes it back: {}\n", printable(finding.undo));
   }
   if (done.empty()) script += "echo 'nothing to fix'\n";
   return script;

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "app/output/table.h"
+#include "gdrperf/base/printable.h"
 
 namespace gdrperf::app {
 namespace {
@@ -108,7 +109,7 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
                               where.empty() ? "" : ": ", finding.found), 8);
   // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
-    if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, text);
+    if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, printable(text));
   };
   const bool explained = is_bad(finding) || detail == Detail::kAll;
   if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);

@@ -59,6 +59,6 @@ void Table::print(std::ostream& out, std::size_t columns) const {
   }
 }
 
-void print_line(std::ostream& out, const std::string& line, std::size_t hang) { out << wrapped(line, columns_of(out), hang) << '\n'; }
+void print_line(std::ostream& out, const std::string& line, std::size_t hang) { out << wrapped(printable(line), columns_of(out), hang) << '\n'; }
 
 }  // namespace gdrperf::app
