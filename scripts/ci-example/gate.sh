@@ -56,7 +56,7 @@ if [ -z "${TARGET:-}" ]; then
     link=rate=50MB/s,latency=2ms
     export SOFTNIC=${SOFTNIC:-soft0:$link;soft1:$link}
     TARGET="--local --softnic -d soft0 --peer-dev soft1"
-    across=host,cpu,kernel
+    across=host,cpu,cpus,governor,clock_source,kernel
     # How soon a program wakes up is the machine's, and latency with it.
     tests=write_bw,read_bw
   fi

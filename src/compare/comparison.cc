@@ -23,11 +23,17 @@ std::size_t Comparison::changed() const {
       cells.begin(), cells.end(), [](const CellResult& cell) { return !cell.changed.empty(); }));
 }
 
+double Comparison::gone_share() const {
+  const std::size_t known = cells.size() - count(Verdict::kNew);
+  return known == 0 ? 0 : static_cast<double>(count(Verdict::kGone)) / static_cast<double>(known);
+}
+
 ExitCode Comparison::exit_code() const {
+  constexpr double kMostGone = 0.1;
   if (count(Verdict::kRegression) > 0) return ExitCode::kRegression;
   const bool compared = count(Verdict::kNew) + count(Verdict::kGone) < cells.size();
   const std::size_t undecided = changed() + count(Verdict::kInconclusive) + count(Verdict::kBlind);
-  if (!compared || undecided > 0) return ExitCode::kInconclusive;
+  if (!compared || undecided > 0 || partial || gone_share() > kMostGone) return ExitCode::kInconclusive;
   return ExitCode::kOk;
 }
 
@@ -72,13 +78,30 @@ CellResult changed_cell(const std::vector<Series>& before, const Series& now, co
   return result;
 }
 
-std::optional<double> noise_of(const Series& before, std::size_t candidates, const NoiseTable& recorded,
-                               const Settings& settings) {
-  if (const CellNoise* noise = recorded.find(before.key, settings.across)) {
-    return noise_shift(*noise, before.values.size(), candidates);
+Pairing pairing_of(const Series& before, const Series& now, const NoiseTable& recorded, const Settings& settings) {
+  Pairing pairing{&now.key, before.values, now.values, {}, {}, now.doubts};
+  const CellNoise* noise = recorded.find(before.key, settings.across);
+  const auto own = noise ? std::nullopt : measure_noise(before);
+  if (own) noise = &*own;
+  if (!noise) return pairing;
+  pairing.noise = noise_shift(*noise, before.values.size(), now.values.size());
+  pairing.error = noise_error(*noise, before.values.size(), now.values.size());
+  return pairing;
+}
+
+void note_doubts(Comparison& comparison, const Side& baseline, const Side& candidates) {
+  comparison.partial = !candidates.partial().empty();
+  for (const std::string& path : candidates.partial()) {
+    comparison.warnings.push_back(path + ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
   }
-  if (const auto own = measure_noise(before)) return noise_shift(*own, own->sessions, candidates);
-  return std::nullopt;
+  std::size_t doubted = 0;
+  std::size_t values = 0;
+  for (const auto& [name, all] : baseline.cells()) {
+    for (const Series& each : all) doubted += each.doubts.size(), values += each.values.size();
+  }
+  if (doubted == 0) return;
+  comparison.warnings.push_back(fmt::format("{} of {} figures of the baseline cannot be trusted (unstable, short or impossible runs): "
+                                            "they widen the limits; measure it on a quiet machine", doubted, values));
 }
 
 std::string host_of(const CellKey& key) {
@@ -142,8 +165,7 @@ Comparison judge(const Side& baseline, const Side& candidates, const NoiseTable&
       if (before == baseline.cells().end()) {
         comparison.cells.push_back(one_sided(now, Verdict::kNew));
       } else if (const Series* same = same_conditions(before->second, now.key, settings.across)) {
-        pairings.push_back({&now.key, same->values, now.values,
-                            noise_of(*same, now.values.size(), recorded, settings)});
+        pairings.push_back(pairing_of(*same, now, recorded, settings));
       } else {
         comparison.cells.push_back(changed_cell(before->second, now, settings));
       }
@@ -153,6 +175,7 @@ Comparison judge(const Side& baseline, const Side& candidates, const NoiseTable&
   for (CellResult& cell : judge_cells(pairings, settings)) comparison.cells.push_back(std::move(cell));
   std::stable_sort(comparison.cells.begin(), comparison.cells.end(),
                    [](const auto& a, const auto& b) { return a.key.name < b.key.name; });
+  note_doubts(comparison, baseline, candidates);
   note_missing(comparison, baseline);
   note_missing(comparison, candidates);
   if (baseline.tools() != candidates.tools() && !baseline.tools().empty() && !candidates.tools().empty()) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "compare/trust.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/report/fields.h"
@@ -144,8 +145,8 @@ class Scan {
     if (levels_.empty()) throw usage_error(path_ + ": no result document, it is a single value");
     ++levels_.back().items;
     if (levels_[0].key == "relations" && levels_.size() < kRunDepth) refuse_relations();
-    if (levels_.back().list) return true;
     if constexpr (sizeof...(shown) == 1) value.text = fmt::format("{}", shown...);
+    if (levels_.back().list) return keep_item(std::move(value));
     if (in_run()) {
       keep_run_field(std::move(value));
     } else if (in_inventory()) {
@@ -162,8 +163,16 @@ class Scan {
     if (levels_.size() > kRunDepth + 1) return;
     name_ = levels_[kRunDepth - 1].key;
     if (levels_.size() == kRunDepth + 1) (name_ += '.') += levels_[kRunDepth].key;
-    if (!run_fields().contains(name_)) return;
+    if (!run_fields().contains(name_) && !is_trust_field(name_)) return;
     fields_[name_] = std::move(value);
+  }
+
+  /// Of an interval: "bw.ci95_gbps.0". A series of batches is not kept.
+  bool keep_item(Scalar value) {
+    if (!in_run() || levels_.size() != kRunDepth + 2 || levels_.back().items > 2) return true;
+    name_ = fmt::format("{}.{}.{}", levels_[kRunDepth - 1].key, levels_[kRunDepth].key, levels_.back().items - 1);
+    if (is_trust_field(name_)) fields_[name_] = std::move(value);
+    return true;
   }
 
   std::string_view text_;

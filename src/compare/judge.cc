@@ -31,6 +31,12 @@ CellResult measured(const Pairing& cell, const Settings& settings, stats::RankSu
   const double noise = cell.noise.value_or(0);
   const double noise_worse = std::abs(share_of(-noise, result.key.better));
   if (cell.noise) result.noise = noise_worse;
+  result.error = cell.error;
+  result.doubted = cell.doubts.size();
+  if (result.doubted > 0) {
+    result.why = fmt::format("{} of {} sessions cannot be trusted: {}; measure again", result.doubted, result.candidate_sessions,
+                             cell.doubts.front());
+  }
   result.limit = std::max(settings.threshold, noise_worse);
   result.better_limit = std::max(settings.threshold, std::abs(share_of(noise, result.key.better)));
   result.p_worse = test.p_second_lower(before, now);
@@ -44,6 +50,10 @@ std::string beyond(const CellResult& cell) {
 
 /// The verdict once q is known; `level` is what p has to reach for it.
 void decide(CellResult& cell, const Settings& settings, double level) {
+  if (cell.doubted > 0) {
+    cell.verdict = Verdict::kInconclusive;
+    return;
+  }
   const double least = stats::smallest_rank_p(cell.baseline_sessions, cell.candidate_sessions);
   if (least > settings.alpha) {
     cell.verdict = Verdict::kInconclusive;
@@ -70,9 +80,18 @@ void decide(CellResult& cell, const Settings& settings, double level) {
 }  // namespace
 
 void call_blind(CellResult& cell, const Settings& settings) {
-  if (cell.verdict != Verdict::kOk || cell.limit <= settings.sensitivity) return;
+  constexpr double kQuantile95 = 1.645;
+  if (cell.verdict != Verdict::kOk) return;
+  const double limit = cell.key.better == Better::kHigher ? -std::log1p(-cell.limit) : std::log1p(cell.limit);
+  const double seen = std::abs(share_of(-(limit + kQuantile95 * cell.error.value_or(0)), cell.key.better));
+  if (seen <= settings.sensitivity) return;
   cell.verdict = Verdict::kBlind;
   if (!cell.why.empty()) cell.why += "; ";
+  if (cell.limit <= settings.sensitivity) {
+    cell.why += fmt::format("{:+.1f} %, but only changes of {:.1f} % and more show 19 times in 20, not the {:.3g} % of {}", cell.change * 100,
+                            seen * 100, settings.sensitivity * 100, flags::kSensitivity);
+    return;
+  }
   cell.why += fmt::format("{:+.1f} %, but up to {:.1f} % for the worse would be taken for noise, more than the {:.3g} % of {}",
                           cell.change * 100, cell.limit * 100, settings.sensitivity * 100, flags::kSensitivity);
 }

@@ -57,10 +57,13 @@ std::optional<CellNoise> measure_noise(const Series& series) {
 }
 
 double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t candidates) {
-  const double t = certain_t(stats::spread_freedom(noise.sessions));
+  return certain_t(stats::spread_freedom(noise.sessions)) * noise_error(noise, baseline, candidates);
+}
+
+double noise_error(const CellNoise& noise, std::size_t baseline, std::size_t candidates) {
   const double worth = static_cast<double>(std::clamp<std::size_t>(candidates, 1, kWorthAtMost));
   const double base = static_cast<double>(std::max<std::size_t>(baseline, 1));
-  return t * noise.spread * std::sqrt(1 / base + 1 / worth);
+  return noise.spread * std::sqrt(1 / base + 1 / worth);
 }
 
 void NoiseTable::add(CellNoise noise) {

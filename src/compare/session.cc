@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "compare/document_scan.h"
+#include "compare/trust.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
 #include "gdrperf/report/document.h"
@@ -38,6 +39,9 @@ struct Host {
   std::string name = kUnknown;
   std::string kernel = kUnknown;
   std::string cpu = kUnknown;
+  std::string cpus = kUnknown;
+  std::string governor = kUnknown;
+  std::string clock_source = kUnknown;
   std::string gpu_driver = kUnknown;
 };
 
@@ -64,7 +68,7 @@ class Reader {
       if (cell.values.empty()) {
         session_.unusable.push_back(cell.key.name);
       } else {
-        session_.cells.push_back({std::move(cell.key), stats::median(cell.values)});
+        session_.cells.push_back({std::move(cell.key), stats::median(cell.values), std::move(cell.doubt)});
       }
     }
     name_machine();
@@ -80,10 +84,12 @@ class Reader {
   struct Cell {
     CellKey key;
     std::vector<double> values;
+    std::string doubt;  ///< of the first of its runs that has one
   };
 
   void take(const std::string& path, const Scalar& value) {
     if (path == "schema") return check_schema(value.text);
+    if (path == "partial") session_.partial = value.text == "true";
     if (path == "started") session_.started = value.text;
     if (path == "tool.version") session_.tool = value.text + session_.tool;
     if (path == "tool.git") session_.tool += " (" + value.text + ")";
@@ -93,6 +99,9 @@ class Reader {
     if (field == "hostname") host.name = value.text;
     if (field == "kernel") host.kernel = value.text;
     if (field == "cpu_model") host.cpu = value.text;
+    if (field == "cpus_allowed") host.cpus = value.text;
+    if (field == "governor") host.governor = value.text;
+    if (field == "clock_source") host.clock_source = value.text;
     if (field == "gpu_driver") host.gpu_driver = value.text;
   }
 
@@ -150,6 +159,7 @@ class Reader {
     cell.key = std::move(key);
     if (const auto value = figure(run, bandwidth ? "bw.median_gbps" : "latency.p50_ns")) {
       cell.values.push_back(*value);
+      if (cell.doubt.empty()) cell.doubt = doubt_of(run.fields);
     }
   }
 
@@ -190,6 +200,9 @@ class Reader {
   std::string condition(const Run& run, std::string_view name) const {
     if (name == "host") return both(client_.name, server_.name);
     if (name == "cpu") return both(client_.cpu, server_.cpu);
+    if (name == "cpus") return both(client_.cpus, server_.cpus);
+    if (name == "governor") return both(client_.governor, server_.governor);
+    if (name == "clock_source") return both(client_.clock_source, server_.clock_source);
     if (name == "kernel") return both(client_.kernel, server_.kernel);
     if (name == "gpu") return both(gpu_model(run, "client"), gpu_model(run, "server"));
     if (name == "gpu_driver") return both(gpu_driver(run, "client", client_), gpu_driver(run, "server", server_));
@@ -255,7 +268,7 @@ class Reader {
 
 const std::vector<std::string_view>& condition_names() {
   static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> list = {"host", "cpu", "kernel", "gpu", "gpu_driver"};
+    std::vector<std::string_view> list = {"host", "cpu", "cpus", "governor", "clock_source", "kernel", "gpu", "gpu_driver"};
     for (const report::Field& each : report::fields()) {
       const bool known = std::find(list.begin(), list.end(), each.condition) != list.end();
       if (!each.condition.empty() && !known) list.push_back(each.condition);

@@ -19,14 +19,16 @@ bool Side::add(const Session& session) {
   }
   digests_.insert(session.digest);
   if (!session.tool.empty()) tools_.insert(session.tool);
+  if (session.partial) partial_.push_back(session.path);
   for (const std::string& cell : session.unusable) unusable_.push_back(session.path + ": " + cell);
   for (const CellValue& cell : session.cells) {
     std::vector<Series>& all = cells_[cell.key.name];
     auto series = std::find_if(all.begin(), all.end(), [&](const Series& each) {
       return changes(each.key, cell.key, across_).empty();
     });
-    if (series == all.end()) series = all.insert(all.end(), Series{cell.key, {}, {}});
+    if (series == all.end()) series = all.insert(all.end(), Series{cell.key, {}, {}, {}});
     series->values.push_back(cell.value);
+    if (!cell.doubt.empty()) series->doubts.push_back(cell.doubt);
     series->last_started = std::max(series->last_started, session.started);
   }
   return true;

@@ -144,7 +144,8 @@ class Gate(CliTest):
         for number, path in enumerate(sorted(store.glob("[0-9a-f]*.json"))[:4]):
             session = json.loads(path.read_text())
             session["started"] = f"2030-01-01T00:00:0{number}Z"
-            session["hosts"]["client"].update(hostname="runner", kernel="Linux 9.0", cpu_model="another")
+            session["hosts"]["client"].update(hostname="runner", kernel="Linux 9.0", cpu_model="another", cpus_allowed=3, governor="another",
+                                             clock_source="another")
             session["hosts"]["server"] = None
             for run in self.runs_of(session):
                 change(run)
@@ -153,7 +154,7 @@ class Gate(CliTest):
         return files
 
     def compare(self, files, *options, baseline=COMMITTED):
-        return run("compare", baseline, *files, "--across", "host,cpu,kernel", *options)
+        return run("compare", baseline, *files, "--across", "host,cpu,cpus,governor,clock_source,kernel", *options)
 
     def test_the_committed_baseline_holds_on_another_machine(self):
         folder = self.scratch()
@@ -162,6 +163,7 @@ class Gate(CliTest):
         def slower(run):
             if run["op"] == "write_bw":
                 run["bw"]["median_gbps"] *= 0.9
+                run["bw"]["ci95_gbps"] = [0.9 * bound for bound in run["bw"]["ci95_gbps"]]
 
         page = f"{folder}/page.md"
         worse = self.compare(self.candidates(folder, slower), "--markdown", page)

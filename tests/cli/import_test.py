@@ -18,6 +18,8 @@ try:
 except ImportError:
     jsonschema = None
 
+TWO_PORTS = "perftest-26-ports.txt"
+
 
 class Folder(unittest.TestCase):
     def setUp(self):
@@ -40,7 +42,7 @@ class Folder(unittest.TestCase):
 
 class Import(Folder):
     def test_each_file_is_a_document_of_the_schema(self):
-        files = sorted(DATA.iterdir())
+        files = sorted(file for file in DATA.iterdir() if file.name != TWO_PORTS)
         self.assertGreater(len(files), 15)
         for file in files:
             with self.subTest(file.name):
@@ -50,6 +52,11 @@ class Import(Folder):
                 runs = [each for tests in document["relations"].values() for test in tests.values() for each in test]
                 self.assertEqual({each["device_kind"] for each in runs}, {"imported"})
                 self.assertEqual(document["imported"][0]["runs"], len(runs))
+
+    def test_two_ports_at_once_are_refused(self):
+        result = run("import", DATA / TWO_PORTS)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn(f"{TWO_PORTS}:3: two ports at once", result.err)
 
     def test_files_together_are_one_session(self):
         files = [DATA / "perftest-4.5-write_bw-all.txt", DATA / "perftest-4.5-write_lat.txt", DATA / "perftest-23-write_bw.json"]

@@ -49,6 +49,8 @@ struct CellResult {
   double limit = 0;    ///< how far a change for the worse may go: the larger of threshold and noise
   double better_limit = 0;      ///< the same for the better
   std::optional<double> noise;  ///< A/A, as a share for the worse; nullopt: not known
+  std::optional<double> error;  ///< standard error of the change, between logarithms; nullopt: not known
+  std::size_t doubted = 0;      ///< candidates that cannot be trusted
   double p_worse = 1;  ///< one-sided Mann-Whitney
   double p_better = 1;
   double q_worse = 1;  ///< the same after Benjamini-Hochberg
@@ -69,6 +71,8 @@ struct Pairing {
   std::span<const double> baseline;
   std::span<const double> candidates;
   std::optional<double> noise;  ///< noise_shift()
+  std::optional<double> error = {};  ///< noise_error()
+  std::span<const std::string> doubts = {};  ///< of those candidates that cannot be trusted
 };
 
 /// Decides each cell, all of them being one family for Benjamini-Hochberg. A cell
@@ -76,8 +80,9 @@ struct Pairing {
 /// adjusted, that candidates are worse, and (2) the Hodges-Lehmann shift is for
 /// the worse beyond the larger of `threshold` and `noise`. Improvement likewise.
 /// Inconclusive: so few sessions that no test could be significant, or a shift
-/// for the worse beyond the limit that the test does not confirm. Blind: ok, were
-/// its limit not beyond `sensitivity`.
+/// for the worse beyond the limit that the test does not confirm, or a candidate
+/// that cannot be trusted. Blind: ok, but a change of `sensitivity` would be missed
+/// more than once in twenty times (limit + 1.645 standard errors is beyond it).
 /// Both spans of a pairing hold at least one value, all positive.
 std::vector<CellResult> judge_cells(std::span<const Pairing> cells, const Settings& settings);
 
@@ -87,12 +92,16 @@ struct Comparison {
   std::size_t baseline_documents = 0;
   std::size_t candidate_documents = 0;
   std::vector<std::string> warnings;
+  bool partial = false;  ///< a candidate lacks planned runs
 
   std::size_t count(Verdict verdict) const;
   /// Cells under changed conditions.
   std::size_t changed() const;
+  /// Share of the baseline's cells that were not measured now.
+  double gone_share() const;
   /// kRegression when there is one; else kInconclusive when a cell is or is blind,
-  /// when conditions changed, or when no cell could be compared; else kOk.
+  /// when conditions changed, when a candidate is partial, when more than a tenth of
+  /// the baseline's cells are gone, or when no cell could be compared; else kOk.
   ExitCode exit_code() const;
 };
 

@@ -38,6 +38,9 @@ std::optional<CellNoise> measure_noise(const Series& series);
 /// the state the machine is in, so they are worth less than their number.
 double noise_shift(const CellNoise& noise, std::size_t baseline, std::size_t candidates);
 
+/// The standard error of that shift, between logarithms.
+double noise_error(const CellNoise& noise, std::size_t baseline, std::size_t candidates);
+
 /// Result of `gdrperf baseline noise`.
 class NoiseTable {
  public:

@@ -40,6 +40,7 @@ struct CellKey {
 struct CellValue {
   CellKey key;
   double value = 0;
+  std::string doubt = {};  ///< why it cannot be trusted: "unstable (drift)"; "": nothing speaks against it
 };
 
 /// One document: one invocation of gdrperf, the unit of repetition.
@@ -50,6 +51,7 @@ struct Session {
   std::uint64_t digest = 0;   ///< of the bytes: tells the same document twice
   std::string machine;        ///< hosts, NICs and firmware as a folder's name
   std::vector<CellValue> cells;
+  bool partial = false;       ///< planned runs are missing: it was stopped, or they failed
   bool imported = false;      ///< another program's: its conditions are not known
   std::vector<std::string> unusable;  ///< cells whose figure is null, not positive or not there
 };

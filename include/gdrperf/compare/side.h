@@ -19,6 +19,7 @@ struct Series {
   CellKey key;
   std::vector<double> values;  ///< one per session, in the order added
   std::string last_started;
+  std::vector<std::string> doubts = {};  ///< of those values that cannot be trusted
 };
 
 /// One side of a comparison: sessions, gathered by cell. Only values are kept.
@@ -38,6 +39,8 @@ class Side {
   std::size_t sessions() const { return digests_.size(); }
   /// Cells of a document without a usable figure, as "FILE: CELL".
   const std::vector<std::string>& unusable() const { return unusable_; }
+  /// Documents in which planned runs are missing.
+  const std::vector<std::string>& partial() const { return partial_; }
   const std::set<std::string>& tools() const { return tools_; }
 
  private:
@@ -45,6 +48,7 @@ class Side {
   std::map<std::string, std::vector<Series>> cells_;
   std::set<std::uint64_t> digests_;
   std::vector<std::string> unusable_;
+  std::vector<std::string> partial_;
   std::set<std::string> tools_;
 };
 

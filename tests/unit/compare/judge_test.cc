@@ -80,7 +80,7 @@ TEST(Judge, RecordedNoiseWidensTheLimit) {
   add_sessions(before, 20, 100);
   add_sessions(now, 9, 95);
   NoiseTable noise;
-  noise.add({before.cells().begin()->second[0].key, 20, 0.03});
+  noise.add({before.cells().begin()->second[0].key, 20, 0.025});
   const Comparison result = compared(before, now, noise);
   EXPECT_EQ(result.cells[0].verdict, Verdict::kOk);
   EXPECT_GT(result.cells[0].limit, 0.05);
@@ -219,6 +219,78 @@ TEST(Judge, ACellThatCannotBeSeenIsBlindNotOk) {
   EXPECT_EQ(dropped.cells[0].verdict, Verdict::kRegression);
   confirm(dropped, before, now);
   EXPECT_EQ(dropped.cells[0].verdict, Verdict::kBlind);
+}
+
+TEST(Judge, OkNeedsThePowerToSeeTheSensitivity) {
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(now, 9, 100);
+  NoiseTable recorded;
+  recorded.add({before.cells().begin()->second.front().key, 20, 0.035});
+  const Comparison result = compared(before, now, recorded);
+  EXPECT_LT(result.cells[0].limit, 0.10);
+  EXPECT_EQ(result.cells[0].verdict, Verdict::kBlind);
+  EXPECT_THAT(result.cells[0].why, HasSubstr("19 times in 20"));
+}
+
+/// Three candidates as good as the baseline, one of them with these members and this figure.
+CellResult with_a_doubtful_one(const std::string& more, const std::string& figure = "100") {
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(now, 2, 100);
+  MadeDocument document;
+  document.runs.front().more = more;
+  document.runs.front().figure = figure;
+  now.add(parse_session(text_of(document), "doubtful.json"));
+  return compared(before, now).cells.at(0);
+}
+
+TEST(Judge, ACandidateThatCannotBeTrustedDecidesNothing) {
+  EXPECT_EQ(with_a_doubtful_one("").verdict, Verdict::kOk);
+  const std::pair<std::string, std::string> kDoubtful[] = {
+      {R"("unstable": true, "unstable_reason": "suspended",)", "unstable (suspended)"},
+      {R"("unstable": true,)", "unstable"},
+      {R"("unstable": false, "iterations": 3,)", "short (3 iterations)"},
+  };
+  for (const auto& [more, words] : kDoubtful) {
+    const CellResult cell = with_a_doubtful_one(more);
+    EXPECT_EQ(cell.verdict, Verdict::kInconclusive) << more;
+    EXPECT_THAT(cell.why, HasSubstr("1 of 3 sessions cannot be trusted: " + words));
+  }
+  // A second member, as an interval and a maximum beside the median.
+  for (const char* bounds : {R"(100, "ci95_gbps": [101, 102])", R"(100, "ci95_gbps": [98, 99])", R"(100, "max_gbps": 99)"}) {
+    const CellResult cell = with_a_doubtful_one("", bounds);
+    EXPECT_EQ(cell.verdict, Verdict::kInconclusive) << bounds;
+    EXPECT_THAT(cell.why, HasSubstr("impossible"));
+  }
+  EXPECT_EQ(with_a_doubtful_one("", R"(100, "ci95_gbps": [99, 101], "max_gbps": 101)").verdict, Verdict::kOk);
+}
+
+TEST(Judge, APartialCandidateAndManyCellsGoneAreNotOk) {
+  MadeDocument many;
+  many.runs.clear();
+  for (int size = 0; size < 20; ++size) {
+    many.runs.push_back({fmt::format("R{}", size), "write_bw", "64", "100", "host", "", ""});
+  }
+  const auto gone = [&](std::size_t cells) {
+    Side before, now;
+    add_sessions(before, 20, 100, many);
+    MadeDocument fewer = many;
+    fewer.runs.resize(many.runs.size() - cells);
+    add_sessions(now, 9, 100, fewer);
+    return compared(before, now).exit_code();
+  };
+  EXPECT_EQ(gone(2), ExitCode::kOk);
+  EXPECT_EQ(gone(3), ExitCode::kInconclusive);
+  Side before, now;
+  add_sessions(before, 20, 100);
+  add_sessions(now, 9, 100);
+  std::string text = text_of(MadeDocument{});
+  text.insert(1, "\"partial\": true, ");
+  now.add(parse_session(text, "stopped.json"));
+  const Comparison result = compared(before, now);
+  EXPECT_EQ(result.exit_code(), ExitCode::kInconclusive);
+  EXPECT_THAT(result.warnings, ::testing::Contains(HasSubstr("stopped.json: planned runs are missing")));
 }
 
 TEST(Judge, NoiseThatIsOlderThanAConditionIsUsed) {

@@ -79,7 +79,9 @@ TEST_F(Store, NoiseIsRecordedAndReadBack) {
   EXPECT_EQ(noise_shift(*noise, 9, 9), noise_shift(*noise, 9, 3));
   EXPECT_GT(noise_shift(*noise, 9, 1), noise_shift(*noise, 9, 2));
   CellKey other = key;
-  other.conditions[2].value = "another kernel";
+  for (Condition& each : other.conditions) {
+    if (each.name == "kernel") each.value = "another kernel";
+  }
   EXPECT_EQ(read.find(other, {}), nullptr);
   EXPECT_NE(read.find(other, {"kernel"}), nullptr);
 }

@@ -142,7 +142,7 @@ struct Published {
 
 std::vector<Published> published() {
   std::vector<Published> all;
-  std::istringstream lines(data("vendors.txt"));
+  std::istringstream lines(data("../import-vendors/outputs.txt"));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t arrow = line.find(" => ");
     if (line.starts_with("=== ")) {
