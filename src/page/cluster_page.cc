@@ -89,7 +89,7 @@ std::string inspection_words(const ClusterJson& document, double nic) {
     constexpr double kAlike = 0.95;
     if (own > 0 && other > 0) {
       words = fmt::format("; its loopback reaches {:.0f} % of another NIC's: {}", 100 * own / other,
-                          own < kAlike * other ? "the NIC or its host" : "more likely its cable or switch port");
+                          own < kAlike * other ? "suspect the NIC or its host" : "more likely its cable or switch port");
     }
     const ClusterJson& rose = member(each, "counters_that_rose");
     if (rose.is_object()) {
@@ -172,10 +172,14 @@ PageCluster parse_cluster_page(std::string_view text, const std::string& path) {
 
 std::string cluster_headline(const PageCluster& cluster) {
   const auto parts = [](std::size_t count) { return fmt::format("{} part{}", count, count == 1 ? "" : "s"); };
+  if (cluster.slow == 1) {
+    const auto slow = std::find_if(cluster.findings.begin(), cluster.findings.end(), [](const Finding& each) { return each.level == Level::kBad; });
+    if (slow != cluster.findings.end()) return fmt::format("{} is slow: {}. The cluster has {} NICs.", slow->subject, slow->text.substr(0, slow->text.find_first_of(",;")), cluster.nics);
+  }
   if (cluster.slow > 0) return fmt::format("{} of a cluster of {} NICs {} slow.", parts(cluster.slow), cluster.nics, cluster.slow == 1 ? "is" : "are");
   if (cluster.undecided > 0) return fmt::format("{} of a cluster of {} NICs may be slow.", parts(cluster.undecided), cluster.nics);
   if (cluster.partial || cluster.verdict == "inconclusive") return fmt::format("A cluster of {} NICs could not be judged.", cluster.nics);
-  return fmt::format("All well: none of {} NICs of the cluster stands out.", cluster.nics);
+  return fmt::format("All well: none of the cluster's {} NICs is slow.", cluster.nics);
 }
 
 Level level_of(const PageCluster& cluster) {

@@ -126,7 +126,7 @@ class PeerAbsent(CliTest):
     def test_a_server_of_something_else(self):
         with fake_server(lambda peer: peer.connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")) as port:
             self.expect_error(run(*client(port)), 5, f"server 127.0.0.1:{port}",
-                              "does not speak gdrperf's protocol", within=PROMISE_S)
+                              "does not speak gdrperf's protocol: an SSH server answers on this port", within=PROMISE_S)
 
     def test_a_server_that_hangs_up(self):
         with fake_server(lambda peer: peer.connection.recv(65536)) as port:

@@ -97,6 +97,8 @@ class Refusals(CliTest):
                 (["serve", "--once=x"], ["--once: a flag takes no value"]),
                 (["compare"], ["BASELINE is missing"]),
                 (["baseline"], ["baseline: one of add, noise, trend, list, show, rm has to follow"]),
+                (["report"], ["RESULTS is missing", "gdrperf sweep --local --json results.json"]),
+                (["accept", "--local", "--within", "0"], ["--within 0", "--within 90s"]),
                 (["baseline", "add"], ["RESULTS is missing", "gdrperf baseline add --help"])):
             with self.subTest(words):
                 self.refuse(*words, says=says)

@@ -177,7 +177,7 @@ class Page(support.CliTest):
         self.assertEqual(self.browser.run("[...document.querySelectorAll('.cluster .suspect')].map((one) => one.closest('tr').querySelector('th').textContent)"),
                          ["vm, rank 41"])
         self.assertEqual(self.series("cluster-0"), {"sends": 64, "receives": 64})
-        self.assertIn("1 part of a cluster of 64 NICs is slow", self.text("#verdict"))
+        self.assertIn("NIC vm nic41 (rank 41), rail 0 is slow", self.text("#verdict"))
         self.assertIn(f"{suspect['retest_shift_percent']:+.1f} % compared with the others as it sends", self.text("#verdict"))
         self.assertRegex(self.text(".cluster .suspect"), r"^-(19|20|21)\.")
         self.browser.choose("#cluster-way-0", "receives")

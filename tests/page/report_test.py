@@ -127,11 +127,11 @@ class Report(CliTest):
         data = self.data(self.report(path))
         self.assertEqual(data["verdict"]["level"], "bad")
         self.assertEqual(data["verdict"]["findings"][0]["subject"], "NIC vm nic41 (rank 41), rail 0")
-        self.assertIn("confirmed by retests; its loopback reaches 80 % of another NIC's: the NIC or its host", data["verdict"]["findings"][0]["text"])
+        self.assertIn("confirmed by retests; its loopback reaches 80 % of another NIC's: suspect the NIC or its host", data["verdict"]["findings"][0]["text"])
         self.assertEqual(len(data["clusters"][0]["nics"]), 64)
         markdown = support.run("report", path, "--format", "markdown")
         self.expect_ok(markdown)
-        self.assertIn("## 1 part of a cluster of 64 NICs is slow", markdown.out)
+        self.assertIn("## NIC vm nic41 (rank 41), rail 0 is slow: -20.0 % compared with the others as it sends. The cluster has 64 NICs.", markdown.out)
         self.expect_error(support.run("report", path, "--format", "svg"), 2, "--format svg")
 
     def test_wrong_results_of_a_cluster_are_refused_with_the_place(self):

@@ -95,6 +95,8 @@ class Channel {
 
  private:
   bool read_some();
+  /// Throws peer_error that names the service which `heard` comes from, where it is a known one.
+  [[noreturn]] void refuse_stranger(std::string_view heard, std::size_t length) const;
   bool frame_is_whole(std::size_t& length) const;
   std::optional<Message> take_frame();
   void note_alive(const Alive& alive);

@@ -25,19 +25,19 @@ using namespace std::chrono_literals;
 
 constexpr const char* kAcceptFooter = R"(
 Every GPU with every NIC, and host memory with every NIC, in both directions: write_bw
-(the NIC reads this end's memory) and read_bw (it writes it), against a share of the
-path's ceiling, or against --floors. GPUs against NICs as a matrix, then what misses,
-the worst first, with what is likely to slow it. The time of each run is such that all
-are done --within 90s.
+(the NIC reads the client's memory) and read_bw (it writes it), compared with a share
+of the path's theoretical maximum, or with the minimum rates of --floors. Prints a
+matrix of GPUs and NICs, then every rate that is too low, the worst first, with likely
+causes. All runs together take the time of --within.
 
---floors FILE has a line for a pair, a relation (HOST: host memory) or all, with the least
-rate and maybe a test; the line that says most of a run counts:
+--floors FILE has a line for a pair, a relation (HOST: host memory) or all, with the
+minimum rate and optionally a test. The most specific line applies:
   all         20GB/s
   SYS         6GB/s read_bw
   GPU3:mlx5_5 11GB/s
 
-Exit code: 0 accepted, 1 something is below, 4 undecided (no known ceiling, or no run is
-stable), else as of gdrperf sweep.
+Exit codes: 0 accepted, 1 a rate is too low, 4 undecided (the maximum is not known, or
+no run is stable); others as for gdrperf sweep.
 
 Examples:
   gdrperf accept node2
@@ -70,7 +70,7 @@ PlanEdit judged_plan(const AcceptOptions& options) {
 
 const char* verdict_of(int code) {
   switch (static_cast<ExitCode>(code)) {
-    case ExitCode::kOk: return "accepted: every run reaches what is asked of it";
+    case ExitCode::kOk: return "accepted: every run reaches its required minimum";
     case ExitCode::kRegression: return "not accepted: see MISSED, the worst first";
     case ExitCode::kInconclusive: return "undecided: see UNKNOWN, or no run is stable";
     default: return "not accepted: some run failed";
@@ -85,11 +85,14 @@ int run_accept(const AcceptOptions& options, const Argv& argv) {
 
 void add_options(CLI::App& command, AcceptOptions& options) {
   add_sweep_options(command, options, "1M");
-  command.add_option("--floors", options.floors, "least rates by pair, relation or all, where they stand in place of the share of the ceiling")
+  command.add_option("--floors", options.floors, "minimum rates by pair, relation or all, used instead of the share of the maximum")
       ->type_name("FILE")->group("What to run");
   command.add_option_function<std::string>(
-      "--within", [&options](const std::string& text) { options.within = parse_duration(text, "--within"); },
-      "time for all of it, which is shared by the runs (default: 90s)")->type_name("TIME")->group("What to run");
+      "--within", [&options](const std::string& text) { 
+        options.within = parse_duration(text, "--within");
+        if (options.within <= 0ns) throw usage_error("--within 0: no run fits into no time", "like --within 90s");
+      },
+      "total time, shared by all runs (default: 90s)")->type_name("TIME")->group("What to run");
   add_dry_run(command, options.dry_run);
 }
 

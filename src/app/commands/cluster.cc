@@ -53,7 +53,7 @@ Without a NIC, on one machine (a software device for each rank):
   SOFTNIC='a:rate=20MB/s;b:rate=20MB/s;c:rate=20MB/s;d:rate=20MB/s,slow=1.2' \
     mpirun --oversubscribe -np 4 gdrperf cluster --softnic -e -s 16K
 
-Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, 4 cannot tell. docs/how-to/cluster.md)";
+Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, 4 undecided. docs/how-to/cluster.md)";
 
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());

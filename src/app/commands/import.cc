@@ -29,7 +29,7 @@ using Clock = std::chrono::system_clock;
 constexpr const char* kImportFooter = R"(
 The document is one session under conditions that are not known; its runs are of kind
 'imported'. 'gdrperf compare' and 'gdrperf report' read it beside others. docs/how-to/import.md
-says what each figure becomes.
+lists what each value becomes.
 
 Examples:
   gdrperf import ib_write_bw.txt -o old.json

@@ -134,7 +134,7 @@ std::string rendered(ReportOptions::Form form, const page::Page& page) {
 void add_report_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "Write an HTML report: verdict, charts, tables in one file");
-  command->add_option("RESULTS", options->results, "Result documents (- for standard input), or folders of a baseline")->required();
+  command->add_option("RESULTS", options->results, "Result documents (- for standard input), or folders of a baseline");
   command->add_option("-o,--output", options->output,
                       "where to write it, - for standard output (default: report.html; standard output for the other formats)")
       ->type_name("FILE");
@@ -152,6 +152,10 @@ void add_report_command(CLI::App& app, Action& action) {
 int run_report(const ReportOptions& options, std::ostream& err) {
   const bool html = options.form == ReportOptions::Form::kHtml;
   const std::string output = !options.output.empty() ? options.output : html ? "report.html" : "-";
+  if (options.results.empty()) {
+    throw usage_error("RESULTS is missing: report needs the file of a sweep",
+                      "make one with 'gdrperf sweep --local --json results.json', then run 'gdrperf report results.json'");
+  }
   const page::Page page = gather(options.results);
   if (options.form == ReportOptions::Form::kSvg && page.documents.empty()) {
     throw usage_error("--format svg: results of a cluster have no curves", "html and markdown show them");

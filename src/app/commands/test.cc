@@ -65,7 +65,7 @@ std::string footer(Test test) {
   const std::string name = to_string(test);
   std::string text = fmt::format(R"(
 Sizes take K, M, G (powers of 1024), times ns, us, ms, s, m, h; upper or lower
-case. The order of options does not matter. Without HOST and --local this end
+case. The order of options does not matter. Without HOST and --local, gdrperf
 serves one client, whose options apply; device, port, GID, memory and CPU given
 here apply where the client names none (--peer-dev, ...).
 

@@ -43,7 +43,7 @@ constexpr const char* kVerifyFooter = R"(
 Every message carries a pattern of its own, from the seed, the direction, the
 queue, the slot and the lap; every byte that arrives is compared. With --local
 and a second device the classic proof is included: memory at one end holds one
-pattern, the other end sends another through both devices.
+pattern, the peer sends another through both devices.
 
 Exit codes: 0 all passed, 5 data was wrong, 3 nothing could be verified. --json FILE
 writes the verdicts (results/verify-schema.json), - to standard output.
@@ -283,7 +283,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
        [&options](const std::string& text) { options.tests = parse_tests(text); });
   list("-s,--sizes,--size", "SIZES", "a list (1,4097) or a range (1:8M:x2) (default: 1 B to 64 MiB, odd ones too)",
        [&options](const std::string& text) { options.sizes = parse_size_list(text, "--sizes"); });
-  list("--buffers", "KINDS", "kinds of memory, each at either end (default: all of this machine)",
+  list("--buffers", "KINDS", "kinds of memory, for client and server (default: all of this machine)",
        [&options](const std::string& text) { options.buffers = split_list(text, "--buffers"); });
   add_client_options(command, options);
   leave_out_exports(command);
@@ -302,7 +302,7 @@ void add_verify_command(CLI::App& app, Action& action) {
     action = [options](const Argv& argv) {
       check_target(*options);
       if (options->host.empty() && !options->local) {
-        throw usage_error("verify: give HOST, or --local for both ends on this machine",
+        throw usage_error("verify: give HOST, or --local for client and server on this machine",
                           "on the other machine run 'gdrperf serve'");
       }
       note_without_effect(options->without_effect);

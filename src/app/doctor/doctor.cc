@@ -118,7 +118,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->type_name("FILE.tar.gz");
   options->port = kDefaultPort;
   command->add_option("host", options->host,
-                      "A machine that runs 'gdrperf serve': both ends are compared, and a short transfer goes each way")
+                      "A machine that runs 'gdrperf serve': client and server are compared, and a short transfer goes each way")
       ->type_name("HOST");
   command
       ->add_option_function<std::string>(

@@ -235,7 +235,7 @@ void check_sweep(const SweepOptions& options) {
     throw usage_error(fmt::format("{} all: of one test at a time, like 'gdrperf write_bw'", flag<&TestSpec::registration>()));
   }
   if (options.host.empty() && !options.local && options.machine.empty()) {
-    throw usage_error("give HOST, or --local for both ends on this machine",
+    throw usage_error("give HOST, or --local for client and server on this machine",
                       "on the other machine run 'gdrperf serve', which serves all runs");
   }
 }
@@ -264,7 +264,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options, const std::stri
        "simulate a recorded machine: hwloc or NCCL XML, lspci -tv, nvidia-smi topo -m, a copy of /sys",
        [&options](const std::string& text) { options.machine = text; });
   list("--link-model", "FILE",
-       "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' (default: published figures)",
+       "links of --machine, a line for each relation, or pair like GPU0:mlx5_0: 'PIX rate=12.5GB/s,latency=2us' (default: published results)",
        [&options](const std::string& text) { options.link_model = text; })->needs(machine);
   list("--peer-buffers", "KINDS", "the server's kinds of memory, each with each of the client's (default: as --peer-buffer)",
        [&options](const std::string& text) { options.peer_buffers = split_list(text, "--peer-buffers"); });

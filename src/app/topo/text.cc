@@ -155,7 +155,7 @@ void print_paths(const topo::Topology& topology, std::ostream& out) {
         pair.through_cpu->farthest);
   }
   if (rows == 0) return;
-  out << "\nPaths (--explain GPU NIC tells one hop by hop)\n";
+  out << "\nPaths (--explain GPU NIC shows one hop by hop)\n";
   table.print(out);
   if (rows > kMostRows) out << fmt::format("... and {} more: see --json\n", rows - kMostRows);
   out << "expected: of large messages one way. Below one PCIe switch it is what machines reach; elsewhere a bound, and\n"

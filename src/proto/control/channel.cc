@@ -159,6 +159,15 @@ bool Channel::read_some() {
   }
 }
 
+void Channel::refuse_stranger(std::string_view heard, std::size_t length) const {
+  const std::string_view service = heard.starts_with("SSH-") ? "an SSH server" : heard.starts_with("HTTP") ? "an HTTP server" : "";
+  if (!service.empty()) {
+    throw peer_error(fmt::format("{}: does not speak gdrperf's protocol: {} answers on this port", peer_, service),
+                     "give the port that 'gdrperf serve' listens on, with --port or as HOST:PORT");
+  }
+  throw peer_error(fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
+}
+
 bool Channel::frame_is_whole(std::size_t& length) const {
   if (pending_.size() - begin_ < kHeaderBytes) return false;
   length = 0;
@@ -166,7 +175,7 @@ bool Channel::frame_is_whole(std::size_t& length) const {
     length = length << 8 | static_cast<unsigned char>(pending_[begin_ + i]);
   if (length > max_frame_bytes_) {
     if (const auto perftest = perftest_peer(peer_, std::string_view(pending_).substr(begin_)); perftest && link_->taken == 0) throw *perftest;
-    throw peer_error(fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
+    refuse_stranger(std::string_view(pending_).substr(begin_), length);
   }
   return pending_.size() - begin_ >= kHeaderBytes + length;
 }

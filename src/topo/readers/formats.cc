@@ -26,7 +26,7 @@ constexpr TopologyFormat kFormats[] = {
     {"hwloc", "FILE", "hwloc XML, as `lstopo --whole-io FILE.xml` writes it",
      [](std::string_view head) { return has(head, "<topology"); }, read_hwloc_file, nullptr},
     {"sysfs", "DIR", "a copy of /sys: the directory that holds its 'sys'", nullptr, [](const std::string& root) { return read_sysfs(root); }, nullptr},
-    {"lspci", "FILE", "output of `lspci -tv`; it tells no NUMA nodes", is_lspci_tree, read_lspci_file, nullptr},
+    {"lspci", "FILE", "output of `lspci -tv`; it has no NUMA nodes", is_lspci_tree, read_lspci_file, nullptr},
     {"nccl-xml", "FILE", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)",
      [](std::string_view head) { return has(head, "<system"); }, read_nccl_file, nullptr},
     {"nccl-log", "FILE", "a log of NCCL with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH",

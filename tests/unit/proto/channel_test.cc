@@ -103,6 +103,17 @@ TEST(Channel, RefusesGarbageAtOnce) {
   }
 }
 
+TEST(Channel, NamesOtherServicesOnThePort) {
+  for (const auto& [bytes, service] : {std::pair("SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"), std::pair("HTTP/1.1 400 Bad Request\r\n", "an HTTP server")}) {
+    Wire wire;
+    wire.put(bytes);
+    const Error error = failure_of([&] { wire.channel->receive(10s); });
+    EXPECT_EQ(error.code(), ExitCode::kPeer);
+    EXPECT_THAT(error.what(), HasSubstr(std::string(service) + " answers on this port"));
+    EXPECT_THAT(error.hint(), HasSubstr("--port"));
+  }
+}
+
 TEST(Channel, NamesPerftestAtTheOtherEnd) {
   for (const auto& [bytes, who] : {std::pair(std::string("6.06\0\0\0\0\0\0\0\0\0\0\0\0", 16), "perftest 6.06 listens there"),
                                    std::pair(std::string("6.29"), "perftest 6.29 listens there"),
