@@ -42,7 +42,7 @@ no run is stable); others as for gdrperf sweep.
 Examples:
   gdrperf accept node2
   gdrperf accept node2 --min-efficiency 85% --json accept.json
-  gdrperf accept --machine machine.xml --floors floors.txt)";
+  gdrperf accept --machine machine.xml --floors rates.txt)";
 
 constexpr double kShare = 0.9;
 constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;

@@ -131,8 +131,8 @@ std::string to_text(const ClusterComparison& comparison, const ClusterFile& befo
   const ExitCode code = verdict_of(comparison, before, after, threshold);
   if (code == ExitCode::kRegression) return out + fmt::format("{} of {} ways of NICs are slower by more than {:.3g} %\n", slower, comparison.changes.size(), 100 * threshold);
   if (code == ExitCode::kOk) return out + fmt::format("no NIC is slower by more than {:.3g} %\n", 100 * threshold);
-  return out + (comparison.changes.empty() ? "cannot tell: no NIC (by host and device) was measured in both\n"
-                                           : "cannot tell: a result is partial\n");
+  return out + (comparison.changes.empty() ? "undecided: no NIC (by host and device) was measured in both\n"
+                                           : "undecided: a result is partial\n");
 }
 
 }  // namespace gdrperf::app

@@ -220,8 +220,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
       break;
     default:
       out << (result.judgement.judged == 0
-                  ? "cannot tell: each NIC needs three partners at least to be judged\n"
-                  : "cannot tell (above)\n");
+                  ? "undecided: each NIC needs three partners at least to be judged\n"
+                  : "undecided (above)\n");
   }
 }
 
