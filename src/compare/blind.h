@@ -4,7 +4,10 @@
 
 namespace gdrperf::compare {
 
-/// Takes "ok" back where the limit is wider than `settings.sensitivity`.
+/// The change for the worse, as a share, that would show 19 times in 20.
+double visible_change(const CellResult& cell);
+
+/// Takes "ok" back where that is beyond `settings.sensitivity`.
 void call_blind(CellResult& cell, const Settings& settings);
 
 }  // namespace gdrperf::compare

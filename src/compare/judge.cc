@@ -79,11 +79,15 @@ void decide(CellResult& cell, const Settings& settings, double level) {
 
 }  // namespace
 
-void call_blind(CellResult& cell, const Settings& settings) {
+double visible_change(const CellResult& cell) {
   constexpr double kQuantile95 = 1.645;
-  if (cell.verdict != Verdict::kOk) return;
   const double limit = cell.key.better == Better::kHigher ? -std::log1p(-cell.limit) : std::log1p(cell.limit);
-  const double seen = std::abs(share_of(-(limit + kQuantile95 * cell.error.value_or(0)), cell.key.better));
+  return std::abs(share_of(-(limit + kQuantile95 * cell.error.value_or(0)), cell.key.better));
+}
+
+void call_blind(CellResult& cell, const Settings& settings) {
+  if (cell.verdict != Verdict::kOk) return;
+  const double seen = visible_change(cell);
   if (seen <= settings.sensitivity) return;
   cell.verdict = Verdict::kBlind;
   if (!cell.why.empty()) cell.why += "; ";

@@ -49,7 +49,7 @@ Exit code: 0 no regression, 1 regression, 4 inconclusive or blind, 2 unreadable 
 Examples:
   gdrperf compare results/baselines new1.json new2.json new3.json
   gdrperf compare results/baselines new/ --markdown - >> "$GITHUB_STEP_SUMMARY"
-  gdrperf compare --by relation before.json after.json
+  gdrperf compare --by relation before/ after/
   gdrperf compare results/baselines new/ --rerun 'gdrperf sweep node2 --json {}')";
 
 std::set<std::string> parse_across(const std::string& text) {
@@ -238,8 +238,8 @@ void add_compare_command(CLI::App& app, Action& action) {
             }
             options->by = text;
           },
-          "relation: two layouts or machines side by side, relation by relation, and what pairs that "
-          "moved have gained")
+          "relation: two layouts or machines side by side, relation by relation, with a verdict each, and "
+          "pairs that moved")
       ->type_name("WHAT");
   command->add_flag("-a,--all", options->all, "Show cells that are ok, too");
   command->add_option("--json", options->json, "write everything as JSON to FILE (- for standard output)")->type_name("FILE");
@@ -253,16 +253,17 @@ void add_compare_command(CLI::App& app, Action& action) {
 
 // Two layouts or two machines side by side: a report, not a gate.
 int compare_relations(const CompareOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.recent.size() != 1) {
-    throw usage_error("--by relation compares one document with one other");
-  }
   if (!options.markdown.empty() || !options.rerun.empty()) {
     throw usage_error("--by relation: --markdown and --rerun belong to the gate; leave them out");
   }
-  const auto before = compare::read_placement_figures(options.baseline);
-  const auto after = compare::read_placement_figures(options.recent.front());
-  (options.json == "-" ? err : out) << printable_lines(compare::placement_report(before, after));
-  if (!options.json.empty()) write_output(options.json, compare::placement_json(before, after));
+  const auto read = [](const std::vector<std::string>& paths) {
+    std::vector<compare::PlacementFigures> all;
+    for (const std::string& path : compare::documents_at(paths)) all.push_back(compare::read_placement_figures(path));
+    return all;
+  };
+  const compare::PlacementComparison comparison(read({options.baseline}), read(options.recent), options.settings);
+  (options.json == "-" ? err : out) << printable_lines(comparison.text());
+  if (!options.json.empty()) write_output(options.json, comparison.json());
   return static_cast<int>(ExitCode::kOk);
 }
 
