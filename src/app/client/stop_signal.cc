@@ -56,6 +56,11 @@ StopOnSignals::~StopOnSignals() {
   g_on_signal.store(nullptr);
 }
 
+bool signalled() noexcept {
+  const StopSignal* const signal = g_on_signal.load();
+  return signal != nullptr && signal->triggered();
+}
+
 void end_as_signalled(const StopSignal& stop) {
   ::raise(stop.signal());
   // Blocked or ignored: what a shell makes of it.

@@ -39,6 +39,9 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 };
 
+/// A signal has triggered what the StopOnSignals that lives now is for.
+bool signalled() noexcept;
+
 /// Ends this process as the signal of `stop` would have, so that a shell sees it and ends its loop. Once
 /// everything is written and no StopOnSignals lives.
 [[noreturn]] void end_as_signalled(const StopSignal& stop);

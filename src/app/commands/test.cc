@@ -246,16 +246,19 @@ int measure(TestOptions options, const Argv& argv) {
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
   StopSignal stop;
+  bool just_opened = true;  // whether it has hung up since is for the first run to tell
   const RunOne run = [&](const TestSpec& spec) {
-    client->open();
+    if (!std::exchange(just_opened, false)) client->open();
     report::RunRecord record = run_one(*client, spec, specs.size(), output, watching.live, stop);
     watching.samples.write();
     if (client->server_environment()) output.set_server(*client->server_environment());
     return record;
   };
+  // Until there is a session nothing is lost by a signal that ends the process at once.
+  client->set_stop(&stop.flag());
+  client->open();
   {
     const StopOnSignals on_signals(stop);
-    client->set_stop(&stop.flag());
     try {
       if (registrations) measure_registrations(specs.front(), output, run);
       for (std::size_t at = 0; at < specs.size() && !stop.triggered() && !registrations; ++at) {

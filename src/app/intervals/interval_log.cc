@@ -1,5 +1,8 @@
 #include "app/intervals/interval_log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
@@ -10,6 +13,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/thread.h"
 #include "gdrperf/verbs/port_counters.h"
+#include "app/output/stream_write.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -93,11 +97,12 @@ std::string interval_json(const engine::IntervalState& state, system_clock::time
 }
 
 IntervalLog::IntervalLog(IntervalOptions options, engine::RunObserver& next)
-    : options_(std::move(options)), next_(next), out_(options_.file == "-" ? stdout : nullptr) {
+    : options_(std::move(options)), next_(next), out_(options_.file == "-" ? STDOUT_FILENO : -1) {
   if (options_.seconds <= 0) return;
-  if (!options_.file.empty() && out_ == nullptr) {
-    out_.reset(std::fopen(options_.file.c_str(), "we"));
-    if (out_ == nullptr) throw call_error("--interval-file " + options_.file, errno, "", "choose another path");
+  if (!options_.file.empty() && out_ < 0) {
+    file_ = UniqueFd(::open(options_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    out_ = file_.get();
+    if (out_ < 0) throw call_error("--interval-file " + options_.file, errno, "", "choose another path");
   }
   if (options_.metrics != nullptr) options_.metrics->set(sums_.text());
   writer_ = start_thread("intervals", [this] { write_all(); }, [](const std::exception_ptr&) { say("intervals are not written any more: out of memory"); });
@@ -172,11 +177,9 @@ void IntervalLog::write(const Entry& entry) {
 }
 
 void IntervalLog::write_record(const std::string& line) {
-  if (out_ == nullptr) return;
-  errno = 0;
-  if (std::fwrite(line.data(), 1, line.size(), out_.get()) == line.size() && std::fflush(out_.get()) == 0) return;
+  if (out_ < 0 || write_stream(out_, line)) return;
   say_error(call_error("--interval-file " + options_.file, errno, "", "the run goes on, without further intervals"));
-  out_.reset();
+  out_ = -1;
 }
 
 }  // namespace gdrperf::app

@@ -2,15 +2,14 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/unique_fd.h"
 #include "gdrperf/engine/observer.h"
 #include "gdrperf/proto/counters.h"
 #include "app/intervals/interval_metrics.h"
@@ -49,11 +48,6 @@ class IntervalLog final : public engine::RunObserver {
 
  private:
   static constexpr std::size_t kMostWaiting = 1000;
-  struct Close {
-    void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
-    }
-  };
   struct Entry {
     engine::IntervalState state;
     std::chrono::system_clock::time_point end;
@@ -66,7 +60,8 @@ class IntervalLog final : public engine::RunObserver {
 
   const IntervalOptions options_;
   engine::RunObserver& next_;
-  std::unique_ptr<std::FILE, Close> out_;  ///< null: none, or a file that could not be written
+  UniqueFd file_;  ///< of options_.file, where that is none of the standard ones
+  int out_ = -1;   ///< none: not asked for, or a file that could not be written
   IntervalMetrics sums_;  ///< of the writer
 
   Mutex counting_;

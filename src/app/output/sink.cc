@@ -19,6 +19,7 @@
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/unique_fd.h"
 #include "app/process_setup.h"
+#include "app/output/stream_write.h"
 
 namespace gdrperf::app {
 namespace {
@@ -61,6 +62,10 @@ bool is_descriptor(const std::string& path, int fd) {
 
 Error cannot_write_to(const std::string& name) {
   const int error = errno;
+  if (error == EINTR) {
+    return Error(ExitCode::kEnvironment, fmt::format("cannot write {}: a signal asked this program to end before anybody read", name),
+                 "begin to read before the program ends, or choose a file");
+  }
   const std::string limit = limit_hint(error);
   return Error(ExitCode::kEnvironment,
                fmt::format("cannot write {}: {}", name, std::generic_category().message(error)),
@@ -68,16 +73,12 @@ Error cannot_write_to(const std::string& name) {
 }
 
 void write_all(int fd, std::string_view content, const std::string& name) {
-  while (!content.empty()) {
-    const ssize_t put = ::write(fd, content.data(), content.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EPIPE && fd == STDOUT_FILENO) {
-      end_if_reader_gone();
-      errno = EPIPE;
-    }
-    if (put < 0) throw cannot_write_to(name);
-    content.remove_prefix(static_cast<std::size_t>(put));
+  if (write_stream(fd, content)) return;
+  if (errno == EPIPE && fd == STDOUT_FILENO) {
+    end_if_reader_gone();
+    errno = EPIPE;
   }
+  throw cannot_write_to(name);
 }
 
 }  // namespace
@@ -126,7 +127,7 @@ void Sink::write(const std::string& content) const {
     std::cout.flush();
     write_all(STDOUT_FILENO, content, "standard output");
   } else if (!file_) {
-    const UniqueFd fd(::open(name_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    const UniqueFd fd = open_stream(name_);
     if (!fd) throw cannot_write_to(name_);
     write_all(fd.get(), content, name_);
   } else {

@@ -202,10 +202,11 @@ int run_sweep(SweepOptions options, const Argv& argv, const PlanEdit& edit) {
   StopSignal stop;
   int code = 0;
   {
-    const StopOnSignals on_signals(stop);
     const auto client = make_sweep_client(options);
+    // Until there is a session nothing is lost by a signal that ends the process at once.
     client->set_stop(&stop.flag());
     client->open();
+    const StopOnSignals on_signals(stop);
     code = Sweep(*client, output, options, runs, stop).run();
   }
   if (stop.triggered()) end_as_signalled(stop);
