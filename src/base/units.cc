@@ -182,9 +182,9 @@ std::string format_size(std::uint64_t bytes) {
 }
 
 std::string format_duration_ns(double ns) {
-  if (ns < 1e3) return fmt::format("{:.3g} ns", ns);
-  if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
-  if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);
+  if (ns < 999.5) return fmt::format("{:.3g} ns", ns);
+  if (ns < 999.5e3) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < 999.5e6) return fmt::format("{:.3g} ms", ns / 1e6);
   return fmt::format("{:.4g} s", ns / 1e9);
 }
 

@@ -26,7 +26,7 @@ std::string figure_text(const engine::RunState& state, report::RateUnit unit) {
 
 std::string state_text(const engine::RunState& state, report::RateUnit unit) {
   std::string text = figure_text(state, unit);
-  if (std::isfinite(state.half_width)) text += fmt::format(" +-{:.2g} %", state.half_width * 100);
+  if (std::isfinite(state.half_width)) text += state.half_width > 1 ? " not known" : fmt::format(" +-{:.2g} %", state.half_width * 100);
   if (!std::isfinite(state.left_s)) return text;
   return text + fmt::format(", {}{} left", state.may_end_earlier ? "at most " : "", report::short_time(state.left_s));
 }

@@ -102,7 +102,8 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   }
   const stats::PatternFound found = stats::find_pattern(evidence.steady.values);
   mark(measured, std::string(stats::to_string(found.pattern)),
-       fmt::format("{}known within +-{:.2g} %, not +-{:g} %, after {:.3g} s: {}", evidence.what, width * 100,
+       fmt::format("{}{}, not +-{:g} %, after {:.3g} s: {}", evidence.what,
+                   width > 1 ? std::string("not known (the interval is wider than the value)") : fmt::format("known within +-{:.2g} %", width * 100),
                    evidence.precision * 100, measured.duration_s, words_for(found.pattern, evidence.rule)));
 }
 

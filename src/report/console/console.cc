@@ -84,11 +84,11 @@ std::string heading_text(const RunRecord& record, RateUnit unit) {
   return text;
 }
 
-/// CPU time of one end: "310 ns per message, 4.7 ms per GB"; "" where it is not known.
+/// CPU time of client or server: "310 ns per message, 4.7 ms per GB"; "" where it is not known.
 std::string cpu_of(const RunRecord& record, const char* end, const std::optional<double>& per_message_ns) {
   if (!per_message_ns) return {};
-  std::string text = fmt::format("{} {:.3g} ns per {}", end, *per_message_ns, record.measured.latency ? "round trip" : "message");
-  if (record.measured.bandwidth) text += fmt::format(", {:.3g} ms per GB", *per_message_ns / static_cast<double>(record.spec.size_bytes) * 1e3);
+  std::string text = fmt::format("{} {} per {}", end, format_duration_ns(*per_message_ns), record.measured.latency ? "round trip" : "message");
+  if (record.measured.bandwidth) text += fmt::format(", {} per GB", format_duration_ns(*per_message_ns / static_cast<double>(record.spec.size_bytes) * 1e9));
   return text;
 }
 

@@ -31,6 +31,7 @@ double half_width_percent(double low, double median, double high) {
 
 std::string interval_text(double percent) {
   if (!std::isfinite(percent)) return "-";
+  if (percent > 100) return "not known";
   return fmt::format("+-{:.{}f} %", percent, percent < 9.995 ? 2 : percent < 99.95 ? 1 : 0);
 }
 
