@@ -84,8 +84,9 @@ Pairing pairing_of(const Series& before, const Series& now, const NoiseTable& re
   const auto own = noise ? std::nullopt : measure_noise(before);
   if (own) noise = &*own;
   if (!noise) return pairing;
-  pairing.noise = noise_shift(*noise, before.values.size(), now.values.size());
-  pairing.error = noise_error(*noise, before.values.size(), now.values.size());
+  const Allowance allowed = allowance(*noise, before, now.values.size());
+  pairing.noise = allowed.noise;
+  pairing.error = allowed.error;
   return pairing;
 }
 
@@ -95,9 +96,18 @@ void note_doubts(Comparison& comparison, const Side& baseline, const Side& candi
     comparison.warnings.push_back(path + ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
   }
   std::size_t doubted = 0;
+  std::size_t drifting = 0;
   std::size_t values = 0;
   for (const auto& [name, all] : baseline.cells()) {
-    for (const Series& each : all) doubted += each.doubts.size(), values += each.values.size();
+    for (const Series& each : all) {
+      doubted += each.doubts.size();
+      values += each.values.size();
+      drifting += correlated(each) ? 1 : 0;
+    }
+  }
+  if (drifting > 0) {
+    comparison.warnings.push_back(fmt::format("the baseline's sessions drift or follow one another in {} cell{}: the limit is wider there; "
+                                              "measure baselines at different times", drifting, drifting == 1 ? "" : "s"));
   }
   if (doubted == 0) return;
   comparison.warnings.push_back(fmt::format("{} of {} figures of the baseline cannot be trusted (unstable, short or impossible runs): "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,6 +65,57 @@ double noise_error(const CellNoise& noise, std::size_t baseline, std::size_t can
   const double worth = static_cast<double>(std::clamp<std::size_t>(candidates, 1, kWorthAtMost));
   const double base = static_cast<double>(std::max<std::size_t>(baseline, 1));
   return noise.spread * std::sqrt(1 / base + 1 / worth);
+}
+
+namespace {
+
+/// Of logarithms in the order of their starts, corrected for its bias; nullopt where there are too few, or they do not vary.
+std::optional<double> lag_one(const Series& series) {
+  constexpr std::size_t kFewest = 10;
+  const std::size_t n = series.values.size();
+  if (n < kFewest) return std::nullopt;
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (series.starts.size() == n) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return series.starts[a] < series.starts[b]; });
+  }
+  std::vector<double> logs;
+  for (const std::size_t i : order) logs.push_back(std::log(series.values[i]));
+  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(n);
+  double squares = 0;
+  double products = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    squares += (logs[i] - mean) * (logs[i] - mean);
+    if (i > 0) products += (logs[i] - mean) * (logs[i - 1] - mean);
+  }
+  if (!(squares > 0)) return std::nullopt;
+  const double found = products / squares;
+  return found + (1 + 3 * found) / static_cast<double>(n);
+}
+
+double error_of_lag_one(const Series& series) { return 1 / std::sqrt(static_cast<double>(series.values.size())); }
+
+}  // namespace
+
+double correlation_of(const Series& baseline) {
+  constexpr double kMost = 0.9;
+  const double found = lag_one(baseline).value_or(0);
+  return found > error_of_lag_one(baseline) ? std::min(found, kMost) : 0;
+}
+
+bool correlated(const Series& baseline) {
+  constexpr double kQuantile995 = 2.576;
+  return lag_one(baseline).value_or(0) > kQuantile995 * error_of_lag_one(baseline);
+}
+
+Allowance allowance(const CellNoise& noise, const Series& baseline, std::size_t candidates) {
+  const double correlation = correlation_of(baseline);
+  const auto sessions = static_cast<double>(std::max<std::size_t>(baseline.values.size(), 1));
+  const double base = std::max(1.0, sessions * (1 - correlation) / (1 + correlation));
+  const double independent = static_cast<double>(std::clamp<std::size_t>(candidates, 1, kWorthAtMost));
+  const double worth = 1 + (independent - 1) * (1 - correlation) / (1 + correlation);
+  const double error = noise.spread * std::sqrt(1 / base + 1 / worth);
+  return {certain_t(stats::spread_freedom(noise.sessions)) * error, error};
 }
 
 void NoiseTable::add(CellNoise noise) {

@@ -26,8 +26,9 @@ bool Side::add(const Session& session) {
     auto series = std::find_if(all.begin(), all.end(), [&](const Series& each) {
       return changes(each.key, cell.key, across_).empty();
     });
-    if (series == all.end()) series = all.insert(all.end(), Series{cell.key, {}, {}, {}});
+    if (series == all.end()) series = all.insert(all.end(), Series{cell.key, {}, {}, {}, {}});
     series->values.push_back(cell.value);
+    series->starts.push_back(session.started);
     if (!cell.doubt.empty()) series->doubts.push_back(cell.doubt);
     series->last_started = std::max(series->last_started, session.started);
   }

@@ -19,6 +19,7 @@ struct Series {
   CellKey key;
   std::vector<double> values;  ///< one per session, in the order added
   std::string last_started;
+  std::vector<std::string> starts = {};  ///< RFC 3339, of each value; none: they are in order
   std::vector<std::string> doubts = {};  ///< of those values that cannot be trusted
 };
 

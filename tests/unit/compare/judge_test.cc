@@ -18,7 +18,7 @@ void add_sessions(Side& side, int count, double centre, const MadeDocument& like
   for (int i = 0; i < count; ++i) {
     MadeDocument document = like;
     for (MadeRun& run : document.runs) {
-      run.figure = fmt::format("{:.6f}", centre * (1 + 0.001 * (i % 10 - 4.5)) + 1e-5 * i);
+      run.figure = fmt::format("{:.6f}", centre * (1 + 0.001 * ((i * 7) % 10 - 4.5)) + 1e-5 * i);
     }
     side.add(parse_session(text_of(document), fmt::format("{}.json", i)));
   }
@@ -219,6 +219,26 @@ TEST(Judge, ACellThatCannotBeSeenIsBlindNotOk) {
   EXPECT_EQ(dropped.cells[0].verdict, Verdict::kRegression);
   confirm(dropped, before, now);
   EXPECT_EQ(dropped.cells[0].verdict, Verdict::kBlind);
+}
+
+TEST(Judge, ADriftingBaselineIsNamedAndWidensTheLimit) {
+  Side still, drifting, now;
+  add_sessions(still, 20, 100);
+  for (int i = 0; i < 20; ++i) {
+    MadeDocument document;
+    // Read in another order than they were made in.
+    const int made = (i * 7) % 20;
+    document.started = fmt::format("2025-01-31T12:00:{:02}Z", made);
+    document.runs.front().figure = fmt::format("{:.6f}", 100 * (1 + 0.002 * (made - 9.5)));
+    drifting.add(parse_session(text_of(document), fmt::format("{}.json", i)));
+  }
+  add_sessions(now, 9, 100);
+  const Series& series = drifting.cells().begin()->second.front();
+  EXPECT_TRUE(correlated(series));
+  EXPECT_FALSE(correlated(still.cells().begin()->second.front()));
+  const CellNoise noise = measure_noise(series).value();
+  EXPECT_GT(allowance(noise, series, 9).noise, 1.5 * noise_shift(noise, 20, 9));
+  EXPECT_THAT(compared(drifting, now).warnings, ::testing::Contains(HasSubstr("drift or follow one another in 1 cell")));
 }
 
 TEST(Judge, OkNeedsThePowerToSeeTheSensitivity) {
