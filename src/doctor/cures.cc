@@ -18,6 +18,10 @@ Cure set_sysctl(std::string_view name, std::string_view value, std::string_view 
 }
 
 Cure kernel_words(const Platform& platform, std::string_view words) {
+  if (platform.container()) {
+    return {fmt::format("on the host, not in this container: add '{}' to the kernel's command line, then reboot", words), "",
+            fmt::format("take '{}' out again, on the host", words)};
+  }
   switch (platform.distribution) {
     case Distribution::kRedHat:
       return {fmt::format("sudo grubby --update-kernel=ALL --args='{}'  # then reboot", words),
@@ -39,12 +43,29 @@ Cure kernel_words(const Platform& platform, std::string_view words) {
           "", fmt::format("take '{}' out again", words)};
 }
 
+std::string after_grub_defaults(const Platform& platform) {
+  switch (platform.distribution) {
+    case Distribution::kDebian: return "sudo update-grub  # then reboot";
+    case Distribution::kRedHat:
+    case Distribution::kSuse: return "sudo grub2-mkconfig -o /boot/grub2/grub.cfg  # then reboot";
+    case Distribution::kOther: break;
+  }
+  return "rebuild the boot loader's configuration as this system does it, then reboot";
+}
+
 Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before) {
   Cure cure;
   cure.now = fmt::format(
       "sudo ip link set {} mtu {}  # 4200 will do; at both ends, and on the switch", netdev, mtu);
   if (platform.distribution == Distribution::kRedHat) {
     cure.for_good = fmt::format("sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}", netdev, mtu);
+  } else if (platform.distribution == Distribution::kSuse) {
+    cure.for_good = fmt::format("MTU='{1}' in /etc/sysconfig/network/ifcfg-{0}, then sudo wicked ifreload {0}; with NetworkManager: "
+                                "sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}",
+                                netdev, mtu);
+  } else if (platform.distribution == Distribution::kOther) {
+    cure.for_good = fmt::format("mtu {1} for {0} in what configures the network of this system: the command alone ends with a reboot",
+                                netdev, mtu);
   } else {
     cure.for_good = fmt::format(
         "netplan: 'mtu: {1}' below {0} in /etc/netplan/*.yaml, then 'sudo netplan apply'; with "

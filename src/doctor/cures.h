@@ -19,6 +19,8 @@ Cure load_module(std::string_view module);
 Cure set_sysctl(std::string_view name, std::string_view value, std::string_view before);
 /// Words for the kernel's command line: there from the next boot on.
 Cure kernel_words(const Platform& platform, std::string_view words);
+/// What makes the boot loader take over a change of GRUB's defaults.
+std::string after_grub_defaults(const Platform& platform);
 Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before);
 
 /// Options that the container had to be started with.

@@ -92,7 +92,9 @@ bool could_not_look(const std::vector<Finding>& findings) {
   });
 }
 
-ExitCode exit_code(const std::vector<Finding>& findings) {
+ExitCode exit_code(const Examination& examination) {
+  const std::vector<Finding>& findings = examination.findings;
+  if (examination.nothing_here) return ExitCode::kEnvironment;
   if (count_of(findings, Verdict::kFail) > 0) return ExitCode::kRegression;
   return could_not_look(findings) ? ExitCode::kEnvironment : ExitCode::kOk;
 }
@@ -165,7 +167,7 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
   } else {
     print_examination(examination, detail, out);
   }
-  return static_cast<int>(exit_code(examination.findings));
+  return static_cast<int>(exit_code(examination));
 }
 
 }  // namespace gdrperf::app

@@ -193,7 +193,8 @@ void print_examination(const doctor::Examination& examination, Detail detail, st
 }
 
 void print_nothing_here(std::ostream& out) {
-  out << R"(No RDMA device, no adapter that could be one, and no GPU here: nothing is broken.
+  out << R"(No RDMA device, no adapter that could be one, and no GPU was found: there was nothing to check
+(exit status 3). Where /sys is hidden, as in some containers, nothing can be found either.
 
 Looked at: /sys/class/infiniband, the PCI bus, libibverbs.
 

@@ -122,7 +122,7 @@ constexpr std::array kChecks = {
                "a fast NIC asks in 512 bytes; payload below what both can", run<check_pcie_settings>},
     CheckEntry{"relaxed-ordering", "PCIe",
                "DevCtl (root), PCI_WR_ORDERING, CPU model",
-               "turned off; or a CPU that needs it and nobody asks", run<check_pcie_settings>},
+               "turned off by the NIC's register or by a variable", run<check_pcie_settings>},
     CheckEntry{"aer", "PCIe",
                "error registers (root) and the log",
                "a link corrects or loses data", run<check_pcie_settings>},

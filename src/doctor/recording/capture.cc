@@ -193,7 +193,7 @@ void read_gid_holes(std::string_view text, Findings& findings) {
     if (good == port.gids->end()) continue;
     Check(findings, "gid-index", "programs take index 0 or 3 unless told, and each pod has indexes of its own")
         .warn(port.subject(), fmt::format("the table begins with empty entries, the first in use is {}", port.gids->front().index),
-              fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.21 and later finds it itself",
+              fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.26 and later finds it itself",
                           good->index));
   }
 }

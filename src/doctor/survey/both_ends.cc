@@ -30,7 +30,8 @@ constexpr std::array kOfDevices = {
     Comparison{"GID type", Verdict::kWarn, "ends whose GIDs are of different kinds do not find each other",
                "give both an IPv4 address on the RoCE interface; name the index: -x, NCCL_IB_GID_INDEX"},
     Comparison{"firmware", Verdict::kWarn, "faults come and go with firmware: both ends best run one",
-               "sudo mlxfwmanager --online -u  # at the older end"},
+               "at the older end the firmware for that adapter's PSID (sudo mstflint -d DEVICE query), from its maker; it "
+               "stays after a reboot"},
     Comparison{"driver", Verdict::kWarn, "drivers of different stacks differ in features and defaults",
                "the same adapter driver (OFED or kernel) at both ends"},
     Comparison{"rate", Verdict::kWarn, "the slower port is the ceiling", "check cable and switch port of the slower end"},

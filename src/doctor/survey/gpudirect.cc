@@ -71,6 +71,15 @@ DmaBuf asked_dma_buf(const Survey& survey, const GpuProbe& probe) {
   return result;
 }
 
+/// What registers GPU memory on a kernel without dma-buf.
+std::string peer_memory_instead(const Survey& survey, const NvidiaDriver& driver) {
+  if (survey.container) return "a kernel from 5.12 on, or nvidia_peermem: both on the host, not in this container";
+  if (!driver.version.empty() && !version_at_least(driver.version, "470")) {
+    return fmt::format("nv_peer_mem for this OFED: driver {} brings no nvidia_peermem; or a kernel from 5.12 on", driver.version);
+  }
+  return "sudo modprobe nvidia_peermem  # until reboot; or install a kernel from 5.12 on";
+}
+
 }  // namespace
 
 NvidiaDriver nvidia_driver(const Machine& machine) {
@@ -165,7 +174,7 @@ DmaBuf dma_buf(const Survey& survey) {
     result.works = false;
     result.found = fmt::format("Linux {} registers no dma-buf with RDMA devices (5.12 does)",
                                survey.platform.kernel);
-    result.fix = "sudo modprobe nvidia_peermem  # or install a kernel from 5.12 on";
+    result.fix = peer_memory_instead(survey, driver);
   } else if (!driver.open) {
     result.works = false;
     result.found = fmt::format(

@@ -41,7 +41,11 @@ void look_at_os(const Machine& machine, Platform& platform) {
   platform.os = id + (version.empty() ? "" : " " + version);
   const std::string all = id + " " + like;
   const auto names = [&](std::string_view word) { return all.find(word) != std::string::npos; };
-  if (names("suse") || names("sles")) {
+  const auto is = [&](const char* word) { return id == word; };
+  // Images that call themselves like another, but are configured otherwise.
+  if (is("gardenlinux") || is("talos") || is("cos") || is("flatcar") || is("bottlerocket")) {
+    platform.distribution = Distribution::kOther;
+  } else if (names("suse") || names("sles")) {
     platform.distribution = Distribution::kSuse;
   } else if (names("rhel") || names("fedora") || names("centos") || names("ol") || names("amzn")) {
     platform.distribution = Distribution::kRedHat;

@@ -38,8 +38,8 @@ constexpr std::array kNcclRules = {
     WordRule{"nccl", Verdict::kFail, {"got completion", "loc_prot_err|error 4,|error 4 |status=4", nullptr}, nullptr, nullptr,
              "completion error 4 (local protection): memory of this end went away, or the NIC could not reach it",
              "the registered memory and what the NIC was told to move do not agree",
-             "differing MTU at both ends is one cause ('local access violation'), which gdrperf doctor HOST compares; then iommu and "
-             "acs here; test with NCCL_NET_GDR_LEVEL=LOC"},
+             "sudo gdrperf doctor  # acs and iommu first; then differing MTU at both ends ('local access violation'), which gdrperf "
+             "doctor HOST compares; test with NCCL_NET_GDR_LEVEL=LOC"},
     WordRule{"nccl", Verdict::kFail, {"got completion", "rem_access_err|error 10,|error 10 |status=10", nullptr}, nullptr, nullptr,
              "completion error 10 (remote access): the other end refused the address or key: its memory is not registered as this end "
              "believes",
@@ -80,8 +80,8 @@ constexpr std::array kNcclRules = {
              "GPU memory could not be registered (Bad address): no peer memory module serves, or this "
              "GPU does no GPUDirect RDMA (GeForce, GB10)",
              "without peer memory or dma-buf a NIC cannot be given GPU memory",
-             "sudo modprobe nvidia_peermem  # with the open driver: NCCL_DMABUF_ENABLE=1; then "
-             "gdrperf doctor on that machine"},
+             "with the open driver: NCCL_DMABUF_ENABLE=1; else nvidia_peermem (driver 470 and later, on the host, not in a pod); "
+             "with AMD GPUs: dma-buf (NCCL_DMABUF_ENABLE=1); gdrperf doctor on that machine says which"},
     WordRule{"dma-buf", Verdict::kFail, {"ibv_reg_dmabuf_mr", "not supported", nullptr}, nullptr, nullptr,
              "the NIC's driver registers no dma-buf (Operation not supported)",
              "dma-buf needs kernel, NIC driver and GPU driver together",
@@ -97,7 +97,8 @@ constexpr std::array kNcclRules = {
              "(/sys/kernel/mm/memory_peers/nv_mem*/version, nvidia_peermem) nor dma-buf, or the NIC "
              "is too far",
              "data goes through host memory: half of the rate or less",
-             "sudo modprobe nvidia_peermem  # and gdrperf doctor here: peermem, dma-buf; it is loaded? NCCL before 2.23 does not look for it "
+             "gdrperf doctor here: peermem, dma-buf, amd-gpu; with NVIDIA GPUs and driver 470 or later nvidia_peermem is loaded on the host, "
+             "with AMD GPUs there is none: dma-buf. It is loaded? NCCL before 2.23 does not look for it "
              "under its new name: update NCCL; in VMs of clouds also NCCL_TOPO_FILE"},
     WordRule{"nccl", Verdict::kWarn, {"gpu direct rdma", "disabled", "distance"}, nullptr, nullptr,
              "NCCL leaves GPUDirect RDMA off because GPU and NIC are too far apart for its level",

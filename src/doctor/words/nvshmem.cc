@@ -45,10 +45,11 @@ constexpr std::array kNvshmemRules = {
              "it set a CUDA attribute that newer NCCL memory has not",
              "EFA installer 1.29.1 or later; or FI_EFA_SET_CUDA_SYNC_MEMOPS=0"},
     WordRule{"peermem", Verdict::kFail, {"efa_mr", "unable to register mr", "bad address"}, nullptr, nullptr,
-             "EFA was given GPU memory, and neither nvidia_peermem nor dma-buf served (Bad address)",
+             "EFA could not register memory (Bad address): GPU memory that neither nvidia_peermem nor dma-buf serves, or host "
+             "memory that is mapped read-only",
              "libfabric before 2.5 gives CUDA memory to EFA without dma-buf",
-             "sudo modprobe nvidia_peermem on the host; or a newer libfabric (EFA installer) with dma-buf, "
-             "FI_HMEM_CUDA_USE_DMABUF=1"},
+             "GPU memory: a newer libfabric (EFA installer) with dma-buf, FI_HMEM_CUDA_USE_DMABUF=1; or nvidia_peermem, loaded "
+             "on the host. Host memory: register pages that are writable"},
     WordRule{"libfabric", Verdict::kWarn, {"fi_hmem capability requires rdma", nullptr, nullptr}, nullptr, nullptr,
              "the EFA of this instance type has no RDMA read: no GPUDirect RDMA",
              "p4d, p5 and later have it",

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "gdrperf/base/file.h"
 #include "machine.h"
 
 namespace gdrperf::doctor {
@@ -222,6 +226,78 @@ TEST(Harm, AVirtualMachineSaysWhatOnlyTheHostKnows) {
     EXPECT_THAT(finding.fix, HasSubstr("on the host")) << check;
     EXPECT_THAT(finding.fix, HasSubstr("ATS")) << check;
   }
+}
+
+// -- what no machine may be told, over every recording and paste at hand
+
+/// Advice that harms, or cannot work, wherever it is given.
+constexpr const char* kNever[] = {
+    "mlxfwmanager --online -u", "PCI_WR_ORDERING=1", "NCCL 2.21 and later finds it itself", "MAX_ACC_OUT_READ=0 ",
+};
+
+std::vector<Finding> judged(const std::filesystem::path& path) {
+  if (path.extension() == ".txt") return read_capture(read_file(path.string(), 4u << 20));
+  return findings_on(*recorded_machine(path.string()));
+}
+
+bool is_fixture(const std::filesystem::path& path) {
+  return path.extension() == ".txt" || path.extension() == ".machine" || path.extension() == ".dir";
+}
+
+TEST(Harm, NoFixtureGetsForbiddenAdvice) {
+  const char* set = std::getenv("GDRPERF_SOURCE_ROOT");
+  const std::string root = set == nullptr ? "." : set;
+  int seen = 0;
+  for (const char* folder : {"/tests/data/doctor/stories", "/../shared/fixtures/doctor", "/../shared/fixtures/doctor/stories2"}) {
+    if (!std::filesystem::is_directory(root + folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(root + folder)) {
+      if (!is_fixture(entry.path())) continue;
+      const std::string fixes = all_fixes(judged(entry.path()));
+      for (const char* advice : kNever) EXPECT_THAT(fixes, Not(HasSubstr(advice))) << entry.path();
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 30);
+}
+
+FakeMachine two_adapters(const char* psid, const char* other) {
+  FakeMachine machine = good_server();
+  int number = 0;
+  for (const char* each : {psid, other}) {
+    const std::string name = "mlx5_" + std::to_string(number);
+    const std::string address = "0000:5" + std::to_string(number) + ":00.0";
+    if (number++ > 0) add_nic(machine, name, "", address, "eth9");
+    machine.file("/sys/class/infiniband/" + name + "/board_id", std::string(each) + "\n");
+    machine.file("/sys/class/infiniband/" + name + "/fw_ver", number == 1 ? "28.41.1000\n" : "28.39.1002\n");
+  }
+  return machine;
+}
+
+TEST(Harm, FirmwareIsComparedWithinOnePsidOnly) {
+  for (const Finding& finding : of_check(findings_on(two_adapters("MT_0000000838", "DEL0000000033")), "firmware")) {
+    EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;
+  }
+  const std::string own = all_fixes(of_check(findings_on(two_adapters("MT_0000000838", "MT_0000000838")), "firmware"));
+  EXPECT_THAT(own, HasSubstr("mlxfwmanager -d 0000:51:00.0"));
+  const std::string makers = all_fixes(of_check(findings_on(two_adapters("DEL0000000033", "DEL0000000033")), "firmware"));
+  EXPECT_THAT(makers, HasSubstr("maker for PSID DEL0000000033"));
+  EXPECT_THAT(makers, Not(HasSubstr("mlxfwmanager")));
+}
+
+TEST(Harm, AutomaticReadsAndThoseOfAmdsGuideStay) {
+  for (const char* reads : {"0", "44", "128"}) {
+    const auto findings = read_capture(std::string("Configurations:   Next Boot\n        MAX_ACC_OUT_READ       ") + reads + "\n");
+    EXPECT_EQ(finding_of(findings, "nic-config").verdict, Verdict::kOk) << reads;
+  }
+}
+
+TEST(Harm, ImagesThatDebianDoesNotConfigureGetNoUpdateGrub) {
+  FakeMachine garden = translating("quiet");
+  garden.file("/etc/os-release", "ID=gardenlinux\nID_LIKE=debian\n");
+  EXPECT_THAT(examine_for(garden, "iommu").fix, Not(HasSubstr("update-grub")));
+  FakeMachine pod = translating("quiet");
+  pod.file("/.dockerenv", "");
+  EXPECT_THAT(all_fixes(findings_on(pod)), Not(HasSubstr("update-grub")));
 }
 
 // -- containers

@@ -40,6 +40,13 @@ PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
     seen = "modinfo nvidia_peermem: " + first_line(info.output);
     return PeerMemoryTrouble::kNotFound;
   }
+  // Built without an RDMA stack, it depends on the GPU's driver alone.
+  for (const std::string_view line : lines_of(info.ok() ? info.output : std::string())) {
+    const auto depends = value_after(line, "depends:");
+    if (!depends || depends->empty() || depends->find("ib_") != std::string_view::npos) continue;
+    seen = "modinfo nvidia_peermem: depends " + std::string(*depends);
+    return PeerMemoryTrouble::kNoPeerMemoryApi;
+  }
   const FileText symbols = survey.machine.read("/proc/kallsyms");
   if (symbols.access == Access::kGranted && !symbols.text.empty() &&
       symbols.text.find(kRegister) == std::string::npos) {
@@ -49,8 +56,25 @@ PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
   return PeerMemoryTrouble::kNone;
 }
 
+/// Machines where loading the module is no cure at all. True when this is one.
+bool judge_not_for_this_machine(const Survey& survey, const Check& check) {
+  const auto names = gpu_names(survey);
+  const auto shared = std::find_if(names.begin(), names.end(), shares_memory_with_cpu);
+  const std::string driver = nvidia_driver(survey.machine).version;
+  if (shared != names.end()) {
+    check.skip("", fmt::format("not for {}: GPU and CPU share the memory, which is registered as host memory", *shared));
+  } else if (!driver.empty() && !version_at_least(driver, "470")) {
+    check.fail("", fmt::format("not loaded, and driver {} brings no nvidia_peermem: driver 470 was the first", driver),
+               "install nv_peer_mem 1.1 or 1.2 for this OFED, or a driver from 470 on; both stay after a reboot");
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void judge_missing(const Survey& survey, Findings& findings) {
   const Check check = peer_memory_check(findings);
+  if (judge_not_for_this_machine(survey, check)) return;
   std::string seen;
   PeerMemoryTrouble trouble = peer_memory_trouble(kernel_log(survey.machine).value_or(""));
   if (trouble == PeerMemoryTrouble::kNone || trouble == PeerMemoryTrouble::kUnsigned) {
@@ -58,8 +82,8 @@ void judge_missing(const Survey& survey, Findings& findings) {
   } else {
     seen = "dmesg";
   }
-  if (trouble == PeerMemoryTrouble::kNotFound && survey.container) {
-    check.fail("", "not loaded; modules are the host's to load, and this container has none",
+  if (survey.container && (trouble == PeerMemoryTrouble::kNotFound || trouble == PeerMemoryTrouble::kNone)) {
+    check.fail("", "not loaded; modules are the host's to load, not this container's",
                survey.platform.runtime == Runtime::kKubernetes
                    ? "driver.rdma.enabled=true in the GPU operator (with driver.rdma.useHostMofed=true "
                      "where the node has OFED itself): it runs a peermem container beside the driver"

@@ -126,6 +126,20 @@ constexpr std::array kFirmware = {
     Firmware{"0xa2d6", "BlueField-2", "24.35.2000", kMlxup4221},   Firmware{"0xa2dc", "BlueField-3", "32.37.1014", kMlxup4240},
 };
 
+/// Whose firmware an adapter takes: one of another PSID never fits.
+std::string firmware_cure(const Survey& survey, const std::string& address, const std::string& psid) {
+  if (survey.platform.virtual_machine || survey.container) {
+    return "firmware is the host's to update: ask whoever runs it";
+  }
+  if (psid.starts_with("MT_")) {
+    return fmt::format("sudo mlxfwmanager -d {} --online -u  # this adapter alone (PSID {}); then mlxfwreset or reboot; it "
+                       "stays after a reboot",
+                       address, psid);
+  }
+  return fmt::format("the firmware bundle of the server's or switch's maker for PSID {}: leave NVIDIA's generic image off it",
+                     psid.empty() ? "(sudo mstflint -d " + address + " query)" : psid);
+}
+
 }  // namespace
 
 void check_versions(const Survey& survey, Findings& findings) {
@@ -149,7 +163,8 @@ void check_firmware(const Survey& survey, Findings& findings) {
     std::string version = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
     if (version.empty() && device.verbs) version = device.verbs->firmware;
     if (function == nullptr || version.empty()) continue;
-    const std::string model = function->vendor + function->device;
+    const std::string psid = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/board_id");
+    const std::string model = function->vendor + function->device + psid;
     const auto [it, first] = by_model.try_emplace(model, version);
     const Firmware* least = nullptr;
     for (const Firmware& each : kFirmware) {
@@ -157,13 +172,11 @@ void check_firmware(const Survey& survey, Findings& findings) {
     }
     if (least != nullptr && !version_at_least(version, least->least)) {
       check.warn(device.name, fmt::format("{}: firmware {}, older than {}", least->card, version, least->least),
-                 fmt::format("sudo mlxfwmanager -d {} --online -u  # then mlxfwreset or reboot; cards of other makers: their own "
-                             "firmware",
-                             function->address))
+                 firmware_cure(survey, function->address, psid))
           .saw("source", least->source);
     } else if (!first && it->second != version) {
       check.warn(device.name, fmt::format("firmware {}, where another adapter of the same model has {}", version, it->second),
-                 "sudo mlxfwmanager --online -u  # one firmware for all");
+                 firmware_cure(survey, function->address, psid));
     } else {
       check.ok(device.name, version);
     }

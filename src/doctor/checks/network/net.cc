@@ -63,7 +63,7 @@ void judge_index(const Survey& survey, const Port& port, const Check& check) {
                fmt::format("the table begins with empty entries, the first in use is {}: programs that read "
                            "index 0 to 3 fail; pods own different ones",
                            port.gids->front().index),
-               "export " + variables(best->index) + "  # in this pod; NCCL 2.21 and later finds it itself");
+               "export " + variables(best->index) + "  # in this pod; NCCL 2.26 and later finds it itself");
     return;
   }
   check.ok(port.subject(), fmt::format("{}; index 0 is {}", variables(best->index), what_is(port, 0)));

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "doctor/checks/checks.h"
+#include "doctor/cures.h"
 #include "doctor/text.h"
 
 namespace gdrperf::doctor {
@@ -80,7 +81,7 @@ std::string port_towards(const PciFunction& function, std::size_t common) {
 
 /// One bridge of a Data Direct complex against its mask.
 void judge_mask(const AcsByAddress& acs, const std::string& bridge, const char* mask, bool request,
-                bool completion, const Check& check) {
+                bool completion, const Platform& platform, const Check& check) {
   const auto it = acs.find(bridge);
   if (it == acs.end() || it->second.denied || !it->second.acs) {
     check.skip(bridge, fmt::format("Data Direct: redirect is required here (ACS {}); needs root to see",
@@ -96,20 +97,21 @@ void judge_mask(const AcsByAddress& acs, const std::string& bridge, const char* 
   check.fail(bridge, fmt::format("Data Direct: ACS must be {} here, redirect is required; it is {}", mask,
                                  mask_of(now)),
              fmt::format("boot with pci=config_acs={}@{}; never clear ACS here", mask, bridge))
-      .for_good("sudo rdma_topo write-grub-acs && sudo update-grub  # then reboot")
+      .for_good("sudo rdma_topo write-grub-acs; " + after_grub_defaults(platform))
       .saw("lspci -s " + bridge, mask_of(now));
 }
 
 /// GPUs that share a switch with a Data Direct function. True when there is one.
 bool judge_data_direct(const Survey& survey, const AcsByAddress& acs, const Check& check) {
   bool any = false;
+  const Platform& platform = survey.platform;
   for (const PciFunction* gpu : survey.gpus()) {
     for (const PciFunction* dma : survey.data_direct()) {
       const std::size_t common = shared(*gpu, *dma);
       if (common == 0) continue;
       any = true;
-      judge_mask(acs, port_towards(*dma, common), "xx110x1", false, true, check);
-      judge_mask(acs, port_towards(*gpu, common), "xx101x1", true, false, check);
+      judge_mask(acs, port_towards(*dma, common), "xx110x1", false, true, platform, check);
+      judge_mask(acs, port_towards(*gpu, common), "xx101x1", true, false, platform, check);
       const std::string one = iommu_group(survey.machine, gpu->address);
       const std::string other = iommu_group(survey.machine, dma->address);
       if (!one.empty() && !other.empty() && one != other) {
@@ -119,7 +121,7 @@ bool judge_data_direct(const Survey& survey, const AcsByAddress& acs, const Chec
                    fmt::format("boot with pci=config_acs=xx111x0@{} for their root port: one group for "
                                "all below it; else the driver needs NVreg_GrdmaPciTopoCheckOverride=1",
                                gpu->bridges.front()))
-            .for_good("sudo rdma_topo write-grub-acs && sudo update-grub  # then reboot");
+            .for_good("sudo rdma_topo write-grub-acs; " + after_grub_defaults(platform));
       }
     }
   }
@@ -193,7 +195,7 @@ Pairs look_at_pairs(const Survey& survey, const AcsByAddress& acs) {
   return pairs;
 }
 
-void judge_pairs(const Pairs& pairs, const Check& check) {
+void judge_pairs(const Pairs& pairs, const Platform& platform, const Check& check) {
   if (pairs.redirecting.empty()) {
     if (pairs.denied) {
       check.skip("", "needs root: lspci does not show capabilities to this user",
@@ -209,6 +211,11 @@ void judge_pairs(const Pairs& pairs, const Check& check) {
   if (pairs.virtualised) {
     check.ok("", found + ": right for virtual machines, which need it together with ATS (NIC: mlxconfig "
                          "ATS_ENABLED=1, its port: DirectTrans+, ACS 1x111x1)");
+    return;
+  }
+  if (platform.virtual_machine || platform.container()) {
+    check.warn("", found, platform.virtual_machine ? "on the host of this virtual machine: sudo gdrperf doctor; a guest cannot change it"
+                                                   : "on the host, not in this container: sudo gdrperf doctor");
     return;
   }
   check.warn("", found,
@@ -265,7 +272,7 @@ void check_acs(const Survey& survey, Findings& findings) {
   const bool direct = judge_data_direct(survey, acs, check);
   const bool roots = judge_nvidia_roots(survey, check);
   const Pairs pairs = look_at_pairs(survey, acs);
-  if (!pairs.bridges.empty() || !(direct || roots)) judge_pairs(pairs, check);
+  if (!pairs.bridges.empty() || !(direct || roots)) judge_pairs(pairs, survey.platform, check);
 }
 
 }  // namespace gdrperf::doctor
