@@ -173,7 +173,7 @@ class Doctor(CliTest):
             sysfs.mkdir(parents=True)
             (sysfs / "mlx5_0").symlink_to("../../../../../etc/passwd")
             (sysfs / "large").write_bytes(b"x" * (5 << 20))
-            document = self.document("--root", f"{folder}/tree", code=1)
+            document = self.document("--root", f"{folder}/tree", code=3)
             found = " ".join(check["found"] for check in document["checks"] if check["check"] == "recording")
             self.assertIn("leads out of the recording", found)
             self.assertIn("larger than 4 MiB", found)

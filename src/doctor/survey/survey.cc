@@ -59,6 +59,12 @@ topo::PciTree tree_of(const Machine& machine) {
   }
 }
 
+/// Name of the driver that a link leads to; a recorded function without one has none.
+std::string driver_at(const Machine& machine, const std::string& link) {
+  const std::string name = base_name(machine.resolve(link));
+  return name == "driver" ? std::string() : name;
+}
+
 std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree& tree) {
   std::map<topo::PciAddress, std::size_t> index;
   for (std::size_t i = 0; i < tree.functions.size(); ++i) index[tree.functions[i].address] = i;
@@ -72,7 +78,7 @@ std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree
     function.class_code = line_of(machine, folder + "/class");
     // A server has hundreds of other functions, of which only the place is asked.
     if (function.is_nvidia_gpu() || function.vendor == "0x1002" || function.is_network() || function.is_data_direct()) {
-      function.driver = base_name(machine.resolve(folder + "/driver"));
+      function.driver = driver_at(machine, folder + "/driver");
     }
     const auto parsed = topo::parse_pci_address(address);
     const auto found = parsed ? index.find(*parsed) : index.end();
@@ -173,7 +179,7 @@ RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
     device.driver = "rdma_rxe";
     return device;
   }
-  device.driver = base_name(machine.resolve(folder + "/device/driver"));
+  device.driver = driver_at(machine, folder + "/device/driver");
   // A device of a virtual bus (rdma_rxe on a bridge, a siw) has a name that is no address.
   for (std::string place = machine.resolve(folder + "/device"); !place.empty(); place.resize(std::min(place.rfind('/'), place.size() - 1))) {
     if (!is_pci_address(base_name(place))) continue;
@@ -196,7 +202,7 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree
     device.name = nic.name;
     device.in_kernel = true;
     device.pci_address = topo::to_string(tree.functions[nic.function].address);
-    device.driver = base_name(machine.resolve(kPci + device.pci_address + "/driver"));
+    device.driver = driver_at(machine, kPci + device.pci_address + "/driver");
   }
   for (verbs::DeviceInfo& info : shown) {
     auto it = std::find_if(devices.begin(), devices.end(),
@@ -219,6 +225,7 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree
     std::sort(numbers.begin(), numbers.end());
     for (const int number : numbers) {
       device.ports.push_back(look_at_port(machine, device, number));
+      device.ports.back().adapter = device.pci_address.substr(0, device.pci_address.rfind('.'));
     }
   }
   return devices;

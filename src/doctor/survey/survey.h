@@ -41,6 +41,7 @@ struct PciFunction {
 struct Port {
   std::string device;
   int number = 1;
+  std::string adapter;            ///< PCI address without the function: "0000:3d:00"; "": unknown
   std::string state;              ///< "ACTIVE", "DOWN", "INIT"; "": unknown
   std::string phys_state;         ///< "LinkUp", "Polling", "Disabled"; "": unknown
   std::string link_layer;         ///< "Ethernet", "InfiniBand"; "": unknown

@@ -300,6 +300,38 @@ TEST(Harm, ImagesThatDebianDoesNotConfigureGetNoUpdateGrub) {
   EXPECT_THAT(all_fixes(findings_on(pod)), Not(HasSubstr("update-grub")));
 }
 
+// -- alarms for nothing
+
+FakeMachine guest(const std::string& parents) {
+  FakeMachine machine;
+  if (!parents.empty()) add_pci(machine, "", parents, "0x1b36", "0x060400");
+  add_nic(machine, "mlx5_0", parents, "0000:05:05.0", "eth2");
+  add_pci(machine, parents, "0000:05:06.0", "0x10de", "0x030200", "nvidia");
+  machine.file("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu hypervisor lahf_lm\n");
+  return machine;
+}
+
+TEST(Harm, AGuestWhoseGpuIsNearItsNicIsNotFlat) {
+  EXPECT_EQ(examine_for(guest(""), "cloud").verdict, Verdict::kWarn);
+  EXPECT_EQ(examine_for(guest("0000:04:00.0"), "cloud").verdict, Verdict::kSkip);
+}
+
+TEST(Harm, DataDirectNeedsNoWayOverC2c) {
+  FakeMachine machine = data_direct("SrcValid+", "SrcValid+");
+  machine.file("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
+  EXPECT_EQ(examine_for(machine, "c2c").verdict, Verdict::kOk);
+}
+
+TEST(Harm, ASecondPortOfAnAdapterMayBeUnused) {
+  const char* one = "mlx5_0 port 1 ==> eth2 (Up)\n";
+  const auto two_of_one = of_check(read_capture(std::string(one) + "mlx5_0 port 2 ==> eth3 (Down)\n"), "port-state");
+  ASSERT_EQ(two_of_one.size(), 2u);
+  EXPECT_EQ(two_of_one[1].verdict, Verdict::kSkip);
+  const auto of_another = of_check(read_capture(std::string(one) + "mlx5_1 port 1 ==> eth3 (Down)\n"), "port-state");
+  ASSERT_EQ(of_another.size(), 2u);
+  EXPECT_EQ(of_another[1].verdict, Verdict::kWarn);
+}
+
 // -- containers
 
 TEST(Harm, ContainersGetTheOptionOfTheirRuntime) {

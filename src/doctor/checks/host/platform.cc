@@ -82,6 +82,21 @@ void judge_oracle(const Survey& survey, bool pair, const Check& check) {
   }
 }
 
+/// Whether no GPU shares a bridge with any NIC.
+bool flat_bus(const Survey& survey) {
+  const auto near = [&](const PciFunction& gpu, const PciFunction& nic) {
+    return !gpu.bridges.empty() && !nic.bridges.empty() && gpu.root == nic.root && gpu.bridges.front() == nic.bridges.front();
+  };
+  for (const auto& gpus : {survey.gpus(), survey.amd_gpus()}) {
+    for (const PciFunction* gpu : gpus) {
+      for (const PciFunction* nic : survey.nics()) {
+        if (near(*gpu, *nic)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool kernel_option(const Survey& survey, const char* option) {
   const std::string config = survey.machine.read("/boot/config-" + survey.platform.kernel).text;
   return config.empty() || config.find(std::string(option) + "=y") != std::string::npos;
@@ -128,7 +143,7 @@ void check_cloud(const Survey& survey, Findings& findings) {
   const bool pair = (!survey.gpus().empty() || !survey.amd_gpus().empty()) && !survey.rdma.empty();
   switch (survey.platform.cloud) {
     case Cloud::kNone:
-      if (survey.platform.virtual_machine && pair && !set_to(survey.platform, "NCCL_TOPO_FILE", "")) {
+      if (survey.platform.virtual_machine && pair && flat_bus(survey) && !set_to(survey.platform, "NCCL_TOPO_FILE", "")) {
         check.warn("", "a virtual machine with a flat PCI bus: NCCL finds no NIC near a GPU and may leave GPUDirect RDMA off",
                    "NCCL_NET_GDR_LEVEL=SYS, or a topology file of the host: NCCL_TOPO_FILE (NCCL_TOPO_DUMP_FILE writes one "
                    "there)");
@@ -158,6 +173,10 @@ void check_c2c(const Survey& survey, Findings& findings) {
   }
   if (set_to(survey.platform, "NCCL_NET_GDR_LEVEL", "SYS") || set_to(survey.platform, "NCCL_NET_GDR_C2C", "1")) {
     check.ok("", "NCCL is told to use GPUDirect RDMA over C2C");
+    return;
+  }
+  if (!survey.data_direct().empty()) {
+    check.ok("", "Data Direct carries GPU memory to the NIC: C2C is not needed for it");
     return;
   }
   check.warn("", "Grace (C2C): NCCL leaves GPUDirect RDMA off between GPU and NIC by itself",

@@ -55,10 +55,17 @@ void check_port_states(std::span<const Port> ports, const Platform&, Findings& f
   const bool any_active =
       std::any_of(ports.begin(), ports.end(), [](const Port& port) { return port.active(); });
   for (const Port& port : ports) {
+    const bool spare = !port.active() && port.state != "INIT" && port.state != "ARMED" &&
+                       std::any_of(ports.begin(), ports.end(), [&](const Port& other) {
+                         return other.active() && (other.device == port.device ||
+                                                   (!port.adapter.empty() && other.adapter == port.adapter));
+                       });
     if (port.active()) {
       check.ok(port.subject(), describe(port));
     } else if (port.state.empty()) {
       check.skip(port.subject(), "its state cannot be read");
+    } else if (spare) {
+      check.skip(port.subject(), describe(port) + "; another port of this adapter is ACTIVE");
     } else {
       // With another port to use, one without a cable is nobody's fault.
       check.add(any_active ? Verdict::kWarn : Verdict::kFail, port.subject(), describe(port),
