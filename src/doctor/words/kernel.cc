@@ -8,6 +8,11 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kKernelRules = {
+    WordRule{"firmware", Verdict::kWarn, {"please upgrade to later fw|please upgrade to newer fw|please update your firmware", nullptr, nullptr}, nullptr, nullptr,
+             "the driver asks for newer firmware of this adapter",
+             "older firmware lacks what the driver counts on: some adapters show no RDMA device at all",
+             "sudo mstflint -d DEVICE query  # tells PSID and version; the firmware for that PSID comes from the card's maker; it stays after "
+             "a reboot"},
     WordRule{"peermem", Verdict::kFail, {"umem get failed|ib_umem_get: failed to get user pages", nullptr, nullptr}, nullptr, nullptr,
              "the RDMA core took an address for host memory that is none (umem get failed): GPU memory that no peer memory module claimed, or "
              "more of it than BAR1 holds",

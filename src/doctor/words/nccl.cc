@@ -92,6 +92,12 @@ constexpr std::array kNcclRules = {
              "dma-buf needs kernel, NIC driver and GPU driver together",
              "gdrperf doctor on that machine says which of them lacks it; NCCL_DMABUF_ENABLE=0 with "
              "nvidia_peermem goes round it"},
+    WordRule{"amd-gpu", Verdict::kWarn, {"gpu direct rdma disabled", nullptr, nullptr}, "rccl version", nullptr,
+             "RCCL finds no interface between amdgpu and the RDMA stack: the kernel's own amdgpu and RDMA modules have no peer memory in "
+             "common",
+             "data goes through host memory: half of the rate or less",
+             "dma-buf: NCCL_DMABUF_ENABLE=1 with a kernel that has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY; or amdgpu-dkms "
+             "installed after OFED, which then registers as a peer (/sys/kernel/mm/memory_peers)"},
     WordRule{"nccl", Verdict::kWarn, {"gpu direct rdma disabled", nullptr, nullptr}, nullptr, "c2c",
              "NCCL uses no GPUDirect RDMA with this NIC: it found neither peer memory "
              "(/sys/kernel/mm/memory_peers/nv_mem*/version, nvidia_peermem) nor dma-buf, or the NIC "

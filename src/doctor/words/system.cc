@@ -8,6 +8,15 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr std::array kSystemRules = {
+    WordRule{"rdma-modules", Verdict::kFail,
+             {"modprobe: fatal: module mlx|modprobe: fatal: module ib_|modprobe: fatal: module rdma_|modprobe: fatal: module bnxt_re|modprobe: "
+              "fatal: module irdma|modprobe: fatal: module ionic_rdma|modprobe: fatal: module efa",
+              "not found in directory /lib/modules", nullptr}, nullptr, nullptr,
+             "this RDMA module has no file for the kernel that runs: it was not built for this kernel, or this is a container, whose modules "
+             "are the host's",
+             "a new kernel starts without the modules that were built for the old one",
+             "build OFED (DOCA-OFED) again for 'uname -r', or install the kernel's own extra modules (Ubuntu: linux-modules-extra, RHEL: "
+             "kernel-modules-extra); on driver-container nodes the network operator's; dkms status; it stays after a reboot"},
     WordRule{"numa-balancing", Verdict::kWarn, {"numa_balancing", "= 1", nullptr}, nullptr, nullptr,
              "automatic NUMA balancing is on",
              "the kernel unmaps and migrates pages in the middle of a run: spikes of milliseconds; on "

@@ -300,6 +300,13 @@ TEST(Harm, ImagesThatDebianDoesNotConfigureGetNoUpdateGrub) {
   EXPECT_THAT(all_fixes(findings_on(pod)), Not(HasSubstr("update-grub")));
 }
 
+TEST(Harm, RcclIsNotSentToNvidiasModule) {
+  const auto findings = read_capture("h:1:2 [0] NCCL INFO RCCL version 2.18.6+hip6.0\n"
+                                     "h:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n");
+  EXPECT_THAT(finding_of(findings, "amd-gpu").found, HasSubstr("amdgpu"));
+  EXPECT_THAT(all_fixes(findings), Not(HasSubstr("nvidia_peermem")));
+}
+
 // -- alarms for nothing
 
 FakeMachine guest(const std::string& parents) {
