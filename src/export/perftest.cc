@@ -94,7 +94,46 @@ std::string round_trip_row(const RunRecord& record) {
   return row;
 }
 
+double rate_of(const RunRecord& record, RateUnit unit) {
+  const double scale = unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte;
+  return or_zero(record.measured.bandwidth->mean_gbytes) * scale;
+}
+
+std::string bandwidth_alone(std::span<const RunRecord> runs, const FormatContext& context) {
+  std::string text;
+  for (const RunRecord& record : runs) {
+    if (record.measured.bandwidth) text += fmt::format("{:.6f}\n", rate_of(record, context.rate_unit));
+  }
+  return text;
+}
+
+std::string message_rate_alone(std::span<const RunRecord> runs, const FormatContext&) {
+  std::string text;
+  for (const RunRecord& record : runs) {
+    if (!record.measured.bandwidth) continue;
+    text += fmt::format("{:.6f}\n", or_zero(record.measured.bandwidth->mean_gbytes) * 1e3 / static_cast<double>(record.spec.size_bytes));
+  }
+  return text;
+}
+
+std::string latency_alone(std::span<const RunRecord> runs, const FormatContext&) {
+  std::string text;
+  for (const RunRecord& record : runs) {
+    if (record.measured.latency) text += fmt::format("{:.6f}\n", or_zero(record.measured.latency->mean_ns) / 1e3);
+  }
+  return text;
+}
+
+constexpr Format kFigures[] = {{"bandwidth", bandwidth_alone}, {"message_rate", message_rate_alone}, {"latency", latency_alone}};
+
 }  // namespace
+
+std::optional<Format> perftest_figure(std::string_view word) {
+  for (const Format& figure : kFigures) {
+    if (figure.name == word) return figure;
+  }
+  return std::nullopt;
+}
 
 std::string perftest_columns(std::span<const RunRecord> runs, const FormatContext& context) {
   std::string text;

@@ -30,7 +30,7 @@ constexpr PerftestOption kOptions[] = {
     {"-e,--events", "", Fate::kSame, ""},
     {"-X,--vector", "N", Fate::kRefused, "completion vectors are not chosen", kLeaveOut},
     {"-f,--margin", "SECONDS", Fate::kNoted, "warm-up is found in the series and cut off"},
-    {"-F,--CPU-freq", "", Fate::kNoted, "times come from the invariant TSC, whatever the CPU's frequency"},
+    {"-F,--CPU-freq", "", Fate::kTaken, "accepted without a note: times come from the invariant TSC, whatever the CPU's frequency"},
     {"-g,--mcg", "", Fate::kRefused, "multicast is not measured", kLeaveOut},
     {"-M,--MGID", "GID", Fate::kRefused, "multicast is not measured", kLeaveOut},
     {"--connectionless", "", Fate::kRefused, "multicast is not measured", kLeaveOut},
@@ -45,7 +45,7 @@ constexpr PerftestOption kOptions[] = {
     {"--recv_post_list", "N", Fate::kNoted, "receives are always posted in lists"},
     {"-L,--hop_limit", "N", Fate::kRefused, "the hop limit is 64", kLeaveOut},
     {"-m,--mtu", "BYTES", Fate::kSame, "default: the lesser of both ports' active MTUs"},
-    {"-n,--iters", "N", Fate::kSame, "default: until the median is known within 1 %"},
+    {"-n,--iters", "N", Fate::kSame, "default: until the median is known within 1 %, at most 5 s; as ib_write_bw at most 0.5 s"},
     {"-N,--noPeak", "", Fate::kNoted, "there is no peak search to switch off"},
     {"-o,--outs", "N", Fate::kRefused, "outstanding reads and atomics are what both devices can; -o is the file of --format",
      kLeaveOut},
@@ -83,11 +83,11 @@ constexpr PerftestOption kOptions[] = {
     {"--dont_xchg_versions", "", Fate::kNoted, "both ends always agree on a version"},
     {"--out_json", "", Fate::kTaken, "--json perftest_out.json: the document is gdrperf's, of all sizes"},
     {"--out_json_file", "FILE", Fate::kTaken, kOwnDocument},
-    {"--output", "WHAT", Fate::kTaken, "perftest: its columns (--format perftest); else the file of --format"},
+    {"--output", "WHAT", Fate::kTaken, "perftest: its columns (--format perftest); bandwidth, message_rate or latency: this figure alone, of each size; else the file of --format"},
     {"--report_gbits", "", Fate::kSame, ""},
     {"--report-both", "", Fate::kNoted, "the rate of -b is the sum of both directions, with that of each end below it"},
     {"--reversed", "", Fate::kSame, "as --reverse: the server sends"},
-    {"--run_infinitely", "", Fate::kSame, "as --forever; --interval 5s for a line every 5 s"},
+    {"--run_infinitely", "", Fate::kSame, "as --forever; --interval 5s for a line every 5 s; as ib_write_bw there is one every 5 s or every -D seconds"},
     {"--cpu_util", "", Fate::kNoted, "--json FILE has the CPU time of a message at each end"},
     {"--cqe_poll", "N", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},
     {"--disable_dynamic_polling", "", Fate::kNoted, "a poll takes all completions that there are, up to a fixed number"},
@@ -112,9 +112,9 @@ constexpr PerftestOption kOptions[] = {
     {"--no_enhanced_reorder", "", Fate::kSame, "as --ooo off, the default here; perftest's is on where the device can"},
     {"--use_ooo", "", Fate::kSame, "as --ooo on"},
     {"--unsolicited_write", "", Fate::kRefused, "SRD is not measured", kLeaveOut},
-    {"--write_with_imm", "", Fate::kRefused, "it is a test of its own", "gdrperf write_imm_bw or write_imm_lat"},
+    {"--write_with_imm", "", Fate::kTaken, "write_bw runs as write_imm_bw, write_lat as write_imm_lat"},
     {"--send_with_imm", "", Fate::kRefused, "sends carry no immediate", "gdrperf write_imm_bw or write_imm_lat"},
-    {"--pin_cores", "CPU", Fate::kTaken, "--cpu, of one CPU: a run has one thread"},
+    {"--pin_cores", "CPU", Fate::kTaken, "--cpu: a run has one thread, which runs on the first of the CPUs that are named"},
     {"--numa_node", "NODE", Fate::kSame, "as --numa"},
     {"--disable_numa", "", Fate::kRefused, "a thread runs beside its NIC", "--numa NODE or --cpu N"},
     {"--congest_type", "NAME", Fate::kRefused, "congestion control is the device's", kLeaveOut},
@@ -157,6 +157,21 @@ constexpr PerftestOption kOptions[] = {
 }  // namespace
 
 std::span<const PerftestOption> perftest_options() { return kOptions; }
+
+std::string whole_perftest_option(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  if (!name.starts_with("--") || name.size() == 2) return word;
+  std::string whole;
+  for (const PerftestOption& each : kOptions) {
+    for (const std::string_view flag : split(each.flags, ',')) {
+      if (flag == name) return word;
+      if (!flag.starts_with(name)) continue;
+      if (!whole.empty()) return word;
+      whole = flag;
+    }
+  }
+  return whole.empty() ? word : whole + word.substr(name.size());
+}
 
 std::string_view to_string(PerftestFate fate) {
   switch (fate) {

@@ -26,6 +26,10 @@ struct PerftestOption {
 /// In the order of perftest's help.
 std::span<const PerftestOption> perftest_options();
 
+/// "--report_gbits" of "--report_gbit": the only option of perftest that begins like the word, as getopt_long() takes it, with
+/// what stands behind '='. Other words as they are.
+std::string whole_perftest_option(const std::string& word);
+
 /// "same", "taken", "noted", "refused".
 std::string_view to_string(PerftestFate fate);
 

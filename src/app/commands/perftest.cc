@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <ostream>
@@ -24,6 +25,9 @@ namespace {
 constexpr const char* kAsPerftest = "--as-perftest";
 constexpr const char* kJsonFile = "perftest_out.json";
 constexpr double kMebibyte = 1 << 20;
+// perftest's 5000 messages take about as long; 23 sizes of -a are over within 20 s.
+constexpr std::chrono::milliseconds kCapAsPerftest{500};
+constexpr std::chrono::seconds kIntervalAsPerftest{5};
 
 double limit_of(const std::string& text, const std::string& flag) {
   double value = 0;
@@ -52,12 +56,12 @@ void take_least_mpps(ClientOptions&, PerftestTyped& typed, const std::string& te
   typed.least_mpps = limit_of(text, flag);
 }
 
-void take_cpu(ClientOptions& options, PerftestTyped&, const std::string& text, const std::string& flag) {
+void take_cpu(ClientOptions& options, PerftestTyped& typed, const std::string& text, const std::string& flag) {
   const Setting& cpu = setting<&TestSpec::client, &EndSpec::cpu>();
-  if (text.find_first_of(",-") != std::string::npos) {
-    throw usage_error(fmt::format("{} {:.40}: a run has one thread", flag, text), fmt::format("name one CPU, like {} 3", flag_of(cpu)));
-  }
-  take(cpu, options.spec, text, flag);
+  const std::string first = text.substr(0, text.find_first_of(",-"));
+  take(cpu, options.spec, first.empty() ? text : first, flag);
+  if (first.empty() || first == text) return;
+  typed.notes.push_back(fmt::format("{} {:.40}: a run has one thread, which runs on CPU {}", flag, text, first));
 }
 
 void take_rate_limit(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
@@ -69,16 +73,22 @@ void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& te
   typed.rate_unit = text[0];
 }
 
+/// as_own_command() has given writes another test's name.
+void take_immediate(ClientOptions&, PerftestTyped&, const std::string&, const std::string& flag) {
+  throw usage_error(flag + ": writes alone carry an immediate", "gdrperf write_imm_bw or write_imm_lat");
+}
+
 struct Taken {
   std::string_view name;
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 7> kTakers = {{{"out_json", take_json},
+constexpr std::array<Taken, 8> kTakers = {{{"out_json", take_json},
                                           {"out_json_file", take_json},
                                           {"limit_bw", take_least_rate},
                                           {"limit_msgrate", take_least_mpps},
                                           {"pin_cores", take_cpu},
+                                          {"write_with_imm", take_immediate},
                                           {"rate_limit", take_rate_limit},
                                           {"rate_units", take_rate_units}}};
 
@@ -113,6 +123,17 @@ std::string of_perftest(const std::string& word) {
   return word.size() == 2 ? "--outs" : "--outs=" + word.substr(2);
 }
 
+/// `write_bw --write_with_imm` as write_imm_bw; `test` is at this place.
+void name_immediate(Argv& words, std::size_t test) {
+  const std::string& name = words[test];
+  if (name != "write_bw" && name != "write_lat") return;
+  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(test);
+  const auto kept = std::remove(behind, words.end(), "--write_with_imm");
+  if (kept == words.end()) return;
+  words.erase(kept, words.end());
+  words[test].replace(0, 5, "write_imm");
+}
+
 /// `text` in lines of 80 columns, indented.
 void print_wrapped(std::ostream& out, const std::string& text) {
   constexpr std::size_t kWidth = 80;
@@ -131,6 +152,7 @@ void print_wrapped(std::ostream& out, const std::string& text) {
 }  // namespace
 
 void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyped& typed) {
+  if (may_be_typed(kAsPerftest)) options.spec.stop.cap = kCapAsPerftest;
   for (const PerftestOption& each : perftest_options()) {
     // All of them would make a start half as long again.
     if (each.fate == PerftestFate::kSame || !may_be_typed(each.flags)) continue;
@@ -162,6 +184,13 @@ void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> si
   require(gigabits_from_gigabytes(*typed.least_mpps * static_cast<double>(sizes.front()) / 1e3));
 }
 
+std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop) {
+  if (!typed.by_name || !stop.forever) return std::nullopt;
+  const std::chrono::nanoseconds every = stop.duration.value_or(kIntervalAsPerftest);
+  stop.duration.reset();
+  return std::chrono::duration<double>(every).count();
+}
+
 void settle_rate(const PerftestTyped& typed, TestSpec& spec) {
   if (!typed.rate_limit) return;
   spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
@@ -178,9 +207,15 @@ std::string own_test(std::string_view perftest_program) {
 Argv as_own_command(Argv words) {
   if (words.empty()) return words;
   const bool link = !own_test(words[0]).empty();
-  if (!link && (words.size() < 2 || own_test(words[1]).empty())) return words;
+  if (!link && words.size() < 2) return words;
+  if (!link && own_test(words[1]).empty()) {
+    name_immediate(words, 1);
+    return words;
+  }
   Argv own = {link ? "gdrperf" : words[0], own_test(words[link ? 0 : 1]), kAsPerftest};
-  std::transform(words.begin() + (link ? 1 : 2), words.end(), std::back_inserter(own), of_perftest);
+  std::transform(words.begin() + (link ? 1 : 2), words.end(), std::back_inserter(own),
+                 [](const std::string& word) { return whole_perftest_option(of_perftest(word)); });
+  name_immediate(own, 1);
   return own;
 }
 

@@ -30,6 +30,10 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
 /// -w and -y as what a run has to reach. Throws usage_error for -y with several sizes.
 void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output);
 
+/// perftest's --run_infinitely, typed under its name: seconds between its lines, which are those of -D or 5, and -D is no end
+/// of the run. nullopt: another run.
+std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop);
+
 /// --rate_limit and --rate_units as the rate of `spec`.
 void settle_rate(const PerftestTyped& typed, TestSpec& spec);
 

@@ -380,6 +380,8 @@ void add_test_commands(CLI::App& app, Action& action) {
       options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
       options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
       settle_rate(options->perftest, options->spec);
+      if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0) options->interval_s = *every;
+      check_figure(options->test, options->output);
       require_typed(options->perftest, sizes_of(*options), options->output);
       action = [options](const Argv& argv) {
         check_target(*options);

@@ -104,23 +104,29 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
   return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
 }
 
-/// `--output WORD` of perftest: its own columns, for WORD perftest.
+/// `--output WORD` of perftest: its own columns, for WORD perftest, or one figure.
 OutputOptions with_columns_asked(OutputOptions options) {
   constexpr std::string_view kPerftest = "perftest";
   const std::string& word = options.format_file;
   const bool columns = !options.format || options.format->name == kPerftest;
-  if (columns && (word == "bandwidth" || word == "message_rate" || word == "latency")) {
-    throw usage_error(fmt::format("--output {}: there is no output of one figure", word),
-                      "--output perftest prints perftest's columns, --format csv all figures by name");
-  }
-  if (columns && word == kPerftest) {
-    options.format = report::parse_format(kPerftest);
-    options.format_file.clear();
-  }
+  if (!columns) return options;
+  const std::optional<report::Format> asked = word == kPerftest ? report::parse_format(word) : report::perftest_figure(word);
+  if (!asked) return options;
+  options.format = asked;
+  options.format_file.clear();
   return options;
 }
 
 }  // namespace
+
+void check_figure(Test test, const OutputOptions& options) {
+  const std::string& word = options.format_file;
+  const bool columns = !options.format || options.format->name == "perftest";
+  if (!columns || !report::perftest_figure(word)) return;
+  if ((word == "latency") == (test.metric == Metric::kLatency)) return;
+  throw usage_error(fmt::format("--output {}: {} has no such figure", word, to_string(test)),
+                    test.metric == Metric::kLatency ? "give --output latency" : "give --output bandwidth or message_rate");
+}
 
 topo::Topology topology_here(const OutputOptions& options) { return place(options)->topology(); }
 

@@ -105,6 +105,9 @@ class Output {
   std::unique_ptr<RequiredRuns> required_;
 };
 
+/// Throws usage_error where --output names a figure of perftest that this test does not have.
+void check_figure(Test test, const OutputOptions& options);
+
 /// The topology that an Output would have.
 topo::Topology topology_here(const OutputOptions& options);
 
