@@ -140,9 +140,30 @@ class Options(CliTest):
     def test_values_that_are_not_taken(self):
         self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': give rc, uc, ud")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
-        self.expect_error(run("write_bw", "--local", "--pin_cores", "0,1"), 2, "one thread", "--pin_cores", "--cpu 3")
+        self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
-        self.expect_error(run("write_bw", "--local", "--output", "bandwidth"), 2, "--output bandwidth", "--output perftest", "--format csv")
+        self.expect_error(run("write_bw", "--local", "--output", "latency"), 2, "--output latency: write_bw has no such figure", "message_rate")
+        self.expect_error(run("write_lat", "--local", "--output", "bandwidth"), 2, "--output bandwidth: write_lat has no such figure", "latency")
+        self.expect_error(run("read_bw", "--local", "--write_with_imm"), 2, "--write_with_imm: writes alone", "write_imm_bw")
+
+    def test_prefixes_are_taken_as_getopt_takes_them(self):
+        fine = run("ib_write_bw", "--local", "--dry-run", "--report_gbit", "--bidir", "--dura=1", "-F")
+        self.assertEqual(fine.code, 0, str(fine))
+        self.assertNotIn("note:", fine.err)
+        self.expect_error(run("ib_write_bw", "--local", "--dry-run", "--use_c"), 2, "unknown option '--use_c'")
+        self.expect_error(run("ib_write_bw", "--local", "--sig_o"), 2, "--sig_offload: signatures")
+        self.expect_error(run("write_bw", "--local", "--dry-run", "--bidir"), 2, "unknown option '--bidir'")
+
+    def test_the_first_of_several_cpus(self):
+        result = run("write_bw", "--local", "--dry-run", "--pin_cores", "0,1")
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("--pin_cores 0,1: a run has one thread, which runs on CPU 0", result.err)
+
+    def test_writes_with_an_immediate_are_a_test_of_their_own(self):
+        for program in ("ib_write_lat", "write_lat"):
+            result = run(program, "--local", "--dry-run", "--write_with_imm")
+            self.assertEqual(result.code, 0, str(result))
+            self.assertIn("write_imm_lat", result.out)
 
 
 @unittest.skipIf(support.softnic_works(), "no software device")
@@ -206,6 +227,22 @@ class Runs(CliTest):
         heading, (row,) = columns(timed.out)
         self.assertIn("tps average", heading)
         self.assertEqual(len(row), 4)
+
+    def test_one_figure_alone(self):
+        for program, word, member in (("ib_write_bw", "bandwidth", "bw"), ("ib_write_bw", "message_rate", "bw"), ("ib_write_lat", "latency", "latency")):
+            result = run(program, *LOCAL, "-n", "400", "-s", "4096", f"--output={word}", "--report_gbits", "--json", "run.json", cwd=self.folder())
+            self.expect_ok(result)
+            figures = self.record("run.json")[member]
+            mean = figures["mean_ns"] / 1e3 if word == "latency" else figures["mean_gbps"] / (1 if word == "bandwidth" else 8 * 4.096)
+            self.assertRegex(result.out, r"\A[0-9.]+\n\Z")
+            self.assertAlmostEqual(float(result.out), mean, delta=max(1e-5, mean * 1e-3), msg=word)
+
+    def test_both_ends_run_infinitely(self):
+        with support.Background("ib_write_bw", "-p", "0", "--softnic", "--run_infinitely", "-D", "1") as server:
+            port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
+            with support.Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "--run_infinitely", "-D", "0.2") as client:
+                for _ in range(2):
+                    client.wait_line("messages, ")
 
     def test_a_link_of_the_name(self):
         folder = self.folder()

@@ -295,6 +295,8 @@ int serve_one_client(const TestOptions& options) {
   serve_options.port = options.port;
   serve_options.token = options.token;
   serve_options.once = true;
+  // --run_infinitely is typed at both ends of perftest.
+  if (options.perftest.by_name && options.spec.stop.forever) serve_options.max_time = std::chrono::nanoseconds(0);
   serve_options.own_end = options.spec.client;
   return serve(serve_options);
 }
