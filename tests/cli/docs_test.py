@@ -241,6 +241,9 @@ class Docs(CliTest):
         (folder / "bring-up.conf").write_text(re.search(r"```ini\n(.*?)```", (ROOT / "docs/how-to/scenarios.md").read_text(encoding="utf-8"), re.S).group(1))
         for name in ("before", "after", "latest", "new", "base1", "base2", "new1"):
             shutil.copy(folder / "run.json", folder / f"{name}.json")
+        for name in ("before", "after"):
+            (folder / name).mkdir()
+            shutil.copy(folder / "run.json", folder / name)
         for name, of in (("ib_write_bw.txt", "4.5-write_bw-all.txt"), ("ib_write_lat.txt", "4.5-write_lat.txt"),
                          ("perftest_out.json", "26-write_lat.json"), ("on-gpu.txt", "26-write_bw-cuda.txt")):
             shutil.copy(ROOT / "tests/data/import" / f"perftest-{of}", folder / name)
