@@ -53,6 +53,17 @@ class Gate(CliTest):
         if second > TOO_NOISY_PERCENT:
             self.skipTest(f"this machine is too busy: a link of {truth_gbps} Gb/s is off by {second:.1f} %")
 
+    def doubted(self, folder):
+        """Tests and sizes of which a session says itself that its result does not hold: busy machines make such
+        sessions, and no verdict may rest on them."""
+        return {(one["op"], one["size_bytes"]) for path in pathlib.Path(folder).glob("*.json")
+                for one in self.runs_of(json.loads(path.read_text())) if one["unstable"]}
+
+    def verdicts(self, folder):
+        """{(test, size): verdict} of the last comparison."""
+        cells = json.loads(pathlib.Path(f"{folder}/out/comparison.json").read_text())["cells"]
+        return {(cell["cell"].split("/")[0], int(cell["cell"].split("/")[3])): cell["verdict"] for cell in cells}
+
     def keeps_latency(self, folder, truth_ns):
         """How soon a program wakes up is a busy machine's, not the link's."""
         return self.second_worst_percent(
@@ -73,29 +84,34 @@ class Gate(CliTest):
 
         slower = self.gate(folder, "check", baseline, SOFTNIC=softnic(",slow=1.0526"))
         self.wants_calm(f"{folder}/out/new", SLOWER_GBPS)
-        self.assertEqual(slower.returncode, 1, slower.stdout + slower.stderr)
         with open(f"{folder}/out/comparison.json", encoding="utf-8") as file:
             cells = json.load(file)["cells"]
         worse = {cell["cell"]: cell["change_percent"] for cell in cells if cell["verdict"] == "regression"}
-        self.assertLessEqual(DROPPED, set(worse))
-        for name in DROPPED:
+        doubted = self.doubted(f"{folder}/out/new")
+        dropped = {name for name in DROPPED if (name.split("/")[0], 32768) not in doubted}
+        self.assertLessEqual(dropped, set(worse))
+        for name in dropped:
             self.assertAlmostEqual(worse[name], -5, delta=2, msg=name)
         # 0.66 ms of 2.66 ms are the link's rate: too little of a change to matter.
         if calm and self.keeps_latency(f"{folder}/out/new", SLOWER_NS):
             self.assertNotIn(LATENCY, worse)
         page = pathlib.Path(f"{folder}/page.md").read_text()
-        for name in DROPPED:
+        for name in dropped:
             self.assertIn(f"`{name}` | regression", page)
+        self.assertEqual(slower.returncode, 1 if worse else 4, slower.stdout + slower.stderr)
 
     def assert_same_link(self, done, folder, calm):
         """All cells are fine; a latency that is the busy machine's may be anything."""
         with open(f"{folder}/out/comparison.json", encoding="utf-8") as file:
             verdicts = {cell["cell"]: cell["verdict"] for cell in json.load(file)["cells"]}
-        self.assertEqual({verdicts[name] for name in DROPPED}, {"ok"}, verdicts)
+        doubted = self.doubted(f"{folder}/out/new")
+        sure = {name for name in DROPPED if (name.split("/")[0], 32768) not in doubted}
+        self.assertEqual({verdicts[name] for name in sure} - {"ok"}, set(), verdicts)
+        self.assertEqual({verdicts[name] for name in DROPPED - sure} - {"inconclusive"}, set(), verdicts)
         latency = verdicts[LATENCY]
         if calm:
             self.assertIn(latency, ("ok", "blind"), verdicts)
-        wanted = {"regression": 1, "blind": 4, "inconclusive": 4}.get(latency, 0)
+        wanted = {"regression": 1, "blind": 4, "inconclusive": 4}.get(latency, 0 if sure == DROPPED else 4)
         self.assertEqual(done.returncode, wanted, done.stdout + done.stderr)
 
     def noisy_baseline(self, folder):
@@ -116,11 +132,18 @@ class Gate(CliTest):
         settings = {"SOFTNIC": f"soft0:{half};soft1:{half}", "TARGET": "", "SWEEP": "", "SESSIONS": "4"}
         unseen = self.gate(folder, "check", self.noisy_baseline(folder), **settings)
         self.assertEqual(unseen.returncode, 4, unseen.stdout + unseen.stderr)
-        self.assertIn("6 cells: 6 blind", unseen.stdout)
-        self.assertIn("6 cells are blind: a change of 10 % would be taken for noise", unseen.stdout)
-        seen = self.compare([f"{folder}/out/new"])
-        self.assertEqual(seen.code, 1, str(seen))
-        self.assertIn("6 cells: 6 regression", seen.out)
+        doubted = self.doubted(f"{folder}/out/new")
+        # A queue of 128 messages of 64 KiB takes 335 ms here, longer than the run.
+        self.assertIn(("write_bw", 65536), doubted)
+        for cell, verdict in self.verdicts(folder).items():
+            self.assertEqual(verdict, "inconclusive" if cell in doubted else "blind", cell)
+        if len(doubted) < 6:
+            self.assertIn("a change of 10 % would be taken for noise", unseen.stdout)
+
+        seen = self.compare([f"{folder}/out/new"], "--json", f"{folder}/out/comparison.json")
+        self.assertEqual(seen.code, 1 if len(doubted) < 6 else 4, str(seen))
+        for cell, verdict in self.verdicts(folder).items():
+            self.assertEqual(verdict, "inconclusive" if cell in doubted else "regression", cell)
 
     def test_half_the_bandwidth_never_passes(self):
         """Also against a baseline so noisy that the gate cannot see it."""
