@@ -56,6 +56,96 @@ TEST(SoftnicCm, APortHasOneOwner) {
   EXPECT_EQ(rdma_bind_addr(third.get(), reinterpret_cast<sockaddr*>(&address)), 0) << std::strerror(errno);
 }
 
+sockaddr_in6 any_of_ipv6(std::uint16_t port) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(port);
+  return address;
+}
+
+/// A listener at any address of IPv6, and of that family alone where `only` says so. errno, or 0.
+int listen_at_ipv6(const Id& id, std::uint16_t port, int only) {
+  if (only >= 0) {
+    EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof only), 0);
+  }
+  sockaddr_in6 address = any_of_ipv6(port);
+  if (rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&address)) != 0) return errno;
+  return rdma_listen(id.get(), 4) != 0 ? errno : 0;
+}
+
+/// Connects to that port of 127.0.0.1 and of ::1; the ids that the requests come to.
+rdma_cm_id* listener_of(const Channel& listeners, std::uint16_t port, bool ipv6) {
+  Channel channel(rdma_create_event_channel());
+  Id id = make_id(channel);
+  sockaddr_in address = loopback(port);
+  sockaddr_in6 address6 = any_of_ipv6(port);
+  address6.sin6_addr = in6addr_loopback;
+  auto* const to = ipv6 ? reinterpret_cast<sockaddr*>(&address6) : reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(rdma_resolve_addr(id.get(), nullptr, to, 1000), 0);
+  expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(rdma_resolve_route(id.get(), 1000), 0);
+  expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  make_qp(id);
+  rdma_conn_param param = parameters();
+  EXPECT_EQ(rdma_connect(id.get(), &param), 0) << std::strerror(errno);
+  Event request = expect_event(listeners, RDMA_CM_EVENT_CONNECT_REQUEST);
+  rdma_cm_id* const found = request ? request->listen_id : nullptr;
+  if (request) {
+    const Id fresh(request->id);
+    rdma_reject(fresh.get(), nullptr, 0);
+    request.reset();
+  }
+  expect_event(channel, RDMA_CM_EVENT_REJECTED, 28);
+  rdma_destroy_qp(id.get());
+  return found;
+}
+
+TEST(SoftnicCm, AListenerForEachFamilyHasThePort) {
+  Channel channel(rdma_create_event_channel());
+  Id ipv4 = make_id(channel);
+  sockaddr_in address = loopback();
+  address.sin_addr.s_addr = INADDR_ANY;
+  ASSERT_EQ(rdma_bind_addr(ipv4.get(), reinterpret_cast<sockaddr*>(&address)), 0);
+  ASSERT_EQ(rdma_listen(ipv4.get(), 4), 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(ipv4.get()));
+  Id ipv6 = make_id(channel);
+  EXPECT_EQ(listen_at_ipv6(ipv6, port, 0), EADDRNOTAVAIL);
+  ipv6 = make_id(channel);
+  ASSERT_EQ(listen_at_ipv6(ipv6, port, 1), 0);
+  EXPECT_EQ(listener_of(channel, port, false), ipv4.get());
+  EXPECT_EQ(listener_of(channel, port, true), ipv6.get());
+}
+
+TEST(SoftnicCm, AListenerOfIpv6HasBothFamiliesUnlessItSaysOtherwise) {
+  Channel channel(rdma_create_event_channel());
+  Id id = make_id(channel);
+  ASSERT_EQ(listen_at_ipv6(id, 0, 0), 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(id.get()));
+  EXPECT_EQ(listener_of(channel, port, false), id.get());
+  EXPECT_EQ(listener_of(channel, port, true), id.get());
+  sockaddr_in address = loopback(port);
+  Id second = make_id(channel);
+  EXPECT_EQ(rdma_bind_addr(second.get(), reinterpret_cast<sockaddr*>(&address)), -1);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
+}
+
+TEST(SoftnicCm, OptionsAreForTheStatesAndTransportsThatHaveThem) {
+  Listener listener;
+  int on = 1;
+  const auto set = [](const Id& id, int option, void* value, std::size_t size) {
+    return rdma_set_option(id.get(), RDMA_OPTION_ID, option, value, size) == 0 ? 0 : errno;
+  };
+  EXPECT_EQ(set(listener.id, RDMA_OPTION_ID_AFONLY, &on, sizeof on), EINVAL);
+  EXPECT_EQ(set(listener.id, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), EINVAL);
+  Channel channel(rdma_create_event_channel());
+  const Id datagrams = make_id(channel, RDMA_PS_UDP);
+  std::uint8_t timeout = 14;
+  EXPECT_EQ(set(datagrams, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout), EINVAL);
+  EXPECT_EQ(set(datagrams, RDMA_OPTION_ID_TOS, &timeout, sizeof timeout), 0);
+  EXPECT_EQ(set(datagrams, RDMA_OPTION_ID_TOS, &timeout, 2), EINVAL);
+  EXPECT_EQ(set(datagrams, 99, &on, sizeof on), ENOSYS);
+}
+
 TEST(SoftnicCm, AnAddressOfNobodyHereCannotBeBound) {
   Channel channel(rdma_create_event_channel());
   Id id = make_id(channel);

@@ -259,12 +259,12 @@ TEST(SoftnicMove, PagesMoveAndComeBack) {
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   Memory memory(nullptr, 1 << 20);
   memory.fill(4);
-  // Not whole pages at either end.
+  // Pages at either end belong to it in part: a NIC would pin them as well.
   Owned<ibv_mr> mr(register_memory(pd.get(), memory.data() + 100, memory.size() - 200, kAllAccess));
   ASSERT_NE(mr, nullptr);
   if (!is_moved(memory.data() + 8192)) GTEST_SKIP() << "pages cannot be moved here";
-  EXPECT_FALSE(is_moved(memory.data()));
-  EXPECT_FALSE(is_moved(memory.data() + memory.size() - 1));
+  EXPECT_TRUE(is_moved(memory.data()));
+  EXPECT_TRUE(is_moved(memory.data() + memory.size() - 1));
   EXPECT_TRUE(memory.holds(4, 0, memory.size()));
   // A second region over a part: both have to end.
   Owned<ibv_mr> second(register_memory(pd.get(), memory.data() + 65536, 65536, kAllAccess));

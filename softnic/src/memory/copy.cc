@@ -20,7 +20,7 @@ int copy_between(Call call, int pid, std::uint64_t remote, const Piece* pieces, 
                  std::uint64_t total, bool last_byte_apart) noexcept {
   // A process of another container has no number here.
   if (pid <= 0) return EPERM;
-  iovec local[kMaxSge];
+  iovec local[kMaxSge + 1];
   for (unsigned i = 0; i < count; ++i) local[i] = {pieces[i].address, pieces[i].length};
   iovec far[2] = {{reinterpret_cast<void*>(remote), total}, {nullptr, 0}};
   unsigned far_count = 1;

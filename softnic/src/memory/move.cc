@@ -202,11 +202,13 @@ bool PageMover::collides(PageRange range) const noexcept {
 }
 
 PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
-  const PageRange range{(address + kPage - 1) & ~(kPage - 1), (address + length) & ~(kPage - 1)};
+  const PageRange range{address & ~(kPage - 1), (address + length + kPage - 1) & ~(kPage - 1)};
   if (range.begin >= range.end || obstacle() != nullptr) return {};
-  // A guard on this thread's own stack would hold up this thread.
+  // A guard on this thread's own stack would hold up this thread; so would one on what libc keeps of it.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   if (here + kPage > range.begin && here < range.end + (1u << 20)) return {};
+  const auto thread = reinterpret_cast<std::uint64_t>(::pthread_self());
+  if (thread + kPage > range.begin && thread < range.end + (64u << 10)) return {};
   const MutexLock guard(mutex_);
   if (collides(range)) return {};
   if (cover(range)) {

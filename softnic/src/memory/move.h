@@ -35,8 +35,8 @@ class PageMover {
   /// In a forked child.
   void close_window() { fd_.reset(); }
 
-  /// Moves the whole pages inside [address, address + length). Empty when
-  /// there are none or when they have to stay. Otherwise to be released.
+  /// Moves the pages that [address, address + length) is in, the first and the last
+  /// as a whole. Empty when they have to stay. Otherwise to be released.
   PageRange acquire(std::uint64_t address, std::size_t length);
   void release(PageRange range);
 

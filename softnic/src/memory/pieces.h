@@ -80,6 +80,13 @@ inline bool in_gpu(const Pieces& pieces) noexcept {
   return false;
 }
 
+inline bool needs_care(const Pieces& pieces) noexcept {
+  for (unsigned i = 0; i < pieces.count; ++i) {
+    if (pieces.items[i].region != nullptr && needs_care(*pieces.items[i].region)) return true;
+  }
+  return false;
+}
+
 /// Cuts the first `length` bytes off `from` into `part`.
 inline void split_front(Pieces& from, std::uint64_t length, Pieces& part) noexcept {
   part = from;

@@ -7,7 +7,8 @@
 #include "gpu/memory.h"
 #include "paths/ways.h"
 
-/// Host memory of another process that is not mapped here: the kernel copies.
+/// Host memory of another process that is not mapped here, or of this one that the program
+/// may unmap: the kernel copies.
 namespace gdrperf::softnic {
 namespace {
 
@@ -25,20 +26,28 @@ class KernelWay final : public Way {
   }
   std::optional<ibv_wc_status> put(const Target& target, const MrShared& region, std::uint64_t address,
                                    const Pieces& from) const noexcept override {
-    if (target.peer == nullptr) return std::nullopt;
+    if (target.peer == nullptr) {
+      if (in_gpu(region) || in_gpu(from)) return std::nullopt;
+      return copy_failure(copy_within(reinterpret_cast<void*>(address), from), from, LocalUse::kRead);
+    }
     // Its process number, or what is in its memory, may be another program's.
     if (target.peer->gone()) return IBV_WC_RETRY_EXC_ERR;
     if (!may_copy(target, region)) return std::nullopt;
     return result(target, in_gpu(from) ? gpu::copy_to_process(target.pid, address, from.items, from.count)
-                                       : copy_to_process(target.pid, address, from.items, from.count, from.total));
+                                       : copy_to_process(target.pid, address, from.items, from.count, from.total),
+                  from, LocalUse::kRead);
   }
   std::optional<ibv_wc_status> get(const Target& target, const MrShared& region, std::uint64_t address,
                                    const Pieces& to) const noexcept override {
-    if (target.peer == nullptr) return std::nullopt;
+    if (target.peer == nullptr) {
+      if (in_gpu(region) || in_gpu(to)) return std::nullopt;
+      return copy_failure(copy_within(to, reinterpret_cast<const void*>(address)), to, LocalUse::kWrite);
+    }
     if (target.peer->gone()) return IBV_WC_RETRY_EXC_ERR;
     if (!may_copy(target, region)) return std::nullopt;
     return result(target, in_gpu(to) ? gpu::copy_from_process(target.pid, address, to.items, to.count)
-                                     : copy_from_process(target.pid, address, to.items, to.count, to.total));
+                                     : copy_from_process(target.pid, address, to.items, to.count, to.total),
+                  to, LocalUse::kWrite);
   }
 
  private:
@@ -46,9 +55,10 @@ class KernelWay final : public Way {
     return !in_gpu(region) && target.ask_kernel && !target.peer->kernel_refuses();
   }
   /// Refused: the peer's agent may do it, where there is one.
-  static std::optional<ibv_wc_status> result(const Target& target, int error) noexcept {
+  static std::optional<ibv_wc_status> result(const Target& target, int error, const Pieces& local,
+                                             LocalUse use) noexcept {
     if (is_refusal(error) && target.peer->agent() != nullptr) return std::nullopt;
-    return copy_failure(error);
+    return copy_failure(error, local, use);
   }
 };
 

@@ -24,6 +24,7 @@ class MappedWay final : public Way {
                                    const Pieces& from) const noexcept override {
     std::uint8_t* direct = in_gpu(from) ? nullptr : reach(target, region, address, from.total);
     if (direct == nullptr) return std::nullopt;
+    if (needs_care(from)) return copy_failure(copy_within(direct, from), from, LocalUse::kRead);
     copy_pieces_to(direct, from.items, from.count);
     return IBV_WC_SUCCESS;
   }
@@ -31,6 +32,7 @@ class MappedWay final : public Way {
                                    const Pieces& to) const noexcept override {
     const std::uint8_t* direct = in_gpu(to) ? nullptr : reach(target, region, address, to.total);
     if (direct == nullptr) return std::nullopt;
+    if (needs_care(to)) return copy_failure(copy_within(to, direct), to, LocalUse::kWrite);
     copy_pieces_from(direct, to.items, to.count);
     return IBV_WC_SUCCESS;
   }

@@ -41,10 +41,12 @@ struct Target {
 };
 
 /// Address in this process of [address, address + length) of the target; null
-/// when only the kernel can get there, or only a GPU's driver.
+/// when only the kernel can get there safely, or only a GPU's driver.
 inline std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
                     std::uint64_t length) noexcept {
-  if (in_gpu(region)) [[unlikely]] return nullptr;
+  if (needs_care(region)) [[unlikely]] {
+    if (in_gpu(region) || target.peer == nullptr) return nullptr;
+  }
   if (target.peer == nullptr) return reinterpret_cast<std::uint8_t*>(address);
   if (target.window == nullptr || address < region.moved_begin ||
       address + length > region.moved_end) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device/device.h"
+#include "memory/careful.h"
 #include "memory/pieces.h"
 #include "paths/target.h"
 
@@ -49,6 +50,10 @@ const Way& tcp_way() noexcept;
 inline ibv_wc_status copy_failure(int error) noexcept {
   return error == 0 ? IBV_WC_SUCCESS : error == ESRCH ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_OP_ERR;
 }
+/// The same, after the kernel has copied: EFAULT may come from the memory of either end.
+inline ibv_wc_status copy_failure(int error, const Pieces& local, LocalUse use) noexcept {
+  return error == EFAULT && !is_mapped(local, use) ? IBV_WC_LOC_PROT_ERR : copy_failure(error);
+}
 
 /// By the first way that leads there.
 ibv_wc_status put_by_ways(const Target& target, const MrShared& region, std::uint64_t address, const Pieces& from) noexcept;
@@ -58,7 +63,7 @@ ibv_wc_status get_by_ways(const Target& target, const MrShared& region, std::uin
 inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint64_t iova,
                          const Pieces& from) noexcept {
   const std::uint64_t address = region.addr + (iova - region.iova);
-  std::uint8_t* direct = in_gpu(from) ? nullptr : reach(target, region, address, from.total);
+  std::uint8_t* direct = needs_care(from) ? nullptr : reach(target, region, address, from.total);
   if (direct == nullptr) [[unlikely]] return put_by_ways(target, region, address, from);
   copy_pieces_to(direct, from.items, from.count);
   return IBV_WC_SUCCESS;
@@ -67,7 +72,7 @@ inline ibv_wc_status put(const Target& target, const MrShared& region, std::uint
 inline ibv_wc_status get(const Target& target, const MrShared& region, std::uint64_t iova,
                          const Pieces& to) noexcept {
   const std::uint64_t address = region.addr + (iova - region.iova);
-  const std::uint8_t* direct = in_gpu(to) ? nullptr : reach(target, region, address, to.total);
+  const std::uint8_t* direct = needs_care(to) ? nullptr : reach(target, region, address, to.total);
   if (direct == nullptr) [[unlikely]] return get_by_ways(target, region, address, to);
   copy_pieces_from(direct, to.items, to.count);
   return IBV_WC_SUCCESS;

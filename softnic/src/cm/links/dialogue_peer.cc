@@ -27,8 +27,7 @@ CmId* CmDialogue::listener_for(const CmMessage& message) {
     if (id.source.port != message.destination.port || id.datagram() != (message.kind == CmKind::kSidrRequest)) return;
     if (id.source.same_host(message.destination)) {
       found = &id;
-    } else if (id.source.any() && found == nullptr &&
-               (id.source.family == AF_INET6 || id.source.family == message.destination.family)) {
+    } else if (found == nullptr && id.has_address(message.destination)) {
       found = &id;
     }
   });

@@ -25,7 +25,7 @@ struct CmAddress {
   bool same_host(const CmAddress& other) const noexcept { return family == other.family && bytes == other.bytes; }
   /// As a GID of RoCE v2.
   ibv_gid gid() const noexcept;
-  /// Hexadecimal, for names of sockets; "any" where it is.
+  /// Hexadecimal, for names of sockets; "any" where it is, of either family.
   std::string text() const;
 };
 

@@ -235,11 +235,18 @@ int set_id_option(CmId& id, const rdma_ucm_set_option& command) {
   switch (command.optname) {
     case RDMA_OPTION_ID_TOS: return read(id.traffic_class) ? 0 : -EINVAL;
     case RDMA_OPTION_ID_REUSEADDR:
-      if (!read(number)) return -EINVAL;
+      // What the port was taken with stays; as the kernel, which looks at the state first.
+      if (!read(number) || (id.state != CmState::kIdle && (number == 0 || id.state == CmState::kListening))) {
+        return -EINVAL;
+      }
       id.reuse_address = number != 0;
       return 0;
-    case RDMA_OPTION_ID_AFONLY: return read(number) ? 0 : -EINVAL;
-    case RDMA_OPTION_ID_ACK_TIMEOUT: return read(id.ack_timeout) ? 0 : -EINVAL;
+    case RDMA_OPTION_ID_AFONLY:
+      if (!read(number) || (id.state != CmState::kIdle && id.state != CmState::kBound)) return -EINVAL;
+      id.asked_family_only = number != 0;
+      return 0;
+    // Of acknowledged transports.
+    case RDMA_OPTION_ID_ACK_TIMEOUT: return !id.datagram() && read(id.ack_timeout) ? 0 : -EINVAL;
     default: return -ENOSYS;
   }
 }

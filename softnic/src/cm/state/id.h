@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "cm/state/address.h"
 #include "cm/links/link.h"
@@ -71,6 +72,8 @@ struct CmId {
   std::shared_ptr<CmClaim> claim;  ///< of the source's port
   bool any_port = false;  ///< nobody asked for the source's port
   bool reuse_address = false;
+  std::optional<bool> asked_family_only;  ///< RDMA_OPTION_ID_AFONLY
+  bool family_only = true;  ///< of its source: IPv6's any address means none of IPv4's. Set by bind
   std::uint8_t traffic_class = 0;
   std::uint8_t ack_timeout = 0;  ///< 0: none given
 
@@ -80,6 +83,11 @@ struct CmId {
   CmConnection connection;
 
   bool datagram() const { return qp_type == IBV_QPT_UD; }
+  /// Its source means this address as well.
+  bool has_address(const CmAddress& address) const {
+    if (source.same_host(address)) return true;
+    return source.any() && (source.family == address.family || (source.family == AF_INET6 && !family_only));
+  }
 };
 
 /// A multicast group that an id was joined to.

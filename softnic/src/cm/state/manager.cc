@@ -127,7 +127,7 @@ CmTcpReceiver::Port Cm::port(std::uint16_t port_space, const CmAddress& address)
   Port found = Port::kNobodys;
   table_.for_each_id([&](CmId& id) {
     const bool same = id.claim && id.port_space == port_space && id.source.port == address.port &&
-                      (id.source.any() || id.source.same_host(address));
+                      id.has_address(address);
     if (same) found = std::max(found, id.state == CmState::kListening ? Port::kListens : Port::kBound);
   });
   return found;

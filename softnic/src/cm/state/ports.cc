@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -22,6 +23,19 @@ CmAddress loopback_of(const CmAddress& any) {
     address.bytes[15] = 1;
   }
   return address;
+}
+
+/// What the kernel's rdma_cm takes when nobody has set RDMA_OPTION_ID_AFONLY.
+bool is_family_only(const CmId& id) {
+  if (id.asked_family_only) return *id.asked_family_only;
+  if (id.source.family != AF_INET6) return true;
+  std::ifstream file("/proc/sys/net/ipv6/bindv6only");
+  return file.get() == '1';
+}
+
+/// Any address of IPv6 is one of IPv4 as well.
+CmFamilies families_of(const CmId& id) {
+  return id.source.family == AF_INET6 && !id.family_only ? CmFamilies::kBoth : CmFamilies::kOwn;
 }
 
 }  // namespace
@@ -73,12 +87,13 @@ int CmPorts::bind(CmId& id, const CmAddress& address) {
     if (device == nullptr) return -ENODEV;
   }
   id.source = address;
+  id.family_only = is_family_only(id);
   id.any_port = address.port == 0;
   int error = 0;
   if (id.any_port) {
-    error = take(id, claim_any_port(id.port_space, id.source));
+    error = take(id, claim_any_port(id.port_space, id.source, families_of(id)));
   } else if (!id.reuse_address) {
-    error = take(id, claim_port(id.port_space, id.source));
+    error = take(id, claim_port(id.port_space, id.source, families_of(id)));
   }
   if (error != 0) return error;
   id.device = device;
@@ -141,7 +156,7 @@ int CmPorts::listen(CmId& id, std::uint32_t backlog) {
   if (id.state != CmState::kBound) return -EINVAL;
   if (id.source.family == kIbFamily) return -ENODEV;
   if (!id.claim) {
-    if (const int error = take(id, claim_port(id.port_space, id.source)); error != 0) return error;
+    if (const int error = take(id, claim_port(id.port_space, id.source, families_of(id))); error != 0) return error;
   }
   id.backlog = backlog > 0 && backlog < kMaxBacklog ? backlog : kMaxBacklog;
   id.state = CmState::kListening;

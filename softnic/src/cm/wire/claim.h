@@ -10,12 +10,15 @@
 /// one owner, and goes with its process.
 namespace gdrperf::softnic {
 
+/// Address families that a port is taken in.
+enum class CmFamilies { kOwn, kBoth };
+
 /// Takes the port. Empty, with errno: EADDRINUSE, EADDRNOTAVAIL where one of the two
-/// is for any address, or that of a call that failed.
-UniqueFd claim_port(std::uint16_t port_space, const CmAddress& address);
+/// is for any address, or that of a call that failed. Any address of `families`.
+UniqueFd claim_port(std::uint16_t port_space, const CmAddress& address, CmFamilies families);
 /// A port that nobody has, put into `address`.
-UniqueFd claim_any_port(std::uint16_t port_space, CmAddress& address);
-/// Connects to the process that has the port of `address`, or that port of any address.
+UniqueFd claim_any_port(std::uint16_t port_space, CmAddress& address, CmFamilies families);
+/// Connects to the process that has the port of `address`, or that port of any address of its family.
 /// Empty when there is none. Users other than one's own as far as a device has to do
 /// with them.
 UniqueFd connect_port(std::uint16_t port_space, const CmAddress& address);

@@ -73,13 +73,20 @@ int populate(void* address, std::size_t length, bool writable) {
   return 0;
 }
 
+/// Stays reachable for the device, whatever the program does with its mapping.
+bool is_pinned(const Mr& mr, unsigned access) {
+  if ((access & kGpuMemory) != 0 || mr.addr == nullptr) return true;
+  return mr.second.lasts() || (!mr.moved.empty() && own_window.load() != 0);
+}
+
 void publish(Process& process, const Mr& mr, std::uint32_t pd, std::uint64_t iova, unsigned access) {
   MrShared& region = process.known_region(mr.index);
   region.pd = pd;
-  region.access = access;
+  region.access = is_pinned(mr, access) ? access : access | kUnpinned;
   region.iova = iova;
   region.length = mr.length;
-  region.addr = device_address(mr.moved, reinterpret_cast<std::uint64_t>(mr.addr), mr.length);
+  const auto address = reinterpret_cast<std::uint64_t>(mr.addr);
+  region.addr = mr.second.empty() ? device_address(mr.moved, address, mr.length) : mr.second.address();
   region.moved_begin = mr.moved.begin;
   region.moved_end = mr.moved.end;
   process.publish_region(mr.index, mr.lkey);
@@ -99,15 +106,17 @@ bool withdraw_keys(Pd& pd, const Mr& mr) {
   return true;
 }
 
-/// Makes the region's memory reachable for others.
-void place(Mr& mr, bool gpu_memory) {
+/// Makes the region's memory reachable for others. Nobody pins pages on demand: the device finds
+/// there what the program has at the time.
+void place(Mr& mr, bool gpu_memory, unsigned access) {
   Context& context = Context::of(mr.context);
   if (gpu_memory) {
     gpu::publish(mr.gpu, mr.addr);
     context.process.segment().gpu_regions[mr.index] = mr.gpu;
     context.process.segment().header.gpu_memory.store(1, std::memory_order_release);
-  } else {
+  } else if ((access & IBV_ACCESS_ON_DEMAND) == 0) {
     mr.moved = move_pages(context, mr.addr, mr.length);
+    if (mr.moved.empty()) mr.second = SecondMapping(reinterpret_cast<std::uint64_t>(mr.addr), mr.length);
   }
 }
 
@@ -116,6 +125,7 @@ void displace(Mr& mr) {
   Process& process = Context::of(mr.context).process;
   process.mover().release(mr.moved);
   mr.moved = {};
+  mr.second = SecondMapping();
   gpu::forget(process.known_region(mr.index), mr.gpu);
   process.segment().gpu_regions[mr.index].exported = GpuExport::kNone;
 }
@@ -149,7 +159,7 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   mr->length = length;
   mr->handle = mr->index;
   mr->lkey = mr->rkey = mr->index << 8 | process.next_key.fetch_add(1);
-  place(*mr, gpu_memory);
+  place(*mr, gpu_memory, access);
   ++pd.users;
   publish(process, *mr, pd.number, base_of(iova, access), gpu_memory ? access | kGpuMemory : access);
   return mr.release();
@@ -221,7 +231,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   void* new_address = mr.addr;
   std::size_t new_length = mr.length;
   std::uint64_t iova = known.iova;
-  unsigned new_access = known.access & ~kGpuMemory;
+  unsigned new_access = known.access & ~(kGpuMemory | kUnpinned);
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
     new_address = address;
     new_length = length;
@@ -241,7 +251,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   mr.pd = &new_pd;
   mr.addr = new_address;
   mr.length = new_length;
-  place(mr, gpu_memory);
+  place(mr, gpu_memory, new_access);
   // Other rights or another domain leave the keys as they are; to other memory
   // those that peers still hold must not lead.
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {

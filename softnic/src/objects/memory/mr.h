@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "memory/move.h"
+#include "memory/second_mapping.h"
 #include "objects/attributes/context.h"
 #include "shared/segment/layout.h"
 #include "shared/segment/regions.h"
@@ -16,6 +17,7 @@ namespace gdrperf::softnic {
 struct Mr : ibv_mr {
   std::uint32_t index;
   PageRange moved;  ///< its pages in the window
+  SecondMapping second;  ///< shared memory of the program's
   GpuRegion gpu{};  ///< in GPU memory: how others get at it
 };
 

@@ -111,6 +111,9 @@ struct alignas(64) CqShared {
 
 /// In MrShared::access: memory of a GPU, see Segment::gpu_regions.
 inline constexpr std::uint32_t kGpuMemory = 1u << 31;
+/// In MrShared::access: memory that only the program's own mapping leads to. When the
+/// program unmaps it, it is gone; so the kernel copies, which gives an error then and no signal.
+inline constexpr std::uint32_t kUnpinned = 1u << 30;
 
 struct alignas(64) MrShared {
   std::atomic<std::uint32_t> key;  ///< lkey and rkey; 0 while not valid
@@ -139,6 +142,8 @@ struct Regions {
 };
 
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
+/// Not to be read and written like any memory.
+inline bool needs_care(const MrShared& region) noexcept { return (region.access & (kGpuMemory | kUnpinned)) != 0; }
 
 /// Access of another process to a region in GPU memory.
 enum class GpuExport : std::uint32_t {

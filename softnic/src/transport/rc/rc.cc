@@ -240,6 +240,8 @@ Outcome RcTransport::deliver(RecvCell* receive, Completion& completion, bool sol
 }
 
 Outcome RcTransport::refuse(ibv_wc_status local_status, std::uint32_t event) noexcept {
+  // Memory of this end: the peer never hears of it.
+  if (local_status == IBV_WC_LOC_PROT_ERR) return Outcome::failed(local_status);
   return fail_receiver(local_status, event);
 }
 

@@ -128,7 +128,7 @@ inline void RcTransport::leave() noexcept {
 [[gnu::always_inline]] inline bool RcTransport::write_plain(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey) noexcept {
   if (!reachable()) return false;
   const MrShared* from = find_region(own_.process.regions(), sge.lkey, own_.pd, 0, sge.addr, sge.length);
-  if (from == nullptr || in_gpu(*from) || sge.length - 1u >= kMaxMessageBytes || !enter()) return false;
+  if (from == nullptr || needs_care(*from) || sge.length - 1u >= kMaxMessageBytes || !enter()) return false;
   const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
                                    remote_addr, sge.length);
   std::uint8_t* direct = nullptr;

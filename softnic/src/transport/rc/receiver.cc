@@ -98,8 +98,7 @@ Outcome change_word(const Target& target, Process& process, const MrShared& regi
     if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return before + op.compare_add;
     return before == op.compare_add ? op.swap : before;
   };
-  const bool mapped = address >= region.moved_begin && address + 8 <= region.moved_end &&
-                      (target.peer == nullptr || target.window != nullptr);
+  const bool mapped = region.moved_begin != region.moved_end && (target.peer == nullptr || target.window != nullptr);
   // Memory that some initiator cannot map is changed by one at a time.
   std::atomic<std::uint64_t>& lock = target.segment->header.atomic_lock;
   // Not got: it waits as for a peer that does not answer. The lock of a holder
