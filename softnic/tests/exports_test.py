@@ -15,23 +15,7 @@ NM, LIBRARY, GDRPERF = sys.argv[1:4]
 
 # Left to the real library, because nothing of a device, or of an object made on one, is looked at.
 PURE = {
-    "ibv_fork_init": "marks pages as not to be inherited",
-    "ibv_is_fork_initialized": "says whether ibv_fork_init was called",
-    "ibv_dontfork_range": "marks pages as not to be inherited",
-    "ibv_dofork_range": "undoes that",
-    "ibv_wc_status_str": "a number's name",
-    "ibv_node_type_str": "a number's name",
-    "ibv_port_state_str": "a number's name",
-    "ibv_event_type_str": "a number's name",
     "ibv_wr_opcode_str": "a number's name",
-    "ibv_rate_to_mult": "arithmetic",
-    "ibv_rate_to_mbps": "arithmetic",
-    "ibv_get_sysfs_path": "a constant",
-    "ibv_read_sysfs_file": "reads a file by its path",
-    "ibv_copy_ah_attr_from_kern": "converts a struct of the kernel's rdma_cm",
-    "ibv_copy_path_rec_from_kern": "converts a struct of the kernel's rdma_cm",
-    "ibv_copy_path_rec_to_kern": "converts a struct of the kernel's rdma_cm",
-    "ibv_copy_qp_attr_from_kern": "converts a struct of the kernel's rdma_cm",
     "ibv_register_driver": "called by drivers of real devices",
     # Objects that cannot be made on our devices (EOPNOTSUPP), so that none of ours comes here.
     "ibv_destroy_comp_cntr": "takes a completion counter",

@@ -8,14 +8,21 @@
 #include <cstdint>
 #include <string>
 
-/// Functions of libibverbs that look at no device: the preloaded library leaves
-/// them to the real one; where there is none they are here.
+#include "abi/libc/forward.h"
+
+/// Functions of libibverbs that look at no device: those that have a state, or may know more
+/// than this one, are left to the real library; where there is none they are here.
 namespace gdrperf::softnic {
 namespace {
 
 template <std::size_t kCount>
 const char* name_of(const std::array<const char*, kCount>& names, int value) {
   return value >= 0 && static_cast<std::size_t>(value) < kCount ? names[static_cast<std::size_t>(value)] : "unknown";
+}
+
+template <typename F>
+F* real(const char* name) {
+  return reinterpret_cast<F*>(real_function(name));
 }
 
 constexpr std::array<const char*, IBV_WC_TM_RNDV_INCOMPLETE + 1> kStatusNames = {
@@ -63,10 +70,22 @@ using namespace gdrperf::softnic;
 extern "C" {
 #pragma GCC visibility push(default)
 
-const char* ibv_wc_status_str(ibv_wc_status status) { return name_of(kStatusNames, status); }
-const char* ibv_event_type_str(ibv_event_type event) { return name_of(kEventNames, event); }
-const char* ibv_node_type_str(ibv_node_type type) { return name_of(kNodeNames, type); }
-const char* ibv_port_state_str(ibv_port_state state) { return name_of(kPortNames, state); }
+const char* ibv_wc_status_str(ibv_wc_status status) {
+  static const auto known = real<decltype(ibv_wc_status_str)>("ibv_wc_status_str");
+  return known != nullptr ? known(status) : name_of(kStatusNames, status);
+}
+const char* ibv_event_type_str(ibv_event_type event) {
+  static const auto known = real<decltype(ibv_event_type_str)>("ibv_event_type_str");
+  return known != nullptr ? known(event) : name_of(kEventNames, event);
+}
+const char* ibv_node_type_str(ibv_node_type type) {
+  static const auto known = real<decltype(ibv_node_type_str)>("ibv_node_type_str");
+  return known != nullptr ? known(type) : name_of(kNodeNames, type);
+}
+const char* ibv_port_state_str(ibv_port_state state) {
+  static const auto known = real<decltype(ibv_port_state_str)>("ibv_port_state_str");
+  return known != nullptr ? known(state) : name_of(kPortNames, state);
+}
 
 int ibv_rate_to_mult(ibv_rate rate) {
   for (const Rate& it : kRates) {
@@ -94,13 +113,25 @@ ibv_rate mbps_to_ibv_rate(int mbps) {
 }
 
 // Registered memory is never pinned, so that children need no protection from it.
-int ibv_fork_init(void) { return 0; }
-ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
+int ibv_fork_init(void) {
+  const auto known = real<decltype(ibv_fork_init)>("ibv_fork_init");
+  return known != nullptr ? known() : 0;
+}
+ibv_fork_status ibv_is_fork_initialized(void) {
+  const auto known = real<decltype(ibv_is_fork_initialized)>("ibv_is_fork_initialized");
+  return known != nullptr ? known() : IBV_FORK_UNNEEDED;
+}
 // Not in a public header.
 int ibv_dontfork_range(void* base, std::size_t size);
-int ibv_dontfork_range(void*, std::size_t) { return 0; }
+int ibv_dontfork_range(void* base, std::size_t size) {
+  const auto known = real<decltype(ibv_dontfork_range)>("ibv_dontfork_range");
+  return known != nullptr ? known(base, size) : 0;
+}
 int ibv_dofork_range(void* base, std::size_t size);
-int ibv_dofork_range(void*, std::size_t) { return 0; }
+int ibv_dofork_range(void* base, std::size_t size) {
+  const auto known = real<decltype(ibv_dofork_range)>("ibv_dofork_range");
+  return known != nullptr ? known(base, size) : 0;
+}
 
 const char* ibv_get_sysfs_path(void);
 const char* ibv_get_sysfs_path(void) { return "/sys"; }

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "abi/libc/libc_functions.h"
+
 namespace gdrperf::softnic {
 
 namespace {
@@ -20,7 +22,7 @@ void* real_function(const char* name) {
   if (void* found = ::dlsym(RTLD_NEXT, name); found != nullptr && !is_own(found)) return found;
   // A program that loads libibverbs by dlopen keeps it out of the search
   // order; never unloaded.
-  static void* const library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+  static void* const library = next_function<decltype(&::dlopen)>("dlopen")("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   void* found = library != nullptr ? ::dlsym(library, name) : nullptr;
   return found != nullptr && !is_own(found) ? found : nullptr;
 }
