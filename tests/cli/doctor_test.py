@@ -143,6 +143,25 @@ class Doctor(CliTest):
         self.assertEqual({check["check"] for check in checks}, {"mtu", "gid"})
         self.expect_error(run("doctor", "--only", "mtuu"), 2, "mtu")
 
+    def test_words_of_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".words") as file:
+            file.write("class: ours\nsource: our logs\n\ncheck: ours\nverdict: WARN\nline: ourfs lost\nfound: it went away\n"
+                       "why: it does\nfix: bring it back\n")
+            file.flush()
+            done = subprocess.run([BINARY, "doctor", "--words", file.name, "--read", "-"], input="ourfs lost it\n", env=environment(),
+                                  capture_output=True, text=True, timeout=60)
+            self.assertIn("bring it back", done.stdout)
+            self.assertIn("our logs", run("doctor", "--words", file.name, "--list-words").out)
+            file.write("colour: red\n")
+            file.flush()
+            self.expect_error(run("doctor", "--words", file.name, "--read", "-"), 2, f"{file.name}:10", "colour")
+
+    def test_sources_of_known_messages(self):
+        classes = json.loads(run("doctor", "--list-words", "--json").out)
+        self.assertGreater(sum(each["messages"] for each in classes), 800)
+        for name in ("mlx5_core", "NCCL", "irdma", "efa", "ionic"):
+            self.assertIn(name, {each["class"] for each in classes})
+
     def test_one_source_at_a_time(self):
         self.expect_error(run("doctor", "--root", STORIES, "--read", "-"), 2, "one at a time")
 

@@ -32,9 +32,12 @@ struct Finding {
   std::vector<std::string> evidence;
 };
 
+struct Words;
+
 struct Settings {
   std::string softnic_library;  ///< path of the software device's library, "" when not found
   std::vector<std::string> only;  ///< checks to run; empty: all
+  const Words* words = nullptr;   ///< messages that are known (doctor/words.h); nullptr: the program's own
 };
 
 /// A check as `gdrperf doctor --list` and docs/how-to/doctor.md show it.
@@ -82,6 +85,7 @@ struct Capture {
 /// UCX and perftest; several in one text are fine. Several captures are
 /// compared, too. One SKIP "capture" for each that holds nothing known.
 std::vector<Finding> read_captures(const std::vector<Capture>& captures);
+std::vector<Finding> read_captures(const std::vector<Capture>& captures, const Words& words);
 std::vector<Finding> read_capture(std::string_view text);
 
 /// One commented script of the cures in `findings`; each step asks first.

@@ -20,6 +20,7 @@
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/doctor/doctor.h"
+#include "gdrperf/doctor/words.h"
 #include "gdrperf/proto/tcp_port.h"
 
 namespace gdrperf::app {
@@ -60,19 +61,19 @@ void check_together(const DoctorOptions& options) {
   }
 }
 
-Examination examine(const DoctorOptions& options) {
+Examination examine(const DoctorOptions& options, const doctor::Words& words) {
   if (!options.captures.empty()) {
     std::vector<doctor::Capture> captures;
     for (const std::string& path : options.captures) {
       captures.push_back({path, read_file(path, kMostCapture)});
     }
-    return {doctor::read_captures(captures), {}, false};
+    return {doctor::read_captures(captures, words), {}, false};
   }
   Examination both;
   if (!options.host.empty()) both = examine_both_ends(options);
   const auto machine = options.root.empty() ? doctor::this_machine(kOwnProgram)
                                             : doctor::recorded_machine(options.root);
-  Examination examination = doctor::examine(*machine, {softnic_library(), options.only});
+  Examination examination = doctor::examine(*machine, {softnic_library(), options.only, &words});
   for (Finding& finding : both.findings) examination.findings.push_back(std::move(finding));
   return examination;
 }
@@ -138,6 +139,9 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_flag("--unmasked", options->unmasked, "With --record: leave MACs, serial numbers and addresses in");
   command->add_option("--only", options->only, "Run these checks only")->type_name("ID")->delimiter(',');
   command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
+  command->add_option("--words", options->words, "Also know the messages in FILE, which come before the program's own")
+      ->type_name("FILE");
+  command->add_flag("--list-words", options->list_words, "List the sources of known messages, and how many are known of each");
   command->add_flag("-v,--verbose", options->verbose, "Print every finding and pair, with evidence and undo");
   command->add_flag("--fix-script", options->fix_script,
                     "Print a commented shell script of the fixes, which asks before each; run nothing");
@@ -156,10 +160,15 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
     options.json ? print_check_list_json(out) : print_check_list(out);
     return 0;
   }
+  const doctor::Words words = options.words.empty() ? doctor::known_words() : doctor::words_with(options.words);
+  if (options.list_words) {
+    options.json ? print_word_list_json(words, out) : print_word_list(words, out);
+    return 0;
+  }
   check_together(options);
   check_only(options.only);
   if (!options.record.empty()) return record(options, out);
-  const Examination examination = examine(options);
+  const Examination examination = examine(options, words);
   // Of pasted text all is shown: what is harmless, and what was not understood, too.
   const Detail detail = options.verbose || !options.captures.empty() ? Detail::kAll : Detail::kBrief;
   if (options.fix_script) {

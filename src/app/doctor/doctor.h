@@ -9,6 +9,7 @@ namespace gdrperf::app {
 struct DoctorOptions {
   std::vector<std::string> captures;
   std::string root;
+  std::string words;  ///< file of further known messages
   std::string record;
   std::vector<std::string> only;
   std::string host;  ///< a running server: both ends
@@ -18,6 +19,7 @@ struct DoctorOptions {
   std::string peer_device;
   bool unmasked = false;
   bool list = false;
+  bool list_words = false;
   bool verbose = false;
   bool fix_script = false;
   bool json = false;

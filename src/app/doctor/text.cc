@@ -105,8 +105,7 @@ std::string names_of(std::vector<std::string> subjects) {
 void print_row(const Row& row, Detail detail, std::ostream& out) {
   const Finding& finding = *row.finding;
   const std::string where = names_of(row.subjects);
-  print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where,
-                              where.empty() ? "" : ": ", finding.found), 8);
+  print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where, where.empty() ? "" : ": ", finding.found), 8);
   // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
     if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, printable(text));
@@ -133,7 +132,8 @@ void print_rest(const FindingGroup& group, Verdict verdict, std::ostream& out) {
 }
 
 void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
-  out << '\n' << group.name << '\n';
+  out << '\n'
+      << group.name << '\n';
   for (const Row& row : group.rows) {
     if (detail == Detail::kAll || is_bad(*row.finding)) print_row(row, detail, out);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gdrperf/doctor/doctor.h"
+#include "gdrperf/doctor/words.h"
 
 namespace gdrperf::app {
 
@@ -21,6 +22,10 @@ void print_nothing_here(std::ostream& out);
 /// All checks: id, what each looks at, when it complains.
 void print_check_list(std::ostream& out);
 void print_check_list_json(std::ostream& out);
+
+/// Sources of known messages, with the number known of each.
+void print_word_list(const doctor::Words& words, std::ostream& out);
+void print_word_list_json(const doctor::Words& words, std::ostream& out);
 
 /// Machine-readable, all of it.
 void print_examination_json(const doctor::Examination& examination, std::ostream& out);

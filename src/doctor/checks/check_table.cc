@@ -17,6 +17,10 @@ void run_softnic(const Survey& survey, const Settings& settings, Findings& findi
   check_softnic(survey, settings, findings);
 }
 
+void run_kernel_log(const Survey& survey, const Settings& settings, Findings& findings) {
+  check_kernel_log(survey, settings, findings);
+}
+
 void run_port_states(const Survey& survey, const Settings&, Findings& findings) {
   check_port_states(survey.ports, survey.platform, findings);
 }
@@ -116,7 +120,7 @@ constexpr std::array kChecks = {
                "addresses are translated", run<check_iommu>},
     CheckEntry{"iommu-faults", "PCIe",
                "IOMMU faults in the kernel's log",
-               "there are any: data was lost or is wrong", run<check_kernel_log>},
+               "there are any: data was lost or is wrong", run_kernel_log},
     CheckEntry{"pcie-requests", "PCIe",
                "MaxPayload and MaxReadReq (root)",
                "a fast NIC asks in 512 bytes; payload below what both can", run<check_pcie_settings>},
@@ -200,7 +204,7 @@ constexpr std::array kChecks = {
                "a port is not let in", run<check_firewall>},
     CheckEntry{"kernel-log", "Host",
                "`dmesg`",
-               "it names a fault of these devices; lines known to be harmless are called so", run<check_kernel_log>},
+               "it names a fault of these devices; lines known to be harmless are called so", run_kernel_log},
     CheckEntry{"container", "Containers and clouds",
                "`/dev/infiniband`, limits and network given to this container",
                "something is missing; the option of its runtime", run<check_container>},

@@ -109,7 +109,7 @@ void check_numa(const Survey& survey, Findings& findings);
 void check_idle_states(const Survey& survey, Findings& findings);
 void check_open_files(const Survey& survey, Findings& findings);
 void check_huge_pages(const Survey& survey, Findings& findings);
-void check_kernel_log(const Survey& survey, Findings& findings);
+void check_kernel_log(const Survey& survey, const Settings& settings, Findings& findings);
 
 // checks_pcie.cc
 struct LinkFacts {

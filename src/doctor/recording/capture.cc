@@ -89,8 +89,9 @@ void read_device_list(std::string_view text, Findings& findings) {
     const auto next = i + 2 < lines.size() ? words_of(lines[i + 2]) : std::vector<std::string_view>();
     if (next.size() == 2 && next[1].size() == 16) return;
     Check(findings, "rdma-device", "without an RDMA device nothing can be measured")
-        .fail("", "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
-                  "given it",
+        .fail("",
+              "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
+              "given it",
               "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; ibverbs-providers (rdma-core)");
     return;
   }
@@ -151,18 +152,6 @@ void read_nvidia_smi(std::string_view text, Findings& findings) {
   }
 }
 
-void read_messages(std::string_view text, Findings& findings) {
-  // One list: a line is the first rule's that knows it.
-  static const std::vector<WordRule> kAll = [] {
-    std::vector<WordRule> all;
-    for (const auto rules : {nvshmem_words(), nccl_words(), ucx_words(), perftest_words(), kernel_words(), system_words()}) {
-      all.insert(all.end(), rules.begin(), rules.end());
-    }
-    return all;
-  }();
-  read_words(text, kAll, "line", findings);
-}
-
 /// Names of GPUs in a text: a vGPU that could not be registered is the cause itself.
 void read_gpu_names(std::string_view text, Findings& findings) {
   constexpr std::string_view kName = "device name = [";
@@ -212,8 +201,7 @@ void read_gid_index(std::string_view text, Findings& findings) {
       for (const verbs::Gid& gid : port.gids.value_or(std::vector<verbs::Gid>())) {
         const bool good = gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
         if (gid.index != index || good) continue;
-        check.warn(port.subject(), fmt::format("index {} was asked for, and is {}{} there: completion error 12", index,
-                                               verbs::to_string(gid.type), gid.link_local ? ", link-local" : ""),
+        check.warn(port.subject(), fmt::format("index {} was asked for, and is {}{} there: completion error 12", index, verbs::to_string(gid.type), gid.link_local ? ", link-local" : ""),
                    "the index of the RoCE v2 entry with an IPv4 address, in this same table");
       }
     }
@@ -252,22 +240,23 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
             "sudo ip link set NETDEV mtu 9000  # the same at both ends and on the switch");
 }
 
-Findings read_one(std::string_view text) {
+Findings read_one(std::string_view text, const Words& words) {
   Findings findings;
   for (const auto reader : {read_ports, read_device_list, read_memlock, read_ethtool, read_lspci, read_modules, read_log,
-                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_holes, read_gid_index, read_messages}) {
+                            read_settings, read_nvidia_smi, read_gpu_names, read_gid_holes, read_gid_index}) {
     reader(text, findings);
   }
+  read_words(text, words, WordScope::kAll, "line", findings);
   drop_repeated(findings);
   return findings;
 }
 
 }  // namespace
 
-std::vector<Finding> read_captures(const std::vector<Capture>& captures) {
+std::vector<Finding> read_captures(const std::vector<Capture>& captures, const Words& words) {
   Findings findings;
   for (const Capture& capture : captures) {
-    Findings own = read_one(capture.text);
+    Findings own = read_one(capture.text, words);
     if (own.empty()) {
       Check(own, "capture", "only what is recognised can be judged")
           .skip(capture.name,
@@ -282,6 +271,8 @@ std::vector<Finding> read_captures(const std::vector<Capture>& captures) {
   drop_repeated(findings);
   return findings;
 }
+
+std::vector<Finding> read_captures(const std::vector<Capture>& captures) { return read_captures(captures, known_words()); }
 
 std::vector<Finding> read_capture(std::string_view text) {
   return read_captures({{"", std::string(text)}});

@@ -16,53 +16,71 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Whether one of the spellings in `words` is in `text`.
-bool in(std::string_view text, const char* words) {
-  if (words == nullptr) return true;
-  for (std::string_view rest = words;;) {
-    const std::size_t end = rest.find('|');
-    if (text.find(rest.substr(0, end)) != std::string_view::npos) return true;
-    if (end == std::string_view::npos) return false;
-    rest.remove_prefix(end + 1);
-  }
+bool any_in(std::string_view text, const Spellings& spellings) {
+  return std::any_of(spellings.begin(), spellings.end(),
+                     [&](const std::string& each) { return text.find(each) != std::string_view::npos; });
 }
 
-bool line_matches(std::string_view line, const WordRule& rule) {
-  return std::all_of(std::begin(rule.line), std::end(rule.line),
-                     [&](const char* words) { return in(line, words); });
+bool all_in(std::string_view text, const std::vector<Spellings>& parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](const Spellings& each) { return any_in(text, each); });
+}
+
+struct Open {
+  const WordRule* rule;
+  bool spoke = false;
+};
+
+std::vector<Open> rules_of(std::string_view all, const Words& words, WordScope scope) {
+  std::vector<Open> open;
+  for (const WordRule& rule : words.rules) {
+    if (scope == WordScope::kKernelLog && !rule.kernel_log) continue;
+    if (any_in(all, rule.unless) || !all_in(all, rule.text) || !all_in(all, rule.line)) continue;
+    open.push_back({&rule});
+  }
+  return open;
+}
+
+void add_finding(const WordRule& rule, std::string_view line, const std::string& source, Findings& findings) {
+  Check(findings, rule.check, rule.why)
+      .add(rule.verdict, "", rule.found, rule.fix)
+      .for_good(rule.for_good)
+      .saw(source, std::string(line));
 }
 
 }  // namespace
 
-bool read_words(std::string_view text, std::span<const WordRule> rules, const std::string& source,
+bool matches_alone(const WordRule& rule, std::string_view line) {
+  const std::string lower = lower_case(line);
+  return all_in(lower, rule.line) && all_in(lower, rule.text) && !any_in(lower, rule.unless);
+}
+
+bool read_words(std::string_view text, const Words& words, WordScope scope, const std::string& source,
                 Findings& findings) {
   const std::string all = lower_case(text);
-  struct Open {
-    const WordRule* rule;
-    bool spoke = false;
-  };
-  std::vector<Open> open;
-  for (const WordRule& rule : rules) {
-    const bool barred = rule.without != nullptr && in(all, rule.without);
-    if (in(all, rule.text) && !barred && in(all, rule.line[0])) open.push_back({&rule});
-  }
-  bool any = false;
+  std::vector<Open> open = rules_of(all, words, scope);
+  if (open.empty()) return false;
+  Findings causes;
+  Findings consequences;
   const auto lines = lines_of(text);
   const auto lower_lines = lines_of(all);
-  for (std::size_t i = 0; i < lines.size() && !open.empty(); ++i) {
-    const auto it = std::find_if(open.begin(), open.end(), [&](const Open& each) {
-      return line_matches(lower_lines[i], *each.rule);
-    });
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto it = std::find_if(open.begin(), open.end(),
+                                 [&](const Open& each) { return all_in(lower_lines[i], each.rule->line); });
     // A line that was understood before is not left to the next rule, which knows less.
     if (it == open.end() || it->spoke) continue;
-    it->spoke = any = true;
-    const WordRule& rule = *it->rule;
-    Check(findings, rule.check, rule.why)
-        .add(rule.verdict, "", rule.found, rule.fix)
-        .for_good(rule.for_good)
-        .saw(source, std::string(lines[i]));
+    it->spoke = true;
+    add_finding(*it->rule, lines[i], source, it->rule->follows ? consequences : causes);
   }
-  return any;
+  const bool cause = std::any_of(causes.begin(), causes.end(), [](const Finding& finding) {
+    return finding.verdict == Verdict::kFail || finding.verdict == Verdict::kWarn;
+  });
+  for (Finding& finding : causes) findings.push_back(std::move(finding));
+  for (Finding& finding : consequences) {
+    // Beside its cause it is no fault of its own.
+    if (cause && finding.verdict == Verdict::kFail) finding.verdict = Verdict::kWarn;
+    findings.push_back(std::move(finding));
+  }
+  return !causes.empty() || !consequences.empty();
 }
 
 }  // namespace gdrperf::doctor

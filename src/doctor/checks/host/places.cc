@@ -109,7 +109,7 @@ void check_open_files(const Survey& survey, Findings& findings) {
   check.skip("", "the limit cannot be read");
 }
 
-void check_kernel_log(const Survey& survey, Findings& findings) {
+void check_kernel_log(const Survey& survey, const Settings& settings, Findings& findings) {
   const Check check(findings, "kernel-log", "the kernel names faults of devices and modules that nothing else shows");
   const ProgramResult log = survey.machine.run({"dmesg"});
   if (!log.ok()) {
@@ -118,7 +118,7 @@ void check_kernel_log(const Survey& survey, Findings& findings) {
     return;
   }
   const std::size_t before = findings.size();
-  read_words(log.output, kernel_words(), "dmesg", findings);
+  read_words(log.output, settings.words == nullptr ? known_words() : *settings.words, WordScope::kKernelLog, "dmesg", findings);
   const bool own = std::any_of(findings.begin() + static_cast<std::ptrdiff_t>(before), findings.end(),
                                [](const Finding& finding) { return finding.check == "kernel-log"; });
   if (!own) check.ok("", "nothing about these devices that is known to matter");
