@@ -271,7 +271,7 @@ class Ends:
 
 
 def tcp(rounds):
-    sys.path.insert(0, str(peers.ROOT / "softnic/tests"))
+    sys.path.insert(0, str(peers.ROOT / "softnic/tests/programs"))
     import namespaces
     if not shutil.which("iperf3"):
         row("write_bw 1 MiB / iperf3", "-", "", ">= 0.9", None, "needs iperf3")

@@ -6,6 +6,7 @@ usage: house_test.py SOURCE_ROOT [--rooms]
 - a module includes only modules of lower layers, and of these only their public headers (docs/explanation/architecture.md);
 - a folder of the software device includes only those below it, and no files include each other in a circle;
 - each folder has at most 20 sources and a sentence in docs/explanation/architecture.md: --rooms prints folder, files, sentence;
+  of tests the same, but for tests/cli;
 - libraries stay where they belong (JSON, CUDA, verbs, CLI parsing);
 - an option is spelled in one place, and a command to type is one that exists;
 - how data travels is asked in one place;
@@ -97,6 +98,9 @@ GATE_KEEPERS = {
 FILE_LINES, FUNCTION_LINES = 400, 60
 # "A folder has at most 20 files and a sentence."
 ROOM_FILES = 20
+TEST_TOPS = ("tests", "softnic/tests")
+# One file per test, of the name that `meson test NAME` takes.
+FLAT = {"tests/cli"}
 # A declaration, not a function, begins so.
 NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|extern|union|constexpr|static const|const|#|//)\b")
 
@@ -148,15 +152,25 @@ def sources():
                 yield path, module or path.relative_to(ROOT / top).parts[0]
 
 
+def test_sources():
+    for top in TEST_TOPS:
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in SUFFIXES | {".py"} and "data" not in path.relative_to(ROOT).parts:
+                yield path
+
+
 def rooms():
     """Folder -> number of its sources."""
-    return collections.Counter(path.parent.relative_to(ROOT).as_posix() for path, _ in sources())
+    return collections.Counter(path.parent.relative_to(ROOT).as_posix() for path in [*(path for path, _ in sources()), *test_sources()])
 
 
 def sentences():
     """Folder -> sentence, of the tables in docs/explanation/architecture.md and softnic/docs/internals.md."""
     text = "".join((ROOT / name).read_text() for name in ("docs/explanation/architecture.md", "softnic/docs/internals.md"))
-    return dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf)[\w/]*)` \| (.+?) \|$", text, re.M))
+    told = dict(re.findall(r"^\| `((?:src|softnic/src|include/gdrperf|tests|softnic/tests)[\w/]*)` \| (.+?) \|$", text, re.M))
+    # tests/unit has a folder for each module, of the same name.
+    told.update({f"tests/unit/{module}": f"unit tests of `{module}`" for module in LAYER_OF if (ROOT / "tests/unit" / module).is_dir()})
+    return told
 
 
 def circles(needs):
@@ -211,7 +225,7 @@ class House(unittest.TestCase):
 
     def test_each_folder_is_a_room_with_a_sentence(self):
         found, told = rooms(), sentences()
-        self.assertEqual([f"{name}: {count}" for name, count in found.items() if count > ROOM_FILES], [])
+        self.assertEqual([f"{name}: {count}" for name, count in found.items() if count > ROOM_FILES and name not in FLAT], [])
         self.assertEqual(sorted(found.keys() - told.keys()), [], "no sentence in docs/explanation/architecture.md")
         self.assertEqual(sorted(name for name in told if not (ROOT / name).is_dir()), [], "a sentence about no folder")
 

@@ -22,7 +22,7 @@ import programs
 import rdma_core
 from programs import Verdict
 
-SOURCE = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).resolve().parents[3]
 
 
 def perftest_version() -> str:

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <functional>
 
-#include "modelled_link.h"
-#include "../../tests/temporary_folder.h"
+#include "transport/modelled_link.h"
+#include "../../../tests/temporary_folder.h"
 
 namespace softnic_test {
 namespace {

@@ -17,7 +17,7 @@ import unittest
 import yaml
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "scripts" / "ci-example"
 
 

@@ -19,7 +19,7 @@ import programs
 LIBRARY = pathlib.Path(sys.argv[1]).resolve()
 # The device as a libibverbs.so.1, where it is built without sanitizers.
 STANDIN = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 LIMIT_S = 120
 
 
