@@ -36,7 +36,7 @@ FEW, MANY = 20_000, 220_000
 # (operation, flags of both tools, configuration, limit of instructions per message)
 DEEP = {"write": [], "read": [], "send": ["-r", "16384"]}
 CASES = [(operation, flags, MOVES if operation == "send" else NULL, limit)
-         for flags, limit in ((["-Q", "64"], 45), (["-Q", "32", "-l", "32"], 20), ([], None))
+         for flags, limit in ((["-Q", "64"], 11), (["-Q", "32", "-l", "32"], 4), ([], None))
          for operation in ("write", "read", "send")]
 
 

@@ -110,6 +110,8 @@ void expect_sound(const Outcome& outcome, const TestSpec& spec) {
 struct Notes final : RunObserver {
   void setting_up(const std::string& what) override { steps.push_back(what); }
   void measuring(const RunState& state) override { states.push_back(state); }
+  bool wants_rate() const override { return rate; }
+  bool rate = true;
   std::vector<std::string> steps;
   std::vector<RunState> states;
 };
@@ -127,6 +129,18 @@ TEST_F(EngineTest, AnObserverHearsOfALongSetUpAndOfTheRun) {
   EXPECT_EQ(notes.states.front().bytes_per_s, 0);
   EXPECT_EQ(notes.states.front().left_s, 1);
   EXPECT_GT(notes.states.back().bytes_per_s, 0);
+  EXPECT_LT(notes.states.back().left_s, 1);
+}
+
+// Nobody looks: nothing is computed.
+TEST_F(EngineTest, AnObserverThatShowsNoRateIsToldNone) {
+  TestSpec spec = spec_for({Operation::kWrite, Metric::kBandwidth}, 64);
+  spec.stop.duration = 1s;
+  Notes notes;
+  notes.rate = false;
+  expect_sound(run_local(spec, &notes), spec);
+  ASSERT_GE(notes.states.size(), 2u);
+  EXPECT_EQ(notes.states.back().bytes_per_s, 0);
   EXPECT_LT(notes.states.back().left_s, 1);
 }
 

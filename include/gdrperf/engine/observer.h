@@ -81,6 +81,8 @@ class RunObserver {
   virtual void setting_up(const std::string& what) = 0;
   /// At the start of what is measured, warm-up included, and about four times a second.
   virtual void measuring(const RunState& state) = 0;
+  /// Whether measuring() gets rate, latency and interval, which take time to compute.
+  virtual bool wants_rate() const { return false; }
   /// Length of the intervals that interval() is told of; 0: none.
   virtual double interval_seconds() const { return 0; }
   /// Port of this end, before the first interval.

@@ -32,6 +32,7 @@ class PartWatch {
     One(PartWatch& all, std::size_t part) : all_(all), part_(part) {}
     void setting_up(const std::string& what) override;
     void measuring(const engine::RunState& state) override { all_.measuring(part_, state); }
+    bool wants_rate() const override { return all_.inner_ != nullptr && all_.inner_->wants_rate(); }
     double interval_seconds() const override { return all_.seconds_; }
     void port(const std::string& device, int number) override { all_.port(device, number); }
     void interval(const engine::IntervalState& state) override;

@@ -118,6 +118,7 @@ class Beside : public engine::RunObserver {
     stream_.check();
     if (inner_ != nullptr) inner_->measuring(state);
   }
+  bool wants_rate() const override { return inner_ != nullptr && inner_->wants_rate(); }
   double interval_seconds() const override { return inner_ == nullptr ? 0 : inner_->interval_seconds(); }
   void port(const std::string& device, int number) override {
     if (inner_ != nullptr) inner_->port(device, number);

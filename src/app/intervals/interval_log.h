@@ -38,6 +38,7 @@ class IntervalLog final : public engine::RunObserver {
 
   void setting_up(const std::string& what) override { next_.setting_up(what); }
   void measuring(const engine::RunState& state) override { next_.measuring(state); }
+  bool wants_rate() const override { return next_.wants_rate(); }
   double interval_seconds() const override { return options_.seconds; }
   void port(const std::string& device, int number) override;
   void interval(const engine::IntervalState& state) override;

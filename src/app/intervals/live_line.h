@@ -42,6 +42,7 @@ class LiveLine final : public engine::RunObserver {
 
   void setting_up(const std::string& what) override;
   void measuring(const engine::RunState& state) override;
+  bool wants_rate() const override { return writer_.joinable(); }
 
  private:
   void write_now_and_then();

@@ -16,6 +16,7 @@ class SampleFile final : public engine::RunObserver {
 
   void setting_up(const std::string& what) override { next_.setting_up(what); }
   void measuring(const engine::RunState& state) override { next_.measuring(state); }
+  bool wants_rate() const override { return next_.wants_rate(); }
   bool wants_samples() const override { return sink_.given(); }
   void samples(const engine::RunSamples& run) override;
 

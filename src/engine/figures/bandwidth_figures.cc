@@ -96,7 +96,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   if (!all.own.values.empty() || whole.back > 0) {
     const auto part = [&](Samples samples, double otherwise) {
       samples.seconds = all.gbytes.seconds;
-      return summary.median_ci ? median_of(samples.from(cut)) : otherwise;
+      return summary.median_ci ? known_of(samples.from(cut)).median : otherwise;
     };
     measured.client_sent_gbytes = part(all.own, whole.gbytes - whole.back);
     measured.server_sent_gbytes = part(all.back, whole.back);

@@ -66,15 +66,14 @@ Samples Samples::from(std::size_t count) const {
   return {tail(values), tail(seconds)};
 }
 
-double half_width(const Samples& steady) {
-  return stats::stop_decision(summary_of(steady), steady.values.size(), 0, 0).relative_half_width;
+Known known_of(const Samples& samples) {
+  const stats::Summary summary = summary_of(samples);
+  return {summary.median, stats::stop_decision(summary, samples.values.size(), 0, 0).relative_half_width};
 }
-
-double median_of(const Samples& samples) { return summary_of(samples).median; }
 
 bool StopJudge::tight_enough(const Samples& all) const {
   const Samples steady = all.from(stats::warmup_cut(all.values));
-  return steady.values.size() >= kMinBatches && half_width(steady) <= precision_;
+  return steady.values.size() >= kMinBatches && known_of(steady).half_width <= precision_;
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
@@ -92,7 +91,7 @@ std::uint64_t StopJudge::left(std::uint64_t done) const {
 
 void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   const std::size_t batches = evidence.steady.values.size();
-  const double width = half_width(evidence.steady);
+  const double width = known_of(evidence.steady).half_width;
   if (width <= evidence.precision) return;
   if (batches < kIntervalBatches) {
     mark(measured, "short",

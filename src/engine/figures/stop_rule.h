@@ -26,12 +26,14 @@ struct Samples {
   Samples from(std::size_t count) const;
 };
 
-/// The farther end of the median's 95 % interval relative to the median; infinity
-/// with fewer batches than an interval needs.
-double half_width(const Samples& steady);
-
-/// Weighted by the batches' lengths, where those are known.
-double median_of(const Samples& samples);
+/// The median of batches, weighted by their lengths where those are known, and how well it is known.
+struct Known {
+  double median = 0;
+  /// The farther end of the median's 95 % interval relative to the median; infinity with fewer batches than an
+  /// interval needs.
+  double half_width = 0;
+};
+Known known_of(const Samples& samples);
 
 /// When a run ends: the one rule for rates, round trips and laps.
 class StopJudge {

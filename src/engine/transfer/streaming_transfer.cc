@@ -11,6 +11,7 @@
 #include "engine/figures/edge_search.h"
 #include "engine/kernels/exact_send.h"
 #include "engine/kernels/kernels.h"
+#include "engine/kernels/pingpong.h"
 #include "engine/figures/measure.h"
 #include "engine/session/session_common.h"
 

@@ -19,9 +19,9 @@ void LiveState::tell(const Samples& samples, std::uint64_t done, double elapsed_
   state.done = done;
   if (!samples.values.empty()) {
     const Samples steady = samples.from(stats::warmup_cut(samples.values));
-    const double median = median_of(steady) * scale_;
-    (spec_.test.metric == Metric::kLatency ? state.p50_ns : state.bytes_per_s) = median;
-    state.half_width = half_width(steady);
+    const Known known = known_of(steady);
+    (spec_.test.metric == Metric::kLatency ? state.p50_ns : state.bytes_per_s) = known.median * scale_;
+    state.half_width = known.half_width;
   }
   set_time_left(state);
   observer_->measuring(state);

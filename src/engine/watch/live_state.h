@@ -22,7 +22,7 @@ class LiveState {
   void look(const Series& series, std::uint64_t done, double elapsed_s) {
     if (observer_ == nullptr || elapsed_s < next_s_) return;
     next_s_ = elapsed_s + kIntervalSeconds;
-    tell(series.samples(), done, elapsed_s);
+    tell(observer_->wants_rate() ? series.samples() : Samples(), done, elapsed_s);
   }
 
  private:

@@ -1,6 +1,7 @@
 // Coordinated omission: what a stall does to the figures of a closed and of an
 // open loop, with a made-up device.
 #include "engine/kernels/kernels.h"
+#include "engine/kernels/pingpong.h"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 // What a round of writes does between two looks at its memory, with a made-up device.
-#include "engine/kernels/kernels.h"
+#include "engine/kernels/pingpong.h"
 
 #include <gtest/gtest.h>
 
