@@ -22,15 +22,6 @@ std::string html_text(std::string_view text) {
   return result;
 }
 
-std::string markdown_text(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (std::string_view("|`*_<>[]\\&").find(c) != std::string_view::npos) result += '\\';
-    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return result;
-}
-
 std::string script_safe(std::string json) {
   std::string result;
   result.reserve(json.size());

@@ -8,9 +8,6 @@ namespace gdrperf::page {
 /// For text and attribute values of HTML and SVG; control characters become U+FFFD.
 std::string html_text(std::string_view text);
 
-/// For a cell of a table in Markdown.
-std::string markdown_text(std::string_view text);
-
 /// JSON that may stand in a script element: no '<', so no end of it and no comment.
 std::string script_safe(std::string json);
 

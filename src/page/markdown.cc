@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "page/escape.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/compare/render.h"
 #include "gdrperf/page/curves.h"

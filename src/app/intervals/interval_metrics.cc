@@ -1,6 +1,8 @@
 #include "app/intervals/interval_metrics.h"
 
-#include <fmt/format.h>
+#include <utility>
+
+#include "gdrperf/export/exposition.h"
 
 namespace gdrperf::app {
 
@@ -19,33 +21,28 @@ void IntervalMetrics::add(const engine::IntervalState& state, const std::string&
 }
 
 std::string IntervalMetrics::text() const {
-  std::string text;
-  const std::string labels = fmt::format(R"(op="{}",size_bytes="{}",device="{}")", to_string(last_.test), last_.size_bytes, device_);
-  const auto declare = [&](const char* name, const char* type, const char* help) {
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
-  };
-  const auto sample = [&](const char* name, const char* type, const char* help, double value) {
-    declare(name, type, help);
-    text += fmt::format("{}{{{}}} {:.15g}\n", name, labels, value);
-  };
-  sample("gdrperf_measured_seconds_total", "counter", "Time of all intervals.", seconds_);
-  sample("gdrperf_messages_total", "counter", "Messages of this end, or round trips.", messages_);
-  sample("gdrperf_slow_stretches_total", "counter", "Stretches below 0.7 of the level before.", slow_);
-  sample("gdrperf_slow_seconds_total", "counter", "Their time.", slow_s_);
-  if (last_.seconds <= 0) return text;
+  using report::MetricLabels;
+  using report::MetricType;
+  report::Exposition out;
+  const MetricLabels labels = {{"op", to_string(last_.test)}, {"size_bytes", std::to_string(last_.size_bytes)}, {"device", device_}};
+  out.metric("gdrperf_measured_seconds_total", MetricType::kCounter, "Time of all intervals.", labels, seconds_);
+  out.metric("gdrperf_messages_total", MetricType::kCounter, "Messages of this end, or round trips.", labels, messages_);
+  out.metric("gdrperf_slow_stretches_total", MetricType::kCounter, "Stretches below 0.7 of the level before.", labels, slow_);
+  out.metric("gdrperf_slow_seconds_total", MetricType::kCounter, "Their time.", labels, slow_s_);
+  if (last_.seconds <= 0) return out.take();
   if (last_.test.metric == Metric::kBandwidth) {
-    sample("gdrperf_payload_bytes_total", "counter", "Payload that this end sent or read.", bytes_);
-    sample("gdrperf_payload_bytes_per_second", "gauge", "Mean of the last interval.",
-           static_cast<double>(last_.messages) * static_cast<double>(last_.size_bytes) / last_.seconds);
+    out.metric("gdrperf_payload_bytes_total", MetricType::kCounter, "Payload that this end sent or read.", labels, bytes_);
+    out.metric("gdrperf_payload_bytes_per_second", MetricType::kGauge, "Mean of the last interval.", labels,
+               static_cast<double>(last_.messages) * static_cast<double>(last_.size_bytes) / last_.seconds);
   } else {
-    declare("gdrperf_latency_seconds", "gauge", "Of the last interval; quantile 1 is the largest.");
+    out.declare("gdrperf_latency_seconds", MetricType::kGauge, "Of the last interval; quantile 1 is the largest.");
     const std::pair<const char*, double> quantiles[] = {{"0.5", last_.p50_ns}, {"0.99", last_.p99_ns}, {"0.999", last_.p999_ns}, {"1", last_.max_ns}};
-    for (const auto& [quantile, ns] : quantiles) text += fmt::format("gdrperf_latency_seconds{{{},quantile=\"{}\"}} {:.9g}\n", labels, quantile, ns * 1e-9);
+    for (const auto& [quantile, ns] : quantiles) out.sample(MetricLabels(labels).add("quantile", quantile), ns * 1e-9);
   }
-  if (counters_.empty()) return text;
-  declare("gdrperf_port_counter_total", "counter", "What counters of the port rose by.");
-  for (const auto& [name, count] : counters_) text += fmt::format("gdrperf_port_counter_total{{device=\"{}\",counter=\"{}\"}} {}\n", device_, name, count);
-  return text;
+  if (counters_.empty()) return out.take();
+  out.declare("gdrperf_port_counter_total", MetricType::kCounter, "What counters of the port rose by.");
+  for (const auto& [name, count] : counters_) out.sample({{"device", device_}, {"counter", name}}, static_cast<double>(count));
+  return out.take();
 }
 
 }  // namespace gdrperf::app

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
+#include "gdrperf/export/exposition.h"
 
 namespace gdrperf::app {
 namespace {
@@ -18,27 +20,6 @@ std::string plain(const std::string& name) {
     text += good ? c : '_';
   }
   return text.empty() ? "unknown" : text;
-}
-
-// Of a Prometheus label.
-std::string label_text(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
-  }
-  return out + "\"";
-}
-
-// Of a cell of a Markdown table.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|' || c == '<' || c == '`' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
 }
 
 std::string host_of(const ClusterFile& file, int rank) {
@@ -115,50 +96,41 @@ std::string to_kubernetes(const ClusterFile& file) {
   return out;
 }
 
-void metric(const char* name, const char* help, std::string& out) {
-  out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
-}
-
 std::string to_prometheus(const ClusterFile& file) {
-  std::string out;
-  metric("gdrperf_cluster_verdict", "1 for the verdict of the last run", out);
-  for (const char* verdict : {"fine", "slow", "inconclusive"}) {
-    out += fmt::format("gdrperf_cluster_verdict{{verdict=\"{}\"}} {}\n", verdict, int{file.verdict == verdict});
-  }
-  metric("gdrperf_cluster_typical_bytes_per_second", "median rate of all pairs", out);
-  out += fmt::format("gdrperf_cluster_typical_bytes_per_second {:.6g}\n", file.typical_gbytes * 1e9);
-  metric("gdrperf_cluster_nic_shift_ratio", "rate of a NIC against the others, 0 is as they are", out);
+  using report::MetricType;
+  report::Exposition out;
+  out.declare("gdrperf_cluster_verdict", MetricType::kGauge, "1 for the verdict of the last run");
+  for (const char* verdict : {"fine", "slow", "inconclusive"}) out.sample({{"verdict", verdict}}, file.verdict == verdict ? 1 : 0);
+  out.metric("gdrperf_cluster_typical_bytes_per_second", MetricType::kGauge, "median rate of all pairs", {}, file.typical_gbytes * 1e9);
+  out.declare("gdrperf_cluster_nic_shift_ratio", MetricType::kGauge, "rate of a NIC against the others, 0 is as they are");
   for (const FileNic& nic : file.nics) {
     for (const auto& [way, effect] : {std::pair("sends", nic.sends), std::pair("receives", nic.receives)}) {
       if (!effect.known) continue;
-      out += fmt::format("gdrperf_cluster_nic_shift_ratio{{host={},device={},rank=\"{}\",way=\"{}\"}} {:.6g}\n", label_text(nic.host),
-                         label_text(nic.device), nic.rank, way, effect.shift_percent / 100);
+      out.sample({{"host", nic.host}, {"device", nic.device}, {"rank", std::to_string(nic.rank)}, {"way", way}}, effect.shift_percent / 100);
     }
   }
-  metric("gdrperf_cluster_slow", "1 for each part that retests found slow", out);
-  for (const FileSuspect& suspect : slow_parts(file)) {
-    out += fmt::format("gdrperf_cluster_slow{{part=\"{}\",what={}}} 1\n", suspect.part, label_text(describe(file, suspect)));
-  }
-  metric("gdrperf_cluster_rank_lost", "1 for each rank that was lost", out);
+  out.declare("gdrperf_cluster_slow", MetricType::kGauge, "1 for each part that retests found slow");
+  for (const FileSuspect& suspect : slow_parts(file)) out.sample({{"part", suspect.part}, {"what", describe(file, suspect)}}, 1);
+  out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost");
   for (const FileRank& rank : file.ranks) {
-    if (!rank.lost.empty()) out += fmt::format("gdrperf_cluster_rank_lost{{rank=\"{}\",host={}}} 1\n", rank.rank, label_text(rank.host));
+    if (!rank.lost.empty()) out.sample({{"rank", std::to_string(rank.rank)}, {"host", rank.host}}, 1);
   }
-  return out;
+  return out.take();
 }
 
 std::string to_markdown(const ClusterFile& file) {
   std::string out = fmt::format("# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {:.4g} GB/s; {}\n",
-                                file.verdict, file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
-                                file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, file.started);
+                                markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
+                                file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, markdown_text(file.started));
   if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
   for (const FileSuspect& suspect : file.suspects) {
-    out += fmt::format("| {} | {} | {:+.1f} % | {} | {} |\n", cell(describe(file, suspect)), suspect.verdict,
-                       suspect.percent, suspect.way == "both" ? "sends and receives" : suspect.way, suspect.retests);
+    out += fmt::format("| {} | {} | {:+.1f} % | {} | {} |\n", markdown_text(describe(file, suspect)), markdown_text(suspect.verdict),
+                       suspect.percent, suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
   }
   const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
   if (lost > 0) out += "\n| lost rank | host | why |\n| ---: | --- | --- |\n";
   for (const FileRank& rank : file.ranks) {
-    if (!rank.lost.empty()) out += fmt::format("| {} | {} | {} |\n", rank.rank, cell(rank.host), cell(rank.lost));
+    if (!rank.lost.empty()) out += fmt::format("| {} | {} | {} |\n", rank.rank, markdown_text(rank.host), markdown_text(rank.lost));
   }
   return out;
 }
