@@ -188,4 +188,10 @@ std::string format_duration_ns(double ns) {
   return fmt::format("{:.4g} s", ns / 1e9);
 }
 
+std::string format_rate(double bytes_per_s) {
+  if (bytes_per_s < 1e6) return fmt::format("{:.3g} kB/s", bytes_per_s / 1e3);
+  if (bytes_per_s < 1e9) return fmt::format("{:.3g} MB/s", bytes_per_s / 1e6);
+  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
 }  // namespace gdrperf

@@ -88,6 +88,12 @@ double robust_spread(std::span<const double> values) {
 
 int spread_freedom(std::size_t n) { return static_cast<int>(n - 2 * (n / 10)) - 1; }
 
+std::optional<double> judging_scatter(std::span<const double> controls, double step) {
+  if (controls.size() < 2) return std::nullopt;
+  const double scatter = std::max(robust_spread(controls), step);
+  return scatter > 0 ? std::optional(scatter) : std::nullopt;
+}
+
 double student_t_quantile(double p, int freedom) {
   freedom = std::min(freedom, 300);
   double high = 1;

@@ -88,12 +88,23 @@ class FiguresTest(CliTest):
 
     def test_unstable_after_a_duration_carries_mark_reason_and_advice(self):
         # Nothing is known within a hundredth of a thousandth.
-        runs, result = self.measured("write_bw", "-D", "300ms", "--precision", "0.00001%")
+        runs, result = self.measured("write_bw", "-D", "2s", "--precision", "0.00001%")
         self.assertTrue(runs[0]["unstable"])
         self.assertEqual(runs[0]["stop"], "duration")
         self.assertIn(runs[0]["unstable_reason"], ("steps", "drift", "bimodal", "periodic", "scatter"))
         self.assertRegex(runs[0]["warnings"][0], r"known within \+-.* %, not \+-1e-05 %, after")
         self.assertIn("unstable: not known within the asked precision", result.out)
+
+    def test_a_rate_that_halves_is_marked_and_its_levels_are_listed(self):
+        """The link's truth: 20 MB/s for 320 messages (1.05 s), 10 MB/s from then on. Warm-up it is not."""
+        link = "rate=20MB/s,latency=20us,react=0us"
+        runs, result = self.measured("send_bw", "-s", "64K", "-t", 16, "-D", "3s", "-e", "-d", "soft0", "--peer-dev", "soft1",
+                                     env={"SOFTNIC": f"soft0:{link},fault=stall:time=3277us:from=320;soft1:{link}"})
+        self.assertTrue(runs[0]["unstable"], result.out)
+        self.assertLess(runs[0]["warmup_cut_s"], 0.9, "a level is no warm-up")
+        self.assertIn("levels", runs[0])
+        self.assertGreaterEqual(len(runs[0]["levels"]), 2)
+        self.assertIn("levels", result.out)
 
     def test_a_sweep_without_a_stable_run_says_so_last_and_exits_4(self):
         result = run("sweep", "--local", "--softnic", "--sizes", "64", "--ops", "write_bw,read_bw", "-n", "3",

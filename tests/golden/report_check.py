@@ -255,7 +255,8 @@ def check_fields(produced, schema, schema_path):
 
 
 # What a run has beside fields: series, counts and intervals of one, and whole objects.
-NO_FIELDS = {"warnings", "checked_by", "shares", "parts", "client.gpu", "server.gpu", "client.counters", "server.counters", "bw.ci95_gbps",
+NO_FIELDS = {"warnings", "checked_by", "levels", "shares", "parts",
+             "client.gpu", "server.gpu", "client.counters", "server.counters", "bw.ci95_gbps",
              "bw.batches_gbps", "latency.ci95_p50_ns", "latency.batches_p50_ns", "latency.samples_beyond"}
 
 

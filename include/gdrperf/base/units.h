@@ -43,6 +43,9 @@ std::string format_size(std::uint64_t bytes);
 /// "1.50 us", "2.0 s": three significant digits and a unit.
 std::string format_duration_ns(double ns);
 
+/// "12.5 GB/s", "950 MB/s": three significant digits, powers of 1000.
+std::string format_rate(double bytes_per_s);
+
 /// GB/s (1e9 bytes per second) as Gb/s (1e9 bits per second).
 constexpr double gigabits_from_gigabytes(double gigabytes) { return gigabytes * 8.0; }
 

@@ -97,6 +97,16 @@ struct Part {
   double gbytes = 0;        ///< mean over the time that all had in common
 };
 
+/// Stretch of a run in which its figure kept one level.
+struct RunLevel {
+  double value = 0;    ///< median of its batches: GB/s, or nanoseconds of a latency
+  double from_s = 0;   ///< since the run began
+  double seconds = 0;
+  double share = 0;    ///< of the time of all levels
+};
+/// "two levels: 20 MB/s for 1.4 s, then 10 MB/s"; "" of fewer than two. `latency`: values are nanoseconds.
+std::string levels_text(const std::vector<RunLevel>& levels, bool latency);
+
 /// The engine's measurement of one run.
 struct Measurement {
   std::uint64_t iterations = 0;   ///< messages (round trips) counted, warm-up excluded
@@ -105,6 +115,7 @@ struct Measurement {
   StopReason stop = StopReason::kPrecision;
   bool unstable = false;          ///< the cap came before the precision
   std::string unstable_reason = {};  ///< steps | drift | bimodal | periodic | scatter; "" when stable
+  std::vector<RunLevel> levels = {};  ///< in time order, where there is more than one
   std::optional<Bandwidth> bandwidth;
   std::optional<Latency> latency;
   std::uint64_t chunk_bytes = 0;  ///< staged: what was copied at once

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 namespace gdrperf::stats {
@@ -16,6 +17,11 @@ double hodges_lehmann_shift(std::span<const double> first, std::span<const doubl
 double robust_spread(std::span<const double> values);
 /// Degrees of freedom of robust_spread() of `n` values: what was not replaced, less one.
 int spread_freedom(std::size_t n);
+
+/// Scatter by which a difference from `controls` is judged: robust_spread() of them, never below `step`, the smallest
+/// difference that the clock, or the digits of the values, show. nullopt with fewer than two controls, or where neither
+/// they nor the step say anything: what cannot be judged stays undecided.
+std::optional<double> judging_scatter(std::span<const double> controls, double step);
 
 /// t with P(T <= t) = p for Student's distribution with `freedom` >= 1 degrees
 /// of freedom; above 300 of them as with 300. p in (0.5, 1).

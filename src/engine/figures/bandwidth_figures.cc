@@ -66,16 +66,31 @@ void fill_from_whole(report::Measurement& measured, const Whole& whole) {
   bw.ci95_low_gbytes = bw.ci95_high_gbytes = kNone;
 }
 
+std::vector<report::RunLevel> levels_of(const stats::Beginning& beginning, const Rates& all, double ramp_s) {
+  std::vector<report::RunLevel> levels;
+  double total_s = 0;
+  for (const stats::Level& level : beginning.levels) {
+    const Batch& first = all.batches[level.first];
+    const Batch& last = all.batches[level.first + level.count - 1];
+    const double seconds = last.start_s + last.seconds - first.start_s;
+    levels.push_back({level.value, ramp_s + first.start_s, seconds, 0});
+    total_s += seconds;
+  }
+  for (report::RunLevel& level : levels) level.share = level.seconds / total_s;
+  return levels;
+}
+
 }  // namespace
 
 report::Measurement figures_of(const Rates& all, const Whole& whole, const BandwidthRun& run, const TestSpec& spec) {
   report::Measurement measured;
   measured.stop = run.stop;
   measured.bandwidth.emplace();
+  const stats::Beginning beginning = beginning_of(all.gbytes, spec.stop.precision, stats::Better::kHigher);
   // A run of N messages shows the figure of N messages.
-  const std::size_t cut = spec.stop.iterations ? 0 : stats::warmup_cut(all.gbytes.values);
+  const std::size_t cut = spec.stop.iterations ? 0 : beginning.warmup;
   const Samples steady = all.gbytes.from(cut);
-  const stats::Summary summary = stats::summarize_weighted(steady.values, steady.seconds);
+  const stats::Summary summary = summary_of(steady);
   if (spec.stop.iterations || !summary.median_ci) {
     measured.iterations = run.sent;
     measured.duration_s = run.seconds;
@@ -104,6 +119,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
   if (spec.stop.iterations) measured.bandwidth->mean_gbytes = whole.gbytes;
   measured.bandwidth->msg_rate_mpps =
       measured.bandwidth->median_gbytes * 1e3 / static_cast<double>(spec.size_bytes);
+  if (beginning.levels.size() > 1) measured.levels = levels_of(beginning, all, run.ramp_s);
   judge_figure(measured, {steady, "", spec.stop.precision, spec.stop});
   return measured;
 }

@@ -101,6 +101,11 @@ void note_late_starts(report::Measurement& measured, const Lateness& lateness, c
       flag<&TestSpec::rate_per_s>(), rate_of(spec), share * 100));
 }
 
+/// Round trips of a batch: of N there are batches enough for an interval.
+std::uint64_t most_rounds(const StopRule& stop) {
+  return stop.iterations ? std::max<std::uint64_t>(*stop.iterations / (kMinBatches + 2), 1) : ~std::uint64_t{0};
+}
+
 }  // namespace
 
 LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers) {
@@ -109,18 +114,17 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
   LatencyRun run;
   report::Measurement& measured = run.measured;
   const bool halved = spec.op().halved;
-  LiveState live(watchers.observer, spec, clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+  const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
+  LiveState live(watchers.observer, spec, scale);
   IntervalWatch intervals(watchers.observer, spec);
   live.begin();
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
   LatencySeries series;
-  StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop);
+  StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop, stats::Better::kLower);
   const double full_s = intervals.on() ? kWatchedBatchSeconds : kBatchSeconds;
   const double batch_s = spec.stop.duration ? std::min(full_s, seconds(*spec.stop.duration) / kMinBatches) : full_s;
-  // Of N round trips there are batches enough for an interval.
-  const std::uint64_t batch_limit =
-      spec.stop.iterations ? std::max<std::uint64_t>(*spec.stop.iterations / (kMinBatches + 2), 1) : ~std::uint64_t{0};
+  const std::uint64_t batch_limit = most_rounds(spec.stop);
   const std::uint64_t start = clock.ticks();
   double elapsed_s = 0;
   std::uint64_t rounds = 0;
@@ -142,7 +146,7 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
     rounds += batch_rounds;
     series.add(transfer.histogram(), batch_elapsed_s);
     const double end_s = clock.to_ns(clock.ticks() - start) * 1e-9;
-    intervals.add(elapsed_s, end_s - elapsed_s, transfer.histogram(), clock.ns_per_tick() * (halved ? 0.5 : 1.0));
+    intervals.add(elapsed_s, end_s - elapsed_s, transfer.histogram(), scale);
     transfer.histogram().clear();
     elapsed_s = end_s;
     live.look(series, rounds, elapsed_s);
@@ -151,12 +155,13 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
   measured.stop = judge.reason();
 
   // A run of N round trips shows the figure of N round trips.
-  const LatencySeries::Steady steady = series.steady(!spec.stop.iterations);
+  const LatencySeries::Steady steady = series.steady(!spec.stop.iterations, median_precision(spec.stop));
   tell_samples(watchers.observer, spec, steady, clock.to_ns(clock.ticks() - start) * 1e-9);
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
   measured.latency = latency_figures(steady, clock, halved);
+  measured.levels = series.levels(steady, scale);
   judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
   note_late_starts(measured, transfer.lateness(), spec);
   run.longest_batch_s = series.longest_batch_s();

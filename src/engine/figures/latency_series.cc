@@ -40,9 +40,23 @@ void LatencySeries::merge_neighbours() {
   per_segment_ *= 2;
 }
 
-LatencySeries::Steady LatencySeries::steady(bool find_warmup) const {
-  const std::size_t cut = find_warmup ? stats::warmup_cut(medians_) * keep_every_ : 0;
+std::vector<report::RunLevel> LatencySeries::levels(const Steady& steady, double scale) const {
+  std::vector<report::RunLevel> levels;
+  if (steady.beginning.levels.size() < 2) return levels;
+  const double median_s = total_s_ / static_cast<double>(medians_.size());
+  const double behind = static_cast<double>(medians_.size() - steady.beginning.levels.front().first);
+  for (const stats::Level& level : steady.beginning.levels) {
+    const double count = static_cast<double>(level.count);
+    levels.push_back({level.value * scale, static_cast<double>(level.first) * median_s, count * median_s,
+                      count / behind});
+  }
+  return levels;
+}
+
+LatencySeries::Steady LatencySeries::steady(bool find_warmup, double precision) const {
   Steady result;
+  result.beginning = beginning_of(samples(), precision, stats::Better::kLower);
+  const std::size_t cut = find_warmup ? result.beginning.warmup * keep_every_ : 0;
   result.histogram = std::make_unique<stats::Histogram>();
   std::size_t gone = 0;
   for (const Segment& segment : segments_) {

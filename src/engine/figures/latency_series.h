@@ -45,9 +45,12 @@ class LatencySeries {
     std::vector<Stretch> stretches;  ///< the histogram's parts; of the series' own memory
     double seconds = 0;
     double cut_seconds = 0;
+    stats::Beginning beginning;      ///< of all medians
   };
-  /// `find_warmup` false: all of it.
-  Steady steady(bool find_warmup) const;
+  /// `find_warmup` false: all of it. Levels are those of the series within `precision`.
+  Steady steady(bool find_warmup, double precision) const;
+  /// Levels in the series' time; `scale` makes nanoseconds of ticks.
+  std::vector<report::RunLevel> levels(const Steady& steady, double scale) const;
 
  private:
   struct Segment {

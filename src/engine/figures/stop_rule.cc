@@ -1,6 +1,7 @@
 #include "engine/figures/stop_rule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -16,11 +17,6 @@ namespace {
 
 /// Fewer have no 95 % interval.
 constexpr std::size_t kIntervalBatches = 6;
-
-stats::Summary summary_of(const Samples& samples) {
-  return samples.seconds.empty() ? stats::summarize(samples.values)
-                                 : stats::summarize_weighted(samples.values, samples.seconds);
-}
 
 /// The option and value that make a run longer.
 std::string longer(const StopRule& rule) {
@@ -66,14 +62,27 @@ Samples Samples::from(std::size_t count) const {
   return {tail(values), tail(seconds)};
 }
 
+stats::Summary summary_of(const Samples& samples) {
+  return samples.seconds.empty() ? stats::summarize(samples.values)
+                                 : stats::summarize_weighted(samples.values, samples.seconds);
+}
+
 Known known_of(const Samples& samples) {
   const stats::Summary summary = summary_of(samples);
-  return {summary.median, stats::stop_decision(summary, samples.values.size(), 0, 0).relative_half_width};
+  const double half_width = stats::stop_decision(summary, samples.values.size(), 0, 0).relative_half_width;
+  return {summary.median, half_width, std::abs(summary.mean - summary.median) / std::abs(summary.median)};
+}
+
+stats::Beginning beginning_of(const Samples& all, double precision, stats::Better better) {
+  return stats::find_beginning(all.values, kLevelsApart * precision, better);
 }
 
 bool StopJudge::tight_enough(const Samples& all) const {
-  const Samples steady = all.from(stats::warmup_cut(all.values));
-  return steady.values.size() >= kMinBatches && known_of(steady).half_width <= precision_;
+  const stats::Beginning beginning = beginning_of(all, precision_, better_);
+  const Samples steady = all.from(beginning.warmup);
+  if (beginning.levels.size() > 1 || steady.values.size() < kMinBatches) return false;
+  const Known known = known_of(steady);
+  return known.half_width <= precision_ && known.lopsided <= precision_;
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {
@@ -91,19 +100,29 @@ std::uint64_t StopJudge::left(std::uint64_t done) const {
 
 void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   const std::size_t batches = evidence.steady.values.size();
-  const double width = known_of(evidence.steady).half_width;
-  if (width <= evidence.precision) return;
+  const auto [median, width, lopsided] = known_of(evidence.steady);
+  if (width <= evidence.precision && lopsided <= evidence.precision && measured.levels.empty()) return;
   if (batches < kIntervalBatches) {
     mark(measured, "short",
          fmt::format("{}too short for an interval ({} batch{} in {:.3g} s); run longer ({})", evidence.what, batches,
                      batches == 1 ? "" : "es", measured.duration_s, longer(evidence.rule)));
     return;
   }
-  const stats::PatternFound found = stats::find_pattern(evidence.steady.values);
-  mark(measured, std::string(stats::to_string(found.pattern)),
-       fmt::format("{}{}, not +-{:g} %, after {:.3g} s: {}", evidence.what,
-                   width > 1 ? std::string("not known (the interval is wider than the value)") : fmt::format("known within +-{:.2g} %", width * 100),
-                   evidence.precision * 100, measured.duration_s, words_for(found.pattern, evidence.rule)));
+  stats::Pattern pattern = stats::find_pattern(evidence.steady.values).pattern;
+  // What drifts passes through levels; the rest is one level after another.
+  std::string known = report::levels_text(measured.levels, measured.latency.has_value());
+  if (!known.empty() && pattern != stats::Pattern::kDrift) pattern = stats::Pattern::kSteps;
+  if (width > evidence.precision) {
+    known += fmt::format("{}{}, not +-{:g} %, after {:.3g} s", known.empty() ? "" : "; ",
+                         width > 1 ? std::string("not known (the interval is wider than the value)")
+                                   : fmt::format("known within +-{:.2g} %", width * 100),
+                         evidence.precision * 100, measured.duration_s);
+  } else if (known.empty()) {
+    known = fmt::format("mean and median differ by {:.2g} %, more than +-{:g} %: part of the time was much slower or faster",
+                        lopsided * 100, evidence.precision * 100);
+  }
+  mark(measured, std::string(stats::to_string(pattern)),
+       fmt::format("{}{}: {}", evidence.what, known, words_for(pattern, evidence.rule)));
 }
 
 void judge_standstill(report::Measurement& measured, const Standstill& standstill) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "gdrperf/report/record.h"
+#include "gdrperf/stats/levels.h"
+#include "gdrperf/stats/summary.h"
 
 namespace gdrperf::engine {
 
@@ -26,12 +28,16 @@ struct Samples {
   Samples from(std::size_t count) const;
 };
 
-/// The median of batches, weighted by their lengths where those are known, and how well it is known.
+/// Median, mean and interval of batches, weighted by their lengths where those are known.
+stats::Summary summary_of(const Samples& samples);
+
+/// The same median, and how well it is known.
 struct Known {
   double median = 0;
   /// The farther end of the median's 95 % interval relative to the median; infinity with fewer batches than an
   /// interval needs.
   double half_width = 0;
+  double lopsided = 0;  ///< distance of mean and median relative to the median
 };
 Known known_of(const Samples& samples);
 
@@ -39,8 +45,9 @@ Known known_of(const Samples& samples);
 class StopJudge {
  public:
   /// `precision`: of the half width. `stop`: ends the run once it is true; borrowed, may be null.
-  StopJudge(const StopRule& rule, double precision, const std::atomic<bool>* stop = nullptr)
-      : rule_(rule), precision_(precision), stop_(stop) {}
+  StopJudge(const StopRule& rule, double precision, const std::atomic<bool>* stop = nullptr,
+            stats::Better better = stats::Better::kHigher)
+      : rule_(rule), precision_(precision), stop_(stop), better_(better) {}
 
   /// Asked after each batch. `done`: messages or round trips; `series` has size()
   /// and samples().
@@ -74,9 +81,16 @@ class StopJudge {
   const StopRule& rule_;
   double precision_;
   const std::atomic<bool>* stop_;
+  stats::Better better_;
   bool ended_ = false;
   report::StopReason reason_ = report::StopReason::kPrecision;
 };
+
+/// Levels nearer than this to each other, relative to the precision that was asked for, are one.
+inline constexpr double kLevelsApart = 1.2;
+
+/// Warm-up of a series, and the levels behind it.
+stats::Beginning beginning_of(const Samples& all, double precision, stats::Better better);
 
 /// Evidence for a run's figure.
 struct Evidence {
@@ -86,9 +100,9 @@ struct Evidence {
   const StopRule& rule;
 };
 
-/// The one place that decides whether a figure stands, whatever ended the run: marks
-/// it unstable, with the likely reason and a warning that says what helps, where the
-/// interval is wider than `precision`, or where there are too few batches for one.
+/// The one place that decides whether a figure stands, whatever ended the run: marks it unstable, with the likely
+/// reason and a warning that says what helps, where it has several levels, where the interval is wider than
+/// `precision`, where mean and median differ by more than that, or where there are too few batches for an interval.
 void judge_figure(report::Measurement& measured, const Evidence& evidence);
 
 /// Longest time, in seconds, in which an end did not run, and in which nothing moved.

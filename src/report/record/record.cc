@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,28 @@ std::string_view to_string(StopReason reason) {
     case StopReason::kSignal: return "signal";
   }
   return "cap";
+}
+
+std::string levels_text(const std::vector<RunLevel>& levels, bool latency) {
+  if (levels.size() < 2) return {};
+  constexpr std::size_t kMostNamed = 4;
+  constexpr const char* kNumbers[] = {"two", "three", "four", "five", "six", "seven", "eight"};
+  const std::string count = levels.size() < 2 + std::size(kNumbers) ? kNumbers[levels.size() - 2]
+                                                                    : std::to_string(levels.size());
+  const auto value_of = [&](const RunLevel& level) {
+    return latency ? format_duration_ns(level.value) : format_rate(level.value * 1e9);
+  };
+  if (levels.size() > kMostNamed) {
+    const auto lower = [](const RunLevel& a, const RunLevel& b) { return a.value < b.value; };
+    const auto [low, high] = std::minmax_element(levels.begin(), levels.end(), lower);
+    return fmt::format("{} levels between {} and {}", count, value_of(*low), value_of(*high));
+  }
+  std::string text = fmt::format("{} levels: ", count);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    text += fmt::format("{}{} for {}", i == 0 ? "" : ", then ", value_of(levels[i]),
+                        format_duration_ns(levels[i].seconds * 1e9));
+  }
+  return text;
 }
 
 void note_delivery(Measurement& measured, std::uint64_t sent, std::uint64_t arrived) {

@@ -113,6 +113,17 @@ Json parts_json(const RunRecord& record) {
   return json;
 }
 
+Json levels_json(const Measurement& measured) {
+  Json levels = Json::array();
+  for (const RunLevel& level : measured.levels) {
+    Json json = {{"from_s", number(level.from_s)}, {"seconds", number(level.seconds)}, {"share", number(level.share)}};
+    if (measured.bandwidth) json["median_gbps"] = gbps(level.value);
+    if (measured.latency) json["p50_ns"] = number(level.value);
+    levels.push_back(std::move(json));
+  }
+  return levels;
+}
+
 Json warnings_json(const RunRecord& record) {
   Json warnings = Json::array();
   for (const std::string& warning : record.measured.warnings) warnings.push_back(warning);
@@ -139,6 +150,7 @@ Json record_json(const RunRecord& record) {
   for (const char* metric : {"bw", "latency"}) {
     if (!json.contains(metric)) json[metric] = nullptr;
   }
+  if (!measured.levels.empty()) json["levels"] = levels_json(measured);
   if (const auto spread = spread_of(measured)) json["shares"] = spread_json(record, *spread);
   if (!measured.parts.empty()) json["parts"] = parts_json(record);
   if (record.spec.verify_seed) json["checked_by"] = Json::array({record.client.checker, record.server.checker});

@@ -97,5 +97,13 @@ TEST(BenjaminiHochberg, KeepsTheOrderAndIsMonotone) {
   EXPECT_TRUE(benjamini_hochberg({}).empty());
 }
 
+TEST(JudgingScatter, IsNeverBelowAStepAndUndecidedWithoutControls) {
+  EXPECT_FALSE(judging_scatter({}, 1));
+  EXPECT_FALSE(judging_scatter(std::vector<double>{5}, 1));
+  EXPECT_FALSE(judging_scatter(std::vector<double>{5, 5, 5}, 0));
+  EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{5, 5, 5}, 0.25).value(), 0.25);
+  EXPECT_GT(judging_scatter(std::vector<double>{4, 5, 6}, 0.25).value(), 0.9);
+}
+
 }  // namespace
 }  // namespace gdrperf::stats
