@@ -1,8 +1,10 @@
 #include "mem/host_buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 
@@ -22,7 +24,11 @@ class MappedBuffer final : public CpuBuffer {
  public:
   MappedBuffer(const char* kind, std::size_t bytes, std::size_t granularity, int flags, const std::string& hint)
       : CpuBuffer(kind, bytes), mapped_((bytes + granularity - 1) / granularity * granularity) {
-    void* at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    const bool reserved = (flags & MAP_HUGETLB) != 0;
+    // Of huge pages the kernel gives whole ones only: aligned, and told that they are wanted.
+    const bool aligned = !reserved && bytes >= kHugepage;
+    void* at = ::mmap(nullptr, mapped_ + (aligned ? kHugepage : 0), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (at == MAP_FAILED) {
       const int error = errno;
       const std::string limit = limit_hint(error);
@@ -30,9 +36,13 @@ class MappedBuffer final : public CpuBuffer {
                        limit.empty() ? hint : limit + "; or " + hint);
     }
     data_ = static_cast<std::byte*>(at);
+    if (aligned) {
+      align();
+      ::madvise(data_, mapped_, MADV_HUGEPAGE);  // refused by a kernel without them: pages of the usual size do
+    }
     // First touch: the pages come from this thread's NUMA node. Written: what was only read would be
     // one page of zeros. All at once takes half the time of a fault per page.
-    if (::madvise(at, mapped_, MADV_POPULATE_WRITE) != 0) std::memset(data_, 0, mapped_);
+    if (::madvise(data_, mapped_, MADV_POPULATE_WRITE) != 0) std::memset(data_, 0, mapped_);
   }
   ~MappedBuffer() override { unmap(); }
   void let_go() noexcept override { unmap(); }
@@ -40,6 +50,15 @@ class MappedBuffer final : public CpuBuffer {
   MappedBuffer& operator=(const MappedBuffer&) = delete;
 
  private:
+  /// Unmaps what was mapped too much, in front of the first huge page and behind the buffer.
+  void align() {
+    const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    mapped_ = (mapped_ + page - 1) / page * page;
+    const std::size_t front = (kHugepage - reinterpret_cast<std::uintptr_t>(data_) % kHugepage) % kHugepage;
+    if (front > 0) ::munmap(data_, front);
+    data_ += front;
+    if (front < kHugepage) ::munmap(data_ + mapped_, kHugepage - front);
+  }
   void unmap() noexcept {
     if (data_ != nullptr) ::munmap(data_, mapped_);
     data_ = nullptr;
