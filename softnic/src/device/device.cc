@@ -283,7 +283,7 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   full.completion_timestamp_mask = ~std::uint64_t{0};
   full.hca_core_clock = kStampClockKhz;
   // Registered memory is there, whether paging on demand is asked for or not.
-  full.odp_caps.general_caps = IBV_ODP_SUPPORT;
+  full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
   full.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
                                                  IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
   full.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;

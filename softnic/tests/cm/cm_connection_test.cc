@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -97,6 +98,36 @@ TEST(SoftnicCmConnection, APortThatNobodyHasIsRefused) {
   rdma_conn_param param = parameters();
   ASSERT_EQ(rdma_connect(client.get(), &param), 0);
   expect_event(channel, RDMA_CM_EVENT_REJECTED, 8);
+  rdma_destroy_qp(client.get());
+}
+
+TEST(SoftnicCmConnection, AListenerMayTakeThePlaceOfAnother) {
+  auto first = std::make_unique<Listener>();
+  const std::uint16_t port = first->port;
+  { const Pair pair(*first); }
+  first.reset();
+  std::atomic<bool> connecting{false};
+  Channel listeners(rdma_create_event_channel());
+  Id next = make_id(listeners);
+  std::thread server([&] {
+    while (!connecting) std::this_thread::yield();
+    sockaddr_in address = loopback(port);
+    EXPECT_EQ(rdma_bind_addr(next.get(), reinterpret_cast<sockaddr*>(&address)), 0) << std::strerror(errno);
+    EXPECT_EQ(rdma_listen(next.get(), 4), 0);
+  });
+  Channel channel(rdma_create_event_channel());
+  Id client = resolved(channel, port);
+  make_qp(client);
+  rdma_conn_param param = parameters();
+  connecting = true;
+  ASSERT_EQ(rdma_connect(client.get(), &param), 0);
+  server.join();
+  Event request = expect_event(listeners, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_TRUE(request);
+  const Id fresh(request->id);
+  request.reset();
+  EXPECT_EQ(rdma_reject(fresh.get(), nullptr, 0), 0);
+  expect_event(channel, RDMA_CM_EVENT_REJECTED, 28);
   rdma_destroy_qp(client.get());
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "fixture.h"
 
@@ -222,6 +223,37 @@ TEST(SoftnicPlace, UnderAUserfaultfdOfThePrograms) {
   mr.reset();
   ::munmap(at, kAreaBytes);
   ::close(watcher);
+}
+
+// Implicit paging on demand: a key for whatever the program has, and nothing behind it is an error.
+TEST(SoftnicPlace, AllOfTheProgramsMemory) {
+  Pair pair;
+  const int rights = kAllAccess | IBV_ACCESS_ON_DEMAND;
+  EXPECT_EQ(register_memory(pair.server.pd.get(), pair.server.memory->data(), SIZE_MAX, rights), nullptr);
+  Owned<ibv_mr> mr(register_memory(pair.server.pd.get(), nullptr, SIZE_MAX, rights));
+  ASSERT_NE(mr, nullptr) << std::strerror(errno);
+  std::vector<std::uint8_t> later(kUsed, kInArea);
+  Address target = pair.server.address();
+  target.buffer = reinterpret_cast<std::uint64_t>(later.data());
+  target.rkey = mr->rkey;
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_READ, target, 0, kUsed), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  EXPECT_TRUE(area_holds(pair.client.memory->data(), kInArea));
+  ibv_sge sge{target.buffer, kUsed, mr->lkey};
+  ASSERT_EQ(pair.server.post(pair.server.request(IBV_WR_RDMA_READ, pair.client.address(), sge)), 0);
+  EXPECT_EQ(status_of(pair.server.send_cq.get()), IBV_WC_SUCCESS);
+  target.buffer = 4096;
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, target, 0, 64), 0);
+  EXPECT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_REM_OP_ERR);
+}
+
+TEST(SoftnicPlace, ANullRegionDoesNotKeepItsDomain) {
+  const Owned<ibv_context> context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  Owned<ibv_mr> mr(ibv_alloc_null_mr(pd.get()));
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(ibv_dealloc_pd(pd.release()), 0);
+  mr.reset();
 }
 
 // Two regions that share a page, and what the program keeps beside them.

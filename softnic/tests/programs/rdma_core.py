@@ -33,7 +33,6 @@ MISSING = (
     Missing(r"Create QP type 8|[Rr]aw|RAW|\.test_flow\.|test_rss", "raw packets, flow steering, RSS (raw_packet_caps 0)"),
     Missing(r"[Tt]ag [Mm]atching|tag_matching", "tag matching (tm_caps 0)"),
     Missing(r"huge pages", "huge pages (none on this machine)"),
-    Missing(r"[Ii]mplicit|(ODP|odp).*(XRC|xrc)|(XRC|xrc).*(ODP|odp)", "paging on demand of everything (IBV_ODP_SUPPORT_IMPLICIT)"),
     Missing(r"[Dd]ma-?[Bb]uf|DMABUF|dmabuf|[Cc]uda", "dma-buf"),
     Missing(r"atomic_write|flush|FLUSH", "atomic write and flush (device_cap_flags_ex)"),
     Missing(r"Importing|imports", "import of objects (refused with EOPNOTSUPP)"),

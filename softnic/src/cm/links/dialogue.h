@@ -34,6 +34,8 @@ class CmDialogue {
   void part(CmId& id);
 
   void handle(const std::shared_ptr<CmLink>& link, const CmMessage& message);
+  /// A request for a port that nobody listens at.
+  bool lacks_listener(const CmMessage& message);
   void handle_loss(const std::shared_ptr<CmLink>& link);
   /// Some time after `linger`.
   void end_of_linger(std::uint32_t number);

@@ -34,6 +34,11 @@ CmId* CmDialogue::listener_for(const CmMessage& message) {
   return found;
 }
 
+bool CmDialogue::lacks_listener(const CmMessage& message) {
+  const bool request = message.kind == CmKind::kRequest || message.kind == CmKind::kSidrRequest;
+  return request && listener_for(message) == nullptr;
+}
+
 void CmDialogue::handle_request(const std::shared_ptr<CmLink>& link, const CmMessage& message) {
   CmId* listener = listener_for(message);
   Device* device = listener == nullptr ? nullptr : device_at(message.destination);

@@ -5,10 +5,12 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -25,6 +27,12 @@ std::mutex g_cm_mutex;
 
 /// A QP that was connected stays out of use so long: packets of old ones may be under way.
 constexpr std::chrono::milliseconds kLinger{500};
+
+/// A port that this process has just connected to may be between two listeners: perftest's -R closes
+/// its first one before it opens the next, and the time that a NIC's messages take hides it.
+constexpr std::chrono::milliseconds kUntilNextListener{300};
+constexpr std::chrono::milliseconds kLook{2};
+constexpr std::chrono::seconds kJustConnected{2};
 
 }  // namespace
 
@@ -138,9 +146,31 @@ void Cm::connected(UniqueFd socket) {
   links_.insert(CmTcpLink::start(std::move(socket), loop_, *this));
 }
 
+UniqueFd Cm::connect_here(const Goal& goal) {
+  using Clock = std::chrono::steady_clock;
+  const std::pair port{goal.port_space, goal.destination.port};
+  const auto begin = Clock::now();
+  bool just_connected = false;
+  {
+    const MutexLock guard(mutex_);
+    std::erase_if(had_, [&](const auto& it) { return begin - it.second > kJustConnected; });
+    just_connected = had_.contains(port);
+  }
+  UniqueFd socket = connect_port(goal.port_space, goal.destination);
+  while (!socket && just_connected && Clock::now() - begin < kUntilNextListener) {
+    ::usleep(1000);
+    socket = connect_port(goal.port_space, goal.destination);
+  }
+  if (socket) {
+    const MutexLock guard(mutex_);
+    had_[port] = Clock::now();
+  }
+  return socket;
+}
+
 Cm::Reached Cm::reach(const Goal& goal) {
   if (goal.remote) return reach_host(goal);
-  UniqueFd socket = connect_port(goal.port_space, goal.destination);
+  UniqueFd socket = connect_here(goal);
   if (!socket) return {};
   ucred credentials{};
   const pid_t process = peer_credentials(socket.get(), credentials) ? credentials.pid : 0;
@@ -171,7 +201,24 @@ void Cm::received(const std::shared_ptr<CmLink>& link, std::span<const std::uint
   if (!message || !links_.contains(link)) return;
   const auto reached = reached_.find(link);
   if (reached != reached_.end() && reached->second != 0) heard_[reached->second] = link;
+  if (dialogue_.lacks_listener(*message)) {
+    loop_.after(kLook, [this, link, copy = *message, end = std::chrono::steady_clock::now() + kUntilNextListener] {
+      wait_for_listener(link, copy, end);
+    });
+    return;
+  }
   dialogue_.handle(link, *message);
+}
+
+void Cm::wait_for_listener(const std::shared_ptr<CmLink>& link, const CmMessage& message,
+                           std::chrono::steady_clock::time_point end) {
+  const MutexLock guard(mutex_);
+  if (!links_.contains(link)) return;
+  if (dialogue_.lacks_listener(message) && std::chrono::steady_clock::now() < end) {
+    loop_.after(kLook, [this, link, message, end] { wait_for_listener(link, message, end); });
+    return;
+  }
+  dialogue_.handle(link, message);
 }
 
 void Cm::lost(const std::shared_ptr<CmLink>& link) {

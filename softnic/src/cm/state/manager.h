@@ -64,6 +64,11 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   Cm();
   std::shared_ptr<CmLink> add_link(UniqueFd socket) EXCLUDES(mutex_);
   Reached reach_host(const Goal& goal) EXCLUDES(mutex_);
+  /// Handles a request when there is a listener for it, or refuses it after a while.
+  void wait_for_listener(const std::shared_ptr<CmLink>& link, const CmMessage& message,
+                         std::chrono::steady_clock::time_point end) EXCLUDES(mutex_);
+  /// To the process that has the destination's port on this host.
+  UniqueFd connect_here(const Goal& goal) EXCLUDES(mutex_);
   void close_channel(std::uint64_t number) EXCLUDES(mutex_);
   void watch_channel(std::uint64_t number, std::uint32_t events) EXCLUDES(mutex_);
   static void before_fork() NO_THREAD_SAFETY_ANALYSIS;        // locks for the other two
@@ -81,6 +86,8 @@ class Cm final : public CmReceiver, public CmTcpReceiver {
   std::map<std::shared_ptr<CmLink>, pid_t> reached_ GUARDED_BY(mutex_);
   /// Links to processes that have spoken: one that has not may have a listener that goes before it takes the link.
   std::map<pid_t, std::weak_ptr<CmLink>> heard_ GUARDED_BY(mutex_);
+  /// Ports that somebody had when this process last connected to them, and when that was.
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::chrono::steady_clock::time_point> had_ GUARDED_BY(mutex_);
 };
 
 }  // namespace gdrperf::softnic

@@ -23,9 +23,13 @@ constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
                                   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
                                   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
+/// All of the process' memory, whatever is there when it is used (implicit paging on demand).
+bool is_everything(std::size_t length, unsigned access) {
+  return (access & IBV_ACCESS_ON_DEMAND) != 0 && length == SIZE_MAX;
+}
+
 int check_arguments(void* address, std::size_t length, std::uint64_t iova, unsigned access) {
-  // All of the process' memory at once.
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0 && length == SIZE_MAX) return EOPNOTSUPP;
+  if (is_everything(length, access) && (address != nullptr || iova != 0)) return EINVAL;
   if ((access & ~kKnownAccess) != 0) return EINVAL;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -75,6 +79,7 @@ int populate(void* address, std::size_t length, bool writable) {
 
 /// Stays reachable for the device, whatever the program does with its mapping.
 bool is_pinned(const Mr& mr, unsigned access) {
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return false;
   if ((access & kGpuMemory) != 0 || mr.addr == nullptr) return true;
   return mr.second.lasts() || (!mr.moved.empty() && own_window.load() != 0);
 }
@@ -146,8 +151,9 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   Context& context = Context::of(pd.context);
   int error = context.device.call_fault("reg_mr");
   if (error == 0) error = check_arguments(address, length, iova, access);
-  const bool gpu_memory = error == 0 && gpu::recognises(address, length);
-  if (error == 0 && !gpu_memory) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  const bool everything = is_everything(length, access);
+  const bool gpu_memory = error == 0 && !everything && gpu::recognises(address, length);
+  if (error == 0 && !gpu_memory && !everything) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) throw VerbsFailure{error};
   Process& process = context.process;
   auto mr = std::make_unique<Mr>();
@@ -176,8 +182,8 @@ Mr* register_null(Pd& pd) {
   mr->length = SIZE_MAX;
   mr->handle = mr->index;
   mr->lkey = mr->index << 8 | process.next_key.fetch_add(1);
+  // The domain may end before it: there is no memory that belongs to it.
   process.known_region(mr->index).window_pd = pd.number;
-  ++pd.users;
   publish(process, *mr, kNullDomain, 0, IBV_ACCESS_LOCAL_WRITE);
   return mr.release();
 }
@@ -210,6 +216,13 @@ int check_advised(const Pd& pd, const ibv_sge* pieces, std::uint32_t count) {
 
 int deregister_memory(Mr* mr) {
   Process& process = Context::of(mr->context).process;
+  if (const MrShared& known = process.known_region(mr->index); known.pd == kNullDomain) {
+    withdraw(process.regions(), known);
+    process.settle(known.window_pd);
+    process.mr_indices.give_back(mr->index);
+    delete mr;
+    return 0;
+  }
   Pd& pd = *static_cast<Pd*>(mr->pd);
   if (!withdraw_keys(pd, *mr)) return EBUSY;
   process.settle(pd.number);
@@ -240,6 +253,7 @@ int reregister_memory(Mr& mr, int flags, Pd* pd, void* address, std::size_t leng
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) new_access = access;
   int error = check_arguments(new_address, new_length, reinterpret_cast<std::uint64_t>(new_address),
                               new_access);
+  if (is_everything(new_length, new_access) || mr.length == SIZE_MAX) return EINVAL;
   const bool gpu_memory = error == 0 && gpu::recognises(new_address, new_length);
   if (error == 0 && !gpu_memory) error = populate(new_address, new_length, (new_access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) return error;
