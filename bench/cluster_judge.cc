@@ -1,7 +1,7 @@
 // Accuracy of the judge of `gdrperf cluster`: which slow parts it finds in simulated
 // clusters, what it says of healthy ones, and what judging 10,000 nodes costs.
 //
-// usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS]]
+// usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS [DISTURBED_RUNS]]]; 0 leaves that part out
 
 #include <sys/resource.h>
 
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -33,10 +34,6 @@ struct Outcome {
   std::vector<Sample> samples;
 };
 
-MeasureLinks measurer(Simulator& simulator) {
-  return [&](std::span<const Link> links, std::vector<Sample>& samples) { simulator.measure(links, samples); };
-}
-
 Outcome run(const World& world) {
   Simulator simulator(world);
   ScheduleOptions schedule;
@@ -49,7 +46,7 @@ Outcome run(const World& world) {
   }
   outcome.judgement = judge(simulator.fabric(), outcome.samples, options);
   std::vector<Sample> retests;
-  settle(simulator.fabric(), outcome.samples, options, measurer(simulator), retests, outcome.judgement);
+  settle(simulator.fabric(), outcome.samples, options, simulator.measurer(), retests, outcome.judgement);
   return outcome;
 }
 
@@ -153,6 +150,97 @@ void clean(int runs) {
              "healthy, 20 % collide", none.false_alarms, runs, none.cannot_tell, 100 * none.below);
 }
 
+constexpr struct {
+  int nodes;
+  int rails;
+} kSizes[] = {{8, 1}, {8, 8}, {16, 8}, {64, 8}};
+
+// Healthy clusters that something disturbs: nothing may be named, undecided is allowed.
+void disturbed(int runs) {
+  fmt::print("healthy and disturbed, {} runs each: with a false alarm, undecided\n", runs);
+  for (const auto& size : kSizes) {
+    const World world{.nodes = size.nodes, .rails = size.rails};
+    const auto row = [&](const char* what, const World& with) {
+      const Count none = count(with, runs, [](World&, std::mt19937_64&) {}, [](const World&, const Suspect&) { return false; });
+      fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5}   (wanted 0)\n", size.nodes, size.rails, what, none.false_alarms, none.cannot_tell);
+    };
+    World one = world;
+    row("quiet", one);
+    one.drift = 0.95;
+    one.drift_from = size.nodes - 2;
+    row("all 5 % slower from the last round on", one);
+    one.drift_from = size.nodes / 2;
+    row("all 5 % slower from the middle on", one);
+    one.drift = 0.7;
+    row("all 30 % slower from the middle on", one);
+    one = world;
+    one.collided = 0.5;
+    row("50 % of measurements collide", one);
+    one = world;
+    one.tenants = 0.2;
+    row("20 % of nodes slowed in each round", one);
+    one = world;
+    one.nic_scatter = 0;
+    one.pair_scatter = 0.02;
+    one.step = 0.06;
+    row("values in steps of 6 %", one);
+  }
+}
+
+// Nodes of one NIC are that NIC, and the other way round.
+bool is_part(const Suspect& suspect, const World& world, bool of_node) {
+  const Fault& fault = world.faults[0];
+  if (of_node && world.rails > 1) return suspect.part == Part::kNode && suspect.node == fault.node;
+  return suspect.part == Part::kNic && suspect.node == fault.node && suspect.rail == fault.rail;
+}
+
+void print_found(const World& world, const std::string& what, const Count& count) {
+  fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5} {:>5}\n", world.nodes, world.rails, what, count.found, count.false_alarms, count.cannot_tell);
+}
+
+// What is slow on quiet links, always or half of the time.
+void quiet_faults(int runs) {
+  fmt::print("one slow part, {} runs each: found, with a false alarm, undecided\n", runs);
+  for (const auto& size : kSizes) {
+    const World world{.nodes = size.nodes, .rails = size.rails, .nic_scatter = 0.002, .pair_scatter = 0.005};
+    for (const double factor : {0.8, 0.9, 0.95}) {
+      for (const bool of_node : {false, true}) {
+        if (of_node && size.rails == 1) continue;
+        const auto plant = [&](World& w, std::mt19937_64& random) {
+          w.faults.push_back({.node = pick(random, w.nodes), .rail = of_node ? -1 : pick(random, w.rails), .factor = factor});
+        };
+        const Count found = count(world, runs, plant, [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, of_node); });
+        print_found(world, fmt::format("{} {:+.0f} %", of_node ? "node" : "NIC", 100 * (factor - 1)), found);
+      }
+    }
+    for (const double share : {0.0, 0.1}) {
+      World some = world;
+      some.collided = share;
+      const auto plant = [&](World& w, std::mt19937_64& random) {
+        w.faults.push_back({.node = pick(random, w.nodes), .rail = pick(random, w.rails), .factor = 0.5, .duty = 0.5});
+      };
+      const Count found = count(some, runs, plant, [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, false); });
+      print_found(some, fmt::format("NIC -50 % half of the time, {:.0f} % collide", 100 * share), found);
+    }
+  }
+}
+
+// A link between a leaf and one of eight spines.
+void spines(int runs) {
+  for (const int nodes : {64, 512}) {
+    for (const double collided : {0.0, 0.1}) {
+      const World world{.nodes = nodes, .rails = kRails, .nodes_per_leaf = nodes / 8, .collided = collided, .spines = 8};
+      const auto plant = [](World& w, std::mt19937_64& random) {
+        w.faults.push_back({.rail = pick(random, w.rails), .leaf = pick(random, 8), .factor = 0.5, .uplink = true, .spine = pick(random, 8)});
+      };
+      const Count found = count(world, runs, plant, [](const World& w, const Suspect& suspect) {
+        return suspect.part == Part::kUplink && suspect.leaf == w.faults[0].leaf && suspect.rail == w.faults[0].rail;
+      });
+      print_found(world, fmt::format("1 of 8 uplinks of a leaf -50 %, {:.0f} % collide", 100 * collided), found);
+    }
+  }
+}
+
 // Everything below 93 % of the fastest is called slow, as it was measured once.
 void share_of_the_fastest() {
   for (const double scatter : {0.01, 0.02}) {
@@ -185,7 +273,7 @@ void large() {
   const JudgeOptions options;
   Judgement judgement = judge(simulator.fabric(), samples, options);
   std::vector<Sample> retests;
-  settle(simulator.fabric(), samples, options, measurer(simulator), retests, judgement);
+  settle(simulator.fabric(), samples, options, simulator.measurer(), retests, judgement);
   const double judged_s = seconds_since(start);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -206,15 +294,23 @@ void large() {
 int main(int argc, char** argv) {
   const int clean_runs = argc > 1 ? std::atoi(argv[1]) : 3000;
   const int fault_runs = argc > 2 ? std::atoi(argv[2]) : 400;
-  if (clean_runs < 1 || fault_runs < 1) {
-    fmt::print(stderr, "usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS]], both above 0\n");
+  const int disturbed_runs = argc > 3 ? std::atoi(argv[3]) : 1000;
+  if (clean_runs < 0 || fault_runs < 0 || disturbed_runs < 0) {
+    fmt::print(stderr, "usage: cluster_judge [CLEAN_RUNS [FAULT_RUNS [DISTURBED_RUNS]]]\n");
     return 2;
   }
-  fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes,
-             kRails, kPerLeaf);
-  large();
-  share_of_the_fastest();
-  faults(fault_runs);
-  clean(clean_runs);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (disturbed_runs > 0) disturbed(disturbed_runs);
+  if (fault_runs > 0) {
+    quiet_faults(fault_runs);
+    spines(std::min(fault_runs, 100));
+    fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes, kRails, kPerLeaf);
+    faults(fault_runs);
+  }
+  if (clean_runs > 0) {
+    large();
+    share_of_the_fastest();
+    clean(clean_runs);
+  }
   return 0;
 }

@@ -47,6 +47,9 @@ struct Sample {
   std::uint32_t from = 0;  ///< NIC that sends
   std::uint32_t to = 0;
   float gbytes = 0;  ///< 1e9 bytes/s; above 0
+  /// When: all links of one round in one direction share it. Even numbers are the first direction of a round, the
+  /// next odd number is its second.
+  std::uint32_t moment = 0;
 };
 
 }  // namespace gdrperf::cluster

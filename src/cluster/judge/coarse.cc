@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "cluster/judge/membership.h"
 #include "cluster/judge/robust.h"
 
 namespace gdrperf::cluster {
@@ -113,10 +114,10 @@ void judge_grouping(const Grouping& grouping, Flows flows, const JudgeOptions& o
   bool any = false;
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     const double shift = found.shift[i];
-    if (!is_suspect(shift, found.sigma, options) || (agrees && !agrees(i, shift))) continue;
+    if (!is_suspect(shift, std::max(found.sigma, judgement.step), options) || (agrees && !agrees(i, shift))) continue;
     Suspect suspect = grouping.kinds[i];
     suspect.shift = shift;
-    suspect.sigmas = shift / std::max(found.sigma, kLeastSigma);
+    suspect.sigmas = shift / std::max({found.sigma, judgement.step, kLeastSigma});
     suspect.samples = found.samples[i];
     judgement.suspects.push_back(suspect);
     shifts[i] = static_cast<float>(shift);
@@ -157,8 +158,7 @@ bool is_suspect(double shift, double sigma, const JudgeOptions& options) {
 void judge_rails(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals,
                  Judgement& judgement) {
   // Between NICs of one node there are no rails to speak of.
-  const bool one_node = std::all_of(fabric.nics.begin(), fabric.nics.end(),
-                                    [&](const Nic& nic) { return nic.node == fabric.nics[0].node; });
+  const bool one_node = is_one_node(fabric);
   const auto rail_of = [&](std::uint32_t nic) {
     return one_node ? 0u : static_cast<std::size_t>(fabric.nics[nic].rail);
   };
@@ -179,12 +179,12 @@ void judge_rails(const Fabric& fabric, const JudgeOptions& options, Residuals& r
   const Center center = robust_center(std::move(known));
   for (std::size_t rail = 0; rail < rails && count >= kLeastRails; ++rail) {
     const double shift = judgement.rail_base[rail] - center.median;
-    if (values.of(rail).empty() || !is_suspect(shift, center.sigma, options)) continue;
+    if (values.of(rail).empty() || !is_suspect(shift, std::max(center.sigma, judgement.step), options)) continue;
     Suspect suspect;
     suspect.part = Part::kRail;
     suspect.rail = static_cast<int>(rail);
     suspect.shift = shift;
-    suspect.sigmas = shift / std::max(center.sigma, kLeastSigma);
+    suspect.sigmas = shift / std::max({center.sigma, judgement.step, kLeastSigma});
     suspect.samples = values.of(rail).size();
     judgement.suspects.push_back(suspect);
   }

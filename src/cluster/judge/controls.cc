@@ -2,69 +2,88 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "cluster/judge/membership.h"
 #include "cluster/judge/robust.h"
 
 namespace gdrperf::cluster {
 namespace {
 
-constexpr std::size_t kLeastControls = 3;
+// With fewer, NICs of nodes of which another NIC is suspect do as well.
+constexpr std::size_t kEnough = 3;
 
-// Nodes with anything under suspicion, a whole rail's aside.
-std::vector<bool> suspect_nodes(const Fabric& fabric, const Judgement& judgement, int nodes) {
-  std::vector<bool> suspect(static_cast<std::size_t>(nodes), false);
-  for (const Suspect& one : judgement.suspects) {
-    if (one.part == Part::kRail) continue;
-    for (std::size_t id = 0; id < fabric.nics.size(); ++id) {
-      const Nic& nic = fabric.nics[id];
-      const bool leaf = one.part == Part::kLeafRail || one.part == Part::kUplink;
-      const bool hit = leaf                        ? nic.leaf == one.leaf && nic.rail == one.rail
-                       : one.part == Part::kNode   ? nic.node == one.node
-                                                   : static_cast<int>(id) == one.nic || static_cast<int>(id) == one.peer;
-      if (hit) suspect[static_cast<std::size_t>(nic.node)] = true;
+// Nodes, or the NICs of the only one: what is busy as a whole while one of its links is measured.
+int holder_of(const Fabric& fabric, bool one_node, std::size_t nic) { return one_node ? static_cast<int>(nic) : fabric.nics[nic].node; }
+
+// Pairs of free NICs on holders that `idle` lists, neighbours in it with each other.
+Round paired(const Fabric& fabric, bool one_node, const std::vector<int>& idle, const std::vector<bool>& free) {
+  Round controls;
+  const NicIndex index(fabric);
+  for (std::size_t i = 0; i + 1 < idle.size(); i += 2) {
+    if (one_node) {
+      controls.push_back({idle[i], idle[i + 1]});
+      continue;
+    }
+    const auto& a = index.of(idle[i]);
+    const auto& b = index.of(idle[i + 1]);
+    for (std::size_t rail = 0; rail < std::min(a.size(), b.size()); ++rail) {
+      if (a[rail] >= 0 && b[rail] >= 0 && free[static_cast<std::size_t>(a[rail])] && free[static_cast<std::size_t>(b[rail])]) {
+        controls.push_back({a[rail], b[rail]});
+      }
     }
   }
-  return suspect;
+  return controls;
 }
 
 }  // namespace
 
 Round controls_of(const Round& round, const Fabric& fabric, const Judgement& judgement, const std::vector<bool>& gone,
                   std::mt19937_64& random) {
-  const NicIndex index(fabric);
-  std::vector<bool> busy = suspect_nodes(fabric, judgement, index.nodes());
-  for (std::size_t node = 0; node < std::min(busy.size(), gone.size()); ++node) busy[node] = busy[node] || gone[node];
+  const bool one_node = is_one_node(fabric);
+  const std::vector<bool> good = good_nics(fabric, judgement);
+  std::set<int> busy;
   for (const Link& link : round) {
-    for (const int nic : {link.a, link.b}) busy[static_cast<std::size_t>(fabric.nics[static_cast<std::size_t>(nic)].node)] = true;
+    for (const int nic : {link.a, link.b}) busy.insert(holder_of(fabric, one_node, static_cast<std::size_t>(nic)));
   }
-  std::vector<int> idle;
-  for (int node = 0; node < index.nodes(); ++node) {
-    if (!busy[static_cast<std::size_t>(node)]) idle.push_back(node);
+  std::map<int, bool> clean;  // idle holders, and whether all of their NICs are
+  for (std::size_t id = 0; id < fabric.nics.size(); ++id) {
+    const auto node = static_cast<std::size_t>(fabric.nics[id].node);
+    const int holder = holder_of(fabric, one_node, id);
+    if (busy.contains(holder) || (node < gone.size() && gone[node])) continue;
+    const auto at = clean.try_emplace(holder, true).first;
+    at->second = at->second && good[id];
   }
-  for (std::size_t i = idle.size(); i > 1; --i) std::swap(idle[i - 1], idle[random() % i]);
   Round controls;
-  for (std::size_t i = 0; i + 1 < idle.size(); i += 2) {
-    const auto& a = index.of(idle[i]);
-    const auto& b = index.of(idle[i + 1]);
-    for (std::size_t rail = 0; rail < std::min(a.size(), b.size()); ++rail) {
-      if (a[rail] >= 0 && b[rail] >= 0) controls.push_back({a[rail], b[rail]});
+  for (const bool all : {false, true}) {
+    std::vector<int> idle;
+    for (const auto& [holder, is_clean] : clean) {
+      if (is_clean || (all && !one_node)) idle.push_back(holder);
     }
+    for (std::size_t i = idle.size(); i > 1; --i) std::swap(idle[i - 1], idle[random() % i]);
+    controls = paired(fabric, one_node, idle, good);
+    if (controls.size() >= kEnough) break;
   }
   return controls;
 }
 
-double common_shift(std::span<const Sample> controls, const Fabric& fabric, const Judgement& judgement) {
-  if (controls.size() < kLeastControls || judgement.rail_base.empty()) return 0;
+std::optional<double> common_shift(std::span<const Sample> controls, const Fabric& fabric, const Judgement& judgement) {
+  if (controls.empty() || judgement.rail_base.empty()) return std::nullopt;
   std::vector<float> left;
-  for (const Sample& sample : controls) {
-    const auto rail = static_cast<std::size_t>(fabric.nics[sample.from].rail);
-    left.push_back(static_cast<float>(std::log(sample.gbytes) -
-                                      judgement.rail_base[std::min(rail, judgement.rail_base.size() - 1)] -
-                                      judgement.sends[sample.from].shift - judgement.receives[sample.to].shift -
-                                      judgement.pair_center));
-  }
+  for (const Sample& sample : controls) left.push_back(unexpected(sample, fabric, judgement));
+  // Some collide, as before; where most are far below, all are slower than they were.
+  const auto first_far = std::partition(left.begin(), left.end(), [&](float value) { return value >= judgement.far_below; });
+  if (2 * (first_far - left.begin()) >= static_cast<std::ptrdiff_t>(left.size())) left.erase(first_far, left.end());
   return robust_center(std::move(left)).median;
+}
+
+float unexpected(const Sample& sample, const Fabric& fabric, const Judgement& judgement) {
+  const auto rail = static_cast<std::size_t>(fabric.nics[sample.from].rail);
+  const double base = judgement.rail_base[std::min(rail, judgement.rail_base.size() - 1)];
+  return static_cast<float>(std::log(sample.gbytes) - base - judgement.sends[sample.from].shift -
+                            judgement.receives[sample.to].shift - judgement.pair_center);
 }
 
 }  // namespace gdrperf::cluster

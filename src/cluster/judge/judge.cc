@@ -83,8 +83,7 @@ double sigma_of(const std::vector<NicEffect>& effects) {
   return robust_center(std::move(known)).sigma;
 }
 
-void judge_nics(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals,
-                Judgement& judgement) {
+void fit_nics(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals, Judgement& judgement) {
   const auto from = [](const Sample& sample) { return sample.from; };
   const auto to = [](const Sample& sample) { return sample.to; };
   const std::size_t nics = fabric.nics.size();
@@ -95,16 +94,30 @@ void judge_nics(const Fabric& fabric, const JudgeOptions& options, const Residua
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     judgement.sends_center = fit(sent, residuals, judgement.receives, to, judgement.sends);
     judgement.receives_center = fit(received, residuals, judgement.sends, from, judgement.receives);
+    if (!judgement.moments.empty() && sweep + 1 < kSweeps) take_out_moments(residuals, judgement);
   }
-  const double sends_sigma = sigma_of(judgement.sends);
-  const double receives_sigma = sigma_of(judgement.receives);
-  judgement.nic_sigma = std::max(sends_sigma, receives_sigma);
+  measure_scatter(residuals, options, judgement);
+}
+
+// NICs that are alike still differ by what single measurements scatter.
+double floor_of(const NicEffect& effect, const Judgement& judgement) {
+  const double error = kErrorOfQuartile * judgement.pair_sigma / std::sqrt(static_cast<double>(std::max(effect.samples, 1U)));
+  return std::max(judgement.step, error);
+}
+
+void judge_nics(const Fabric& fabric, const JudgeOptions& options, Judgement& judgement) {
+  const double sends_spread = sigma_of(judgement.sends);
+  const double receives_spread = sigma_of(judgement.receives);
+  judgement.nic_sigma = std::max(sends_spread, receives_spread);
+  const std::size_t nics = fabric.nics.size();
   for (std::size_t nic = 0; nic < nics; ++nic) {
     const NicEffect& sends = judgement.sends[nic];
     const NicEffect& receives = judgement.receives[nic];
     const auto least = static_cast<std::uint32_t>(options.least_partners);
     if (sends.samples < least && receives.samples < least) continue;
     ++judgement.judged;
+    const double sends_sigma = std::max(sends_spread, floor_of(sends, judgement));
+    const double receives_sigma = std::max(receives_spread, floor_of(receives, judgement));
     const bool slow_sends = sends.samples >= least && is_suspect(sends.shift, sends_sigma, options);
     const bool slow_receives =
         receives.samples >= least && is_suspect(receives.shift, receives_sigma, options);
@@ -127,14 +140,7 @@ void judge_nics(const Fabric& fabric, const JudgeOptions& options, const Residua
 // under suspicion explain their pairs.
 void judge_pairs(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals,
                  Judgement& judgement) {
-  std::vector<float> left(residuals.left);
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const Sample& sample = residuals.samples[i];
-    left[i] -= judgement.sends[sample.from].shift + judgement.receives[sample.to].shift;
-  }
-  const Center center = robust_center(left);
-  judgement.pair_center = center.median;
-  judgement.pair_sigma = center.sigma;
+  const double sigma = std::max(judgement.pair_sigma, judgement.step);
   struct Slow {
     std::uint32_t low, high;
     Way way;
@@ -144,15 +150,12 @@ void judge_pairs(const Fabric& fabric, const JudgeOptions& options, const Residu
     }
   };
   std::vector<Slow> slow;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const double shift = left[i] - center.median;
-    if (!is_suspect(shift, center.sigma, options)) continue;
+  for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
+    const double shift = unexplained(residuals, i, judgement) - judgement.pair_center;
+    if (!is_suspect(shift, sigma, options)) continue;
     const auto [low, high] = std::minmax(residuals.samples[i].from, residuals.samples[i].to);
     slow.push_back({low, high, low == residuals.samples[i].from ? Way::kSends : Way::kReceives,
                     static_cast<float>(shift)});
-  }
-  if (!left.empty()) {
-    judgement.slow_share = static_cast<double>(slow.size()) / static_cast<double>(left.size());
   }
   std::sort(slow.begin(), slow.end());
   std::vector<Suspect> pairs;
@@ -167,7 +170,7 @@ void judge_pairs(const Fabric& fabric, const JudgeOptions& options, const Residu
     suspect.peer = static_cast<int>(slow[i].high);
     suspect.rail = fabric.nics[slow[i].low].rail;
     suspect.shift = std::max(slow[i].shift, slow[i + 1].shift);
-    suspect.sigmas = suspect.shift / std::max(center.sigma, kLeastSigma);
+    suspect.sigmas = suspect.shift / std::max(sigma, kLeastSigma);
     suspect.samples = 2;
     pairs.push_back(suspect);
   }
@@ -200,6 +203,8 @@ std::string_view to_string(Way way) {
   return "?";
 }
 
+std::string_view to_string(When when) { return when == When::kAlways ? "always" : "at times"; }
+
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
     case Verdict::kSuspect: return "suspect";
@@ -216,10 +221,14 @@ Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const Jud
   residuals.left.reserve(samples.size());
   for (const Sample& sample : samples) residuals.left.push_back(std::log(sample.gbytes));
   judgement.typical_gbytes = samples.empty() ? 0 : std::exp(robust_center(residuals.left).median);
+  judgement.step = step_of(residuals.left);
   judge_rails(fabric, options, residuals, judgement);
+  take_out_moments(residuals, judgement);
   judge_groups(fabric, options, residuals, judgement);
-  judge_nics(fabric, options, residuals, judgement);
+  fit_nics(fabric, options, residuals, judgement);
+  judge_nics(fabric, options, judgement);
   judge_pairs(fabric, options, residuals, judgement);
+  judge_at_times(fabric, options, residuals, judgement);
   std::stable_sort(judgement.suspects.begin(), judgement.suspects.end(),
                    [](const Suspect& a, const Suspect& b) {
                      return a.part != b.part ? a.part < b.part : a.shift < b.shift;
@@ -228,7 +237,11 @@ Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const Jud
 }
 
 double least_visible(const Judgement& judgement, const JudgeOptions& options) {
-  return std::max(options.suspect_share, 1 - std::exp(-options.suspect_sigmas * judgement.nic_sigma));
+  return std::max(options.suspect_share, 1 - std::exp(-options.suspect_sigmas * std::max(judgement.nic_sigma, judgement.step)));
+}
+
+bool is_blind(const Judgement& judgement, const JudgeOptions& options) {
+  return judgement.judged > 0 && least_visible(judgement, options) > std::max(options.must_see, 2 * options.suspect_share);
 }
 
 }  // namespace gdrperf::cluster

@@ -1,136 +1,28 @@
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cluster/judge/coarse.h"
-#include "gdrperf/cluster/judge.h"
+#include "cluster/judge/membership.h"
 #include "cluster/judge/robust.h"
+#include "gdrperf/cluster/judge.h"
 
 namespace gdrperf::cluster {
 namespace {
 
-constexpr std::size_t kLeastRetests = 4;  // measurements
-// Standard error of an upper quartile: this times sigma / sqrt(n), for a normal distribution.
-constexpr double kQuartileError = 1.36;
+constexpr std::size_t kLeastRetests = 4;  // rounds
 constexpr double kQuartileOfNormal = 0.674;
 // Beyond the limit by so many standard errors is decided. Of 8,000 NICs that scatter by 0.5 % one lies at -2 %
 // by nature; a quartile of nine at the limit itself would call a tenth of such slow.
 constexpr double kSureErrors = 3;
-// Each stage retests twice as many links as the one before.
-constexpr int kStages = 3;
 // Suspects that may be so many times as slow as the limit, for all that the retests tell, are not cleared.
 constexpr double kDoubtful = 2;
-// Chance, of all NICs of a run together, below which collisions explain nothing.
-constexpr double kUnlikely = 1e-3;
-
-bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) {
-  const Nic& nic = fabric.nics[id];
-  switch (suspect.part) {
-    case Part::kRail: return nic.rail == suspect.rail;
-    case Part::kLeafRail:
-    case Part::kUplink: return nic.rail == suspect.rail && nic.leaf == suspect.leaf;
-    case Part::kNode: return nic.node == suspect.node;
-    case Part::kNic: return static_cast<int>(id) == suspect.nic;
-    case Part::kPair: return static_cast<int>(id) == suspect.nic || static_cast<int>(id) == suspect.peer;
-  }
-  return false;
-}
-
-// Under no suspicion; that of its whole rail is no reason, since others there
-// share it.
-std::vector<bool> good_nics(const Fabric& fabric, const Judgement& judgement) {
-  std::vector<bool> good(fabric.nics.size());
-  for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
-    good[id] = judgement.sends[id].samples + judgement.receives[id].samples > 0;
-  }
-  for (const Suspect& suspect : judgement.suspects) {
-    if (suspect.part == Part::kRail || suspect.part == Part::kPair) continue;
-    for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
-      if (belongs_to(suspect, fabric, id)) good[id] = false;
-    }
-  }
-  return good;
-}
-
-class Chooser {
- public:
-  Chooser(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
-          std::span<const Sample> retests, const JudgeOptions& options)
-      : fabric_(fabric), samples_(samples), retests_(retests), options_(options),
-        good_(good_nics(fabric, judgement)), random_(options.seed + retests.size()) {}
-
-  void choose(const Suspect& suspect, std::vector<Link>& links) {
-    if (suspect.part == Part::kPair) {
-      for (int i = 0; i < options_.retests; ++i) links.push_back({suspect.nic, suspect.peer});
-      return;
-    }
-    std::vector<int> members;
-    for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
-      if (belongs_to(suspect, fabric_, id)) members.push_back(static_cast<int>(id));
-    }
-    shuffle(members);
-    std::set<int> taken;
-    for (int i = 0; i < options_.retests; ++i) {
-      const int member = members[static_cast<std::size_t>(i) % members.size()];
-      const int partner = partner_of(suspect, member, taken);
-      if (partner >= 0) links.push_back({member, partner});
-    }
-  }
-
- private:
-  // Good, outside of what is suspected; first one that has not met this member, then one
-  // that has, then one taken already.
-  int partner_of(const Suspect& suspect, int member, std::set<int>& taken) {
-    const Nic& own = fabric_.nics[static_cast<std::size_t>(member)];
-    std::vector<int> candidates;
-    for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
-      const Nic& nic = fabric_.nics[id];
-      const bool outside =
-          suspect.part == Part::kRail ? nic.node != own.node : !belongs_to(suspect, fabric_, id);
-      const bool meets = nic.node == own.node ? one_node() : nic.rail == own.rail;
-      if (good_[id] && outside && meets && static_cast<int>(id) != member) {
-        candidates.push_back(static_cast<int>(id));
-      }
-    }
-    if (candidates.empty()) return -1;
-    shuffle(candidates);
-    const std::set<int> met = met_by(member);
-    const auto rank = [&](int id) { return 2 * int{taken.contains(id)} + int{met.contains(id)}; };
-    const int best = *std::min_element(candidates.begin(), candidates.end(),
-                                       [&](int a, int b) { return rank(a) < rank(b); });
-    if (!taken.insert(best).second) taken = {best};
-    return best;
-  }
-
-  std::set<int> met_by(int member) const {
-    std::set<int> met;
-    const auto id = static_cast<std::uint32_t>(member);
-    for (const auto& some : {samples_, retests_}) {
-      for (const Sample& sample : some) {
-        if (sample.from == id) met.insert(static_cast<int>(sample.to));
-        if (sample.to == id) met.insert(static_cast<int>(sample.from));
-      }
-    }
-    return met;
-  }
-
-  bool one_node() const {
-    return std::all_of(fabric_.nics.begin(), fabric_.nics.end(),
-                       [&](const Nic& nic) { return nic.node == fabric_.nics[0].node; });
-  }
-
-  void shuffle(std::vector<int>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random_() % i]);
-  }
-
-  const Fabric& fabric_;
-  std::span<const Sample> samples_;
-  std::span<const Sample> retests_;
-  const JudgeOptions& options_;
-  std::vector<bool> good_;
-  std::mt19937_64 random_;
-};
+// Chance beyond which bad measurements are as many as the others'.
+constexpr double kLikely = 0.01;
+constexpr double kAsOthers = 0.3;
 
 // Effects of coarser suspects, taken out of such a measurement before the finer one was judged.
 double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
@@ -180,17 +72,44 @@ bool concerns(const Suspect& suspect, const Fabric& fabric, const Sample& sample
 }
 
 double quartile_error(double sigma, std::size_t count) {
-  return kSureErrors * kQuartileError * sigma / std::sqrt(static_cast<double>(count));
+  return kSureErrors * kErrorOfQuartile * sigma / std::sqrt(static_cast<double>(count));
+}
+
+double most_of(double share, double count) {
+  constexpr double kErrors = 2;
+  return std::clamp(share + kErrors * std::sqrt(share * (1 - share) / std::max(count, 1.0)), 1e-9, 0.999);
+}
+
+double share_of_controls(std::size_t some, const Judgement& judgement) {
+  const auto controls = static_cast<double>(judgement.controls);
+  return controls > 0 ? most_of(static_cast<double>(some) / controls, controls) : 0;
+}
+
+double measured(const Judgement& judgement) {
+  double count = 0;
+  for (const NicEffect& effect : judgement.sends) count += effect.samples;
+  return count;
+}
+
+// Share of healthy measurements that are as slow as a slow part's, at most: those before, and those beside the
+// retests. In a small cluster some that collided pass for their NIC's effect.
+double collided_share(const Judgement& judgement) {
+  return std::max(most_of(judgement.below_share, measured(judgement)), share_of_controls(judgement.slow_controls, judgement));
+}
+
+// The same, far below.
+double far_below_share(const Judgement& judgement) {
+  const double never_seen = 1 / static_cast<double>(judgement.controls + 2);
+  return std::max({most_of(judgement.slow_share, measured(judgement)), share_of_controls(judgement.bad_controls, judgement), never_seen});
 }
 
 // Whether collisions alone can have lowered the upper quartile of `count` measurements of some NIC.
 bool may_be_collisions(std::size_t count, const Judgement& judgement) {
   const double n = static_cast<double>(count);
   const double slow = std::floor(kUpperQuartile * (n - 1)) + 1;
-  const double log_share = std::log(std::max(judgement.slow_share, 1e-9));
+  const double log_share = std::log(collided_share(judgement));
   const double log_ways = std::lgamma(n + 1) - std::lgamma(slow + 1) - std::lgamma(n - slow + 1);
-  const double log_nics = std::log(2.0 * static_cast<double>(std::max<std::size_t>(judgement.sends.size(), 1)));
-  return log_ways + slow * log_share + log_nics > std::log(kUnlikely);
+  return log_ways + slow * log_share + log_parts(judgement) > std::log(kUnlikely);
 }
 
 // Its first measurements alone leave no doubt that it was slow then. Both ways were counted.
@@ -200,7 +119,15 @@ bool was_surely_slow(const Suspect& suspect, double doubtful, const Judgement& j
          suspect.shift + quartile_error(judgement.pair_sigma, count) < doubtful;
 }
 
-void decide_one(Suspect& suspect, std::vector<float>& shifts, const JudgeOptions& options, Stage stage, const Judgement& judgement) {
+// Whether a pair that never reached its rate in so many rounds may have collided in each.
+bool may_be_collisions_of_pair(std::size_t rounds, const Judgement& judgement) {
+  const double log_share = std::log(collided_share(judgement));
+  return static_cast<double>(rounds) * log_share + log_parts(judgement) > std::log(kUnlikely);
+}
+
+// `rounds`: what happens in one round happens to all of its measurements.
+void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rounds, const JudgeOptions& options, Stage stage,
+                   const Judgement& judgement) {
   const double limit = std::log(1 - options.suspect_share);
   const double doubtful = std::log(1 - kDoubtful * options.suspect_share);
   // A pair that reached its rate once is whole.
@@ -208,11 +135,13 @@ void decide_one(Suspect& suspect, std::vector<float>& shifts, const JudgeOptions
   suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
   // Of a machine that became busy, the retests scatter more than what was judged.
   const double sigma = pair ? 0 : std::max(judgement.pair_sigma, robust_center(shifts).sigma);
-  const double error = quartile_error(sigma, shifts.size());
+  const double error = std::max(quartile_error(sigma, rounds), pair ? 0 : judgement.step);
+  const bool lucky = pair ? may_be_collisions_of_pair(rounds, judgement) : may_be_collisions(rounds, judgement);
   // More scatter alone lifts the quartile.
   const double lifted = pair ? 0 : kQuartileOfNormal * (sigma - judgement.pair_sigma);
   if (suspect.retest_shift < limit - error) {
-    suspect.verdict = Verdict::kSlow;
+    if (!lucky) suspect.verdict = Verdict::kSlow;
+    if (lucky && stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
   } else if (suspect.retest_shift - lifted > limit + error) {
     suspect.verdict = was_surely_slow(suspect, doubtful, judgement) ? Verdict::kUndecided : Verdict::kCleared;
   } else if (stage == Stage::kLast) {
@@ -220,43 +149,117 @@ void decide_one(Suspect& suspect, std::vector<float>& shifts, const JudgeOptions
   }
 }
 
-}  // namespace
+// Retests of a part that is slow at times: measurements that are far below; of NICs and nodes, whose measurements in
+// one round share what happens then, such rounds.
+struct Retested {
+  std::size_t bad = 0;
+  std::size_t all = 0;
+  std::size_t measurements = 0;
+  bool two_ways = false;  ///< rounds count that are bad in one direction at least
+};
 
-std::vector<Link> retest_links(const Fabric& fabric, const Judgement& judgement,
-                               std::span<const Sample> samples, std::span<const Sample> retests,
-                               const JudgeOptions& options) {
-  std::vector<Link> links;
-  Chooser chooser(fabric, judgement, samples, retests, options);
-  for (const Suspect& suspect : judgement.suspects) {
-    if (suspect.verdict == Verdict::kSuspect) chooser.choose(suspect, links);
+Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, const Judgement& judgement) {
+  std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> rounds;  // bad, all
+  Retested count;
+  for (const Sample& sample : retests) {
+    if (!concerns(suspect, fabric, sample)) continue;
+    const double left = suspect.when == When::kAtTimes ? unexpected(sample, fabric, judgement) : shift_of(sample, suspect, fabric, judgement) - std::min(suspect.retest_shift, 0.0);
+    const bool far = left < judgement.far_below;
+    // Of a node's NICs in one direction most have to be.
+    auto& [bad, all] = rounds[suspect.part == Part::kNode ? sample.moment : sample.moment / 2];
+    bad += std::size_t{far};
+    ++all;
+    count.bad += std::size_t{far};
+    ++count.measurements;
   }
-  return links;
+  count.all = count.measurements;
+  if (suspect.part == Part::kUplink) return count;
+  count.all = rounds.size();
+  count.two_ways = suspect.way == Way::kBoth && suspect.part == Part::kNic;
+  count.bad = static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), [](const auto& round) {
+    return round.second.first > 0 && 2 * round.second.first >= round.second.second;
+  }));
+  return count;
 }
+
+// Of the logarithm; 0 and more: as many as others have.
+double chance_of_bad(const Retested& count, const Judgement& judgement) {
+  const double share = far_below_share(judgement);
+  return log_chance(static_cast<double>(count.bad), static_cast<double>(count.all), count.two_ways ? either_of_two(share) : share);
+}
+
+// More bad retests than the others' share explains.
+void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, Stage stage, const Judgement& judgement) {
+  const Retested count = count_bad(suspect, retests, fabric, judgement);
+  suspect.retests = count.measurements;
+  if (count.all < kLeastRetests) {
+    if (stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
+    return;
+  }
+  suspect.retest_bad_share = static_cast<double>(count.bad) / static_cast<double>(count.all);
+  const double chance = chance_of_bad(count, judgement);
+  if (chance + log_parts(judgement) < std::log(kUnlikely)) {
+    suspect.verdict = Verdict::kSlow;
+  } else if (stage == Stage::kLast || chance > std::log(kAsOthers)) {
+    const auto first = static_cast<double>(suspect.samples);
+    const bool sure = log_chance(suspect.bad_share * first, first, suspect.others_share) + log_parts(judgement) < std::log(kUnlikely);
+    suspect.verdict = chance > std::log(kLikely) && !sure ? Verdict::kCleared : Verdict::kUndecided;
+  }
+}
+
+// What reaches its rate in some retests may still be slow in many more than others are.
+void look_for_bad_ones(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, const Judgement& judgement) {
+  const bool not_slow = suspect.verdict == Verdict::kCleared || suspect.verdict == Verdict::kUndecided;
+  if (!not_slow || (suspect.part != Part::kNic && suspect.part != Part::kNode)) return;
+  const Retested count = count_bad(suspect, retests, fabric, judgement);
+  const double chance = count.all == 0 ? 0 : chance_of_bad(count, judgement);
+  if (chance > std::log(kLikely)) return;
+  suspect.when = When::kAtTimes;
+  suspect.retest_bad_share = static_cast<double>(count.bad) / static_cast<double>(count.all);
+  suspect.others_share = judgement.slow_share;
+  suspect.verdict = chance + log_parts(judgement) < std::log(kUnlikely) ? Verdict::kSlow : Verdict::kUndecided;
+}
+
+// Retests of single pairs say nothing of their NICs.
+std::vector<Sample> not_of_pairs(std::span<const Sample> retests, const Judgement& judgement) {
+  std::set<std::pair<int, int>> pairs;
+  for (const Suspect& suspect : judgement.suspects) {
+    if (suspect.part == Part::kPair) pairs.insert(std::minmax(suspect.nic, suspect.peer));
+  }
+  std::vector<Sample> others;
+  std::copy_if(retests.begin(), retests.end(), std::back_inserter(others), [&](const Sample& sample) {
+    return !pairs.contains(std::minmax(static_cast<int>(sample.from), static_cast<int>(sample.to)));
+  });
+  return others;
+}
+
+}  // namespace
 
 void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options, Stage stage,
             Judgement& judgement) {
+  const std::vector<Sample> of_parts = not_of_pairs(retests, judgement);
+  const std::span<const Sample> all = retests;
   for (Suspect& suspect : judgement.suspects) {
     if (suspect.verdict != Verdict::kSuspect) continue;
+    retests = suspect.part == Part::kPair ? all : of_parts;
+    if (suspect.when == When::kAtTimes) {
+      decide_at_times(suspect, retests, fabric, stage, judgement);
+      continue;
+    }
     std::vector<float> shifts;
+    std::set<std::uint32_t> rounds;
     for (const Sample& sample : retests) {
-      if (concerns(suspect, fabric, sample)) shifts.push_back(shift_of(sample, suspect, fabric, judgement));
+      if (!concerns(suspect, fabric, sample)) continue;
+      shifts.push_back(shift_of(sample, suspect, fabric, judgement));
+      rounds.insert(sample.moment / 2);
     }
     suspect.retests = shifts.size();
-    if (shifts.size() < kLeastRetests) {
+    if (rounds.size() < kLeastRetests) {
       if (stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
       continue;
     }
-    decide_one(suspect, shifts, options, stage, judgement);
-  }
-}
-
-void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
-            const MeasureLinks& measure, std::vector<Sample>& retests, Judgement& judgement) {
-  JudgeOptions stage_options = options;
-  for (int stage = 1; stage <= kStages; ++stage, stage_options.retests *= 2) {
-    const auto links = retest_links(fabric, judgement, samples, retests, stage_options);
-    if (!links.empty()) measure(links, retests);
-    decide(fabric, retests, options, stage == kStages || links.empty() ? Stage::kLast : Stage::kMore, judgement);
+    decide_always(suspect, shifts, rounds.size(), options, stage, judgement);
+    look_for_bad_ones(suspect, retests, fabric, judgement);
   }
 }
 

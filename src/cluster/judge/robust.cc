@@ -20,6 +20,24 @@ Center robust_center(std::vector<float> values) {
   return center;
 }
 
+double step_of(std::vector<float> values) {
+  if (values.size() < 2) return 0;
+  std::sort(values.begin(), values.end());
+  std::vector<float> steps;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] > values[i - 1]) steps.push_back(values[i] - values[i - 1]);
+  }
+  // What is far away is no neighbour: a few steps of many are a collision's or a slow part's.
+  return 2 * steps.size() >= values.size() ? 0 : double{quantile(steps, 0.5)};
+}
+
+double log_chance(double bad, double count, double share) {
+  const double own = bad / count;
+  if (!(own > share)) return 0;
+  const double rest = own < 1 ? (1 - own) * std::log((1 - own) / (1 - share)) : 0;
+  return -count * (own * std::log(own / share) + rest);
+}
+
 void Grouped::layout() {
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   next_.assign(first_.begin(), first_.end() - 1);

@@ -18,6 +18,13 @@ struct Center {
 };
 Center robust_center(std::vector<float> values);
 
+/// Typical step between neighbouring ones of `values`, where most of them repeat, as those of a coarse clock do; else 0.
+double step_of(std::vector<float> values);
+
+/// Upper bound (Chernoff) of the logarithm of the chance that `bad` of `count` draws or more are bad, each with the
+/// chance `share`.
+double log_chance(double bad, double count, double share);
+
 /// Values by group, in one block: count() all, then layout(), then add() all.
 class Grouped {
  public:

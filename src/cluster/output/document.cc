@@ -65,6 +65,8 @@ void add_suspects(const ClusterResult& result, const cluster::Judgement& judgeme
         {{"series", series},
          {"part", cluster::to_string(suspect.part)},
          {"verdict", cluster::to_string(suspect.verdict)},
+         {"when", cluster::to_string(suspect.when)},
+         {"bad_share", suspect.when == cluster::When::kAlways ? Json(nullptr) : Json(suspect.retests == 0 ? suspect.bad_share : suspect.retest_bad_share)},
          {"rank", rank_of(suspect)},
          {"nic", known(suspect.nic)},
          {"peer_nic", known(suspect.peer)},
@@ -92,6 +94,17 @@ Json samples_json(const std::vector<cluster::Sample>& samples) {
   return list;
 }
 
+// Measurements so far at the end of each moment: their order in the document is that of the rounds.
+Json moments_json(const std::vector<cluster::Sample>& samples) {
+  Json ends = Json::array();
+  std::uint32_t moment = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (; moment < samples[i].moment; ++moment) ends.push_back(i);
+  }
+  ends.push_back(samples.size());
+  return ends;
+}
+
 Json more_json(const ClusterTest& test, const ClusterResult& result, const std::string& measurements_file) {
   Json more = Json::array();
   for (const Series& series : result.more) {
@@ -106,6 +119,7 @@ Json more_json(const ClusterTest& test, const ClusterResult& result, const std::
                     {"pair_sigma_percent", 100 * series.judgement.pair_sigma},
                     {"measurements_file", beside ? Json(series_file(measurements_file, series)) : Json(nullptr)},
                     {"measurements", beside ? Json::array() : samples_json(series.samples)},
+                    {"moment_ends", moments_json(series.samples)},
                     {"retests", samples_json(series.retests)}});
   }
   return more;
@@ -189,6 +203,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"failed", std::move(failed)},
       {"measurements_file", measurements_file.empty() ? Json(nullptr) : Json(measurements_file)},
       {"measurements", measurements_file.empty() ? samples_json(result.samples) : Json::array()},
+      {"moment_ends", moments_json(result.samples)},
       {"retests", samples_json(result.retests)},
       {"more", more_json(test, result, measurements_file)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

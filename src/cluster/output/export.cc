@@ -30,9 +30,21 @@ std::string host_of(const ClusterFile& file, int rank) {
 std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
   std::vector<FileSuspect> slow;
   for (const FileSuspect& suspect : file.suspects) {
-    if (suspect.verdict == "slow") slow.push_back(suspect);
+    // The same part in other series is one part.
+    const auto same = [&](const FileSuspect& one) {
+      return one.part == suspect.part && one.rank == suspect.rank && one.nic == suspect.nic && one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf;
+    };
+    if (suspect.verdict == "slow" && std::none_of(slow.begin(), slow.end(), same)) slow.push_back(suspect);
   }
   return slow;
+}
+
+// "-20.0 %", "+25.0 % latency"; or how often.
+std::string amount(const FileSuspect& suspect) {
+  if (suspect.when != "always") return fmt::format("far below its rate in {:.0f} % of its runs", 100 * suspect.bad_share);
+  const bool latency = suspect.series.find("latency") != std::string::npos;
+  const double percent = latency ? 100 * (1 / (1 + suspect.percent / 100) - 1) : suspect.percent;
+  return fmt::format("{:+.1f} %{}", percent, suspect.series == "bandwidth" ? "" : latency ? " latency" : " with small messages");
 }
 
 // Problems of a host as one short text, by host; those that belong to no single host go to `rest`.
@@ -45,11 +57,11 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
   for (const FileSuspect& suspect : slow_parts(file)) {
     if (suspect.part == "nic" && suspect.nic >= 0) {
       const FileNic& nic = file.nics[static_cast<std::size_t>(suspect.nic)];
-      add(nic.host, fmt::format("NIC {} {:+.1f} %", plain(nic.device), suspect.percent));
+      add(nic.host, fmt::format("NIC {} {}", plain(nic.device), amount(suspect)));
     } else if (suspect.part == "node") {
-      add(host_of(file, suspect.rank), fmt::format("node {:+.1f} %", suspect.percent));
+      add(host_of(file, suspect.rank), "node " + amount(suspect));
     } else {
-      rest.push_back(fmt::format("{} is slow: {:+.1f} %", describe(file, suspect), suspect.percent));
+      rest.push_back(fmt::format("{} is slow: {}", describe(file, suspect), amount(suspect)));
     }
   }
   for (const FileRank& rank : file.ranks) {
@@ -86,7 +98,7 @@ std::string to_slurm(const ClusterFile& file) {
 
 std::string to_kubernetes(const ClusterFile& file) {
   std::string out;
-  head(file, "'kubectl taint nodes NODE gdrperf/slow-' undoes it.", out);
+  head(file, "'kubectl taint nodes NODE gdrperf/slow-; kubectl label nodes NODE gdrperf/slow-' undoes it.", out);
   std::vector<std::string> rest;
   for (const auto& [host, reason] : reasons(file, rest)) {
     out += fmt::format("kubectl label nodes {} gdrperf/slow=true --overwrite  # {}\n", host, reason);
@@ -124,8 +136,8 @@ std::string to_markdown(const ClusterFile& file) {
                                 file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, markdown_text(file.started));
   if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
   for (const FileSuspect& suspect : file.suspects) {
-    out += fmt::format("| {} | {} | {:+.1f} % | {} | {} |\n", markdown_text(describe(file, suspect)), markdown_text(suspect.verdict),
-                       suspect.percent, suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(describe(file, suspect)), markdown_text(suspect.verdict), markdown_text(amount(suspect)),
+                       suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
   }
   const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
   if (lost > 0) out += "\n| lost rank | host | why |\n| ---: | --- | --- |\n";

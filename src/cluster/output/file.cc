@@ -38,6 +38,8 @@ FileSuspect suspect_of(const FileJson& value) {
   suspect.leaf = text_or_empty(value.at("leaf"));
   suspect.way = value.at("way");
   suspect.series = value.value("series", "bandwidth");
+  suspect.when = value.value("when", "always");
+  if (suspect.when != "always") suspect.bad_share = value.at("bad_share");
   const FileJson& again = value.at("retest_shift_percent");
   suspect.percent = again.is_null() ? value.at("shift_percent").get<double>() : again.get<double>();
   suspect.retests = value.at("retests");
@@ -78,6 +80,13 @@ std::vector<cluster::Sample> read_measurements(const FileJson& document, const s
     for (const FileJson& one : document.at("measurements")) {
       samples.push_back({one.at(0).get<std::uint32_t>(), one.at(1).get<std::uint32_t>(), one.at(2).get<float>()});
     }
+  }
+  // Documents of earlier versions do not say when.
+  std::size_t at = 0;
+  std::uint32_t moment = 0;
+  for (const FileJson& end : document.value("moment_ends", FileJson::array())) {
+    for (; at < std::min(samples.size(), end.get<std::size_t>()); ++at) samples[at].moment = moment;
+    ++moment;
   }
   const auto wrong = [&](const cluster::Sample& sample) {
     return sample.from >= file.nics.size() || sample.to >= file.nics.size() || !(sample.gbytes > 0);

@@ -38,6 +38,8 @@ struct FileSuspect {
   std::string leaf;
   std::string way;
   std::string series = "bandwidth";
+  std::string when = "always";
+  double bad_share = 0;  ///< "at times": of its measurements
   double percent = 0;  ///< of the retests, where there are any
   int retests = 0;
 };

@@ -9,91 +9,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cluster/output/findings.h"
 #include "cluster/output/patterns.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
 namespace {
 
-using cluster::Suspect;
-
 constexpr std::size_t kMostLines = 6;
-
-double percent(double shift) { return 100 * (std::exp(shift) - 1); }
-
-struct Names {
-  const Star& star;
-  const ClusterResult& result;
-
-  std::string rank(int rank) const {
-    return fmt::format("rank {} ({})", rank, star.members()[static_cast<std::size_t>(rank)].card.host);
-  }
-  std::string nic(int id) const {
-    const NicPlace& place = result.places[static_cast<std::size_t>(id)];
-    const Member& member = star.members()[static_cast<std::size_t>(place.rank)];
-    return fmt::format("{} of {}", member.devices[place.device], rank(place.rank));
-  }
-  std::string node(int node) const {
-    for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
-      if (result.fabric.nics[id].node == node) return rank(result.places[id].rank);
-    }
-    return fmt::format("node {}", node);
-  }
-  std::string part(const Suspect& suspect) const {
-    switch (suspect.part) {
-      case cluster::Part::kRail: return fmt::format("rail {}", suspect.rail);
-      case cluster::Part::kLeafRail:
-        return fmt::format("leaf {}, rail {}", result.leaves[static_cast<std::size_t>(suspect.leaf)],
-                           suspect.rail);
-      case cluster::Part::kUplink:
-        return fmt::format("uplinks of leaf {}, rail {}", result.leaves[static_cast<std::size_t>(suspect.leaf)], suspect.rail);
-      case cluster::Part::kNode: return "node " + node(suspect.node);
-      case cluster::Part::kNic: return "NIC " + nic(suspect.nic);
-      case cluster::Part::kPair:
-        return fmt::format("pair {} and {}", nic(suspect.nic), nic(suspect.peer));
-    }
-    return {};
-  }
-};
-
-// NICs scatter so much that a slow one would not show.
-bool is_blind(const ClusterTest& test, const ClusterResult& result) {
-  return result.judgement.judged > 0 && cluster::least_visible(result.judgement, test.judge) > test.judge.must_see;
-}
-
-const char* way_text(const Suspect& suspect) {
-  switch (suspect.way) {
-    case cluster::Way::kBoth: return "";
-    case cluster::Way::kSends: return " when it sends";
-    case cluster::Way::kReceives: return " when it receives";
-  }
-  return "";
-}
-
-// A suspect and what was measured then; null: bandwidth.
-struct Found {
-  Suspect suspect;
-  const Series* series = nullptr;
-
-  // "-12.5 %", or "+14.3 % latency of 8 B".
-  std::string change(double shift) const {
-    if (series == nullptr) return fmt::format("{:+.1f} %", percent(shift));
-    if (!series->latency) return fmt::format("{:+.1f} % with {}", percent(shift), format_size(series->size_bytes));
-    return fmt::format("{:+.1f} % latency of {}", percent(-shift), format_size(series->size_bytes));
-  }
-};
-
-std::vector<Found> with(const ClusterResult& result, cluster::Verdict verdict) {
-  std::vector<Found> some;
-  const auto add = [&](const cluster::Judgement& judgement, const Series* series) {
-    for (const Suspect& suspect : judgement.suspects) {
-      if (suspect.verdict == verdict) some.push_back({suspect, series});
-    }
-  };
-  add(result.judgement, nullptr);
-  for (const Series& series : result.more) add(series.judgement, &series);
-  return some;
-}
 
 std::size_t lost_count(const Star& star) {
   return static_cast<std::size_t>(std::count_if(star.members().begin(), star.members().end(),
@@ -128,13 +51,13 @@ void print_head(const Star& star, const ClusterTest& test, const ClusterResult& 
 }
 
 // Evidence that tells a NIC from its cable, if any does.
-void print_inspections(const Names& names, const ClusterResult& result, std::ostream& out) {
+void print_inspections(const Star& star, const ClusterResult& result, std::ostream& out) {
   constexpr double kAsFast = 0.97;
   for (const Inspection& one : result.inspections) {
     std::string text;
     if (one.loopback_gbytes > 0 && one.other_gbytes > 0) {
       const bool slow = one.loopback_gbytes < kAsFast * one.other_gbytes;
-      text = fmt::format("to itself it does {:.4g} GB/s, {} {:.4g}: {}", one.loopback_gbytes, names.nic(one.other), one.other_gbytes,
+      text = fmt::format("to itself it does {:.4g} GB/s, {} {:.4g}: {}", one.loopback_gbytes, name_of_nic(star, result, one.other), one.other_gbytes,
                          slow ? "the NIC, its PCIe or its host, without any cable" : "cable, switch port, or what shows on the wire alone");
     } else {
       text = "to itself it could not be measured";
@@ -143,7 +66,7 @@ void print_inspections(const Names& names, const ClusterResult& result, std::ost
     for (const auto& [name, by] : one.rose) rose.push_back(fmt::format("{} +{}", name, by));
     text += one.rose.empty() ? one.has_counters ? "; no counter of errors rose" : "; it has no counters of errors"
                              : fmt::format("; counters rose: {}", fmt::join(rose, ", "));
-    out << fmt::format("{}: {}\n", names.nic(one.nic), text);
+    out << fmt::format("{}: {}\n", name_of_nic(star, result, one.nic), text);
   }
 }
 
@@ -162,56 +85,46 @@ void print_losses(const Star& star, const ClusterResult& result, std::ostream& o
   }
   if (!result.failed.empty()) {
     const FailedRun& first = result.failed.front();
-    const Names names{star, result};
-    out << fmt::format("{} runs failed, the first from {} to {}: {}\n", result.failed.size(),
-                       names.nic(first.from), names.nic(first.to), first.why);
+      out << fmt::format("{} runs failed, the first from {} to {}: {}\n", result.failed.size(),
+                       name_of_nic(star, result, first.from), name_of_nic(star, result, first.to), first.why);
   }
 }
 
 }  // namespace
 
 ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result) {
-  if (!with(result, cluster::Verdict::kSlow).empty()) return ExitCode::kRegression;
-  const bool known = result.judgement.judged > 0 && !is_blind(test, result) && with(result, cluster::Verdict::kUndecided).empty() &&
+  if (!findings(test, result, cluster::Verdict::kSlow).empty()) return ExitCode::kRegression;
+  const bool known = result.judgement.judged > 0 && blind_series(test, result).empty() && findings(test, result, cluster::Verdict::kUndecided).empty() &&
                      lost_count(star) == 0 && result.failed.empty();
   return known ? ExitCode::kOk : ExitCode::kInconclusive;
 }
 
 void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result,
                    std::ostream& out) {
-  const Names names{star, result};
   print_head(star, test, result, out);
-  const auto slow = with(result, cluster::Verdict::kSlow);
-  for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) {
-    const Suspect& suspect = slow[i].suspect;
-    out << fmt::format("SLOW {}: {}{} ({} retests; {:+.1f} % and {:.0f} sigma in {} measurements before)\n", names.part(suspect),
-                       slow[i].change(suspect.retest_shift), way_text(suspect), suspect.retests, percent(suspect.shift),
-                       suspect.sigmas, suspect.samples);
-  }
+  const auto slow = findings(test, result, cluster::Verdict::kSlow);
+  for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) out << slow_line(star, test, result, slow[i]) << "\n";
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
-  const auto undecided = with(result, cluster::Verdict::kUndecided);
-  for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i) {
-    const Suspect& suspect = undecided[i].suspect;
-    out << fmt::format("undecided: {}: {} in {} measurements, {:+.1f} % in {} retests\n", names.part(suspect),
-                       undecided[i].change(suspect.shift), suspect.samples, percent(suspect.retest_shift), suspect.retests);
-  }
+  const auto undecided = findings(test, result, cluster::Verdict::kUndecided);
+  for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i) out << undecided_line(star, test, result, undecided[i]) << "\n";
   if (undecided.size() > kMostLines) out << fmt::format("... and {} more undecided\n", undecided.size() - kMostLines);
-  if (const auto cleared = with(result, cluster::Verdict::kCleared); !cleared.empty()) {
-    out << fmt::format("cleared by retests: {}{}\n", names.part(cleared.front().suspect),
+  if (const auto cleared = findings(test, result, cluster::Verdict::kCleared); !cleared.empty()) {
+    out << fmt::format("cleared by retests: {}{}\n", name_of_part(star, result, cleared.front().suspect),
                        cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
   }
   out << pattern_lines(result);
   print_losses(star, result, out);
   print_differences(star.members(), out);
   out << heat_map(star.members(), result);
-  if (std::any_of(slow.begin(), slow.end(), [](const Found& one) { return one.suspect.part == cluster::Part::kNic; })) {
+  if (std::any_of(slow.begin(), slow.end(), [](const Finding& one) { return one.suspect.part == cluster::Part::kNic; })) {
     out << "rates between nodes do not tell a NIC from its cable or its switch port\n";
-    print_inspections(names, result, out);
+    print_inspections(star, result, out);
   }
-  if (is_blind(test, result)) {
-    out << fmt::format("NICs scatter so much that one that is less than {:.0f} % slow would not show: measure again when "
-                       "nothing else runs, or longer (-D)\n",
-                       100 * cluster::least_visible(result.judgement, test.judge));
+  for (const Series* series : blind_series(test, result)) {
+    const cluster::Judgement& judgement = series == nullptr ? result.judgement : series->judgement;
+    out << fmt::format("not judged: {}: one part that is less than {:.0f} % slow would not show ({}): measure again when nothing else runs, or longer (-D){}\n",
+                       name_of_series(test, series), 100 * cluster::least_visible(judgement, series == nullptr ? test.judge : judge_options_for(*series, test)),
+                       judgement.step > judgement.nic_sigma ? "values come in steps" : "NICs scatter", series == nullptr ? "" : ", or without it (--small 0)");
   }
   switch (verdict_of(star, test, result)) {
     case ExitCode::kOk: out << "nothing is slow\n"; break;

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <random>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
-#include "gdrperf/cluster/controls.h"
 #include "app/process_setup.h"
 
 namespace gdrperf::app {
@@ -44,40 +41,22 @@ void build_fabric(const Star& star, ClusterResult& result) {
 class Job {
  public:
   Job(Star& star, const ClusterTest& test, ClusterResult& result)
-      : star_(star), test_(test), result_(result), random_(test.schedule.seed) {}
+      : star_(star), test_(test), result_(result) {}
 
-  void measure(const Round& round) {
+  // `round` is number `number`.
+  void measure(const Round& round, std::size_t number) {
     const Round mended = cluster::without_nodes(round, result_.fabric, gone());
-    both_ways(mended, nullptr, result_.samples);
-    for (Series& series : result_.more) both_ways(mended, &series, series.samples);
+    both_ways(mended, number, nullptr, result_.samples);
+    for (Series& series : result_.more) both_ways(mended, number, &series, series.samples);
   }
 
-  // Retests are few, and alone they would be faster than in a full round: others run beside them, and tell by
-  // how much everything is faster or slower than it was.
   // `series`: null for bandwidth.
-  void retest(const Round& round, const Series* series, std::vector<Sample>& samples) {
-    const cluster::Judgement& judgement = series == nullptr ? result_.judgement : series->judgement;
-    const Round mended = cluster::without_nodes(round, result_.fabric, gone());
-    const Round controls = cluster::controls_of(mended, result_.fabric, judgement, gone(), random_);
-    for (const bool forth : {true, false}) {
-      if (!forth && series != nullptr && series->latency) break;
-      Round both;
-      for (const Round& some : {mended, controls}) {
-        for (const Link& link : some) both.push_back(forth ? link : Link{link.b, link.a});
-      }
-      std::vector<Sample> measured;
-      one_way(both, series, measured);
-      const auto is_control = [&](const Sample& sample) {
-        const auto a = static_cast<int>(sample.from);
-        const auto b = static_cast<int>(sample.to);
-        return std::find(controls.begin(), controls.end(), forth ? Link{a, b} : Link{b, a}) != controls.end();
-      };
-      const auto first_control = std::stable_partition(measured.begin(), measured.end(), std::not_fn(is_control));
-      const double shift = cluster::common_shift(std::span(first_control, measured.end()), result_.fabric, judgement);
-      for (auto at = measured.begin(); at != first_control; ++at) {
-        samples.push_back({at->from, at->to, at->gbytes / static_cast<float>(std::exp(shift))});
-      }
-    }
+  cluster::Measurer measurer(const Series* series) {
+    cluster::Measurer measurer;
+    measurer.one_way = [this, series](const Round& round, std::vector<Sample>& samples) { one_way(round, series, samples); };
+    measurer.gone = [this] { return gone(); };
+    measurer.both_ways = series == nullptr || !series->latency;
+    return measurer;
   }
 
   // A NIC to itself: nothing but the NIC, its PCIe and its host is in the way. Returns GB/s by NIC.
@@ -105,17 +84,24 @@ class Job {
   }
   std::size_t device_of(int nic) const { return result_.places[static_cast<std::size_t>(nic)].device; }
 
-  void both_ways(const Round& round, const Series* series, std::vector<Sample>& samples) {
+  void both_ways(const Round& round, std::size_t number, const Series* series, std::vector<Sample>& samples) {
+    const auto moment = static_cast<std::uint32_t>(2 * number);
+    const auto since = [&](std::size_t first, std::uint32_t when) {
+      for (std::size_t i = first; i < samples.size(); ++i) samples[i].moment = when;
+    };
     const std::size_t first = samples.size();
     one_way(round, series, samples);
+    since(first, moment);
     if (series != nullptr && series->latency) {
       const std::vector<Sample> forth(samples.begin() + static_cast<std::ptrdiff_t>(first), samples.end());
-      for (const Sample& sample : forth) samples.push_back({sample.to, sample.from, sample.gbytes});
+      for (const Sample& sample : forth) samples.push_back({sample.to, sample.from, sample.gbytes, moment});
       return;
     }
     Round back;
     for (const Link& link : round) back.push_back({link.b, link.a});
+    const std::size_t second = samples.size();
     one_way(back, series, samples);
+    since(second, moment + 1);
   }
 
   // All links at once, the first NIC sending.
@@ -157,7 +143,6 @@ class Job {
   Star& star_;
   const ClusterTest& test_;
   ClusterResult& result_;
-  std::mt19937_64 random_;
   int id_ = 0;
 };
 
@@ -199,10 +184,7 @@ void settle_series(Series* series, const ClusterTest& test, Job& job, ClusterRes
   auto& judgement = series == nullptr ? result.judgement : series->judgement;
   const cluster::JudgeOptions options = series == nullptr ? test.judge : judge_options_for(*series, test);
   judgement = cluster::judge(result.fabric, samples, options);
-  const auto retest = [&](std::span<const Link> links, std::vector<Sample>& to) {
-    for (const Round& round : cluster::pack_rounds(links)) job.retest(round, series, to);
-  };
-  cluster::settle(result.fabric, samples, options, retest, retests, judgement);
+  cluster::settle(result.fabric, samples, options, job.measurer(series), retests, judgement);
 }
 
 // A NIC of the same rail on another node, under no suspicion; -1 without.
@@ -286,7 +268,7 @@ ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile
   result.start_seconds = process_age_s();
   const auto first_round = steady_clock::now();
   while (result.rounds_done < rounds.size()) {
-    job.measure(rounds[result.rounds_done]);
+    job.measure(rounds[result.rounds_done], result.rounds_done);
     ++result.rounds_done;
     note_time();
     result.round_seconds = std::chrono::duration<double>(steady_clock::now() - first_round).count();

@@ -1,0 +1,38 @@
+#include "cluster/judge/membership.h"
+
+#include <algorithm>
+
+namespace gdrperf::cluster {
+
+bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) {
+  const Nic& nic = fabric.nics[id];
+  switch (suspect.part) {
+    case Part::kRail: return nic.rail == suspect.rail;
+    case Part::kLeafRail:
+    case Part::kUplink: return nic.rail == suspect.rail && nic.leaf == suspect.leaf;
+    case Part::kNode: return nic.node == suspect.node;
+    case Part::kNic: return static_cast<int>(id) == suspect.nic;
+    case Part::kPair: return static_cast<int>(id) == suspect.nic || static_cast<int>(id) == suspect.peer;
+  }
+  return false;
+}
+
+bool is_one_node(const Fabric& fabric) {
+  return std::all_of(fabric.nics.begin(), fabric.nics.end(), [&](const Nic& nic) { return nic.node == fabric.nics[0].node; });
+}
+
+std::vector<bool> good_nics(const Fabric& fabric, const Judgement& judgement) {
+  std::vector<bool> good(fabric.nics.size());
+  for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
+    good[id] = judgement.sends[id].samples + judgement.receives[id].samples > 0;
+  }
+  for (const Suspect& suspect : judgement.suspects) {
+    if (suspect.part == Part::kRail || suspect.part == Part::kPair) continue;
+    for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) {
+      if (belongs_to(suspect, fabric, id)) good[id] = false;
+    }
+  }
+  return good;
+}
+
+}  // namespace gdrperf::cluster

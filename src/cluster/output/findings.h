@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/ranks/job.h"
+#include "cluster/wire/star.h"
+#include "gdrperf/cluster/judge.h"
+
+namespace gdrperf::app {
+
+/// A part with one verdict, however many series have it: bandwidth's first.
+struct Finding {
+  cluster::Suspect suspect;
+  const Series* series = nullptr;  ///< null: bandwidth
+  struct Also {
+    cluster::Suspect suspect;
+    const Series* series = nullptr;
+  };
+  std::vector<Also> also = {};  ///< the same part in other series
+};
+
+/// Parts of a verdict, coarse first within a series. A series that is_blind() has none.
+std::vector<Finding> findings(const ClusterTest& test, const ClusterResult& result, cluster::Verdict verdict);
+
+/// Series that cannot be judged, bandwidth as null.
+std::vector<const Series*> blind_series(const ClusterTest& test, const ClusterResult& result);
+/// "bandwidth", "bandwidth of 8 B", "latency of 1 MiB".
+std::string name_of_series(const ClusterTest& test, const Series* series);
+
+/// "NIC mlx5_0 of rank 3 (n3)".
+std::string name_of_nic(const Star& star, const ClusterResult& result, int nic);
+std::string name_of_part(const Star& star, const ClusterResult& result, const cluster::Suspect& suspect);
+
+/// One line for a slow part: what it is slower by, by which measurements.
+std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const Finding& finding);
+std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const Finding& finding);
+
+}  // namespace gdrperf::app
