@@ -41,8 +41,8 @@ void check_port_rate(const Survey& survey, Findings& findings);
 struct FlowControl {
   std::optional<bool> rx_pause;
   std::optional<bool> tx_pause;
-  std::optional<std::string> pfc;  ///< "00010000": on, by priority
-  std::string trust;               ///< "dscp", "pcp"
+  std::optional<std::string> pfc;    ///< "00010000": on, by priority
+  std::string trust;                 ///< "dscp", "pcp"
   std::map<int, int> dscp_priority;  ///< as far as mlnx_qos lists it; else DSCP / 8
 };
 /// Settings of an interface from ethtool, mlnx_qos and dcb.
@@ -61,7 +61,9 @@ void check_traffic_class(const Survey& survey, Findings& findings);
 // checks_firewall.cc
 /// A packet filter's action on new packets to a port of this host, from the
 /// least to the most in the way.
-enum class Filtering { kOpen, kUnknown, kClosed };
+enum class Filtering { kOpen,
+                       kUnknown,
+                       kClosed };
 /// Output of `nft list ruleset`, and of `iptables -S`.
 Filtering nft_filtering(std::string_view ruleset, std::string_view protocol, int number);
 Filtering iptables_filtering(std::string_view rules, std::string_view protocol, int number);
@@ -139,7 +141,10 @@ void check_nvidia_driver(const Survey& survey, Findings& findings);
 void check_dma_buf(const Survey& survey, Findings& findings);
 void check_gpu_registration(const Survey& survey, Findings& findings);
 void judge_peer_memory(const PeerMemory& found, Findings& findings);
-void judge_peer_memory_trouble(PeerMemoryTrouble trouble, Findings& findings);
+/// Where the module is built.
+enum class ModulePlace { kHost,
+                         kDriverContainer };
+void judge_peer_memory_trouble(PeerMemoryTrouble trouble, ModulePlace place, Findings& findings);
 void check_peer_memory(const Survey& survey, Findings& findings);
 
 // pairs.cc

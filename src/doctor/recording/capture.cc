@@ -16,6 +16,10 @@
 namespace gdrperf::doctor {
 namespace {
 
+bool any_of_words(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view each) { return text.find(each) != std::string_view::npos; });
+}
+
 void read_lspci(std::string_view text, Findings& findings) {
   const auto functions = parse_lspci(text);
   bool any_acs = false;
@@ -44,9 +48,16 @@ void read_modules(std::string_view text, Findings& findings) {
   }
 }
 
+/// Output of a driver container, whose modules are built anew with its pod.
+bool of_driver_container(std::string_view text) {
+  return any_of_words(text, {"driver-daemonset", "peermem-ctr", "DRIVER_ARCH", "userspace-only install", "nvidia-driver-ctr"});
+}
+
 void read_log(std::string_view text, Findings& findings) {
   const PeerMemoryTrouble trouble = peer_memory_trouble(text);
-  if (trouble != PeerMemoryTrouble::kNone) judge_peer_memory_trouble(trouble, findings);
+  // On GB10 no module helps; that is another finding.
+  if (trouble == PeerMemoryTrouble::kNone || any_of_words(text, {"NVIDIA GB10"})) return;
+  judge_peer_memory_trouble(trouble, of_driver_container(text) ? ModulePlace::kDriverContainer : ModulePlace::kHost, findings);
 }
 
 void read_memlock(std::string_view text, Findings& findings) {

@@ -28,6 +28,8 @@ bool is_geforce(std::string_view name);
 bool is_vgpu(std::string_view name);
 /// GB10 and Tegra: memory that GPU and CPU share, no GPUDirect RDMA to it.
 bool shares_memory_with_cpu(std::string_view name);
+/// A GPU here does: a board whose parts are soldered.
+bool gpu_shares_memory(const Survey& survey);
 
 /// Whether dma-buf serves here: asked, where it could be.
 struct DmaBuf {

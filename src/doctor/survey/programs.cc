@@ -50,9 +50,7 @@ class AskedAhead : public Machine {
 }  // namespace
 
 std::vector<Argv> programs_worth_recording() {
-  return {{"lspci", "-D", "-vvv"}, {"dmesg"},          {"nvidia-smi", "-L"},
-          {"ibv_devinfo", "-v"},   {"rdma", "system"}, {"ofed_info", "-s"},
-          {"nvidia-smi", "topo", "-m"}};
+  return {{"lspci", "-D", "-vvv"}, {"dmesg"}, {"nvidia-smi", "-L"}, {"ibv_devinfo", "-v"}, {"rdma", "system"}, {"ofed_info", "-s"}, {"nvidia-smi", "topo", "-m"}};
 }
 
 std::vector<Argv> programs_to_ask(const Machine& machine) {
@@ -67,12 +65,16 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
     wanted.push_back({"nvidia-smi", "-L"});
     wanted.push_back({kGpuProbe});
   }
-  if (devices.empty()) return wanted;
+  if (devices.empty()) {
+    wanted.push_back({"modinfo", "mlx5_core"});
+    return wanted;
+  }
   wanted.push_back({"rdma", "system"});
   wanted.push_back({"ofed_info", "-s"});
   wanted.push_back({"lspci", "-D", "-vvv"});
   wanted.push_back({"modinfo", "nvidia_peermem"});
   wanted.push_back({"modinfo", "mlx5_ib"});
+
   for (const std::string& device : devices) {
     const std::string folder = "/sys/class/infiniband/" + device + "/device";
     for (const std::string& netdev : machine.list(folder + "/net")) {
@@ -87,7 +89,7 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
 }
 
 std::vector<Argv> flow_control_programs(const std::string& netdev) {
-  return {{"ethtool", "-a", netdev}, {"mlnx_qos", "-i", netdev}, {"dcb", "pfc", "show", "dev", netdev}};
+  return {{"ethtool", "-a", netdev}, {"mlnx_qos", "-i", netdev}, {"dcb", "pfc", "show", "dev", netdev}, {"ethtool", "-S", netdev}};
 }
 
 std::unique_ptr<Machine> asked_ahead(const Machine& machine) { return asked_ahead(machine, programs_to_ask(machine)); }

@@ -168,6 +168,15 @@ Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) 
   return port;
 }
 
+/// Functions of a ConnectX-7 on HGX B200 and later speak to NVSwitches: their firmware is the switches' (35), their
+/// vital product data says SW_MNG.
+bool manages_nvswitches(const Machine& machine, const RdmaDevice& device) {
+  const std::string function = kPci + device.pci_address;
+  if (line_of(machine, function + "/vendor") != "0x15b3" || !line_of(machine, function + "/class").starts_with("0x0207")) return false;
+  const bool firmware = line_of(machine, kClass + device.name + "/fw_ver").starts_with("35.");
+  return firmware || machine.read(function + "/vpd").text.find("SW_MNG") != std::string::npos;
+}
+
 RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
   RdmaDevice device;
   device.name = name;
@@ -266,7 +275,7 @@ const PciFunction* Survey::function(std::string_view address) const {
 std::vector<const PciFunction*> Survey::nics() const {
   std::vector<const PciFunction*> found;
   for (const RdmaDevice& device : rdma) {
-    const PciFunction* nic = function(device.pci_address);
+    const PciFunction* nic = device.nvswitch ? nullptr : function(device.pci_address);
     if (nic != nullptr && std::find(found.begin(), found.end(), nic) == found.end()) {
       found.push_back(nic);
     }
@@ -299,7 +308,9 @@ Survey look_at(const Machine& machine) {
                 container,
                 known,
                 {}};
-  for (const RdmaDevice& device : survey.rdma) {
+  for (RdmaDevice& device : survey.rdma) {
+    device.nvswitch = !device.pci_address.empty() && manages_nvswitches(machine, device);
+    if (device.nvswitch) continue;
     for (const Port& port : device.ports) {
       survey.ports.push_back(port);
       // iWARP addresses hosts by IP alone.
@@ -333,9 +344,9 @@ std::optional<std::vector<verbs::Gid>> sysfs_gids(const Machine& machine,
     }
     // Reading the type of an entry that is not in use fails.
     const std::string type = line_of(machine, port_folder + "gid_attrs/types/" + name);
-    const verbs::GidType kind = type == "RoCE v2"        ? verbs::GidType::kRoceV2
+    const verbs::GidType kind = type == "RoCE v2"      ? verbs::GidType::kRoceV2
                                 : type == "IB/RoCE v1" ? verbs::GidType::kRoceV1
-                                                         : verbs::GidType::kInfiniBand;
+                                                       : verbs::GidType::kInfiniBand;
     gids.push_back(verbs::make_gid(static_cast<int>(*index), kind, raw,
                                    line_of(machine, port_folder + "gid_attrs/ndevs/" + name)));
   }

@@ -65,6 +65,7 @@ struct RdmaDevice {
   std::string pci_address;  ///< "" when it is on no bus
   bool in_kernel = false;   ///< sysfs knows it; the software device it does not
   bool iwarp = false;
+  bool nvswitch = false;                   ///< manages NVSwitches: no adapter of the network
   std::optional<verbs::DeviceInfo> verbs;  ///< as libibverbs shows it
   std::vector<Port> ports;
 
@@ -75,7 +76,7 @@ struct RdmaDevice {
 struct Survey {
   const Machine& machine;
   std::vector<RdmaDevice> rdma;
-  topo::PciTree tree;            ///< the PCI model; what is below is by name what checks ask of single functions
+  topo::PciTree tree;  ///< the PCI model; what is below is by name what checks ask of single functions
   std::vector<PciFunction> pci;
   std::vector<Module> modules;
   Platform platform;

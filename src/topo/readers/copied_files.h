@@ -21,6 +21,11 @@ class CopiedFiles final : public SysfsFiles {
 
  private:
   std::filesystem::path place_of(const std::string& path) const;
+  std::filesystem::path plain_place_of(const std::string& path) const;
+  /// With the links followed that a copy holds as text.
+  std::filesystem::path with_lost_links(const std::filesystem::path& plain) const;
+  /// Target that a file of a copy made without links holds as its text; "" for any other file.
+  static std::string lost_target(const std::filesystem::path& place);
 
   std::filesystem::path sys_;
   std::filesystem::path proc_;

@@ -78,6 +78,8 @@ void judge_root(const Survey& survey, const PciFunction& gpu, const Check& check
     check.ok(gpu.address, fmt::format("under {}, {} under {}: {}", gpu.root, best->address, best->root,
                                       survey.platform.grace ? "C2C or Data Direct carries it (c2c, data-direct)"
                                                             : "a virtual machine's tree says nothing about the host's"));
+  } else if (gpu_shares_memory(survey)) {
+    check.ok(gpu.address, "GPU and CPU share memory: the NIC reaches it as host memory");
   } else {
     check.warn(gpu.address, fmt::format("under {}, and no NIC there: the nearest is {} under {}", gpu.root, best->address, best->root),
                "move the NIC to a slot of that root (see 'gdrperf topo'); until then measure both ways: gdrperf write_bw HOST "
@@ -139,8 +141,9 @@ void check_topology_override(const Survey& survey, Findings& findings) {
   } else if (!apart || serves) {
     check.ok("", serves ? "not needed: dma-buf works without it" : "not needed: GPU and NIC are in one IOMMU group");
   } else {
-    check.warn("", "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf registration fails, "
-                   "NCCL falls back to sockets or host memory",
+    check.warn("",
+               "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf registration fails, "
+               "NCCL falls back to sockets or host memory",
                "echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=1' | sudo tee /etc/modprobe.d/nvidia-grdma.conf  # rebuild the "
                "initramfs, reboot; in Kubernetes a kernelModuleConfig of the GPU operator")
         .undo("sudo rm /etc/modprobe.d/nvidia-grdma.conf")

@@ -71,8 +71,7 @@ void judge_source(const Survey& survey, const std::string& ofed, const Check& ch
   const std::string core = line_of(survey.machine, "/sys/module/mlx5_core/version");
   const std::string rdma = line_of(survey.machine, "/sys/module/mlx5_ib/version");
   if (survey.loaded("mlx5_ib") && core != rdma) {
-    check.fail("mlx5_ib", fmt::format("mlx5_core {} and mlx5_ib {} are of two stacks",
-                                      core.empty() ? "of the kernel" : core, rdma.empty() ? "of the kernel" : rdma),
+    check.fail("mlx5_ib", fmt::format("mlx5_core {} and mlx5_ib {} are of two stacks", core.empty() ? "of the kernel" : core, rdma.empty() ? "of the kernel" : rdma),
                kReinstall)
         .saw("/sys/module/mlx5_core/version", core)
         .saw("/sys/module/mlx5_ib/version", rdma);
@@ -87,8 +86,9 @@ void judge_combination(const Survey& survey, const std::string& ofed, const Chec
   if (old_module && version_at_least(driver.version, "470")) {
     check.warn("nv_peer_mem", fmt::format("nv_peer_mem beside driver {}, which brings nvidia_peermem itself", driver.version),
                "sudo modprobe -r nv_peer_mem && sudo modprobe nvidia_peermem")
-        .for_good("remove the package nvidia-peer-memory-dkms; echo nvidia_peermem | sudo tee "
-                  "/etc/modules-load.d/nvidia_peermem.conf");
+        .for_good(
+            "remove the package nvidia-peer-memory-dkms; echo nvidia_peermem | sudo tee "
+            "/etc/modules-load.d/nvidia_peermem.conf");
   }
   const std::string module = line_of(survey.machine, "/sys/module/nv_peer_mem/version");
   // Release notes of nv_peer_mem 1.2: it needs the peer memory API as fixed in
@@ -99,8 +99,7 @@ void judge_combination(const Survey& survey, const std::string& ofed, const Chec
   }
   if (!driver.version.empty() && !version_at_least(driver.version, "510") &&
       version_at_least(survey.platform.kernel, "6.0")) {
-    check.warn("", fmt::format("driver {} with Linux {}: outside of what the driver was made for", driver.version,
-                               survey.platform.kernel),
+    check.warn("", fmt::format("driver {} with Linux {}: outside of what the driver was made for", driver.version, survey.platform.kernel),
                "a current driver branch; for GPUs that it no longer serves, an older distribution");
   }
 }
@@ -119,11 +118,16 @@ constexpr const char* kMlxup4221 =
 constexpr const char* kMlxup4240 =
     "https://docs.nvidia.com/networking/display/mlxuprnv4240/supported+adapters+cards+and+firmware+versions";
 constexpr std::array kFirmware = {
-    Firmware{"0x1013", "ConnectX-4", "12.28.2006", kMlxup4221},    Firmware{"0x1015", "ConnectX-4 Lx", "14.32.1010", kMlxup4221},
-    Firmware{"0x1017", "ConnectX-5", "16.35.2000", kMlxup4221},    Firmware{"0x1019", "ConnectX-5 Ex", "16.35.2000", kMlxup4221},
-    Firmware{"0x101b", "ConnectX-6", "20.35.2000", kMlxup4221},    Firmware{"0x101d", "ConnectX-6 Dx", "22.35.2000", kMlxup4221},
-    Firmware{"0x101f", "ConnectX-6 Lx", "26.35.2000", kMlxup4221}, Firmware{"0x1021", "ConnectX-7", "28.35.2000", kMlxup4221},
-    Firmware{"0xa2d6", "BlueField-2", "24.35.2000", kMlxup4221},   Firmware{"0xa2dc", "BlueField-3", "32.37.1014", kMlxup4240},
+    Firmware{"0x1013", "ConnectX-4", "12.28.2006", kMlxup4221},
+    Firmware{"0x1015", "ConnectX-4 Lx", "14.32.1010", kMlxup4221},
+    Firmware{"0x1017", "ConnectX-5", "16.35.2000", kMlxup4221},
+    Firmware{"0x1019", "ConnectX-5 Ex", "16.35.2000", kMlxup4221},
+    Firmware{"0x101b", "ConnectX-6", "20.35.2000", kMlxup4221},
+    Firmware{"0x101d", "ConnectX-6 Dx", "22.35.2000", kMlxup4221},
+    Firmware{"0x101f", "ConnectX-6 Lx", "26.35.2000", kMlxup4221},
+    Firmware{"0x1021", "ConnectX-7", "28.35.2000", kMlxup4221},
+    Firmware{"0xa2d6", "BlueField-2", "24.35.2000", kMlxup4221},
+    Firmware{"0xa2dc", "BlueField-3", "32.37.1014", kMlxup4240},
 };
 
 /// Whose firmware an adapter takes: one of another PSID never fits.
@@ -132,9 +136,10 @@ std::string firmware_cure(const Survey& survey, const std::string& address, cons
     return "firmware is the host's to update: ask whoever runs it";
   }
   if (psid.starts_with("MT_")) {
-    return fmt::format("sudo mlxfwmanager -d {} --online -u  # this adapter alone (PSID {}); then mlxfwreset or reboot; it "
-                       "stays after a reboot",
-                       address, psid);
+    return fmt::format(
+        "sudo mlxfwmanager -d {} --online -u  # this adapter alone (PSID {}); then mlxfwreset or reboot; it "
+        "stays after a reboot",
+        address, psid);
   }
   return fmt::format("the firmware bundle of the server's or switch's maker for PSID {}: leave NVIDIA's generic image off it",
                      psid.empty() ? "(sudo mstflint -d " + address + " query)" : psid);
@@ -163,6 +168,10 @@ void check_firmware(const Survey& survey, Findings& findings) {
     std::string version = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
     if (version.empty() && device.verbs) version = device.verbs->firmware;
     if (function == nullptr || version.empty()) continue;
+    if (device.nvswitch) {
+      check.ok(device.name, fmt::format("{}: manages NVSwitches; its firmware comes with the maker's bundle for the baseboard", version));
+      continue;
+    }
     const std::string psid = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/board_id");
     const std::string model = function->vendor + function->device + psid;
     const auto [it, first] = by_model.try_emplace(model, version);

@@ -49,8 +49,7 @@ void judge_index(const Survey& survey, const Port& port, const Check& check) {
     const int index = leading_int(set->second);
     const verbs::Gid* gid = gid_at(port, index);
     if (gid == nullptr || gid->type != verbs::GidType::kRoceV2 || gid->link_local) {
-      check.warn(port.subject(), fmt::format("NCCL_IB_GID_INDEX={} is {} here: completion error 12", index,
-                                             what_is(port, index)),
+      check.warn(port.subject(), fmt::format("NCCL_IB_GID_INDEX={} is {} here: completion error 12", index, what_is(port, index)),
                  "export " + variables(best->index))
           .saw("environment", "NCCL_IB_GID_INDEX=" + set->second);
       return;
@@ -66,7 +65,8 @@ void judge_index(const Survey& survey, const Port& port, const Check& check) {
                "export " + variables(best->index) + "  # in this pod; NCCL 2.26 and later finds it itself");
     return;
   }
-  check.ok(port.subject(), fmt::format("{}; index 0 is {}", variables(best->index), what_is(port, 0)));
+  const char* family = best->ipv4 ? "" : " (IPv6: NCCL also wants NCCL_IB_ADDR_FAMILY=AF_INET6 NCCL_SOCKET_FAMILY=AF_INET6)";
+  check.ok(port.subject(), fmt::format("{}{}; index 0 is {}", variables(best->index), family, what_is(port, 0)));
 }
 
 /// Directly connected IPv4 networks: "0001A8C0/00FFFFFF" -> interfaces.
@@ -170,8 +170,9 @@ void check_subnets(const Survey& survey, Findings& findings) {
                  "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
                  "net.ipv4.conf.all.rp_filter=2  # or a subnet for each interface")
           .for_good("the same three lines in /etc/sysctl.d/90-rdma.conf")
-          .undo("sudo sysctl -w net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.arp_announce=0 "
-                "net.ipv4.conf.all.rp_filter=1");
+          .undo(
+              "sudo sysctl -w net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.arp_announce=0 "
+              "net.ipv4.conf.all.rp_filter=1");
     }
   }
   if (!any) check.skip("", "no two RoCE interfaces in one subnet");

@@ -8,6 +8,7 @@
 
 #include "doctor/checks/checks.h"
 #include "doctor/cures.h"
+#include "doctor/text.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -19,11 +20,16 @@ struct Adapter {
   const char* rdma_driver;
 };
 constexpr std::array kAdapters = {
-    Adapter{"0x15b3", "mlx5_core", "mlx5_ib"},   Adapter{"0x15b3", "mlx4_core", "mlx4_ib"},
-    Adapter{"0x14e4", "bnxt_en", "bnxt_re"},     Adapter{"0x8086", "ice", "irdma"},
-    Adapter{"0x1425", "cxgb4", "iw_cxgb4"},      Adapter{"0x1077", "qede", "qedr"},
-    Adapter{"0x19e5", "hns3", "hns_roce_hw_v2"}, Adapter{"0x1d0f", "efa", "efa"},
-    Adapter{"0x1414", "mana", "mana_ib"},        Adapter{"0x1dd8", "ionic", "ionic_rdma"},
+    Adapter{"0x15b3", "mlx5_core", "mlx5_ib"},
+    Adapter{"0x15b3", "mlx4_core", "mlx4_ib"},
+    Adapter{"0x14e4", "bnxt_en", "bnxt_re"},
+    Adapter{"0x8086", "ice", "irdma"},
+    Adapter{"0x1425", "cxgb4", "iw_cxgb4"},
+    Adapter{"0x1077", "qede", "qedr"},
+    Adapter{"0x19e5", "hns3", "hns_roce_hw_v2"},
+    Adapter{"0x1d0f", "efa", "efa"},
+    Adapter{"0x1414", "mana", "mana_ib"},
+    Adapter{"0x1dd8", "ionic", "ionic_rdma"},
 };
 
 /// The libibverbs provider of a kernel driver, as named in /etc/libibverbs.d.
@@ -32,10 +38,18 @@ struct Provider {
   const char* provider;
 };
 constexpr std::array kProviders = {
-    Provider{"mlx5_core", "mlx5"}, Provider{"mlx4_core", "mlx4"}, Provider{"bnxt_en", "bnxt_re"},
-    Provider{"ice", "irdma"},      Provider{"i40e", "irdma"},     Provider{"cxgb4", "cxgb4"},
-    Provider{"qede", "qedr"},      Provider{"hns3", "hns"},       Provider{"efa", "efa"},
-    Provider{"mana", "mana"},      Provider{"ionic", "ionic"},   Provider{"rdma_rxe", "rxe"},
+    Provider{"mlx5_core", "mlx5"},
+    Provider{"mlx4_core", "mlx4"},
+    Provider{"bnxt_en", "bnxt_re"},
+    Provider{"ice", "irdma"},
+    Provider{"i40e", "irdma"},
+    Provider{"cxgb4", "cxgb4"},
+    Provider{"qede", "qedr"},
+    Provider{"hns3", "hns"},
+    Provider{"efa", "efa"},
+    Provider{"mana", "mana"},
+    Provider{"ionic", "ionic"},
+    Provider{"rdma_rxe", "rxe"},
     Provider{"siw", "siw"},
 };
 
@@ -48,6 +62,23 @@ std::string describe(const RdmaDevice& device) {
   if (!device.pci_address.empty()) about.push_back(device.pci_address);
   if (about.empty() && device.verbs) about.emplace_back(verbs::to_string(device.verbs->kind));
   return about.empty() ? device.name : fmt::format("{} ({})", device.name, fmt::join(about, ", "));
+}
+
+void explain_driverless(const Survey& survey, const PciFunction& function, const Adapter& adapter, const Check& check) {
+  const ProgramResult info = survey.machine.run({"modinfo", adapter.net_driver});
+  if (info.end == ProgramResult::End::kExited && !info.ok() && info.output.find("not found") != std::string::npos) {
+    check.fail(function.address,
+               fmt::format("an adapter of NVIDIA (Mellanox) without a driver: {} has no file for the kernel that runs ({})", adapter.net_driver,
+                           survey.platform.kernel),
+               "build OFED (DOCA-OFED) again for 'uname -r' (dkms status), or install the kernel's own extra modules (Ubuntu: "
+               "linux-modules-extra, RHEL: kernel-modules-extra); it stays after a reboot")
+        .saw("modinfo", first_line(info.output));
+    return;
+  }
+  check.fail(function.address, "an adapter of NVIDIA (Mellanox) without a driver",
+             fmt::format("sudo modprobe -a {} {}", adapter.net_driver, adapter.rdma_driver))
+      .for_good(fmt::format("grep -r {} /etc/modprobe.d /proc/cmdline  # at boot it loads by itself unless it is blacklisted",
+                            adapter.net_driver));
 }
 
 /// Adapters that could be RDMA devices and are not. True when there are any.
@@ -67,8 +98,7 @@ bool explain_adapters(const Survey& survey, const Check& check) {
       check.fail(function.address, "the adapter is reserved for a virtual machine (vfio-pci)",
                  fmt::format("sudo driverctl unset-override {}", function.address));
     } else if (function.driver.empty()) {
-      check.fail(function.address, "an adapter of NVIDIA (Mellanox) without a driver",
-                 fmt::format("sudo modprobe -a {} {}", it->net_driver, it->rdma_driver));
+      explain_driverless(survey, function, *it, check);
     } else {
       check.fail(
           function.address,
@@ -131,9 +161,10 @@ std::string provider_cure(const Survey& survey, bool listed) {
   const std::string ofed = line_of(survey.machine, "/sys/module/mlx5_core/version");
   if (!survey.container) return install;
   if (ofed.empty() || ofed.find('-') == std::string::npos) return install + "  # in the image";
-  return fmt::format("install the user space of the host's OFED {} in the image (mlnxofedinstall --user-space-only): the "
-                     "image's does not match it",
-                     ofed);
+  return fmt::format(
+      "install the user space of the host's OFED {} in the image (mlnxofedinstall --user-space-only): the "
+      "image's does not match it",
+      ofed);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "doctor/checks/checks.h"
+#include "doctor/survey/gpudirect.h"
 #include "doctor/text.h"
 
 namespace gdrperf::doctor {
@@ -59,7 +60,11 @@ void check_bars(const Survey& survey, Findings& findings) {
   for (const PciFunction* gpu : gpus) {
     const Regions regions = regions_of(survey.machine, gpu->address);
     if (regions.largest == 0) continue;
-    judge_bar1_size(gpu->address, regions.largest, findings);
+    if (gpu_shares_memory(survey)) {
+      bar1.ok(gpu->address, "no window is needed: GPU and CPU share memory");
+    } else {
+      judge_bar1_size(gpu->address, regions.largest, findings);
+    }
     judge_high_region(gpu->address, regions.highest_end, survey.platform.virtual_machine, findings);
   }
   if (of_this_check(findings, "bar1") == 0) bar1.skip("", "no GPU whose regions can be read");

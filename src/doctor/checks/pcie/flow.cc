@@ -5,10 +5,14 @@
 #include <algorithm>
 
 #include "doctor/checks/checks.h"
+#include "doctor/survey/pairs.h"
 #include "doctor/text.h"
 
 namespace gdrperf::doctor {
 namespace {
+
+// Fewer are the ordinary work of PFC.
+constexpr long long kManyPauses = 1'000'000;
 
 Check flow_check(Findings& findings) {
   return {findings, "flow-control",
@@ -16,9 +20,10 @@ Check flow_check(Findings& findings) {
 }
 
 std::string lossless(const std::string& netdev) {
-  return fmt::format("sudo mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0  # priority 3, the same at the other "
-                     "end and on the switch; traffic class: NCCL_IB_TC=106, gdrperf -T 106",
-                     netdev);
+  return fmt::format(
+      "sudo mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0  # priority 3, the same at the other "
+      "end and on the switch; traffic class: NCCL_IB_TC=106, gdrperf -T 106",
+      netdev);
 }
 
 }  // namespace
@@ -88,15 +93,62 @@ void judge_flow(const std::string& subject, const std::string& netdev, const Flo
     const std::string found = fmt::format("lossy: neither PFC nor pause{}",
                                           lost ? ", and packets were lost (port-errors)" : "");
     check.warn(subject, found, lossless(netdev))
-        .for_good("the same mlnx_qos line from a systemd unit or /etc/network/if-up.d: firmware updates and reboots "
-                  "forget it")
+        .for_good(
+            "the same mlnx_qos line from a systemd unit or /etc/network/if-up.d: firmware updates and reboots "
+            "forget it")
         .undo(fmt::format("sudo mlnx_qos -i {} --pfc 0,0,0,0,0,0,0,0", netdev))
         .saw("ethtool -a, mlnx_qos", flow.pfc ? "PFC " + *flow.pfc : "pause off");
   }
 }
 
+namespace {
+
+/// Pause frames that an interface sent, of the priority that sent most.
+struct Pauses {
+  long long frames = 0;
+  int priority = -1;
+};
+
+Pauses sent_pauses(const Machine& machine, const std::string& netdev) {
+  Pauses most;
+  const ProgramResult counters = machine.run({"ethtool", "-S", netdev});
+  for (const std::string_view line : lines_of(counters.ok() ? counters.output : "")) {
+    for (int priority = 0; priority < 8; ++priority) {
+      const auto value = value_after(line, fmt::format("tx_prio{}_pause:", priority));
+      const auto frames = value ? number_of(*value) : std::nullopt;
+      if (frames && *frames > most.frames) most = {*frames, priority};
+    }
+  }
+  return most;
+}
+
+/// A NIC whose DMA function is faster than its way through the CPU stops the network for all, once it must receive
+/// there.
+void judge_pauses(const Survey& survey, const Port& port, std::span<const PairVerdict> pairs, const Check& check) {
+  double direct = 0;
+  double through_cpu = 0;
+  for (const PairVerdict& pair : pairs) {
+    if (pair.nic != port.device || pair.expected_gbytes <= 0) continue;
+    direct = std::max(direct, pair.expected_gbytes);
+    if (through_cpu <= 0 || pair.expected_gbytes < through_cpu) through_cpu = pair.expected_gbytes;
+  }
+  const Pauses pauses = sent_pauses(survey.machine, port.netdev);
+  if (through_cpu >= direct || pauses.frames < kManyPauses) return;
+  check.warn(port.subject(),
+             fmt::format("{} pause frames of priority {} were sent: host memory (through the CPU) takes {:.0f} GB/s, GPU memory (Data Direct) "
+                         "{:.0f} GB/s; receiving into host memory at the port's rate brakes the whole fabric",
+                         pauses.frames, pauses.priority, through_cpu, direct),
+             "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two host links (Socket "
+             "Direct)")
+      .saw("ethtool -S " + port.netdev, fmt::format("tx_prio{}_pause: {}", pauses.priority, pauses.frames));
+}
+
+}  // namespace
+
 void check_flow_control(const Survey& survey, Findings& findings) {
+  const auto pairs = survey.data_direct().empty() ? std::vector<PairVerdict>() : judge_pairs(survey);
   for (const Port& port : survey.ports) {
+    if (port.active() && !port.netdev.empty() && !pairs.empty()) judge_pauses(survey, port, pairs, flow_check(findings));
     if (port.link_layer != "Ethernet" || !port.active() || port.netdev.empty()) continue;
     const bool hardware = std::any_of(survey.rdma.begin(), survey.rdma.end(), [&](const RdmaDevice& device) {
       return device.name == port.device && device.hardware();

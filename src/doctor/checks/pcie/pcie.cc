@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "doctor/checks/checks.h"
+#include "doctor/survey/gpudirect.h"
 #include "gdrperf/topo/pcie_factors.h"
 #include "doctor/text.h"
 
@@ -120,9 +121,14 @@ void check_nic_links(const Survey& survey, Findings& findings) {
   if (nics.empty()) {
     nic_link_check(findings).skip("", "no RDMA device on the PCI bus");
   }
+  const bool soldered = gpu_shares_memory(survey);
   for (const PciFunction* nic : nics) {
     LinkFacts facts = link_facts(survey, *nic);
     facts.needed_gbps = rate_behind(survey, *nic);
+    if (soldered && facts.now.known() && facts.now.width < facts.max.width) {
+      nic_link_check(findings).ok(facts.subject, describe(facts) + "; so wired on this board");
+      continue;
+    }
     judge_nic_link(facts, findings);
   }
 }
