@@ -72,6 +72,7 @@ struct TreeNic {
   std::optional<std::size_t> data_direct;  ///< function that reads and writes GPU memory in place of `function` (data_direct.h)
   double rate_gbps = 0;  ///< of its port, the fastest that is up; 0: not known
   PortRate rate_source = PortRate::kPort;
+  bool infiniband = false;  ///< its port is: packets without RoCE's headers
   bool by_class = false;
   bool declared = false;  ///< its maker says where it is; the source does not show it
   /// Attributes of NCCL's <net>, as they stand there: port, gdr, speed.

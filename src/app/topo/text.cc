@@ -88,7 +88,8 @@ Matrix matrix_of(const PciTree& tree) {
     std::vector<std::string> row;
     for (const topo::TreeNic& other : tree.nics) {
       const bool one_card = other.function == nic.function;
-      row.push_back(&other == &nic ? "X" : one_card ? "PIX" : word(nic.function, other.function));
+      row.push_back(&other == &nic ? "X" : one_card ? "PIX"
+                                                    : word(nic.function, other.function));
     }
     matrix.nic_nic.push_back(std::move(row));
   }
@@ -163,6 +164,25 @@ void print_paths(const topo::Topology& topology, std::ostream& out) {
   if (any_direct) out << "by CPU: without Data Direct, to the NIC's own function; else its DMA function counts.\n";
 }
 
+std::string relation_of(const topo::Pair& pair) {
+  if (!pair.nvidia_smi.empty()) return pair.nvidia_smi;
+  return pair.tree && !pair.tree->known() ? to_string(*pair.tree) : std::string(to_string(*pair.relation));
+}
+
+/// Where all pairs are alike, no "best" means anything.
+void print_tie(const std::vector<topo::Pair>& pairs, std::ostream& out) {
+  std::set<std::string> gpus;
+  std::set<std::string> nics;
+  std::set<std::string> relations;
+  for (const topo::Pair& pair : pairs) {
+    gpus.insert(pair.gpu);
+    nics.insert(pair.nic);
+    relations.insert(relation_of(pair));
+  }
+  if (relations.size() != 1 || nics.size() < 2 || gpus.empty()) return;
+  out << fmt::format("\nA tie: all pairs are {}, so no NIC is nearer to one GPU than to another.\n", *relations.begin());
+}
+
 template <typename Best>
 void print_best(const std::vector<topo::Pair>& pairs, std::string topo::Pair::*one,
                 std::vector<std::string> header, Best best, std::ostream& out) {
@@ -171,12 +191,7 @@ void print_best(const std::vector<topo::Pair>& pairs, std::string topo::Pair::*o
   for (const topo::Pair& pair : pairs) {
     if (!told.insert(pair.*one).second) continue;
     const topo::Pair& with = pairs[*best(pair.*one)];
-    std::string relation = with.nvidia_smi;
-    if (relation.empty()) {
-      relation = with.tree && !with.tree->known() ? to_string(*with.tree)
-                                                  : std::string(to_string(*with.relation));
-    }
-    table.add({pair.*one, one == &topo::Pair::gpu ? with.nic : with.gpu, relation});
+    table.add({pair.*one, one == &topo::Pair::gpu ? with.nic : with.gpu, relation_of(with)});
   }
   out << '\n';
   table.print(out);
@@ -185,10 +200,13 @@ void print_best(const std::vector<topo::Pair>& pairs, std::string topo::Pair::*o
 void print_best_partners(const topo::Topology& topology, std::ostream& out) {
   const std::vector<topo::Pair> pairs = pairs_of(topology);
   if (pairs.empty()) return;
-  print_best(pairs, &topo::Pair::gpu, {"GPU", "best NIC", "relation"},
-             [&](const std::string& gpu) { return best_of_gpu(topology, pairs, gpu); }, out);
-  print_best(pairs, &topo::Pair::nic, {"NIC", "best GPU", "relation"},
-             [&](const std::string& nic) { return best_of_nic(topology, pairs, nic); }, out);
+  print_best(
+      pairs, &topo::Pair::gpu, {"GPU", "best NIC", "relation"},
+      [&](const std::string& gpu) { return best_of_gpu(topology, pairs, gpu); }, out);
+  print_best(
+      pairs, &topo::Pair::nic, {"NIC", "best GPU", "relation"},
+      [&](const std::string& nic) { return best_of_nic(topology, pairs, nic); }, out);
+  print_tie(pairs, out);
 }
 
 // Pairs with one reason are told together.

@@ -253,10 +253,43 @@ Error no_matrix(const CapturedText& text, std::optional<std::size_t> p2p_line) {
                     "nvidia-smi topo -m prints it)");
 }
 
+/// rocm-smi has matrices of GPUs alone.
+void refuse_rocm_smi(const CapturedText& text) {
+  for (std::size_t line = 0; line < text.lines(); ++line) {
+    if (text.line(line).substr(0, 4096).find("between two GPUs") == std::string_view::npos) continue;
+    throw text.error(line,
+                     "this is the output of rocm-smi --showtopo, which shows GPUs and no NIC; give 'lspci -tv' (--lspci), hwloc XML "
+                     "(--hwloc) or a copy of /sys (--sysfs) of that machine");
+  }
+}
+
+/// A header that a narrow terminal broke behind its devices: its affinity headings stand in the next line. Lines keep
+/// their numbers.
+std::string with_header_in_one_line(std::string_view raw) {
+  std::string all(raw);
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = all.find('\n', at);
+    if (end == std::string::npos) break;
+    const std::size_t next_end = std::min(all.find('\n', end + 1), all.size());
+    const std::string_view line = trimmed(std::string_view(all).substr(at, end - at));
+    const std::string_view next = trimmed(std::string_view(all).substr(end + 1, next_end - end - 1));
+    const bool broken = line.starts_with("GPU0") && (next.starts_with("Affinity") || next.starts_with("NUMA Affinity") || next.starts_with("CPU Affinity"));
+    if (broken) {
+      all[end] = ' ';
+      all.insert(next_end, "\n");
+      return all;
+    }
+    at = end + 1;
+  }
+  return all;
+}
+
 }  // namespace
 
 Matrix parse_nvidia_smi(std::string_view raw, std::string_view name) {
-  CapturedText text(raw, name);
+  const std::string unwrapped = with_header_in_one_line(raw);
+  CapturedText text(unwrapped, name);
+  refuse_rocm_smi(text);
   HeaderSearch found = find_header(text);
   if (!found.header && adopt_prefix(text)) found = find_header(text);
   if (!found.header) throw no_matrix(text, found.p2p);

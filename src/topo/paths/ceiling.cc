@@ -112,7 +112,7 @@ std::optional<Ceiling> port_ceiling(std::string_view nic, const PortLimit& port,
 std::optional<Ceiling> port_ceiling(const TreeNic& nic) {
   constexpr int kLargestMtu = 4096;
   constexpr std::uint64_t kLarge = 1 << 20;
-  const PortLimit port{nic.rate_gbps, kLargestMtu, Carrier::kRoceV2Ipv4};
+  const PortLimit port{nic.rate_gbps, kLargestMtu, nic.infiniband ? Carrier::kInfiniBand : Carrier::kRoceV2Ipv4};
   std::optional<Ceiling> ceiling = port_ceiling(nic.name, port, Transfer::kWrite, kLarge);
   if (ceiling && nic.rate_source == PortRate::kAtMost) {
     ceiling->limited_by = fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", nic.name, nic.rate_gbps);

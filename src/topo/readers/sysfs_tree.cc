@@ -68,6 +68,13 @@ double port_rate_of(const SysfsFiles& files, const std::string& device) {
   return most;
 }
 
+bool has_infiniband_port(const SysfsFiles& files, const std::string& device) {
+  const auto ports = files.list(device + "/ports");
+  return std::any_of(ports.begin(), ports.end(), [&](const std::string& port) {
+    return line_of(files, device + "/ports/" + port + "/link_layer") == "InfiniBand";
+  });
+}
+
 CpuMask parse_mask(std::string text) {
   CpuMask mask;
   while (!text.empty() && mask.size() < 512) {
@@ -263,6 +270,7 @@ class SysfsReader {
     nic.function = index;
     nic.guid = line_of(files_, folder + "/node_guid");
     nic.rate_gbps = port_rate_of(files_, folder);
+    nic.infiniband = has_infiniband_port(files_, folder);
     if (nic.rate_gbps == 0 && function.product.empty()) function.product = vpd_of(kPciDevices + to_string(function.address)).product;
     if (!netdevs.empty()) nic.netdev = netdevs.front();
     tree_.nics.push_back(std::move(nic));

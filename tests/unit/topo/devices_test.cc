@@ -53,6 +53,13 @@ TEST(KnownDevices, WhatTellsAPortsRate) {
   EXPECT_EQ(tree.nics[0].rate_gbps, 200);
   EXPECT_EQ(tree.nics[0].rate_source, PortRate::kAtMost);
   EXPECT_THAT(port_ceiling(tree.nics[0])->limited_by, HasSubstr("at most 200 Gb/s, by its PCI ID"));
+  // An InfiniBand port has none of RoCE's headers.
+  TreeNic port = tree.nics[0];
+  port.rate_source = PortRate::kPort;
+  const double roce = port_ceiling(port)->gbps;
+  port.infiniband = true;
+  EXPECT_GT(port_ceiling(port)->gbps, roce);
+  EXPECT_THAT(port_ceiling(port)->limited_by, HasSubstr("InfiniBand headers"));
   tree.nics[0] = {};
   tree.functions[0].product = "CONNECTX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE)";
   fill_port_rates(tree);
