@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
+#include "gdrperf/stats/autocorrelation.h"
 #include "gdrperf/stats/normal.h"
+#include "gdrperf/stats/shift.h"
 #include "stats/undefined.h"
 
 namespace gdrperf::stats {
@@ -52,6 +55,17 @@ std::uint64_t exact_low_rank(std::uint64_t n, double confidence) {
     inside += 2 * term;
   }
   return low;
+}
+
+/// Outliers and lopsided values hide that neighbours are alike; their ranks do not.
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<double> sorted = sorted_copy(values);
+  std::vector<double> ranks;
+  for (const double value : values) {
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), value);
+    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin())) / 2);
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -122,6 +136,25 @@ Summary summarize_weighted(std::span<const double> values, std::span<const doubl
   result.max = sorted.back().first;
   if (const auto ranks = rank_interval(count)) result.median_ci = Interval{at_rank(ranks->first), at_rank(ranks->second)};
   return result;
+}
+
+Summary summarize_series(std::span<const double> values, std::span<const double> seconds) {
+  Summary summary = seconds.empty() ? summarize(values) : summarize_weighted(values, seconds);
+  if (!summary.median_ci) return summary;
+  const double count = static_cast<double>(values.size());
+  // Ranks of normal values are a little less alike than the values.
+  const double alike = 2 * std::sin(std::numbers::pi / 6 * correlation_of_neighbours(ranks_of(values)));
+  const double effective = effective_count(count, alike);
+  // The spread is estimated, too, from as many values as are independent.
+  const int freedom = std::max(static_cast<int>(effective) - 1, 2);
+  const double quantile = student_t_quantile(0.975, freedom) / normal_quantile(0.975);
+  const double wider = quantile * std::sqrt(count / effective);
+  if (wider <= 1) return summary;
+  const double low = summary.median - wider * (summary.median - summary.median_ci->low);
+  // What is never negative has no median below zero.
+  summary.median_ci->low = summary.min >= 0 ? std::max(low, 0.0) : low;
+  summary.median_ci->high = summary.median + wider * (summary.median_ci->high - summary.median);
+  return summary;
 }
 
 }  // namespace gdrperf::stats

@@ -46,4 +46,9 @@ Summary summarize(std::span<const double> values);
 /// those of that many values.
 Summary summarize_weighted(std::span<const double> values, std::span<const double> seconds);
 
+/// The same of a series in time order whose neighbours may be alike (`seconds` empty: all as long): the interval is as
+/// wide as that of effective_count() independent values (autocorrelation.h), and not below 0 where no value is.
+/// bench/coverage.cc says how often it holds.
+Summary summarize_series(std::span<const double> values, std::span<const double> seconds);
+
 }  // namespace gdrperf::stats

@@ -81,6 +81,12 @@ report::Latency latency_figures(const LatencySeries::Steady& steady, const Clock
   latency.halved = halved;
   latency.ci95_p50_low_ns = s.p50_ci ? s.p50_ci->low : kNone;
   latency.ci95_p50_high_ns = s.p50_ci ? s.p50_ci->high : kNone;
+  // Round trips resemble their neighbours more than batches do: the interval is no narrower than that of the batches.
+  const stats::Summary batches = summary_of({steady.medians, {}});
+  if (s.p50_ci && batches.median_ci && batches.median > 0) {
+    latency.ci95_p50_low_ns = std::min(latency.ci95_p50_low_ns, s.p50 * batches.median_ci->low / batches.median);
+    latency.ci95_p50_high_ns = std::max(latency.ci95_p50_high_ns, s.p50 * batches.median_ci->high / batches.median);
+  }
   for (const double median : steady.medians) latency.batches_p50_ns.push_back(median * scale);
   return latency;
 }

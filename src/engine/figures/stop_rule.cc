@@ -62,10 +62,7 @@ Samples Samples::from(std::size_t count) const {
   return {tail(values), tail(seconds)};
 }
 
-stats::Summary summary_of(const Samples& samples) {
-  return samples.seconds.empty() ? stats::summarize(samples.values)
-                                 : stats::summarize_weighted(samples.values, samples.seconds);
-}
+stats::Summary summary_of(const Samples& samples) { return stats::summarize_series(samples.values, samples.seconds); }
 
 Known known_of(const Samples& samples) {
   const stats::Summary summary = summary_of(samples);

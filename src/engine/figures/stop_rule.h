@@ -28,7 +28,8 @@ struct Samples {
   Samples from(std::size_t count) const;
 };
 
-/// Median, mean and interval of batches, weighted by their lengths where those are known.
+/// Median, mean and interval of batches, weighted by their lengths where those are known; the
+/// interval allows for neighbours that resemble each other.
 stats::Summary summary_of(const Samples& samples);
 
 /// The same median, and how well it is known.

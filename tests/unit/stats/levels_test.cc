@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gdrperf/stats/autocorrelation.h"
+#include "gdrperf/stats/summary.h"
 
 namespace gdrperf::stats {
 namespace {
@@ -78,6 +79,30 @@ TEST(Levels, FewValues) {
   EXPECT_TRUE(find_levels({}, 0.01).empty());
   for (std::size_t n = 1; n < 8; ++n) EXPECT_EQ(find_beginning(std::vector<double>(n, 3.0), 0.01).levels.size(), 1u) << n;
   EXPECT_EQ(find_beginning(std::vector<double>(20, 0.0), 0.01).levels.size(), 1u);
+}
+
+TEST(SummarizeSeries, IntervalHoldsWhereNeighboursAreAlike) {
+  for (const double correlation : {0.0, 0.5, 0.8}) {
+    int held = 0;
+    int plain = 0;
+    for (unsigned seed = 1; seed <= 1000; ++seed) {
+      const std::vector<double> values = noisy(60, 0.003, correlation, seed);
+      const Interval interval = summarize_series(values, {}).median_ci.value();
+      held += interval.low <= 1 && 1 <= interval.high;
+      const Interval ranks = median_interval(values).value();
+      plain += ranks.low <= 1 && 1 <= ranks.high;
+    }
+    EXPECT_GE(held, 930) << correlation;
+    if (correlation == 0.8) EXPECT_LT(plain, 700) << "ranks alone hold as well: nothing to allow for";
+  }
+}
+
+TEST(SummarizeSeries, WhatIsNeverNegativeHasNoIntervalBelowZero) {
+  const std::vector<double> values = {0.1, 0.1, 0.2, 0.2, 0.9, 0.9, 1.8, 1.8};
+  const Interval interval = summarize_series(values, {}).median_ci.value();
+  EXPECT_EQ(interval.low, 0);
+  EXPECT_LE(summarize_series(values, std::vector<double>(8, 0.01)).median_ci->low, summarize(values).median);
+  EXPECT_FALSE(summarize_series(std::vector<double>{1, 2, 3}, {}).median_ci);
 }
 
 TEST(Autocorrelation, OfKnownSeries) {
