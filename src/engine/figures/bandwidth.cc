@@ -19,6 +19,8 @@ namespace {
 /// The clock is read this often within a batch, so that one slow chunk does not
 /// stretch it.
 constexpr double kChunksPerBatch = 4;
+/// Of runs at the same time progress is noted so often: their sum is known from one note to the next.
+constexpr double kNoteSeconds = 1e-3;
 
 BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
   if (intervals.on()) {
@@ -62,6 +64,7 @@ class Stream {
     run_.start_ns = last_ns_ = now_ns();
     std::optional<Edge> open = fill_pipe();
     if (open) run_.first_batch_ns = open->before_ns;
+    if (open && together_ != nullptr) run_.progress.add(open->after_ns, open->sent - first_message_);
     if (together_ != nullptr) intervals_.begin((run_.first_batch_ns - run_.start_ns) * 1e-9);
     while (open && !over_) {
       advance(*open);
@@ -140,7 +143,11 @@ class Stream {
     // chunk does not lead to one of seconds.
     const double elapsed_s = (last_ns_ - open.before_ns) * 1e-9;
     const double per_second = static_cast<double>(transfer_.sent() - open.sent) / std::max(elapsed_s, 1e-9);
-    const double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
+    double aim = per_second * run_.series.target_seconds() / kChunksPerBatch;
+    if (together_ != nullptr) {
+      run_.progress.add(last_ns_, done());
+      aim = std::min(aim, per_second * kNoteSeconds);
+    }
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
     if (paced_) chunk_ = (chunk_ + unit_ - 1) / unit_ * unit_;
   }

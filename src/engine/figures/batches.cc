@@ -44,6 +44,24 @@ Samples BatchSeries::samples() const {
   return samples;
 }
 
+void ProgressSeries::add(double now_ns, std::uint64_t messages) {
+  if (points_.empty()) return points_.emplace_back(now_ns, messages), void();
+  const auto [last_ns, last_messages] = points_.back();
+  if (messages <= last_messages || now_ns <= last_ns || seen_++ % keep_every_ != 0) return;
+  constexpr double kPause = 3;
+  constexpr double kMemory = 16;
+  const double came = static_cast<double>(messages - last_messages);
+  const double each_ns = (now_ns - last_ns) / came;
+  if (message_ns_ == 0) message_ns_ = each_ns;
+  if (each_ns > kPause * message_ns_) points_.emplace_back(now_ns - came * message_ns_, last_messages);
+  message_ns_ += (std::clamp(each_ns, message_ns_ / 2, message_ns_ * 2) - message_ns_) / kMemory;
+  points_.emplace_back(now_ns, messages);
+  if (points_.size() < kMax) return;
+  for (std::size_t i = 0; i < points_.size() / 2; ++i) points_[i] = points_[2 * i + 1];
+  points_.resize(points_.size() / 2);
+  keep_every_ *= 2;
+}
+
 void ByteSeries::add(double now_ns, std::uint64_t bytes) {
   if (seen_++ % keep_every_ != 0) return;
   points_.emplace_back(now_ns, bytes);

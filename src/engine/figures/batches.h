@@ -58,6 +58,22 @@ class BatchSeries {
   std::vector<Batch> batches_;
 };
 
+/// Progress of one of several runs at the same time, of which the sum is made: (now_ns(), messages completed so far), in
+/// constant memory: every other point goes when there are kMax. What comes after a pause belongs to the end of it: it
+/// took as long as it usually does, and an additional point says where the pause ended.
+class ProgressSeries {
+ public:
+  static constexpr std::size_t kMax = 32768;
+  void add(double now_ns, std::uint64_t messages);
+  const std::vector<std::pair<double, std::uint64_t>>& points() const { return points_; }
+
+ private:
+  std::vector<std::pair<double, std::uint64_t>> points_;
+  double message_ns_ = 0;  ///< that one usually takes; 0: not known yet
+  std::uint64_t keep_every_ = 1;
+  std::uint64_t seen_ = 0;
+};
+
 /// (time, payload bytes sent so far) of the serving end of a bidirectional run,
 /// in constant memory: every other point goes when there are kMax.
 class ByteSeries {

@@ -49,6 +49,7 @@ struct BandwidthRun {
   double seconds = 0;           ///< what counts of that time
   std::uint64_t sent = 0;       ///< messages of this end
   std::uint64_t messages = 0;   ///< that the rate is of: those, in laps both ends'
+  ProgressSeries progress = {};  ///< of one of several runs at the same time, from the first batch on; else empty
 };
 
 /// Streams until the stop rule is met; nothing is drained but after -n. 10 ms per

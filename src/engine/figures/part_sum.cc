@@ -33,26 +33,50 @@ double bytes_between(const Curve& curve, double from_ns, double to_ns) {
   return curve.empty() ? 0 : bytes_at(curve, to_ns) - bytes_at(curve, from_ns);
 }
 
+/// Bytes that completed between both moments for certain: those behind the first edge of that time. A run that waited for
+/// a CPU sees late what had completed long before; an edge does not.
+double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
+  const auto before = [](const auto& point, double at) { return point.first < at; };
+  const auto after = [](double at, const auto& point) { return at < point.first; };
+  const auto most = std::lower_bound(part.edges.begin(), part.edges.end(), from_ns, before);
+  const auto least = std::upper_bound(part.own.begin(), part.own.end(), to_ns, after);
+  if (most == part.edges.end() || least == part.own.begin()) return 0;
+  return std::max((least - 1)->second - most->second, 0.0);
+}
+
+/// Stretches into which the common time is divided: as long as the longest batches, and long enough for messages of
+/// each run that lie across a border not to matter.
+double stretches_of(const std::vector<PartCurve>& parts, double whole_ns) {
+  constexpr double kMessages = 20;
+  double least_ns = 0;
+  for (const PartCurve& part : parts) {
+    const double run_ns = part.run.series.total_seconds() * 1e9;
+    const double batches = static_cast<double>(std::max<std::size_t>(part.run.series.size(), 1));
+    const double messages = static_cast<double>(std::max<std::uint64_t>(part.run.series.total_messages(), 1));
+    least_ns = std::max({least_ns, run_ns / batches, run_ns / messages * kMessages});
+  }
+  return std::clamp(std::floor(whole_ns / least_ns), 1.0, static_cast<double>(BatchSeries::kMax));
+}
+
 Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std::uint64_t size_bytes) {
   Rates rates;
   if (!window.any()) return rates;
-  double batch_ns = 0;
-  for (const PartCurve& part : parts) {
-    batch_ns = std::max(batch_ns, part.run.series.total_seconds() * 1e9 / static_cast<double>(std::max<std::size_t>(part.run.series.size(), 1)));
-  }
   const bool both_ways = std::any_of(parts.begin(), parts.end(), [](const PartCurve& part) { return !part.back.empty(); });
   const double whole_ns = window.to_ns - window.from_ns;
-  const double cells = std::clamp(std::floor(whole_ns / batch_ns), 1.0, static_cast<double>(BatchSeries::kMax));
+  const double cells = stretches_of(parts, whole_ns);
   const double cell_ns = whole_ns / cells;
   for (double cell = 0; cell < cells; ++cell) {
     const double from_ns = window.from_ns + cell * cell_ns;
     double own = 0;
     double back = 0;
+    double certain = 0;
     for (const PartCurve& part : parts) {
       own += bytes_between(part.own, from_ns, from_ns + cell_ns);
+      certain += certain_bytes(part, from_ns, from_ns + cell_ns);
       back += bytes_between(part.back, from_ns, from_ns + cell_ns);
     }
     rates.gbytes.values.push_back((own + back) / cell_ns);
+    rates.certain_most = std::max(rates.certain_most, (certain + back) / cell_ns);
     rates.gbytes.seconds.push_back(cell_ns * 1e-9);
     if (both_ways) {
       rates.own.values.push_back(own / cell_ns);
@@ -88,16 +112,34 @@ Whole whole_of(const std::vector<PartCurve>& parts, const BandwidthRun& all, std
   return {all.seconds, bytes / all.seconds * 1e-9, back / all.seconds * 1e-9};
 }
 
+Curve batch_curve(const BandwidthRun& run, double size_bytes) {
+  Curve curve;
+  double bytes = 0;
+  for (const Batch& batch : run.series.batches()) {
+    curve.emplace_back(run.first_batch_ns + batch.start_s * 1e9, bytes);
+    bytes += static_cast<double>(batch.messages) * size_bytes;
+  }
+  if (!curve.empty()) curve.emplace_back(run.first_batch_ns + run.series.total_seconds() * 1e9, bytes);
+  return curve;
+}
+
+/// By the run's notes; of one that another end measured there are batches alone.
+Curve own_curve(const BandwidthRun& run, double size_bytes) {
+  const auto& notes = run.progress.points();
+  if (notes.size() < 2) return batch_curve(run, size_bytes);
+  Curve curve;
+  for (const auto& [at_ns, messages] : notes) {
+    curve.emplace_back(at_ns, static_cast<double>(messages - notes.front().second) * size_bytes);
+  }
+  return curve;
+}
+
 }  // namespace
 
 PartCurve curve_of(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
   PartCurve part{run, {}, {}};
-  double bytes = 0;
-  for (const Batch& batch : run.series.batches()) {
-    part.own.emplace_back(run.first_batch_ns + batch.start_s * 1e9, bytes);
-    bytes += static_cast<double>(batch.messages) * static_cast<double>(spec.size_bytes);
-  }
-  if (!part.own.empty()) part.own.emplace_back(run.first_batch_ns + run.series.total_seconds() * 1e9, bytes);
+  part.own = own_curve(run, static_cast<double>(spec.size_bytes));
+  part.edges = batch_curve(run, static_cast<double>(spec.size_bytes));
   if (peer == nullptr) return part;
   for (const auto& [at_ns, sent] : peer->series) part.back.emplace_back(at_ns - peer->clock_ahead_ns, static_cast<double>(sent));
   return part;
@@ -120,6 +162,11 @@ Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) 
   const Rates rates = rates_over(parts, window, spec.size_bytes);
   Together::Sum sum;
   sum.measured = figures_of(rates, whole_of(parts, all, spec.size_bytes), all, spec);
+  // A message that lies across a border counts with a share of it: more than crossed the link then, it may be.
+  report::Bandwidth& bandwidth = *sum.measured.bandwidth;
+  const double most = std::max(rates.certain_most, bandwidth.median_gbytes);
+  if (rates.certain_most > 0) bandwidth.max_gbytes = std::min(bandwidth.max_gbytes, most);
+  for (double& batch : bandwidth.batches_gbytes) batch = std::min(batch, bandwidth.max_gbytes);
   // Without an interval the figure is of the whole time.
   const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
   const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : all.start_ns;

@@ -16,6 +16,7 @@ struct PartCurve {
   BandwidthRun run{BatchSeries(kBatchSeconds)};
   Curve own;
   Curve back;  ///< of the other end; empty for a one-way run
+  Curve edges = {};  ///< where batches begin: no more had completed then (Edge)
 };
 
 /// `peer` null for a one-way run; its times are put into this end's clock.

@@ -24,6 +24,27 @@ TEST(BatchSeries, KeepsTotalsInConstantMemory) {
   EXPECT_GT(series.target_seconds(), 0.01);
 }
 
+TEST(ProgressSeries, WhatComesAfterAPauseBelongsToItsEnd) {
+  ProgressSeries series;
+  for (std::uint64_t i = 0; i <= 10; ++i) series.add(static_cast<double>(i) * 1e6, i);
+  series.add(11e6, 10);  // nothing came
+  series.add(60e6, 12);
+  ASSERT_EQ(series.points().size(), 13u);
+  EXPECT_EQ(series.points()[10], std::pair(10e6, std::uint64_t{10}));
+  EXPECT_EQ(series.points()[11], std::pair(58e6, std::uint64_t{10}));
+  EXPECT_EQ(series.points()[12], std::pair(60e6, std::uint64_t{12}));
+}
+
+TEST(ProgressSeries, ConstantMemoryAndNothingIsLost) {
+  ProgressSeries series;
+  for (std::uint64_t i = 0; i < 10 * ProgressSeries::kMax; ++i) series.add(static_cast<double>(i) * 1e6, 3 * i);
+  EXPECT_LT(series.points().size(), ProgressSeries::kMax);
+  EXPECT_GT(series.points().size(), ProgressSeries::kMax / 4);
+  for (std::size_t i = 1; i < series.points().size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(series.points()[i].second), 3 * series.points()[i].first / 1e6, 1e-6);
+  }
+}
+
 TEST(ByteSeries, ThinsEvenlyAndKeepsTheFirstPoint) {
   ByteSeries series;
   for (int i = 0; i < 100'000; ++i) series.add(i * 10.0, static_cast<std::uint64_t>(i) * 7);

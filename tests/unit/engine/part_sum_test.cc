@@ -78,6 +78,37 @@ TEST(PartSum, WithoutCommonTimeIsAllOverAllTime) {
   EXPECT_NEAR(sum.gbytes[0], sum.gbytes[1], 1e-12);
 }
 
+/// Clients of a link with 1 message each millisecond take turns of 100 messages; each looks at its queue every `look`.
+std::vector<PartCurve> bursts(int look) {
+  constexpr int kParts = 3;
+  constexpr double kMessageNs = 1e6;
+  std::vector<PartCurve> parts;
+  for (int part = 0; part < kParts; ++part) {
+    BandwidthRun run = run_of(0, 300, 3);
+    std::uint64_t sent = 0;
+    for (int message = 0; message < 3000; ++message) {
+      if (message / 100 % kParts != part) continue;
+      ++sent;
+      if (message % look == 0 || message % 100 == 99) run.progress.add((message + 1) * kMessageNs, sent);
+    }
+    parts.push_back(part_of(run));
+  }
+  return parts;
+}
+
+TEST(PartSum, PartsThatTakeTurnsSumToTheirLinkAndNoMore) {
+  for (const int look : {1, 3}) {
+    const Together::Sum sum = sum_of(bursts(look), spec_of());
+    const double link = 1000 / 1e6;  // GB/s
+    const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
+    SCOPED_TRACE(look);
+    EXPECT_NEAR(bandwidth.median_gbytes, link, 0.005 * link);
+    EXPECT_LE(bandwidth.max_gbytes, link * 1.005);
+    EXPECT_NEAR(bandwidth.mean_gbytes, link, 0.01 * link);
+    EXPECT_NEAR(sum.gbytes[0] + sum.gbytes[1] + sum.gbytes[2], bandwidth.mean_gbytes, 1e-9 * link);
+  }
+}
+
 TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   PeerBytes peer;
   peer.clock_ahead_ns = 5e9;

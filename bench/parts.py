@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Sums of threads, rails and clients against the software device's links, whose rate is known.
+
+usage: parts.py GDRPERF [--runs N] [-D TIME]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+RATE = "soft0:rate={0},latency=20us,react=0us;soft1:rate={0},latency=20us,react=0us"
+KINDS = [  # name, links that carry it, options
+    ("threads", 1, ["--threads", "2", "-d", "soft0", "--peer-dev", "soft1"]),
+    ("rails", 2, ["--rails", "soft0,soft1", "--peer-rails", "soft1,soft0"]),
+    ("incast", 1, ["--incast", "3", "-d", "soft0", "--peer-dev", "soft1"]),
+]
+LINKS = [("10MB/s", 0.08, "16K"), ("100MB/s", 0.8, "64K")]  # rate, the same in Gb/s, message
+
+
+def measure(exe, rate, size, options, duration, wait):
+    command = [exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options]
+    done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True, timeout=120)
+    if done.returncode not in (0, 4):
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    relations = json.loads(done.stdout)["relations"]
+    return next(iter(next(iter(relations.values())).values()))[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("exe")
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("-D", dest="duration", default="1s")
+    asked = parser.parse_args()
+    cases = [(kind, link, wait) for kind in KINDS for link in LINKS for wait in ([], ["-e"])]
+    found = {}
+    for i in range(asked.runs):
+        (name, links, options), (rate, gbps, size), wait = cases[i % len(cases)]
+        run = measure(asked.exe, rate, size, options, asked.duration, wait)
+        truth = links * gbps
+        parts = sum(part["mean_gbps"] for part in run["parts"]["each"])
+        row = found.setdefault((name, rate, " ".join(wait)), [])
+        row.append((run["bw"]["median_gbps"] / truth, run["bw"]["max_gbps"] / truth, parts / truth, run["unstable"]))
+    print(f"{'parts':<10}{'link':<10}{'wait':<6}{'runs':>5}{'row':>18}{'largest max':>13}{'largest sum':>13}{'marked':>8}"
+          f"{'apart by > 1 %, unmarked':>26}")
+    for (name, rate, wait), rows in found.items():
+        medians = [row[0] for row in rows]
+        apart = sum(not row[3] and abs(row[0] - row[2]) > 0.01 * row[2] for row in rows)
+        print(f"{name:<10}{rate:<10}{wait:<6}{len(rows):>5}{min(medians):>9.4f}{max(medians):>9.4f}{max(row[1] for row in rows):>13.4f}"
+              f"{max(row[2] for row in rows):>13.4f}{sum(row[3] for row in rows):>8}{apart:>26}")
+
+
+if __name__ == "__main__":
+    main()
