@@ -124,6 +124,25 @@ TEST(Judge, ADropAmongManyCellsTakesMoreSessions) {
   EXPECT_EQ(judged(4).verdict, Verdict::kRegression);
 }
 
+// One of many cells that rises by chance is no improvement either.
+TEST(Judge, ARiseAmongManyCellsTakesMoreSessions) {
+  const CellKey key{"cell", {}, Better::kHigher};
+  std::vector<double> before, same, higher;
+  for (int i = 0; i < 20; ++i) before.push_back(100 + 0.01 * i);
+  for (int i = 0; i < 4; ++i) {
+    same.push_back(100.005 + 0.05 * i);
+    higher.push_back(105 + 0.01 * i);
+  }
+  const auto judged = [&](std::size_t candidates) {
+    std::vector<Pairing> cells(100, {&key, before, std::span(same).first(candidates), std::optional<double>(0.001)});
+    cells[42].candidates = std::span(higher).first(candidates);
+    return judge_cells(cells, {}).at(42);
+  };
+  EXPECT_LE(judged(3).p_better, 0.01);
+  EXPECT_NE(judged(3).verdict, Verdict::kImprovement);
+  EXPECT_EQ(judged(4).verdict, Verdict::kImprovement);
+}
+
 TEST(Judge, NewGoneAndNothingInCommon) {
   MadeDocument other;
   other.runs[0].size = "8";

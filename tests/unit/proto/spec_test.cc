@@ -8,6 +8,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/proto/rate.h"
 
 namespace gdrperf {
 namespace {
@@ -101,6 +102,14 @@ TEST(Validate, RefusesAndNamesTheFlag) {
       EXPECT_THAT(error.what(), StartsWith(bad.flag));
     }
   }
+}
+
+TEST(Settings, ALoadIsAShareUpToAllOrARate) {
+  EXPECT_EQ(parse_load("100%", "--load").share, 1);
+  EXPECT_EQ(parse_load("0.5%", "--load").share, 0.005);
+  EXPECT_EQ(parse_load("10Gb/s", "--load").rate.bytes_per_s, 1.25e9);
+  EXPECT_EQ(parse_load("10Gb/s", "--load").share, 0);
+  for (const char* wrong : {"0%", "-1%", "100.1%", "%"}) EXPECT_THROW(parse_load(wrong, "--load"), Error) << wrong;
 }
 
 TEST(WithDefaults, FillsWhatWasLeftOpen) {

@@ -47,5 +47,22 @@ TEST(Spread, UnevenPortsAreNamed) {
   EXPECT_THAT(spread_text(record), HasSubstr("no port is uneven"));
 }
 
+TEST(Spread, APortIsUnevenBeyondAQuarterMoreOrAFifthLess) {
+  const auto uneven = [](double share) { return PortShare{50000, 1, share, 1, 1}.uneven(); };
+  EXPECT_FALSE(uneven(0.81));
+  EXPECT_TRUE(uneven(0.79));
+  EXPECT_FALSE(uneven(1.24));
+  EXPECT_TRUE(uneven(1.26));
+}
+
+TEST(Spread, OfTwoPortsTheSlowerOneIsUneven) {
+  Measurement measured;
+  measured.qp_shares = {{flow_label_of_port(50000), 0.4}, {flow_label_of_port(60000), 0.6}};
+  const auto spread = spread_of(measured);
+  ASSERT_TRUE(spread);
+  ASSERT_EQ(spread->uneven().size(), 1u);
+  EXPECT_EQ(spread->uneven().front().port, 50000);
+}
+
 }  // namespace
 }  // namespace gdrperf::report

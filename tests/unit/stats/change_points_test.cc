@@ -42,6 +42,14 @@ TEST(ChangePoints, DownAndUpAgain) {
   EXPECT_EQ(found[0].index, 15u);
   EXPECT_EQ(found[1].index, 27u);
   EXPECT_LT(found[0].p, 0.01);
+  EXPECT_GE(found[0].p, 0.001) << "one of 1000 orders is the one that was seen";
+}
+
+TEST(ChangePoints, ALevelHasThreeValues) {
+  EXPECT_TRUE(change_points(std::vector<double>{5, 5, 5, 5, 5, 5, 5, 5, 1, 2}, 0.2).empty());
+  const auto found = change_points(std::vector<double>{5, 5, 5, 5, 5, 5, 5, 1, 2, 3}, 0.2);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].index, 7u);
 }
 
 TEST(ChangePoints, OutliersAndTiesAreNone) {

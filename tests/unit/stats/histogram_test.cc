@@ -123,6 +123,16 @@ TEST(Histogram, StandardDeviation) {
   EXPECT_NEAR(histogram_of({100'000, 300'000})->summary().stdev, 100'000, 800);
 }
 
+// All that one bucket holds: its middle is their mean.
+TEST(Histogram, AFullBucketCountsAtItsMiddle) {
+  constexpr std::uint64_t kLow = 1 << 20, kSpan = kLow / 128;
+  std::vector<std::uint64_t> values(kSpan);
+  for (std::uint64_t i = 0; i < kSpan; ++i) values[i] = kLow + i;
+  const auto histogram = histogram_of(values);
+  ASSERT_EQ(histogram->buckets().size(), 1u);
+  EXPECT_LE(histogram->summary().stdev, 1);
+}
+
 TEST(Histogram, MergeEqualsRecordingAll) {
   const std::vector<std::uint64_t> values = latencies(4'000);
   const auto all = histogram_of(values);

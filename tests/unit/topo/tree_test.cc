@@ -133,6 +133,27 @@ TEST(CeilingTest, CountsEachHeader) {
   EXPECT_EQ(port_payload_gbps({}, Transfer::kWrite, 4096), 0);
 }
 
+TEST(CeilingTest, ReadResponsesCarryAnAethFirstAndLast) {
+  const PortLimit port{100, 4096, Carrier::kRoceV2Ipv4};
+  EXPECT_NEAR(port_payload_gbps(port, Transfer::kRead, 4096), 100.0 * 4096 / (4178 + 4), 1e-9);
+  EXPECT_NEAR(port_payload_gbps(port, Transfer::kRead, 4097), 100.0 * 4097 / (4097 + 2 * 82 + 2 * 4), 1e-9);
+}
+
+TEST(CeilingTest, InfiniBandAndIpv6HaveHeadersOfTheirOwn) {
+  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kInfiniBand}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 26), 1e-9);
+  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kRoceV2Ipv6}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 102), 1e-9);
+}
+
+TEST(CeilingTest, TheLesserOfTwoLimitsCounts) {
+  const Ceiling slow{10, "slow"}, fast{20, "fast"};
+  EXPECT_EQ(lesser(slow, fast)->limited_by, "slow");
+  EXPECT_EQ(lesser(fast, slow)->limited_by, "slow");
+  EXPECT_EQ(lesser(Ceiling{10, "first"}, Ceiling{10, "second"})->limited_by, "first");
+  EXPECT_EQ(lesser(std::nullopt, fast)->limited_by, "fast");
+  EXPECT_EQ(lesser(slow, std::nullopt)->limited_by, "slow");
+  EXPECT_FALSE(lesser(std::nullopt, std::nullopt));
+}
+
 TEST(CeilingTest, FlitsCarryTheirOwnCheck) {
   EXPECT_NEAR(tlp_efficiency(128, {8, 16}), 128.0 / 152, 1e-12);
   EXPECT_NEAR(tlp_efficiency(512, {64, 16}), 236.0 / 242 * 512 / 528, 1e-12);
