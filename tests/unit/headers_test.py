@@ -20,7 +20,7 @@ COMPILER = sys.argv[2:]
 # CUDA source.
 NOT_ALONE = {"src/mem/cuda/kernels.h"}
 # Where an include is looked for, after its own folder.
-FOLDERS = ("include", "softnic/src", "src")
+FOLDERS = ("include", "softnic/src", "src", "softnic/tests")
 # A header of a toolkit that need not be installed: whoever includes it cannot be judged without.
 OPTIONAL = re.compile(r"fatal error: '?(cuda\w*|nvml|pmix)\.h(: No such file|' file not found)")
 INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
