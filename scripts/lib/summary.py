@@ -2,18 +2,12 @@
 """Sums the test cases of meson's JSON test logs.
 
 Usage: summary.py TESTLOG_JSON...
-       summary.py --alone TESTLOG_JSON    name the tests to run once more, alone, a line each
 
 Prints the output of failed tests (of a GoogleTest program, of its failed cases), the reason of
 each skip, the lines of measured figures that tests printed ('figure: ...'), and as the last line
 'N passed, N failed, N skipped'. A program built on GoogleTest or Python's unittest counts
 with each of its cases, any other test as one. Exits with 1 when a case failed or when there
 was none at all.
-
-The tests of the suite cli hold programs against the clock, and others ran beside them: one that
-failed is run again with nothing beside it. That run, in a log whose name ends in '-alone', is
-the one that counts; the failure beside others is printed all the same. A sanitizer's finding
-is not the clock's and counts at once.
 """
 
 import json
@@ -25,7 +19,6 @@ from dataclasses import dataclass, field
 LOG_LINES_SHOWN = 80
 # Up to its end, or to the program's where that died in it.
 FAILED_CASE = re.compile(r"^\[ RUN +\] (?:(?!^\[ +(?:OK|SKIPPED) ).)*?(?:^\[ +FAILED +\] [^\n]*|\Z)", re.M | re.S)
-FINDING = re.compile(r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ")
 
 
 @dataclass
@@ -113,33 +106,13 @@ def tests_of(name: str) -> list[dict]:
             pathlib.Path(name).read_text(encoding="utf-8", errors="replace").splitlines()]
 
 
-def wants_another_run(test: dict) -> bool:
-    output = (test.get("stdout") or "") + (test.get("stderr") or "")
-    return test["name"].startswith("gdrperf:cli /") and bool(counts_of(test).failed) and not FINDING.search(output)
-
-
 def main() -> int:
-    if sys.argv[1] == "--alone":
-        for test in filter(wants_another_run, tests_of(sys.argv[2])):
-            print(test["name"].split(" / ")[1])
-        return 0
     total = Counts()
     skips = []
     figures = []
-    alone = {(pathlib.Path(name).parent, test["name"]): test
-             for name in sys.argv[1:] if name.endswith("-alone.json") for test in tests_of(name)}
     for name in sys.argv[1:]:
-        if name.endswith("-alone.json"):
-            continue
         build = pathlib.Path(name).parent.parent.name
         for test in tests_of(name):
-            again = alone.get((pathlib.Path(name).parent, test["name"]))
-            if again and wants_another_run(test):
-                show_failure(test)
-                passed = not counts_of(again).failed
-                figures.append(f"{test['name']} in {build}: failed beside other tests (above), "
-                               f"{'passed' if passed else 'and failed'} alone")
-                test = again
             counts = counts_of(test)
             total.add(counts)
             if counts.failed:
