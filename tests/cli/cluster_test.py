@@ -132,6 +132,23 @@ class Ranks(ClusterTest):
         self.assertEqual([each["rank"] for each in document["ranks"] if each["lost"]], [2])
         self.assertEqual(document["test"]["rounds_done"], RANKS - 1)
 
+    def test_a_time_limit_judges_the_rounds_that_are_done(self):
+        """Slurm signals all tasks: nobody is lost, and nobody is called slow without retests."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(1, path)
+            ranks[0].wait_line("ranks are here")
+            for rank in ranks:
+                rank.signal(signal.SIGTERM)
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+        self.assertEqual(codes, [4] + [0] * (RANKS - 1), [rank.err for rank in ranks])
+        self.assertEqual([each["lost"] for each in document["ranks"]], [None] * RANKS)
+        self.assertTrue(document["partial"])
+        self.assertLess(document["test"]["rounds_done"], RANKS - 1)
+        self.assertNotIn("slow", [each["verdict"] for each in document["suspects"]])
+        self.assertIn("stopped by a signal after", ranks[0].out)
+
     def test_a_tree_loses_a_rank_on_which_others_hang(self):
         """Two hang on each: rank 1 has ranks below it, which come to rank 0 when it is gone."""
         with tempfile.TemporaryDirectory() as folder:

@@ -65,7 +65,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
         path = os.path.join(folder, "cluster.json")
         job = subprocess.Popen(["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery", "--mca", "orte_abort_on_non_zero_status", "0",
-                                "-np", str(ranks), binary, "cluster", "--softnic", "-e", "-s", "16K", "--small", "0", "-D", "100ms",
+                                "-np", str(ranks), binary, "cluster", "--softnic", "-e", "-s", "16K", "--all-pairs",
+                                "--small", "0", "-D", "100ms",
                                 "--start-timeout", "120s", "--json", path],
                                env={**os.environ, "SOFTNIC": devices(ranks)}, stdout=log, stderr=subprocess.STDOUT)
         done = wait_for_rounds(path, ranks // 4, job)

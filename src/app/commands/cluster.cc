@@ -23,6 +23,7 @@
 #include "cluster/output/report.h"
 #include "cluster/ranks/root.h"
 #include "cluster/wire/star.h"
+#include "app/client/stop_signal.h"
 #include "app/options/options.h"
 #include "app/output/output.h"
 #include "gdrperf/base/file.h"
@@ -53,7 +54,8 @@ Without a NIC, on one machine (a software device for each rank):
   SOFTNIC='a:rate=20MB/s;b:rate=20MB/s;c:rate=20MB/s;d:rate=20MB/s,slow=1.2' \
     mpirun --oversubscribe -np 4 gdrperf cluster --softnic -e -s 16K
 
-Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, 4 undecided. docs/how-to/cluster.md)";
+Exit codes of rank 0: 0 nothing is slow, 1 a part is slow or loses packets, 4 undecided.
+docs/how-to/cluster.md has a table of them for prologs and epilogs.)";
 
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -224,9 +226,17 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   star.set_leaves(leaves);
   const Report report(options, star, start.launch);
-  ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr,
-                                           [&](const ClusterResult& so_far) { report.round_done(so_far); });
-  run_patterns(star, options.test, options.patterns, result);
+  // A time limit: what is done by then is judged and saved.
+  StopSignal stop;
+  ClusterResult result;
+  {
+    const StopOnSignals on_signals(stop);
+    result = run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
+      report.round_done(so_far);
+      return !stop.triggered();
+    });
+    if (!result.stopped) run_patterns(star, options.test, options.patterns, result);
+  }
   return static_cast<int>(report.finish(result));
 }
 
@@ -277,7 +287,14 @@ int run_cluster_command(const ClusterOptions& options) {
   const Card card = own_card(start.launch, options.devices, leaf);
   if (start.launch.rank == 0) return run_root(options, std::move(start), card, token);
   Agent agent(card, {token, options.deadline, fanout_of(options, start.launch.ranks) > 0});
-  agent.run([&] { return connect_root(start.root, token, options.start_patience); });
+  // Launchers signal all ranks. The first signal is for rank 0, which ends the others when its round is over.
+  StopSignal stop;
+  std::optional<StopOnSignals> on_signals;
+  agent.run([&] {
+    proto::Channel channel = connect_root(start.root, token, options.start_patience);
+    if (!on_signals) on_signals.emplace(stop);
+    return channel;
+  });
   return 0;
 }
 

@@ -82,9 +82,17 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   value("-D,--duration", "TIME", "time of each pair's run, each way (default: 250ms)",
         [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });
   command.add_flag("-e,--event", options->test.event, "sleep on completion events instead of polling");
-  value("--matchings", "N", "rounds above 128 nodes (default: 16)", [options](const std::string& text) {
+  value("--matchings", "N", fmt::format("rounds above {} nodes (default: 16)", kAllPairsUpTo), [options](const std::string& text) {
     options->test.schedule.matchings = static_cast<int>(parse_integer(text, "--matchings", 3, 1000));
   });
+  command.add_flag_callback("--all-pairs", [options] { options->test.schedule.all_pairs_up_to = 1 << 20; },
+                            fmt::format("measure every pair once (default: up to {} nodes; above, --matchings rounds)", kAllPairsUpTo));
+  command.add_flag_callback("--quick", [options] {
+    options->quick = true;
+    options->test.schedule.all_pairs_up_to = 0;
+    options->test.schedule.matchings = kQuickRounds;
+    options->test.small_bytes = 0;
+  }, fmt::format("as in a prolog: {} rounds of n/2 pairs, bandwidth of -s alone", kQuickRounds));
   value("--seed", "N", "the same seed gives the same rounds (default: 1)", [options](const std::string& text) {
     options->test.schedule.seed =
         static_cast<std::uint64_t>(parse_integer(text, "--seed", 0, std::int64_t{1} << 62));

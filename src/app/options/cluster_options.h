@@ -20,6 +20,11 @@ inline constexpr int kClusterPort = 18525;
 /// More measurements than that are in a file beside the document.
 inline constexpr std::size_t kMostInDocument = 100'000;
 
+/// Nodes up to which every pair is measured: 19 rounds of five runs, some 40 s.
+inline constexpr int kAllPairsUpTo = 20;
+/// With --quick. Fewer judge nobody.
+inline constexpr int kQuickRounds = 4;
+
 /// Options of `gdrperf cluster`.
 struct ClusterOptions {
   cluster::LaunchByHand by_hand;
@@ -35,7 +40,8 @@ struct ClusterOptions {
   std::string resume;
   std::string baseline;
   std::string token;
-  ClusterTest test;
+  ClusterTest test = {.schedule = {.all_pairs_up_to = kAllPairsUpTo}};
+  bool quick = false;
   std::chrono::nanoseconds start_patience = std::chrono::seconds(60);
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
   int fanout = 0;  ///< of the tree; 0: by the number of ranks

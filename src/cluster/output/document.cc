@@ -26,7 +26,7 @@ Json ranks_json(const Star& star) {
   for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
     const Member& member = star.members()[rank];
     Json one = {{"rank", rank}, {"host", member.card.host}, {"address", member.address},
-                {"devices", member.devices}, {"leaf", member.card.leaf}};
+                {"node", member.card.node}, {"devices", member.devices}, {"leaf", member.card.leaf}};
     one["lost"] = member.lost.empty() ? Json(nullptr) : Json(member.lost);
     ranks.push_back(std::move(one));
   }
@@ -139,6 +139,12 @@ Json inspections_json(const ClusterResult& result) {
   return list;
 }
 
+Json losses_json(const ClusterResult& result) {
+  Json list = Json::array();
+  for (const Losses& one : result.losses) list.push_back({{"nic", one.nic}, {"counters_that_rose", one.rose}, {"sum", one.sum}, {"others", one.others}});
+  return list;
+}
+
 Json patterns_json(const ClusterResult& result) {
   Json list = Json::array();
   for (const PatternStep& one : result.patterns) {
@@ -197,6 +203,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"suspects", suspects_json(result)},
       {"patterns", patterns_json(result)},
       {"inspections", inspections_json(result)},
+      {"losses", losses_json(result)},
       {"ranks", ranks_json(star)},
       {"nics", nics_json(star, test, result)},
       {"differences", differences(star.members())},

@@ -22,9 +22,11 @@ std::string plain(const std::string& name) {
   return text.empty() ? "unknown" : text;
 }
 
+// As the scheduler knows it.
 std::string host_of(const ClusterFile& file, int rank) {
   const FileRank* found = file.rank(rank);
-  return found == nullptr ? std::string() : found->host;
+  if (found == nullptr) return {};
+  return found->node.empty() ? found->host : found->node;
 }
 
 std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
@@ -57,17 +59,23 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
   for (const FileSuspect& suspect : slow_parts(file)) {
     if (suspect.part == "nic" && suspect.nic >= 0) {
       const FileNic& nic = file.nics[static_cast<std::size_t>(suspect.nic)];
-      add(nic.host, fmt::format("NIC {} {}", plain(nic.device), amount(suspect)));
+      add(host_of(file, nic.rank), fmt::format("NIC {} {}", plain(nic.device), amount(suspect)));
     } else if (suspect.part == "node") {
       add(host_of(file, suspect.rank), "node " + amount(suspect));
     } else {
       rest.push_back(fmt::format("{} is slow: {}", describe(file, suspect), amount(suspect)));
     }
   }
+  for (const auto& [nics, what] : {std::pair(&file.losing, "loses messages or packets"), std::pair(&file.failed, "none of its runs worked")}) {
+    for (const int id : *nics) {
+      const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
+      add(host_of(file, nic.rank), fmt::format("NIC {} {}", plain(nic.device), what));
+    }
+  }
   for (const FileRank& rank : file.ranks) {
     if (rank.lost.empty()) continue;
     if (rank.host.empty()) rest.push_back(fmt::format("rank {} never came", rank.rank));
-    else add(rank.host, "lost while measuring");
+    else add(host_of(file, rank.rank), "lost while measuring");
   }
   return of_host;
 }
@@ -123,9 +131,16 @@ std::string to_prometheus(const ClusterFile& file) {
   }
   out.declare("gdrperf_cluster_slow", MetricType::kGauge, "1 for each part that retests found slow");
   for (const FileSuspect& suspect : slow_parts(file)) out.sample({{"part", suspect.part}, {"what", describe(file, suspect)}}, 1);
-  out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost");
+  out.declare("gdrperf_cluster_nic_sick", MetricType::kGauge, "1 for each NIC that loses messages, or none of whose runs worked");
+  for (const auto& [nics, why] : {std::pair(&file.losing, "losses"), std::pair(&file.failed, "failed")}) {
+    for (const int id : *nics) {
+      const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
+      out.sample({{"host", nic.host}, {"device", nic.device}, {"why", why}}, 1);
+    }
+  }
+  out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost or never came");
   for (const FileRank& rank : file.ranks) {
-    if (!rank.lost.empty()) out.sample({{"rank", std::to_string(rank.rank)}, {"host", rank.host}}, 1);
+    if (!rank.lost.empty()) out.sample({{"rank", std::to_string(rank.rank)}, {"host", rank.host}, {"why", rank.lost}}, 1);
   }
   return out.take();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,10 @@ std::vector<cluster::Sample> read_measurements(const FileJson& document, const s
 
 void check_suspects(const ClusterFile& file, const std::string& path) {
   const auto count = static_cast<int>(file.nics.size());
+  const auto unknown = [&](int nic) { return nic < 0 || nic >= count; };
+  if (std::any_of(file.losing.begin(), file.losing.end(), unknown)) {
+    throw usage_error(fmt::format("{}: losses are of a NIC that the document does not list", path));
+  }
   for (const FileSuspect& suspect : file.suspects) {
     if (suspect.nic >= count || suspect.peer >= count) {
       throw usage_error(fmt::format("{}: a suspect is a NIC that the document does not list", path));
@@ -140,11 +145,18 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     file.seconds_per_round = test.value("seconds_per_round", 0.0);
     file.typical_gbytes = document.at("typical_gbytes");
     for (const FileJson& one : document.at("ranks")) {
-      file.ranks.push_back({one.at("rank"), one.at("host"), text_or_empty(one.at("lost"))});
+      file.ranks.push_back({one.at("rank"), one.at("host"), text_or_empty(one.at("lost")), one.value("node", "")});
     }
     for (const FileJson& one : document.at("nics")) {
       file.nics.push_back({one.at("rank"), one.at("host"), one.at("device"), one.at("rail"),
                            effect_of(one.at("sends")), effect_of(one.at("receives"))});
+    }
+    for (const FileJson& one : document.value("losses", FileJson::array())) file.losing.push_back(one.at("nic"));
+    std::set<int> in_failed;
+    for (const FileJson& one : document.value("failed", FileJson::array())) in_failed.insert({one.at("from").get<int>(), one.at("to").get<int>()});
+    for (const int nic : in_failed) {
+      const auto at = static_cast<std::size_t>(nic);
+      if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known) file.failed.push_back(nic);
     }
     for (const FileJson& one : document.at("suspects")) file.suspects.push_back(suspect_of(one));
     file.measurements = read_measurements(document, path, file);

@@ -55,6 +55,7 @@ struct FileRank {
   int rank = 0;
   std::string host;
   std::string lost;  ///< "" when it stayed
+  std::string node = "";  ///< as the scheduler names the host; "" as the host
 };
 
 /// A result of `gdrperf cluster` read back.
@@ -75,6 +76,8 @@ struct ClusterFile {
   std::vector<FileRank> ranks;
   std::vector<FileNic> nics;
   std::vector<FileSuspect> suspects;
+  std::vector<int> losing;  ///< NICs whose counters of losses rose
+  std::vector<int> failed;  ///< NICs none of whose runs worked
   std::vector<cluster::Sample> measurements;
   std::vector<FileSeries> more;
 

@@ -140,9 +140,12 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
 
 std::string undecided_line(const Star& star, const ClusterTest&, const ClusterResult& result, const Finding& finding) {
   const Suspect& suspect = finding.suspect;
-  if (suspect.when == When::kAtTimes) {
+  if (suspect.when == When::kAtTimes && suspect.retests > 0) {
     return fmt::format("undecided: {}: far below its rate in {:.0f} % of {} retests{}", name_of_part(star, result, suspect),
                        100 * suspect.retest_bad_share, suspect.retests, of_series(finding.series));
+  }
+  if (suspect.retests == 0) {
+    return fmt::format("undecided: {}: {} in {} measurements, not retested", name_of_part(star, result, suspect), change(suspect.shift, finding.series), suspect.samples);
   }
   return fmt::format("undecided: {}: {} in {} measurements, {:+.1f} % in {} retests", name_of_part(star, result, suspect),
                      change(suspect.shift, finding.series), suspect.samples, plain_percent(suspect.retest_shift, finding.series), suspect.retests);

@@ -22,6 +22,19 @@ char heat_of(double shift) {
   return share < 0.1 ? 'o' : '#';
 }
 
+// As slow as the NIC is by itself, or as the slow part that it is in: a node's effect is not its NICs'.
+double shown_shift(const ClusterResult& result, std::size_t id) {
+  const cluster::NicEffect& sends = result.judgement.sends[id];
+  const cluster::NicEffect& receives = result.judgement.receives[id];
+  double shift = std::min(double{sends.shift}, double{receives.shift});
+  for (const cluster::Suspect& suspect : result.judgement.suspects) {
+    const bool it = suspect.nic == static_cast<int>(id) || (suspect.part == cluster::Part::kNode && suspect.node == result.fabric.nics[id].node);
+    if (suspect.verdict != cluster::Verdict::kSlow || suspect.part == cluster::Part::kPair || !it) continue;
+    shift = std::min(shift, suspect.when == cluster::When::kAlways ? suspect.retest_shift : -1);
+  }
+  return shift;
+}
+
 // "4-7,12" of ranks that count up.
 std::string ranks_text(const std::vector<std::size_t>& ranks) {
   std::string text;
@@ -41,8 +54,7 @@ std::string names_of_slowest(const std::vector<Member>& members, const ClusterRe
   std::string names;
   for (std::size_t id = 0; id < result.fabric.nics.size(); ++id) {
     if (result.fabric.nics[id].rail != rail) continue;
-    const double shift = std::min(double{result.judgement.sends[id].shift}, double{result.judgement.receives[id].shift});
-    if (heat_of(shift) != '#') continue;
+    if (heat_of(shown_shift(result, id)) != '#') continue;
     const Member& member = members[static_cast<std::size_t>(result.places[id].rank)];
     const std::string one = fmt::format("{} {} {}", names.empty() ? "  #" : ",", member.card.host, member.devices[result.places[id].device]);
     if (names.size() + one.size() + kMore.size() > room) return names.empty() ? names : names + std::string(kMore);
@@ -76,7 +88,7 @@ std::string heat_map(const std::vector<Member>& members, const ClusterResult& re
       continue;
     }
     double& slowest = worst[rail][column];
-    slowest = std::min({slowest, double{sends.shift}, double{receives.shift}});
+    slowest = std::min(slowest, shown_shift(result, id));
     lines[rail][column] = heat_of(slowest);
   }
   std::string out = per_column > 1 ? fmt::format("NICs, {} nodes in one place: . like others, - 1, o 3, # 10 % slower, ? unknown\n", per_column)

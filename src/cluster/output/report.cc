@@ -90,12 +90,38 @@ void print_losses(const Star& star, const ClusterResult& result, std::ostream& o
   }
 }
 
+// A NIC whose runs all failed is nowhere else: it has no rate.
+std::vector<int> nics_without_a_run(const Star& star, const ClusterResult& result) {
+  std::vector<int> nics;
+  for (std::size_t nic = 0; nic < result.places.size(); ++nic) {
+    const auto is_it = [&](const FailedRun& run) { return run.from == static_cast<int>(nic) || run.to == static_cast<int>(nic); };
+    const bool measured = result.judgement.sends.empty() || result.judgement.sends[nic].samples + result.judgement.receives[nic].samples > 0;
+    if (!measured && star.there(result.places[nic].rank) && std::any_of(result.failed.begin(), result.failed.end(), is_it)) nics.push_back(static_cast<int>(nic));
+  }
+  return nics;
+}
+
+void print_sick(const Star& star, const ClusterResult& result, std::ostream& out) {
+  for (std::size_t i = 0; i < std::min(result.losses.size(), kMostLines); ++i) {
+    const Losses& one = result.losses[i];
+    std::vector<std::string> rose;
+    for (const auto& [name, by] : one.rose) rose.push_back(fmt::format("{} +{}", name, by));
+    out << fmt::format("LOSES NIC {}: {}; half of the NICs: +{} or less\n", name_of_nic(star, result, one.nic), fmt::join(rose, ", "), one.others);
+  }
+  const std::vector<int> failed = nics_without_a_run(star, result);
+  for (std::size_t i = 0; i < std::min(failed.size(), kMostLines); ++i) {
+    const auto first = std::find_if(result.failed.begin(), result.failed.end(), [&](const FailedRun& run) { return run.from == failed[i] || run.to == failed[i]; });
+    out << fmt::format("FAILED NIC {}: none of its runs worked: {}\n", name_of_nic(star, result, failed[i]), first->why);
+  }
+  if (failed.size() > kMostLines) out << fmt::format("... and {} more\n", failed.size() - kMostLines);
+}
+
 }  // namespace
 
 ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result) {
-  if (!findings(test, result, cluster::Verdict::kSlow).empty()) return ExitCode::kRegression;
+  if (!findings(test, result, cluster::Verdict::kSlow).empty() || !result.losses.empty()) return ExitCode::kRegression;
   const bool known = result.judgement.judged > 0 && blind_series(test, result).empty() && findings(test, result, cluster::Verdict::kUndecided).empty() &&
-                     lost_count(star) == 0 && result.failed.empty();
+                     lost_count(star) == 0 && result.failed.empty() && !result.stopped;
   return known ? ExitCode::kOk : ExitCode::kInconclusive;
 }
 
@@ -105,6 +131,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   const auto slow = findings(test, result, cluster::Verdict::kSlow);
   for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i) out << slow_line(star, test, result, slow[i]) << "\n";
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
+  print_sick(star, result, out);
   const auto undecided = findings(test, result, cluster::Verdict::kUndecided);
   for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i) out << undecided_line(star, test, result, undecided[i]) << "\n";
   if (undecided.size() > kMostLines) out << fmt::format("... and {} more undecided\n", undecided.size() - kMostLines);
@@ -112,6 +139,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
     out << fmt::format("cleared by retests: {}{}\n", name_of_part(star, result, cleared.front().suspect),
                        cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
   }
+  if (result.stopped) out << fmt::format("stopped by a signal after {} of {} rounds: what these show, not retested\n", result.rounds_done, result.rounds);
   out << pattern_lines(result);
   print_losses(star, result, out);
   print_differences(star.members(), out);
@@ -129,7 +157,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   switch (verdict_of(star, test, result)) {
     case ExitCode::kOk: out << "nothing is slow\n"; break;
     case ExitCode::kRegression:
-      out << fmt::format("{} part{} slow\n", slow.size(), slow.size() == 1 ? " is" : "s are");
+      if (!slow.empty()) out << fmt::format("{} part{} slow\n", slow.size(), slow.size() == 1 ? " is" : "s are");
+      if (!result.losses.empty()) out << fmt::format("{} NIC{} messages or packets\n", result.losses.size(), result.losses.size() == 1 ? " loses" : "s lose");
       break;
     default:
       out << (result.judgement.judged == 0

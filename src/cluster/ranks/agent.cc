@@ -1,6 +1,7 @@
 #include "cluster/ranks/agent.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <future>
 #include <memory>
@@ -49,6 +50,7 @@ void describe(const verbs::DeviceInfo& info, CardDevice& card) {
   const auto active = std::find_if(info.ports.begin(), info.ports.end(), [](const verbs::PortDetails& each) { return each.port.active(); });
   if (active == info.ports.end()) return;
   const verbs::PortDetails& details = *active;
+  card.port = details.port.number;
   card.kind = verbs::to_string(info.kind);
   card.driver = info.driver;
   card.firmware = info.firmware;
@@ -145,6 +147,12 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
   card.host = environment.hostname;
   card.host_id = host_identity();
   card.leaf = leaf;
+  card.devices_given = !wanted.empty();
+  // Hosts and nodes have names of their own where somebody chose so.
+  for (const char* variable : {"SLURMD_NODENAME", "NODE_NAME"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && card.node.empty()) card.node = value;
+  }
   card.kernel = environment.kernel;
   card.gpu_driver = environment.gpu_driver;
   card.version = tool_version();
@@ -285,12 +293,14 @@ bool Agent::pass_on(const std::string& text) {
 std::string Agent::answer(const ClusterMessage& order) {
   if (const auto* open = std::get_if<OpenDevices>(&order)) {
     servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
-    return encode_cluster_text(Ports{servers_->ports(), described(card_, open->devices)});
+    described_ = described(card_, open->devices);
+    return encode_cluster_text(Ports{servers_->ports(), described_});
   }
   if (const auto* counters = std::get_if<ReadCounters>(&order)) {
     Counters answer;
     for (const std::string& device : counters->devices) {
-      gdrperf::Counters values = verbs::read_port_counters(device, 1);
+      const auto known = std::find_if(described_.begin(), described_.end(), [&](const CardDevice& one) { return one.name == device; });
+      gdrperf::Counters values = verbs::read_port_counters(device, known == described_.end() ? 1 : known->port);
       std::erase_if(values, [](const auto& each) { return !verbs::counts_trouble(each.first); });
       answer.devices.push_back(std::move(values));
     }

@@ -57,6 +57,7 @@ class Agent {
   std::string answer(const ClusterMessage& order);
 
   Card card_;
+  std::vector<CardDevice> described_ = {};  ///< of the devices that it serves
   AgentSettings settings_;
   std::optional<proto::Listener> listener_;  ///< of the tree
   std::optional<proto::Channel> parent_;

@@ -184,7 +184,12 @@ void settle_series(Series* series, const ClusterTest& test, Job& job, ClusterRes
   auto& judgement = series == nullptr ? result.judgement : series->judgement;
   const cluster::JudgeOptions options = series == nullptr ? test.judge : judge_options_for(*series, test);
   judgement = cluster::judge(result.fabric, samples, options);
-  cluster::settle(result.fabric, samples, options, job.measurer(series), retests, judgement);
+  if (!result.stopped) {
+    cluster::settle(result.fabric, samples, options, job.measurer(series), retests, judgement);
+    return;
+  }
+  // There is no time for retests, and without them nobody is called slow.
+  for (cluster::Suspect& suspect : judgement.suspects) suspect.verdict = cluster::Verdict::kUndecided;
 }
 
 // A NIC of the same rail on another node, under no suspicion; -1 without.
@@ -201,7 +206,7 @@ int good_nic_beside(const ClusterResult& result, const Star& star, int nic) {
 }
 
 // Counters and loopback of the slowest NICs.
-void inspect(Star& star, const std::map<int, Counters>& before, Job& job, ClusterResult& result) {
+void inspect(const Star& star, Job& job, ClusterResult& result) {
   constexpr std::size_t kMost = 4;
   for (const cluster::Suspect& suspect : result.judgement.suspects) {
     if (suspect.part != cluster::Part::kNic || suspect.verdict != cluster::Verdict::kSlow || result.inspections.size() == kMost) continue;
@@ -215,8 +220,10 @@ void inspect(Star& star, const std::map<int, Counters>& before, Job& job, Cluste
     inspection.other_gbytes = inspection.other >= 0 ? rates[inspection.other] : 0;
     result.inspections.push_back(std::move(inspection));
   }
-  if (result.inspections.empty()) return;
-  const auto after = star.counters();
+}
+
+// Of the NICs that were inspected: what their counters say of the whole run.
+void note_counters(const std::map<int, Counters>& before, const std::map<int, Counters>& after, ClusterResult& result) {
   for (Inspection& inspection : result.inspections) {
     const NicPlace& place = result.places[static_cast<std::size_t>(inspection.nic)];
     const auto old = before.find(place.rank);
@@ -273,12 +280,16 @@ ClusterResult run_cluster(Star& star, const ClusterTest& test, const ClusterFile
     note_time();
     result.round_seconds = std::chrono::duration<double>(steady_clock::now() - first_round).count();
     ++result.rounds_timed;
-    round_done(result);
+    result.stopped = !round_done(result) && result.rounds_done < rounds.size();
+    if (result.stopped) break;
   }
   settle_series(nullptr, test, job, result);
   for (Series& series : result.more) settle_series(&series, test, job, result);
-  inspect(star, counters, job, result);
-  result.partial = false;
+  if (!result.stopped) inspect(star, job, result);
+  const auto after = star.counters();
+  note_counters(counters, after, result);
+  result.losses = find_losses(result.places, counters, after);
+  result.partial = result.stopped;
   note_time();
   // Failures that a lost rank caused are told with that rank.
   std::erase_if(result.failed, [&](const FailedRun& run) {

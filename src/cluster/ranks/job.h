@@ -67,6 +67,14 @@ struct Inspection {
   std::map<std::string, std::uint64_t> rose = {};  ///< counters of errors that rose meanwhile
 };
 
+/// Counters of losses of one NIC rose while those of most others did not, or by far less.
+struct Losses {
+  int nic = 0;
+  std::map<std::string, std::uint64_t> rose = {};
+  std::uint64_t sum = 0;
+  std::uint64_t others = 0;  ///< median of the others' sums
+};
+
 /// Result of one step of a pattern (cluster/patterns.h): rates of its flows, the victim's apart.
 struct PatternStep {
   std::string pattern;
@@ -91,6 +99,8 @@ struct ClusterResult {
   std::vector<Series> more;
   std::vector<PatternStep> patterns;
   std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
+  std::vector<Losses> losses;           ///< the most first
+  bool stopped = false;                 ///< by a signal, before all rounds were done: nothing was retested
   std::size_t rounds = 0;
   std::size_t rounds_done = 0;
   bool partial = true;  ///< rounds are missing, or the judgement
@@ -100,8 +110,12 @@ struct ClusterResult {
   std::size_t rounds_timed = 0;
 };
 
-/// Told after each round; the result is partial then.
-using RoundDone = std::function<void(const ClusterResult&)>;
+/// Told after each round; the result is partial then. False ends the rounds: what is done is judged.
+using RoundDone = std::function<bool(const ClusterResult&)>;
+
+/// NICs whose counters of losses rose far more than the others', by the counters before and after, by rank.
+std::vector<Losses> find_losses(const std::vector<NicPlace>& places, const std::map<int, Counters>& before,
+                                const std::map<int, Counters>& after);
 
 /// Measures all rounds over `star`, judges, and retests what is suspect. With `earlier`, a partial result of the
 /// same ranks and the same test, its rounds are not measured again; throws usage_error when it is another's.

@@ -51,6 +51,10 @@ std::vector<std::vector<std::string>> share_devices(const std::vector<Member>& m
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto& devices = members[ranks[i]].card.devices;
       auto& share = shares[ranks[i]];
+      if (members[ranks[i]].card.devices_given) {
+        for (const CardDevice& device : devices) share.push_back(device.name);
+        continue;
+      }
       for (std::size_t at = i; at < devices.size(); at += ranks.size()) share.push_back(devices[at].name);
       // More ranks than NICs: they share ports, and with them rates.
       if (share.empty() && !devices.empty()) share.push_back(devices[i % devices.size()].name);

@@ -25,6 +25,7 @@ struct CardDevice {
   std::string gid_type;  ///< of the GID that a run takes: "RoCE v2/IPv4"
   std::string pcie;      ///< link as it was trained: "16.0 GT/s x16"; "" on no bus
   int numa_node = -1;
+  int port = 1;          ///< that is active
   std::string gpu;           ///< nearest to it, as --buffer cuda:N takes it; "" none
   std::string gpu_relation;  ///< "PIX"
 };
@@ -35,10 +36,12 @@ struct Card {
   int ranks = 1;
   std::string host;
   std::string host_id;  ///< of the running kernel (base/host.h)
+  std::string node;     ///< as the scheduler names the host, where it does
   std::string leaf;     ///< switch that it hangs on; "" unknown
   std::string kernel;
   std::string gpu_driver;  ///< "" where there is none
   std::string version;  ///< of gdrperf
+  bool devices_given = false;  ///< by --devices: not shared out among the ranks of a host
   int relay_port = 0;   ///< where others can hang on this rank; 0: they cannot
   std::vector<CardDevice> devices;
 };

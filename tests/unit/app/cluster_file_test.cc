@@ -47,6 +47,15 @@ TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
   EXPECT_THAT(text, HasSubstr("scontrol update NodeName=n2__rm_-rf__ State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
   EXPECT_THAT(text, HasSubstr("NodeName=n3 State=DRAIN Reason=\"gdrperf: lost while measuring\""));
   EXPECT_THAT(text, Not(HasSubstr("\nscontrol update NodeName=n0 ")));
+  // The scheduler's own name of a host, and what is no rate.
+  ClusterFile file = cluster_of(-12.5);
+  file.ranks[2].node = "rack2-n2";
+  file.losing = {1};
+  file.failed = {0};
+  const std::string more = export_cluster(file, ClusterFormat::kSlurm);
+  EXPECT_THAT(more, HasSubstr("NodeName=rack2-n2 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
+  EXPECT_THAT(more, HasSubstr("NodeName=n1 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 loses messages or packets\"\n"));
+  EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked\"\n"));
   EXPECT_THAT(text, HasSubstr("# pair mlx5_0 of n0 (rank 0) and mlx5_0 of n1 (rank 1) is slow"));
 }
 
@@ -60,7 +69,7 @@ TEST(ClusterExport, MetricsAndPage) {
   const std::string metrics = export_cluster(cluster_of(-12.5), ClusterFormat::kPrometheus);
   EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_verdict{verdict=\"slow\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_shift_ratio{host=\"n2; rm -rf /\",device=\"mlx5_0\",rank=\"2\",way=\"sends\"} -0.125\n"));
-  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\",why=\"no answer within 10 s\"} 1\n"));
   EXPECT_THAT(export_cluster(cluster_of(-12.5), ClusterFormat::kMarkdown),
               HasSubstr("| NIC mlx5\\_0 of n2; rm -rf / (rank 2) | slow | -12.5 % | sends and receives | 18 |"));
   EXPECT_THROW(parse_cluster_format("xml"), Error);

@@ -53,5 +53,66 @@ TEST(HeatMap, NamesTheSlowestAsFarAsThereIsRoom) {
   EXPECT_THAT(map_lines(20, 1, 9, "node").back(), testing::EndsWith(", ..."));
 }
 
+// A slow node's effect is taken out before its NICs are judged.
+TEST(HeatMap, ShowsTheSlowNodeThatIsNamed) {
+  std::vector<Member> members(4);
+  ClusterResult result;
+  result.judgement.judged = 4;
+  for (int node = 0; node < 4; ++node) {
+    members[static_cast<std::size_t>(node)].devices = {"mlx5_0"};
+    result.fabric.nics.push_back({node, 0, -1});
+    result.places.push_back({node, 0});
+    cluster::NicEffect effect;
+    effect.samples = 9;
+    result.judgement.sends.push_back(effect);
+    result.judgement.receives.push_back(effect);
+  }
+  cluster::Suspect suspect;
+  suspect.part = cluster::Part::kNode;
+  suspect.node = 2;
+  suspect.verdict = cluster::Verdict::kSlow;
+  suspect.retest_shift = std::log(0.8);
+  result.judgement.suspects.push_back(suspect);
+  EXPECT_THAT(heat_map(members, result), testing::HasSubstr("  rail 0 ..#."));
+}
+
+Counters counters_of(std::vector<std::uint64_t> lost) {
+  Counters counters;
+  for (const std::uint64_t count : lost) counters.devices.push_back({{"out_of_sequence", count}, {"port_xmit_wait", 1000 * count}});
+  return counters;
+}
+
+TEST(Losses, AreOfTheNicWhoseCountersRoseAboveTheOthers) {
+  std::vector<NicPlace> places;
+  for (int rank = 0; rank < 4; ++rank) places.insert(places.end(), {{rank, 0}, {rank, 1}});
+  std::map<int, Counters> before;
+  std::map<int, Counters> after;
+  for (int rank = 0; rank < 4; ++rank) {
+    before[rank] = counters_of({7, 5});
+    after[rank] = counters_of({9, rank == 2 ? 905U : 5U});
+  }
+  const std::vector<Losses> losses = find_losses(places, before, after);
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].nic, 5);
+  EXPECT_EQ(losses[0].sum, 900u) << "waiting for credits is no loss";
+  EXPECT_EQ(losses[0].others, 2u);
+  EXPECT_TRUE(find_losses(places, before, before).empty());
+}
+
+TEST(ShareDevices, WhatWasTypedIsNotSharedOut) {
+  std::vector<Member> members(2);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    members[rank].here = true;
+    members[rank].card.host = members[rank].card.host_id = "h";
+    members[rank].card.devices.resize(2);
+    members[rank].card.devices[0].name = rank == 0 ? "a" : "c";
+    members[rank].card.devices[1].name = rank == 0 ? "b" : "d";
+  }
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(share_devices(members), (std::vector<Names>{{"a"}, {"d"}}));
+  for (Member& member : members) member.card.devices_given = true;
+  EXPECT_EQ(share_devices(members), (std::vector<Names>{{"a", "b"}, {"c", "d"}}));
+}
+
 }  // namespace
 }  // namespace gdrperf::app
