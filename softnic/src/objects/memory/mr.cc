@@ -77,17 +77,21 @@ int populate(void* address, std::size_t length, bool writable) {
   return 0;
 }
 
-/// Stays reachable for the device, whatever the program does with its mapping.
-bool is_pinned(const Mr& mr, unsigned access) {
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return false;
-  if ((access & kGpuMemory) != 0 || mr.addr == nullptr) return true;
-  return mr.second.lasts() || (!mr.moved.empty() && own_window.load() != 0);
+/// Only the program's mapping leads there, and whatever the program does with it is done to the device.
+/// Where no pages move at all, going carefully would slow down all that a process does with itself.
+bool needs_care(const Mr& mr, unsigned access) {
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return true;
+  if ((access & kGpuMemory) != 0 || mr.addr == nullptr) return false;
+  Context& context = Context::of(mr.context);
+  if (context.device.config.move == MovePolicy::kNever) return !mr.second.lasts();
+  const bool moves = own_window.load() != 0 && context.process.mover().obstacle() == nullptr;
+  return moves && mr.moved.empty() && !mr.second.lasts();
 }
 
 void publish(Process& process, const Mr& mr, std::uint32_t pd, std::uint64_t iova, unsigned access) {
   MrShared& region = process.known_region(mr.index);
   region.pd = pd;
-  region.access = is_pinned(mr, access) ? access : access | kUnpinned;
+  region.access = needs_care(mr, access) ? access | kUnpinned : access;
   region.iova = iova;
   region.length = mr.length;
   const auto address = reinterpret_cast<std::uint64_t>(mr.addr);
