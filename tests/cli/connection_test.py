@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -36,6 +37,38 @@ class Ports(CliTest):
     @unittest.skipIf(os.geteuid() == 0, "root may take any port")
     def test_a_port_that_belongs_to_root(self):
         self.expect_error(run("serve", "-p", "80"), 3, "80", "root", within=PROMISE_S)
+
+
+class PidFile(CliTest):
+    def refused(self, path, *text):
+        self.expect_error(run("serve", "--softnic", "-p", "0", "--pidfile", path), 2, f"--pidfile {path}", *text)
+
+    def test_what_is_no_pidfile_is_neither_overwritten_nor_removed(self):
+        folder = pathlib.Path(self.scratch())
+        notes = folder / "notes"
+        for text in ("precious\n", "1234\nmore\n", "12345678901234567890\n"):
+            notes.write_text(text, encoding="ascii")
+            self.refused(notes, "holds something else")
+            self.assertEqual(notes.read_text(encoding="ascii"), text)
+        link = folder / "link"
+        for target in (notes, folder / "nothing"):
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+            self.refused(link, "symbolic link")
+        self.assertFalse((folder / "nothing").exists())
+        os.mkfifo(folder / "pipe")
+        self.refused(folder / "pipe", "no regular file")
+
+    def test_one_that_a_killed_server_left_is_taken_and_another_file_of_the_name_stays(self):
+        path = pathlib.Path(self.scratch(), "pid")
+        path.write_text("4194304\n", encoding="ascii")
+        with Server("--pidfile", path) as server:
+            self.assertEqual(int(path.read_text(encoding="ascii")), server.process.pid)
+            path.unlink()
+            path.write_text("another's\n", encoding="ascii")
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(), 0, server.err)
+        self.assertEqual(path.read_text(encoding="ascii"), "another's\n")
 
 
 class InTheBackground(CliTest):

@@ -39,6 +39,9 @@ StopSignal::StopSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void StopSignal::trigger(int signal) noexcept {
   if (signal != 0) signal_.store(signal);
+  // clock_gettime(2) is safe in a handler (signal-safety(7)).
+  std::int64_t never = 0;
+  at_ns_.compare_exchange_strong(never, std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
   flag_.store(true);
   const std::uint64_t one = 1;
   // Full is as readable as can be.
@@ -56,9 +59,13 @@ StopOnSignals::~StopOnSignals() {
   g_on_signal.store(nullptr);
 }
 
-bool signalled() noexcept {
+std::chrono::nanoseconds StopSignal::since() const noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds(at_ns_.load());
+}
+
+std::optional<std::chrono::nanoseconds> signalled_for() noexcept {
   const StopSignal* const signal = g_on_signal.load();
-  return signal != nullptr && signal->triggered();
+  return signal != nullptr && signal->triggered() ? std::optional(signal->since()) : std::nullopt;
 }
 
 void end_as_signalled(const StopSignal& stop) {

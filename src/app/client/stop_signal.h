@@ -1,6 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
 
 #include "gdrperf/base/unique_fd.h"
 
@@ -22,11 +25,14 @@ class StopSignal {
   int fd() const noexcept { return event_.get(); }
   /// The signal that triggered it; 0: none did.
   int signal() const noexcept { return signal_.load(); }
+  /// Since the first trigger().
+  std::chrono::nanoseconds since() const noexcept;
 
  private:
   UniqueFd event_;
   std::atomic<bool> flag_ = false;
   std::atomic<int> signal_ = 0;
+  std::atomic<std::int64_t> at_ns_ = 0;  ///< of the steady clock
 };
 
 /// While it lives, the first SIGINT or SIGTERM triggers `signal`; a second one
@@ -39,8 +45,8 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 };
 
-/// A signal has triggered what the StopOnSignals that lives now is for.
-bool signalled() noexcept;
+/// How long ago a signal triggered what the StopOnSignals that lives now is for; nullopt: none has.
+std::optional<std::chrono::nanoseconds> signalled_for() noexcept;
 
 /// Ends this process as the signal of `stop` would have, so that a shell sees it and ends its loop. Once
 /// everything is written and no StopOnSignals lives.

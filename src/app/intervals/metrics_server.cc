@@ -10,9 +10,16 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
+#include "app/intervals/metrics_connections.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/base/thread.h"
 #endif
 
 namespace gdrperf::app {
@@ -22,8 +29,10 @@ namespace gdrperf::app {
 namespace {
 
 constexpr const char* kFlag = "--listen-metrics";
-constexpr unsigned kMostConnections = 16;
+/// More than MetricsConnections keeps: those that are shut down take a moment to go.
+constexpr unsigned kMostConnections = 2 * MetricsConnections::kMost;
 constexpr unsigned kIdleSeconds = 10;
+constexpr auto kLook = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -47,16 +56,41 @@ struct MetricsServer::Daemon {
     if (found->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
     errno = 0;
     http = MHD_start_daemon(flags, 0, nullptr, nullptr, &Daemon::answer, this, MHD_OPTION_SOCK_ADDR, found->ai_addr,
-                            MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_END);
+                            MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
+                            MHD_OPTION_NOTIFY_CONNECTION, &Daemon::note, this, MHD_OPTION_END);
     const int error = errno;
     ::freeaddrinfo(found);
     if (http == nullptr) throw call_error(fmt::format("{} {}", kFlag, where), error, "", "choose another port, or 0 for a free one");
     const MHD_DaemonInfo* const info = MHD_get_daemon_info(http, MHD_DAEMON_INFO_BIND_PORT);
     if (info != nullptr) place.port = std::to_string(info->port);
+    try {
+      const auto look = [this](const std::stop_token& stop) {
+        std::unique_lock lock(pausing);
+        while (!pause.wait_for(lock, stop, kLook, [&stop] { return stop.stop_requested(); })) {
+          connections.expire(std::chrono::steady_clock::now());
+        }
+      };
+      expiry = start_thread(kFlag, look, [](const std::exception_ptr&) {});
+    } catch (...) {
+      MHD_stop_daemon(http);
+      throw;
+    }
   }
-  ~Daemon() { MHD_stop_daemon(http); }
+  ~Daemon() {
+    expiry = {};
+    MHD_stop_daemon(http);
+  }
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
+
+  /// From the daemon's thread, before a connection is first read and before its descriptor is closed.
+  static void note(void* self, MHD_Connection* connection, void** /*kept*/, MHD_ConnectionNotificationCode what) {
+    const MHD_ConnectionInfo* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info == nullptr) return;
+    auto* const daemon = static_cast<Daemon*>(self);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) daemon->connections.closed(info->connect_fd);
+    else daemon->connections.opened(info->connect_fd, address_of_peer(info->connect_fd), std::chrono::steady_clock::now());
+  }
 
   static MHD_Result answer(void* self, MHD_Connection* connection, const char* path, const char* method, const char* /*version*/,
                            const char* /*data*/, std::size_t* data_bytes, void** /*kept*/) {
@@ -78,6 +112,8 @@ struct MetricsServer::Daemon {
     MHD_Response* const response = MHD_create_response_from_buffer(copy.size(), copy.data(), MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
+    // A request per connection: its age is the time that the request has taken.
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     const MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
@@ -87,6 +123,10 @@ struct MetricsServer::Daemon {
   MHD_Daemon* http = nullptr;
   Mutex mutex;
   std::string text GUARDED_BY(mutex);
+  MetricsConnections connections;
+  std::mutex pausing;  ///< guards nothing: `pause` wants one
+  std::condition_variable_any pause;
+  std::jthread expiry;
 };
 
 MetricsServer::Daemon::Place MetricsServer::Daemon::place_of(const std::string& where) {

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <optional>
 #include <thread>
 
 #include "app/client/stop_signal.h"
@@ -17,22 +16,21 @@ namespace gdrperf::app {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 
 constexpr auto kLook = 50ms;
 
-/// For a reader, until some time after a signal: it may be about to come, or to go on.
+/// With a reader, until some time after a signal: it may be about to come, or to go on. All waits share that time, and
+/// each looks twice at least, as the end of a run may have taken it already.
 class ReaderPatience {
  public:
   bool over() {
-    if (!signalled()) return false;
-    if (!told_) told_ = steady_clock::now();
-    return steady_clock::now() - *told_ > kAfterSignal;
+    const auto since = signalled_for();
+    return since && *since > kAfterSignal && ++looks_ > 1;
   }
 
  private:
   static constexpr auto kAfterSignal = 500ms;
-  std::optional<steady_clock::time_point> told_;
+  int looks_ = 0;
 };
 
 }  // namespace

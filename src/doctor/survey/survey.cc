@@ -17,6 +17,8 @@ namespace gdrperf::doctor {
 namespace {
 
 constexpr const char* kClass = "/sys/class/infiniband/";
+/// The largest servers have a thousand, with virtual functions. Checks compare them with each other.
+constexpr std::size_t kMostDevices = 2048;
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 
 /// A machine's /sys and /proc, as the PCI model's reader asks for them.
@@ -91,6 +93,8 @@ std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree
     }
     functions.push_back(std::move(function));
   }
+  // For Survey::function(); machines list in this order.
+  std::sort(functions.begin(), functions.end(), [](const PciFunction& a, const PciFunction& b) { return a.address < b.address; });
   return functions;
 }
 
@@ -201,7 +205,11 @@ RdmaDevice look_at_device(const Machine& machine, const std::string& name) {
 std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree& tree,
                                      std::vector<verbs::DeviceInfo> shown) {
   std::vector<RdmaDevice> devices;
-  for (const std::string& name : machine.list(kClass)) {
+  const std::vector<std::string> names = machine.list(kClass);
+  if (names.size() > kMostDevices) {
+    throw usage_error(fmt::format("{}: {} RDMA devices, more than the {} that are looked at", kClass, names.size(), kMostDevices));
+  }
+  for (const std::string& name : names) {
     devices.push_back(look_at_device(machine, name));
   }
   // A copy of /sys may have them below their functions alone.
@@ -267,9 +275,9 @@ std::vector<const PciFunction*> Survey::data_direct() const {
 }
 
 const PciFunction* Survey::function(std::string_view address) const {
-  const auto it = std::find_if(pci.begin(), pci.end(),
-                               [&](const PciFunction& each) { return each.address == address; });
-  return it == pci.end() ? nullptr : &*it;
+  const auto it = std::lower_bound(pci.begin(), pci.end(), address,
+                                   [](const PciFunction& each, std::string_view wanted) { return each.address < wanted; });
+  return it == pci.end() || it->address != address ? nullptr : &*it;
 }
 
 std::vector<const PciFunction*> Survey::nics() const {
