@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gdrperf/perftest/run.h"
+#include "gdrperf/engine/account.h"
 #include "gdrperf/engine/resolve.h"
 #include "engine/setup/local_end.h"
 #include "engine/figures/measure.h"
@@ -52,6 +53,7 @@ class PerftestEnd {
   Peer peer_;
   bool by_gid_ = true;  ///< as against by LID alone
   std::chrono::nanoseconds asked_duration_{0};
+  Account::Share share_;  ///< given back after `end_` has gone
   std::unique_ptr<LocalEnd> end_;
 };
 

@@ -79,6 +79,7 @@ report::RunRecord serve_perftest(proto::Channel& channel, proto::PerftestLink& l
     if (link.has_spoken()) return proto::Stop{};
     return std::nullopt;
   });
+  peer.begin_run({terms.max_time, {}});
   report::RunRecord record = record_of_perftest(perftest, spec);
   const std::unique_ptr<Transfer> transfer = perftest.end().make_transfer(peer);
   transfer->be_patient(kRest);

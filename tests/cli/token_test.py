@@ -69,6 +69,26 @@ class Tokens(CliTest):
                         self.assertIn("token", result.err + result.out, result)
             self.expect_ok(run(*[it.replace("HOST", "127.0.0.1") for it in ENTRIES["tests"]], "-p", port, "--token", self.files["mine"]))
 
+    def test_a_further_connection_wants_the_token_before_its_ticket(self):
+        with Background("serve", "--softnic", "--port", "0", "--token", self.files["mine"]) as server:
+            port = int(re.search(r"port (\d+)", server.wait_line("port ")).group(1))
+            for token, reason in ((0, "only clients that have its token"), (1, "where proof was due")):
+                with support.Peer.connect(port) as peer:
+                    peer.greet(token=token)
+                    peer.send(type="enter", beside="0" * 64)
+                    self.assertIn(reason, peer.receive()["reason"])
+
+    def test_rank_0_of_a_cluster_wants_the_token(self):
+        port = support.free_port()
+        common = ["cluster", "--softnic", "--ranks", "2", "--root", f"127.0.0.1:{port}", "--start-timeout"]
+        with Background(*common, "60s", "--rank", "0", "--token", self.files["mine"]) as root:
+            for wrong in ([], ["--token", self.files["other"]]):
+                with self.subTest(token=wrong[1:]):
+                    result = run(*common, "3s", "--rank", "1", *wrong)
+                    self.assertNotEqual(result.code, 0, result)
+                    self.assertIn("token", result.err, result)
+            self.assertIsNone(root.process.poll(), "it waits for a rank with the token")
+
     @perftest_ends.installed
     @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
     def test_a_client_of_perftest_is_refused(self):

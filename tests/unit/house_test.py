@@ -94,6 +94,15 @@ GATE_KEEPERS = {
     "admit_own_process": ["src/app/client/client.cc"],
 }
 
+# Who opens a port, and which of the above stands behind it; the metrics endpoint is read by anybody who reaches it.
+PORTS = {
+    "src/app/commands/serve.cc": "src/app/server/server.cc",
+    "src/cluster/ranks/servers.cc": "src/app/server/server.cc",
+    "src/cluster/ranks/agent.cc": "src/cluster/wire/relay.cc",
+    "src/app/commands/cluster.cc": "src/cluster/ranks/gate.cc",
+    "src/app/intervals/metrics_server.cc": "",
+}
+
 # "A file past 400 lines or a function past 60 asks to be split."
 FILE_LINES, FUNCTION_LINES = 400, 60
 # "A folder has at most 20 files and a sentence."
@@ -328,6 +337,14 @@ class House(unittest.TestCase):
                 found.setdefault(name, set()).add(path.relative_to(ROOT).as_posix())
         home = {"include/gdrperf/proto/admission.h", "src/proto/control/token.cc"}
         self.assertEqual({name: sorted(files - home) for name, files in found.items()}, GATE_KEEPERS)
+
+    # Whatever listens is an entry: tests/cli/token_test.py asks each without the token.
+    def test_each_port_has_its_gate(self):
+        opens = re.compile(r"\bproto::Listener\([^)]|\bListener\(\"|\blistener_?\.emplace\(|\bMHD_start_daemon\(|(?<!\w)::listen\(")
+        found = {path.relative_to(ROOT).as_posix() for path, module in sources() if module != SOFTNIC and opens.search(path.read_text())}
+        self.assertEqual(sorted(found - {"src/proto/control/tcp.cc"}), sorted(PORTS))
+        for gate in filter(None, PORTS.values()):
+            self.assertIn(gate, GATE_KEEPERS["prove_as_server"])
 
     # std::mutex says nothing to clang's -Wthread-safety, which scripts/check reads.
     def test_locks_say_what_they_guard(self):

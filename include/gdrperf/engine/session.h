@@ -15,7 +15,14 @@
 
 namespace gdrperf::engine {
 
+class Account;
 class Together;
+
+/// A client's run made no progress while others waited: its session is over.
+class NoProgress : public Error {
+ public:
+  explicit NoProgress(const Error& error) : Error(error) {}
+};
 
 /// Limits of a client's own end.
 struct ClientTerms {
@@ -29,6 +36,7 @@ struct ClientTerms {
   bool stop_is_the_end = false;
   /// Of a bandwidth run that is one of several: those that begin and end with it. Borrowed; null: none.
   Together* together = nullptr;
+  Account* account = nullptr;  ///< as Terms::account
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns
@@ -46,7 +54,10 @@ struct Terms {
   std::string environment;               ///< of this host, as JSON text; told with Accept; "": nothing
   std::chrono::nanoseconds max_time{0};  ///< of one run; 0: no limit
   EndSpec own_end = {};                  ///< for what a client leaves open about this end
-  std::uint64_t max_memory_bytes = 0;    ///< of one run; 0: a quarter of what is available
+  std::uint64_t max_memory_bytes = 0;    ///< of one run, without `account`; 0: a quarter of what is available
+  Account* account = nullptr;            ///< that the run takes its memory and QPs from. Borrowed; null: none
+  /// Whether other clients wait: a run that does not go on is ended then. Empty: nobody ever does.
+  std::function<bool()> others_wait = {};
   /// Told of a failure before the run's resources are given back, which may take seconds.
   std::function<void(const Error&)> on_failure = {};
 };

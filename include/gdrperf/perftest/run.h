@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "gdrperf/conn/connector.h"
@@ -19,6 +20,7 @@ inline constexpr std::uint64_t kPerftestIterations = 1000;
 struct PerftestTerms {
   ClientTerms own;
   report::RateUnit rate_unit = report::RateUnit::kGigabytes;  ///< both ends': of the figures that they tell each other
+  std::chrono::nanoseconds max_time{0};  ///< of a run that is served; 0: no limit
 };
 
 /// Throws usage_error naming the option for what perftest's handshake, or perftest's end, does not carry; `side`: gdrperf's.

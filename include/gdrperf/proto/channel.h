@@ -13,6 +13,7 @@
 #include "gdrperf/base/patience.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/proto/messages.h"
+#include "gdrperf/proto/networks.h"
 
 namespace gdrperf::proto {
 
@@ -27,6 +28,8 @@ class Channel {
   static constexpr std::size_t kMaxFrameBytes = 4u << 20;
   /// Limit on a stranger's messages: no greeting is longer.
   static constexpr std::size_t kMaxStrangerFrameBytes = 4096;
+  /// Limit on messages of each further connection of a client: addresses of 16,384 QPs fit in.
+  static constexpr std::size_t kMaxGuestFrameBytes = 1u << 20;
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
   /// A peer that says nothing for so long, heartbeats included, is gone; a little less than the 5 s that
   /// the user is promised.
@@ -86,6 +89,11 @@ class Channel {
   /// Work of the peer before it answers, by its last heartbeat; "": none.
   const std::string& peers_work() const { return peers_work_; }
 
+  /// This end's run has gone on a little: the next heartbeat tells.
+  void note_step() noexcept;
+  /// Of the peer's runs, by its last heartbeat.
+  std::uint64_t peers_steps() const { return peers_steps_; }
+
   /// A byte came in the first half of the time after which a peer is silent, or nobody expects it to be heard: it is up.
   bool heard_lately() const;
 
@@ -114,6 +122,7 @@ class Channel {
   std::uint64_t peer_taken_ = 0;  ///< of our frames, by its last heartbeat
   const char* last_sent_ = "";
   std::string peers_work_;
+  std::uint64_t peers_steps_ = 0;
 };
 
 /// receive() that must yield a T: a Failure or Reject from the peer is thrown
@@ -142,8 +151,8 @@ std::pair<Channel, Channel> local_channel_pair();
 /// Connects by TCP to HOST:port (names, IPv4, IPv6), keeps trying for `patience`
 /// while the port refuses (a server that is just starting), gives up after 4 s
 /// on a host that does not answer, and sets keep-alive so that a dead host shows
-/// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do.
-Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience);
+/// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do. Nothing is sent to an address outside `allow`.
+Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience, const Networks& allow = {});
 
 /// A listening TCP socket on `bind_address` (empty: all, IPv4 and IPv6). Port 0
 /// lets the kernel choose. Throws Error(kEnvironment) "port 18515 is in use ...".

@@ -41,6 +41,7 @@ struct Alive {
   std::uint64_t sent = 0;   ///< by this end so far
   std::uint64_t taken = 0;  ///< of the other's
   std::string work = {};    ///< what delays this end's next message ("setting up"); "": nothing does
+  std::uint64_t steps = 0;  ///< of this end's runs so far: grows while one goes on
 };
 
 /// Server to a client whose turn has not come, every second: who is being served, for how long, and how

@@ -36,7 +36,7 @@ class RemoteClient : public Client {
   void open() override {
     if (channel_ && !still_there()) close();
     if (channel_) return;
-    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s);
+    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s, address_.allow);
     if (perftest_unit_ && !address_.token && !speaks_first(channel)) {
       channel_ = std::move(channel);
       const proto::Admission admission = proto::admit_perftest(*channel_, address_.token);
@@ -81,7 +81,7 @@ class RemoteClient : public Client {
       // A server of gdrperf that was late: begin anew.
       perftest_.reset();
       channel_.reset();
-      enter(proto::connect_tcp(address_.host, address_.port, 3s));
+      enter(proto::connect_tcp(address_.host, address_.port, 3s, address_.allow));
     }
     if (!perftest_) return Client::measure(spec, environment, terms);
     if (talk_ != Talk::kQuiet) notice_(fmt::format("{} is perftest {}: its handshake is spoken, and its end takes no orders", channel_->peer(), perftest_->version()));

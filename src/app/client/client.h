@@ -92,6 +92,7 @@ struct ServerAddress {
   int port = 0;
   proto::Token token;
   std::vector<std::string> others = {};  ///< further servers at the same port: guest() is of each in turn
+  proto::Networks allow = {};            ///< where it may be
 };
 
 /// A server over TCP. A port that refuses is tried for 3 s, a server that

@@ -56,6 +56,7 @@ int serve(const ServeOptions& options) {
   const PidFile pidfile(options.pidfile);
   StopSignal stop;
   const StopOnSignals on_signals(stop);
+  engine::Account account(options.max_memory_bytes);
   ServerLog log(file ? file.get() : STDERR_FILENO);
   ServerSettings settings;
   settings.mode = options.once ? Serve::kOnce : Serve::kForever;
@@ -63,12 +64,12 @@ int serve(const ServeOptions& options) {
   settings.allow = options.allow;
   settings.perftest = options.perftest;
   settings.session.run = {with_facts(report::to_json(report::collect_environment())), options.max_time,
-                          options.own_end, options.max_memory_bytes};
+                          options.own_end, 0, &account};
   settings.session.idle_timeout = options.idle_timeout;
   if (options.cluster) {
-    settings.session.as_rank = [token = settings.token](proto::Channel& channel, const proto::Admission& admission,
-                                                              const proto::Cluster& first) {
-      serve_as_rank(channel, admission, first, token);
+    settings.session.as_rank = [terms = RankTerms{settings.token, settings.allow, options.max_time, &account}](
+                                   proto::Channel& channel, const proto::Admission& admission, const proto::Cluster& first) {
+      serve_as_rank(channel, admission, first, terms);
     };
   }
   Server server(proto::Listener(options.bind, options.port), settings,
@@ -111,7 +112,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   value("--idle-timeout", "TIME",
         "drop a client after this time without a run; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
-  value(flags::kMaxMemory, "SIZE", "memory that a run may take here (default: a quarter of what is available)",
+  value(flags::kMaxMemory, "SIZE", "memory that all runs at the same time may take here (default: a quarter of what is available)",
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
                     "also be a rank of 'gdrperf cluster --hosts', whose client names the servers to measure with");

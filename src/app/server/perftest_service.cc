@@ -16,10 +16,10 @@
 
 namespace gdrperf::app {
 
-std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest_service(
+PerftestService perftest_service(
     std::span<const TestSpec> specs, report::RateUnit unit, std::uint64_t max_memory_bytes) {
   return [specs = std::vector<TestSpec>(specs.begin(), specs.end()), unit, max_memory_bytes](
-             proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop) {
+             proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop, const engine::Terms& terms) {
     if (specs.size() != 1) {
       throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(), specs.size()),
                         fmt::format("give the {} that is typed there", flag<&TestSpec::size_bytes>()));
@@ -30,7 +30,11 @@ std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<b
     if (!link.greet()) throw peer_error(channel.peer() + ": is gdrperf, and spoke as perftest");
     const std::string what = fmt::format("{}: perftest {}: {} {}", channel.peer(), link.version(), to_string(spec.test), format_size(spec.size_bytes));
     say("serving " + what);
-    const report::RunRecord record = engine::serve_perftest(channel, link, spec, {{max_memory_bytes, nullptr, false, &stop}, unit});
+    engine::ClientTerms own;
+    own.max_memory_bytes = max_memory_bytes;
+    own.stop = &stop;
+    own.account = terms.account;
+    const report::RunRecord record = engine::serve_perftest(channel, link, spec, {own, unit, terms.max_time});
     for (const std::string& warning : record.measured.warnings) say("warning: " + warning);
     if (record.measured.bandwidth || record.measured.latency) {
       report::FormatContext context;

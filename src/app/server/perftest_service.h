@@ -1,12 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 
-#include "gdrperf/proto/admission.h"
-#include "gdrperf/proto/channel.h"
+#include "app/server/server.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/report/console.h"
 
@@ -14,7 +11,7 @@ namespace gdrperf::app {
 
 /// Serves a client of perftest with what was typed at this end, as perftest's own server would: `specs`, whose client's end is
 /// this one, must be of one size. Prints perftest's columns, and throws Error where the run fails.
-std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest_service(
+PerftestService perftest_service(
     std::span<const TestSpec> specs, report::RateUnit unit,
     std::uint64_t max_memory_bytes);
 

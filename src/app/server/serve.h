@@ -18,14 +18,14 @@ struct ServeOptions {
   proto::Networks allow;
   std::chrono::nanoseconds max_time = std::chrono::hours(1);
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
-  std::uint64_t max_memory_bytes = 0;  ///< of a run; 0: a quarter of what is available
+  std::uint64_t max_memory_bytes = 0;  ///< of all runs at the same time; 0: a quarter of what is available
   bool once = false;
   bool daemon = false;  ///< in the background; with `log`
   std::string log;      ///< file; "": standard error
   std::string pidfile;  ///< "": none
   bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
   EndSpec own_end = {};  ///< this end, where the client leaves it open
-  std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest = {};  ///< as ServerSettings
+  PerftestService perftest = {};  ///< as ServerSettings
 };
 
 /// Runs a server until SIGINT, SIGTERM or, with `once`, the end of the

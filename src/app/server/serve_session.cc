@@ -136,13 +136,20 @@ SessionResult serve_session(proto::Channel& channel, const proto::Admission& adm
       ++result.runs;
       told = false;
       engine::Terms run = terms.run;
+      run.others_wait = terms.others_wait;
       run.on_failure = [&](const Error& error) { tell(error.what()); };
-      try {
-        serve_one(channel, *request, stop, run);
-      } catch (const Error& error) {
+      const auto failed_here = [&](const Error& error) {
         ++result.failed;
         result.worst = std::max(result.worst, error.code());
         run.on_failure(error);
+      };
+      try {
+        serve_one(channel, *request, stop, run);
+      } catch (const engine::NoProgress& error) {
+        failed_here(error);
+        return result;
+      } catch (const Error& error) {
+        failed_here(error);
       }
     }
   } catch (const Error& error) {

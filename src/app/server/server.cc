@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -105,23 +106,46 @@ void Server::note_stranger(const std::string& reason) {
   if (const std::string text = dropped_.note(reason, steady_clock::now()); !text.empty()) log_(text);
 }
 
+/// Who makes room for a connection from `newcomer`; null: nobody.
+Server::Connection* Server::to_evict(const std::string& newcomer) {
+  std::map<std::string, std::size_t> here;
+  std::map<std::string, std::size_t> waiting;
+  for (const Connection& connection : connections_) {
+    if (connection.ended || connection.evicted) continue;
+    if (!connection.asked) ++here[connection.address];
+    if (connection.waits) ++waiting[connection.address];
+  }
+  const auto most_of = [](const std::map<std::string, std::size_t>& counts) {
+    return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  };
+  if (!here.empty()) {
+    const std::string& address = most_of(here)->first;
+    const auto oldest = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& each) {
+      return !each.ended && !each.evicted && !each.asked && each.address == address;
+    });
+    return oldest == connections_.end() ? nullptr : &*oldest;
+  }
+  if (waiting.empty() || most_of(waiting)->second <= waiting[newcomer] + 1) return nullptr;
+  const std::string& address = most_of(waiting)->first;
+  const auto last = std::find_if(connections_.rbegin(), connections_.rend(), [&](const Connection& each) {
+    return !each.ended && !each.evicted && each.waits && each.address == address;
+  });
+  return last == connections_.rend() ? nullptr : &*last;
+}
+
 /// False, and told to the newcomer, when everybody here has asked for a turn.
 bool Server::make_room(proto::Channel& newcomer) {
-  std::size_t here = 0;
-  Connection* oldest = nullptr;
-  for (Connection& connection : connections_) {
-    if (connection.ended || connection.evicted) continue;
-    ++here;
-    if (!connection.asked && oldest == nullptr) oldest = &connection;
-  }
+  const auto here = static_cast<std::size_t>(
+      std::count_if(connections_.begin(), connections_.end(), [](const Connection& each) { return !each.ended && !each.evicted; }));
   if (here < kMaxConnections && connections_.size() < 2 * kMaxConnections) return true;
-  if (oldest == nullptr || connections_.size() >= 2 * kMaxConnections) {
+  Connection* const leaves = connections_.size() < 2 * kMaxConnections ? to_evict(Connection::address_of(newcomer.peer())) : nullptr;
+  if (leaves == nullptr) {
     send_quietly(newcomer, failure(fmt::format("{} clients are waiting already", kMaxConnections),
                                    "try again later, or start a server on another port"));
     return false;
   }
-  oldest->evicted = true;
-  ::shutdown(oldest->channel.fd(), SHUT_RD);
+  leaves->evicted = true;
+  ::shutdown(leaves->channel.fd(), SHUT_RD);
   return true;
 }
 
@@ -219,6 +243,7 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
                            const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   channel.expect_alive();
+  connection.waits = true;
   auto next_word = steady_clock::now();
   while (!ticket.is_turn() && !stop.triggered()) {
     if (const auto now = steady_clock::now(); now >= next_word) {
@@ -233,6 +258,11 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
       throw call_error("poll", errno);
     }
     if (stop.triggered()) break;
+    if (connection.evicted) {
+      send_quietly(channel, failure("many clients of this address wait, and this one made room for another address", "try again"));
+      note_stranger(channel.peer() + ": made room in the queue");
+      return false;
+    }
     if (entries[0].revents != 0) {
       log_(fmt::format("{}: left while it waited for its turn", channel.peer()));
       return false;
@@ -241,6 +271,7 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
     // Messages of an eager client are for its session.
     channel.attend();
   }
+  connection.waits = false;
   if (!stop.triggered()) return true;
   send_quietly(channel, failure("the server was stopped", "start it again and repeat the run"));
   return false;
@@ -263,7 +294,7 @@ void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   connection.asked = connection.served = true;
   ExitCode code = ExitCode::kOk;
   try {
-    settings_.perftest(channel, *admission, stop.flag());
+    settings_.perftest(channel, *admission, stop.flag(), settings_.session.run);
   } catch (const Error& error) {
     code = error.code();
     log_(error.hint().empty() ? std::string(error.what()) : fmt::format("{}\nhint: {}", error.what(), error.hint()));
@@ -278,7 +309,7 @@ SessionResult Server::session(Connection& connection, const proto::Admission& ad
                               const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   connection.served = true;
-  channel.limit_frames(proto::Channel::kMaxFrameBytes);
+  channel.limit_frames(connection.beside.empty() ? proto::Channel::kMaxFrameBytes : proto::Channel::kMaxGuestFrameBytes);
   channel.tell_silence_at_work(log_);
   channel.keep_alive();
   channel.send(proto::Turn{ticket});

@@ -16,12 +16,16 @@
 #include "app/server/client_queue.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/mutex.h"
+#include "gdrperf/engine/account.h"
 #include "gdrperf/proto/admission.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/proto/networks.h"
 #include "gdrperf/proto/token.h"
 
 namespace gdrperf::app {
+
+/// Serves a client of perftest, ended by the flag and by the terms' limits; throws where that fails.
+using PerftestService = std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&, const engine::Terms&)>;
 
 enum class Serve {
   kForever,  ///< until stopped
@@ -33,9 +37,8 @@ struct ServerSettings {
   SessionTerms session;
   proto::Token token;     ///< clients must have it; none: anyone
   proto::Networks allow;  ///< where clients may come from
-  /// Serves a client of perftest, ended by the flag; throws where that fails. Clients have to speak first then. Empty: it is
-  /// told about in words.
-  std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&)> perftest = {};
+  /// Clients have to speak first then. Empty: a client of perftest is told about in words.
+  PerftestService perftest = {};
 };
 
 /// Accepts clients and serves them one after another in the order they asked. A
@@ -44,8 +47,9 @@ struct ServerSettings {
 /// within 5 s each, or says something else, is dropped; a log counts those.
 class Server {
  public:
-  /// Connections at a time. Where there are as many, the oldest that has not asked for its turn yet makes
-  /// room; where all have asked, more are told that the server is full.
+  /// Connections at a time. Where there are as many, one of the address that has most makes room for another address:
+  /// the oldest that has not asked for its turn yet, else the last in the queue. Without either, more are told that the
+  /// server is full.
   static constexpr std::size_t kMaxConnections = 64;
 
   Server(proto::Listener listener, ServerSettings settings, Log log);
@@ -62,8 +66,12 @@ class Server {
  private:
   struct Connection {
     explicit Connection(proto::Channel connected) : channel(std::move(connected)) {}
+    /// "client 10.0.0.2:4000" without the port.
+    static std::string address_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
     proto::Channel channel;
+    std::string address = address_of(channel.peer());
     std::atomic<bool> asked = false;   ///< for its turn
+    std::atomic<bool> waits = false;   ///< in the queue
     std::atomic<bool> served = false;  ///< its turn has come: ends with the stop flag
     std::atomic<bool> evicted = false;
     std::atomic<bool> ended = false;
@@ -76,6 +84,7 @@ class Server {
   void serve_until(StopSignal& stop);
   void admit(StopSignal& stop);
   bool make_room(proto::Channel& newcomer);
+  Connection* to_evict(const std::string& newcomer);
   void begin(Connection& connection, StopSignal& stop);
   void converse(Connection& connection, StopSignal& stop);
   SessionResult session(Connection& connection, const proto::Admission& admission, const std::string& ticket,

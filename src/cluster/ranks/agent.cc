@@ -93,7 +93,13 @@ TestSpec spec_of(std::uint64_t size_bytes, bool latency) {
   return spec;
 }
 
-ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto::Token& token) {
+/// Each is a thread and some descriptors of this process.
+void check_count(std::size_t count, const char* what) {
+  constexpr std::size_t kMostAtOnce = 1024;
+  if (count > kMostAtOnce) throw peer_error(fmt::format("rank 0 wants {} {} at the same time; a rank has {} at most", count, what, kMostAtOnce));
+}
+
+ClusterRate run_link(const ClusterRun& run, const Measure& measure, const AgentSettings& settings) {
   try {
     TestSpec spec = spec_of(measure.size_bytes, measure.latency);
     // A write that arrives raises no event.
@@ -106,7 +112,7 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
     spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
     spec.stop.duration = std::chrono::nanoseconds(measure.duration_ns);
     validate(spec);
-    const auto client = make_remote_client({run.host, run.port, token}, [](const std::string&) {});
+    const auto client = make_remote_client({run.host, run.port, settings.token, {}, settings.allow}, [](const std::string&) {});
     client->open();
     const report::RunRecord record = run_test(*client, spec);
     const auto& latency = record.measured.latency;
@@ -119,12 +125,13 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const proto:
   }
 }
 
-Rates run_all(const Measure& measure, const proto::Token& token) {
+Rates run_all(const Measure& measure, const AgentSettings& settings) {
+  check_count(measure.runs.size(), "runs");
   Rates rates{measure.id, std::vector<ClusterRate>(measure.runs.size())};
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < measure.runs.size(); ++i) {
-      const auto run = [&, i] { rates.rates[i] = run_link(measure.runs[i], measure, token); };
+      const auto run = [&, i] { rates.rates[i] = run_link(measure.runs[i], measure, settings); };
       const auto failed = [&, i](const std::exception_ptr&) { rates.rates[i] = {0, 0, "out of memory"}; };
       try {
         threads.push_back(start_thread("a run of the cluster test", run, failed));
@@ -245,6 +252,8 @@ bool Agent::take(const proto::Cluster& message) {
   if (is_bundle(message.text)) return pass_on(message.text);
   const ClusterMessage order = decode_cluster(message, parent_->peer());
   if (std::holds_alternative<End>(order)) return false;
+  const bool of_tree = std::holds_alternative<BecomeRelay>(order) || std::holds_alternative<Attach>(order);
+  if (of_tree && settings_.invited) throw peer_error(parent_->peer() + ": this rank is of no tree");
   if (const auto* relay = std::get_if<BecomeRelay>(&order)) {
     relay_.emplace(*relay, settings_.token, settings_.deadline);
   } else if (const auto* attach = std::get_if<Attach>(&order)) {
@@ -292,7 +301,13 @@ bool Agent::pass_on(const std::string& text) {
 
 std::string Agent::answer(const ClusterMessage& order) {
   if (const auto* open = std::get_if<OpenDevices>(&order)) {
-    servers_ = std::make_unique<DeviceServers>(open->devices.size(), settings_.token);
+    check_count(open->devices.size(), "servers");
+    ServerSettings served;
+    served.token = settings_.token;
+    served.session.run.max_time = settings_.max_time;
+    served.session.run.account = settings_.account;
+    servers_.reset();
+    servers_ = std::make_unique<DeviceServers>(open->devices.size(), std::move(served));
     described_ = described(card_, open->devices);
     return encode_cluster_text(Ports{servers_->ports(), described_});
   }
@@ -306,7 +321,7 @@ std::string Agent::answer(const ClusterMessage& order) {
     }
     return encode_cluster_text(answer);
   }
-  if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_.token));
+  if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_));
   throw peer_error(parent_->peer() + ": sent a message that is for rank 0 alone");
 }
 

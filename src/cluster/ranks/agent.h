@@ -13,7 +13,9 @@
 #include "cluster/ranks/root.h"
 #include "cluster/wire/wire.h"
 #include "gdrperf/cluster/launch.h"
+#include "gdrperf/engine/account.h"
 #include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/networks.h"
 #include "gdrperf/proto/token.h"
 
 namespace gdrperf::app {
@@ -34,6 +36,10 @@ struct AgentSettings {
   proto::Token token;
   std::chrono::nanoseconds deadline{};  ///< silence for so long, and the other end is gone
   bool tree = false;                    ///< more ranks than rank 0 talks to itself: some hang on others
+  bool invited = false;                 ///< by a client of this server, which has no tree
+  proto::Networks allow = {};           ///< where ranks may be that this one becomes a client of
+  std::chrono::nanoseconds max_time{0};  ///< of one run served here; 0: no limit
+  engine::Account* account = nullptr;    ///< that runs served here take from. Borrowed; null: one of their own
 };
 
 class DeviceServers;

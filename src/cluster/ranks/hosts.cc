@@ -97,7 +97,7 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
 }
 
 void serve_as_rank(proto::Channel& channel, const proto::Admission& /*admission*/, const proto::Cluster& first,
-                   const proto::Token& token) {
+                   const RankTerms& terms) {
   const ClusterMessage message = decode_cluster(first, channel.peer());
   const auto* invite = std::get_if<Invite>(&message);
   if (invite == nullptr) throw peer_error(channel.peer() + ": sent another message than was due");
@@ -105,7 +105,7 @@ void serve_as_rank(proto::Channel& channel, const proto::Admission& /*admission*
   launch.rank = invite->rank;
   launch.ranks = invite->ranks;
   const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(std::clamp(invite->deadline_s, 1.0, 3600.0)));
-  Agent agent(own_card(launch, {}, ""), {token, deadline, false});
+  Agent agent(own_card(launch, {}, ""), {terms.token, deadline, false, true, terms.allow, terms.max_time, terms.account});
   const auto give_back = [&] {
     if (auto parent = agent.take_parent()) channel = std::move(*parent);
   };

@@ -20,12 +20,9 @@ void say_why_it_ended(const std::exception_ptr& failure) {
 
 }  // namespace
 
-DeviceServers::DeviceServers(std::size_t count, const proto::Token& token) {
-  for (std::size_t i = 0; i < count; ++i) {
-    ServerSettings settings;
-    settings.token = token;
-    servers_.emplace_back(proto::Listener("", 0), settings);
-  }
+DeviceServers::DeviceServers(std::size_t count, ServerSettings settings) {
+  if (settings.session.run.account == nullptr) settings.session.run.account = &account_;
+  for (std::size_t i = 0; i < count; ++i) servers_.emplace_back(proto::Listener("", 0), settings);
 }
 
 std::vector<int> DeviceServers::ports() const {

@@ -8,14 +8,14 @@
 #include "cluster/wire/wire.h"
 #include "app/server/server.h"
 #include "app/client/stop_signal.h"
-#include "gdrperf/proto/token.h"
 
 namespace gdrperf::app {
 
 /// Servers of this process that other ranks are clients of: one per run that may come at once. They end with it.
 class DeviceServers {
  public:
-  DeviceServers(std::size_t count, const proto::Token& token);
+  /// Without an account in `settings` they share one of their own.
+  DeviceServers(std::size_t count, ServerSettings settings);
   std::vector<int> ports() const;
 
  private:
@@ -26,6 +26,7 @@ class DeviceServers {
     Server server;
     std::jthread thread;  ///< last: joined first
   };
+  engine::Account account_{0};
   std::list<One> servers_;
 };
 

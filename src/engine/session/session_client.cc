@@ -222,7 +222,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
     const auto work = peer.working("waiting for runs at the same time");
     terms.together->all_set_up([&peer] { look_at(peer); });
   }
-  peer.begin_run(std::chrono::nanoseconds{0});
+  peer.begin_run({});
   peer.send(proto::Start{});
   if (bidirectional && !spec.verify_seed) peer.expect<proto::Ready>();
   const std::unique_ptr<Transfer> transfer = end.make_transfer(peer);

@@ -181,19 +181,20 @@ void check_time(const StopRule& stop, const Terms& terms) {
 
 struct Prepared {
   ResolvedSpec spec;
+  Account::Share share;  ///< given back after `end` has gone
   std::unique_ptr<LocalEnd> end;
 };
 
 Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   TestSpec asked = request.spec;
   asked.server = with_defaults(asked.server, terms.own_end);
-  Prepared prepared{resolve(asked), nullptr};
+  Prepared prepared{resolve(asked), {}, nullptr};
   mem::check_kind(prepared.spec.server.buffer, end_flag<&EndSpec::buffer>(Side::kServer));
   OpenDevice device = open_device(prepared.spec.server, Side::kServer);
   // Before anything is mapped: a request of a few hundred bytes may ask for terabytes.
   const Demand demand = demand_of(prepared.spec, Side::kServer);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
-  check_memory(demand, prepared.spec, Side::kServer, terms.max_memory_bytes);
+  prepared.share = reserve(demand, prepared.spec, Side::kServer, terms.max_memory_bytes, terms.account);
   std::string note;
   asked.limiter = limiter_of(prepared.spec, Side::kServer, device.context, note);
   prepared.spec = resolve(asked);
@@ -222,7 +223,7 @@ void converse(Prepared& prepared, const TestSpec& asked, Peer& peer, const Terms
   peer.watch().restart();
   peer.send(proto::Ready{});
   await_start(peer);
-  peer.begin_run(terms.max_time);
+  peer.begin_run({terms.max_time, terms.others_wait});
   proto::Done done = serve(*prepared.end, prepared.spec, peer);
   peer.watch().look();
   done.standstill_s = peer.watch().longest_s();
@@ -239,6 +240,7 @@ void serve_run(proto::Channel& channel, const proto::RunRequest& request, const 
   const auto give_back = [&](Prepared& prepared) {
     const auto work = peer.working("giving back what the run took");
     prepared.end.reset();
+    prepared.share = {};
   };
   std::optional<Prepared> prepared;
   try {

@@ -121,25 +121,63 @@ void check_shared_device(int qps, const ibv_device_attr& attr, const std::string
                     fmt::format("give {} {} at most, or run 'gdrperf serve' for the other end", name, attr.max_qp / 2));
 }
 
-void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes) {
-  const auto check = [&](std::uint64_t wanted, std::uint64_t available, const char* kind, const std::string& parts) {
-    const std::uint64_t most = budget(max_bytes, available);
-    if (wanted <= most) return;
+namespace {
+
+/// Of one kind of memory, at the end that is asked.
+struct Room {
+  std::uint64_t max_bytes = 0;  ///< permitted by --max-memory; 0: a quarter of `available`
+  std::uint64_t available = 0;
+  std::uint64_t taken = 0;  ///< by other runs
+};
+
+void check_room(const Demand& demand, const ResolvedSpec& spec, Side side, const Room& host, const Room& gpu) {
+  const auto check = [&](std::uint64_t wanted, const Room& room, const char* kind, const std::string& parts) {
+    const std::uint64_t most = budget(room.max_bytes, room.available);
+    const std::uint64_t in_all = plus(wanted, room.taken);
+    if (in_all <= most) return;
     const bool client = side == Side::kClient;
     throw Error(ExitCode::kEnvironment,
-                fmt::format("{} would need {} of {}memory for this run ({}), more than the {} it may take{}",
+                fmt::format("{} would need {} of {}memory for this run ({}), more than the {} it may take{}{}",
                             client ? "this end" : "the server", about(wanted), kind, parts, about(most),
-                            max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(available))),
+                            room.max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(room.available)),
+                            room.taken == 0 ? "" : fmt::format("; other runs have {} of it", about(room.taken))),
                 fmt::format("use a smaller {}, {}, {}, {} or {}, or permit it with {} {}M{}", flag<&TestSpec::qps>(),
                             flag<&TestSpec::size_bytes>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(),
-                            flag<&TestSpec::footprint_bytes>(), flags::kMaxMemory, wanted / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
+                            flag<&TestSpec::footprint_bytes>(), flags::kMaxMemory, in_all / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
   };
   const std::uint64_t messages = plus(demand.messages_on_gpu ? 0 : demand.messages_bytes, demand.staging_bytes);
-  check(demand.host_bytes(), mem::available_bytes(), "",
-        fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
-  if (demand.messages_on_gpu) {
-    check(demand.gpu_bytes(), mem::available_gpu_bytes(spec.end(side).buffer), "GPU ", "messages");
+  check(demand.host_bytes(), host, "", fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
+  if (demand.messages_on_gpu) check(demand.gpu_bytes(), gpu, "GPU ", "messages");
+}
+
+std::uint64_t gpu_available(const Demand& demand, const std::string& buffer) {
+  return demand.messages_on_gpu ? mem::available_gpu_bytes(buffer) : 0;
+}
+
+}  // namespace
+
+void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes) {
+  check_room(demand, spec, side, {max_bytes, mem::available_bytes(), 0},
+             {max_bytes, gpu_available(demand, spec.end(side).buffer), 0});
+}
+
+Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes, Account* account) {
+  if (account == nullptr) {
+    check_memory(demand, spec, side, max_bytes);
+    return {};
   }
+  const std::string& buffer = spec.end(side).buffer;
+  return account->take({demand.host_bytes(), demand.gpu_bytes(), buffer, demand.qps}, [&](const Account::State& state) {
+    check_room(demand, spec, side, {state.max_bytes, state.host_available, state.host_taken},
+               {state.max_bytes, state.gpu_available, state.gpu_taken});
+    // Besides: memory that others on this host have taken meanwhile.
+    if (state.max_bytes == 0 && state.host_taken > 0) check_memory(demand, spec, side, 0);
+    if (demand.qps <= Account::kMostQps - state.qps_taken) return;
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{} {}: the server has {} QPs for all runs at the same time, and {} are in use", flag<&TestSpec::qps>(),
+                            demand.qps, Account::kMostQps, state.qps_taken),
+                fmt::format("use fewer QPs or fewer {}", flag<&TestSpec::threads>()));
+  });
 }
 
 }  // namespace gdrperf::engine

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gdrperf/conn/connector.h"
+#include "gdrperf/engine/account.h"
 #include "gdrperf/engine/resolve.h"
 
 namespace gdrperf::engine {
@@ -45,6 +46,11 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
 /// `demand` is more than `max_bytes` (0: a quarter of what is available; of GPU memory
 /// likewise).
 void check_memory(const Demand& demand, const ResolvedSpec& resolved, conn::Side side, std::uint64_t max_bytes);
+
+/// The run's share of `account`, kept until all of the run is unmapped; throws as check_memory(), other runs counted.
+/// Null: nobody else takes any, and check_memory() with `max_bytes` decides.
+Account::Share reserve(const Demand& demand, const ResolvedSpec& resolved, conn::Side side, std::uint64_t max_bytes,
+                       Account* account);
 
 /// Of one device that has the QPs of both ends, each `qps`. Throws Error(kUsage) where it
 /// takes fewer.

@@ -119,6 +119,9 @@ constexpr std::uint64_t kLeastOfUnseen = 100;
 /// Of messages that a device paces few come: a poll that is late by much of their distance counts for less.
 constexpr std::uint64_t kLeastPacedBatch = 100;
 
+/// Messages that were to take some milliseconds: the limit for each of them is StallWatch's.
+constexpr std::chrono::milliseconds kLongestChunk{500};
+
 /// What has not come by then, after all has been sent, is lost.
 constexpr std::chrono::milliseconds kQuiet{300};
 
@@ -150,8 +153,9 @@ StreamingTransfer::StreamingTransfer(StreamingEnd& end, Peer& peer)
 }
 
 std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kernel, std::uint64_t goal,
-                                                const std::uint64_t& progress) {
+                                                const std::uint64_t& progress, Goal until) {
   StallWatch stall(device_, patience_, transport_);
+  Patience chunk(kLongestChunk);
   Fault fault;
   while (true) {
     switch (kernel(plan_, events_, goal, fault)) {
@@ -164,11 +168,14 @@ std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kerne
     }
     if (std::optional<proto::Message> message = peer_.poll_now_and_then()) return message;
     stall.check(progress);
+    if (until == Goal::kWithinTime && chunk.over()) return std::nullopt;
   }
 }
 
 std::optional<proto::Message> StreamingTransfer::send_until(std::uint64_t goal) {
-  if (goal <= free_until_) return advance(kernels_.send, goal, sent());
+  // Of messages at a rate whole bursts are sent.
+  const Goal until = plan_.send.schedule.interval_ticks > 0 ? Goal::kReached : Goal::kWithinTime;
+  if (goal <= free_until_) return advance(kernels_.send, goal, sent(), until);
   if (may_post_freely()) {
     if (auto message = advance(kernels_.send, free_until_, sent())) return message;
   }

@@ -54,7 +54,12 @@ class StreamingTransfer final : public Transfer {
   std::vector<std::uint64_t> posted_messages() const override { return plan_.posted_messages(); }
 
  private:
-  std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress);
+  enum class Goal {
+    kReached,     ///< it comes back then
+    kWithinTime,  ///< or when it has taken long, so that the caller can look at its own limits
+  };
+  std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress,
+                                        Goal until = Goal::kReached);
   std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
   bool idle_on_schedule() const;
   bool may_post_freely() const { return plan_.send.completed < free_until_; }

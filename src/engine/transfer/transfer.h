@@ -38,7 +38,8 @@ using WordOf = std::function<std::uint64_t(std::uint32_t queue, std::uint64_t sl
 /// Each *_until advances until `goal` (in all) is reached and returns nullopt,
 /// or returns early with a message from the peer. Throws on failure, hang-up,
 /// cancellation and stall. In a run of N messages (-n) an end sends N and no more:
-/// near the end send_until() may go beyond its goal.
+/// near the end send_until() may go beyond its goal. It may return before its goal where that takes
+/// half a second: messages that come at long intervals do not keep a run from its end.
 class Transfer {
  public:
   virtual ~Transfer() = default;

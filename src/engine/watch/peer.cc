@@ -11,6 +11,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
+#include "gdrperf/engine/session.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/resources.h"
 
@@ -28,16 +29,47 @@ constexpr milliseconds kExplanation{500};
 
 }  // namespace
 
-void Peer::begin_run(std::chrono::nanoseconds max_time) {
+void Peer::begin_run(Limits limits) {
   running_ = true;
-  max_time_ = max_time;
+  limits_ = std::move(limits);
   run_start_ = steady_clock::now();
+  in_company_ = Patience(limits_.no_progress);
+  at_work_.restart();
+}
+
+void Peer::check_time() const {
+  if (limits_.max_time.count() == 0 || steady_clock::now() - run_start_ <= limits_.max_time) return;
+  throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
+                               std::chrono::duration<double>(limits_.max_time).count()),
+                   fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'", stop_flag<&StopRule::duration>(),
+                               stop_flag<&StopRule::iterations>(), flags::kMaxTime));
+}
+
+/// A heartbeat comes from a thread of its own: it goes on where the run does not.
+void Peer::check_progress() {
+  if (!limits_.others_wait) return;
+  if (const std::uint64_t steps = channel_.peers_steps(); steps != steps_) {
+    steps_ = steps;
+    in_company_.restart();
+    at_work_.restart();
+  }
+  if (!channel_.peers_work().empty()) in_company_.restart();
+  const bool late = channel_.peers_work().empty() ? in_company_.over() : at_work_.over();
+  if (!late || !limits_.others_wait()) return;
+  const Patience& limit = channel_.peers_work().empty() ? in_company_ : at_work_;
+  throw NoProgress(peer_error(fmt::format("{}: its run made no progress for {:.4g} s while others wait", channel_.peer(),
+                                          std::chrono::duration<double>(limit.limit()).count()),
+                              "the client's process hangs, or its program only sends heartbeats: repeat the run"));
 }
 
 std::optional<proto::Message> Peer::poll() {
   watch_.look();
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
     throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
+  }
+  if (running_) {
+    channel_.note_step();
+    check_time();
   }
   if (port_ != nullptr) port_->look();
   if (put_back_) return std::exchange(put_back_, std::nullopt);
@@ -49,12 +81,7 @@ std::optional<proto::Message> Peer::poll() {
     proto::throw_if_failure(channel_, *message);
   } else if (running_) {
     channel_.check_taken();
-    if (max_time_.count() > 0 && steady_clock::now() - run_start_ > max_time_) {
-      throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
-                                   std::chrono::duration<double>(max_time_).count()),
-                       fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'", stop_flag<&StopRule::duration>(),
-                                   stop_flag<&StopRule::iterations>(), flags::kMaxTime));
-    }
+    check_progress();
   }
   return message;
 }

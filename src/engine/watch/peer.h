@@ -23,6 +23,9 @@ inline constexpr std::chrono::hours kLongestRun{24 * 30};
 inline constexpr std::chrono::milliseconds kAnswerTimeout{4500};
 inline constexpr std::chrono::seconds kWorkTimeout{60};
 
+/// How long a peer keeps its slot with a run that does not go on, while others wait.
+inline constexpr std::chrono::seconds kNoProgress{10};
+
 /// The other end while a run is going on: what it says, and whether it is still
 /// there.
 class Peer {
@@ -30,9 +33,14 @@ class Peer {
   /// `cancelled` may be null; both outlive the Peer.
   Peer(proto::Channel& channel, const std::atomic<bool>* cancelled) : channel_(channel), cancelled_(cancelled) {}
 
-  /// From now on both ends look at the channel often, so a message that is not taken is an error, and
-  /// the run ends after `max_time` (0: no limit).
-  void begin_run(std::chrono::nanoseconds max_time);
+  /// What ends a run before its time.
+  struct Limits {
+    std::chrono::nanoseconds max_time{0};   ///< 0: no limit
+    std::function<bool()> others_wait = {};  ///< for the slot of a peer whose run does not go on; empty: nobody ever does
+    std::chrono::nanoseconds no_progress = kNoProgress;  ///< after so long
+  };
+  /// From now on both ends look at the channel often, so a message that is not taken is an error.
+  void begin_run(Limits limits);
 
   /// From now on this end ends the run itself when it is cancelled.
   void no_longer_cancelled() { cancelled_ = nullptr; }
@@ -92,11 +100,17 @@ class Peer {
   [[noreturn]] void throw_fault(const Fault& fault, const std::string& device, const char* what);
 
  private:
+  void check_progress();
+  void check_time() const;
+
   proto::Channel& channel_;
   const std::atomic<bool>* cancelled_;
   std::chrono::steady_clock::time_point next_poll_{};
   bool running_ = false;
-  std::chrono::nanoseconds max_time_{0};
+  Limits limits_;
+  Patience in_company_{kNoProgress};  ///< since the peer's run last went on
+  Patience at_work_{kWorkTimeout};    ///< the same where the peer named work
+  std::uint64_t steps_ = 0;
   std::chrono::steady_clock::time_point run_start_{};
   bool failed_ = false;
   StandstillWatch watch_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <mutex>
 #include <optional>
 #include <exception>
 
@@ -24,6 +25,15 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kSendTimeout = std::chrono::milliseconds(4500);
+/// Values of JSON take many times the room of their text: of longer frames one is decoded at a time, of all
+/// connections.
+constexpr std::size_t kLargeFrameBytes = 64u << 10;
+
+std::unique_lock<std::mutex> one_large_frame(std::size_t bytes) {
+  static std::mutex decoding;  // guards nothing: it is for one at a time
+  return bytes > kLargeFrameBytes ? std::unique_lock(decoding) : std::unique_lock<std::mutex>();
+}
+
 /// A wait is cut into pieces no longer than this: Patience counts those.
 constexpr int kSliceMs = 100;
 
@@ -90,6 +100,8 @@ void Channel::keep_alive(nanoseconds silence) {
 Channel::Work::Work(Channel& channel, const std::string& what) : link_(*channel.link_) { link_.set_work(what); }
 Channel::Work::~Work() { link_.set_work({}); }
 
+void Channel::note_step() noexcept { link_->steps.fetch_add(1, std::memory_order_relaxed); }
+
 void Channel::tell_silence_at_work(std::function<void(const std::string&)> tell) { link_->tell = std::move(tell); }
 
 void Channel::send(const Message& message) {
@@ -102,7 +114,7 @@ void Channel::send(const Message& message) {
   const MutexLock lock(link_->sending);
   if (peer_taken_ == link_->sent) untaken_.restart();
   // With the count of those before it: one that was lost shows before the next is taken for it.
-  const std::string before = link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work})) : "";
+  const std::string before = link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work, link_->steps})) : "";
   ++link_->sent;
   last_sent_ = type_name(message);
   send_bytes(before + framed(text));
@@ -185,6 +197,7 @@ std::optional<Message> Channel::take_frame() {
   while (frame_is_whole(length)) {
     const std::string_view text = std::string_view(pending_).substr(begin_ + kHeaderBytes, length);
     try {
+      const std::unique_lock<std::mutex> alone = one_large_frame(length);
       Message message = decode(text);
       begin_ += kHeaderBytes + length;
       if (const auto* alive = std::get_if<Alive>(&message)) {
@@ -209,6 +222,7 @@ void Channel::note_alive(const Alive& alive) {
   if (alive.taken != peer_taken_) untaken_.restart();
   peer_taken_ = alive.taken;
   peers_work_ = alive.work;
+  peers_steps_ = alive.steps;
 }
 
 bool Channel::heard_lately() const { return !expects_alive_ || link_->heard_lately(); }

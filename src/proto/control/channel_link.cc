@@ -61,7 +61,7 @@ bool Channel::Link::heard_lately() {
 void Channel::Link::beat() noexcept {
   try {
     const MutexLock lock(sending);
-    const std::string frame = framed(encode(Alive{sent, taken, work}));
+    const std::string frame = framed(encode(Alive{sent, taken, work, steps}));
     pollfd entry{socket.get(), POLLOUT, 0};
     if (::poll(&entry, 1, 0) <= 0 || (entry.revents & POLLOUT) == 0) return;
     const ssize_t put = ::send(socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -42,6 +42,7 @@ struct Channel::Link {
   Mutex sending;  ///< a frame goes out whole
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> taken{0};
+  std::atomic<std::uint64_t> steps{0};
   std::string work GUARDED_BY(sending);
   std::string peer;  ///< who, and how long, and whom to tell: set before `beater` starts
   std::function<void(const std::string&)> tell;

@@ -72,11 +72,13 @@ void read(const JsonReader& in, Proof& m) { m.hmac = in.text("hmac"); }
 void write(json& out, const Alive& m) {
   out = {{"sent", m.sent}, {"taken", m.taken}};
   if (!m.work.empty()) out["work"] = m.work;
+  if (m.steps != 0) out["steps"] = m.steps;
 }
 void read(const JsonReader& in, Alive& m) {
   m.sent = in.integer<std::uint64_t>("sent");
   m.taken = in.integer<std::uint64_t>("taken");
   m.work = in.text_or_empty("work");
+  m.steps = in.has("steps") ? in.integer<std::uint64_t>("steps") : 0;
 }
 
 void write(json& out, const Busy& m) {

@@ -171,6 +171,17 @@ int try_addresses(const addrinfo* list, steady_clock::time_point deadline, Uniqu
   return failure;
 }
 
+/// Of a host with several addresses all have to be in `allow`: which of them answers is not for a name server to choose.
+void check_allowed(const std::string& host, const addrinfo* list, const Networks& allow) {
+  for (const addrinfo* it = list; it != nullptr && !allow.all(); it = it->ai_next) {
+    char numeric[NI_MAXHOST] = "";
+    const bool known = ::getnameinfo(it->ai_addr, it->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST) == 0;
+    if (known && allow.hold(numeric)) continue;
+    throw peer_error(fmt::format("{} is not in the networks that this server connects to ({})", host, allow.text()),
+                     "whoever started it can add the address to its --allow");
+  }
+}
+
 Error connect_failure(const std::string& host, int port, int error) {
   const std::string target = host_port(host, port);
   if (error == ECONNREFUSED) {
@@ -187,7 +198,7 @@ Error connect_failure(const std::string& host, int port, int error) {
 
 }  // namespace
 
-Channel connect_tcp(const std::string& host, int port, nanoseconds patience) {
+Channel connect_tcp(const std::string& host, int port, nanoseconds patience, const Networks& allow) {
   const auto start = steady_clock::now();
   const auto give_up = start + kConnectTimeout;
   const Resolution found = resolve_within(host, port, give_up);
@@ -195,6 +206,7 @@ Channel connect_tcp(const std::string& host, int port, nanoseconds patience) {
     throw peer_error(fmt::format("cannot find the address of server '{}': {}", host, found.reason),
                      "check the name, or give an IP address");
   }
+  check_allowed(host, found.list.get(), allow);
   while (true) {
     UniqueFd fd;
     const int error = try_addresses(found.list.get(), give_up, fd);
