@@ -20,13 +20,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import support  # noqa: E402  (takes the binary from sys.argv[1])
 from guests import Guest, RUN, serve, vitals  # noqa: E402
 import admission  # noqa: E402
+import companions  # noqa: E402
+import neighbours  # noqa: E402
 import phases  # noqa: E402
 import requests_of_guests  # noqa: E402
 import silence  # noqa: E402
 import strangers  # noqa: E402
 import surroundings  # noqa: E402
 
-MODULES = (strangers, requests_of_guests, silence, phases, admission, surroundings)
+MODULES = (strangers, requests_of_guests, companions, silence, phases, admission, neighbours, surroundings)
 
 
 class Row:
