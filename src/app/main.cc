@@ -10,6 +10,7 @@
 #include "gdrperf/base/standard_descriptors.h"
 #include "app/process_setup.h"
 #include "app/output/terminal.h"
+#include "app/output/terminal_guard.h"
 
 namespace gdrperf::app {
 namespace {
@@ -35,6 +36,7 @@ int with_output_flushed(int code) {
 int main(int argc, char** argv) {
   using namespace gdrperf;
   occupy_standard_descriptors();
+  const app::TerminalGuard guard;
   try {
     return app::with_output_flushed(app::run_command_line(argc, argv));
   } catch (const Error& error) {

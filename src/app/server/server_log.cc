@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/printable.h"
+
 namespace gdrperf::app {
 
 bool ServerLog::put(const std::string& text) {
-  std::string line = "gdrperf: " + text;
+  std::string line = "gdrperf: " + printable_lines(text);
   // A pipe that is writable takes PIPE_BUF bytes whole and without waiting (pipe(7)).
   if (line.size() >= PIPE_BUF) line.resize(PIPE_BUF - 1);
   line += '\n';

@@ -37,6 +37,12 @@ struct Pipe {
   UniqueFd in;
 };
 
+TEST(ServerLog, WhatAPeerCallsItselfObeysNobody) {
+  Pipe pipe;
+  ServerLog(pipe.in.get()).line("serving \x1b]0;owned\x07 on \xc2\x9b\x32J\nhint: go on");
+  EXPECT_EQ(pipe.read_all(), "gdrperf: serving \xef\xbf\xbd]0;owned\xef\xbf\xbd on \xef\xbf\xbd\x32J\nhint: go on\n");
+}
+
 TEST(ServerLog, AFullPipeLosesLinesAndCountsThem) {
   const Pipe pipe;
   ServerLog log(pipe.in.get());

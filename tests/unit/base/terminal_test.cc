@@ -1,5 +1,7 @@
 #include "gdrperf/base/terminal.h"
 
+#include "gdrperf/base/terminal_text.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -43,6 +45,19 @@ TEST(Locale, FirstOneThatIsSetDecides) {
   EXPECT_FALSE(locale_takes_utf8());
   ::setenv("LC_ALL", "", 1);
   EXPECT_TRUE(locale_takes_utf8());
+}
+
+TEST(TerminalText, KeepsOwnStylesAndNothingElseThatMovesTheCursor) {
+  for (const Style style : {Style::kBold, Style::kDim, Style::kGood, Style::kDoubtful, Style::kBad}) {
+    const std::string text = "a\t" + styled(Colour::kOn, style, "b µs") + "\n";
+    EXPECT_EQ(terminal_text(text), text);
+  }
+  const std::string gone = "\xef\xbf\xbd";
+  EXPECT_EQ(terminal_text("x\x1b[8mhidden\x1b[0m"), "x" + gone + "[8mhidden\x1b[0m");
+  EXPECT_EQ(terminal_text("\x1b"), gone);
+  EXPECT_EQ(terminal_text("\x1b\x1b[1m\x1b]0;t\x07"), gone + "\x1b[1m" + gone + "]0;t" + gone);
+  EXPECT_EQ(terminal_text("\r\n"), gone + "\n");
+  EXPECT_EQ(terminal_text(""), "");
 }
 
 }  // namespace
