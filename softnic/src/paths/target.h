@@ -42,7 +42,7 @@ struct Target {
 
 /// Address in this process of [address, address + length) of the target; null
 /// when only the kernel can get there safely, or only a GPU's driver.
-inline std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
+[[gnu::always_inline]] inline std::uint8_t* reach(const Target& target, const MrShared& region, std::uint64_t address,
                     std::uint64_t length) noexcept {
   if (needs_care(region)) [[unlikely]] {
     if (in_gpu(region) || target.peer == nullptr) return nullptr;
