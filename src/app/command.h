@@ -26,10 +26,12 @@ AddCommand add_baseline_command;
 AddCommand add_bringup_command;
 AddCommand add_cluster_command;
 AddCommand add_compare_command;
+AddCommand add_connect_rate_command;
 AddCommand add_devices_command;
 AddCommand add_doctor_command;
 AddCommand add_import_command;
 AddCommand add_manual_commands;
+AddCommand add_reg_lat_command;
 AddCommand add_report_command;
 AddCommand add_run_command;
 AddCommand add_serve_command;
@@ -41,7 +43,7 @@ AddCommand add_verify_command;
 /// All commands, in the order of `gdrperf --help`.
 inline constexpr AddCommand* kCommands[] = {
     add_serve_command,  add_test_commands,   add_sweep_command,    add_accept_command,   add_bringup_command, add_verify_command, add_run_command,
-    add_cluster_command, add_devices_command, add_topo_command,    add_doctor_command,
+    add_cluster_command, add_reg_lat_command, add_connect_rate_command, add_devices_command, add_topo_command,    add_doctor_command,
     add_baseline_command, add_compare_command, add_report_command, add_import_command, add_manual_commands,
 };
 

@@ -15,7 +15,7 @@
 #include "app/options/help_format.h"
 #include "app/options/late_options.h"
 #include "app/options/parse_words.h"
-#include "app/commands/perftest.h"
+#include "app/test/perftest.h"
 #include "app/process_setup.h"
 #include "app/plan/resume.h"
 

@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
@@ -16,6 +15,7 @@
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/resources.h"
+#include "conn/cm_objects.h"
 
 namespace gdrperf::conn {
 namespace {
@@ -25,19 +25,6 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kResolveTimeout{2000};
 constexpr milliseconds kEventTimeout{8000};
-
-struct DestroyChannel {
-  void operator()(rdma_event_channel* channel) const noexcept { rdma_destroy_event_channel(channel); }
-};
-struct DestroyId {
-  void operator()(rdma_cm_id* id) const noexcept { rdma_destroy_id(id); }
-};
-struct AckEvent {
-  void operator()(rdma_cm_event* event) const noexcept { rdma_ack_cm_event(event); }
-};
-using EventChannel = std::unique_ptr<rdma_event_channel, DestroyChannel>;
-using CmId = std::unique_ptr<rdma_cm_id, DestroyId>;
-using Event = std::unique_ptr<rdma_cm_event, AckEvent>;
 
 /// Travels with each connect request, so that QP i meets QP i whatever the
 /// order in which requests arrive, and strangers are refused.
@@ -51,29 +38,6 @@ std::string rdma_cm_hint() {
   return fmt::format("rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address; leave {} out to exchange "
                      "addresses over the control connection instead",
                      flag<&TestSpec::connector>());
-}
-
-sockaddr_storage address_of(const ibv_gid& gid, bool ipv4, int port) {
-  sockaddr_storage storage{};
-  if (ipv4) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(static_cast<std::uint16_t>(port));
-    std::memcpy(&in.sin_addr, gid.raw + 12, 4);
-    std::memcpy(&storage, &in, sizeof in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(static_cast<std::uint16_t>(port));
-    std::memcpy(&in.sin6_addr, gid.raw, 16);
-    std::memcpy(&storage, &in, sizeof in);
-  }
-  return storage;
-}
-
-bool is_ipv4_mapped(const ibv_gid& gid) {
-  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, kPrefix, sizeof kPrefix) == 0;
 }
 
 class RdmaCmConnector final : public Connector {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/export/perftest.h"
 #include "export/exporters.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
@@ -24,20 +25,23 @@ std::string verb_of(const TestSpec& spec) {
     case Operation::kWriteImm: return "RDMA_Write_imm";
     case Operation::kRead: return "RDMA_Read";
     case Operation::kSend: return "Send";
+    case Operation::kSendImm: return "Send_imm";
     case Operation::kAtomic: break;
   }
   return spec.atomic == Atomic::kFetchAdd ? "Atomic_FETCH_AND_ADD" : "Atomic_CMP_AND_SWAP";
 }
 
-std::string title_of(const TestSpec& spec) {
-  if (spec.test.metric == Metric::kLatency) return verb_of(spec) + " Latency Test";
-  return fmt::format("{} {}BW Test", verb_of(spec), spec.direction == Direction::kBidirectional ? "Bidirectional " : "");
+/// perftest has a page of 4 KiB for each QP, or one message where that is larger: its messages stay in the CPU's caches.
+std::string footprint_of(const TestSpec& spec) {
+  constexpr std::uint64_t kPage = 4096;
+  if (spec.footprint_bytes <= std::max(kPage, (spec.size_bytes + 63) / 64 * 64)) return "one message per QP, as perftest's";
+  return fmt::format("{} per QP (perftest's: one message)", format_size(spec.footprint_bytes));
 }
 
 /// What a whole block has in common, one setting to a line. Depths are those of its first row.
 std::string settings_of(const RunRecord& record) {
   const TestSpec& spec = record.spec;
-  std::string text = fmt::format("                    {}\n", title_of(spec));
+  std::string text = fmt::format("                    {}\n", perftest_title(spec));
   const auto line = [&](const char* name, const std::string& value) { text += fmt::format(" {:<16}: {}\n", name, value); };
   const EndRecord& own = record.client.program.empty() ? record.client : record.server;
   line("Device", printable(own.device));
@@ -48,8 +52,10 @@ std::string settings_of(const RunRecord& record) {
     line("CQ Moderation", std::to_string(spec.cq_mod));
   }
   line("Mtu", fmt::format("{}[B]", spec.mtu_bytes));
+  line("Link type", perftest_link(own));
   line("GID index", std::to_string(own.gid_index));
   line("Max inline data", fmt::format("{}[B]", std::max(spec.inline_bytes, 0)));
+  if (spec.test.metric == Metric::kBandwidth) line("Footprint", footprint_of(spec));
   line("rdma_cm QPs", spec.connector == Connector::kRdmaCm ? "ON" : "OFF");
   line("Measured by", fmt::format("gdrperf, device kind {}", printable(record.device_kind)));
   const std::string& program = record.server.program.empty() ? record.client.program : record.server.program;
@@ -73,7 +79,7 @@ double or_zero(double value) { return std::isfinite(value) ? value : 0; }
 std::string rate_row(const RunRecord& record, RateUnit unit) {
   const Bandwidth& rate = *record.measured.bandwidth;
   const double average = or_zero(rate.mean_gbytes);
-  const double scale = unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte;
+  const double scale = perftest_scale(unit);
   return fmt::format(" {:<7}    {:<10}       {:<10.2f}         {:<10.2f}            {:<.6f}", record.spec.size_bytes,
                      record.measured.iterations, or_zero(rate.max_gbytes) * scale, average * scale,
                      average * 1e3 / static_cast<double>(record.spec.size_bytes));
@@ -95,7 +101,7 @@ std::string round_trip_row(const RunRecord& record) {
 }
 
 double rate_of(const RunRecord& record, RateUnit unit) {
-  const double scale = unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte;
+  const double scale = perftest_scale(unit);
   return or_zero(record.measured.bandwidth->mean_gbytes) * scale;
 }
 
@@ -135,20 +141,35 @@ std::optional<Format> perftest_figure(std::string_view word) {
   return std::nullopt;
 }
 
+std::string perftest_title(const TestSpec& spec) {
+  if (spec.test.metric == Metric::kLatency) return verb_of(spec) + " Latency Test";
+  return fmt::format("{} {}BW Test", verb_of(spec), spec.direction == Direction::kBidirectional ? "Bidirectional " : "");
+}
+
+const char* perftest_link(const EndRecord& end) {
+  if (end.gid_type.empty()) return "Unknown";
+  return end.gid_type.starts_with("RoCE") ? "Ethernet" : "IB";
+}
+
+double perftest_scale(RateUnit unit) { return unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte; }
+
+std::string PerftestColumns::add(const RunRecord& record) {
+  std::string text;
+  // Rows of one block differ in size and what follows from it.
+  const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device, record.server.device,
+                                        record.client.buffer, record.server.buffer);
+  if (block != block_) text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_));
+  block_ = block;
+  return text + (record.measured.bandwidth ? rate_row(record, unit_) : round_trip_row(record)) + "\n";
+}
+
+std::string PerftestColumns::end() const { return block_.empty() ? std::string() : dashes() + "\n"; }
+
 std::string perftest_columns(std::span<const RunRecord> runs, const FormatContext& context) {
   std::string text;
-  std::string block;
-  for (const RunRecord& record : runs) {
-    // Rows of one block differ in size and what follows from it.
-    const std::string of_block = fmt::format("{}\n{}\n{}\n{}\n{}", title_of(record.spec), record.client.device, record.server.device,
-                                             record.client.buffer, record.server.buffer);
-    if (of_block != block) {
-      text += fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, context.rate_unit));
-      block = of_block;
-    }
-    text += (record.measured.bandwidth ? rate_row(record, context.rate_unit) : round_trip_row(record)) + "\n";
-  }
-  return text.empty() ? text : text + dashes() + "\n";
+  PerftestColumns columns(context.rate_unit);
+  for (const RunRecord& record : runs) text += columns.add(record);
+  return text + columns.end();
 }
 
 }  // namespace gdrperf::report

@@ -192,9 +192,17 @@ std::vector<std::string> families(std::span<const Gid> table) {
   return names;
 }
 
-std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index,
+std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index, GidFamily family,
                                           const std::string& flag) {
-  if (requested_index < 0) return families(table);
+  if (requested_index < 0) {
+    if (family == GidFamily::kAny) return families(table);
+    std::vector<Gid> those;
+    std::copy_if(table.begin(), table.end(), std::back_inserter(those), [&](const Gid& gid) { return gid.ipv4 == (family == GidFamily::kIpv4); });
+    if (!those.empty()) return families(those);
+    const std::string asked = gdrperf::flag<&TestSpec::gid_family>();
+    throw Error(ExitCode::kEnvironment, fmt::format("{}: the port has no GID of an {} address", asked, family == GidFamily::kIpv4 ? "IPv4" : "IPv6"),
+                fmt::format("'gdrperf devices' lists them: leave {} out, or give the interface such an address", asked));
+  }
   return {family_name(at_index(table, requested_index, flag))};
 }
 

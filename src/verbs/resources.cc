@@ -52,7 +52,7 @@ ibv_ah_attr address_of(const QpPath& path) {
   attr.is_global = 1;
   attr.grh.dgid = path.remote_gid;
   attr.grh.sgid_index = path.gid_index;
-  attr.grh.hop_limit = 64;
+  attr.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
   attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
   attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
   return attr;
@@ -86,6 +86,43 @@ Pd make_pd(ibv_context* context) {
   return pd;
 }
 
+namespace {
+
+Error no_thread_domain(const char* call, ibv_context* context) {
+  return call_error(call, errno, device_name(context), fmt::format("the device has no thread domains: leave {} out", flag<&TestSpec::thread_domain>()));
+}
+
+ibv_cq* cq_of_domain(ibv_context* context, int entries, ibv_comp_channel* channel, int vector, ibv_pd* domain) {
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = static_cast<std::uint32_t>(entries);
+  attr.channel = channel;
+  attr.comp_vector = static_cast<std::uint32_t>(vector);
+  attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+  attr.parent_domain = domain;
+  ibv_cq_ex* cq = ibv_create_cq_ex(context, &attr);
+  return cq == nullptr ? nullptr : ibv_cq_ex_to_cq(cq);
+}
+
+}  // namespace
+
+void detail::ThreadDomainDeleter::operator()(ibv_td* domain) const noexcept { ibv_dealloc_td(domain); }
+
+ThreadDomain make_thread_domain(ibv_context* context) {
+  ibv_td_init_attr attr{};
+  ThreadDomain domain(ibv_alloc_td(context, &attr));
+  if (!domain) throw no_thread_domain("ibv_alloc_td", context);
+  return domain;
+}
+
+Pd make_parent_domain(ibv_pd* pd, ibv_td* domain) {
+  ibv_parent_domain_init_attr attr{};
+  attr.pd = pd;
+  attr.td = domain;
+  Pd parent(ibv_alloc_parent_domain(pd->context, &attr));
+  if (!parent) throw no_thread_domain("ibv_alloc_parent_domain", pd->context);
+  return parent;
+}
+
 CompletionChannel make_completion_channel(ibv_context* context) {
   CompletionChannel channel(ibv_create_comp_channel(context));
   if (!channel) throw call_error("ibv_create_comp_channel", errno, device_name(context));
@@ -96,14 +133,15 @@ CompletionChannel make_completion_channel(ibv_context* context) {
   return channel;
 }
 
-Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) {
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector, ibv_pd* domain) {
   if (vector >= std::max(context->num_comp_vectors, 1)) {
     throw Error(ExitCode::kEnvironment, fmt::format("{} {}: {} has {} completion vectors, 0 to {}", flag<&TestSpec::comp_vector>(), vector,
                                                     device_name(context), context->num_comp_vectors, context->num_comp_vectors - 1));
   }
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) == 0 && attr.max_cqe > 0) entries = std::min(entries, attr.max_cqe);
-  Cq cq(ibv_create_cq(context, std::max(entries, 1), nullptr, channel, vector));
+  Cq cq(domain == nullptr ? ibv_create_cq(context, std::max(entries, 1), nullptr, channel, vector)
+                          : cq_of_domain(context, std::max(entries, 1), channel, vector, domain));
   if (!cq) {
     throw call_error(fmt::format("ibv_create_cq({} entries)", entries), errno, device_name(context),
                      fmt::format("fewer QPs ({}) or shallower queues ({}, {}) need a smaller completion queue",
@@ -112,10 +150,10 @@ Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vec
   return cq;
 }
 
-Srq make_srq(ibv_pd* pd, std::uint32_t receives) {
+Srq make_srq(ibv_pd* pd, std::uint32_t receives, int sges) {
   ibv_srq_init_attr attr{};
   attr.attr.max_wr = receives;
-  attr.attr.max_sge = 1;
+  attr.attr.max_sge = static_cast<std::uint32_t>(sges);
   Srq srq(ibv_create_srq(pd, &attr));
   if (srq) return srq;
   throw call_error(fmt::format("ibv_create_srq({} receives)", receives), errno, device_name(pd->context),
@@ -133,6 +171,12 @@ Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
   return mr;
 }
 
+Mr make_null_mr(ibv_pd* pd) {
+  Mr mr(ibv_alloc_null_mr(pd));
+  if (!mr) throw call_error("ibv_alloc_null_mr", errno, device_name(pd->context), fmt::format("the device has no null memory regions: leave {} out", flag<&TestSpec::null_mr>()));
+  return mr;
+}
+
 ibv_qp_init_attr qp_attr(ibv_qp_type type, ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity) {
   ibv_qp_init_attr attr{};
   attr.send_cq = send_cq;
@@ -141,8 +185,7 @@ ibv_qp_init_attr qp_attr(ibv_qp_type type, ibv_cq* send_cq, ibv_cq* recv_cq, con
   attr.sq_sig_all = 0;
   attr.cap.max_send_wr = static_cast<std::uint32_t>(capacity.send_wr);
   attr.cap.max_recv_wr = static_cast<std::uint32_t>(capacity.recv_wr);
-  attr.cap.max_send_sge = 1;
-  attr.cap.max_recv_sge = 1;
+  attr.cap.max_send_sge = attr.cap.max_recv_sge = static_cast<std::uint32_t>(capacity.sges);
   attr.cap.max_inline_data = static_cast<std::uint32_t>(capacity.inline_bytes);
   return attr;
 }

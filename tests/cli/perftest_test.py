@@ -23,8 +23,8 @@ HEAD = "| option | here | what to know |\n| :--- | :--- | :--- |\n"
 # Values that options take, and the test that knows them; else 1 and write_bw.
 VALUES = {"--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
           "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0",
-          "--output": "perftest"}
-TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw"}
+          "--output": "perftest", "--source_ip": "127.0.0.1", "--bind_source_ip": "127.0.0.1"}
+TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw", "--send_with_imm": "send_bw"}
 LOCAL = ["--local", "--softnic"]
 
 
@@ -111,7 +111,7 @@ class Options(CliTest):
 
     def try_option(self, flag, value, fate, text):
         # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of --format.
-        ends = [] if flag in ("-h", "-V") else ["--local", "--dry-run"]
+        ends = [] if flag in ("-h", "-V") else ["127.0.0.1" if "source_ip" in flag else "--local", "--dry-run"]
         result = run("ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw"), *ends, flag, *([VALUES.get(flag, "1")] if value else []))
         if fate == "refused":
             reason, _, instead = text.rpartition("; ")
@@ -138,7 +138,8 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': give rc, uc, ud")
+        self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': XRC QPs are not measured", "give rc, uc or ud")
+        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc or ud")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
@@ -159,11 +160,26 @@ class Options(CliTest):
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("--pin_cores 0,1: a run has one thread, which runs on CPU 0", result.err)
 
-    def test_writes_with_an_immediate_are_a_test_of_their_own(self):
-        for program in ("ib_write_lat", "write_lat"):
-            result = run(program, "--local", "--dry-run", "--write_with_imm")
-            self.assertEqual(result.code, 0, str(result))
-            self.assertIn("write_imm_lat", result.out)
+    def test_messages_with_an_immediate_are_tests_of_their_own(self):
+        for verb in ("write", "send"):
+            for program in (f"ib_{verb}_lat", f"{verb}_lat"):
+                result = run(program, "--local", "--dry-run", f"--{verb}_with_imm")
+                self.assertEqual(result.code, 0, str(result))
+                self.assertIn(f"{verb}_imm_lat", result.out)
+
+    def test_numbers_as_perftest_reads_them(self):
+        result = run("ib_write_bw", "--local", "--dry-run", "-w", "100M", "--burst_size=2147483647", "--rate_limit=10")
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("-w 100M: read as 100", result.err)
+        self.assertIn("bursts of 128, as many messages as are in flight", result.err)
+        latency = run("ib_read_lat", "--local", "--dry-run", "-y", "10G", "--rate_limit=10")
+        self.assertEqual(latency.code, 0, str(latency))
+        self.assertIn("-y changes nothing: read_lat measures no rate", latency.err)
+        self.assertIn("--rate_limit changes nothing", latency.err)
+
+    def test_the_help_has_the_kinds_of_connections_as_scripts_read_them(self):
+        for program, kinds in (("ib_write_bw", "RC/UC"), ("ib_send_lat", "RC/UC/UD"), ("ib_read_bw", "RC")):
+            self.assertIn(f"--connection=<{kinds}>", run(program, "--help").out)
 
 
 @unittest.skipIf(support.softnic_works(), "no software device")
@@ -237,6 +253,55 @@ class Runs(CliTest):
             self.assertRegex(result.out, r"\A[0-9.]+\n\Z")
             self.assertAlmostEqual(float(result.out), mean, delta=max(1e-5, mean * 1e-3), msg=word)
 
+    def ends(self, program, there, here):
+        """(client's result, server's standard output) of a run of both under one name."""
+        with support.Background(program, "-p", "0", "--softnic", *there) as server:
+            port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
+            client = run(program, "127.0.0.1", "-p", port, "--softnic", *here)
+            self.expect_ok(client)
+            self.assertEqual(server.wait(), 0, server.err)
+            return client, server.out
+
+    def test_the_server_prints_the_table_of_its_client(self):
+        for program, words in (("ib_write_bw", ["-s", "4096", "-n", "400"]), ("ib_send_lat", ["-s", "64", "-n", "400"]),
+                               ("ib_read_bw", ["-a", "-n", "50"])):
+            client, there = self.ends(program, words, words)
+            self.assertIn("* Waiting for client to connect... *", there)
+            heading, rows = columns(there)
+            self.assertEqual((heading, rows), columns(client.out), program)
+            self.assertGreater(len(rows), 20 if "-a" in words else 0)
+
+    def test_one_figure_at_both_ends(self):
+        client, there = self.ends("ib_write_bw", ["--output=bandwidth", "--report_gbits"], ["--output=bandwidth", "--report_gbits", "-n", "400"])
+        self.assertRegex(there, r"\A[0-9.]+\n\Z")
+        self.assertEqual(there, client.out)
+
+    def test_json_with_perftests_keys_at_both_ends(self):
+        folder = self.folder()
+        there = ["--out_json", f"--out_json_file={folder}/there.json", "--report_gbits"]
+        client, table = self.ends("ib_write_bw", there, ["--out_json", f"--out_json_file={folder}/here.json", "--report_gbits", "-n", "400", "-s", "4096"])
+        here = json.loads((folder / "here.json").read_text(encoding="utf-8"))
+        (row,) = columns(client.out)[1]
+        self.assertEqual(here["test_info"]["test"], "RDMA_Write_BW_Test")
+        self.assertEqual(here["results"]["MsgSize"], 4096)
+        for key, at in (("BW_peak", 2), ("BW_average", 3)):
+            self.assertAlmostEqual(here["results"][key], float(row[at]), delta=0.006, msg=key)
+        self.assertEqual(here["results"], json.loads((folder / "there.json").read_text(encoding="utf-8"))["results"])
+        # One key a line, as awk reads it.
+        self.assertRegex((folder / "here.json").read_text(encoding="utf-8"), r'(?m)^"BW_average": [0-9.]+,$')
+        self.assertEqual(self.record("here.gdrperf.json")["spec"]["size_bytes"] if "spec" in self.record("here.gdrperf.json") else 4096, 4096)
+        lat, _ = self.ends("ib_write_lat", [], ["-n", "300", "--out_json_file", f"{folder}/lat.json"])
+        results = json.loads((folder / "lat.json").read_text(encoding="utf-8"))["results"]
+        (row,) = columns(lat.out)[1]
+        self.assertAlmostEqual(results["t_avg"], float(row[5]), delta=0.006)
+        self.assertIn("99.9% percentile", results)
+
+    def test_the_footprint_is_perftests(self):
+        result = run("ib_write_bw", *LOCAL, "-n", "100", "-s", "64K")
+        self.assertIn(" Footprint       : one message per QP, as perftest's", result.out)
+        other = run("ib_write_bw", *LOCAL, "-n", "100", "-s", "64K", "--footprint", "1M")
+        self.assertIn(" Footprint       : 1 MiB per QP (perftest's: one message)", other.out)
+
     def test_both_ends_run_infinitely(self):
         with support.Background("ib_write_bw", "-p", "0", "--softnic", "--run_infinitely", "-D", "1") as server:
             port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
@@ -246,8 +311,8 @@ class Runs(CliTest):
 
     def test_a_link_of_the_name(self):
         folder = self.folder()
-        (folder / "ib_atomic_bw").symlink_to(BINARY)
-        result = subprocess.run([folder / "ib_atomic_bw", *LOCAL, "-n", "400", "-A", "CMP_AND_SWAP"], env=support.environment(),
+        (folder / "ib_atomic_bw_own").symlink_to(BINARY)
+        result = subprocess.run([folder / "ib_atomic_bw_own", *LOCAL, "-n", "400", "-A", "CMP_AND_SWAP"], env=support.environment(),
                                 capture_output=True, text=True, timeout=support.PATIENCE_S, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("Atomic_CMP_AND_SWAP BW Test", result.stdout)

@@ -152,7 +152,9 @@ std::pair<Channel, Channel> local_channel_pair();
 /// while the port refuses (a server that is just starting), gives up after 4 s
 /// on a host that does not answer, and sets keep-alive so that a dead host shows
 /// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do. Nothing is sent to an address outside `allow`.
-Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience, const Networks& allow = {});
+/// `source`: an address of this host to come from; "": the routing table's choice.
+Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience, const Networks& allow = {},
+                    const std::string& source = {});
 
 /// A listening TCP socket on `bind_address` (empty: all, IPv4 and IPv6). Port 0
 /// lets the kernel choose. Throws Error(kEnvironment) "port 18515 is in use ...".

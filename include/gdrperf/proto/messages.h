@@ -54,6 +54,7 @@ struct Busy {
 /// Server, once after Enter (and any Busy): this client is served from now on.
 struct Turn {
   std::string ticket = {};  ///< lets further connections of this client in (Enter::beside); "": an older server, or one of those
+  bool results = false;     ///< it prints results, too: a Result after each run
 };
 
 /// Client: the next run, with the client's GID families in its order of
@@ -113,6 +114,7 @@ struct Endpoint {
   std::uint64_t address = 0;  ///< of the region the peer may reach
   std::uint64_t length = 0;
   std::uint32_t rkey = 0;
+  std::vector<std::uint32_t> rkeys = {};  ///< by QP, where each has a region of its own; empty: `rkey` for all
   int max_rd_atomic = 0;  ///< outstanding reads this end serves as target
   int cm_port = 0;        ///< rdma_cm listener (server only, -R)
   std::string cm_address;
@@ -211,6 +213,23 @@ struct Failure {
   std::string reason;
   std::string hint;
 };
+/// Client, after a run, to a server whose Turn asked for it: what the client measured.
+struct Result {
+  TestSpec spec;  ///< with its defaults resolved
+  std::string device_kind;
+  std::string client_device;
+  std::string server_device;
+  std::string gid_type;
+  int client_gid_index = 0;
+  int server_gid_index = 0;
+  std::uint64_t iterations = 0;
+  double seconds = 0;
+  /// GB/s: average and peak; or ns: least, most, median, average, deviation, p99, p99.9. What is not known is -1.
+  std::vector<double> figures;
+};
+inline constexpr std::size_t kRateFigures = 2;
+inline constexpr std::size_t kLatencyFigures = 7;
+
 /// Client: no further run.
 struct Bye {};
 
@@ -221,7 +240,7 @@ struct Cluster {
 
 using Message = std::variant<Hello, Busy, Turn, RunRequest, Accept, Connect, Reject, Ready, Start,
                              Ping, Pong, Stop, Done, Failure, Bye, Lap, LapDone, Checked, Proof,
-                             Enter, Alive, Cluster>;
+                             Enter, Alive, Cluster, Result>;
 
 /// "hello", "run_request", ...: the `type` member of the frame's JSON.
 const char* type_name(const Message& message);

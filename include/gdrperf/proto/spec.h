@@ -10,7 +10,7 @@
 namespace gdrperf {
 
 /// Operation on the wire. The opcode is data: one loop serves all.
-enum class Operation { kWrite, kSend, kRead, kWriteImm, kAtomic };
+enum class Operation { kWrite, kSend, kRead, kWriteImm, kSendImm, kAtomic };
 /// Operation of an atomic test.
 enum class Atomic { kFetchAdd, kCompareSwap };
 enum class Metric { kBandwidth, kLatency };
@@ -37,6 +37,9 @@ enum class Ordering { kAuto, kRelaxed, kStrict };
 
 /// Whether a capability of devices is used: kAuto: where both ends' have it.
 enum class Use { kOff, kOn, kAuto };
+
+/// Which GIDs are chosen among where no index says which.
+enum class GidFamily { kAny, kIpv4, kIpv6 };
 
 /// Who keeps a bandwidth test's rate: the sender, the device (packet pacing), or the device where it can.
 enum class Limiter { kSoftware, kHardware, kAuto };
@@ -121,6 +124,13 @@ struct TestSpec {
   int comp_vector = 0;       ///< of the completion queues: which interrupt announces their events
   std::string lag_ports = {};  ///< ports of a bonded device that the QPs take in turn: "1,2"; "": the device's choice
   int service_level = 0;
+  int hop_limit = 64;        ///< of the GRH
+  GidFamily gid_family = GidFamily::kAny;  ///< of both GIDs
+  int sges = 1;              ///< pieces that a message is gathered from, and scattered to by its receive
+  bool mr_per_qp = false;    ///< a memory region for each QP, of the same memory
+  bool odp = false;          ///< memory is registered for on-demand paging
+  bool null_mr = false;      ///< the client's own memory is a null memory region, which takes and gives nothing
+  bool thread_domain = false;  ///< QPs and CQs belong to a thread domain: the provider takes no locks
   int traffic_class = 0;
   int flow_label = 0;        ///< of the GRH; RoCE v2's switches hash it, as the UDP source port, to choose among paths
   std::string flow_labels = {};  ///< several, which the QPs take in turn: "7,8,9"; "": one for all

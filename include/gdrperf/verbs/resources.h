@@ -17,11 +17,16 @@ struct Deleter {
     Destroy(object);
   }
 };
+/// ibv_dealloc_td() is inline, hence no name that a type could have in common with another file.
+struct ThreadDomainDeleter {
+  void operator()(ibv_td* domain) const noexcept;
+};
 }  // namespace detail
 
 // Move-only owners of the verbs objects. Declare them in the order of
 // dependency (PD before MR before QP), so that they are destroyed in reverse.
 using Pd = std::unique_ptr<ibv_pd, detail::Deleter<&ibv_dealloc_pd>>;
+using ThreadDomain = std::unique_ptr<ibv_td, detail::ThreadDomainDeleter>;
 using CompletionChannel = std::unique_ptr<ibv_comp_channel, detail::Deleter<&ibv_destroy_comp_channel>>;
 using Cq = std::unique_ptr<ibv_cq, detail::Deleter<&ibv_destroy_cq>>;
 using Srq = std::unique_ptr<ibv_srq, detail::Deleter<&ibv_destroy_srq>>;
@@ -33,25 +38,31 @@ using AddressHandle = std::unique_ptr<ibv_ah, detail::Deleter<&ibv_destroy_ah>>;
 // in words and a hint. Not thread-safe per object, as the verbs themselves.
 
 Pd make_pd(ibv_context* context);
+/// Of one thread, and `pd` together with it, whose QPs and CQs need no locks. Throw Error where the device has none.
+ThreadDomain make_thread_domain(ibv_context* context);
+Pd make_parent_domain(ibv_pd* pd, ibv_td* domain);
 /// The channel's descriptor is made non-blocking: wait with poll(2).
 CompletionChannel make_completion_channel(ibv_context* context);
 /// `entries` is cut to what the device can. `channel` may be null. Throws Error where the device has no completion vector of that
 /// number.
-Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector = 0);
-/// Shared by QPs of `pd`, for so many receives of one piece.
-Srq make_srq(ibv_pd* pd, std::uint32_t receives);
+/// `domain`: a parent domain that it belongs to; null: none.
+Cq make_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector = 0, ibv_pd* domain = nullptr);
+/// Shared by QPs of `pd`, for so many receives of `sges` pieces.
+Srq make_srq(ibv_pd* pd, std::uint32_t receives, int sges = 1);
 /// `access` is a mask of ibv_access_flags. The hint explains memlock.
 Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access);
+/// Takes what is written to it and gives nothing. Throws Error where the device has none.
+Mr make_null_mr(ibv_pd* pd);
 
 /// Capacity of a QP.
 struct QpCapacity {
   int send_wr = 1;
   int recv_wr = 1;
   int inline_bytes = 0;
+  int sges = 1;  ///< pieces of a work request
 };
 
-/// A filled ibv_qp_init_attr for a QP with one SGE per work request and
-/// unsignalled sends by default.
+/// A filled ibv_qp_init_attr for a QP with unsignalled sends by default.
 ibv_qp_init_attr qp_attr(ibv_qp_type type, ibv_cq* send_cq, ibv_cq* recv_cq, const QpCapacity& capacity);
 
 /// Whether a QP needs the inline size that was asked for, or may have less where the device refuses it.
@@ -93,6 +104,7 @@ struct QpPath {
   int service_level = 0;
   int traffic_class = 0;
   int flow_label = 0;            ///< 20 bits
+  int hop_limit = 64;
   int timeout = 14;              ///< 4.096 us * 2^n
   int retry_count = 7;
   int rnr_retry = 7;             ///< 7: without limit

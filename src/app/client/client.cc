@@ -17,6 +17,7 @@
 #include "gdrperf/base/thread.h"
 #include "gdrperf/proto/admission.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/export/perftest.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/progress.h"
 #include "app/output/terminal.h"
@@ -36,7 +37,7 @@ class RemoteClient : public Client {
   void open() override {
     if (channel_ && !still_there()) close();
     if (channel_) return;
-    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s, address_.allow);
+    proto::Channel channel = proto::connect_tcp(address_.host, address_.port, 3s, address_.allow, address_.source);
     if (perftest_unit_ && !address_.token && !speaks_first(channel)) {
       channel_ = std::move(channel);
       const proto::Admission admission = proto::admit_perftest(*channel_, address_.token);
@@ -81,7 +82,7 @@ class RemoteClient : public Client {
       // A server of gdrperf that was late: begin anew.
       perftest_.reset();
       channel_.reset();
-      enter(proto::connect_tcp(address_.host, address_.port, 3s, address_.allow));
+      enter(proto::connect_tcp(address_.host, address_.port, 3s, address_.allow, address_.source));
     }
     if (!perftest_) return Client::measure(spec, environment, terms);
     if (talk_ != Talk::kQuiet) notice_(fmt::format("{} is perftest {}: its handshake is spoken, and its end takes no orders", channel_->peer(), perftest_->version()));
@@ -112,6 +113,7 @@ class RemoteClient : public Client {
       if (stop_flag_ != nullptr && stop_flag_->load()) throw peer_error("stopped while waiting for the server");
       if (const auto* turn = std::get_if<proto::Turn>(&message)) {
         ticket_ = turn->ticket;
+        server_prints_ = turn->results;
         return;
       }
       const auto* busy = std::get_if<proto::Busy>(&message);
@@ -135,7 +137,7 @@ class RemoteClient : public Client {
 
   std::unique_ptr<Client> make_guest() override {
     if (!address_.others.empty()) {
-      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token}, notice_);
+      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token, address_.source}, notice_);
     }
     if (perftest_) {
       throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
@@ -226,6 +228,14 @@ void Client::part() noexcept {
     if (channel_) channel_->send(proto::Bye{});
   } catch (const std::exception&) {
     // The peer is gone; Bye is best effort.
+  }
+}
+
+void Client::tell(const report::RunRecord& record) noexcept {
+  try {
+    if (server_prints_ && channel_) channel_->send(report::result_of(record));
+  } catch (const std::exception&) {
+    // The run is over, and its result is here.
   }
 }
 

@@ -62,6 +62,8 @@ class Client {
   void allow_perftest(report::RateUnit unit) { perftest_unit_ = unit; }
   /// Once true, a run ends with what it has measured, and waiting ends by an Error; borrowed. null: never.
   void set_stop(const std::atomic<bool>* stop) { stop_flag_ = stop; }
+  /// Tells a server that prints results, too, what `record` has; nothing where it does not. Best effort.
+  void tell(const report::RunRecord& record) noexcept;
   /// Says good-bye. Quiet when there is no session.
   void close() noexcept;
 
@@ -81,6 +83,7 @@ class Client {
   Talk talk_ = Talk::kUsual;
   const std::atomic<bool>* stop_flag_ = nullptr;
   std::optional<report::RateUnit> perftest_unit_;
+  bool server_prints_ = false;
   std::optional<proto::Channel> channel_;
   std::optional<report::Environment> environment_;
   std::string server_text_;
@@ -91,6 +94,7 @@ struct ServerAddress {
   std::string host;
   int port = 0;
   proto::Token token;
+  std::string source = {};  ///< address of this host to come from; "": any
   std::vector<std::string> others = {};  ///< further servers at the same port: guest() is of each in turn
   proto::Networks allow = {};            ///< where it may be
 };

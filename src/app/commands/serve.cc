@@ -66,6 +66,7 @@ int serve(const ServeOptions& options) {
   settings.session.run = {with_facts(report::to_json(report::collect_environment())), options.max_time,
                           options.own_end, 0, &account};
   settings.session.idle_timeout = options.idle_timeout;
+  settings.session.on_result = options.on_result;
   if (options.cluster) {
     settings.session.as_rank = [terms = RankTerms{settings.token, settings.allow, options.max_time, &account}](
                                    proto::Channel& channel, const proto::Admission& admission, const proto::Cluster& first) {

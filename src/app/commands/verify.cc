@@ -301,6 +301,7 @@ void add_verify_command(CLI::App& app, Action& action) {
     options->without_effect = typed_in_vain(*options, typed_on(*command));
     action = [options](const Argv& argv) {
       check_target(*options);
+      check_one_qp_count(*options);
       if (options->host.empty() && !options->local) {
         throw usage_error("verify: give HOST, or --local for client and server on this machine",
                           "on the other machine run 'gdrperf serve'");

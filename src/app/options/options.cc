@@ -48,6 +48,17 @@ class Group {
 };
 
 // Commands have their own -s, and all the ways of --path in a list; the rest is as the table says.
+/// "-q 1,8,64", "-q 1:4096:x2", "-q 1..4096": in powers of two.
+void take_qp_counts(const Setting& each, ClientOptions& options, std::string text, const std::string& flag) {
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) text = text.substr(0, dots) + ":" + text.substr(dots + 2) + ":x2";
+  options.qps.clear();
+  for (const std::uint64_t count : parse_size_list(text, flag)) {
+    take(each, options.spec, std::to_string(count), flag);
+    options.qps.push_back(options.spec.qps);
+  }
+  options.spec.qps = options.qps.front();
+}
+
 void take_typed(const Setting& each, ClientOptions& options, const std::string& text, const std::string& flag) {
   const bool path = &each == &setting<&TestSpec::path>();
   if (*each.every != 0 && text == each.every) {
@@ -55,6 +66,7 @@ void take_typed(const Setting& each, ClientOptions& options, const std::string& 
     if (path) options.paths = {Path::kDirect, Path::kStaged};
     return;
   }
+  if (&each == &setting<&TestSpec::qps>() && text.find_first_of(",:.") != std::string::npos) return take_qp_counts(each, options, text, flag);
   take(each, options.spec, text, flag);
   if (path) options.paths = {options.spec.path};
 }
@@ -81,7 +93,8 @@ void add_connection(CLI::App& command, ClientOptions& options) {
               [&options](const std::string& text, const std::string& flag) {
                 options.port = static_cast<int>(parse_integer(text, flag, 0, proto::kMaxTcpPort));
               });
-  group.text(flags::kBind, "ADDR", options.bind, "address to listen on, without HOST (default: all)");
+  group.text(std::string(flags::kBind) + ",--source_ip,--bind_source_ip", "ADDR", options.bind,
+             "address of this host to connect from; without HOST to listen on (default: any, all)");
   group.text(flags::kToken, "FILE", options.token,
              "file with the secret shared with the server (default: GDRPERF_TOKEN_FILE, GDRPERF_TOKEN, or none)");
 }
@@ -177,16 +190,20 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
 }
 
 ServerAddress server_address(const ClientOptions& options) {
-  return {options.host, options.port, proto::read_token(options.token)};
+  return {options.host, options.port, proto::read_token(options.token), options.bind};
 }
 
 void check_target(const ClientOptions& options) {
-  if (!options.bind.empty() && (options.local || !options.host.empty())) {
-    throw usage_error("--bind: only an end that serves listens; leave it out");
+  if (!options.bind.empty() && options.local) {
+    throw usage_error("--bind: --local needs no address; leave it out");
   }
   if (!options.host.empty() && options.port == 0) {
     throw usage_error(fmt::format("-p 0: a port to connect to is from 1 to {}", proto::kMaxTcpPort));
   }
+}
+
+void check_one_qp_count(const ClientOptions& options) {
+  if (options.qps.size() > 1) throw usage_error("-q: a list is for one test, which has a run with each", "give one number, or 'gdrperf write_bw -q 1:4096:x4'");
 }
 
 std::vector<std::uint64_t> all_sizes() { return parse_size_list("2:8M:x2", "-a"); }

@@ -21,9 +21,10 @@ struct ClientOptions {
   std::string host;         ///< server; empty with `local` or when serving
   bool local = false;       ///< both ends in this process
   int port = kDefaultPort;  ///< TCP
-  std::string bind;         ///< address to listen on when serving one client
+  std::string bind;         ///< address of this host to connect from, or to listen on when serving one client
   std::string token;        ///< file with the secret shared with the other end; "": the environment's, if any
   TestSpec spec;            ///< but test and size, which differ from run to run
+  std::vector<int> qps = {};           ///< -q as a list or a range: a run with each; empty: that of `spec`
   std::uint64_t max_memory_bytes = 0;  ///< of a run at this end; 0: a quarter of what is available
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   std::vector<const Setting*> every;          ///< of which one run with each value was asked for
@@ -52,6 +53,9 @@ void add_softnic_flag(CLI::App& command);
 
 /// Throws usage_error for options that exclude each other.
 void check_target(const ClientOptions& options);
+
+/// Throws usage_error where -q is a list: the tests alone have a run for each.
+void check_one_qp_count(const ClientOptions& options);
 
 /// 2 B to 8 MiB in powers of two: what -a and a sweep cover.
 std::vector<std::uint64_t> all_sizes();

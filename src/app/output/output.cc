@@ -25,6 +25,7 @@ struct Sinks {
   Sink format;
   Sink intervals;
   Sink samples;
+  Sink perftest_json;
   bool on_stdout() const {
     return json.is_stdout() || csv.is_stdout() || format.is_stdout() || intervals.is_stdout() || samples.is_stdout();
   }
@@ -58,6 +59,7 @@ Sinks checked(const OutputOptions& options) {
   }
   sinks.intervals = Sink(options.interval_file);
   sinks.samples = Sink(options.samples);
+  sinks.perftest_json = Sink(options.perftest_json);
   // Flag for a file of its own, and as it was typed.
   struct Typed {
     const Sink& sink;
@@ -68,7 +70,8 @@ Sinks checked(const OutputOptions& options) {
                        {sinks.csv, "--csv", "--csv " + options.csv},
                        {sinks.format, "-o", format},
                        {sinks.intervals, "--interval-file", "--interval-file " + options.interval_file},
-                       {sinks.samples, "--samples", "--samples " + options.samples}};
+                       {sinks.samples, "--samples", "--samples " + options.samples},
+                       {sinks.perftest_json, "--out_json_file", "--out_json_file " + options.perftest_json}};
   for (const Typed& one : all) {
     for (const Typed* other = &one + 1; other != std::end(all); ++other) check_apart(one.sink, one.whole, other->sink, other->whole);
   }
@@ -140,6 +143,7 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
+      columns_(options_.rate_unit),
       placement_(place(options_)),
       required_(std::make_unique<RequiredRuns>()) {
   client_ = report::collect_environment();
@@ -169,12 +173,16 @@ void Output::add(report::RunRecord record) {
   required_->add(record, placement_->reasons(record));
   stream_of_table(options_, *sinks_).flush();
   csv_ += report::csv_line(record);
-  if (options_.format) kept_.push_back(record);
+  if (sinks_->perftest_json.given()) sinks_->perftest_json.write(report::perftest_json(record, options_.rate_unit));
+  if (streams_columns()) sinks_->format.write(columns_.add(record));
+  else if (options_.format) kept_.push_back(record);
   if (sinks_->json.given() && !sinks_->json.is_stream()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given() && !sinks_->csv.is_stream()) sinks_->csv.write(csv_);
   // No more runs for a table that nobody reads.
   if (!stream_of_table(options_, *sinks_)) end_if_reader_gone();
 }
+
+bool Output::streams_columns() const { return options_.format && options_.format->name == "perftest" && sinks_->format.is_stdout(); }
 
 void Output::print_summary(std::ostream& out) {
   table_.finish();
@@ -195,7 +203,9 @@ void Output::finish() {
   print_summary(stream_of_table(options_, *sinks_));
   if (sinks_->json.given()) sinks_->json.write(document_.to_json());
   if (sinks_->csv.given()) sinks_->csv.write(csv_);
-  if (options_.format) {
+  if (streams_columns()) {
+    sinks_->format.write(columns_.end());
+  } else if (options_.format) {
     sinks_->format.write(options_.format->render(kept_,
                                         {started_, client_.hostname, "gdrperf", client_.tool_version, client_.cpus_online, options_.rate_unit}));
   }

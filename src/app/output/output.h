@@ -11,6 +11,7 @@
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/export/formats.h"
+#include "gdrperf/export/perftest.h"
 #include "gdrperf/report/pair_matrix.h"
 #include "gdrperf/report/record.h"
 #include "gdrperf/report/relations.h"
@@ -30,6 +31,7 @@ enum class Summary { kTables, kMatrix };
 struct OutputOptions {
   std::string json;        ///< file, "-" for standard output, "" for none
   std::string csv;         ///< the same
+  std::string perftest_json;  ///< the last run as perftest's --out_json has it; a file, "" for none
   std::string nvidia_smi;  ///< a capture of `nvidia-smi topo -m` to take the topology from
   std::optional<report::Format> format;  ///< all runs in it at the end
   std::string format_file;  ///< where to; "" or "-" for standard output
@@ -87,6 +89,7 @@ class Output {
 
  private:
   void print_summary(std::ostream& out);
+  bool streams_columns() const;
 
   OutputOptions options_;
   std::unique_ptr<Sinks> sinks_;
@@ -100,6 +103,7 @@ class Output {
   report::Environment client_;
   std::string server_host_;
   std::vector<report::RunRecord> kept_;  ///< for options_.format
+  report::PerftestColumns columns_;  ///< where they are the format: a row after each run
   std::unique_ptr<Placement> placement_;
   report::RelationComparison comparison_;
   std::unique_ptr<RequiredRuns> required_;

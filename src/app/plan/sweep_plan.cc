@@ -227,6 +227,7 @@ void name_pair(report::RunRecord& record, const PlannedRun& run, const SweepOpti
 
 void check_sweep(const SweepOptions& options) {
   check_target(options);
+  check_one_qp_count(options);
   const bool pairs = !options.pairs.empty() || !options.machine.empty();
   if (pairs && (!options.devices.empty() || !options.spec.client.device.empty() || options.buffers_given)) {
     throw usage_error("--pairs and --machine name devices and memory: leave out --devices, -d and --buffers");

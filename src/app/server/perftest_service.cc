@@ -1,6 +1,8 @@
 #include "app/server/perftest_service.h"
 
 #include <iostream>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "gdrperf/perftest/run.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/export/formats.h"
+#include "gdrperf/export/perftest.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -43,6 +46,37 @@ PerftestService perftest_service(
     }
     say(what + ": done");
   };
+}
+
+namespace {
+
+class ResultPrinter {
+ public:
+  explicit ResultPrinter(const OutputOptions& output)
+      : figure_(report::perftest_figure(output.format_file)), json_(output.perftest_json), columns_(output.rate_unit) {
+    context_.rate_unit = output.rate_unit;
+    if (figure_) return;
+    const std::string frame(36, '*');
+    std::cout << fmt::format("\n{0}\n* Waiting for client to connect... *\n{0}\n", frame) << std::flush;
+  }
+
+  void print(const proto::Result& result) {
+    const report::RunRecord record = report::record_of(result);
+    std::cout << (figure_ ? figure_->render(std::span(&record, 1), context_) : columns_.add(record)) << std::flush;
+    if (!json_.empty()) write_output(json_, report::perftest_json(record, context_.rate_unit));
+  }
+
+ private:
+  std::optional<report::Format> figure_;
+  std::string json_;
+  report::FormatContext context_;
+  report::PerftestColumns columns_;
+};
+
+}  // namespace
+
+std::function<void(const proto::Result&)> perftest_results(const OutputOptions& output) {
+  return [printer = std::make_shared<ResultPrinter>(output)](const proto::Result& result) { printer->print(result); };
 }
 
 }  // namespace gdrperf::app

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
+#include "app/output/output.h"
 #include "app/server/server.h"
+#include "gdrperf/proto/messages.h"
 #include "gdrperf/proto/spec.h"
 #include "gdrperf/report/console.h"
 
@@ -14,5 +17,9 @@ namespace gdrperf::app {
 PerftestService perftest_service(
     std::span<const TestSpec> specs, report::RateUnit unit,
     std::uint64_t max_memory_bytes);
+
+/// Prints what clients of gdrperf measured as perftest's server does: its columns, or the one figure of --output, and the file
+/// of --out_json. Says first that it waits, as perftest does.
+std::function<void(const proto::Result&)> perftest_results(const OutputOptions& output);
 
 }  // namespace gdrperf::app

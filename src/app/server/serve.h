@@ -8,6 +8,7 @@
 #include "app/options/options.h"
 #include "app/server/server.h"
 #include "gdrperf/proto/admission.h"
+#include "gdrperf/proto/messages.h"
 
 namespace gdrperf::app {
 
@@ -24,6 +25,7 @@ struct ServeOptions {
   std::string log;      ///< file; "": standard error
   std::string pidfile;  ///< "": none
   bool cluster = false;  ///< also a rank of gdrperf cluster --hosts
+  std::function<void(const proto::Result&)> on_result = {};  ///< as SessionTerms
   EndSpec own_end = {};  ///< this end, where the client leaves it open
   PerftestService perftest = {};  ///< as ServerSettings
 };

@@ -31,6 +31,8 @@ struct SessionTerms {
   engine::Terms run;
   std::chrono::nanoseconds idle_timeout{0};  ///< in any case; 0: no limit
   std::function<bool()> others_wait;         ///< empty: nobody ever does
+  /// Prints what a client measured; empty: clients keep it to themselves.
+  std::function<void(const proto::Result&)> on_result;
   /// Makes this server a rank of `gdrperf cluster --hosts` for a client whose first message this is; empty: refused.
   std::function<void(proto::Channel&, const proto::Admission&, const proto::Cluster&)> as_rank;
 };

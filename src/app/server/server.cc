@@ -312,7 +312,7 @@ SessionResult Server::session(Connection& connection, const proto::Admission& ad
   channel.limit_frames(connection.beside.empty() ? proto::Channel::kMaxFrameBytes : proto::Channel::kMaxGuestFrameBytes);
   channel.tell_silence_at_work(log_);
   channel.keep_alive();
-  channel.send(proto::Turn{ticket});
+  channel.send(proto::Turn{ticket, static_cast<bool>(settings_.session.on_result)});
   SessionResult result = serve_session(channel, admission, stop, log_, settings_.session);
   give_back_memory();
   return result;

@@ -286,7 +286,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   // What this end cannot it does not ask for.
   TestSpec wanted = asked;
   if (wanted.ooo == Use::kAuto && !keeps_order(asked, Side::kClient, device.context.get()).empty()) wanted.ooo = Use::kOff;
-  peer.send(proto::RunRequest{wanted, verbs::offered_families(device.gids, asked.client.gid_index),
+  peer.send(proto::RunRequest{wanted, verbs::offered_families(device.gids, asked.client.gid_index, asked.gid_family),
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>();

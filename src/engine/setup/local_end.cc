@@ -94,6 +94,10 @@ LocalEnd::LocalEnd(EndInput input)
                    ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)
                    : conn::make_exchange_connector(side_, device_.context);
   pd_ = verbs::make_pd(connector_->context());
+  if (spec_.thread_domain) {
+    thread_domain_ = verbs::make_thread_domain(connector_->context());
+    parent_domain_ = verbs::make_parent_domain(pd_.get(), thread_domain_.get());
+  }
   // Whole pages for each area: what a device maps or moves is pages, and the rest of a page is nobody
   // else's. Processors fetch cache lines in pairs: with what the peer writes beside what this end
   // writes, each message would take this end's line away as well.
@@ -113,7 +117,13 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
   mem::Buffer& registered = staging_ ? *staging_ : *buffer_;
   // Kernels and devices without it ignore it: it is of IBV_ACCESS_OPTIONAL_RANGE.
   if (spec_.relaxes_ordering()) access |= IBV_ACCESS_RELAXED_ORDERING;
+  if (spec_.odp) {
+    check_odp();
+    access |= IBV_ACCESS_ON_DEMAND;
+  }
   mr_ = registered.register_with(pd_.get(), access);
+  for (int q = 1; spec_.mr_per_qp && q < spec_.qps; ++q) more_mrs_.push_back(registered.register_with(pd_.get(), access));
+  if (spec_.null_mr && side_ == conn::Side::kClient) null_mr_ = verbs::make_null_mr(pd_.get());
   endpoint_.registration = registered.registration();
   endpoint_.relaxed_ordering = ordering();
 }
@@ -142,10 +152,26 @@ void LocalEnd::check_atomics() const {
               fmt::format("{} needs a device with atomics at both ends", to_string(spec_.test)));
 }
 
+std::vector<std::uint32_t> LocalEnd::lkeys() const {
+  if (null_mr_) return {null_mr_->lkey};
+  std::vector<std::uint32_t> keys = {mr_->lkey};
+  for (const verbs::Mr& each : more_mrs_) keys.push_back(each->lkey);
+  return keys;
+}
+
+void LocalEnd::check_odp() const {
+  const bool can = (device_.context.attr().odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
+  const char* const why = !buffer_->cpu_reachable() || staging_ ? "GPU memory is never paged" : can ? nullptr : "it has no on-demand paging (odp_caps of ibv_devinfo -v)";
+  if (why != nullptr) throw Error(ExitCode::kEnvironment, fmt::format("{}: {}: {}", flag<&TestSpec::odp>(), device(), why), fmt::format("leave {} out", flag<&TestSpec::odp>()));
+}
+
 void LocalEnd::offer(const std::byte* at, std::uint64_t bytes) {
   endpoint_.address = reinterpret_cast<std::uintptr_t>(at);
   endpoint_.length = bytes;
   endpoint_.rkey = mr_->rkey;
+  if (more_mrs_.empty()) return;
+  endpoint_.rkeys = {mr_->rkey};
+  for (const verbs::Mr& each : more_mrs_) endpoint_.rkeys.push_back(each->rkey);
 }
 
 std::optional<std::uint64_t> LocalEnd::offset_of(const std::byte* area) const {
@@ -170,8 +196,8 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const Demand demand = demand_of(spec_, side_);
-  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector);
-  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector);
+  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
+  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
   endpoint_.interrupt_cpus = verbs::interrupt_cpus(verbs::pci_address(device_.context), spec_.comp_vector);
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);
@@ -179,8 +205,9 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   }
   verbs::QpCapacity capacity;
   capacity.send_wr = demand.send_wr;
-  if (demand.srq_wr > 0) srq_ = verbs::make_srq(pd_.get(), static_cast<std::uint32_t>(demand.srq_wr));
+  if (demand.srq_wr > 0) srq_ = verbs::make_srq(pd_.get(), static_cast<std::uint32_t>(demand.srq_wr), spec_.sges);
   capacity.recv_wr = srq_ ? 0 : demand.recv_wr;
+  capacity.sges = spec_.sges;
   capacity.inline_bytes = rights.inline_bytes;
   conn::QpSettings settings;
   settings.count = spec_.qps;
@@ -188,6 +215,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.inlining = rights.inlining;
   settings.path.service_level = spec_.service_level;
   settings.path.traffic_class = spec_.traffic_class;
+  settings.path.hop_limit = spec_.hop_limit;
   settings.flow_labels = flow_labels_of(spec_);
   if (!settings.flow_labels.empty()) settings.path.flow_label = settings.flow_labels.front();
   settings.path.timeout = spec_.qp_timeout;
@@ -204,7 +232,7 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
   settings.init.srq = srq_.get();
   steps_.queues("creating");
-  connector_->prepare(pd_.get(), settings, endpoint_);
+  connector_->prepare(parent_domain_ ? parent_domain_.get() : pd_.get(), settings, endpoint_);
 }
 
 bool LocalEnd::places_out_of_order() {

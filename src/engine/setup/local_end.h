@@ -108,6 +108,8 @@ class LocalEnd {
   ibv_srq* srq() const { return srq_.get(); }
   ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }
   std::uint32_t lkey() const { return mr_->lkey; }
+  /// Of the QPs' work requests, round-robin.
+  std::vector<std::uint32_t> lkeys() const;
   const proto::Endpoint& remote() const { return remote_; }
   std::byte* initiator_area() const { return initiator_area_; }
   std::byte* target_area() const { return target_area_; }
@@ -115,6 +117,8 @@ class LocalEnd {
  protected:
   /// Throws Error(kEnvironment) where the device has no atomics.
   void check_atomics() const;
+  /// Throws Error(kEnvironment) where memory cannot be registered for on-demand paging.
+  void check_odp() const;
   /// All but what the NIC is given: a kind's constructor goes on with register_memory(),
   /// offer() and make_queues(), in this order.
   explicit LocalEnd(EndInput input);
@@ -170,9 +174,13 @@ class LocalEnd {
   AffinityScope affinity_;  // in front of the buffer: it lies where it is touched first
   std::unique_ptr<conn::Connector> connector_;  // first: it holds the verbs context
   verbs::Pd pd_;
+  verbs::ThreadDomain thread_domain_;  ///< none: the provider takes its locks
+  verbs::Pd parent_domain_;
   std::unique_ptr<mem::Buffer> buffer_;
   std::unique_ptr<mem::Buffer> staging_;
   verbs::Mr mr_;
+  std::vector<verbs::Mr> more_mrs_;  ///< of the second QP and those behind it; empty: they share `mr_`
+  verbs::Mr null_mr_;  ///< of this end's own work requests; none: that of the buffer
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;

@@ -10,6 +10,10 @@ constexpr OpTraits kWriteWithImmediate = {
     .target_access = kWritten, .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true,
     .round_end = RoundEnd::kReceive, .halved = true};
 
+constexpr OpTraits kSendWithImmediate = {
+    .opcode = IBV_WR_SEND_WITH_IMM, .consumes_receives = true, .target_access = IBV_ACCESS_LOCAL_WRITE, .can_inline = true,
+    .round_end = RoundEnd::kReceive, .halved = true};
+
 constexpr OpTraits kFetchAdd = {
     .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
     .target_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, .qp_access = IBV_ACCESS_REMOTE_ATOMIC,
@@ -31,6 +35,7 @@ constexpr OpTraits kTraits[] = {
      .target_access = IBV_ACCESS_REMOTE_READ, .qp_access = IBV_ACCESS_REMOTE_READ,
      .round_end = RoundEnd::kOwnCompletion},
     kWriteWithImmediate,
+    kSendWithImmediate,
     kFetchAdd,
 };
 

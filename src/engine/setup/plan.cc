@@ -1,6 +1,7 @@
 #include "engine/setup/plan.h"
 
 #include <algorithm>
+#include <span>
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
@@ -19,6 +20,17 @@ ibv_sge piece_of(std::byte* at, std::uint64_t bytes, std::uint32_t lkey) {
   return piece;
 }
 
+/// `whole` in as many pieces as there are, of which none is empty.
+void split_into(std::span<ibv_sge> pieces, ibv_sge whole) {
+  const auto share = whole.length / static_cast<std::uint32_t>(pieces.size());
+  for (ibv_sge& piece : pieces) {
+    piece = whole;
+    if (&piece != &pieces.back()) piece.length = share;
+    whole.addr += piece.length;
+    whole.length -= piece.length;
+  }
+}
+
 /// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
 constexpr std::uint64_t kAdded = 1;
 
@@ -26,7 +38,7 @@ constexpr std::uint64_t kAdded = 1;
 proto::Region region_of(const PlanInput& input, std::size_t q) {
   const proto::Endpoint& remote = input.remote;
   if (q < remote.qps.size() && remote.qps[q].region) return *remote.qps[q].region;
-  return {remote.address + q * input.spec.layout().qp_bytes(), remote.rkey};
+  return {remote.address + q * input.spec.layout().qp_bytes(), q < remote.rkeys.size() ? remote.rkeys[q] : remote.rkey};
 }
 
 void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint64_t offset_in_qp) {
@@ -88,19 +100,20 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   const std::size_t qp_count = input.qps.size();
   slots_ = layout.slots;
   send_requests_.resize(qp_count * length);
-  send_pieces_.resize(send_requests_.size());
+  const auto sges = static_cast<std::size_t>(spec.sges);
+  send_pieces_.resize(send_requests_.size() * sges);
   send_queues_.resize(qp_count);
   cut_messages.assign(qp_count, 0);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < length; ++i) {
       const std::uint64_t offset = (i & (layout.slots - 1)) * layout.stride;
-      ibv_sge& piece = send_pieces_[q * length + i];
-      piece = piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes, input.lkey);
+      const std::span pieces(&send_pieces_[(q * length + i) * sges], sges);
+      split_into(pieces, piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes, input.lkeys[q % input.lkeys.size()]));
       ibv_send_wr& request = send_requests_[q * length + i];
       request = {};
       request.wr_id = q;
-      request.sg_list = &piece;
-      request.num_sge = 1;
+      request.sg_list = pieces.data();
+      request.num_sge = spec.sges;
       request.opcode = op.opcode;
       if ((i + 1) % cq_mod == 0) request.send_flags |= IBV_SEND_SIGNALED;
       if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
@@ -133,18 +146,19 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
   const std::uint64_t grh = layout.header == 0 ? 0 : verbs::kGrhBytes;
   const std::size_t qp_count = input.qps.size();
   recv_requests_.resize(qp_count * depth);
-  recv_pieces_.resize(recv_requests_.size());
+  const auto sges = static_cast<std::size_t>(input.spec.sges);
+  recv_pieces_.resize(recv_requests_.size() * sges);
   recv_queues_.resize(qp_count);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < depth; ++i) {
       const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
-      ibv_sge& piece = recv_pieces_[q * depth + i];
-      piece = piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes, input.lkey);
+      const std::span pieces(&recv_pieces_[(q * depth + i) * sges], sges);
+      split_into(pieces, piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes, input.lkeys[q % input.lkeys.size()]));
       ibv_recv_wr& request = recv_requests_[q * depth + i];
       request = {};
       request.wr_id = q;
-      request.sg_list = &piece;
-      request.num_sge = 1;
+      request.sg_list = pieces.data();
+      request.num_sge = input.spec.sges;
       const bool last = (i + 1) % static_cast<std::size_t>(shape.batch) == 0;
       request.next = last ? nullptr : &request + 1;
     }

@@ -20,7 +20,7 @@ struct PlanInput {
   ibv_cq* recv_cq = nullptr;
   std::byte* initiator_area = nullptr;  ///< what we send from, or read into; null: we don't initiate
   std::byte* target_area = nullptr;     ///< what the peer reaches; null: it doesn't initiate
-  std::uint32_t lkey = 0;
+  std::vector<std::uint32_t> lkeys;     ///< of the QPs, round-robin
   int inline_bytes = 0;
   const proto::Endpoint& remote;
   ibv_ah* address_handle = nullptr;     ///< of datagrams

@@ -32,6 +32,11 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{}: not with {}, which is about one direction's data and what a GPU makes of it",
                                   flag<&TestSpec::direction>(), consume));
   }
+  if (spec.sges > 1 || spec.odp || spec.null_mr || spec.mr_per_qp) {
+    const std::string asked = spec.odp ? flag<&TestSpec::odp>() : spec.null_mr ? flag<&TestSpec::null_mr>()
+                              : spec.mr_per_qp ? flag<&TestSpec::mr_per_qp>() : flag<&TestSpec::sges>();
+    throw usage_error(fmt::format("{}: {} sends whole chunks of registered memory", asked, what), "leave it out, or take memory that the NIC reaches itself");
+  }
   if (!spec.reliable()) {
     throw usage_error(fmt::format("{} {}: {} counts on every chunk's arrival", flag<&TestSpec::transport>(),
                                   to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)), what),

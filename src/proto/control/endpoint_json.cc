@@ -85,6 +85,7 @@ json endpoint_to_json(const Endpoint& e) {
           {"cm_port", e.cm_port},
           {"cm_address", e.cm_address},
           {"qps", qps_to_json(e.qps)}};
+  if (!e.rkeys.empty()) value["rkeys"] = e.rkeys;
   if (!e.registration.empty()) value["registration"] = e.registration;
   if (!e.transport.empty()) value["transport"] = e.transport;
   if (!e.checker.empty()) value["checker"] = e.checker;
@@ -126,6 +127,9 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.address = in.integer<std::uint64_t>("address");
   e.length = in.integer<std::uint64_t>("length");
   e.rkey = in.integer<std::uint32_t>("rkey");
+  if (in.has("rkeys")) {
+    for (const json& item : in.array("rkeys", kMaxQps)) e.rkeys.push_back(JsonReader::to_integer<std::uint32_t>(item, in.path_of("rkeys"), 0, ~0u));
+  }
   e.max_rd_atomic = in.integer<int>("max_rd_atomic", 0, 65535);
   e.cm_port = in.integer<int>("cm_port", 0, kMaxTcpPort);
   e.cm_address = in.text("cm_address");

@@ -29,7 +29,7 @@ constexpr std::size_t kMaxValues = 4 * kMaxDoneSeries;
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypeNames = {
     "hello", "busy", "turn", "run_request", "accept", "connect", "reject", "ready",
     "start", "ping", "pong", "stop",        "done",   "failure", "bye", "lap", "lap_done", "checked",
-    "proof", "enter", "alive", "cluster"};
+    "proof", "enter", "alive", "cluster", "result"};
 
 std::vector<std::string> texts(const JsonReader& in, const char* member) {
   std::vector<std::string> result;
@@ -212,8 +212,41 @@ void read(const JsonReader& in, Done& m) {
 json text_if_any(const char* member, const std::string& text) { return text.empty() ? json::object() : json::object({{member, text}}); }
 void write(json& out, const Enter& m) { out = text_if_any("beside", m.beside); }
 void read(const JsonReader& in, Enter& m) { m.beside = in.text_or_empty("beside"); }
-void write(json& out, const Turn& m) { out = text_if_any("ticket", m.ticket); }
-void read(const JsonReader& in, Turn& m) { m.ticket = in.text_or_empty("ticket"); }
+void write(json& out, const Turn& m) {
+  out = text_if_any("ticket", m.ticket);
+  if (m.results) out["results"] = 1;
+}
+void read(const JsonReader& in, Turn& m) {
+  m.ticket = in.text_or_empty("ticket");
+  m.results = in.has("results") && in.integer<int>("results", 0, 1) != 0;
+}
+
+void write(json& out, const Result& m) {
+  out = {{"spec", spec_to_json(m.spec)},
+         {"device_kind", m.device_kind},
+         {"client_device", m.client_device},
+         {"server_device", m.server_device},
+         {"gid_type", m.gid_type},
+         {"client_gid_index", m.client_gid_index},
+         {"server_gid_index", m.server_gid_index},
+         {"iterations", m.iterations},
+         {"seconds", m.seconds},
+         {"figures", m.figures}};
+}
+void read(const JsonReader& in, Result& m) {
+  m.spec = spec_from_json(in.object("spec"));
+  m.device_kind = in.text("device_kind");
+  m.client_device = in.text("client_device");
+  m.server_device = in.text("server_device");
+  m.gid_type = in.text_or_empty("gid_type");
+  m.client_gid_index = in.integer<int>("client_gid_index", 0, 65535);
+  m.server_gid_index = in.integer<int>("server_gid_index", 0, 65535);
+  m.iterations = in.integer<std::uint64_t>("iterations");
+  m.seconds = in.number("seconds");
+  for (const json& item : in.array("figures", kLatencyFigures)) m.figures.push_back(JsonReader::to_number(item, in.path_of("figures")));
+  const std::size_t wanted = m.spec.test.metric == Metric::kLatency ? kLatencyFigures : kRateFigures;
+  if (m.figures.size() != wanted) JsonReader::refuse(in.path_of("figures"), fmt::format("has not {} figures", wanted));
+}
 
 void write(json& out, const Start& m) {
   out = json::object();

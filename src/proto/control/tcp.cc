@@ -129,12 +129,23 @@ bool connected_to_itself(int fd) {
          own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0;
 }
 
+// Binds to one of `source` that is of this family; false: none is.
+bool come_from(int fd, int family, const addrinfo* source) {
+  for (; source != nullptr; source = source->ai_next) {
+    if (source->ai_family != family) continue;
+    if (::bind(fd, source->ai_addr, source->ai_addrlen) == 0) return true;
+    throw call_error("bind to " + address_text(source->ai_addr, source->ai_addrlen), errno, "", fmt::format("{} names an address of this host ('ip address' lists them)", flags::kBind));
+  }
+  return false;
+}
+
 // 0 and the socket, or an errno. Throws Error(kEnvironment) where this process may have no further socket.
-int try_connect(const addrinfo& address, steady_clock::time_point deadline, UniqueFd& result) {
+int try_connect(const addrinfo& address, const addrinfo* source, steady_clock::time_point deadline, UniqueFd& result) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // Of the host's families some may be missing; all else is this end's, whoever is called.
   if (!fd && errno != EAFNOSUPPORT) throw call_error("socket", errno, "", limit_hint(errno));
   if (!fd) return errno;
+  if (source != nullptr && !come_from(fd.get(), address.ai_family, source)) return EAFNOSUPPORT;
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return errno;
     while (true) {
@@ -158,13 +169,13 @@ int try_connect(const addrinfo& address, steady_clock::time_point deadline, Uniq
 
 // Each address once, sharing what is left of the time; the first failure that is
 // a refusal counts most, for it says that the host is there.
-int try_addresses(const addrinfo* list, steady_clock::time_point deadline, UniqueFd& result) {
+int try_addresses(const addrinfo* list, const addrinfo* source, steady_clock::time_point deadline, UniqueFd& result) {
   int count = 0;
   for (const addrinfo* it = list; it != nullptr; it = it->ai_next) ++count;
   int failure = ENOENT;
   for (const addrinfo* it = list; it != nullptr; it = it->ai_next) {
     const auto now = steady_clock::now();
-    const int error = try_connect(*it, now + (deadline - now) / count--, result);
+    const int error = try_connect(*it, source, now + (deadline - now) / count--, result);
     if (error == 0) return 0;
     if (failure != ECONNREFUSED) failure = error;
   }
@@ -198,7 +209,8 @@ Error connect_failure(const std::string& host, int port, int error) {
 
 }  // namespace
 
-Channel connect_tcp(const std::string& host, int port, nanoseconds patience, const Networks& allow) {
+Channel connect_tcp(const std::string& host, int port, nanoseconds patience, const Networks& allow,
+                    const std::string& source) {
   const auto start = steady_clock::now();
   const auto give_up = start + kConnectTimeout;
   const Resolution found = resolve_within(host, port, give_up);
@@ -207,9 +219,12 @@ Channel connect_tcp(const std::string& host, int port, nanoseconds patience, con
                      "check the name, or give an IP address");
   }
   check_allowed(host, found.list.get(), allow);
+  Resolution own;
+  if (!source.empty()) own = resolve(source, 0, AI_NUMERICHOST);
+  if (own.error != 0) throw usage_error(fmt::format("{} '{:.60}': is no IP address", flags::kBind, source));
   while (true) {
     UniqueFd fd;
-    const int error = try_addresses(found.list.get(), give_up, fd);
+    const int error = try_addresses(found.list.get(), own.list.get(), give_up, fd);
     if (error == 0) return Channel(std::move(fd), "server " + host_port(host, port));
     const auto now = steady_clock::now();
     if (error != ECONNREFUSED || now - start >= patience || now + kRetryPause >= give_up) {

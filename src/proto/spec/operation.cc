@@ -17,6 +17,8 @@ constexpr OperationFacts kOperations[] = {
     {.operation = Operation::kWriteImm, .name = "write_imm", .title = "RDMA write with immediate",
      .request = "RDMA write with immediate", .carries_data = true, .names_address = true, .receives = true,
      .in_sweep = false, .over_uc = true},
+    {.operation = Operation::kSendImm, .name = "send_imm", .title = "send with immediate", .request = "send with immediate",
+     .carries_data = true, .receives = true, .in_sweep = false, .over_uc = true, .over_ud = true},
     {.operation = Operation::kAtomic, .name = "atomic", .title = "atomics (fetch and add, compare and swap)",
      .request = "atomic", .names_address = true, .in_sweep = false, .only_bytes = 8},
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "proto/spec/setting_access.h"
+#include "proto/spec/setting_choices.h"
 #include "proto/spec/setting_takers.h"
 
 namespace gdrperf {
@@ -19,48 +20,6 @@ constexpr auto kClient = &T::client;
 constexpr auto kServer = &T::server;
 constexpr auto kStop = &T::stop;
 
-constexpr const char* kOwnGroup = "The client (or, without HOST, the server)";
-constexpr const char* kPeerGroup = "The server";
-constexpr const char* kGpuGroup = "GPU memory";
-constexpr const char* kQueueGroup = "Queues and messages";
-constexpr const char* kStopGroup = "How long (default: until the 95 % interval of the median is tight)";
-constexpr const char* kNetworkGroup = "Network";
-
-constexpr std::int64_t kMaxName = 128;
-constexpr std::int64_t kMaxList = 16384 * 8;
-constexpr int kMostFlowLabel = (1 << 20) - 1;
-constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
-constexpr std::int64_t kMaxDepth = 65536;
-constexpr std::int64_t kMaxParts = 64;
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kHour = 3600 * 1000 * kMillisecond;
-constexpr Range kTimeRange = {kMillisecond, 7 * 24 * kHour};
-
-constexpr Choice kDirections[] = {{"unidirectional", 0}, {"bidirectional", 1}};
-constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
-constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
-constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"RC", 0}, {"UC", 1}, {"UD", 2}};
-constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
-                                     {"peermem", static_cast<int>(Registration::kPeermem)},
-                                     {"dmabuf-pcie", static_cast<int>(Registration::kDmabufPcie)},
-                                     {"data-direct", static_cast<int>(Registration::kDataDirect)}};
-constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
-                                 {"on", static_cast<int>(Ordering::kRelaxed)},
-                                 {"off", static_cast<int>(Ordering::kStrict)}};
-constexpr Choice kUses[] = {{"off", static_cast<int>(Use::kOff)}, {"on", static_cast<int>(Use::kOn)}, {"auto", static_cast<int>(Use::kAuto)}};
-constexpr Choice kLimiters[] = {{"sw", static_cast<int>(Limiter::kSoftware)}, {"hw", static_cast<int>(Limiter::kHardware)}, {"auto", static_cast<int>(Limiter::kAuto)},
-                               {"SW", static_cast<int>(Limiter::kSoftware)}, {"HW", static_cast<int>(Limiter::kHardware)}, {"PP", static_cast<int>(Limiter::kHardware)}};
-constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)}, {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
-constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
-constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
-constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
-
-constexpr Recorded kCondition = {.identity = Identity::kCondition};
-constexpr Recorded kNamed = {.identity = Identity::kName};
-constexpr Recorded kBytes = {.identity = Identity::kCondition, .unit = "B"};
-
-constexpr const char* kOneInFlight = "a latency test has one message in flight";
-constexpr const char* kUnacknowledged = "over UC and UD nothing is acknowledged, and nothing sent again";
 constexpr const char* kHostMemory = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
 
 // Rows that both ends have: each states what differs.
@@ -194,7 +153,7 @@ constexpr Setting kSettings[] = {
     {.member = "transport", .access = to<&T::transport>(), .type = kChoice, .choices = kTransports,
      .flags = "--transport,-c,--connection", .placeholder = "KIND", .group = kQueueGroup,
      .help = "QP transport: rc; uc (write, write_imm, send only); ud (send only, up to one MTU) (default: {})",
-     .wire = Wire::kWhenSet, .recorded = kNamed},
+     .wire = Wire::kWhenSet, .recorded = kNamed, .take = take_transport},
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
      .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "RATE", .group = kQueueGroup,
      .help = "send at a fixed rate: messages per second, or payload such as 10Gb/s or 1.25GB/s, per direction; "
@@ -205,7 +164,7 @@ constexpr Setting kSettings[] = {
      .help = "payload per second, as --rate with a unit", .wire = Wire::kWhenSet,
      .recorded = {.identity = Identity::kName, .unit = "B/s"}},
     {.member = "burst", .access = to<&T::burst>(), .range = {1, kMaxDepth}, .rule = "a burst has {} messages",
-     .flags = "--burst,--burst_size", .placeholder = "N", .group = kQueueGroup,
+     .flags = "--burst", .placeholder = "N", .group = kQueueGroup,
      .help = "messages sent together at --rate (default: {}: evenly spaced; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "limiter", .access = to<&T::limiter>(), .type = kChoice, .choices = kLimiters,
@@ -251,7 +210,7 @@ constexpr Setting kSettings[] = {
     {.member = "part", .access = to<&T::part>(), .range = {0, kMaxParts}, .rule = "of runs at the same time one has a number {}",
      .wire = Wire::kWhenSet},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
-     .rule = "a test has {} QPs", .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs (default: {}; bandwidth)",
+     .rule = "a test has {} QPs", .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs; a list or a range (1,8 or 1:4096:x4): a run with each (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} uses one QP", .recorded = kNamed},
     {.member = "tx_depth", .access = to<&T::tx_depth>(), .range = {1, kMaxDepth},
      .rule = "a QP has {} messages in flight", .flags = "-t,--tx-depth", .placeholder = "N", .group = kQueueGroup,
@@ -281,6 +240,20 @@ constexpr Setting kSettings[] = {
      .rule = "the memory that a QP walks through has {}", .flags = "--footprint", .placeholder = "SIZE", .group = kQueueGroup,
      .help = "memory each QP walks through (default: one slot per message in flight, up to 4 MiB)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = "a latency test sends from one place", .recorded = kBytes},
+    {.member = "sges", .access = to<&T::sges>(), .range = {1, 256},
+     .rule = "a message has {} pieces", .flags = "--sge", .placeholder = "N", .group = kQueueGroup,
+     .help = "gather each message from N pieces of memory, and scatter it to N pieces of its receive (default: {})",
+     .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "mr_per_qp", .access = to<&T::mr_per_qp>(), .type = kFlag, .flags = "--mr-per-qp,--mr_per_qp", .group = kQueueGroup,
+     .help = "register the memory once for each QP: as many keys (default: one memory region for all)", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "odp", .access = to<&T::odp>(), .type = kFlag, .flags = "--odp", .group = kQueueGroup,
+     .help = "register host memory for on-demand paging on client and server", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "null_mr", .access = to<&T::null_mr>(), .type = kFlag, .flags = "--null-mr,--use-null-mr", .group = kQueueGroup,
+     .help = "a null memory region for the client's own memory: the NIC reads and writes nothing there",
+     .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "thread_domain", .access = to<&T::thread_domain>(), .type = kFlag, .flags = "--no-lock,--no_lock", .group = kQueueGroup,
+     .help = "put QPs and completion queues into a thread domain, where the provider needs no locks",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "direction", .access = to<&T::direction>(), .type = kSwitch, .choices = kDirections,
      .flags = "-b,--bidirectional", .group = kQueueGroup, .help = "client and server send simultaneously (bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight; only bandwidth tests are bidirectional", .recorded = kNamed},
@@ -343,12 +316,20 @@ constexpr Setting kSettings[] = {
      .rule = "a run spreads over {} UDP source ports", .flags = "--spread", .placeholder = "N", .group = kNetworkGroup,
      .help = "use at least N QPs over N UDP source ports and print the share of each (default: no)",
      .scope = Scope::kBandwidth, .reason = "{} has one QP", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "hop_limit", .access = to<&T::hop_limit>(), .range = {1, 255},
+     .rule = "a hop limit is {}", .flags = "-L,--hop-limit,--hop_limit", .placeholder = "N", .group = kNetworkGroup,
+     .help = "hop limit of the GRH, the time to live of RoCE v2 (default: {})", .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "gid_family", .access = to<&T::gid_family>(), .type = kChoice, .choices = kGidFamilies,
+     .flags = "--gid-family", .placeholder = "WHICH", .group = kNetworkGroup,
+     .help = "GIDs to choose from on client and server: ipv4, ipv6 or any (default: {}; -x names one)",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.type = kFlag, .flags = "--ipv6", .group = kNetworkGroup, .help = "as --gid-family ipv6", .take = take_ipv6},
     {.member = "qp_timeout", .access = to<&T::qp_timeout>(), .range = {0, 31},
      .rule = "the ACK timeout is 4.096 us * 2^N, N {}", .flags = "-u,--qp-timeout", .placeholder = "N", .group = kNetworkGroup,
      .help = "local ACK timeout, 4.096 us * 2^N; 0 is none (default: {}, 67 ms)",
      .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .recorded = kCondition},
     {.member = "retry_count", .access = to<&T::retry_count>(), .range = {0, 7},
-     .rule = "a retry count is {}", .flags = "--retry-count,--retry_count", .placeholder = "N", .group = kNetworkGroup,
+     .rule = "a retry count is {}", .flags = "--retry-count", .placeholder = "N", .group = kNetworkGroup,
      .help = "retries of an unacknowledged request (default: {})",
      .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet,
      .recorded = kCondition},
@@ -361,13 +342,13 @@ constexpr Setting kSettings[] = {
      .help = "RNR timer code as in ibv_modify_qp: how long a sender without a receive waits (default: {}, 0.64 ms)",
      .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "max_rd_atomic", .access = to<&T::max_rd_atomic>(), .range = {1, 255},
-     .rule = "a QP has {} reads or atomics outstanding", .flags = "--max-rd-atomic", .placeholder = "N", .group = kNetworkGroup,
+     .rule = "a QP has {} reads or atomics outstanding", .flags = "--max-rd-atomic,--outs", .placeholder = "N", .group = kNetworkGroup,
      .help = "reads and atomics outstanding per QP (default: what both devices can)", .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "pkey_index", .access = to<&T::pkey_index>(), .range = {0, 65535},
      .rule = "a partition key has an index {}", .flags = "--pkey-index,--pkey_index", .placeholder = "N", .group = kNetworkGroup,
      .help = "partition key index on client and server (default: {})", .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "comp_vector", .access = to<&T::comp_vector>(), .range = {0, 65535},
-     .rule = "a completion vector has a number {}", .flags = "--comp-vector", .placeholder = "N", .group = kQueueGroup,
+     .rule = "a completion vector has a number {}", .flags = "--comp-vector,-X,--vector", .placeholder = "N", .group = kQueueGroup,
      .help = "completion vector on client and server: the interrupt, hence the CPU, for completion events "
              "(default: {})",
      .wire = Wire::kWhenSet, .recorded = kCondition},

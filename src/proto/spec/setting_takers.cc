@@ -4,6 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/rate.h"
@@ -15,6 +17,20 @@ void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view 
   if (text.empty()) throw usage_error(std::string(flag) + ": needs a value");
   spec.server.buffer = text;
   spec.server.buffer_given = true;
+}
+
+void take_transport(TestSpec& spec, const std::string& text, std::string_view flag) {
+  constexpr const char* kInstead = "give rc, uc or ud";
+  const std::string typed = fmt::format("{} '{:.20}': ", flag, text);
+  if (text == "XRC") throw usage_error(typed + "XRC QPs are not measured", kInstead);
+  if (text == "DC") throw usage_error(typed + "DC is made by mlx5's own verbs (mlx5dv_create_qp), which are not used for QPs", kInstead);
+  if (text == "SRD") throw usage_error(typed + "SRD is made by EFA's own verbs (efadv_create_qp_ex), which are not used", kInstead);
+  for (const Choice& each : setting<&TestSpec::transport>().choices) {
+    if (text != each.word) continue;
+    spec.transport = static_cast<Transport>(each.value);
+    return;
+  }
+  throw usage_error(typed + kInstead);
 }
 
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {
@@ -45,6 +61,8 @@ void take_data_direct(TestSpec& spec, const std::string&, std::string_view) { sp
 void take_ooo(TestSpec& spec, const std::string&, std::string_view) { spec.ooo = Use::kOn; }
 
 void take_in_order(TestSpec& spec, const std::string&, std::string_view) { spec.ooo = Use::kOff; }
+
+void take_ipv6(TestSpec& spec, const std::string&, std::string_view) { spec.gid_family = GidFamily::kIpv6; }
 
 void take_strict(TestSpec& spec, const std::string&, std::string_view) { spec.ordering = Ordering::kStrict; }
 

@@ -10,6 +10,7 @@
 namespace gdrperf::setting_rows {
 
 void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_transport(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_load(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag);
@@ -18,6 +19,7 @@ void take_dmabuf(TestSpec& spec, const std::string& text, std::string_view flag)
 void take_data_direct(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_ooo(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_in_order(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_ipv6(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_strict(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_source_ports(TestSpec& spec, const std::string& text, std::string_view flag);

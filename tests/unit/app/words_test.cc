@@ -13,7 +13,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
 #include "gdrperf/base/units.h"
-#include "app/commands/perftest.h"
+#include "app/test/perftest.h"
 #include "gdrperf/perftest/options.h"
 
 namespace gdrperf::app {

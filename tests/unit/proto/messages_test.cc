@@ -101,6 +101,8 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(round_trip(Busy{"10.0.0.2", 3, 2}).ahead, 2);
   round_trip(Turn{});
   EXPECT_EQ(std::get<Turn>(decode(encode(Turn{"cd"}))).ticket, "cd");
+  EXPECT_FALSE(round_trip(Turn{"cd"}).results);
+  EXPECT_TRUE(round_trip(Turn{"", true}).results);
   const RunRequest request = round_trip(RunRequest{full_spec(), {"RoCE v2/IPv4", "RoCE v1"}, 4096, "00c0ffee", {0, 65535}});
   EXPECT_EQ(request.spec, full_spec());
   EXPECT_EQ(request.gid_families.size(), 2u);
@@ -137,6 +139,18 @@ TEST(Messages, EveryOneComesBackWhole) {
   EXPECT_EQ(round_trip(Cluster{std::string("\x1b\0\xff", 3)}).text, std::string("\x1b\0\xff", 3)) << "any bytes";
   EXPECT_THROW(decode(R"({"type":"cluster","text":""})"), Error) << "no JSON";
   EXPECT_EQ(round_trip(Cluster{std::string(1u << 20, 'x')}).text.size(), 1u << 20) << "for many ranks";
+}
+
+TEST(Messages, ResultsAndKeysComeBackWhole) {
+  const Result result = round_trip(Result{full_spec(), "software", "soft0", "soft1", "RoCE v2/IPv4", 1, 3, 5000, 0.25, {1.5, -1}});
+  EXPECT_EQ(result.spec, full_spec());
+  EXPECT_EQ(result.server_device, "soft1");
+  EXPECT_EQ(result.server_gid_index, 3);
+  EXPECT_EQ(result.figures, (std::vector<double>{1.5, -1}));
+  EXPECT_THROW(decode(encode(Result{full_spec(), "", "", "", "", 0, 0, 1, 1, {1, 2, 3}})), Error) << "as many figures as the test has";
+  Endpoint keys = full_endpoint();
+  keys.rkeys = {1, ~0u};
+  EXPECT_EQ(round_trip(Connect{keys}).endpoint.rkeys, keys.rkeys);
 }
 
 TEST(Messages, SpecsKeepEveryStopRule) {

@@ -1,10 +1,11 @@
-#include "app/commands/perftest.h"
+#include "app/test/perftest.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <filesystem>
 #include <ostream>
 
@@ -14,6 +15,7 @@
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/text.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 #include "app/options/late_options.h"
@@ -29,10 +31,15 @@ constexpr double kMebibyte = 1 << 20;
 constexpr std::chrono::milliseconds kCapAsPerftest{500};
 constexpr std::chrono::seconds kIntervalAsPerftest{5};
 
-double limit_of(const std::string& text, const std::string& flag) {
+/// perftest reads "100M" as 100, whatever stands behind the number.
+double limit_of(const std::string& text, const std::string& flag, PerftestTyped& typed) {
   double value = 0;
   const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && rest + 1 == end && std::string_view("kKmMgG").find(*rest) != std::string_view::npos) {
+    typed.notes.push_back(fmt::format("{} {}: read as {:g}, without its letter, as perftest does", flag, text, value));
+    ++rest;
+  }
   if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) {
     throw usage_error(fmt::format("{} '{:.40}': is no rate", flag, text), "give a number above 0");
   }
@@ -42,18 +49,24 @@ double limit_of(const std::string& text, const std::string& flag) {
 /// What an option that is taken does with its value.
 using TakePerftest = void (*)(ClientOptions&, PerftestTyped&, const std::string& text, const std::string& flag);
 
-void take_json(ClientOptions& options, PerftestTyped& typed, const std::string& file, const std::string& flag) {
+void take_json(ClientOptions&, PerftestTyped& typed, const std::string& file, const std::string& flag) {
   // --out_json says that there is a file, --out_json_file which, in any order.
-  if (options.output.json.empty() || flag == "--out_json_file") options.output.json = file.empty() ? kJsonFile : file;
-  typed.notes.push_back(fmt::format("{}: {} is gdrperf's document (results/schema.json), not perftest's", flag, options.output.json));
+  if (typed.json_file.empty() || flag == "--out_json_file") typed.json_file = file.empty() ? kJsonFile : file;
+}
+
+/// "run.gdrperf.json" of "run.json".
+std::string document_beside(const std::string& file) {
+  constexpr std::string_view kSuffix = ".json";
+  const bool suffixed = file.ends_with(kSuffix);
+  return file.substr(0, file.size() - (suffixed ? kSuffix.size() : 0)) + ".gdrperf.json";
 }
 
 void take_least_rate(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
-  typed.least_rate = limit_of(text, flag);
+  typed.least_rate = limit_of(text, flag, typed);
 }
 
 void take_least_mpps(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
-  typed.least_mpps = limit_of(text, flag);
+  typed.least_mpps = limit_of(text, flag, typed);
 }
 
 void take_cpu(ClientOptions& options, PerftestTyped& typed, const std::string& text, const std::string& flag) {
@@ -65,7 +78,19 @@ void take_cpu(ClientOptions& options, PerftestTyped& typed, const std::string& t
 }
 
 void take_rate_limit(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
-  typed.rate_limit = limit_of(text, flag);
+  typed.rate_limit = limit_of(text, flag, typed);
+}
+
+void take_burst(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  typed.burst = parse_integer(text, flag, 1, std::numeric_limits<int>::max());
+}
+
+/// QPs have three bits for it; more is typed, and cut, in perftest.
+void take_retries(ClientOptions& options, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  constexpr int kMost = 7;
+  const std::int64_t asked = parse_integer(text, flag, 0, 255);
+  options.spec.retry_count = static_cast<int>(std::min<std::int64_t>(asked, kMost));
+  if (asked > kMost) typed.notes.push_back(fmt::format("{} {}: a QP retries {} times at most", flag, asked, kMost));
 }
 
 void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
@@ -73,9 +98,9 @@ void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& te
   typed.rate_unit = text[0];
 }
 
-/// as_own_command() has given writes another test's name.
+/// as_own_command() has given writes and sends another test's name.
 void take_immediate(ClientOptions&, PerftestTyped&, const std::string&, const std::string& flag) {
-  throw usage_error(flag + ": writes alone carry an immediate", "gdrperf write_imm_bw or write_imm_lat");
+  throw usage_error(flag + (flag.starts_with("--send") ? ": sends alone carry it" : ": writes alone carry it"), "gdrperf write_imm_bw or send_imm_bw, or _lat");
 }
 
 struct Taken {
@@ -83,13 +108,16 @@ struct Taken {
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 8> kTakers = {{{"out_json", take_json},
+constexpr std::array<Taken, 11> kTakers = {{{"out_json", take_json},
                                           {"out_json_file", take_json},
                                           {"limit_bw", take_least_rate},
                                           {"limit_msgrate", take_least_mpps},
                                           {"pin_cores", take_cpu},
                                           {"write_with_imm", take_immediate},
+                                          {"send_with_imm", take_immediate},
                                           {"rate_limit", take_rate_limit},
+                                          {"burst_size", take_burst},
+                                          {"retry_count", take_retries},
                                           {"rate_units", take_rate_units}}};
 
 /// Its longest name without dashes: "limit_bw".
@@ -123,15 +151,27 @@ std::string of_perftest(const std::string& word) {
   return word.size() == 2 ? "--outs" : "--outs=" + word.substr(2);
 }
 
-/// `write_bw --write_with_imm` as write_imm_bw; `test` is at this place.
+/// `write_bw --write_with_imm` as write_imm_bw, likewise sends; `test` is at this place.
 void name_immediate(Argv& words, std::size_t test) {
-  const std::string& name = words[test];
-  if (name != "write_bw" && name != "write_lat") return;
-  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(test);
-  const auto kept = std::remove(behind, words.end(), "--write_with_imm");
-  if (kept == words.end()) return;
-  words.erase(kept, words.end());
-  words[test].replace(0, 5, "write_imm");
+  for (const std::string verb : {"write", "send"}) {
+    if (words[test] != verb + "_bw" && words[test] != verb + "_lat") continue;
+    const auto behind = words.begin() + static_cast<std::ptrdiff_t>(test);
+    const auto kept = std::remove(behind, words.end(), "--" + verb + "_with_imm");
+    if (kept == words.end()) return;
+    words.erase(kept, words.end());
+    words[test].replace(0, verb.size(), verb + "_imm");
+    return;
+  }
+}
+
+/// "RC/UC": kinds of QPs that the test goes over, in perftest's own form, which scripts read from its help.
+std::string connections_of(const std::string& test) {
+  std::string kinds;
+  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd}) {
+    const std::optional<Test> parsed = parse_test(test);
+    if (parsed && goes_over(parsed->operation, each)) kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));
+  }
+  return kinds;
 }
 
 /// `text` in lines of 80 columns, indented.
@@ -171,7 +211,11 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
   })->group("");
 }
 
-void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output) {
+void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output) {
+  if (test.metric == Metric::kLatency) {
+    if (typed.least_rate || typed.least_mpps) typed.notes.push_back(fmt::format("{} changes nothing: {} measures no rate", typed.least_rate ? "-w" : "-y", to_string(test)));
+    return;
+  }
   const auto require = [&](double gbps) { output.required.min_gbps = std::max(gbps, output.required.min_gbps.value_or(0)); };
   if (typed.least_rate) {
     const bool gigabits = output.rate_unit == report::RateUnit::kGigabits;
@@ -191,8 +235,40 @@ std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop)
   return std::chrono::duration<double>(every).count();
 }
 
-void settle_rate(const PerftestTyped& typed, TestSpec& spec) {
-  if (!typed.rate_limit) return;
+void settle_out_json(PerftestTyped& typed, OutputOptions& output) {
+  if (typed.json_file.empty()) return;
+  if (typed.by_name) {
+    output.perftest_json = typed.json_file;
+    if (output.json.empty()) output.json = document_beside(typed.json_file);
+    return;
+  }
+  output.json = typed.json_file;
+  typed.notes.push_back(fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
+}
+
+TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec) {
+  constexpr std::uint64_t kPage = 4096;
+  const bool own = !typed.by_name || spec.footprint_bytes != 0 || spec.verify_seed || spec.test.metric != Metric::kBandwidth;
+  if (!own) spec.footprint_bytes = std::max(kPage, spec.size_bytes);
+  return spec;
+}
+
+void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec) {
+  if (test.metric == Metric::kLatency) {
+    if (typed.rate_limit || typed.burst > 0) typed.notes.push_back("--rate_limit changes nothing: a latency test has one message in flight; --rate N has them due at times of their own");
+    return;
+  }
+  if (!typed.rate_limit) {
+    if (typed.burst > 1) throw usage_error("--burst_size: without a rate messages leave as they complete", "give --rate_limit as well");
+    return;
+  }
+  constexpr int kUsualDepth = 128;
+  const std::int64_t in_flight = std::int64_t{spec.tx_depth > 0 ? spec.tx_depth : kUsualDepth} * spec.qps / spec.post_list * spec.post_list;
+  if (typed.burst > in_flight) {
+    typed.notes.push_back(fmt::format("--burst_size {}: bursts of {}, as many messages as are in flight (-t, -q)", typed.burst, in_flight));
+  }
+  if (typed.burst > 0) spec.burst = static_cast<int>(std::clamp<std::int64_t>(in_flight, 1, typed.burst));
+  if (spec.burst > 1 && spec.tx_depth == 0) spec.tx_depth = kUsualDepth;
   spec.rate_per_s = typed.rate_unit == 'p' ? *typed.rate_limit : 0;
   spec.rate_bytes_per_s = typed.rate_unit == 'p' ? 0 : *typed.rate_limit * (typed.rate_unit == 'M' ? kMebibyte : 1e9 / 8);
 }
@@ -200,8 +276,13 @@ void settle_rate(const PerftestTyped& typed, TestSpec& spec) {
 std::string own_test(std::string_view perftest_program) {
   const std::string name = std::filesystem::path(perftest_program).filename();
   if (!name.starts_with("ib_")) return {};
-  const std::string test = name.substr(3);
-  return parse_test(test) ? test : std::string();
+  const std::string_view rest = std::string_view(name).substr(3);
+  // "ib_write_bw_nongdr": some keep several builds of perftest.
+  for (const Test each : all_tests()) {
+    const std::string test = to_string(each);
+    if (rest == test || (rest.starts_with(test) && rest[test.size()] == '_')) return test;
+  }
+  return {};
 }
 
 Argv as_own_command(Argv words) {
@@ -223,7 +304,8 @@ bool show_perftest_help(const Argv& words, std::ostream& out) {
   const bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
   if (words.size() < 3 || words[2] != kAsPerftest || !asked) return false;
   out << fmt::format("Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of perftest "
-                     "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n", words[1]);
+                     "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n"
+                     "  -c, --connection=<{1}> is what QPs are; other kinds are refused.\n\n", words[1], connections_of(words[1]));
   for (const PerftestOption& each : perftest_options()) {
     std::string flags;
     for (const std::string_view flag : split(each.flags, ',')) {

@@ -18,8 +18,10 @@ namespace gdrperf::app {
 struct PerftestTyped {
   bool by_name = false;  ///< as ib_write_bw or another of its family
   std::vector<std::string> notes;
+  std::string json_file;  ///< of --out_json; "": not asked for
   std::optional<double> least_rate;  ///< -w, in the unit that the run is reported in
   std::optional<double> rate_limit;  ///< --rate_limit
+  std::int64_t burst = 0;            ///< --burst_size; 0: none
   char rate_unit = 'g';              ///< --rate_units: M, g or p
   std::optional<double> least_mpps;  ///< -y, million messages per second
 };
@@ -27,17 +29,23 @@ struct PerftestTyped {
 /// Adds those options of perftest to a test that it does not have, hidden from its help.
 void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyped& typed);
 
-/// -w and -y as what a run has to reach. Throws usage_error for -y with several sizes.
-void require_typed(const PerftestTyped& typed, std::span<const std::uint64_t> sizes, OutputOptions& output);
+/// -w and -y as what a run has to reach; of a latency test a note. Throws usage_error for -y with several sizes.
+void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output);
 
 /// perftest's --run_infinitely, typed under its name: seconds between its lines, which are those of -D or 5, and -D is no end
 /// of the run. nullopt: another run.
 std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop);
 
-/// --rate_limit and --rate_units as the rate of `spec`.
-void settle_rate(const PerftestTyped& typed, TestSpec& spec);
+/// --out_json: under perftest's names a file with its keys, with this program's document beside it; else that document.
+void settle_out_json(PerftestTyped& typed, OutputOptions& output);
 
-/// "write_bw" of "ib_write_bw" and of a path to it; "" for other words.
+/// `spec`, under perftest's names with memory as perftest has it: a page for each QP, or one message where that is larger.
+TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec);
+
+/// --rate_limit, --rate_units and --burst_size as the rate of `spec`; a note where they mean nothing.
+void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec);
+
+/// "write_bw" of "ib_write_bw", of "ib_write_bw_nongdr" and of a path to them; "" for other words.
 std::string own_test(std::string_view perftest_program);
 
 /// `gdrperf ib_write_bw ...`, or the same by a link of that name, as a command line of this program; others as they are.

@@ -29,29 +29,16 @@
 #include "app/options/parse_words.h"
 #include "app/client/parts.h"
 #include "app/options/paths.h"
-#include "app/commands/perftest.h"
-#include "app/server/perftest_service.h"
+#include "app/test/perftest.h"
+#include "app/test/test_options.h"
 #include "app/plan/rail_gpus.h"
 #include "app/client/register_all.h"
 #include "app/options/requirements.h"
 #include "app/intervals/sample_file.h"
-#include "app/server/serve.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
 namespace {
-
-struct TestOptions : ClientOptions {
-  Test test;
-  std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
-  bool all = false;
-  double interval_s = 0;  ///< --interval; 0: none
-  std::string listen_metrics;
-  bool dry_run = false;  ///< say what would be run
-  std::vector<std::string> given;  ///< options that a client decides
-  std::vector<std::string> without_effect;
-  PerftestTyped perftest;
-};
 
 constexpr std::uint64_t kDefaultBandwidthBytes = 65536;
 constexpr std::uint64_t kDefaultLatencyBytes = 2;
@@ -97,17 +84,14 @@ std::string sizes_text(Test test) {
   return goes_over(test.operation, Transport::kUd) ? "64K, over UD 1K" : "64K";
 }
 
-std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
-  if (options.all) return sizes_within(options.spec, sizes_of(options.test.operation, all_sizes()));
-  return options.sizes.empty() ? std::vector{default_size(options.test, options.spec.transport)} : options.sizes;
-}
-
 // Records measured before a failure are kept, also where they go to a pipe.
 report::RunRecord run_one(Client& client, const TestSpec& spec, std::size_t total, Output& output, LiveLine& live,
                           const StopSignal& stop) {
   try {
     const LiveScope shown(live, output.runs(), fmt::format("{} {}", to_string(spec.test), format_size(spec.size_bytes)));
-    return run_test(client, spec);
+    report::RunRecord record = run_test(client, spec);
+    client.tell(record);
+    return record;
   } catch (const Error& error) {
     if (total == 1 || stop.triggered()) throw;
     const Error named = error.in(format_size(spec.size_bytes));
@@ -131,8 +115,13 @@ std::vector<TestSpec> specs_of(const TestOptions& options) {
   std::vector<Path> paths = options.paths;
   // In host memory both ways are one.
   if (paths.size() > 1) paths = ways(options.spec, paths);
+  const std::vector<int> counts = options.qps.empty() ? std::vector{options.spec.qps} : options.qps;
   for (const std::uint64_t size : sizes_of(options)) {
-    for (TestSpec& each : variants(spec_for(options, options.test, size), paths, options)) specs.push_back(std::move(each));
+    for (const int qps : counts) {
+      TestSpec one = as_perftest(options.perftest, spec_for(options, options.test, size));
+      one.qps = qps;
+      for (TestSpec& each : variants(one, paths, options)) specs.push_back(std::move(each));
+    }
   }
   return specs;
 }
@@ -280,49 +269,6 @@ int measure(TestOptions options, const Argv& argv) {
   return static_cast<int>(output.required_met());
 }
 
-int serve_one_client(const TestOptions& options) {
-  if (!options.given.empty()) {
-    say(fmt::format("note: without HOST this end serves one client, whose options count; ignored here{}: {}",
-                    options.perftest.by_name ? ", unless it is perftest's" : "", fmt::join(options.given, " ")));
-  }
-  ServeOptions serve_options;
-  if (options.perftest.by_name) {
-    std::vector<TestSpec> specs;
-    for (const std::uint64_t size : sizes_of(options)) specs.push_back(spec_for(options, options.test, size));
-    serve_options.perftest = perftest_service(specs, options.output.rate_unit, options.max_memory_bytes);
-  }
-  serve_options.bind = options.bind;
-  serve_options.port = options.port;
-  serve_options.token = options.token;
-  serve_options.once = true;
-  // --run_infinitely is typed at both ends of perftest.
-  if (options.perftest.by_name && options.spec.stop.forever) serve_options.max_time = std::chrono::nanoseconds(0);
-  serve_options.own_end = options.spec.client;
-  return serve(serve_options);
-}
-
-/// Settings that an end that serves decides itself: its address, and, where its client says
-/// nothing about it, the settings of this end.
-bool own_of_server(const CLI::Option& option) {
-  for (const char* name : {"--port", flags::kBind, flags::kToken, flags::kSoftnic}) {
-    if (option.check_name(name)) return true;
-  }
-  for (const Setting& each : settings()) {
-    const bool own_end = std::string_view(each.object) == "client" && *each.flags != 0;
-    if (own_end && option.check_name(flag_of(each))) return true;
-  }
-  return option.get_positional();
-}
-
-// Options typed on an end that serves but that its client decides.
-std::vector<std::string> decided_by_client(const CLI::App& command) {
-  std::vector<std::string> given;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() > 0 && !hidden(*option) && !own_of_server(*option)) given.push_back(flag_of(*option));
-  }
-  return given;
-}
-
 void add_series(CLI::App& command, TestOptions& options) {
   constexpr const char* kGroup = "Output";
   constexpr double kLeastSeconds = 0.1;
@@ -364,6 +310,11 @@ void add_options(CLI::App& command, TestOptions& options) {
 
 }  // namespace
 
+std::vector<std::uint64_t> sizes_of(const TestOptions& options) {
+  if (options.all) return sizes_within(options.spec, sizes_of(options.test.operation, all_sizes()));
+  return options.sizes.empty() ? std::vector{default_size(options.test, options.spec.transport)} : options.sizes;
+}
+
 void add_test_commands(CLI::App& app, Action& action) {
   for (const Test test : all_tests()) {
     const auto options = std::make_shared<TestOptions>();
@@ -380,11 +331,12 @@ void add_test_commands(CLI::App& app, Action& action) {
       options->given = decided_by_client(*command);
       const bool gpu = uses_gpu(options->spec.client.buffer) || uses_gpu(options->spec.server.buffer);
       options->without_effect = without_effect(*options, {options->test}, gpu, typed_on(*command));
+      settle_out_json(options->perftest, options->output);
+      settle_rate(options->perftest, options->test, options->spec);
+      require_typed(options->perftest, options->test, sizes_of(*options), options->output);
       options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
-      settle_rate(options->perftest, options->spec);
       if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0) options->interval_s = *every;
       check_figure(options->test, options->output);
-      require_typed(options->perftest, sizes_of(*options), options->output);
       action = [options](const Argv& argv) {
         check_target(*options);
         const bool serves = options->host.empty() && !options->local;

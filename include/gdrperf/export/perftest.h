@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "gdrperf/proto/messages.h"
+#include "gdrperf/report/console.h"
+#include "gdrperf/report/record.h"
+
+namespace gdrperf::report {
+
+/// perftest's tables, a run at a time, for who shows them while others are measured.
+class PerftestColumns {
+ public:
+  explicit PerftestColumns(RateUnit unit) : unit_(unit) {}
+  /// The run's row, in front of it the settings and the heading where they are not those of the run before.
+  std::string add(const RunRecord& record);
+  /// The line below the last row; "" where there was none.
+  std::string end() const;
+
+ private:
+  RateUnit unit_;
+  std::string block_;
+};
+
+/// One run as perftest's --out_json has it: its keys, its units.
+std::string perftest_json(const RunRecord& record, RateUnit unit);
+
+/// What a server that prints results, too, is told of a run.
+proto::Result result_of(const RunRecord& record);
+/// The record that a server makes its table of: `client` is its own end, which perftest's tables are about.
+RunRecord record_of(const proto::Result& result);
+
+}  // namespace gdrperf::report
