@@ -3,12 +3,14 @@
 #include "mem/cuda/memory.h"
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
+#include "mem/accelerator/buffer.h"
 #include "mem/host_buffer.h"
 
 namespace gdrperf::mem {
 
 void check_kind(const std::string& text, const std::string& flag) {
   const Kind kind = parse_kind(text, flag);
+  if (kind.place == Place::kRocm) return check_accelerator(kind, flag + " " + text);
   if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag.c_str());
 }
 
@@ -30,7 +32,8 @@ std::vector<std::string> expand_kinds(const std::vector<std::string>& kinds, con
     } else if (kind.ends_with(":all")) {
       const std::string place = kind.substr(0, kind.size() - 4);
       check_kind(place, flag);
-      for (int i = 0; i < cuda::gpu_count(); ++i) result.push_back(place + ":" + std::to_string(i));
+      const int gpus = parse_kind(place, flag).place == Place::kRocm ? accelerator_count() : cuda::gpu_count();
+      for (int i = 0; i < gpus; ++i) result.push_back(place + ":" + std::to_string(i));
     } else {
       check_kind(kind, flag);
       result.push_back(kind);
@@ -44,6 +47,7 @@ std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, 
   switch (kind.place) {
     case Place::kHost: return make_host_buffer(bytes);
     case Place::kHugepage: return make_hugepage_buffer(bytes);
+    case Place::kRocm: return make_accelerator_buffer(kind, bytes, registration);
     default: return cuda::make(kind, bytes, registration);
   }
 }

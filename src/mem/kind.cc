@@ -20,6 +20,7 @@ constexpr std::array kNames = {
     Name{"host", Place::kHost, false},        Name{"hugepage", Place::kHugepage, false},
     Name{"cuda", Place::kCuda, true},         Name{"cuda-vmm", Place::kCudaVmm, true},
     Name{"cuda-host", Place::kCudaHost, false}, Name{"staged", Place::kStaged, true},
+    Name{"rocm", Place::kRocm, true},
 };
 
 }  // namespace
@@ -35,12 +36,12 @@ Kind parse_kind(std::string_view text, const std::string& flag) {
     return {known.place, known.names_gpu ? std::string(numbered ? text.substr(colon + 1) : "0") : std::string()};
   }
   throw usage_error(fmt::format("{} '{}': no such kind of memory", flag, text),
-                    "there are host, hugepage, cuda:N, cuda-vmm:N, cuda-host and staged:N; N is a GPU's index, "
-                    "PCI address or UUID");
+                    "there are host, hugepage, cuda:N, cuda-vmm:N, cuda-host, staged:N and rocm:N; N is a GPU's index, "
+                    "of NVIDIA's also its PCI address or UUID");
 }
 
 bool on_gpu(const Kind& kind) {
-  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kStaged;
+  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kRocm || kind.place == Place::kStaged;
 }
 
 }  // namespace gdrperf::mem

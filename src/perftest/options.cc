@@ -15,8 +15,8 @@ using Fate = PerftestFate;
 constexpr const char* kLeaveOut = "leave it out";
 constexpr const char* kNoEncryption = "nothing is encrypted";
 constexpr const char* kNoEthernet = "raw Ethernet is not measured";
-constexpr const char* kGpuMemory = "NVIDIA's GPUs alone have memory of their own here";
-constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N or cuda-host";
+constexpr const char* kGpuMemory = "NVIDIA's and AMD's GPUs alone have memory of their own here";
+constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N, cuda-host or rocm:N";
 
 constexpr PerftestOption kOptions[] = {
     {"-a,--all", "", Fate::kSame, ""},
@@ -126,10 +126,12 @@ constexpr PerftestOption kOptions[] = {
     {"--use_data_direct", "", Fate::kSame, "as --register data-direct"},
     {"--cuda_mem_type", "N", Fate::kRefused, "kinds of memory have names", kBuffers},
     {"--gpu_touch", "WHEN", Fate::kRefused, "the GPU touches what arrived within the measured time", "--consume"},
-    {"--use_rocm,--use_neuron,--use_hl,--use_mlu,--use_musa,--use_musa_bus_id,--use_opencl,"
+    {"--use_rocm", "GPU", Fate::kSame, "as --buffer rocm:GPU"},
+    {"--use_rocm_dmabuf", "", Fate::kSame, "as --register dmabuf"},
+    {"--use_neuron,--use_hl,--use_mlu,--use_musa,--use_musa_bus_id,--use_opencl,"
      "--opencl_platform_id",
      "N", Fate::kRefused, kGpuMemory, kBuffers},
-    {"--use_rocm_dmabuf,--use_neuron_dmabuf,--use_mlu_dmabuf,--use_musa_dmabuf,"
+    {"--use_neuron_dmabuf,--use_mlu_dmabuf,--use_musa_dmabuf,"
      "--use_musa_pcie_mapping",
      "", Fate::kRefused, kGpuMemory, kBuffers},
     {"--rate_limit", "RATE", Fate::kTaken, "--rate, in the units of --rate_units"},

@@ -256,7 +256,7 @@ class Docs(CliTest):
             words = [word for each in words for word in (["127.0.0.1", "-p", str(server.port)] if each in ("server", "node2", "HOST", "NODE") else [each])]
             short = ["--sizes", "64", "-D", "20ms"] if words[0] in ("sweep", "accept") else ["-D", "50ms"]
             words += [] if "-n" in words or "-D" in words else short
-        if test or words[:1] in (["devices"], ["topo"]):
+        if test or words[:1] in (["devices"], ["topo"], ["reg_lat"], ["connect_rate"]):
             words += [] if "--softnic" in words else ["--softnic"]
         binary = BINARY if program == "gdrperf" else BINARY + "-doctor"
         done = subprocess.run([binary, *words], cwd=folder, env=support.environment(), stdin=subprocess.DEVNULL,

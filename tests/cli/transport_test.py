@@ -139,7 +139,7 @@ class Transport(CliTest):
         self.assertIn("--transport uc: -R connects RC QPs", result.err)
         result = run("send_bw", *LOCAL, "--transport", "xrc")
         self.assertEqual(result.code, 2, str(result))
-        self.assertIn("--transport 'xrc': give rc, uc, ud", result.err)
+        self.assertIn("--transport 'xrc': XRC QPs are not measured", result.err)
         result = run("send_bw", *LOCAL, "-c", "UD", "-n", "100", "-u", "10")
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("note: -u changes nothing: over UC and UD nothing is acknowledged", result.err)

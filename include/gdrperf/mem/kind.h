@@ -11,6 +11,7 @@ enum class Place {
   kCuda,      ///< "cuda:N": cudaMalloc
   kCudaVmm,   ///< "cuda-vmm:N": cuMemCreate, GPUDirect RDMA allowed
   kCudaHost,  ///< "cuda-host": pinned host memory that GPUs see
+  kRocm,      ///< "rocm:N": hipMalloc, of an AMD GPU
   kStaged,    ///< "staged:N": GPU memory reached through pinned host memory
 };
 
@@ -24,7 +25,7 @@ struct Kind {
 /// Throws usage_error, naming `flag`, for a text that names no kind.
 Kind parse_kind(std::string_view text, const std::string& flag);
 
-/// Data lies in GPU memory (cuda, cuda-vmm, staged): the CPU cannot look at it.
+/// Data lies in GPU memory (cuda, cuda-vmm, rocm, staged): the CPU cannot look at it.
 bool on_gpu(const Kind& kind);
 
 }  // namespace gdrperf::mem

@@ -132,6 +132,10 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
     if (reverse) throw usage_error(fmt::format("{}: the staged path goes from the client", flag<&TestSpec::reverse>()), "exchange the ends, or leave one of them out");
     check_staging(*this);
   }
+  const bool amd = client_kind_.place == mem::Place::kRocm || server_kind_.place == mem::Place::kRocm;
+  if (initiator == Initiator::kGpuProxy && amd) {
+    throw usage_error(fmt::format("{} gpu-proxy: there is no kernel for AMD's GPUs", flag<&TestSpec::initiator>()), "leave it out: the CPU detects arrival");
+  }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
     throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
                                   !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))

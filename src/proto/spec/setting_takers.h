@@ -14,6 +14,7 @@ void take_transport(TestSpec& spec, const std::string& text, std::string_view fl
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_load(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_rocm(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_hugepages(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_dmabuf(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_data_direct(TestSpec& spec, const std::string& text, std::string_view flag);

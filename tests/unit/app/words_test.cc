@@ -56,6 +56,7 @@ TEST(PerftestOptions, AreNamedWhereACommandHasNone) {
 TEST(PerftestNames, AreOfItsPrograms) {
   EXPECT_EQ(own_test("ib_write_bw"), "write_bw");
   EXPECT_EQ(own_test("/usr/local/bin/ib_atomic_lat"), "atomic_lat");
+  EXPECT_EQ(own_test("ib_write_bw_nongdr"), "write_bw");
   for (const char* other : {"write_bw", "ib_dance_bw", "ib_", "", "/", "ib_write_bw/"}) EXPECT_EQ(own_test(other), "") << other;
 }
 
@@ -69,23 +70,24 @@ TEST(PerftestNames, BecomeCommandsOfThisProgram) {
 
 TEST(PerftestLimits, HaveTheUnitOfTheReport) {
   PerftestTyped typed;
+  const gdrperf::Test bandwidth{Operation::kWrite, Metric::kBandwidth};
   const std::vector<std::uint64_t> one = {4096};
   OutputOptions output;
-  require_typed(typed, one, output);
+  require_typed(typed, bandwidth, one, output);
   EXPECT_FALSE(output.required.min_gbps);
   typed.least_rate = 1000;
-  require_typed(typed, one, output);
+  require_typed(typed, bandwidth, one, output);
   EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000.0 * 1048576 * 8 / 1e9);
   output = {};
   output.rate_unit = report::RateUnit::kGigabits;
   typed.least_mpps = 2;  // 65.5 Gb/s at 4 KiB: less than the other limit
-  require_typed(typed, one, output);
+  require_typed(typed, bandwidth, one, output);
   EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 1000);
   typed.least_rate.reset();
   output.required = {};
-  require_typed(typed, one, output);
+  require_typed(typed, bandwidth, one, output);
   EXPECT_DOUBLE_EQ(output.required.min_gbps.value(), 65.536);
-  EXPECT_THROW(require_typed(typed, std::vector<std::uint64_t>{64, 4096}, output), Error);
+  EXPECT_THROW(require_typed(typed, bandwidth, std::vector<std::uint64_t>{64, 4096}, output), Error);
 }
 
 TEST(ParseInteger, TakesTheWholeTextOnly) {
