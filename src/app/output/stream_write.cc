@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 50ms;
+constexpr auto kLookAgain = 50ms;
 
 /// With a reader, until some time after a signal: it may be about to come, or to go on. All waits share that time, and
 /// each looks twice at least, as the end of a run may have taken it already.
@@ -44,7 +44,7 @@ UniqueFd open_stream(const std::string& path) {
       errno = EINTR;
       return {};
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLookAgain);
   }
 }
 
@@ -52,7 +52,7 @@ bool write_stream(int fd, std::string_view content) {
   for (ReaderPatience patience; !content.empty();) {
     pollfd entry{fd, POLLOUT, 0};
     // A pipe that poll() calls writable takes so much without waiting.
-    const int ready = ::poll(&entry, 1, static_cast<int>(kLook.count()));
+    const int ready = ::poll(&entry, 1, static_cast<int>(kLookAgain.count()));
     const ssize_t put = ready > 0 ? ::write(fd, content.data(), std::min<std::size_t>(content.size(), PIPE_BUF)) : 0;
     if ((ready < 0 || put < 0) && errno != EINTR && errno != EAGAIN) return false;
     if (put > 0) {

@@ -112,7 +112,7 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const AgentS
     spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
     spec.stop.duration = std::chrono::nanoseconds(measure.duration_ns);
     validate(spec);
-    const auto client = make_remote_client({run.host, run.port, settings.token, {}, settings.allow}, [](const std::string&) {});
+    const auto client = make_remote_client({.host = run.host, .port = run.port, .token = settings.token, .allow = settings.allow}, [](const std::string&) {});
     client->open();
     const report::RunRecord record = run_test(*client, spec);
     const auto& latency = record.measured.latency;
