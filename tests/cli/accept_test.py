@@ -116,7 +116,7 @@ class OneMachine(support.CliTest):
         with support.Server() as server:
             result = run("bringup", "127.0.0.1", "-p", server.port, "--softnic", timeout=3 * support.PATIENCE_S)
         rows = re.findall(r"^(PASS|UNSURE|FAIL) +(\w[\w ]*\w) +[0-9.]+ s  gdrperf (\w+)", result.out, re.M)
-        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both hosts", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
+        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both ends", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
                          result)
         verdicts = dict((row[1], row[0]) for row in rows)
         self.assertEqual(verdicts["every byte arrives"], "PASS", result)

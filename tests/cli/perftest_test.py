@@ -306,9 +306,8 @@ class Runs(CliTest):
         with support.Background("ib_write_bw", "-p", "0", "--softnic", "--run_infinitely", "-D", "1") as server:
             port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
             with support.Background("ib_write_bw", "127.0.0.1", "-p", port, "--softnic", "--run_infinitely", "-D", "0.2") as client:
-                client.wait_line("messages ")
                 for _ in range(2):
-                    client.wait_line("gdrperf:  ")
+                    client.wait_line("messages, ")
 
     def test_a_link_of_the_name(self):
         folder = self.folder()
