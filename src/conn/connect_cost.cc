@@ -52,7 +52,9 @@ CmId bound_id(rdma_event_channel* channel, const verbs::Gid& gid, int port, cons
   return id;
 }
 
-/// What the QPs of one end have in common. Made on the context that rdma_cm found.
+}  // namespace
+
+/// What the QPs of a client or a server have in common. Made on the context that rdma_cm found.
 struct Common {
   verbs::Pd pd;
   verbs::Cq cq;
@@ -69,6 +71,8 @@ struct Common {
   }
   ibv_sge piece() const { return {reinterpret_cast<std::uintptr_t>(words), kMessageBytes, mr->lkey}; }
 };
+
+namespace {
 
 void make_cm_qp(rdma_cm_id* id, Common& common, const std::string& device) {
   ibv_qp_init_attr attr = common.attr();

@@ -130,7 +130,7 @@ struct Room {
   std::uint64_t taken = 0;  ///< by other runs
 };
 
-void check_room(const Demand& demand, const ResolvedSpec& spec, Side side, const Room& host, const Room& gpu) {
+void check_room(const Demand& demand, Side side, const Room& host, const Room& gpu) {
   const auto check = [&](std::uint64_t wanted, const Room& room, const char* kind, const std::string& parts) {
     const std::uint64_t most = budget(room.max_bytes, room.available);
     const std::uint64_t in_all = plus(wanted, room.taken);
@@ -157,7 +157,7 @@ std::uint64_t gpu_available(const Demand& demand, const std::string& buffer) {
 }  // namespace
 
 void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes) {
-  check_room(demand, spec, side, {max_bytes, mem::available_bytes(), 0},
+  check_room(demand, side, {max_bytes, mem::available_bytes(), 0},
              {max_bytes, gpu_available(demand, spec.end(side).buffer), 0});
 }
 
@@ -168,7 +168,7 @@ Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side
   }
   const std::string& buffer = spec.end(side).buffer;
   return account->take({demand.host_bytes(), demand.gpu_bytes(), buffer, demand.qps}, [&](const Account::State& state) {
-    check_room(demand, spec, side, {state.max_bytes, state.host_available, state.host_taken},
+    check_room(demand, side, {state.max_bytes, state.host_available, state.host_taken},
                {state.max_bytes, state.gpu_available, state.gpu_taken});
     // Besides: memory that others on this host have taken meanwhile.
     if (state.max_bytes == 0 && state.host_taken > 0) check_memory(demand, spec, side, 0);
