@@ -264,7 +264,7 @@ class Doctor(CliTest):
         self.assertLess(len(brief.out.splitlines()), 100, brief.out)
         self.assertEqual(len(whole["pairs"]), 8 * 16)
         for gpu in range(8):
-            self.assertRegex(brief.out, rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 49 GB/s")
+            self.assertRegex(brief.out, rf"GPU{gpu} <-> mlx5_{2 * gpu}, mlx5_{2 * gpu + 1} PIX: direct path ready, expect 50 GB/s")
 
     def test_the_document_lists_the_checks_of_the_code(self):
         text = (SOURCE / "docs/how-to/doctor.md").read_text()

@@ -23,8 +23,8 @@ struct ClusterTest {
   std::chrono::nanoseconds duration = std::chrono::milliseconds(250);
   bool event = false;
   ClusterBuffer buffer = ClusterBuffer::kHost;
-  cluster::ScheduleOptions schedule;
-  cluster::JudgeOptions judge;
+  cluster::ScheduleOptions schedule = {};
+  cluster::JudgeOptions judge = {};
 };
 
 /// Location of a NIC of the fabric.

@@ -93,7 +93,9 @@ TEST(SummarizeSeries, IntervalHoldsWhereNeighboursAreAlike) {
       plain += ranks.low <= 1 && 1 <= ranks.high;
     }
     EXPECT_GE(held, 930) << correlation;
-    if (correlation == 0.8) EXPECT_LT(plain, 700) << "ranks alone hold as well: nothing to allow for";
+    if (correlation == 0.8) {
+      EXPECT_LT(plain, 700) << "ranks alone hold as well: nothing to allow for";
+    }
   }
 }
 
