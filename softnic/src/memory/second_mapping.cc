@@ -12,7 +12,7 @@
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::uint64_t kPageMask = 4095;
+constexpr std::uint64_t kPageLow = 4095;
 
 struct SharedSearch {
   PageRange range;
@@ -30,7 +30,7 @@ bool visit_shared(const Mapping& mapping, void* argument) {
 }  // namespace
 
 SecondMapping::SecondMapping(std::uint64_t address, std::size_t length) {
-  const PageRange pages{address & ~kPageMask, (address + length + kPageMask) & ~kPageMask};
+  const PageRange pages{address & ~kPageLow, (address + length + kPageLow) & ~kPageLow};
   SharedSearch search{pages, false, false};
   if (!visit_mappings(pages, &visit_shared, &search) || !search.fits) return;
   // An old size of nothing maps shared memory once more. The system call: libc's function is replaced.
@@ -38,7 +38,7 @@ SecondMapping::SecondMapping(std::uint64_t address, std::size_t length) {
   if (placed == -1) return;
   pages_ = static_cast<std::uint64_t>(placed);
   bytes_ = pages.bytes();
-  address_ = pages_ + (address & kPageMask);
+  address_ = pages_ + (address & kPageLow);
   lasts_ = search.nameless;
   ::syscall(SYS_madvise, pages_, bytes_, MADV_DONTFORK);
   ::syscall(SYS_madvise, pages_, bytes_, MADV_DONTDUMP);

@@ -74,14 +74,14 @@ std::string measured_before(const Suspect& suspect, const Series* series) {
 
 }  // namespace
 
-std::vector<Finding> findings(const ClusterTest& test, const ClusterResult& result, cluster::Verdict verdict) {
-  std::vector<Finding> found;
+std::vector<SlowPart> findings(const ClusterTest& test, const ClusterResult& result, cluster::Verdict verdict) {
+  std::vector<SlowPart> found;
   for (const Series* series : all_series(result)) {
     const cluster::Judgement& judgement = judgement_of(result, series);
     if (cluster::is_blind(judgement, options_of(test, series))) continue;
     for (const Suspect& suspect : judgement.suspects) {
       if (suspect.verdict != verdict) continue;
-      const auto same = std::find_if(found.begin(), found.end(), [&](const Finding& one) { return key_of(one.suspect) == key_of(suspect); });
+      const auto same = std::find_if(found.begin(), found.end(), [&](const SlowPart& one) { return key_of(one.suspect) == key_of(suspect); });
       if (same == found.end()) found.push_back({suspect, series});
       else same->also.push_back({suspect, series});
     }
@@ -120,7 +120,7 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const Su
   return {};
 }
 
-std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const Finding& finding) {
+std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding) {
   const Suspect& suspect = finding.suspect;
   std::string line;
   if (suspect.when == When::kAtTimes) {
@@ -131,14 +131,14 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
     line = fmt::format("SLOW {}: {}{} ({} retests{})", name_of_part(star, result, suspect), change(suspect.retest_shift, finding.series),
                        way_text(suspect), suspect.retests, measured_before(suspect, finding.series));
   }
-  for (const Finding::Also& also : finding.also) {
+  for (const SlowPart::Also& also : finding.also) {
     line += also.suspect.when == When::kAtTimes ? fmt::format("; also in {}", name_of_series(test, also.series))
                                                 : "; also " + change(also.suspect.retest_shift, also.series);
   }
   return line;
 }
 
-std::string undecided_line(const Star& star, const ClusterTest&, const ClusterResult& result, const Finding& finding) {
+std::string undecided_line(const Star& star, const ClusterTest&, const ClusterResult& result, const SlowPart& finding) {
   const Suspect& suspect = finding.suspect;
   if (suspect.when == When::kAtTimes && suspect.retests > 0) {
     return fmt::format("undecided: {}: far below its rate in {:.0f} % of {} retests{}", name_of_part(star, result, suspect),

@@ -10,7 +10,7 @@
 namespace gdrperf::app {
 
 /// A part with one verdict, however many series have it: bandwidth's first.
-struct Finding {
+struct SlowPart {
   cluster::Suspect suspect;
   const Series* series = nullptr;  ///< null: bandwidth
   struct Also {
@@ -21,7 +21,7 @@ struct Finding {
 };
 
 /// Parts of a verdict, coarse first within a series. A series that is_blind() has none.
-std::vector<Finding> findings(const ClusterTest& test, const ClusterResult& result, cluster::Verdict verdict);
+std::vector<SlowPart> findings(const ClusterTest& test, const ClusterResult& result, cluster::Verdict verdict);
 
 /// Series that cannot be judged, bandwidth as null.
 std::vector<const Series*> blind_series(const ClusterTest& test, const ClusterResult& result);
@@ -33,7 +33,7 @@ std::string name_of_nic(const Star& star, const ClusterResult& result, int nic);
 std::string name_of_part(const Star& star, const ClusterResult& result, const cluster::Suspect& suspect);
 
 /// One line for a slow part: what it is slower by, by which measurements.
-std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const Finding& finding);
-std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const Finding& finding);
+std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding);
+std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding);
 
 }  // namespace gdrperf::app

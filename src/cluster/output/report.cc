@@ -144,7 +144,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_losses(star, result, out);
   print_differences(star.members(), out);
   out << heat_map(star.members(), result);
-  if (std::any_of(slow.begin(), slow.end(), [](const Finding& one) { return one.suspect.part == cluster::Part::kNic; })) {
+  if (std::any_of(slow.begin(), slow.end(), [](const SlowPart& one) { return one.suspect.part == cluster::Part::kNic; })) {
     out << "rates between nodes do not tell a NIC from its cable or its switch port\n";
     print_inspections(star, result, out);
   }
