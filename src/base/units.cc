@@ -182,10 +182,10 @@ std::string format_size(std::uint64_t bytes) {
 }
 
 std::string format_duration_ns(double ns) {
-  if (ns < 999.5) return plain_digits(ns, 3) + " ns";
-  if (ns < 999.5e3) return fmt::format("{} us", plain_digits(ns / 1e3, 3));
-  if (ns < 999.5e6) return fmt::format("{} ms", plain_digits(ns / 1e6, 3));
-  return fmt::format("{} s", plain_digits(ns / 1e9));
+  if (ns < 999.5) return fmt::format("{:.3g} ns", ns);
+  if (ns < 999.5e3) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < 999.5e6) return fmt::format("{:.3g} ms", ns / 1e6);
+  return fmt::format("{:.4g} s", ns / 1e9);
 }
 
 std::string format_rate(double bytes_per_s) {

@@ -76,7 +76,7 @@ std::string prometheus(std::span<const RunRecord> runs, const FormatContext&) {
     gauge(out, latency, "gdrperf_latency_max_seconds", "Largest latency of a message.", &Latency::max_ns, 1e-9);
   }
   if (!all.empty()) {
-    out.declare("gdrperf_unstable", MetricType::kGauge, "1 where the result is not known within the requested precision, or client or server stood still.");
+    out.declare("gdrperf_unstable", MetricType::kGauge, "1 where the figure is not known within the precision asked for, or an end stood still.");
     for (const auto& [text, run] : all) out.sample(run.first, run.second->measured.unstable ? 1 : 0);
   }
   return out.take();

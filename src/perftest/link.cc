@@ -45,7 +45,7 @@ std::string big_endian(double value) { return big_endian(std::bit_cast<std::uint
 double double_from(std::string_view text) { return std::bit_cast<double>(from_big_endian(text)); }
 
 std::string alike() {
-  return fmt::format("client and server need the same test, {}, {} and {} or {}; perftest's own output may say more", flag<&TestSpec::size_bytes>(),
+  return fmt::format("both ends need the same test, {}, {} and {} or {}; perftest's own end may say more", flag<&TestSpec::size_bytes>(),
                      flag<&TestSpec::qps>(), stop_flag<&StopRule::iterations>(), stop_flag<&StopRule::duration>());
 }
 

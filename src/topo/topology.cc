@@ -53,7 +53,7 @@ void ask_nvidia_smi(Topology& topology) {
     }
   } catch (const Error& error) {
     topology.warnings.push_back(
-        fmt::format("nvidia-smi does not show the relation between GPUs and NICs: {}; give a "
+        fmt::format("nvidia-smi does not tell the relation between GPUs and NICs: {}; give a "
                     "capture with {} FILE",
                     error.what(), flags::kNvidiaSmi));
   }
@@ -326,7 +326,7 @@ std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,
   }
   if (is_flat(pci)) {
     return text +
-           "the bus is flat (no bridges), as a virtual machine shows it: the tree undecided how "
+           "the bus is flat (no bridges), as a virtual machine shows it: the tree cannot tell how "
            "the real cards hang together, so everything on one virtual root bus looks like PHB";
   }
   if (nvidia_smi == Relation::kNode && tree.contains(Relation::kSys)) {

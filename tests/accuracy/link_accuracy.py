@@ -214,7 +214,7 @@ NAMES = {gdrperf_value: "gdrperf", perftest_value: "perftest"}
 def unusable(gdrperf):
     """Why the device cannot be used here, or None."""
     if len(CPUS) < 2:
-        return "one CPU is too few: each host needs one of its own"
+        return "one CPU is too few: each end needs one of its own"
     done = subprocess.run(["cat", "/dev/null"], env=Device(gdrperf, 1e9, 0).env, capture_output=True, text=True)
     return None if done.returncode == 0 and not done.stderr else "the device cannot be loaded into any program " \
         "(a build with sanitizers)"

@@ -105,7 +105,7 @@ class OneMachine(support.CliTest):
     def test_the_share_of_the_ceiling_is_asked_where_no_floor_is(self):
         result = run("accept", "--local", "--softnic", "--devices", "soft0", "-n", "100", "-s", "4K")
         self.assertEqual(result.code, 4, result)  # a software device has no ceiling
-        self.assertIn("has no known theoretical maximum, which --min-efficiency 90% refers to", " ".join(result.out.split()))
+        self.assertIn("has no known ceiling that --min-efficiency 90% could be a share of", " ".join(result.out.split()))
         self.assertIn("undecided", result.err)
         planned = run("accept", "--local", "--softnic", "--dry-run")
         self.assertEqual(planned.code, 0, planned)
@@ -116,7 +116,7 @@ class OneMachine(support.CliTest):
         with support.Server() as server:
             result = run("bringup", "127.0.0.1", "-p", server.port, "--softnic", timeout=3 * support.PATIENCE_S)
         rows = re.findall(r"^(PASS|UNSURE|FAIL) +(\w[\w ]*\w) +[0-9.]+ s  gdrperf (\w+)", result.out, re.M)
-        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both hosts", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
+        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both ends", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
                          result)
         verdicts = dict((row[1], row[0]) for row in rows)
         self.assertEqual(verdicts["every byte arrives"], "PASS", result)

@@ -116,14 +116,14 @@ class Doctor(CliTest):
 
     def test_several_captures_are_compared(self):
         checks = self.checks("--read", STORIES / "mtu-differs-a.txt", "--read", STORIES / "mtu-differs-b.txt", code=1)
-        self.assertIn("the two hosts differ", checks["mtu"]["found"])
+        self.assertIn("the two ends differ", checks["mtu"]["found"])
 
     def test_standard_input(self):
         done = subprocess.run([BINARY, "doctor", "--read", "-"], env=environment(), text=True,
                               input="mlx5_0 port 1 ==> eth2 (Up)\n", capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("port-state", done.stdout)
-        self.assertTrue(done.stdout.startswith("all is well: 1 ok, 0 skipped\n"), done.stdout)
+        self.assertIn("1 ok, 0 warnings, 0 failed, 0 skipped", done.stdout)
 
     def test_unknown_text_could_not_be_looked_at(self):
         self.assertIn("none of the outputs", self.read("hello\nworld\n", code=3)["capture"]["found"])
@@ -224,28 +224,12 @@ class Doctor(CliTest):
         self.assertIn("left out", asked.stdout)
 
     @unittest.skipIf(softnic_works(), "no software device")
-    def test_json_goes_to_a_file_as_in_every_other_command(self):
-        with tempfile.TemporaryDirectory() as folder:
-            text = run("doctor", "--softnic", "--only", "mtu,gid", "--json", f"{folder}/d.json")
-            self.assertTrue(text.out.startswith("all is well: "), text)
-            self.assertEqual(len(json.loads(pathlib.Path(folder, "d.json").read_text())["checks"]), json.loads(
-                run("doctor", "--softnic", "--only", "mtu,gid", "--json", "-").out)["counts"]["OK"])
-            self.expect_error(run("doctor", "--json", f"{folder}/none/d.json"), 3, "--json")
-
-    def test_a_machine_that_is_well_takes_one_line(self):
-        result = run("doctor", "--root", STORIES / "emerald-rapids-ordering.machine")
-        self.assertEqual(result.code, 0, result)
-        self.assertRegex(result.out, r"\Aall is well: \d+ ok, \d+ skipped; the GPU has a direct path to its nearest NIC \(-v: .*\)\n\Z")
-        ill = run("doctor", "--root", STORIES / "numa-balancing.machine")
-        self.assertRegex(ill.out, r"\A\d+ failed, \d+ warnings?, ")
-
-    @unittest.skipIf(softnic_works(), "no software device")
     def test_both_ends_are_compared(self):
         with Background("serve", "-p", "0", "--softnic") as server:
             port = server.wait_line("port ").split("port ")[1].split(";")[0]
             document = self.document("--softnic", "127.0.0.1", "-p", port, code=0)
         ends = [check for check in document["checks"] if check["check"] == "both-ends"]
-        self.assertIn("active MTU: 4096 on both hosts", [check["found"] for check in ends])
+        self.assertIn("active MTU: 4096 at both ends", [check["found"] for check in ends])
         probes = [check for check in document["checks"] if check["check"] == "probe"]
         self.assertEqual([check["subject"] for check in probes], ["to 127.0.0.1", "from 127.0.0.1"])
         for probe in probes:

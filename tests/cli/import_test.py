@@ -91,7 +91,7 @@ class Import(Folder):
     def test_what_is_wrong_is_said_with_file_and_line(self):
         whole = (DATA / "perftest-4.4-write_bw.txt").read_text(encoding="utf-8")
         for name, text, words in [("none.txt", "hello\n", "none.txt:1: no output that can be imported"),
-                                  ("bad.txt", whole.replace("11742.06", "fast"), "bad.txt:19: 'fast' is not a number"),
+                                  ("bad.txt", whole.replace("11742.06", "fast"), "bad.txt:19: 'fast' is no figure"),
                                   ("cut.txt", whole[:whole.index("11742.06") + 4], "cut.txt:19"),
                                   ("cut.json", (DATA / "perftest-26-write_lat.json").read_text()[:300], "cut.json:15: ends in the middle")]:
             with self.subTest(name):

@@ -184,7 +184,7 @@ class PerftestThatFails(unittest.TestCase):
         for args, option in [(["-R"], "-R"), (["-c", "UC"], "--transport"), (["-b"], "-b"), (["--reversed"], "--reverse"), (["--peer-dev", "soft1"], "--peer-dev")]:
             with self.subTest(option):
                 said = self.fails([version("6.06"), (1 << 20, b"")], *args, code=2)
-                self.assertIn("the peer is perftest", said)
+                self.assertIn("the other end is perftest", said)
                 self.assertIn(option, said)
 
 

@@ -142,7 +142,7 @@ class RemoteClient : public Client {
     if (perftest_) {
       throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
     }
-    if (ticket_.empty()) throw peer_error(address_.host + ": its gdrperf serves one run at a time", "install the same version on both hosts");
+    if (ticket_.empty()) throw peer_error(address_.host + ": its gdrperf serves one run at a time", "bring both ends to one version");
     return std::make_unique<RemoteClient>(address_, notice_, ticket_);
   }
 

@@ -40,7 +40,7 @@ Count dealt(Count total, int parts, int part) {
 
 void check_enough(const std::string& what, std::uint64_t total, int parts) {
   if (total >= static_cast<std::uint64_t>(parts)) return;
-  throw usage_error(fmt::format("{} {}: fewer than the {} simultaneous runs that share them", what, total, parts));
+  throw usage_error(fmt::format("{} {}: fewer than the {} runs at the same time that they are dealt to", what, total, parts));
 }
 
 /// What is said of the whole, dealt to one of several parts.
@@ -320,7 +320,7 @@ Rails rails_of(const TestSpec& spec) {
   // NICs of one rail have one name at both ends, as a rule.
   rails.peer = spec.peer_rails.empty() ? rails.own : split_list(spec.peer_rails, flag<&TestSpec::peer_rails>().c_str());
   if (rails.peer.size() == rails.own.size()) return rails;
-  throw usage_error(fmt::format("{} {}: {} devices, but the client has {} ({})", flag<&TestSpec::peer_rails>(), spec.peer_rails, rails.peer.size(),
+  throw usage_error(fmt::format("{} {}: {} devices, and this end has {} ({})", flag<&TestSpec::peer_rails>(), spec.peer_rails, rails.peer.size(),
                                 rails.own.size(), fmt::join(rails.own, ", ")));
 }
 

@@ -64,7 +64,7 @@ std::vector<RegistrationRow> try_registrations(const TestSpec& spec, const RunOn
 
 void print_registrations(const std::vector<RegistrationRow>& rows, const TestSpec& spec, std::ostream& out) {
   Table table({flag<&TestSpec::registration>(), "registered", fmt::format("{} GB/s", format_size(spec.size_bytes)), "8 B us", "why not"});
-  const auto figure = [](double value) { return value > 0 ? fmt::format("{}", plain_digits(value)) : std::string("-"); };
+  const auto figure = [](double value) { return value > 0 ? fmt::format("{:.4g}", value) : std::string("-"); };
   for (const RegistrationRow& row : rows) {
     table.add({word_of(row.way), row.registered ? "yes" : "no", figure(row.gbytes), figure(row.latency_us), row.why_not});
   }

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 namespace gdrperf::app {
 
 struct DevicesOptions {
-  std::string json;  ///< file, "-" for standard output, "" for none
+  bool json = false;
   bool verbose = false;
 };
 

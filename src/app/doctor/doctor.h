@@ -22,7 +22,7 @@ struct DoctorOptions {
   bool list_words = false;
   bool verbose = false;
   bool fix_script = false;
-  std::string json;  ///< file, "-" for standard output, "" for none
+  bool json = false;
   bool probe_gpus = false;
 };
 

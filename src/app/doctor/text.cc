@@ -108,12 +108,12 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
   print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where, where.empty() ? "" : ": ", finding.found), 8);
   // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
-    if (!text.empty()) out << fmt::format("        {:>9}: {}\n", name, printable(text));
+    if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, printable(text));
   };
   const bool explained = is_bad(finding) || detail == Detail::kAll;
-  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>9}: {}", "why", finding.why), 19);
+  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);
   more("fix", finding.fix);
-  more("permanent", finding.for_good);
+  more("for good", finding.for_good);
   if (detail == Detail::kAll) {
     more("undo", finding.undo);
     for (const std::string& seen : finding.evidence) more("seen", seen);
@@ -142,79 +142,37 @@ void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
   print_rest(group, Verdict::kSkip, out);
 }
 
-int distance_of(const PairVerdict& pair) {
-  static const std::map<std::string, int> kOrder = {{"PIX", 0}, {"PXB", 1}, {"PHB", 2}, {"NODE", 3}, {"SYS", 4}};
-  const auto it = kOrder.find(pair.relation);
-  return it == kOrder.end() ? 5 : it->second;
-}
-
-/// Those of the GPU of `pairs[begin]`, which are neighbours; with kBrief only its nearest.
-std::vector<const PairVerdict*> pairs_of_gpu(const std::vector<PairVerdict>& pairs, std::size_t begin, Detail detail) {
-  std::vector<const PairVerdict*> shown;
-  for (std::size_t i = begin; i < pairs.size() && pairs[i].gpu == pairs[begin].gpu; ++i) {
-    if (detail == Detail::kBrief && !shown.empty() && distance_of(pairs[i]) > distance_of(*shown.front())) continue;
-    if (detail == Detail::kBrief && !shown.empty() && distance_of(pairs[i]) < distance_of(*shown.front())) shown.clear();
-    shown.push_back(&pairs[i]);
-  }
-  return shown;
-}
-
-std::size_t next_gpu(const std::vector<PairVerdict>& pairs, std::size_t begin) {
-  std::size_t end = begin;
-  while (end < pairs.size() && pairs[end].gpu == pairs[begin].gpu) ++end;
-  return end;
-}
-
-/// With kBrief the NICs of one GPU that have one verdict share a line.
+/// With kBrief the nearest NICs of each GPU, those of one verdict in a line.
 void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostream& out) {
   if (pairs.empty()) return;
   out << "\nGPU <-> NIC\n";
-  for (std::size_t i = 0; i < pairs.size(); i = next_gpu(pairs, i)) {
+  static const std::map<std::string, int> kOrder = {{"PIX", 0}, {"PXB", 1}, {"PHB", 2}, {"NODE", 3}, {"SYS", 4}};
+  const auto distance = [&](const PairVerdict& pair) {
+    const auto it = kOrder.find(pair.relation);
+    return it == kOrder.end() ? 5 : it->second;
+  };
+  for (std::size_t i = 0; i < pairs.size();) {
+    std::size_t end = i;
+    int nearest = 9;
+    for (; end < pairs.size() && pairs[end].gpu == pairs[i].gpu; ++end) nearest = std::min(nearest, distance(pairs[end]));
     std::vector<std::pair<const PairVerdict*, std::vector<std::string>>> lines;
-    for (const PairVerdict* pair : pairs_of_gpu(pairs, i, detail)) {
+    for (std::size_t k = i; k < end; ++k) {
+      if (detail == Detail::kBrief && distance(pairs[k]) != nearest) continue;
       auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& line) {
-        return detail == Detail::kBrief && line.first->words == pair->words;
+        return detail == Detail::kBrief && line.first->words == pairs[k].words;
       });
-      if (it == lines.end()) it = lines.insert(lines.end(), {pair, {}});
-      it->second.push_back(pair->nic);
+      if (it == lines.end()) it = lines.insert(lines.end(), {&pairs[k], {}});
+      it->second.push_back(pairs[k].nic);
     }
     for (const auto& [pair, nics] : lines) {
       print_line(out, fmt::format("  {} <-> {} {}: {}", pair->gpu, fmt::join(nics, ", "), pair->relation, pair->words), 4);
     }
+    i = end;
   }
 }
 
-/// GPUs, and those of them that have a direct path to a nearest NIC.
-std::pair<std::size_t, std::size_t> ready_gpus(const std::vector<PairVerdict>& pairs) {
-  std::size_t gpus = 0;
-  std::size_t ready = 0;
-  for (std::size_t i = 0; i < pairs.size(); i = next_gpu(pairs, i)) {
-    const auto nearest = pairs_of_gpu(pairs, i, Detail::kBrief);
-    ++gpus;
-    ready += std::any_of(nearest.begin(), nearest.end(), [](const PairVerdict* pair) { return pair->ready; });
-  }
-  return {gpus, ready};
-}
-
-/// "all is well: 42 checks ok, 7 skipped; ...", or the counts, failures first.
-std::string headline(const doctor::Examination& examination) {
-  const std::vector<Finding>& findings = examination.findings;
-  const auto count = [&](Verdict verdict) { return count_of(findings, verdict); };
-  const auto ok = count(Verdict::kOk);
-  const auto skipped = count(Verdict::kSkip);
-  const auto [gpus, ready] = ready_gpus(examination.pairs);
-  if (count(Verdict::kFail) + count(Verdict::kWarn) > 0) {
-    return fmt::format("{} failed, {} warning{}, {} ok, {} skipped", count(Verdict::kFail), count(Verdict::kWarn),
-                       count(Verdict::kWarn) == 1 ? "" : "s", ok, skipped);
-  }
-  if (ok == 0) return fmt::format("no verdict: nothing could be checked, {} skipped", skipped);
-  std::string text = fmt::format("all is well: {} ok, {} skipped", ok, skipped);
-  if (gpus > 0 && ready == gpus) {
-    text += gpus == 1 ? "; the GPU has a direct path to its nearest NIC" : fmt::format("; all {} GPUs have a direct path to their nearest NIC", gpus);
-  } else if (gpus > 0) {
-    text += fmt::format("; {} of {} GPUs have a direct path to their nearest NIC", ready, gpus);
-  }
-  return text;
+std::string counted(const std::vector<Finding>& findings, Verdict verdict, const char* what) {
+  return fmt::format("{} {}", count_of(findings, verdict), what);
 }
 
 }  // namespace
@@ -226,13 +184,12 @@ std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
 
 void print_examination(const doctor::Examination& examination, Detail detail, std::ostream& out) {
   const std::vector<Finding>& findings = examination.findings;
-  const bool well = std::none_of(findings.begin(), findings.end(), is_bad);
-  const auto [gpus, ready] = ready_gpus(examination.pairs);
-  print_line(out, headline(examination) + (detail == Detail::kAll ? "" : " (-v: all of them)"), 2);
-  const bool brief = detail == Detail::kBrief && well;
-  if (!brief || ready < gpus) print_pairs(examination.pairs, detail, out);
-  if (brief) return;
+  print_pairs(examination.pairs, detail, out);
   for (const FindingGroup& group : groups_of(findings, detail)) print_group(group, detail, out);
+  const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
+  out << fmt::format("\n{}, {}, {}, {}{}\n", counted(findings, Verdict::kOk, "ok"),
+                     counted(findings, Verdict::kWarn, warnings), counted(findings, Verdict::kFail, "failed"),
+                     counted(findings, Verdict::kSkip, "skipped"), detail == Detail::kAll ? "" : " (-v: all of them)");
 }
 
 void print_nothing_here(std::ostream& out) {

@@ -20,8 +20,14 @@ using namespace std::chrono_literals;
 
 // "node0:19000", "[fd00::1]:19000", or without the port.
 void take_root(ClusterOptions& options, const std::string& text) {
-  const auto [host, port] = proto::host_and_port(text, options.port, flags::kRoot);
-  options.port = port;
+  std::string host = text;
+  const auto colon = text.rfind(':');
+  const bool bracketed = text.starts_with('[');
+  if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
+    host = text.substr(0, colon);
+    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), flags::kRoot, 1, proto::kMaxTcpPort));
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty()) throw usage_error("--root names no host", "type --root HOST[:PORT]");
   options.by_hand.root = host;
 }

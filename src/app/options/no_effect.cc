@@ -43,7 +43,7 @@ void note_stop(const StopRule& stop, const Typed& typed, std::vector<std::string
   if (typed(cap)) sentences.push_back(fmt::format("{} changes nothing: {} says when the run ends", cap, end));
   const std::string precision = flag<&TestSpec::stop, &StopRule::precision>();
   if (!typed(precision)) return;
-  sentences.push_back(fmt::format("{} does not end the run, {} does; a result that is less certain is marked "
+  sentences.push_back(fmt::format("{} does not end the run, {} does; a figure that is not known as well is marked "
                                   "unstable", precision, end));
 }
 

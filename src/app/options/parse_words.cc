@@ -46,7 +46,7 @@ Error unknown_word(const CLI::App& command, const std::string& word) {
   // Rest of "-b=7".
   if (word.starts_with("-=")) {
     return usage_error(fmt::format("'{}' behind a flag of {}: a flag takes no value", word.substr(1), words_of(command)),
-                       help_of(command) + " shows which options take a value");
+                       help_of(command) + " tells flags from options");
   }
   const std::string what = option ? "unknown option"
                            : top  ? "unknown command"

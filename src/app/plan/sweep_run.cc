@@ -60,7 +60,7 @@ class Sweep {
     tell_how_to_go_on();
     if (failed_ > 0) say(fmt::format("{} of {} runs failed", failed_, total_));
     if (measured_ > 0 && stable_ == 0) {
-      say(fmt::format("none of {} runs is stable: no result is known within the requested precision; measure "
+      say(fmt::format("none of {} runs is stable: no figure here is known within the precision asked for; measure "
                       "longer (-D, --cap), quieten the machine or accept less (--precision)", measured_));
       if (worst_ == ExitCode::kOk) worst_ = ExitCode::kInconclusive;
     }
@@ -168,7 +168,7 @@ std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
   const report::EarlierPart part = report::read_earlier_part(options.resume);
   runs = missing_of(runs, part, options.resume);
   output.go_on_from(part);
-  say(fmt::format("going on with {}: {} runs are there, {} are missing; --csv, --format and required minima cover those",
+  say(fmt::format("going on with {}: {} runs are there, {} are missing; --csv, --format and required figures are of those",
                   options.resume, part.runs.size(), runs.size()));
   return runs;
 }

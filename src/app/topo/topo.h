@@ -14,8 +14,7 @@ namespace gdrperf::app {
 
 struct TopoOptions {
   topo::TopologyFiles files;  ///< none: this machine
-  std::string json;  ///< file, "-" for standard output, "" for none
-  bool verbose = false;
+  bool json = false;
   std::vector<std::string> explain;  ///< a GPU and a NIC
 };
 

@@ -48,7 +48,7 @@ std::string words_of_pair(const DirectPath& path, Relation relation, double gbyt
   std::string words = path.words;
   if (path.ready && gbytes > 0) words += fmt::format(", expect {:.0f} GB/s", gbytes);
   if (path.ready && relation >= Relation::kNode) {
-    words += "; libraries stage through the host at this distance by default (NCCL_NET_GDR_LEVEL=SYS changes that)";
+    words += "; libraries stage through the host at this distance unless told (NCCL_NET_GDR_LEVEL=SYS)";
   }
   return words;
 }

@@ -26,12 +26,12 @@ void note_shared_cpu(report::RunRecord& record) {
   const int other = record.server.cpu;
   if (cpu == other) {
     record.warnings.push_back(fmt::format(
-        "client and server ran on CPU {}, each only while the other waited: the results show the scheduler; give them "
+        "both ends ran on CPU {}, each only while the other waited: the figures are those of the scheduler; give them "
         "CPUs of their own ({} and {}, or a taskset or container with two)",
         cpu, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   } else if (on_one_core(cpu, other)) {
     record.warnings.push_back(fmt::format(
-        "client and server ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
+        "both ends ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
         "of their own ({} and {})",
         cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   }

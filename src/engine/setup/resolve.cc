@@ -139,7 +139,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
     throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
                                   !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))
-                                  : !gpu     ? "client and server both use host memory"
+                                  : !gpu     ? "both ends are in host memory"
                                              : "the GPU sees no message that is staged through host memory"),
                       fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }

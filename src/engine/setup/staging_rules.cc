@@ -21,7 +21,7 @@ void check_staging(const ResolvedSpec& spec) {
                       "take memory that the NIC reaches itself");
   }
   if (!mem::on_gpu(spec.kind(conn::Side::kClient)) && !mem::on_gpu(spec.kind(conn::Side::kServer))) {
-    throw usage_error(fmt::format("{}: neither client nor server uses GPU memory", what), fmt::format("give {} or {} cuda:N", own, peers));
+    throw usage_error(fmt::format("{}: neither end is in GPU memory", what), fmt::format("give {} or {} cuda:N", own, peers));
   }
   const bool reads = spec.test.operation == Operation::kRead;
   if (spec.consume && !mem::on_gpu(spec.kind(reads ? conn::Side::kClient : conn::Side::kServer))) {
@@ -58,7 +58,7 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{}: {} has one QP", flag<&TestSpec::srq>(), what), "leave it out");
   }
   if (spec.wait == Wait::kEvent) {
-    throw usage_error(fmt::format("{}: {} has copies to wait for, which no completion channel reports", flag<&TestSpec::wait>(), what),
+    throw usage_error(fmt::format("{}: {} has copies to wait for, which no completion channel tells of", flag<&TestSpec::wait>(), what),
                       "leave it out: staging polls, as the direct path does by default");
   }
 }

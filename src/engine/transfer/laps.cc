@@ -159,7 +159,7 @@ void Laps::compare(std::uint64_t area, std::uint32_t direction, std::uint64_t it
                   sum(shares()), format_size(spec_.size_bytes),
                   side_ == Side::kClient ? "client" : "server", end_.buffer().kind(), iteration_name(iteration_),
                   first),
-      "'gdrperf verify' with the same hosts shows which tests and kinds of memory are affected");
+      "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
 }
 
 std::uint64_t Laps::all_sent() const { return sum(transfer_.posted_messages()); }

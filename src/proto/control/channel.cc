@@ -217,7 +217,7 @@ std::optional<Message> Channel::take_frame() {
 void Channel::note_alive(const Alive& alive) {
   if (alive.sent != link_->taken) {
     throw peer_error(fmt::format("a message was lost on the way: it sent {}, {} came", alive.sent, link_->taken.load()),
-                     "something between client and server changes what they send each other");
+                     "something between the two ends changes what they send each other");
   }
   if (alive.taken != peer_taken_) untaken_.restart();
   peer_taken_ = alive.taken;

@@ -245,7 +245,7 @@ void read(const JsonReader& in, Result& m) {
   m.seconds = in.number("seconds");
   for (const json& item : in.array("figures", kLatencyFigures)) m.figures.push_back(JsonReader::to_number(item, in.path_of("figures")));
   const std::size_t wanted = m.spec.test.metric == Metric::kLatency ? kLatencyFigures : kRateFigures;
-  if (m.figures.size() != wanted) JsonReader::refuse(in.path_of("figures"), fmt::format("does not have {} values", wanted));
+  if (m.figures.size() != wanted) JsonReader::refuse(in.path_of("figures"), fmt::format("has not {} figures", wanted));
 }
 
 void write(json& out, const Start& m) {

@@ -91,16 +91,16 @@ std::string range_text(const Prediction& prediction) {
 std::string sureness_text(const Prediction& prediction, Relation relation) {
   const std::string_view word = to_string(relation);
   if (prediction.figures == 0) {
-    return fmt::format("no result is published for {}", word);
+    return fmt::format("no figure is published for {}", word);
   }
   const double median = prediction.median_gbps / 8;
   if (!prediction.bound) {
-    return fmt::format("likely: of {} results published below one PCIe switch the lowest is {:.0f} % of its maximum "
+    return fmt::format("likely: of {} figures published below one PCIe switch the lowest is {:.0f} % of its ceiling "
                        "(less a twentieth), the middle one {:.0f} %",
                        prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
                        100 * prediction.median_gbps / prediction.ceiling.gbps);
   }
-  return fmt::format("links do not predict {}; {} published results reach {:.0f} to {:.0f} % of their own maximum, "
+  return fmt::format("links do not predict {}; {} published figures have shares of their own ceilings from {:.0f} to {:.0f} %, "
                      "which are those GB/s here, the middle one {:.1f}",
                      word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
                      100 * prediction.highest_gbps / prediction.ceiling.gbps, median);

@@ -190,7 +190,7 @@ TEST(Resolve, WhatNoKernelCanWaitForIsRefused) {
     return std::string("nothing");
   };
   spec.test = {Operation::kWrite, Metric::kLatency};
-  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu-proxy: client and server both use host memory"));
+  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu-proxy: both ends are in host memory"));
   spec.server.buffer = "cuda:0";
   EXPECT_EQ(refusal(), "nothing");
   spec.path = Path::kStaged;

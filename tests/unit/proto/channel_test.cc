@@ -303,7 +303,7 @@ TEST(Heartbeat, SilenceIsToldOfInTheMiddleOfWork) {
   wire.channel->keep_alive(300ms);
   {
     const Channel::Work work(*wire.channel, "setting up");
-    EXPECT_EQ(told.get_future().get(), "server far:1: nothing heard from it for 0.3 s while this host was setting up");
+    EXPECT_EQ(told.get_future().get(), "server far:1: nothing heard from it for 0.3 s while this end was setting up");
   }
   EXPECT_THAT(failure_of([&] { wire.channel->receive(Channel::kForever); }).what(), HasSubstr("nothing heard from it"));
 }

@@ -21,9 +21,9 @@ TEST(ReferenceTest, EachFigureHasItsSource) {
 
 TEST(ReferenceTest, AFigureIsPutAmongItsPeers) {
   EXPECT_EQ(standing("PIX", 400, 49),
-            "Published for PIX at 400 Gb/s: 48.6 to 49 GB/s, 3 results; 49 GB/s here is above 2 of "
+            "Published for PIX at 400 Gb/s: 48.6 to 49 GB/s, 3 figures; 49 GB/s here is above 2 of "
             "them (results/reference).");
-  EXPECT_THAT(standing("SYS", 100, 1), HasSubstr("0.3 to 10.6 GB/s, 5 results"));
+  EXPECT_THAT(standing("SYS", 100, 1), HasSubstr("0.3 to 10.6 GB/s, 5 figures"));
   EXPECT_THAT(standing("SYS", 800, 1), HasSubstr("none at 800 Gb/s"));
   EXPECT_THAT(standing("SYS", 0, 1), HasSubstr("not known"));
   EXPECT_EQ(standing("HOST", 100, 1), "");

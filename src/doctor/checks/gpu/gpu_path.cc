@@ -122,7 +122,7 @@ void check_data_direct(const Survey& survey, Findings& findings) {
 
 void check_topology_override(const Survey& survey, Findings& findings) {
   const Check check(findings, "topology-override",
-                    "on GB200 and GB300 the NVIDIA driver gives out dma-buf only to NICs in the GPU's IOMMU group, unless set "
+                    "on GB200 and GB300 the NVIDIA driver gives out dma-buf only to NICs in the GPU's IOMMU group, unless told "
                     "otherwise");
   if (!survey.platform.grace || survey.gpus().empty() || survey.nics().empty()) {
     check.skip("", "no Grace or Vera with GPU and NIC");

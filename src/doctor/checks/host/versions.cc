@@ -190,7 +190,7 @@ void check_firmware(const Survey& survey, Findings& findings) {
       check.ok(device.name, version);
     }
   }
-  if (of_this_check(findings, "firmware") == 0) check.skip("", "no adapter that reports its firmware");
+  if (of_this_check(findings, "firmware") == 0) check.skip("", "no adapter that tells its firmware");
 }
 
 }  // namespace gdrperf::doctor

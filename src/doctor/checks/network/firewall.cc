@@ -24,7 +24,7 @@ constexpr NeededPort kSoftRoce{kRocePort, "udp", "Soft-RoCE"};
 
 Check firewall_check(Findings& findings) {
   return {findings, "firewall",
-          "both hosts agree about a run over TCP; Soft-RoCE sends its data through UDP port 4791 of the kernel, a NIC's own RoCE "
+          "both ends agree about a run over TCP; Soft-RoCE sends its data through UDP port 4791 of the kernel, a NIC's own RoCE "
           "does not"};
 }
 

@@ -33,12 +33,12 @@ std::string cure_of_down(const Port& port) {
     return port.state == "INIT" || port.state == "ARMED"
                ? "sudo systemctl start opensm  # on one machine of the fabric: it has no subnet "
                  "manager"
-               : "ibstat  # after plugging in the cable; the peer's port must be up, too";
+               : "ibstat  # after plugging in the cable; the other end must be up, too";
   }
   const std::string netdev = netdev_or(port, "NETDEV");
   if (!port.netdev_up.value_or(false)) return fmt::format("sudo ip link set {} up", netdev);
   if (!port.netdev_carrier.value_or(true) || port.phys_state == "Polling") {
-    return fmt::format("sudo ethtool {}  # shows more; plug in the cable, check the peer's port",
+    return fmt::format("sudo ethtool {}  # tells more; plug in the cable, see to the other end",
                        netdev);
   }
   return fmt::format("sudo ip link set {0} down && sudo ip link set {0} up  # it is up already",

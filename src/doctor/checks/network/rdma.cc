@@ -175,7 +175,7 @@ void check_libibverbs(const Survey& survey, Findings& findings) {
   if (!error.empty()) {
     check.fail("", error, install_command(survey.machine, "libibverbs1 librdmacm1 ibverbs-providers", "libibverbs librdmacm"));
   } else if (survey.machine.recorded()) {
-    check.skip("", "a recording does not show it");
+    check.skip("", "a recording does not tell");
   } else {
     check.ok("", "loads");
   }

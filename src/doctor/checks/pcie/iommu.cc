@@ -85,7 +85,7 @@ void check_iommu(const Survey& survey, Findings& findings) {
     const std::string subject = subject_of(addresses);
     if (mode == "off" && survey.platform.virtual_machine) {
       check.skip(subject, "a virtual machine shows no IOMMU: the host's is in the way, and only the host "
-                          "shows how" + all,
+                          "can tell how" + all,
                  "on the host: the NIC's ATS (mlxconfig -d DEVICE query | grep ATS_ENABLED), ACS of the "
                  "bridges between GPU and NIC, and sudo gdrperf doctor");
     } else if (mode == "off") {
