@@ -24,6 +24,8 @@ constexpr int kResolveMs = 2000;
 constexpr int kConnectMs = 8000;
 constexpr int kMessages = 2;
 constexpr std::uint32_t kMessageBytes = 8;
+/// Connections of a server at the same time; a client has one.
+constexpr std::size_t kMostOpen = 64;
 
 /// Travels with each connect request.
 struct Announced {
@@ -214,7 +216,7 @@ struct ConnectServer::State {
     CmId owner(id);
     Announced announced{};
     if (asked.private_data != nullptr && asked.private_data_len >= sizeof announced) std::memcpy(&announced, asked.private_data, sizeof announced);
-    if (announced.magic != htonl(kConnectMagic)) {
+    if (announced.magic != htonl(kConnectMagic) || open.size() >= kMostOpen) {
       rdma_reject(id, nullptr, 0);
       return;
     }
