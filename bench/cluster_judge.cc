@@ -161,8 +161,10 @@ void disturbed(int runs) {
   for (const auto& size : kSizes) {
     const World world{.nodes = size.nodes, .rails = size.rails};
     const auto row = [&](const char* what, const World& with) {
-      const Count none = count(with, runs, [](World&, std::mt19937_64&) {}, [](const World&, const Suspect&) { return false; });
-      fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5}   (wanted 0)\n", size.nodes, size.rails, what, none.false_alarms, none.cannot_tell);
+      const Count none = count(
+          with, runs, [](World&, std::mt19937_64&) {}, [](const World&, const Suspect&) { return false; });
+      fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5}   (wanted 0)\n", size.nodes, size.rails, what, none.false_alarms,
+                 none.cannot_tell);
     };
     World one = world;
     row("quiet", one);
@@ -195,7 +197,8 @@ bool is_part(const Suspect& suspect, const World& world, bool of_node) {
 }
 
 void print_found(const World& world, const std::string& what, const Count& count) {
-  fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5} {:>5}\n", world.nodes, world.rails, what, count.found, count.false_alarms, count.cannot_tell);
+  fmt::print("  {:>2} x {}  {:<44} {:>4} {:>5} {:>5}\n", world.nodes, world.rails, what, count.found,
+             count.false_alarms, count.cannot_tell);
 }
 
 // What is slow on quiet links, always or half of the time.
@@ -207,9 +210,11 @@ void quiet_faults(int runs) {
       for (const bool of_node : {false, true}) {
         if (of_node && size.rails == 1) continue;
         const auto plant = [&](World& w, std::mt19937_64& random) {
-          w.faults.push_back({.node = pick(random, w.nodes), .rail = of_node ? -1 : pick(random, w.rails), .factor = factor});
+          w.faults.push_back(
+              {.node = pick(random, w.nodes), .rail = of_node ? -1 : pick(random, w.rails), .factor = factor});
         };
-        const Count found = count(world, runs, plant, [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, of_node); });
+        const Count found = count(world, runs, plant,
+                                  [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, of_node); });
         print_found(world, fmt::format("{} {:+.0f} %", of_node ? "node" : "NIC", 100 * (factor - 1)), found);
       }
     }
@@ -219,7 +224,8 @@ void quiet_faults(int runs) {
       const auto plant = [&](World& w, std::mt19937_64& random) {
         w.faults.push_back({.node = pick(random, w.nodes), .rail = pick(random, w.rails), .factor = 0.5, .duty = 0.5});
       };
-      const Count found = count(some, runs, plant, [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, false); });
+      const Count found =
+          count(some, runs, plant, [&](const World& w, const Suspect& suspect) { return is_part(suspect, w, false); });
       print_found(some, fmt::format("NIC -50 % half of the time, {:.0f} % collide", 100 * share), found);
     }
   }
@@ -229,9 +235,14 @@ void quiet_faults(int runs) {
 void spines(int runs) {
   for (const int nodes : {64, 512}) {
     for (const double collided : {0.0, 0.1}) {
-      const World world{.nodes = nodes, .rails = kRails, .nodes_per_leaf = nodes / 8, .collided = collided, .spines = 8};
+      const World world{
+          .nodes = nodes, .rails = kRails, .nodes_per_leaf = nodes / 8, .collided = collided, .spines = 8};
       const auto plant = [](World& w, std::mt19937_64& random) {
-        w.faults.push_back({.rail = pick(random, w.rails), .leaf = pick(random, 8), .factor = 0.5, .uplink = true, .spine = pick(random, 8)});
+        w.faults.push_back({.rail = pick(random, w.rails),
+                            .leaf = pick(random, 8),
+                            .factor = 0.5,
+                            .uplink = true,
+                            .spine = pick(random, 8)});
       };
       const Count found = count(world, runs, plant, [](const World& w, const Suspect& suspect) {
         return suspect.part == Part::kUplink && suspect.leaf == w.faults[0].leaf && suspect.rail == w.faults[0].rail;
@@ -304,7 +315,8 @@ int main(int argc, char** argv) {
   if (fault_runs > 0) {
     quiet_faults(fault_runs);
     spines(std::min(fault_runs, 100));
-    fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes, kRails, kPerLeaf);
+    fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes, kRails,
+               kPerLeaf);
     faults(fault_runs);
   }
   if (clean_runs > 0) {

@@ -42,9 +42,10 @@ AddCommand add_verify_command;
 
 /// All commands, in the order of `gdrperf --help`.
 inline constexpr AddCommand* kCommands[] = {
-    add_serve_command,  add_test_commands,   add_sweep_command,    add_accept_command,   add_bringup_command, add_verify_command, add_run_command,
-    add_cluster_command, add_reg_lat_command, add_connect_rate_command, add_devices_command, add_topo_command,    add_doctor_command,
-    add_baseline_command, add_compare_command, add_report_command, add_import_command, add_manual_commands,
+    add_serve_command,   add_test_commands,  add_sweep_command,   add_accept_command,   add_bringup_command,
+    add_verify_command,  add_run_command,    add_cluster_command, add_reg_lat_command,  add_connect_rate_command,
+    add_devices_command, add_topo_command,   add_doctor_command,  add_baseline_command, add_compare_command,
+    add_report_command,  add_import_command, add_manual_commands,
 };
 
 /// Parses and runs the command line; the exit code. Throws gdrperf::Error.

@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, 6> kOwn = {"\033[0m", "\033[1m", "\033[2m
 /// Bytes of `text` that stay as they are at its beginning.
 std::size_t own_bytes(std::string_view text) {
   if (text.starts_with('\t')) return 1;
-  const auto found = std::find_if(kOwn.begin(), kOwn.end(), [text](std::string_view each) { return text.starts_with(each); });
+  const auto found =
+      std::find_if(kOwn.begin(), kOwn.end(), [text](std::string_view each) { return text.starts_with(each); });
   return found == kOwn.end() ? 0 : found->size();
 }
 

@@ -33,7 +33,9 @@ struct Announced {
   std::uint32_t left;  ///< connections of this client that follow
 };
 
-double ns_since(steady_clock::time_point begin) { return std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count(); }
+double ns_since(steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count();
+}
 
 Error cm_error(const char* call, const std::string& device) {
   return call_error(call, errno, device, "rdma_cm needs the kernel's rdma_ucm module and a GID with an IP address");
@@ -64,7 +66,9 @@ struct Common {
   verbs::Mr mr;
 
   explicit Common(ibv_context* context)
-      : pd(verbs::make_pd(context)), cq(verbs::make_cq(context, 4096, nullptr)), mr(verbs::register_memory(pd.get(), words, sizeof words, IBV_ACCESS_LOCAL_WRITE)) {}
+      : pd(verbs::make_pd(context)),
+        cq(verbs::make_cq(context, 4096, nullptr)),
+        mr(verbs::register_memory(pd.get(), words, sizeof words, IBV_ACCESS_LOCAL_WRITE)) {}
 
   ibv_qp_init_attr attr() const {
     verbs::QpCapacity capacity;
@@ -98,7 +102,8 @@ double send_one(ibv_qp* qp, Common& common, const std::string& device) {
   }
   const double taken = ns_since(begin);
   if (found < 0) throw call_error("ibv_poll_cq", errno, device);
-  if (completion.status != IBV_WC_SUCCESS) throw peer_error(fmt::format("{}: the first message failed: {}", device, verbs::describe(completion.status)));
+  if (completion.status != IBV_WC_SUCCESS)
+    throw peer_error(fmt::format("{}: the first message failed: {}", device, verbs::describe(completion.status)));
   return taken;
 }
 
@@ -113,7 +118,8 @@ void await(rdma_event_channel* channel, rdma_cm_event_type wanted, const std::st
   if (rdma_get_cm_event(channel, &raw) != 0) throw cm_error("rdma_get_cm_event", device);
   const Event event(raw);
   if (event->event == wanted) return;
-  throw peer_error(fmt::format("{}: rdma_cm: {} instead of {} (status {})", device, rdma_event_str(event->event), rdma_event_str(wanted), event->status),
+  throw peer_error(fmt::format("{}: rdma_cm: {} instead of {} (status {})", device, rdma_event_str(event->event),
+                               rdma_event_str(wanted), event->status),
                    "does 'gdrperf connect_rate' run there, at this address of its RDMA interface?");
 }
 
@@ -122,14 +128,17 @@ sockaddr_storage resolve_host(const std::string& host, int port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (error != 0) throw peer_error(fmt::format("cannot find the address of '{}': {}", host, ::gai_strerror(error)), "check the name, or give an IP address");
+  if (error != 0)
+    throw peer_error(fmt::format("cannot find the address of '{}': {}", host, ::gai_strerror(error)),
+                     "check the name, or give an IP address");
   sockaddr_storage found{};
   std::memcpy(&found, list->ai_addr, list->ai_addrlen);
   ::freeaddrinfo(list);
   return found;
 }
 
-ConnectCost connect_once(const std::string& device, const verbs::Gid& gid, sockaddr_storage to, std::unique_ptr<Common>& common, std::uint32_t left) {
+ConnectCost connect_once(const std::string& device, const verbs::Gid& gid, sockaddr_storage to,
+                         std::unique_ptr<Common>& common, std::uint32_t left) {
   ConnectCost cost;
   const EventChannel channel = make_channel(device);
   const auto begin = steady_clock::now();
@@ -140,7 +149,8 @@ ConnectCost connect_once(const std::string& device, const verbs::Gid& gid, socka
     step = steady_clock::now();
     return taken;
   };
-  if (rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&to), kResolveMs) != 0) throw cm_error("rdma_resolve_addr", device);
+  if (rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&to), kResolveMs) != 0)
+    throw cm_error("rdma_resolve_addr", device);
   await(channel.get(), RDMA_CM_EVENT_ADDR_RESOLVED, device);
   cost.address_ns = lap();
   if (rdma_resolve_route(id.get(), kResolveMs) != 0) throw cm_error("rdma_resolve_route", device);
@@ -174,7 +184,8 @@ ConnectCost connect_once(const std::string& device, const verbs::Gid& gid, socka
 
 }  // namespace
 
-std::vector<QpCost> measure_qps(const verbs::Context& device, const verbs::PortInfo& port, const verbs::Gid& gid, std::size_t count) {
+std::vector<QpCost> measure_qps(const verbs::Context& device, const verbs::PortInfo& port, const verbs::Gid& gid,
+                                std::size_t count) {
   Common common(device.get());
   std::vector<verbs::Qp> qps;
   std::vector<QpCost> costs(count);
@@ -215,7 +226,8 @@ struct ConnectServer::State {
   void answer(rdma_cm_id* id, const rdma_conn_param& asked) {
     CmId owner(id);
     Announced announced{};
-    if (asked.private_data != nullptr && asked.private_data_len >= sizeof announced) std::memcpy(&announced, asked.private_data, sizeof announced);
+    if (asked.private_data != nullptr && asked.private_data_len >= sizeof announced)
+      std::memcpy(&announced, asked.private_data, sizeof announced);
     if (announced.magic != htonl(kConnectMagic) || open.size() >= kMostOpen) {
       rdma_reject(id, nullptr, 0);
       return;
@@ -228,7 +240,8 @@ struct ConnectServer::State {
       receive.sg_list = &piece;
       receive.num_sge = 1;
       ibv_recv_wr* bad = nullptr;
-      if (const int error = ibv_post_recv(id->qp, &receive, &bad); error != 0) throw call_error("ibv_post_recv", error, device);
+      if (const int error = ibv_post_recv(id->qp, &receive, &bad); error != 0)
+        throw call_error("ibv_post_recv", error, device);
     }
     rdma_conn_param answer{};
     answer.rnr_retry_count = 7;
@@ -253,7 +266,8 @@ struct ConnectServer::State {
   }
 };
 
-ConnectServer::ConnectServer(const verbs::Context& device, const verbs::Gid& gid, int port) : state_(std::make_unique<State>()) {
+ConnectServer::ConnectServer(const verbs::Context& device, const verbs::Gid& gid, int port)
+    : state_(std::make_unique<State>()) {
   constexpr int kBacklog = 128;
   state_->device = device.name();
   state_->channel = make_channel(device.name());
@@ -275,19 +289,22 @@ void ConnectServer::serve() {
     if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) state_->answer(event.id, event.param.conn);
     // Its id may go once nothing of it waits to be acknowledged.
     rdma_ack_cm_event(raw);
-    const bool over = event.event == RDMA_CM_EVENT_DISCONNECTED || event.event == RDMA_CM_EVENT_CONNECT_ERROR || event.event == RDMA_CM_EVENT_UNREACHABLE;
+    const bool over = event.event == RDMA_CM_EVENT_DISCONNECTED || event.event == RDMA_CM_EVENT_CONNECT_ERROR ||
+                      event.event == RDMA_CM_EVENT_UNREACHABLE;
     if (over && state_->end(event.id)) return;
   }
 }
 
-std::vector<ConnectCost> measure_connections(const verbs::Context& device, const verbs::Gid& gid, const std::string& host, int port, std::size_t count) {
+std::vector<ConnectCost> measure_connections(const verbs::Context& device, const verbs::Gid& gid,
+                                             const std::string& host, int port, std::size_t count) {
   const sockaddr_storage to = resolve_host(host, port);
   // Holds rdma_cm's context open past what is made on it.
   const EventChannel channel = make_channel(device.name());
   const CmId holder = bound_id(channel.get(), gid, 0, device.name());
   std::unique_ptr<Common> common;
   std::vector<ConnectCost> costs;
-  for (std::size_t left = count; left > 0; --left) costs.push_back(connect_once(device.name(), gid, to, common, static_cast<std::uint32_t>(left - 1)));
+  for (std::size_t left = count; left > 0; --left)
+    costs.push_back(connect_once(device.name(), gid, to, common, static_cast<std::uint32_t>(left - 1)));
   return costs;
 }
 

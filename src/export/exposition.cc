@@ -60,7 +60,8 @@ void Exposition::sample(const MetricLabels& labels, double value, std::string_vi
   text_ += fmt::format("{}{}{} {}\n", name_, suffix, braces, value_text(value, type_));
 }
 
-void Exposition::metric(std::string_view name, MetricType type, std::string_view help, const MetricLabels& labels, double value) {
+void Exposition::metric(std::string_view name, MetricType type, std::string_view help, const MetricLabels& labels,
+                        double value) {
   declare(name, type, help);
   sample(labels, value);
 }

@@ -31,10 +31,12 @@ std::string verb_of(const TestSpec& spec) {
   return spec.atomic == Atomic::kFetchAdd ? "Atomic_FETCH_AND_ADD" : "Atomic_CMP_AND_SWAP";
 }
 
-/// perftest has a page of 4 KiB for each QP, or one message where that is larger: its messages stay in the CPU's caches.
+/// perftest has a page of 4 KiB for each QP, or one message where that is larger: its messages stay in the CPU's
+/// caches.
 std::string footprint_of(const TestSpec& spec) {
   constexpr std::uint64_t kPage = 4096;
-  if (spec.footprint_bytes <= std::max(kPage, (spec.size_bytes + 63) / 64 * 64)) return "one message per QP, as perftest's";
+  if (spec.footprint_bytes <= std::max(kPage, (spec.size_bytes + 63) / 64 * 64))
+    return "one message per QP, as perftest's";
   return fmt::format("{} per QP (perftest's: one message)", format_size(spec.footprint_bytes));
 }
 
@@ -143,7 +145,8 @@ std::optional<Format> perftest_figure(std::string_view word) {
 
 std::string perftest_title(const TestSpec& spec) {
   if (spec.test.metric == Metric::kLatency) return verb_of(spec) + " Latency Test";
-  return fmt::format("{} {}BW Test", verb_of(spec), spec.direction == Direction::kBidirectional ? "Bidirectional " : "");
+  return fmt::format("{} {}BW Test", verb_of(spec),
+                     spec.direction == Direction::kBidirectional ? "Bidirectional " : "");
 }
 
 const char* perftest_link(const EndRecord& end) {
@@ -151,14 +154,17 @@ const char* perftest_link(const EndRecord& end) {
   return end.gid_type.starts_with("RoCE") ? "Ethernet" : "IB";
 }
 
-double perftest_scale(RateUnit unit) { return unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte; }
+double perftest_scale(RateUnit unit) {
+  return unit == RateUnit::kGigabits ? gigabits_from_gigabytes(1) : 1e9 / kMebibyte;
+}
 
 std::string PerftestColumns::add(const RunRecord& record) {
   std::string text;
   // Rows of one block differ in size and what follows from it.
-  const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device, record.server.device,
-                                        record.client.buffer, record.server.buffer);
-  if (block != block_) text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_));
+  const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device,
+                                        record.server.device, record.client.buffer, record.server.buffer);
+  if (block != block_)
+    text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_));
   block_ = block;
   return text + (record.measured.bandwidth ? rate_row(record, unit_) : round_trip_row(record)) + "\n";
 }

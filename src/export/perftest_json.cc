@@ -75,7 +75,8 @@ Json latency_results(const RunRecord& record) {
   put("t_stdev", latency.stdev_ns);
   put("99% percentile", latency.p99_ns);
   put("99.9% percentile", latency.p999_ns);
-  if (record.measured.duration_s > 0) results["tps_average"] = rounded(static_cast<double>(latency.samples) / record.measured.duration_s, 2);
+  if (record.measured.duration_s > 0)
+    results["tps_average"] = rounded(static_cast<double>(latency.samples) / record.measured.duration_s, 2);
   return results;
 }
 
@@ -133,7 +134,8 @@ RunRecord record_of(const proto::Result& result) {
   }
   Latency& latency = record.measured.latency.emplace();
   latency.samples = result.iterations;
-  double* const members[] = {&latency.min_ns, &latency.max_ns, &latency.p50_ns, &latency.mean_ns, &latency.stdev_ns, &latency.p99_ns, &latency.p999_ns};
+  double* const members[] = {&latency.min_ns,   &latency.max_ns, &latency.p50_ns, &latency.mean_ns,
+                             &latency.stdev_ns, &latency.p99_ns, &latency.p999_ns};
   for (std::size_t i = 0; i < std::size(members); ++i) *members[i] = again(figures.at(i));
   return record;
 }

@@ -21,18 +21,21 @@ MetricLabels labels_of(const RunRecord& record) {
 /// By the text of their labels.
 using Runs = std::map<std::string, std::pair<MetricLabels, const RunRecord*>>;
 
-void gauge(Exposition& out, const Runs& runs, const char* name, const char* help, double Bandwidth::*member, double scale) {
+void gauge(Exposition& out, const Runs& runs, const char* name, const char* help, double Bandwidth::*member,
+           double scale) {
   out.declare(name, MetricType::kGauge, help);
   for (const auto& [text, run] : runs) out.sample(run.first, (*run.second->measured.bandwidth).*member * scale);
 }
 
-void gauge(Exposition& out, const Runs& runs, const char* name, const char* help, double Latency::*member, double scale) {
+void gauge(Exposition& out, const Runs& runs, const char* name, const char* help, double Latency::*member,
+           double scale) {
   out.declare(name, MetricType::kGauge, help);
   for (const auto& [text, run] : runs) out.sample(run.first, (*run.second->measured.latency).*member * scale);
 }
 
 void latencies(Exposition& out, const Runs& runs) {
-  out.declare("gdrperf_latency_seconds", MetricType::kSummary, "Latency of a message; write and send: half a round trip.");
+  out.declare("gdrperf_latency_seconds", MetricType::kSummary,
+              "Latency of a message; write and send: half a round trip.");
   for (const auto& [text, run] : runs) {
     const auto& [labels, record] = run;
     const Latency& latency = *record->measured.latency;
@@ -76,7 +79,8 @@ std::string prometheus(std::span<const RunRecord> runs, const FormatContext&) {
     gauge(out, latency, "gdrperf_latency_max_seconds", "Largest latency of a message.", &Latency::max_ns, 1e-9);
   }
   if (!all.empty()) {
-    out.declare("gdrperf_unstable", MetricType::kGauge, "1 where the figure is not known within the precision asked for, or an end stood still.");
+    out.declare("gdrperf_unstable", MetricType::kGauge,
+                "1 where the figure is not known within the precision asked for, or an end stood still.");
     for (const auto& [text, run] : all) out.sample(run.first, run.second->measured.unstable ? 1 : 0);
   }
   return out.take();

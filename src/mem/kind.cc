@@ -41,7 +41,8 @@ Kind parse_kind(std::string_view text, const std::string& flag) {
 }
 
 bool on_gpu(const Kind& kind) {
-  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kRocm || kind.place == Place::kStaged;
+  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kRocm ||
+         kind.place == Place::kStaged;
 }
 
 }  // namespace gdrperf::mem

@@ -128,10 +128,14 @@ void check_perftest(const TestSpec& spec, Side side) {
   if (spec.limiter != Limiter::kSoftware) refuse(flag<&TestSpec::limiter>(), "the sender keeps the rate here", leave_out);
   if (spec.reverse) refuse(flag<&TestSpec::reverse>(), "its server does not send", leave_out);
   if (!spec.load.empty()) refuse(flag<&TestSpec::load>(), "it has one test on a connection", leave_out);
-  if (spec.null_mr || spec.sges > 1) refuse(spec.null_mr ? flag<&TestSpec::null_mr>() : flag<&TestSpec::sges>(), "its handshake is spoken for one piece of memory a message", leave_out);
+  if (spec.null_mr || spec.sges > 1)
+    refuse(spec.null_mr ? flag<&TestSpec::null_mr>() : flag<&TestSpec::sges>(),
+           "its handshake is spoken for one piece of memory a message", leave_out);
   if (spec.verify_seed) refuse(flag<&TestSpec::verify_seed>(), "it does not send gdrperf's pattern", leave_out);
   const std::uint64_t perftests = std::max<std::uint64_t>(spec.size_bytes, 4096);
-  if (spec.footprint_bytes != 0 && spec.footprint_bytes != perftests) refuse(flag<&TestSpec::footprint_bytes>(), "its memory has a page for each QP, or one message where that is larger", leave_out);
+  if (spec.footprint_bytes != 0 && spec.footprint_bytes != perftests)
+    refuse(flag<&TestSpec::footprint_bytes>(), "its memory has a page for each QP, or one message where that is larger",
+           leave_out);
   if ((side == Side::kClient ? spec.server : spec.client) != EndSpec()) refuse(peer_flag<&EndSpec::device>() + " and its like", "it takes no orders", "type that at perftest's end");
   if (spec.stop.forever && perftest_counts(spec.test)) refuse(stop_flag<&StopRule::forever>(), "it counts the messages as well",
            fmt::format("give {} or {}, at both ends", stop_flag<&StopRule::iterations>(), stop_flag<&StopRule::duration>()));

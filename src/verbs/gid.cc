@@ -197,11 +197,14 @@ std::vector<std::string> offered_families(std::span<const Gid> table, int reques
   if (requested_index < 0) {
     if (family == GidFamily::kAny) return families(table);
     std::vector<Gid> those;
-    std::copy_if(table.begin(), table.end(), std::back_inserter(those), [&](const Gid& gid) { return gid.ipv4 == (family == GidFamily::kIpv4); });
+    std::copy_if(table.begin(), table.end(), std::back_inserter(those),
+                 [&](const Gid& gid) { return gid.ipv4 == (family == GidFamily::kIpv4); });
     if (!those.empty()) return families(those);
     const std::string asked = gdrperf::flag<&TestSpec::gid_family>();
-    throw Error(ExitCode::kEnvironment, fmt::format("{}: the port has no GID of an {} address", asked, family == GidFamily::kIpv4 ? "IPv4" : "IPv6"),
-                fmt::format("'gdrperf devices' lists them: leave {} out, or give the interface such an address", asked));
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format("{}: the port has no GID of an {} address", asked, family == GidFamily::kIpv4 ? "IPv4" : "IPv6"),
+        fmt::format("'gdrperf devices' lists them: leave {} out, or give the interface such an address", asked));
   }
   return {family_name(at_index(table, requested_index, flag))};
 }

@@ -89,7 +89,8 @@ Pd make_pd(ibv_context* context) {
 namespace {
 
 Error no_thread_domain(const char* call, ibv_context* context) {
-  return call_error(call, errno, device_name(context), fmt::format("the device has no thread domains: leave {} out", flag<&TestSpec::thread_domain>()));
+  return call_error(call, errno, device_name(context),
+                    fmt::format("the device has no thread domains: leave {} out", flag<&TestSpec::thread_domain>()));
 }
 
 ibv_cq* cq_of_domain(ibv_context* context, int entries, ibv_comp_channel* channel, int vector, ibv_pd* domain) {
@@ -173,7 +174,9 @@ Mr register_memory(ibv_pd* pd, void* address, std::size_t bytes, int access) {
 
 Mr make_null_mr(ibv_pd* pd) {
   Mr mr(ibv_alloc_null_mr(pd));
-  if (!mr) throw call_error("ibv_alloc_null_mr", errno, device_name(pd->context), fmt::format("the device has no null memory regions: leave {} out", flag<&TestSpec::null_mr>()));
+  if (!mr)
+    throw call_error("ibv_alloc_null_mr", errno, device_name(pd->context),
+                     fmt::format("the device has no null memory regions: leave {} out", flag<&TestSpec::null_mr>()));
   return mr;
 }
 

@@ -16,7 +16,8 @@ bool fails() {
   const char* const wanted = std::getenv("FAILING_DISK");
   const long first = wanted == nullptr ? 0 : std::atol(wanted);
   const long number = ++calls;
-  if (first <= 0 || !(number == first || (number > first && std::getenv("FAILING_DISK_AFTER") != nullptr))) return false;
+  if (first <= 0 || !(number == first || (number > first && std::getenv("FAILING_DISK_AFTER") != nullptr)))
+    return false;
   errno = EIO;
   return true;
 }

@@ -45,7 +45,9 @@ int hipGetDeviceCount(int* count) {
 int hipSetDevice(int device) { return device >= 0 && device < kDevices ? kSuccess : kInvalidDevice; }
 int hipDeviceSynchronize() { return kSuccess; }
 const char* hipGetErrorString(int error) {
-  return error == kOutOfMemory ? "out of memory" : error == kInvalidDevice ? "invalid device ordinal" : "invalid argument";
+  return error == kOutOfMemory     ? "out of memory"
+         : error == kInvalidDevice ? "invalid device ordinal"
+                                   : "invalid argument";
 }
 int hipDeviceGetPCIBusId(char* text, int length, int device) {
   if (hipSetDevice(device) != kSuccess) return kInvalidDevice;

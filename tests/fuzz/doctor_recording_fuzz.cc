@@ -1,5 +1,5 @@
-// A recorded machine, or captured text, that is hostile: findings and a fix script without a control character in them, or
-// gdrperf::Error.
+// A recorded machine, or captured text, that is hostile: findings and a fix script without a control character in them,
+// or gdrperf::Error.
 #include <sys/mman.h>
 #include <unistd.h>
 

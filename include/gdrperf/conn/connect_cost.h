@@ -9,7 +9,8 @@
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
 
-// What it costs to be connected: QPs one after another, and connections of rdma_cm with their first messages. Times are in ns.
+// What it costs to be connected: QPs one after another, and connections of rdma_cm with their first messages. Times are
+// in ns.
 namespace gdrperf::conn {
 
 /// One QP, connected to itself.
@@ -20,7 +21,8 @@ struct QpCost {
   double destroy_ns = 0;
 };
 /// Makes `count` RC QPs on one CQ, all of which exist at the same time, then destroys them. Throws Error.
-std::vector<QpCost> measure_qps(const verbs::Context& device, const verbs::PortInfo& port, const verbs::Gid& gid, std::size_t count);
+std::vector<QpCost> measure_qps(const verbs::Context& device, const verbs::PortInfo& port, const verbs::Gid& gid,
+                                std::size_t count);
 
 /// One connection by rdma_cm, and the first two messages (8 bytes, from ibv_post_send to the completion) over it.
 struct ConnectCost {
@@ -53,6 +55,7 @@ class ConnectServer {
 };
 
 /// Makes `count` connections, one after another, from the address of `gid` to a ConnectServer. Throws Error.
-std::vector<ConnectCost> measure_connections(const verbs::Context& device, const verbs::Gid& gid, const std::string& host, int port, std::size_t count);
+std::vector<ConnectCost> measure_connections(const verbs::Context& device, const verbs::Gid& gid,
+                                             const std::string& host, int port, std::size_t count);
 
 }  // namespace gdrperf::conn

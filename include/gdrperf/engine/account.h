@@ -23,7 +23,8 @@ class Account {
     std::string gpu;  ///< the kind of memory that gpu_bytes are of: "cuda:0"
     int qps = 0;
   };
-  /// What other runs have, and the limits. Limits that are a part of what is available are computed when no run has a share.
+  /// What other runs have, and the limits. Limits that are a part of what is available are computed when no run has a
+  /// share.
   struct State {
     std::uint64_t host_taken = 0;
     std::uint64_t host_available = 0;
@@ -37,7 +38,8 @@ class Account {
   class Share {
    public:
     Share() = default;
-    Share(Share&& other) noexcept : account_(std::exchange(other.account_, nullptr)), amounts_(std::move(other.amounts_)) {}
+    Share(Share&& other) noexcept
+        : account_(std::exchange(other.account_, nullptr)), amounts_(std::move(other.amounts_)) {}
     Share& operator=(Share&& other) noexcept;
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;

@@ -151,8 +151,8 @@ std::pair<Channel, Channel> local_channel_pair();
 /// Connects by TCP to HOST:port (names, IPv4, IPv6), keeps trying for `patience`
 /// while the port refuses (a server that is just starting), gives up after 4 s
 /// on a host that does not answer, and sets keep-alive so that a dead host shows
-/// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do. Nothing is sent to an address outside `allow`.
-/// `source`: an address of this host to come from; "": the routing table's choice.
+/// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do. Nothing is sent to an address outside
+/// `allow`. `source`: an address of this host to come from; "": the routing table's choice.
 Channel connect_tcp(const std::string& host, int port, std::chrono::nanoseconds patience, const Networks& allow = {},
                     const std::string& source = {});
 

@@ -52,7 +52,8 @@ std::vector<std::string> families(std::span<const Gid> table);
 /// The families one end has to offer given what was asked for: that of the
 /// requested index alone, else all of them (-1). Throws as choose_gid does for
 /// an index that is not in the table, and where no GID is of the family that was asked for.
-std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index, GidFamily family = GidFamily::kAny,
+std::vector<std::string> offered_families(std::span<const Gid> table, int requested_index,
+                                          GidFamily family = GidFamily::kAny,
                                           const std::string& flag = own_flag<&EndSpec::gid_index>());
 
 struct GidChoice {

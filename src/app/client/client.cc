@@ -137,7 +137,9 @@ class RemoteClient : public Client {
 
   std::unique_ptr<Client> make_guest() override {
     if (!address_.others.empty()) {
-      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()], address_.port, address_.token, address_.source}, notice_);
+      return std::make_unique<RemoteClient>(ServerAddress{address_.others[next_++ % address_.others.size()],
+                                                          address_.port, address_.token, address_.source},
+                                            notice_);
     }
     if (perftest_) {
       throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");

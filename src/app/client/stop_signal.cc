@@ -41,7 +41,8 @@ void StopSignal::trigger(int signal) noexcept {
   if (signal != 0) signal_.store(signal);
   // clock_gettime(2) is safe in a handler (signal-safety(7)).
   std::int64_t never = 0;
-  at_ns_.compare_exchange_strong(never, std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  at_ns_.compare_exchange_strong(never,
+                                 std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
   flag_.store(true);
   const std::uint64_t one = 1;
   // Full is as readable as can be.

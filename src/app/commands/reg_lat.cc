@@ -74,7 +74,8 @@ std::vector<RegRow> measure_all(const verbs::Context& device, const RegLatOption
 }
 
 Json reg_figures(const stats::Summary& summary) {
-  Json value = {{"median_ns", summary.median}, {"min_ns", summary.min}, {"max_ns", summary.max}, {"mean_ns", summary.mean}};
+  Json value = {
+      {"median_ns", summary.median}, {"min_ns", summary.min}, {"max_ns", summary.max}, {"mean_ns", summary.mean}};
   if (summary.median_ci) value["ci95_ns"] = {summary.median_ci->low, summary.median_ci->high};
   return value;
 }
@@ -84,13 +85,18 @@ std::string to_json(const verbs::Context& device, const std::vector<RegRow>& row
   for (const RegRow& row : rows) {
     Json each = {{"buffer", row.run.buffer}, {"bytes", row.run.bytes}, {"odp", row.run.odp}};
     if (row.why_not.empty()) {
-      each.update({{"registration", row.cost.registration}, {"samples", row.cost.samples}, {"register", reg_figures(row.cost.register_ns)}, {"release", reg_figures(row.cost.release_ns)}});
+      each.update({{"registration", row.cost.registration},
+                   {"samples", row.cost.samples},
+                   {"register", reg_figures(row.cost.register_ns)},
+                   {"release", reg_figures(row.cost.release_ns)}});
     } else {
       each["error"] = row.why_not;
     }
     list.push_back(std::move(each));
   }
-  return Json{{"device", device.name()}, {"device_kind", verbs::to_string(device.kind())}, {"registrations", std::move(list)}}
+  return Json{{"device", device.name()},
+              {"device_kind", verbs::to_string(device.kind())},
+              {"registrations", std::move(list)}}
              .dump(2, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }
@@ -109,12 +115,14 @@ void print(const verbs::Context& device, const std::vector<RegRow>& rows, std::o
     }
     const engine::RegistrationCost& cost = row.cost;
     table.add({row.run.buffer, cost.registration + (row.run.odp ? ", odp" : ""), format_size(row.run.bytes),
-               fmt::format("{:.2f}", cost.register_ns.median / 1e3), reg_interval(cost.register_ns), fmt::format("{:.2f}", cost.register_ns.min / 1e3),
-               fmt::format("{:.2f}", cost.release_ns.median / 1e3), reg_interval(cost.release_ns), fmt::format("{:.2f}", cost.release_ns.min / 1e3),
+               fmt::format("{:.2f}", cost.register_ns.median / 1e3), reg_interval(cost.register_ns),
+               fmt::format("{:.2f}", cost.register_ns.min / 1e3), fmt::format("{:.2f}", cost.release_ns.median / 1e3),
+               reg_interval(cost.release_ns), fmt::format("{:.2f}", cost.release_ns.min / 1e3),
                std::to_string(cost.samples)});
   }
   table.print(out);
-  out << fmt::format("Medians, with their 95 % interval, on {} (device kind {}).\n", device.name(), verbs::to_string(device.kind()));
+  out << fmt::format("Medians, with their 95 % interval, on {} (device kind {}).\n", device.name(),
+                     verbs::to_string(device.kind()));
 }
 
 int run(const RegLatOptions& options) {
@@ -134,7 +142,8 @@ int run(const RegLatOptions& options) {
 
 void take_ways(RegLatOptions& options, const std::string& text) {
   if (text == "all") {
-    options.ways = {Registration::kDataDirect, Registration::kDmabuf, Registration::kDmabufPcie, Registration::kPeermem};
+    options.ways = {Registration::kDataDirect, Registration::kDmabuf, Registration::kDmabufPcie,
+                    Registration::kPeermem};
     return;
   }
   TestSpec spec;
@@ -152,19 +161,24 @@ Examples:
 
 void add_reg_lat_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RegLatOptions>();
-  CLI::App* command = app.add_subcommand("reg_lat", "Time to register memory with a NIC and to release it, by size and kind");
+  CLI::App* command =
+      app.add_subcommand("reg_lat", "Time to register memory with a NIC and to release it, by size and kind");
   const auto value = [&](const char* name, const char* type, const char* help, auto take) {
     command->add_option_function<std::string>(name, take, help)->type_name(type);
   };
-  value("-d,--ib-dev", "DEVICE", "RDMA device (default: the first with an active port)", [options](const std::string& text) { options->device = text; });
-  value("-s,--size", "SIZES", "sizes, a list or a range (default: 4K:1G:x4)", [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); });
+  value("-d,--ib-dev", "DEVICE", "RDMA device (default: the first with an active port)",
+        [options](const std::string& text) { options->device = text; });
+  value("-s,--size", "SIZES", "sizes, a list or a range (default: 4K:1G:x4)",
+        [options](const std::string& text) { options->sizes = parse_size_list(text, "-s"); });
   value("--buffer", "KINDS", "kinds of memory, a list, or all (default: host)",
         [options](const std::string& text) { options->buffers = split_list(text, "--buffer"); });
   value("--register", "HOW", "how to register GPU memory, as in the tests, or all (default: the first that works)",
         [options](const std::string& text) { take_ways(*options, text); });
   command->add_flag("--odp", options->odp, "host memory for on-demand paging, too");
-  value("--time", "TIME", "for each size, at least 10 times (default: 100ms)", [options](const std::string& text) { options->time = parse_duration(text, "--time"); });
-  value("--json", "FILE", "write the results as JSON ('-': standard output)", [options](const std::string& text) { options->json = text; });
+  value("--time", "TIME", "for each size, at least 10 times (default: 100ms)",
+        [options](const std::string& text) { options->time = parse_duration(text, "--time"); });
+  value("--json", "FILE", "write the results as JSON ('-': standard output)",
+        [options](const std::string& text) { options->json = text; });
   add_softnic_flag(*command);
   command->footer(kRegLatFooter);
   command->final_callback([options, &action] {

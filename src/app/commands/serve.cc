@@ -69,9 +69,8 @@ int serve(const ServeOptions& options) {
   settings.session.on_result = options.on_result;
   if (options.cluster) {
     settings.session.as_rank = [terms = RankTerms{settings.token, settings.allow, options.max_time, &account}](
-                                   proto::Channel& channel, const proto::Admission& admission, const proto::Cluster& first) {
-      serve_as_rank(channel, admission, first, terms);
-    };
+                                   proto::Channel& channel, const proto::Admission& admission,
+                                   const proto::Cluster& first) { serve_as_rank(channel, admission, first, terms); };
   }
   Server server(proto::Listener(options.bind, options.port), settings,
                 [&log](const std::string& text) { log.line(text); });
@@ -113,7 +112,8 @@ void add_serve_command(CLI::App& app, Action& action) {
   value("--idle-timeout", "TIME",
         "drop a client after this time without a run; 10s while others wait (default: 5m)",
         [options](const std::string& text) { options->idle_timeout = parse_duration(text, "--idle-timeout"); });
-  value(flags::kMaxMemory, "SIZE", "memory that all runs at the same time may take here (default: a quarter of what is available)",
+  value(flags::kMaxMemory, "SIZE",
+        "memory that all runs at the same time may take here (default: a quarter of what is available)",
         [options](const std::string& text) { options->max_memory_bytes = parse_size(text, flags::kMaxMemory); });
   command->add_flag("--cluster", options->cluster,
                     "also be a rank of 'gdrperf cluster --hosts', whose client names the servers to measure with");

@@ -141,7 +141,8 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_flag("--list", options->list, "List all checks, what each looks at and when it complains");
   command->add_option("--words", options->words, "Also know the messages in FILE, which come before the program's own")
       ->type_name("FILE");
-  command->add_flag("--list-words", options->list_words, "List the sources of known messages, and how many are known of each");
+  command->add_flag("--list-words", options->list_words,
+                    "List the sources of known messages, and how many are known of each");
   command->add_flag("-v,--verbose", options->verbose, "Print every finding and pair, with evidence and undo");
   command->add_flag("--fix-script", options->fix_script,
                     "Print a commented shell script of the fixes, which asks before each; run nothing");

@@ -105,7 +105,10 @@ std::string names_of(std::vector<std::string> subjects) {
 void print_row(const Row& row, Detail detail, std::ostream& out) {
   const Finding& finding = *row.finding;
   const std::string where = names_of(row.subjects);
-  print_line(out, fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where, where.empty() ? "" : ": ", finding.found), 8);
+  print_line(out,
+             fmt::format("  {:4}  {:<16}  {}{}{}", doctor::to_string(finding.verdict), finding.check, where,
+                         where.empty() ? "" : ": ", finding.found),
+             8);
   // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
     if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, printable(text));

@@ -24,7 +24,8 @@ void print_word_list(const doctor::Words& words, std::ostream& out) {
 void print_word_list_json(const doctor::Words& words, std::ostream& out) {
   nlohmann::ordered_json classes = nlohmann::ordered_json::array();
   for (const doctor::WordClass& each : words.classes) {
-    classes.push_back({{"class", each.name}, {"messages", each.messages}, {"rules", each.rules}, {"source", each.source}});
+    classes.push_back(
+        {{"class", each.name}, {"messages", each.messages}, {"rules", each.rules}, {"source", each.source}});
   }
   out << classes.dump(2) << '\n';
 }

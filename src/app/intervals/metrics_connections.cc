@@ -22,8 +22,9 @@ std::string address_of_peer(int fd) {
 
 /// Of all, where `address` is null. The owner sees the end of its stream and closes it.
 void MetricsConnections::shut_oldest(const std::string* address) {
-  const auto oldest = std::find_if(open_.begin(), open_.end(),
-                                   [&](const One& one) { return !one.shut && (address == nullptr || one.address == *address); });
+  const auto oldest = std::find_if(open_.begin(), open_.end(), [&](const One& one) {
+    return !one.shut && (address == nullptr || one.address == *address);
+  });
   if (oldest == open_.end()) return;
   oldest->shut = true;
   ::shutdown(oldest->fd, SHUT_RDWR);
@@ -31,7 +32,8 @@ void MetricsConnections::shut_oldest(const std::string* address) {
 
 void MetricsConnections::opened(int fd, std::string address, Time now) {
   const MutexLock lock(mutex_);
-  const auto of_it = std::count_if(open_.begin(), open_.end(), [&](const One& one) { return !one.shut && one.address == address; });
+  const auto of_it =
+      std::count_if(open_.begin(), open_.end(), [&](const One& one) { return !one.shut && one.address == address; });
   const auto all = std::count_if(open_.begin(), open_.end(), [](const One& one) { return !one.shut; });
   if (static_cast<std::size_t>(of_it) >= kMostOfAddress) shut_oldest(&address);
   else if (static_cast<std::size_t>(all) >= kMost) shut_oldest(nullptr);

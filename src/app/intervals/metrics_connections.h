@@ -10,8 +10,8 @@
 namespace gdrperf::app {
 
 /// Open connections of the metrics endpoint, one request each. A connection that drips its request, or never reads the
-/// answer, is shut down kMostTime after it began; where an address, or all together, have too many, the oldest makes room.
-/// Thread-safe. The descriptors are the caller's: closed() comes before each is closed.
+/// answer, is shut down kMostTime after it began; where an address, or all together, have too many, the oldest makes
+/// room. Thread-safe. The descriptors are the caller's: closed() comes before each is closed.
 class MetricsConnections {
  public:
   using Time = std::chrono::steady_clock::time_point;

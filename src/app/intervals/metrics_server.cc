@@ -89,7 +89,8 @@ struct MetricsServer::Daemon {
     if (info == nullptr) return;
     auto* const daemon = static_cast<Daemon*>(self);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) daemon->connections.closed(info->connect_fd);
-    else daemon->connections.opened(info->connect_fd, address_of_peer(info->connect_fd), std::chrono::steady_clock::now());
+    else
+      daemon->connections.opened(info->connect_fd, address_of_peer(info->connect_fd), std::chrono::steady_clock::now());
   }
 
   static MHD_Result answer(void* self, MHD_Connection* connection, const char* path, const char* method, const char* /*version*/,

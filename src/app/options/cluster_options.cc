@@ -82,11 +82,13 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   value("-D,--duration", "TIME", "time of each pair's run, each way (default: 250ms)",
         [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });
   command.add_flag("-e,--event", options->test.event, "sleep on completion events instead of polling");
-  value("--matchings", "N", fmt::format("rounds above {} nodes (default: 16)", kAllPairsUpTo), [options](const std::string& text) {
-    options->test.schedule.matchings = static_cast<int>(parse_integer(text, "--matchings", 3, 1000));
-  });
-  command.add_flag_callback("--all-pairs", [options] { options->test.schedule.all_pairs_up_to = 1 << 20; },
-                            fmt::format("measure every pair once (default: up to {} nodes; above, --matchings rounds)", kAllPairsUpTo));
+  value("--matchings", "N", fmt::format("rounds above {} nodes (default: 16)", kAllPairsUpTo),
+        [options](const std::string& text) {
+          options->test.schedule.matchings = static_cast<int>(parse_integer(text, "--matchings", 3, 1000));
+        });
+  command.add_flag_callback(
+      "--all-pairs", [options] { options->test.schedule.all_pairs_up_to = 1 << 20; },
+      fmt::format("measure every pair once (default: up to {} nodes; above, --matchings rounds)", kAllPairsUpTo));
   command.add_flag_callback("--quick", [options] {
     options->quick = true;
     options->test.schedule.all_pairs_up_to = 0;

@@ -50,7 +50,8 @@ class Group {
 // Commands have their own -s, and all the ways of --path in a list; the rest is as the table says.
 /// "-q 1,8,64", "-q 1:4096:x2", "-q 1..4096": in powers of two.
 void take_qp_counts(const Setting& each, ClientOptions& options, std::string text, const std::string& flag) {
-  if (const std::size_t dots = text.find(".."); dots != std::string::npos) text = text.substr(0, dots) + ":" + text.substr(dots + 2) + ":x2";
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos)
+    text = text.substr(0, dots) + ":" + text.substr(dots + 2) + ":x2";
   options.qps.clear();
   for (const std::uint64_t count : parse_size_list(text, flag)) {
     take(each, options.spec, std::to_string(count), flag);
@@ -66,7 +67,8 @@ void take_typed(const Setting& each, ClientOptions& options, const std::string& 
     if (path) options.paths = {Path::kDirect, Path::kStaged};
     return;
   }
-  if (&each == &setting<&TestSpec::qps>() && text.find_first_of(",:.") != std::string::npos) return take_qp_counts(each, options, text, flag);
+  if (&each == &setting<&TestSpec::qps>() && text.find_first_of(",:.") != std::string::npos)
+    return take_qp_counts(each, options, text, flag);
   take(each, options.spec, text, flag);
   if (path) options.paths = {options.spec.path};
 }
@@ -203,7 +205,9 @@ void check_target(const ClientOptions& options) {
 }
 
 void check_one_qp_count(const ClientOptions& options) {
-  if (options.qps.size() > 1) throw usage_error("-q: a list is for one test, which has a run with each", "give one number, or 'gdrperf write_bw -q 1:4096:x4'");
+  if (options.qps.size() > 1)
+    throw usage_error("-q: a list is for one test, which has a run with each",
+                      "give one number, or 'gdrperf write_bw -q 1:4096:x4'");
 }
 
 std::vector<std::uint64_t> all_sizes() { return parse_size_list("2:8M:x2", "-a"); }

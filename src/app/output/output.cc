@@ -182,7 +182,9 @@ void Output::add(report::RunRecord record) {
   if (!stream_of_table(options_, *sinks_)) end_if_reader_gone();
 }
 
-bool Output::streams_columns() const { return options_.format && options_.format->name == "perftest" && sinks_->format.is_stdout(); }
+bool Output::streams_columns() const {
+  return options_.format && options_.format->name == "perftest" && sinks_->format.is_stdout();
+}
 
 void Output::print_summary(std::ostream& out) {
   table_.finish();

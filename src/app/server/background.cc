@@ -36,8 +36,8 @@ Error cannot(const std::string& what, int error) {
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kEnvironment));
 }
 
-/// The number in the file, or "" where it is empty. Throws usage_error for a file that holds something else: it is nobody's
-/// pidfile, and would be overwritten and removed.
+/// The number in the file, or "" where it is empty. Throws usage_error for a file that holds something else: it is
+/// nobody's pidfile, and would be overwritten and removed.
 std::string content_of_pidfile(int fd, const std::string& path) {
   constexpr std::size_t kLongest = 16;
   struct stat found = {};
@@ -46,9 +46,11 @@ std::string content_of_pidfile(int fd, const std::string& path) {
   const ssize_t got = regular ? ::pread(fd, text.data(), text.size(), 0) : 0;
   std::string content(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   if (content.ends_with('\n')) content.pop_back();
-  if (regular && got >= 0 && content.size() < kLongest && content.find_first_not_of("0123456789") == std::string::npos) return content;
-  throw usage_error(fmt::format("--pidfile {}: {}", path, regular ? "holds something else than a process ID" : "is no regular file"),
-                    "name a new file, or one that holds a process ID");
+  if (regular && got >= 0 && content.size() < kLongest && content.find_first_not_of("0123456789") == std::string::npos)
+    return content;
+  throw usage_error(
+      fmt::format("--pidfile {}: {}", path, regular ? "holds something else than a process ID" : "is no regular file"),
+      "name a new file, or one that holds a process ID");
 }
 
 }  // namespace
@@ -58,7 +60,8 @@ PidFile::PidFile(std::string path) : path_(std::move(path)) {
   // Not through a symbolic link, and no waiting for the reader of a pipe.
   file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   if (!file_ && errno == ELOOP) {
-    throw usage_error(fmt::format("--pidfile {}: is a symbolic link, whose target would be overwritten", path_), "name a new file");
+    throw usage_error(fmt::format("--pidfile {}: is a symbolic link, whose target would be overwritten", path_),
+                      "name a new file");
   }
   if (!file_) throw cannot("--pidfile " + path_, errno);
   const std::string before = content_of_pidfile(file_.get(), path_);

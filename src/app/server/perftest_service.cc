@@ -22,7 +22,8 @@ namespace gdrperf::app {
 PerftestService perftest_service(
     std::span<const TestSpec> specs, report::RateUnit unit, std::uint64_t max_memory_bytes) {
   return [specs = std::vector<TestSpec>(specs.begin(), specs.end()), unit, max_memory_bytes](
-             proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop, const engine::Terms& terms) {
+             proto::Channel& channel, const proto::Admission& admission, const std::atomic<bool>& stop,
+             const engine::Terms& terms) {
     if (specs.size() != 1) {
       throw usage_error(fmt::format("{}: perftest's client has one size on a connection, {} were typed", channel.peer(), specs.size()),
                         fmt::format("give the {} that is typed there", flag<&TestSpec::size_bytes>()));

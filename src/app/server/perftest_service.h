@@ -18,8 +18,8 @@ PerftestService perftest_service(
     std::span<const TestSpec> specs, report::RateUnit unit,
     std::uint64_t max_memory_bytes);
 
-/// Prints what clients of gdrperf measured as perftest's server does: its columns, or the one figure of --output, and the file
-/// of --out_json. Says first that it waits, as perftest does.
+/// Prints what clients of gdrperf measured as perftest's server does: its columns, or the one figure of --output, and
+/// the file of --out_json. Says first that it waits, as perftest does.
 std::function<void(const proto::Result&)> perftest_results(const OutputOptions& output);
 
 }  // namespace gdrperf::app

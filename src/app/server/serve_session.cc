@@ -106,7 +106,8 @@ std::optional<proto::RunRequest> next_request(proto::Channel& channel, const pro
     if (!message || std::holds_alternative<proto::Bye>(*message)) return std::nullopt;
     if (auto* request = std::get_if<proto::RunRequest>(&*message)) return std::move(*request);
     if (const auto* failure = std::get_if<proto::Failure>(&*message)) failed(*failure);
-    if (const auto* result = std::get_if<proto::Result>(&*message); result != nullptr && terms.on_result) terms.on_result(*result);
+    if (const auto* result = std::get_if<proto::Result>(&*message); result != nullptr && terms.on_result)
+      terms.on_result(*result);
     if (const auto* cluster = std::get_if<proto::Cluster>(&*message)) {
       if (!terms.as_rank) throw Error(ExitCode::kEnvironment, "this server is no rank of clusters", "start it with 'gdrperf serve --cluster'");
       terms.as_rank(channel, admission, *cluster);

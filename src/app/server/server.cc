@@ -116,7 +116,8 @@ Server::Connection* Server::to_evict(const std::string& newcomer) {
     if (connection.waits) ++waiting[connection.address];
   }
   const auto most_of = [](const std::map<std::string, std::size_t>& counts) {
-    return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return std::max_element(counts.begin(), counts.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; });
   };
   if (!here.empty()) {
     const std::string& address = most_of(here)->first;
@@ -135,10 +136,11 @@ Server::Connection* Server::to_evict(const std::string& newcomer) {
 
 /// False, and told to the newcomer, when everybody here has asked for a turn.
 bool Server::make_room(proto::Channel& newcomer) {
-  const auto here = static_cast<std::size_t>(
-      std::count_if(connections_.begin(), connections_.end(), [](const Connection& each) { return !each.ended && !each.evicted; }));
+  const auto here = static_cast<std::size_t>(std::count_if(
+      connections_.begin(), connections_.end(), [](const Connection& each) { return !each.ended && !each.evicted; }));
   if (here < kMaxConnections && connections_.size() < 2 * kMaxConnections) return true;
-  Connection* const leaves = connections_.size() < 2 * kMaxConnections ? to_evict(Connection::address_of(newcomer.peer())) : nullptr;
+  Connection* const leaves =
+      connections_.size() < 2 * kMaxConnections ? to_evict(Connection::address_of(newcomer.peer())) : nullptr;
   if (leaves == nullptr) {
     send_quietly(newcomer, failure(fmt::format("{} clients are waiting already", kMaxConnections),
                                    "try again later, or start a server on another port"));
@@ -259,7 +261,8 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
     }
     if (stop.triggered()) break;
     if (connection.evicted) {
-      send_quietly(channel, failure("many clients of this address wait, and this one made room for another address", "try again"));
+      send_quietly(channel, failure("many clients of this address wait, and this one made room for another address",
+                                    "try again"));
       note_stranger(channel.peer() + ": made room in the queue");
       return false;
     }
@@ -309,7 +312,8 @@ SessionResult Server::session(Connection& connection, const proto::Admission& ad
                               const StopSignal& stop) {
   proto::Channel& channel = connection.channel;
   connection.served = true;
-  channel.limit_frames(connection.beside.empty() ? proto::Channel::kMaxFrameBytes : proto::Channel::kMaxGuestFrameBytes);
+  channel.limit_frames(connection.beside.empty() ? proto::Channel::kMaxFrameBytes
+                                                 : proto::Channel::kMaxGuestFrameBytes);
   channel.tell_silence_at_work(log_);
   channel.keep_alive();
   channel.send(proto::Turn{ticket, static_cast<bool>(settings_.session.on_result)});

@@ -25,7 +25,8 @@
 namespace gdrperf::app {
 
 /// Serves a client of perftest, ended by the flag and by the terms' limits; throws where that fails.
-using PerftestService = std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&, const engine::Terms&)>;
+using PerftestService =
+    std::function<void(proto::Channel&, const proto::Admission&, const std::atomic<bool>&, const engine::Terms&)>;
 
 enum class Serve {
   kForever,  ///< until stopped

@@ -100,7 +100,8 @@ void take_rate_units(ClientOptions&, PerftestTyped& typed, const std::string& te
 
 /// as_own_command() has given writes and sends another test's name.
 void take_immediate(ClientOptions&, PerftestTyped&, const std::string&, const std::string& flag) {
-  throw usage_error(flag + (flag.starts_with("--send") ? ": sends alone carry it" : ": writes alone carry it"), "gdrperf write_imm_bw or send_imm_bw, or _lat");
+  throw usage_error(flag + (flag.starts_with("--send") ? ": sends alone carry it" : ": writes alone carry it"),
+                    "gdrperf write_imm_bw or send_imm_bw, or _lat");
 }
 
 struct Taken {
@@ -169,7 +170,8 @@ std::string connections_of(const std::string& test) {
   std::string kinds;
   for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd}) {
     const std::optional<Test> parsed = parse_test(test);
-    if (parsed && goes_over(parsed->operation, each)) kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));
+    if (parsed && goes_over(parsed->operation, each))
+      kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));
   }
   return kinds;
 }
@@ -213,7 +215,9 @@ void add_perftest_options(CLI::App& command, ClientOptions& options, PerftestTyp
 
 void require_typed(PerftestTyped& typed, Test test, std::span<const std::uint64_t> sizes, OutputOptions& output) {
   if (test.metric == Metric::kLatency) {
-    if (typed.least_rate || typed.least_mpps) typed.notes.push_back(fmt::format("{} changes nothing: {} measures no rate", typed.least_rate ? "-w" : "-y", to_string(test)));
+    if (typed.least_rate || typed.least_mpps)
+      typed.notes.push_back(
+          fmt::format("{} changes nothing: {} measures no rate", typed.least_rate ? "-w" : "-y", to_string(test)));
     return;
   }
   const auto require = [&](double gbps) { output.required.min_gbps = std::max(gbps, output.required.min_gbps.value_or(0)); };
@@ -243,29 +247,36 @@ void settle_out_json(PerftestTyped& typed, OutputOptions& output) {
     return;
   }
   output.json = typed.json_file;
-  typed.notes.push_back(fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
+  typed.notes.push_back(
+      fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
 }
 
 TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec) {
   constexpr std::uint64_t kPage = 4096;
-  const bool own = !typed.by_name || spec.footprint_bytes != 0 || spec.verify_seed || spec.test.metric != Metric::kBandwidth;
+  const bool own =
+      !typed.by_name || spec.footprint_bytes != 0 || spec.verify_seed || spec.test.metric != Metric::kBandwidth;
   if (!own) spec.footprint_bytes = std::max(kPage, spec.size_bytes);
   return spec;
 }
 
 void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec) {
   if (test.metric == Metric::kLatency) {
-    if (typed.rate_limit || typed.burst > 0) typed.notes.push_back("--rate_limit changes nothing: a latency test has one message in flight; --rate N has them due at times of their own");
+    if (typed.rate_limit || typed.burst > 0)
+      typed.notes.push_back(
+          "--rate_limit changes nothing: a latency test has one message in flight; --rate N has them due at times of their own");
     return;
   }
   if (!typed.rate_limit) {
-    if (typed.burst > 1) throw usage_error("--burst_size: without a rate messages leave as they complete", "give --rate_limit as well");
+    if (typed.burst > 1)
+      throw usage_error("--burst_size: without a rate messages leave as they complete", "give --rate_limit as well");
     return;
   }
   constexpr int kUsualDepth = 128;
-  const std::int64_t in_flight = std::int64_t{spec.tx_depth > 0 ? spec.tx_depth : kUsualDepth} * spec.qps / spec.post_list * spec.post_list;
+  const std::int64_t in_flight =
+      std::int64_t{spec.tx_depth > 0 ? spec.tx_depth : kUsualDepth} * spec.qps / spec.post_list * spec.post_list;
   if (typed.burst > in_flight) {
-    typed.notes.push_back(fmt::format("--burst_size {}: bursts of {}, as many messages as are in flight (-t, -q)", typed.burst, in_flight));
+    typed.notes.push_back(fmt::format("--burst_size {}: bursts of {}, as many messages as are in flight (-t, -q)",
+                                      typed.burst, in_flight));
   }
   if (typed.burst > 0) spec.burst = static_cast<int>(std::clamp<std::int64_t>(in_flight, 1, typed.burst));
   if (spec.burst > 1 && spec.tx_depth == 0) spec.tx_depth = kUsualDepth;
@@ -303,9 +314,11 @@ Argv as_own_command(Argv words) {
 bool show_perftest_help(const Argv& words, std::ostream& out) {
   const bool asked = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "-h" || word == "--help"; });
   if (words.size() < 3 || words[2] != kAsPerftest || !asked) return false;
-  out << fmt::format("Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of perftest "
-                     "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n"
-                     "  -c, --connection=<{1}> is what QPs are; other kinds are refused.\n\n", words[1], connections_of(words[1]));
+  out << fmt::format(
+      "Usage: gdrperf ib_{0} [OPTION]... [HOST]\n\nRuns 'gdrperf {0}' and prints perftest's columns. Options of perftest "
+      "and\nwhat becomes of them; 'gdrperf {0} --help' has them all.\n\n"
+      "  -c, --connection=<{1}> is what QPs are; other kinds are refused.\n\n",
+      words[1], connections_of(words[1]));
   for (const PerftestOption& each : perftest_options()) {
     std::string flags;
     for (const std::string_view flag : split(each.flags, ',')) {

@@ -39,7 +39,8 @@ std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop)
 /// --out_json: under perftest's names a file with its keys, with this program's document beside it; else that document.
 void settle_out_json(PerftestTyped& typed, OutputOptions& output);
 
-/// `spec`, under perftest's names with memory as perftest has it: a page for each QP, or one message where that is larger.
+/// `spec`, under perftest's names with memory as perftest has it: a page for each QP, or one message where that is
+/// larger.
 TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec);
 
 /// --rate_limit, --rate_units and --burst_size as the rate of `spec`; a note where they mean nothing.

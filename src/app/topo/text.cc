@@ -180,7 +180,8 @@ void print_tie(const std::vector<topo::Pair>& pairs, std::ostream& out) {
     relations.insert(relation_of(pair));
   }
   if (relations.size() != 1 || nics.size() < 2 || gpus.empty()) return;
-  out << fmt::format("\nA tie: all pairs are {}, so no NIC is nearer to one GPU than to another.\n", *relations.begin());
+  out << fmt::format("\nA tie: all pairs are {}, so no NIC is nearer to one GPU than to another.\n",
+                     *relations.begin());
 }
 
 template <typename Best>

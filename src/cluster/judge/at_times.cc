@@ -26,7 +26,9 @@ struct Tally {
   }
 };
 
-double share_of(const Tally& tally) { return static_cast<double>(tally.bad) / static_cast<double>(std::max<std::size_t>(tally.all, 1)); }
+double share_of(const Tally& tally) {
+  return static_cast<double>(tally.bad) / static_cast<double>(std::max<std::size_t>(tally.all, 1));
+}
 
 // The share of all but `own`, never 0: what nobody has seen may happen.
 double share_of_others(const Tally& total, const Tally& own) {
@@ -60,7 +62,8 @@ std::vector<Suspect> merged_by_node(const Fabric& fabric, std::vector<Suspect> n
   std::vector<Suspect> merged;
   for (const auto& [node, members] : by_node) {
     const auto& all = index.of(node);
-    const auto count = static_cast<double>(all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), -1)));
+    const auto count =
+        static_cast<double>(all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), -1)));
     if (count < 2 || is_one_node(fabric) || static_cast<double>(members.size()) < kMostOfNode * count) {
       for (const std::size_t i : members) merged.push_back(nics[i]);
       continue;
@@ -75,7 +78,8 @@ std::vector<Suspect> merged_by_node(const Fabric& fabric, std::vector<Suspect> n
   return merged;
 }
 
-void judge_uplinks(const Fabric& fabric, const Residuals& residuals, const std::vector<bool>& bad, Judgement& judgement) {
+void judge_uplinks(const Fabric& fabric, const Residuals& residuals, const std::vector<bool>& bad,
+                   Judgement& judgement) {
   std::map<std::pair<int, int>, Tally> groups;
   Tally total;
   for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
@@ -89,7 +93,8 @@ void judge_uplinks(const Fabric& fabric, const Residuals& residuals, const std::
   if (groups.size() < 4) return;
   for (const auto& [key, own] : groups) {
     const double others = share_of_others(total, own);
-    if (share_of(own) < others + kLeastMore || chance_of(own, others) + log_parts(judgement) > std::log(kSuspicion)) continue;
+    if (share_of(own) < others + kLeastMore || chance_of(own, others) + log_parts(judgement) > std::log(kSuspicion))
+      continue;
     Suspect suspect = described(own, others);
     suspect.part = Part::kUplink;
     suspect.leaf = key.first;
@@ -102,7 +107,8 @@ void judge_uplinks(const Fabric& fabric, const Residuals& residuals, const std::
 
 double either_of_two(double share) { return 1 - (1 - share) * (1 - share); }
 
-void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals, Judgement& judgement) {
+void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals,
+                    Judgement& judgement) {
   std::vector<bool> bad(residuals.samples.size());
   std::vector<Tally> sends(fabric.nics.size());
   std::vector<Tally> receives(fabric.nics.size());
@@ -128,7 +134,8 @@ void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Res
     for (const auto& [round, is_bad] : rounds[nic]) both.add(is_bad);
     const double of_sends = share_of_others(total, sends[nic]);
     const double of_receives = share_of_others(total, receives[nic]);
-    const double of_rounds = either_of_two(share_of_others(total, {sends[nic].bad + receives[nic].bad, sends[nic].all + receives[nic].all}));
+    const double of_rounds =
+        either_of_two(share_of_others(total, {sends[nic].bad + receives[nic].bad, sends[nic].all + receives[nic].all}));
     Suspect suspect;
     double least = std::log(kSuspicion) - log_parts(judgement);
     const auto consider = [&](const Tally& own, double others, Way way) {

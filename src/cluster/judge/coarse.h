@@ -32,7 +32,8 @@ void measure_scatter(const Residuals& residuals, const JudgeOptions& options, Ju
 float unexplained(const Residuals& residuals, std::size_t sample, const Judgement& judgement);
 
 /// NICs, nodes and uplinks that have many more measurements far below than the others.
-void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals, Judgement& judgement);
+void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals,
+                    Judgement& judgement);
 
 /// Share of rounds of two measurements in which one at least is bad.
 double either_of_two(double share);

@@ -16,7 +16,9 @@ namespace {
 constexpr std::size_t kEnough = 3;
 
 // Nodes, or the NICs of the only one: what is busy as a whole while one of its links is measured.
-int holder_of(const Fabric& fabric, bool one_node, std::size_t nic) { return one_node ? static_cast<int>(nic) : fabric.nics[nic].node; }
+int holder_of(const Fabric& fabric, bool one_node, std::size_t nic) {
+  return one_node ? static_cast<int>(nic) : fabric.nics[nic].node;
+}
 
 // Pairs of free NICs on holders that `idle` lists, neighbours in it with each other.
 Round paired(const Fabric& fabric, bool one_node, const std::vector<int>& idle, const std::vector<bool>& free) {
@@ -30,7 +32,8 @@ Round paired(const Fabric& fabric, bool one_node, const std::vector<int>& idle, 
     const auto& a = index.of(idle[i]);
     const auto& b = index.of(idle[i + 1]);
     for (std::size_t rail = 0; rail < std::min(a.size(), b.size()); ++rail) {
-      if (a[rail] >= 0 && b[rail] >= 0 && free[static_cast<std::size_t>(a[rail])] && free[static_cast<std::size_t>(b[rail])]) {
+      if (a[rail] >= 0 && b[rail] >= 0 && free[static_cast<std::size_t>(a[rail])] &&
+          free[static_cast<std::size_t>(b[rail])]) {
         controls.push_back({a[rail], b[rail]});
       }
     }
@@ -74,7 +77,8 @@ std::optional<double> common_shift(std::span<const Sample> controls, const Fabri
   std::vector<float> left;
   for (const Sample& sample : controls) left.push_back(unexpected(sample, fabric, judgement));
   // Some collide, as before; where most are far below, all are slower than they were.
-  const auto first_far = std::partition(left.begin(), left.end(), [&](float value) { return value >= judgement.far_below; });
+  const auto first_far =
+      std::partition(left.begin(), left.end(), [&](float value) { return value >= judgement.far_below; });
   if (2 * (first_far - left.begin()) >= static_cast<std::ptrdiff_t>(left.size())) left.erase(first_far, left.end());
   return robust_center(std::move(left)).median;
 }

@@ -101,7 +101,8 @@ void fit_nics(const Fabric& fabric, const JudgeOptions& options, Residuals& resi
 
 // NICs that are alike still differ by what single measurements scatter.
 double floor_of(const NicEffect& effect, const Judgement& judgement) {
-  const double error = kErrorOfQuartile * judgement.pair_sigma / std::sqrt(static_cast<double>(std::max(effect.samples, 1U)));
+  const double error =
+      kErrorOfQuartile * judgement.pair_sigma / std::sqrt(static_cast<double>(std::max(effect.samples, 1U)));
   return std::max(judgement.step, error);
 }
 
@@ -237,11 +238,13 @@ Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const Jud
 }
 
 double least_visible(const Judgement& judgement, const JudgeOptions& options) {
-  return std::max(options.suspect_share, 1 - std::exp(-options.suspect_sigmas * std::max(judgement.nic_sigma, judgement.step)));
+  return std::max(options.suspect_share,
+                  1 - std::exp(-options.suspect_sigmas * std::max(judgement.nic_sigma, judgement.step)));
 }
 
 bool is_blind(const Judgement& judgement, const JudgeOptions& options) {
-  return judgement.judged > 0 && least_visible(judgement, options) > std::max(options.must_see, 2 * options.suspect_share);
+  return judgement.judged > 0 &&
+         least_visible(judgement, options) > std::max(options.must_see, 2 * options.suspect_share);
 }
 
 }  // namespace gdrperf::cluster

@@ -18,7 +18,8 @@ bool belongs_to(const Suspect& suspect, const Fabric& fabric, std::uint32_t id) 
 }
 
 bool is_one_node(const Fabric& fabric) {
-  return std::all_of(fabric.nics.begin(), fabric.nics.end(), [&](const Nic& nic) { return nic.node == fabric.nics[0].node; });
+  return std::all_of(fabric.nics.begin(), fabric.nics.end(),
+                     [&](const Nic& nic) { return nic.node == fabric.nics[0].node; });
 }
 
 std::vector<bool> good_nics(const Fabric& fabric, const Judgement& judgement) {

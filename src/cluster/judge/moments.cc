@@ -78,13 +78,15 @@ void measure_scatter(const Residuals& residuals, const JudgeOptions& options, Ju
   left.erase(first_far, left.end());
   // Each NIC and each moment that was fitted takes some of the scatter with it.
   const auto count = static_cast<double>(residuals.samples.size());
-  const double fitted = 2.0 * static_cast<double>(judgement.sends.size()) + static_cast<double>(judgement.moments.size());
+  const double fitted =
+      2.0 * static_cast<double>(judgement.sends.size()) + static_cast<double>(judgement.moments.size());
   const double hidden = std::sqrt(count / std::max(count - fitted, count / 4));
   const Center center = robust_center(std::move(left));
   judgement.pair_center = center.median;
   judgement.pair_sigma = center.sigma * hidden;
   judgement.far_below = limit - center.median;
-  const auto below = std::count_if(all.begin(), all.end(), [&](float value) { return value - center.median < std::log(1 - options.suspect_share); });
+  const auto below = std::count_if(
+      all.begin(), all.end(), [&](float value) { return value - center.median < std::log(1 - options.suspect_share); });
   judgement.below_share = static_cast<double>(below) / count;
 }
 

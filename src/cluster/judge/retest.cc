@@ -94,13 +94,15 @@ double measured(const Judgement& judgement) {
 // Share of healthy measurements that are as slow as a slow part's, at most: those before, and those beside the
 // retests. In a small cluster some that collided pass for their NIC's effect.
 double collided_share(const Judgement& judgement) {
-  return std::max(most_of(judgement.below_share, measured(judgement)), share_of_controls(judgement.slow_controls, judgement));
+  return std::max(most_of(judgement.below_share, measured(judgement)),
+                  share_of_controls(judgement.slow_controls, judgement));
 }
 
 // The same, far below.
 double far_below_share(const Judgement& judgement) {
   const double never_seen = 1 / static_cast<double>(judgement.controls + 2);
-  return std::max({most_of(judgement.slow_share, measured(judgement)), share_of_controls(judgement.bad_controls, judgement), never_seen});
+  return std::max({most_of(judgement.slow_share, measured(judgement)),
+                   share_of_controls(judgement.bad_controls, judgement), never_seen});
 }
 
 // Whether collisions alone can have lowered the upper quartile of `count` measurements of some NIC.
@@ -126,8 +128,8 @@ bool may_be_collisions_of_pair(std::size_t rounds, const Judgement& judgement) {
 }
 
 // `rounds`: what happens in one round happens to all of its measurements.
-void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rounds, const JudgeOptions& options, Stage stage,
-                   const Judgement& judgement) {
+void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rounds, const JudgeOptions& options,
+                   Stage stage, const Judgement& judgement) {
   const double limit = std::log(1 - options.suspect_share);
   const double doubtful = std::log(1 - kDoubtful * options.suspect_share);
   // A pair that reached its rate once is whole.
@@ -158,12 +160,15 @@ struct Retested {
   bool two_ways = false;  ///< rounds count that are bad in one direction at least
 };
 
-Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, const Judgement& judgement) {
+Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric,
+                   const Judgement& judgement) {
   std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> rounds;  // bad, all
   Retested count;
   for (const Sample& sample : retests) {
     if (!concerns(suspect, fabric, sample)) continue;
-    const double left = suspect.when == When::kAtTimes ? unexpected(sample, fabric, judgement) : shift_of(sample, suspect, fabric, judgement) - std::min(suspect.retest_shift, 0.0);
+    const double left = suspect.when == When::kAtTimes
+                            ? unexpected(sample, fabric, judgement)
+                            : shift_of(sample, suspect, fabric, judgement) - std::min(suspect.retest_shift, 0.0);
     const bool far = left < judgement.far_below;
     // Of a node's NICs in one direction most have to be.
     auto& [bad, all] = rounds[suspect.part == Part::kNode ? sample.moment : sample.moment / 2];
@@ -185,11 +190,13 @@ Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, cons
 // Of the logarithm; 0 and more: as many as others have.
 double chance_of_bad(const Retested& count, const Judgement& judgement) {
   const double share = far_below_share(judgement);
-  return log_chance(static_cast<double>(count.bad), static_cast<double>(count.all), count.two_ways ? either_of_two(share) : share);
+  return log_chance(static_cast<double>(count.bad), static_cast<double>(count.all),
+                    count.two_ways ? either_of_two(share) : share);
 }
 
 // More bad retests than the others' share explains.
-void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, Stage stage, const Judgement& judgement) {
+void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, Stage stage,
+                     const Judgement& judgement) {
   const Retested count = count_bad(suspect, retests, fabric, judgement);
   suspect.retests = count.measurements;
   if (count.all < kLeastRetests) {
@@ -202,13 +209,15 @@ void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fa
     suspect.verdict = Verdict::kSlow;
   } else if (stage == Stage::kLast || chance > std::log(kAsOthers)) {
     const auto first = static_cast<double>(suspect.samples);
-    const bool sure = log_chance(suspect.bad_share * first, first, suspect.others_share) + log_parts(judgement) < std::log(kUnlikely);
+    const bool sure =
+        log_chance(suspect.bad_share * first, first, suspect.others_share) + log_parts(judgement) < std::log(kUnlikely);
     suspect.verdict = chance > std::log(kLikely) && !sure ? Verdict::kCleared : Verdict::kUndecided;
   }
 }
 
 // What reaches its rate in some retests may still be slow in many more than others are.
-void look_for_bad_ones(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, const Judgement& judgement) {
+void look_for_bad_ones(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric,
+                       const Judgement& judgement) {
   const bool not_slow = suspect.verdict == Verdict::kCleared || suspect.verdict == Verdict::kUndecided;
   if (!not_slow || (suspect.part != Part::kNic && suspect.part != Part::kNode)) return;
   const Retested count = count_bad(suspect, retests, fabric, judgement);

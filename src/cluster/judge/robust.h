@@ -18,7 +18,8 @@ struct Center {
 };
 Center robust_center(std::vector<float> values);
 
-/// Typical step between neighbouring ones of `values`, where most of them repeat, as those of a coarse clock do; else 0.
+/// Typical step between neighbouring ones of `values`, where most of them repeat, as those of a coarse clock do; else
+/// 0.
 double step_of(std::vector<float> values);
 
 /// Upper bound (Chernoff) of the logarithm of the chance that `bad` of `count` draws or more are bad, each with the

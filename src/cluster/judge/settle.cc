@@ -22,9 +22,13 @@ constexpr int kMostMembers = 8;
 // Partners for suspects, round after round.
 class Chooser {
  public:
-  Chooser(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples, std::span<const Sample> retests,
-          const JudgeOptions& options)
-      : fabric_(fabric), samples_(samples), retests_(retests), one_node_(is_one_node(fabric)), good_(good_nics(fabric, judgement)),
+  Chooser(const Fabric& fabric, const Judgement& judgement, std::span<const Sample> samples,
+          std::span<const Sample> retests, const JudgeOptions& options)
+      : fabric_(fabric),
+        samples_(samples),
+        retests_(retests),
+        one_node_(is_one_node(fabric)),
+        good_(good_nics(fabric, judgement)),
         random_(options.seed + retests.size()) {
     std::set<int> nodes;
     for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) nodes.insert(node_of(static_cast<int>(id)));
@@ -81,15 +85,19 @@ class Chooser {
       const Nic& nic = fabric_.nics[id];
       const bool outside = suspect.part == Part::kRail ? nic.node != own.node : !belongs_to(suspect, fabric_, id);
       const bool meets = nic.node == own.node ? one_node_ : nic.rail == own.rail;
-      const bool free = std::none_of(links.begin(), links.end(), [&](const Link& link) { return link.a == static_cast<int>(id) || link.b == static_cast<int>(id); });
-      if (good_[id] && outside && meets && free && static_cast<int>(id) != member) candidates.push_back(static_cast<int>(id));
+      const bool free = std::none_of(links.begin(), links.end(), [&](const Link& link) {
+        return link.a == static_cast<int>(id) || link.b == static_cast<int>(id);
+      });
+      if (good_[id] && outside && meets && free && static_cast<int>(id) != member)
+        candidates.push_back(static_cast<int>(id));
     }
     if (candidates.empty()) return -1;
     shuffle(candidates);
     const std::set<int>& met = met_by(member);
     const bool together = suspect.part == Part::kNode && !links.empty();
     const auto rank = [&](int id) {
-      return 4 * int{together && node_of(id) != node_of(links.front().b)} + 2 * int{taken.contains(id)} + int{met.contains(id)};
+      return 4 * int{together && node_of(id) != node_of(links.front().b)} + 2 * int{taken.contains(id)} +
+             int{met.contains(id)};
     };
     return *std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return rank(a) < rank(b); });
   }
@@ -125,7 +133,11 @@ class Chooser {
 class Bench {
  public:
   Bench(const Fabric& fabric, const Measurer& measurer, const JudgeOptions& options, Judgement& judgement)
-      : fabric_(fabric), measurer_(measurer), slow_share_(options.suspect_share), random_(options.seed), judgement_(judgement) {}
+      : fabric_(fabric),
+        measurer_(measurer),
+        slow_share_(options.suspect_share),
+        random_(options.seed),
+        judgement_(judgement) {}
 
   void retest(const Round& round, std::uint32_t number, std::vector<Sample>& retests) {
     std::vector<bool> gone = measurer_.gone();
@@ -159,7 +171,8 @@ class Bench {
       const Link link{static_cast<int>(sample.from), static_cast<int>(sample.to)};
       return std::find(controls.begin(), controls.end(), link) != controls.end();
     };
-    const auto first = std::stable_partition(measured.begin(), measured.end(), [&](const Sample& sample) { return !is_control(sample); });
+    const auto first = std::stable_partition(measured.begin(), measured.end(),
+                                             [&](const Sample& sample) { return !is_control(sample); });
     const auto shift = common_shift(std::span(first, measured.end()), fabric_, judgement_);
     // Nobody can say what such a retest should have reached.
     if (!shift) return;

@@ -39,7 +39,8 @@ void Simulator::begin_round() {
   ++round_;
   tenants_.assign(static_cast<std::size_t>(world_.nodes), 1);
   for (double& left : tenants_) {
-    if (world_.tenants > 0 && uniform() < world_.tenants) left = world_.tenants_low + (world_.tenants_high - world_.tenants_low) * uniform();
+    if (world_.tenants > 0 && uniform() < world_.tenants)
+      left = world_.tenants_low + (world_.tenants_high - world_.tenants_low) * uniform();
   }
 }
 
@@ -52,10 +53,12 @@ float Simulator::measure(int from, int to) {
   }
   const int spine = world_.spines > 1 ? static_cast<int>(random_() % static_cast<std::uint64_t>(world_.spines)) : 0;
   for (const Fault& fault : world_.faults) {
-    if (hits(fault, fabric_.nics[a], fabric_.nics[b], spine) && (fault.duty >= 1 || uniform() < fault.duty)) factor *= fault.factor;
+    if (hits(fault, fabric_.nics[a], fabric_.nics[b], spine) && (fault.duty >= 1 || uniform() < fault.duty))
+      factor *= fault.factor;
   }
   if (!tenants_.empty()) {
-    factor *= std::min(tenants_[static_cast<std::size_t>(fabric_.nics[a].node)], tenants_[static_cast<std::size_t>(fabric_.nics[b].node)]);
+    factor *= std::min(tenants_[static_cast<std::size_t>(fabric_.nics[a].node)],
+                       tenants_[static_cast<std::size_t>(fabric_.nics[b].node)]);
   }
   if (world_.drift_from >= 0 && round_ >= world_.drift_from) factor *= world_.drift;
   if (world_.step > 0) factor = std::exp(world_.step * std::round(std::log(factor) / world_.step));
@@ -78,7 +81,8 @@ Measurer Simulator::measurer() {
   measurer.one_way = [this](const Round& round, std::vector<Sample>& samples) {
     if (ways_++ % 2 == 0) begin_round();
     for (const Link& link : round) {
-      samples.push_back({static_cast<std::uint32_t>(link.a), static_cast<std::uint32_t>(link.b), measure(link.a, link.b)});
+      samples.push_back(
+          {static_cast<std::uint32_t>(link.a), static_cast<std::uint32_t>(link.b), measure(link.a, link.b)});
     }
   };
   return measurer;

@@ -66,7 +66,9 @@ void add_suspects(const ClusterResult& result, const cluster::Judgement& judgeme
          {"part", cluster::to_string(suspect.part)},
          {"verdict", cluster::to_string(suspect.verdict)},
          {"when", cluster::to_string(suspect.when)},
-         {"bad_share", suspect.when == cluster::When::kAlways ? Json(nullptr) : Json(suspect.retests == 0 ? suspect.bad_share : suspect.retest_bad_share)},
+         {"bad_share", suspect.when == cluster::When::kAlways
+                           ? Json(nullptr)
+                           : Json(suspect.retests == 0 ? suspect.bad_share : suspect.retest_bad_share)},
          {"rank", rank_of(suspect)},
          {"nic", known(suspect.nic)},
          {"peer_nic", known(suspect.peer)},
@@ -141,7 +143,8 @@ Json inspections_json(const ClusterResult& result) {
 
 Json losses_json(const ClusterResult& result) {
   Json list = Json::array();
-  for (const Losses& one : result.losses) list.push_back({{"nic", one.nic}, {"counters_that_rose", one.rose}, {"sum", one.sum}, {"others", one.others}});
+  for (const Losses& one : result.losses)
+    list.push_back({{"nic", one.nic}, {"counters_that_rose", one.rose}, {"sum", one.sum}, {"others", one.others}});
   return list;
 }
 

@@ -34,7 +34,8 @@ std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
   for (const FileSuspect& suspect : file.suspects) {
     // The same part in other series is one part.
     const auto same = [&](const FileSuspect& one) {
-      return one.part == suspect.part && one.rank == suspect.rank && one.nic == suspect.nic && one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf;
+      return one.part == suspect.part && one.rank == suspect.rank && one.nic == suspect.nic &&
+             one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf;
     };
     if (suspect.verdict == "slow" && std::none_of(slow.begin(), slow.end(), same)) slow.push_back(suspect);
   }
@@ -43,10 +44,14 @@ std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
 
 // "-20.0 %", "+25.0 % latency"; or how often.
 std::string amount(const FileSuspect& suspect) {
-  if (suspect.when != "always") return fmt::format("far below its rate in {:.0f} % of its runs", 100 * suspect.bad_share);
+  if (suspect.when != "always")
+    return fmt::format("far below its rate in {:.0f} % of its runs", 100 * suspect.bad_share);
   const bool latency = suspect.series.find("latency") != std::string::npos;
   const double percent = latency ? 100 * (1 / (1 + suspect.percent / 100) - 1) : suspect.percent;
-  return fmt::format("{:+.1f} %{}", percent, suspect.series == "bandwidth" ? "" : latency ? " latency" : " with small messages");
+  return fmt::format("{:+.1f} %{}", percent,
+                     suspect.series == "bandwidth" ? ""
+                     : latency                     ? " latency"
+                                                   : " with small messages");
 }
 
 // Problems of a host as one short text, by host; those that belong to no single host go to `rest`.
@@ -66,7 +71,8 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
       rest.push_back(fmt::format("{} is slow: {}", describe(file, suspect), amount(suspect)));
     }
   }
-  for (const auto& [nics, what] : {std::pair(&file.losing, "loses messages or packets"), std::pair(&file.failed, "none of its runs worked")}) {
+  for (const auto& [nics, what] :
+       {std::pair(&file.losing, "loses messages or packets"), std::pair(&file.failed, "none of its runs worked")}) {
     for (const int id : *nics) {
       const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
       add(host_of(file, nic.rank), fmt::format("NIC {} {}", plain(nic.device), what));
@@ -120,18 +126,24 @@ std::string to_prometheus(const ClusterFile& file) {
   using report::MetricType;
   report::Exposition out;
   out.declare("gdrperf_cluster_verdict", MetricType::kGauge, "1 for the verdict of the last run");
-  for (const char* verdict : {"fine", "slow", "inconclusive"}) out.sample({{"verdict", verdict}}, file.verdict == verdict ? 1 : 0);
-  out.metric("gdrperf_cluster_typical_bytes_per_second", MetricType::kGauge, "median rate of all pairs", {}, file.typical_gbytes * 1e9);
-  out.declare("gdrperf_cluster_nic_shift_ratio", MetricType::kGauge, "rate of a NIC against the others, 0 is as they are");
+  for (const char* verdict : {"fine", "slow", "inconclusive"})
+    out.sample({{"verdict", verdict}}, file.verdict == verdict ? 1 : 0);
+  out.metric("gdrperf_cluster_typical_bytes_per_second", MetricType::kGauge, "median rate of all pairs", {},
+             file.typical_gbytes * 1e9);
+  out.declare("gdrperf_cluster_nic_shift_ratio", MetricType::kGauge,
+              "rate of a NIC against the others, 0 is as they are");
   for (const FileNic& nic : file.nics) {
     for (const auto& [way, effect] : {std::pair("sends", nic.sends), std::pair("receives", nic.receives)}) {
       if (!effect.known) continue;
-      out.sample({{"host", nic.host}, {"device", nic.device}, {"rank", std::to_string(nic.rank)}, {"way", way}}, effect.shift_percent / 100);
+      out.sample({{"host", nic.host}, {"device", nic.device}, {"rank", std::to_string(nic.rank)}, {"way", way}},
+                 effect.shift_percent / 100);
     }
   }
   out.declare("gdrperf_cluster_slow", MetricType::kGauge, "1 for each part that retests found slow");
-  for (const FileSuspect& suspect : slow_parts(file)) out.sample({{"part", suspect.part}, {"what", describe(file, suspect)}}, 1);
-  out.declare("gdrperf_cluster_nic_sick", MetricType::kGauge, "1 for each NIC that loses messages, or none of whose runs worked");
+  for (const FileSuspect& suspect : slow_parts(file))
+    out.sample({{"part", suspect.part}, {"what", describe(file, suspect)}}, 1);
+  out.declare("gdrperf_cluster_nic_sick", MetricType::kGauge,
+              "1 for each NIC that loses messages, or none of whose runs worked");
   for (const auto& [nics, why] : {std::pair(&file.losing, "losses"), std::pair(&file.failed, "failed")}) {
     for (const int id : *nics) {
       const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
@@ -140,24 +152,28 @@ std::string to_prometheus(const ClusterFile& file) {
   }
   out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost or never came");
   for (const FileRank& rank : file.ranks) {
-    if (!rank.lost.empty()) out.sample({{"rank", std::to_string(rank.rank)}, {"host", rank.host}, {"why", rank.lost}}, 1);
+    if (!rank.lost.empty())
+      out.sample({{"rank", std::to_string(rank.rank)}, {"host", rank.host}, {"why", rank.lost}}, 1);
   }
   return out.take();
 }
 
 std::string to_markdown(const ClusterFile& file) {
-  std::string out = fmt::format("# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {:.4g} GB/s; {}\n",
-                                markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
-                                file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, markdown_text(file.started));
+  std::string out = fmt::format(
+      "# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {:.4g} GB/s; {}\n",
+      markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
+      file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, markdown_text(file.started));
   if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
   for (const FileSuspect& suspect : file.suspects) {
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(describe(file, suspect)), markdown_text(suspect.verdict), markdown_text(amount(suspect)),
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(describe(file, suspect)),
+                       markdown_text(suspect.verdict), markdown_text(amount(suspect)),
                        suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
   }
   const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });
   if (lost > 0) out += "\n| lost rank | host | why |\n| ---: | --- | --- |\n";
   for (const FileRank& rank : file.ranks) {
-    if (!rank.lost.empty()) out += fmt::format("| {} | {} | {} |\n", rank.rank, markdown_text(rank.host), markdown_text(rank.lost));
+    if (!rank.lost.empty())
+      out += fmt::format("| {} | {} | {} |\n", rank.rank, markdown_text(rank.host), markdown_text(rank.lost));
   }
   return out;
 }

@@ -153,10 +153,12 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     }
     for (const FileJson& one : document.value("losses", FileJson::array())) file.losing.push_back(one.at("nic"));
     std::set<int> in_failed;
-    for (const FileJson& one : document.value("failed", FileJson::array())) in_failed.insert({one.at("from").get<int>(), one.at("to").get<int>()});
+    for (const FileJson& one : document.value("failed", FileJson::array()))
+      in_failed.insert({one.at("from").get<int>(), one.at("to").get<int>()});
     for (const int nic : in_failed) {
       const auto at = static_cast<std::size_t>(nic);
-      if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known) file.failed.push_back(nic);
+      if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known)
+        file.failed.push_back(nic);
     }
     for (const FileJson& one : document.at("suspects")) file.suspects.push_back(suspect_of(one));
     file.measurements = read_measurements(document, path, file);

@@ -44,14 +44,18 @@ std::string change(double shift, const Series* series) {
 }
 
 // In the unit of change(), without its name.
-double plain_percent(double shift, const Series* series) { return percent_of(series != nullptr && series->latency ? -shift : shift); }
+double plain_percent(double shift, const Series* series) {
+  return percent_of(series != nullptr && series->latency ? -shift : shift);
+}
 
 std::string of_series(const Series* series) {
   if (series == nullptr) return "";
   return fmt::format(" {} {}", series->latency ? "in latency of" : "with", format_size(series->size_bytes));
 }
 
-auto key_of(const Suspect& suspect) { return std::tuple(suspect.part, suspect.rail, suspect.leaf, suspect.node, suspect.nic, suspect.peer); }
+auto key_of(const Suspect& suspect) {
+  return std::tuple(suspect.part, suspect.rail, suspect.leaf, suspect.node, suspect.nic, suspect.peer);
+}
 
 const cluster::Judgement& judgement_of(const ClusterResult& result, const Series* series) {
   return series == nullptr ? result.judgement : series->judgement;
@@ -81,7 +85,8 @@ std::vector<SlowPart> findings(const ClusterTest& test, const ClusterResult& res
     if (cluster::is_blind(judgement, options_of(test, series))) continue;
     for (const Suspect& suspect : judgement.suspects) {
       if (suspect.verdict != verdict) continue;
-      const auto same = std::find_if(found.begin(), found.end(), [&](const SlowPart& one) { return key_of(one.suspect) == key_of(suspect); });
+      const auto same = std::find_if(found.begin(), found.end(),
+                                     [&](const SlowPart& one) { return key_of(one.suspect) == key_of(suspect); });
       if (same == found.end()) found.push_back({suspect, series});
       else same->also.push_back({suspect, series});
     }
@@ -91,7 +96,9 @@ std::vector<SlowPart> findings(const ClusterTest& test, const ClusterResult& res
 
 std::vector<const Series*> blind_series(const ClusterTest& test, const ClusterResult& result) {
   std::vector<const Series*> blind = all_series(result);
-  std::erase_if(blind, [&](const Series* series) { return !cluster::is_blind(judgement_of(result, series), options_of(test, series)); });
+  std::erase_if(blind, [&](const Series* series) {
+    return !cluster::is_blind(judgement_of(result, series), options_of(test, series));
+  });
   return blind;
 }
 
@@ -112,10 +119,13 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const Su
     case cluster::Part::kRail: return fmt::format("rail {}", suspect.rail);
     case cluster::Part::kLeafRail: return fmt::format("leaf {}, rail {}", leaf(), suspect.rail);
     case cluster::Part::kUplink:
-      return fmt::format("{} of leaf {}, rail {}", suspect.when == When::kAtTimes ? "some uplinks or paths" : "uplinks", leaf(), suspect.rail);
+      return fmt::format("{} of leaf {}, rail {}", suspect.when == When::kAtTimes ? "some uplinks or paths" : "uplinks",
+                         leaf(), suspect.rail);
     case cluster::Part::kNode: return "node " + name_of_node(star, result, suspect.node);
     case cluster::Part::kNic: return "NIC " + name_of_nic(star, result, suspect.nic);
-    case cluster::Part::kPair: return fmt::format("pair {} and {}", name_of_nic(star, result, suspect.nic), name_of_nic(star, result, suspect.peer));
+    case cluster::Part::kPair:
+      return fmt::format("pair {} and {}", name_of_nic(star, result, suspect.nic),
+                         name_of_nic(star, result, suspect.peer));
   }
   return {};
 }
@@ -125,11 +135,13 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
   std::string line;
   if (suspect.when == When::kAtTimes) {
     const double others = judgement_of(result, finding.series).slow_share;
-    line = fmt::format("SLOW {}: far below its rate in {:.0f} % of {} retests{}{}; others in {:.0f} % of theirs", name_of_part(star, result, suspect),
-                       100 * suspect.retest_bad_share, suspect.retests, of_series(finding.series), way_text(suspect), 100 * others);
+    line = fmt::format("SLOW {}: far below its rate in {:.0f} % of {} retests{}{}; others in {:.0f} % of theirs",
+                       name_of_part(star, result, suspect), 100 * suspect.retest_bad_share, suspect.retests,
+                       of_series(finding.series), way_text(suspect), 100 * others);
   } else {
-    line = fmt::format("SLOW {}: {}{} ({} retests{})", name_of_part(star, result, suspect), change(suspect.retest_shift, finding.series),
-                       way_text(suspect), suspect.retests, measured_before(suspect, finding.series));
+    line = fmt::format("SLOW {}: {}{} ({} retests{})", name_of_part(star, result, suspect),
+                       change(suspect.retest_shift, finding.series), way_text(suspect), suspect.retests,
+                       measured_before(suspect, finding.series));
   }
   for (const SlowPart::Also& also : finding.also) {
     line += also.suspect.when == When::kAtTimes ? fmt::format("; also in {}", name_of_series(test, also.series))
@@ -141,14 +153,17 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
 std::string undecided_line(const Star& star, const ClusterTest&, const ClusterResult& result, const SlowPart& finding) {
   const Suspect& suspect = finding.suspect;
   if (suspect.when == When::kAtTimes && suspect.retests > 0) {
-    return fmt::format("undecided: {}: far below its rate in {:.0f} % of {} retests{}", name_of_part(star, result, suspect),
-                       100 * suspect.retest_bad_share, suspect.retests, of_series(finding.series));
+    return fmt::format("undecided: {}: far below its rate in {:.0f} % of {} retests{}",
+                       name_of_part(star, result, suspect), 100 * suspect.retest_bad_share, suspect.retests,
+                       of_series(finding.series));
   }
   if (suspect.retests == 0) {
-    return fmt::format("undecided: {}: {} in {} measurements, not retested", name_of_part(star, result, suspect), change(suspect.shift, finding.series), suspect.samples);
+    return fmt::format("undecided: {}: {} in {} measurements, not retested", name_of_part(star, result, suspect),
+                       change(suspect.shift, finding.series), suspect.samples);
   }
-  return fmt::format("undecided: {}: {} in {} measurements, {:+.1f} % in {} retests", name_of_part(star, result, suspect),
-                     change(suspect.shift, finding.series), suspect.samples, plain_percent(suspect.retest_shift, finding.series), suspect.retests);
+  return fmt::format("undecided: {}: {} in {} measurements, {:+.1f} % in {} retests",
+                     name_of_part(star, result, suspect), change(suspect.shift, finding.series), suspect.samples,
+                     plain_percent(suspect.retest_shift, finding.series), suspect.retests);
 }
 
 }  // namespace gdrperf::app

@@ -34,6 +34,7 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const cl
 
 /// One line for a slow part: what it is slower by, by which measurements.
 std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding);
-std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding);
+std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result,
+                           const SlowPart& finding);
 
 }  // namespace gdrperf::app

@@ -28,7 +28,8 @@ double shown_shift(const ClusterResult& result, std::size_t id) {
   const cluster::NicEffect& receives = result.judgement.receives[id];
   double shift = std::min(double{sends.shift}, double{receives.shift});
   for (const cluster::Suspect& suspect : result.judgement.suspects) {
-    const bool it = suspect.nic == static_cast<int>(id) || (suspect.part == cluster::Part::kNode && suspect.node == result.fabric.nics[id].node);
+    const bool it = suspect.nic == static_cast<int>(id) ||
+                    (suspect.part == cluster::Part::kNode && suspect.node == result.fabric.nics[id].node);
     if (suspect.verdict != cluster::Verdict::kSlow || suspect.part == cluster::Part::kPair || !it) continue;
     shift = std::min(shift, suspect.when == cluster::When::kAlways ? suspect.retest_shift : -1);
   }

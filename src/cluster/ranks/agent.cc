@@ -96,7 +96,9 @@ TestSpec spec_of(std::uint64_t size_bytes, bool latency) {
 /// Each is a thread and some descriptors of this process.
 void check_count(std::size_t count, const char* what) {
   constexpr std::size_t kMostAtOnce = 1024;
-  if (count > kMostAtOnce) throw peer_error(fmt::format("rank 0 wants {} {} at the same time; a rank has {} at most", count, what, kMostAtOnce));
+  if (count > kMostAtOnce)
+    throw peer_error(
+        fmt::format("rank 0 wants {} {} at the same time; a rank has {} at most", count, what, kMostAtOnce));
 }
 
 ClusterRate run_link(const ClusterRun& run, const Measure& measure, const AgentSettings& settings) {
@@ -112,7 +114,9 @@ ClusterRate run_link(const ClusterRun& run, const Measure& measure, const AgentS
     spec.wait = measure.event ? Wait::kEvent : Wait::kPoll;
     spec.stop.duration = std::chrono::nanoseconds(measure.duration_ns);
     validate(spec);
-    const auto client = make_remote_client({.host = run.host, .port = run.port, .token = settings.token, .allow = settings.allow}, [](const std::string&) {});
+    const auto client =
+        make_remote_client({.host = run.host, .port = run.port, .token = settings.token, .allow = settings.allow},
+                           [](const std::string&) {});
     client->open();
     const report::RunRecord record = run_test(*client, spec);
     const auto& latency = record.measured.latency;
@@ -314,7 +318,8 @@ std::string Agent::answer(const ClusterMessage& order) {
   if (const auto* counters = std::get_if<ReadCounters>(&order)) {
     Counters answer;
     for (const std::string& device : counters->devices) {
-      const auto known = std::find_if(described_.begin(), described_.end(), [&](const CardDevice& one) { return one.name == device; });
+      const auto known =
+          std::find_if(described_.begin(), described_.end(), [&](const CardDevice& one) { return one.name == device; });
       gdrperf::Counters values = verbs::read_port_counters(device, known == described_.end() ? 1 : known->port);
       std::erase_if(values, [](const auto& each) { return !verbs::counts_trouble(each.first); });
       answer.devices.push_back(std::move(values));

@@ -53,7 +53,9 @@ class Job {
   // `series`: null for bandwidth.
   cluster::Measurer measurer(const Series* series) {
     cluster::Measurer measurer;
-    measurer.one_way = [this, series](const Round& round, std::vector<Sample>& samples) { one_way(round, series, samples); };
+    measurer.one_way = [this, series](const Round& round, std::vector<Sample>& samples) {
+      one_way(round, series, samples);
+    };
     measurer.gone = [this] { return gone(); };
     measurer.both_ways = series == nullptr || !series->latency;
     return measurer;

@@ -16,8 +16,8 @@ bool counts_losses(std::string_view name) {
   for (const std::string_view no : {"xmit_wait", "cnp", "ecn", "pause", "adp_ret", "xmit_discards", "rnr"}) {
     if (name.find(no) != std::string_view::npos) return false;
   }
-  for (const std::string_view word : {"err", "retrans", "out_of_sequence", "timeout", "symbol", "downed", "retry", "integrity", "overrun",
-                                      "drop", "discard", "duplicate", "nak", "aer_"}) {
+  for (const std::string_view word : {"err", "retrans", "out_of_sequence", "timeout", "symbol", "downed", "retry",
+                                      "integrity", "overrun", "drop", "discard", "duplicate", "nak", "aer_"}) {
     if (name.find(word) != std::string_view::npos) return true;
   }
   return false;
@@ -47,7 +47,8 @@ std::vector<Losses> find_losses(const std::vector<NicPlace>& places, const std::
   for (const Losses& one : all) sums.push_back(one.sum);
   std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2), sums.end());
   const std::uint64_t median = sums[sums.size() / 2];
-  std::erase_if(all, [&](const Losses& one) { return one.sum < kLeastLosses || one.sum < kTimesOthers * (median + 1); });
+  std::erase_if(all,
+                [&](const Losses& one) { return one.sum < kLeastLosses || one.sum < kTimesOthers * (median + 1); });
   for (Losses& one : all) one.others = median;
   std::stable_sort(all.begin(), all.end(), [](const Losses& a, const Losses& b) { return a.sum > b.sum; });
   return all;

@@ -17,7 +17,8 @@ namespace gdrperf::doctor {
 namespace {
 
 bool any_of_words(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view each) { return text.find(each) != std::string_view::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view each) { return text.find(each) != std::string_view::npos; });
 }
 
 void read_lspci(std::string_view text, Findings& findings) {
@@ -50,14 +51,16 @@ void read_modules(std::string_view text, Findings& findings) {
 
 /// Output of a driver container, whose modules are built anew with its pod.
 bool of_driver_container(std::string_view text) {
-  return any_of_words(text, {"driver-daemonset", "peermem-ctr", "DRIVER_ARCH", "userspace-only install", "nvidia-driver-ctr"});
+  return any_of_words(
+      text, {"driver-daemonset", "peermem-ctr", "DRIVER_ARCH", "userspace-only install", "nvidia-driver-ctr"});
 }
 
 void read_log(std::string_view text, Findings& findings) {
   const PeerMemoryTrouble trouble = peer_memory_trouble(text);
   // On GB10 no module helps; that is another finding.
   if (trouble == PeerMemoryTrouble::kNone || any_of_words(text, {"NVIDIA GB10"})) return;
-  judge_peer_memory_trouble(trouble, of_driver_container(text) ? ModulePlace::kDriverContainer : ModulePlace::kHost, findings);
+  judge_peer_memory_trouble(trouble, of_driver_container(text) ? ModulePlace::kDriverContainer : ModulePlace::kHost,
+                            findings);
 }
 
 void read_memlock(std::string_view text, Findings& findings) {
@@ -100,10 +103,11 @@ void read_device_list(std::string_view text, Findings& findings) {
     const auto next = i + 2 < lines.size() ? words_of(lines[i + 2]) : std::vector<std::string_view>();
     if (next.size() == 2 && next[1].size() == 16) return;
     Check(findings, "rdma-device", "without an RDMA device nothing can be measured")
-        .fail("",
-              "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
-              "given it",
-              "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; ibverbs-providers (rdma-core)");
+        .fail(
+            "",
+            "ibv_devices lists none: the adapter's module is not loaded, its provider is not installed, or the container was not "
+            "given it",
+            "gdrperf doctor on that machine; lspci | grep -i -e mellanox -e infiniband; sudo modprobe mlx5_ib; ibverbs-providers (rdma-core)");
     return;
   }
 }
@@ -212,7 +216,9 @@ void read_gid_index(std::string_view text, Findings& findings) {
       for (const verbs::Gid& gid : port.gids.value_or(std::vector<verbs::Gid>())) {
         const bool good = gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
         if (gid.index != index || good) continue;
-        check.warn(port.subject(), fmt::format("index {} was asked for, and is {}{} there: completion error 12", index, verbs::to_string(gid.type), gid.link_local ? ", link-local" : ""),
+        check.warn(port.subject(),
+                   fmt::format("index {} was asked for, and is {}{} there: completion error 12", index,
+                               verbs::to_string(gid.type), gid.link_local ? ", link-local" : ""),
                    "the index of the RoCE v2 entry with an IPv4 address, in this same table");
       }
     }
@@ -283,7 +289,9 @@ std::vector<Finding> read_captures(const std::vector<Capture>& captures, const W
   return findings;
 }
 
-std::vector<Finding> read_captures(const std::vector<Capture>& captures) { return read_captures(captures, known_words()); }
+std::vector<Finding> read_captures(const std::vector<Capture>& captures) {
+  return read_captures(captures, known_words());
+}
 
 std::vector<Finding> read_capture(std::string_view text) {
   return read_captures({{"", std::string(text)}});

@@ -154,7 +154,8 @@ bool shares_memory_with_cpu(std::string_view name) {
 
 bool gpu_shares_memory(const Survey& survey) {
   const auto names = gpu_names(survey);
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return shares_memory_with_cpu(std::string_view(name)); });
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return shares_memory_with_cpu(std::string_view(name)); });
 }
 
 DmaBuf dma_buf(const Survey& survey) {

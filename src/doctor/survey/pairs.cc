@@ -71,7 +71,8 @@ std::vector<PairVerdict> judge_pairs(const Survey& survey) {
     const auto ceiling = topo::pair_ceiling(survey.tree, topo::path_to_nic(survey.tree, gpu.function, nic), nic);
     const double gbytes = ceiling ? ceiling->gbps / 8 : 0;
     std::string words = words_of_pair(path, *pair.relation, gbytes);
-    const bool loses = std::any_of(device->ports.begin(), device->ports.end(), [&](const Port& port) { return port_lost_packets(survey, port); });
+    const bool loses = std::any_of(device->ports.begin(), device->ports.end(),
+                                   [&](const Port& port) { return port_lost_packets(survey, port); });
     if (path.ready && loses) words += "; less while packets are lost (port-errors)";
     verdicts.push_back({pair.gpu, pair.nic, std::string(topo::to_string(*pair.relation)), path.ready, gbytes,
                         std::move(words)});

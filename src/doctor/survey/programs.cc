@@ -50,7 +50,8 @@ class AskedAhead : public Machine {
 }  // namespace
 
 std::vector<Argv> programs_worth_recording() {
-  return {{"lspci", "-D", "-vvv"}, {"dmesg"}, {"nvidia-smi", "-L"}, {"ibv_devinfo", "-v"}, {"rdma", "system"}, {"ofed_info", "-s"}, {"nvidia-smi", "topo", "-m"}};
+  return {{"lspci", "-D", "-vvv"}, {"dmesg"},           {"nvidia-smi", "-L"},        {"ibv_devinfo", "-v"},
+          {"rdma", "system"},      {"ofed_info", "-s"}, {"nvidia-smi", "topo", "-m"}};
 }
 
 std::vector<Argv> programs_to_ask(const Machine& machine) {
@@ -89,7 +90,10 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
 }
 
 std::vector<Argv> flow_control_programs(const std::string& netdev) {
-  return {{"ethtool", "-a", netdev}, {"mlnx_qos", "-i", netdev}, {"dcb", "pfc", "show", "dev", netdev}, {"ethtool", "-S", netdev}};
+  return {{"ethtool", "-a", netdev},
+          {"mlnx_qos", "-i", netdev},
+          {"dcb", "pfc", "show", "dev", netdev},
+          {"ethtool", "-S", netdev}};
 }
 
 std::unique_ptr<Machine> asked_ahead(const Machine& machine) { return asked_ahead(machine, programs_to_ask(machine)); }

@@ -94,7 +94,8 @@ std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree
     functions.push_back(std::move(function));
   }
   // For Survey::function(); machines list in this order.
-  std::sort(functions.begin(), functions.end(), [](const PciFunction& a, const PciFunction& b) { return a.address < b.address; });
+  std::sort(functions.begin(), functions.end(),
+            [](const PciFunction& a, const PciFunction& b) { return a.address < b.address; });
   return functions;
 }
 
@@ -176,7 +177,9 @@ Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) 
 /// vital product data says SW_MNG.
 bool manages_nvswitches(const Machine& machine, const RdmaDevice& device) {
   const std::string function = kPci + device.pci_address;
-  if (line_of(machine, function + "/vendor") != "0x15b3" || !line_of(machine, function + "/class").starts_with("0x0207")) return false;
+  if (line_of(machine, function + "/vendor") != "0x15b3" ||
+      !line_of(machine, function + "/class").starts_with("0x0207"))
+    return false;
   const bool firmware = line_of(machine, kClass + device.name + "/fw_ver").starts_with("35.");
   return firmware || machine.read(function + "/vpd").text.find("SW_MNG") != std::string::npos;
 }
@@ -207,7 +210,8 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree
   std::vector<RdmaDevice> devices;
   const std::vector<std::string> names = machine.list(kClass);
   if (names.size() > kMostDevices) {
-    throw usage_error(fmt::format("{}: {} RDMA devices, more than the {} that are looked at", kClass, names.size(), kMostDevices));
+    throw usage_error(
+        fmt::format("{}: {} RDMA devices, more than the {} that are looked at", kClass, names.size(), kMostDevices));
   }
   for (const std::string& name : names) {
     devices.push_back(look_at_device(machine, name));
@@ -275,8 +279,9 @@ std::vector<const PciFunction*> Survey::data_direct() const {
 }
 
 const PciFunction* Survey::function(std::string_view address) const {
-  const auto it = std::lower_bound(pci.begin(), pci.end(), address,
-                                   [](const PciFunction& each, std::string_view wanted) { return each.address < wanted; });
+  const auto it =
+      std::lower_bound(pci.begin(), pci.end(), address,
+                       [](const PciFunction& each, std::string_view wanted) { return each.address < wanted; });
   return it == pci.end() || it->address != address ? nullptr : &*it;
 }
 

@@ -14,7 +14,8 @@ enum class WordScope { kAll,
 
 /// Adds a finding for each rule that `text` matches, with the line as evidence, in the order of the lines; what
 /// follows from an error comes after the errors. True when there was one.
-bool read_words(std::string_view text, const Words& words, WordScope scope, const std::string& source, Findings& findings);
+bool read_words(std::string_view text, const Words& words, WordScope scope, const std::string& source,
+                Findings& findings);
 
 /// Whether `rule` would take `line` alone as the whole text.
 bool matches_alone(const WordRule& rule, std::string_view line);

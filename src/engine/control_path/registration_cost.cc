@@ -26,13 +26,16 @@ RegistrationCost measure_registration(const verbs::Context& device, const Regist
   if (run.odp) {
     const std::string asked = flag<&TestSpec::odp>();
     if ((device.attr().odp_caps.general_caps & IBV_ODP_SUPPORT) == 0) {
-      throw Error(ExitCode::kEnvironment, fmt::format("{}: {} has no on-demand paging (odp_caps of ibv_devinfo -v)", asked, device.name()), fmt::format("leave {} out", asked));
+      throw Error(ExitCode::kEnvironment,
+                  fmt::format("{}: {} has no on-demand paging (odp_caps of ibv_devinfo -v)", asked, device.name()),
+                  fmt::format("leave {} out", asked));
     }
     access |= IBV_ACCESS_ON_DEMAND;
   }
   const verbs::Pd pd = verbs::make_pd(device.get());
   const std::unique_ptr<mem::Buffer> buffer = mem::make_buffer(run.buffer, run.bytes, run.how);
-  if (run.odp && !buffer->cpu_reachable()) throw Error(ExitCode::kEnvironment, fmt::format("{}: GPU memory is never paged", flag<&TestSpec::odp>()));
+  if (run.odp && !buffer->cpu_reachable())
+    throw Error(ExitCode::kEnvironment, fmt::format("{}: GPU memory is never paged", flag<&TestSpec::odp>()));
   std::vector<double> registered;
   std::vector<double> released;
   // The first one also makes what the provider keeps.

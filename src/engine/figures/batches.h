@@ -58,9 +58,9 @@ class BatchSeries {
   std::vector<Batch> batches_;
 };
 
-/// Progress of one of several runs at the same time, of which the sum is made: (now_ns(), messages completed so far), in
-/// constant memory: every other point goes when there are kMax. What comes after a pause belongs to the end of it: it
-/// took as long as it usually does, and an additional point says where the pause ended.
+/// Progress of one of several runs at the same time, of which the sum is made: (now_ns(), messages completed so far),
+/// in constant memory: every other point goes when there are kMax. What comes after a pause belongs to the end of it:
+/// it took as long as it usually does, and an additional point says where the pause ended.
 class ProgressSeries {
  public:
   static constexpr std::size_t kMax = 32768;

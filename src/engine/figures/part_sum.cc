@@ -33,8 +33,8 @@ double bytes_between(const Curve& curve, double from_ns, double to_ns) {
   return curve.empty() ? 0 : bytes_at(curve, to_ns) - bytes_at(curve, from_ns);
 }
 
-/// Bytes that completed between both moments for certain: those behind the first edge of that time. A run that waited for
-/// a CPU sees late what had completed long before; an edge does not.
+/// Bytes that completed between both moments for certain: those behind the first edge of that time. A run that waited
+/// for a CPU sees late what had completed long before; an edge does not.
 double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
   const auto before = [](const auto& point, double at) { return point.first < at; };
   const auto after = [](double at, const auto& point) { return at < point.first; };

@@ -115,8 +115,9 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
                                    : fmt::format("known within +-{:.2g} %", width * 100),
                          evidence.precision * 100, measured.duration_s);
   } else if (known.empty()) {
-    known = fmt::format("mean and median differ by {:.2g} %, more than +-{:g} %: part of the time was much slower or faster",
-                        lopsided * 100, evidence.precision * 100);
+    known = fmt::format(
+        "mean and median differ by {:.2g} %, more than +-{:g} %: part of the time was much slower or faster",
+        lopsided * 100, evidence.precision * 100);
   }
   mark(measured, std::string(stats::to_string(pattern)),
        fmt::format("{}{}: {}", evidence.what, known, words_for(pattern, evidence.rule)));

@@ -76,10 +76,11 @@ inline bool set_fault(Fault& fault, int error, const char* call) noexcept {
   return false;
 }
 
-/// Posts the lists in [cursor, stop), which lie one behind the other; errno of the one that was refused. 8 instructions a
-/// list (bench/instructions.py counts them): a function of its own keeps all in registers, the pointer that
+/// Posts the lists in [cursor, stop), which lie one behind the other; errno of the one that was refused. 8 instructions
+/// a list (bench/instructions.py counts them): a function of its own keeps all in registers, the pointer that
 /// ibv_post_send() reads for each list is read once, and one variable is both place and end of the loop.
-[[gnu::noinline]] inline int post_run(ibv_qp* qp, ibv_send_wr* cursor, ibv_send_wr* stop, std::uint32_t post_list) noexcept {
+[[gnu::noinline]] inline int post_run(ibv_qp* qp, ibv_send_wr* cursor, ibv_send_wr* stop,
+                                      std::uint32_t post_list) noexcept {
   const auto post_send = qp->context->ops.post_send;
   const auto list_bytes = static_cast<std::ptrdiff_t>(post_list * sizeof(ibv_send_wr));
   char* const end = reinterpret_cast<char*>(stop);

@@ -136,17 +136,21 @@ void check_room(const Demand& demand, Side side, const Room& host, const Room& g
     const std::uint64_t in_all = plus(wanted, room.taken);
     if (in_all <= most) return;
     const bool client = side == Side::kClient;
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("{} would need {} of {}memory for this run ({}), more than the {} it may take{}{}",
-                            client ? "this end" : "the server", about(wanted), kind, parts, about(most),
-                            room.max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(room.available)),
-                            room.taken == 0 ? "" : fmt::format("; other runs have {} of it", about(room.taken))),
-                fmt::format("use a smaller {}, {}, {}, {} or {}, or permit it with {} {}M{}", flag<&TestSpec::qps>(),
-                            flag<&TestSpec::size_bytes>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(),
-                            flag<&TestSpec::footprint_bytes>(), flags::kMaxMemory, in_all / (1u << 20) + 1, client ? "" : " of 'gdrperf serve'"));
+    throw Error(
+        ExitCode::kEnvironment,
+        fmt::format(
+            "{} would need {} of {}memory for this run ({}), more than the {} it may take{}{}",
+            client ? "this end" : "the server", about(wanted), kind, parts, about(most),
+            room.max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(room.available)),
+            room.taken == 0 ? "" : fmt::format("; other runs have {} of it", about(room.taken))),
+        fmt::format("use a smaller {}, {}, {}, {} or {}, or permit it with {} {}M{}", flag<&TestSpec::qps>(),
+                    flag<&TestSpec::size_bytes>(), flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>(),
+                    flag<&TestSpec::footprint_bytes>(), flags::kMaxMemory, in_all / (1u << 20) + 1,
+                    client ? "" : " of 'gdrperf serve'"));
   };
   const std::uint64_t messages = plus(demand.messages_on_gpu ? 0 : demand.messages_bytes, demand.staging_bytes);
-  check(demand.host_bytes(), host, "", fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
+  check(demand.host_bytes(), host, "",
+        fmt::format("messages {}, queues {}", about(messages), about(demand.queues_bytes)));
   if (demand.messages_on_gpu) check(demand.gpu_bytes(), gpu, "GPU ", "messages");
 }
 
@@ -161,7 +165,8 @@ void check_memory(const Demand& demand, const ResolvedSpec& spec, Side side, std
              {max_bytes, gpu_available(demand, spec.end(side).buffer), 0});
 }
 
-Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes, Account* account) {
+Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side, std::uint64_t max_bytes,
+                       Account* account) {
   if (account == nullptr) {
     check_memory(demand, spec, side, max_bytes);
     return {};
@@ -174,8 +179,8 @@ Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side
     if (state.max_bytes == 0 && state.host_taken > 0) check_memory(demand, spec, side, 0);
     if (demand.qps <= Account::kMostQps - state.qps_taken) return;
     throw Error(ExitCode::kEnvironment,
-                fmt::format("{} {}: the server has {} QPs for all runs at the same time, and {} are in use", flag<&TestSpec::qps>(),
-                            demand.qps, Account::kMostQps, state.qps_taken),
+                fmt::format("{} {}: the server has {} QPs for all runs at the same time, and {} are in use",
+                            flag<&TestSpec::qps>(), demand.qps, Account::kMostQps, state.qps_taken),
                 fmt::format("use fewer QPs or fewer {}", flag<&TestSpec::threads>()));
   });
 }

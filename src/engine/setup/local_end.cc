@@ -122,7 +122,8 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
     access |= IBV_ACCESS_ON_DEMAND;
   }
   mr_ = registered.register_with(pd_.get(), access);
-  for (int q = 1; spec_.mr_per_qp && q < spec_.qps; ++q) more_mrs_.push_back(registered.register_with(pd_.get(), access));
+  for (int q = 1; spec_.mr_per_qp && q < spec_.qps; ++q)
+    more_mrs_.push_back(registered.register_with(pd_.get(), access));
   if (spec_.null_mr && side_ == conn::Side::kClient) null_mr_ = verbs::make_null_mr(pd_.get());
   endpoint_.registration = registered.registration();
   endpoint_.relaxed_ordering = ordering();
@@ -161,8 +162,12 @@ std::vector<std::uint32_t> LocalEnd::lkeys() const {
 
 void LocalEnd::check_odp() const {
   const bool can = (device_.context.attr().odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
-  const char* const why = !buffer_->cpu_reachable() || staging_ ? "GPU memory is never paged" : can ? nullptr : "it has no on-demand paging (odp_caps of ibv_devinfo -v)";
-  if (why != nullptr) throw Error(ExitCode::kEnvironment, fmt::format("{}: {}: {}", flag<&TestSpec::odp>(), device(), why), fmt::format("leave {} out", flag<&TestSpec::odp>()));
+  const char* const why = !buffer_->cpu_reachable() || staging_ ? "GPU memory is never paged"
+                          : can                                 ? nullptr
+                                : "it has no on-demand paging (odp_caps of ibv_devinfo -v)";
+  if (why != nullptr)
+    throw Error(ExitCode::kEnvironment, fmt::format("{}: {}: {}", flag<&TestSpec::odp>(), device(), why),
+                fmt::format("leave {} out", flag<&TestSpec::odp>()));
 }
 
 void LocalEnd::offer(const std::byte* at, std::uint64_t bytes) {
@@ -196,8 +201,10 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   ibv_context* context = connector_->context();
   if (spec_.wait == Wait::kEvent) completion_channel_ = verbs::make_completion_channel(context);
   const Demand demand = demand_of(spec_, side_);
-  send_cq_ = verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
-  recv_cq_ = verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
+  send_cq_ =
+      verbs::make_cq(context, demand.send_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
+  recv_cq_ =
+      verbs::make_cq(context, demand.recv_entries, completion_channel_.get(), spec_.comp_vector, parent_domain_.get());
   endpoint_.interrupt_cpus = verbs::interrupt_cpus(verbs::pci_address(device_.context), spec_.comp_vector);
   if (completion_channel_) {
     ibv_req_notify_cq(send_cq_.get(), 0);

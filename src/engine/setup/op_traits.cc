@@ -10,9 +10,12 @@ constexpr OpTraits kWriteWithImmediate = {
     .target_access = kWritten, .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true,
     .round_end = RoundEnd::kReceive, .halved = true};
 
-constexpr OpTraits kSendWithImmediate = {
-    .opcode = IBV_WR_SEND_WITH_IMM, .consumes_receives = true, .target_access = IBV_ACCESS_LOCAL_WRITE, .can_inline = true,
-    .round_end = RoundEnd::kReceive, .halved = true};
+constexpr OpTraits kSendWithImmediate = {.opcode = IBV_WR_SEND_WITH_IMM,
+                                         .consumes_receives = true,
+                                         .target_access = IBV_ACCESS_LOCAL_WRITE,
+                                         .can_inline = true,
+                                         .round_end = RoundEnd::kReceive,
+                                         .halved = true};
 
 constexpr OpTraits kFetchAdd = {
     .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,

@@ -108,7 +108,8 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
     for (std::size_t i = 0; i < length; ++i) {
       const std::uint64_t offset = (i & (layout.slots - 1)) * layout.stride;
       const std::span pieces(&send_pieces_[(q * length + i) * sges], sges);
-      split_into(pieces, piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes, input.lkeys[q % input.lkeys.size()]));
+      split_into(pieces, piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes,
+                                  input.lkeys[q % input.lkeys.size()]));
       ibv_send_wr& request = send_requests_[q * length + i];
       request = {};
       request.wr_id = q;
@@ -153,7 +154,8 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
     for (std::size_t i = 0; i < depth; ++i) {
       const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
       const std::span pieces(&recv_pieces_[(q * depth + i) * sges], sges);
-      split_into(pieces, piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes, input.lkeys[q % input.lkeys.size()]));
+      split_into(pieces, piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes,
+                                  input.lkeys[q % input.lkeys.size()]));
       ibv_recv_wr& request = recv_requests_[q * depth + i];
       request = {};
       request.wr_id = q;

@@ -134,7 +134,8 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   }
   const bool amd = client_kind_.place == mem::Place::kRocm || server_kind_.place == mem::Place::kRocm;
   if (initiator == Initiator::kGpuProxy && amd) {
-    throw usage_error(fmt::format("{} gpu-proxy: there is no kernel for AMD's GPUs", flag<&TestSpec::initiator>()), "leave it out: the CPU detects arrival");
+    throw usage_error(fmt::format("{} gpu-proxy: there is no kernel for AMD's GPUs", flag<&TestSpec::initiator>()),
+                      "leave it out: the CPU detects arrival");
   }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
     throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),

@@ -13,8 +13,10 @@ void check_staging(const ResolvedSpec& spec) {
   const std::string what = spec.consume                   ? consume
                            : spec.path == Path::kStaged ? flag<&TestSpec::path>() + " staged"
                                                         : "staged memory";
-  if (spec.kind(conn::Side::kClient).place == mem::Place::kRocm || spec.kind(conn::Side::kServer).place == mem::Place::kRocm) {
-    throw usage_error(fmt::format("{}: memory of AMD's GPUs is measured directly, not through copies", what), "leave it out, or take memory of an NVIDIA GPU");
+  if (spec.kind(conn::Side::kClient).place == mem::Place::kRocm ||
+      spec.kind(conn::Side::kServer).place == mem::Place::kRocm) {
+    throw usage_error(fmt::format("{}: memory of AMD's GPUs is measured directly, not through copies", what),
+                      "leave it out, or take memory of an NVIDIA GPU");
   }
   if (spec.op().carries_operands) {
     throw usage_error(fmt::format("{}: {} works on the memory itself, not on a copy", what, to_string(spec.test)),
@@ -38,7 +40,8 @@ void check_staging(const ResolvedSpec& spec) {
   if (spec.sges > 1 || spec.odp || spec.null_mr || spec.mr_per_qp) {
     const std::string asked = spec.odp ? flag<&TestSpec::odp>() : spec.null_mr ? flag<&TestSpec::null_mr>()
                               : spec.mr_per_qp ? flag<&TestSpec::mr_per_qp>() : flag<&TestSpec::sges>();
-    throw usage_error(fmt::format("{}: {} sends whole chunks of registered memory", asked, what), "leave it out, or take memory that the NIC reaches itself");
+    throw usage_error(fmt::format("{}: {} sends whole chunks of registered memory", asked, what),
+                      "leave it out, or take memory that the NIC reaches itself");
   }
   if (!spec.reliable()) {
     throw usage_error(fmt::format("{} {}: {} counts on every chunk's arrival", flag<&TestSpec::transport>(),

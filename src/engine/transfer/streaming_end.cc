@@ -57,8 +57,8 @@ QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
 
 void StreamingEnd::connected() {
   if (initiates() && spec().op().has_remote_address) check_offered(messages_bytes());
-  plan_ = std::make_unique<Plan>(PlanInput{spec(), qps(), send_cq(), recv_cq(), initiator_area(), target_area(), lkeys(),
-                                           inline_bytes(), remote(), address_handle(), srq()});
+  plan_ = std::make_unique<Plan>(PlanInput{spec(), qps(), send_cq(), recv_cq(), initiator_area(), target_area(),
+                                           lkeys(), inline_bytes(), remote(), address_handle(), srq()});
   plan_->post_receives();
 }
 

@@ -41,8 +41,8 @@ void Peer::check_time() const {
   if (limits_.max_time.count() == 0 || steady_clock::now() - run_start_ <= limits_.max_time) return;
   throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
                                std::chrono::duration<double>(limits_.max_time).count()),
-                   fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'", stop_flag<&StopRule::duration>(),
-                               stop_flag<&StopRule::iterations>(), flags::kMaxTime));
+                   fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'",
+                               stop_flag<&StopRule::duration>(), stop_flag<&StopRule::iterations>(), flags::kMaxTime));
 }
 
 /// A heartbeat comes from a thread of its own: it goes on where the run does not.
@@ -57,8 +57,8 @@ void Peer::check_progress() {
   const bool late = channel_.peers_work().empty() ? in_company_.over() : at_work_.over();
   if (!late || !limits_.others_wait()) return;
   const Patience& limit = channel_.peers_work().empty() ? in_company_ : at_work_;
-  throw NoProgress(peer_error(fmt::format("{}: its run made no progress for {:.4g} s while others wait", channel_.peer(),
-                                          std::chrono::duration<double>(limit.limit()).count()),
+  throw NoProgress(peer_error(fmt::format("{}: its run made no progress for {:.4g} s while others wait",
+                                          channel_.peer(), std::chrono::duration<double>(limit.limit()).count()),
                               "the client's process hangs, or its program only sends heartbeats: repeat the run"));
 }
 

@@ -36,7 +36,8 @@ class Peer {
   /// What ends a run before its time.
   struct Limits {
     std::chrono::nanoseconds max_time{0};   ///< 0: no limit
-    std::function<bool()> others_wait = {};  ///< for the slot of a peer whose run does not go on; empty: nobody ever does
+    std::function<bool()> others_wait =
+        {};  ///< for the slot of a peer whose run does not go on; empty: nobody ever does
     std::chrono::nanoseconds no_progress = kNoProgress;  ///< after so long
   };
   /// From now on both ends look at the channel often, so a message that is not taken is an error.

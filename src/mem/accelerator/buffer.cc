@@ -17,8 +17,14 @@ namespace {
 
 class AcceleratorBuffer final : public Buffer {
  public:
-  AcceleratorBuffer(const AcceleratorLibrary& library, std::string kind, int device, std::size_t bytes, Registration wanted)
-      : library_(library), kind_(std::move(kind)), device_(device), size_(bytes), wanted_(wanted), gpu_(library.describe(device)),
+  AcceleratorBuffer(const AcceleratorLibrary& library, std::string kind, int device, std::size_t bytes,
+                    Registration wanted)
+      : library_(library),
+        kind_(std::move(kind)),
+        device_(device),
+        size_(bytes),
+        wanted_(wanted),
+        gpu_(library.describe(device)),
         at_(library.allocate(device, bytes)) {}
   ~AcceleratorBuffer() override { library_.release(device_, at_); }
   AcceleratorBuffer(const AcceleratorBuffer&) = delete;
@@ -41,10 +47,11 @@ class AcceleratorBuffer final : public Buffer {
     if (wanted_ != Registration::kDmabuf) mr.reset(ibv_reg_mr(pd, at_, size_, access));
     registration_ = "peermem";
     if (mr) return mr;
-    if (wanted_ != Registration::kDmabuf) why_peer = fmt::format("ibv_reg_mr: {} (it takes {})", std::strerror(errno), library_.peer_module());
+    if (wanted_ != Registration::kDmabuf)
+      why_peer = fmt::format("ibv_reg_mr: {} (it takes {})", std::strerror(errno), library_.peer_module());
     throw Error(ExitCode::kEnvironment,
-                fmt::format("{} cannot reach the memory of {}: {}{}{}", ibv_get_device_name(pd->context->device), kind_, why_dmabuf,
-                            why_dmabuf.empty() || why_peer.empty() ? "" : "; ", why_peer));
+                fmt::format("{} cannot reach the memory of {}: {}{}{}", ibv_get_device_name(pd->context->device), kind_,
+                            why_dmabuf, why_dmabuf.empty() || why_peer.empty() ? "" : "; ", why_peer));
   }
 
   const std::string& checker() const override {
@@ -65,7 +72,9 @@ class AcceleratorBuffer final : public Buffer {
     const UniqueFd fd = library_.export_dmabuf(at_, size_, offset, why_not);
     if (!why_not.empty()) return nullptr;
     verbs::Mr mr(ibv_reg_dmabuf_mr(pd, offset, size_, reinterpret_cast<std::uint64_t>(at_), fd.get(), access));
-    if (!mr) why_not = fmt::format("ibv_reg_dmabuf_mr: {} (it takes Linux 5.12 and a NIC driver that can)", std::strerror(errno));
+    if (!mr)
+      why_not =
+          fmt::format("ibv_reg_dmabuf_mr: {} (it takes Linux 5.12 and a NIC driver that can)", std::strerror(errno));
     return mr;
   }
   std::vector<std::byte>& copied(const PatternRun& run) {
@@ -108,7 +117,8 @@ int accelerator_count() { return rocm().count(); }
 std::unique_ptr<Buffer> make_accelerator_buffer(const Kind& kind, std::size_t bytes, Registration registration) {
   const std::string name = "rocm:" + kind.gpu;
   if (registration == Registration::kDataDirect || registration == Registration::kDmabufPcie) {
-    throw usage_error(fmt::format("{} {}: that is for NVIDIA's GPUs", flag<&TestSpec::registration>(), to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(registration))),
+    throw usage_error(fmt::format("{} {}: that is for NVIDIA's GPUs", flag<&TestSpec::registration>(),
+                                  to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(registration))),
                       "give dmabuf or peermem, or leave it out");
   }
   const AcceleratorLibrary& library = rocm();

@@ -9,7 +9,8 @@
 
 namespace gdrperf::mem {
 
-/// Throws Error(kEnvironment) where the maker's library or such a device is missing, usage_error where it has another number.
+/// Throws Error(kEnvironment) where the maker's library or such a device is missing, usage_error where it has another
+/// number.
 void check_accelerator(const Kind& kind, const std::string& asked);
 
 /// How many there are; throws as check_accelerator().

@@ -36,7 +36,8 @@ class Rocm final : public AcceleratorLibrary {
     }
     const auto find = [hip](auto& function, const char* name) {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(hip, name));
-      if (function == nullptr) throw Error(ExitCode::kEnvironment, fmt::format("libamdhip64.so has no {}", name), "install a newer ROCm");
+      if (function == nullptr)
+        throw Error(ExitCode::kEnvironment, fmt::format("libamdhip64.so has no {}", name), "install a newer ROCm");
     };
     find(get_device_count_, "hipGetDeviceCount");
     find(set_device_, "hipSetDevice");
@@ -50,7 +51,8 @@ class Rocm final : public AcceleratorLibrary {
     // Without it memory is registered by its address.
     if (void* hsa = open_library({"libhsa-runtime64.so", "libhsa-runtime64.so.1"})) {
       hsa_init_ = reinterpret_cast<int (*)()>(::dlsym(hsa, "hsa_init"));
-      export_ = reinterpret_cast<int (*)(const void*, std::size_t, int*, std::uint64_t*)>(::dlsym(hsa, "hsa_amd_portable_export_dmabuf"));
+      export_ = reinterpret_cast<int (*)(const void*, std::size_t, int*, std::uint64_t*)>(
+          ::dlsym(hsa, "hsa_amd_portable_export_dmabuf"));
     }
   }
 
@@ -65,7 +67,8 @@ class Rocm final : public AcceleratorLibrary {
     info.index = device;
     info.name = "AMD GPU";
     std::array<char, 64> address{};
-    if (bus_id_(address.data(), static_cast<int>(address.size()), device) == kHipSuccess) info.pci_address = address.data();
+    if (bus_id_(address.data(), static_cast<int>(address.size()), device) == kHipSuccess)
+      info.pci_address = address.data();
     return info;
   }
 
@@ -84,8 +87,12 @@ class Rocm final : public AcceleratorLibrary {
     free_(at);
   }
 
-  void to_device(int device, void* at, const void* host, std::size_t bytes) const override { copy(device, at, host, bytes, kHipToDevice); }
-  void to_host(int device, void* host, const void* at, std::size_t bytes) const override { copy(device, host, at, bytes, kHipToHost); }
+  void to_device(int device, void* at, const void* host, std::size_t bytes) const override {
+    copy(device, at, host, bytes, kHipToDevice);
+  }
+  void to_host(int device, void* host, const void* at, std::size_t bytes) const override {
+    copy(device, host, at, bytes, kHipToHost);
+  }
 
   UniqueFd export_dmabuf(void* at, std::size_t bytes, std::uint64_t& offset, std::string& why_not) const override {
     if (export_ == nullptr || hsa_init_ == nullptr) {

@@ -114,7 +114,8 @@ void Channel::send(const Message& message) {
   const MutexLock lock(link_->sending);
   if (peer_taken_ == link_->sent) untaken_.restart();
   // With the count of those before it: one that was lost shows before the next is taken for it.
-  const std::string before = link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work, link_->steps})) : "";
+  const std::string before =
+      link_->beater.joinable() ? framed(encode(Alive{link_->sent, link_->taken, link_->work, link_->steps})) : "";
   ++link_->sent;
   last_sent_ = type_name(message);
   send_bytes(before + framed(text));

@@ -128,7 +128,8 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.length = in.integer<std::uint64_t>("length");
   e.rkey = in.integer<std::uint32_t>("rkey");
   if (in.has("rkeys")) {
-    for (const json& item : in.array("rkeys", kMaxQps)) e.rkeys.push_back(JsonReader::to_integer<std::uint32_t>(item, in.path_of("rkeys"), 0, ~0u));
+    for (const json& item : in.array("rkeys", kMaxQps))
+      e.rkeys.push_back(JsonReader::to_integer<std::uint32_t>(item, in.path_of("rkeys"), 0, ~0u));
   }
   e.max_rd_atomic = in.integer<int>("max_rd_atomic", 0, 65535);
   e.cm_port = in.integer<int>("cm_port", 0, kMaxTcpPort);

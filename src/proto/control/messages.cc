@@ -243,7 +243,8 @@ void read(const JsonReader& in, Result& m) {
   m.server_gid_index = in.integer<int>("server_gid_index", 0, 65535);
   m.iterations = in.integer<std::uint64_t>("iterations");
   m.seconds = in.number("seconds");
-  for (const json& item : in.array("figures", kLatencyFigures)) m.figures.push_back(JsonReader::to_number(item, in.path_of("figures")));
+  for (const json& item : in.array("figures", kLatencyFigures))
+    m.figures.push_back(JsonReader::to_number(item, in.path_of("figures")));
   const std::size_t wanted = m.spec.test.metric == Metric::kLatency ? kLatencyFigures : kRateFigures;
   if (m.figures.size() != wanted) JsonReader::refuse(in.path_of("figures"), fmt::format("has not {} figures", wanted));
 }

@@ -134,7 +134,8 @@ bool come_from(int fd, int family, const addrinfo* source) {
   for (; source != nullptr; source = source->ai_next) {
     if (source->ai_family != family) continue;
     if (::bind(fd, source->ai_addr, source->ai_addrlen) == 0) return true;
-    throw call_error("bind to " + address_text(source->ai_addr, source->ai_addrlen), errno, "", fmt::format("{} names an address of this host ('ip address' lists them)", flags::kBind));
+    throw call_error("bind to " + address_text(source->ai_addr, source->ai_addrlen), errno, "",
+                     fmt::format("{} names an address of this host ('ip address' lists them)", flags::kBind));
   }
   return false;
 }
@@ -182,11 +183,13 @@ int try_addresses(const addrinfo* list, const addrinfo* source, steady_clock::ti
   return failure;
 }
 
-/// Of a host with several addresses all have to be in `allow`: which of them answers is not for a name server to choose.
+/// Of a host with several addresses all have to be in `allow`: which of them answers is not for a name server to
+/// choose.
 void check_allowed(const std::string& host, const addrinfo* list, const Networks& allow) {
   for (const addrinfo* it = list; it != nullptr && !allow.all(); it = it->ai_next) {
     char numeric[NI_MAXHOST] = "";
-    const bool known = ::getnameinfo(it->ai_addr, it->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST) == 0;
+    const bool known =
+        ::getnameinfo(it->ai_addr, it->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST) == 0;
     if (known && allow.hold(numeric)) continue;
     throw peer_error(fmt::format("{} is not in the networks that this server connects to ({})", host, allow.text()),
                      "whoever started it can add the address to its --allow");

@@ -26,7 +26,9 @@ constexpr std::int64_t kHour = 3600 * 1000 * kMillisecond;
 constexpr Range kTimeRange = {kMillisecond, 7 * 24 * kHour};
 
 constexpr Choice kDirections[] = {{"unidirectional", 0}, {"bidirectional", 1}};
-constexpr Choice kGidFamilies[] = {{"any", static_cast<int>(GidFamily::kAny)}, {"ipv4", static_cast<int>(GidFamily::kIpv4)}, {"ipv6", static_cast<int>(GidFamily::kIpv6)}};
+constexpr Choice kGidFamilies[] = {{"any", static_cast<int>(GidFamily::kAny)},
+                                   {"ipv4", static_cast<int>(GidFamily::kIpv4)},
+                                   {"ipv6", static_cast<int>(GidFamily::kIpv6)}};
 constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
 constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"RC", 0}, {"UC", 1}, {"UD", 2}};
@@ -37,10 +39,14 @@ constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::k
 constexpr Choice kOrderings[] = {{"auto", static_cast<int>(Ordering::kAuto)},
                                  {"on", static_cast<int>(Ordering::kRelaxed)},
                                  {"off", static_cast<int>(Ordering::kStrict)}};
-constexpr Choice kUses[] = {{"off", static_cast<int>(Use::kOff)}, {"on", static_cast<int>(Use::kOn)}, {"auto", static_cast<int>(Use::kAuto)}};
-constexpr Choice kLimiters[] = {{"sw", static_cast<int>(Limiter::kSoftware)}, {"hw", static_cast<int>(Limiter::kHardware)}, {"auto", static_cast<int>(Limiter::kAuto)},
-                               {"SW", static_cast<int>(Limiter::kSoftware)}, {"HW", static_cast<int>(Limiter::kHardware)}, {"PP", static_cast<int>(Limiter::kHardware)}};
-constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)}, {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
+constexpr Choice kUses[] = {
+    {"off", static_cast<int>(Use::kOff)}, {"on", static_cast<int>(Use::kOn)}, {"auto", static_cast<int>(Use::kAuto)}};
+constexpr Choice kLimiters[] = {
+    {"sw", static_cast<int>(Limiter::kSoftware)}, {"hw", static_cast<int>(Limiter::kHardware)},
+    {"auto", static_cast<int>(Limiter::kAuto)},   {"SW", static_cast<int>(Limiter::kSoftware)},
+    {"HW", static_cast<int>(Limiter::kHardware)}, {"PP", static_cast<int>(Limiter::kHardware)}};
+constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)},
+                                  {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
 constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};

@@ -23,8 +23,11 @@ void take_transport(TestSpec& spec, const std::string& text, std::string_view fl
   constexpr const char* kInstead = "give rc, uc or ud";
   const std::string typed = fmt::format("{} '{:.20}': ", flag, text);
   if (text == "XRC" || text == "xrc") throw usage_error(typed + "XRC QPs are not measured", kInstead);
-  if (text == "DC" || text == "dc") throw usage_error(typed + "DC is made by mlx5's own verbs (mlx5dv_create_qp), which are not used for QPs", kInstead);
-  if (text == "SRD" || text == "srd") throw usage_error(typed + "SRD is made by EFA's own verbs (efadv_create_qp_ex), which are not used", kInstead);
+  if (text == "DC" || text == "dc")
+    throw usage_error(typed + "DC is made by mlx5's own verbs (mlx5dv_create_qp), which are not used for QPs",
+                      kInstead);
+  if (text == "SRD" || text == "srd")
+    throw usage_error(typed + "SRD is made by EFA's own verbs (efadv_create_qp_ex), which are not used", kInstead);
   for (const Choice& each : setting<&TestSpec::transport>().choices) {
     if (text != each.word) continue;
     spec.transport = static_cast<Transport>(each.value);

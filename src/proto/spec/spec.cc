@@ -221,13 +221,17 @@ void check_size(const TestSpec& spec) {
 
 void check_pieces(const TestSpec& spec) {
   const std::string pieces = fmt::format("{} {}", flag<&TestSpec::sges>(), spec.sges);
-  if (spec.sges > 1 && spec.test.operation == Operation::kAtomic) throw usage_error(pieces + ": an atomic has one", "leave it out");
+  if (spec.sges > 1 && spec.test.operation == Operation::kAtomic)
+    throw usage_error(pieces + ": an atomic has one", "leave it out");
   if (static_cast<std::uint64_t>(spec.sges) > spec.size_bytes) {
-    throw usage_error(fmt::format("{}: a message of {} has as many pieces as bytes at most", pieces, format_size(spec.size_bytes)),
-                      fmt::format("give a larger {}", flag<&TestSpec::size_bytes>()));
+    throw usage_error(
+        fmt::format("{}: a message of {} has as many pieces as bytes at most", pieces, format_size(spec.size_bytes)),
+        fmt::format("give a larger {}", flag<&TestSpec::size_bytes>()));
   }
   if (spec.null_mr && spec.verify_seed) {
-    throw usage_error(fmt::format("{}: nothing is read from a null memory region, so there is nothing to verify", flag<&TestSpec::null_mr>()), "leave one of them out");
+    throw usage_error(fmt::format("{}: nothing is read from a null memory region, so there is nothing to verify",
+                                  flag<&TestSpec::null_mr>()),
+                      "leave one of them out");
   }
 }
 

@@ -257,9 +257,10 @@ Error no_matrix(const CapturedText& text, std::optional<std::size_t> p2p_line) {
 void refuse_rocm_smi(const CapturedText& text) {
   for (std::size_t line = 0; line < text.lines(); ++line) {
     if (text.line(line).substr(0, 4096).find("between two GPUs") == std::string_view::npos) continue;
-    throw text.error(line,
-                     "this is the output of rocm-smi --showtopo, which shows GPUs and no NIC; give 'lspci -tv' (--lspci), hwloc XML "
-                     "(--hwloc) or a copy of /sys (--sysfs) of that machine");
+    throw text.error(
+        line,
+        "this is the output of rocm-smi --showtopo, which shows GPUs and no NIC; give 'lspci -tv' (--lspci), hwloc XML "
+        "(--hwloc) or a copy of /sys (--sysfs) of that machine");
   }
 }
 
@@ -273,7 +274,9 @@ std::string with_header_in_one_line(std::string_view raw) {
     const std::size_t next_end = std::min(all.find('\n', end + 1), all.size());
     const std::string_view line = trimmed(std::string_view(all).substr(at, end - at));
     const std::string_view next = trimmed(std::string_view(all).substr(end + 1, next_end - end - 1));
-    const bool broken = line.starts_with("GPU0") && (next.starts_with("Affinity") || next.starts_with("NUMA Affinity") || next.starts_with("CPU Affinity"));
+    const bool broken =
+        line.starts_with("GPU0") &&
+        (next.starts_with("Affinity") || next.starts_with("NUMA Affinity") || next.starts_with("CPU Affinity"));
     if (broken) {
       all[end] = ' ';
       all.insert(next_end, "\n");

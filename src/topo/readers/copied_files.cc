@@ -55,7 +55,8 @@ std::string CopiedFiles::link_name(const std::string& path) const {
   std::error_code error;
   const fs::path plain = plain_place_of(path);
   const fs::path parent = real_sys_ == "/sys" ? plain.parent_path() : with_lost_links(plain.parent_path());
-  if (const std::string target = lost_target(parent / plain.filename()); !target.empty()) return fs::path(target).filename().string();
+  if (const std::string target = lost_target(parent / plain.filename()); !target.empty())
+    return fs::path(target).filename().string();
   return fs::read_symlink(parent / plain.filename(), error).filename().string();
 }
 

@@ -69,7 +69,8 @@ TEST(ClusterExport, MetricsAndPage) {
   const std::string metrics = export_cluster(cluster_of(-12.5), ClusterFormat::kPrometheus);
   EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_verdict{verdict=\"slow\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_shift_ratio{host=\"n2; rm -rf /\",device=\"mlx5_0\",rank=\"2\",way=\"sends\"} -0.125\n"));
-  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\",why=\"no answer within 10 s\"} 1\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("gdrperf_cluster_rank_lost{rank=\"3\",host=\"n3\",why=\"no answer within 10 s\"} 1\n"));
   EXPECT_THAT(export_cluster(cluster_of(-12.5), ClusterFormat::kMarkdown),
               HasSubstr("| NIC mlx5\\_0 of n2; rm -rf / (rank 2) | slow | -12.5 % | sends and receives | 18 |"));
   EXPECT_THROW(parse_cluster_format("xml"), Error);

@@ -78,7 +78,8 @@ TEST(HeatMap, ShowsTheSlowNodeThatIsNamed) {
 
 Counters counters_of(std::vector<std::uint64_t> lost) {
   Counters counters;
-  for (const std::uint64_t count : lost) counters.devices.push_back({{"out_of_sequence", count}, {"port_xmit_wait", 1000 * count}});
+  for (const std::uint64_t count : lost)
+    counters.devices.push_back({{"out_of_sequence", count}, {"port_xmit_wait", 1000 * count}});
   return counters;
 }
 

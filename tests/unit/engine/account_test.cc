@@ -78,7 +78,8 @@ TEST(Account, QpsAreCountedOverAllRuns) {
 TEST(Account, WithoutALimitItIsAQuarterOfWhatWasThereBeforeTheFirstRun) {
   Account account(0);
   std::optional<std::uint64_t> available;
-  const Account::Share first = account.take({1u << 20, 0, "", 1}, [&](const Account::State& state) { available = state.host_available; });
+  const Account::Share first =
+      account.take({1u << 20, 0, "", 1}, [&](const Account::State& state) { available = state.host_available; });
   account.take({1u << 20, 0, "", 1}, [&](const Account::State& state) {
     EXPECT_EQ(state.host_available, *available);
     EXPECT_EQ(state.host_taken, 1u << 20);

@@ -103,7 +103,8 @@ TEST(Condense, SaysWhyARunDidNotSettleWhateverEndedIt) {
     EXPECT_TRUE(measured.unstable);
     EXPECT_EQ(measured.unstable_reason, "steps");
     ASSERT_EQ(measured.warnings.size(), 1u);
-    const std::string levels = "three levels: 10.1 GB/s for 450 ms, then 15.1 GB/s for 250 ms, then 11.1 GB/s for 300 ms";
+    const std::string levels =
+        "three levels: 10.1 GB/s for 450 ms, then 15.1 GB/s for 250 ms, then 11.1 GB/s for 300 ms";
     EXPECT_NE(measured.warnings[0].find(levels), std::string::npos) << measured.warnings[0];
     EXPECT_NE(measured.warnings[0].find("not +-1 %, after "), std::string::npos) << measured.warnings[0];
     EXPECT_NE(measured.warnings[0].find("it changes in steps"), std::string::npos) << measured.warnings[0];

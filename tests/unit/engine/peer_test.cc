@@ -50,7 +50,10 @@ struct Served {
 
 TEST(Peer, ARunWithoutProgressIsEndedWhileOthersWait) {
   Served served(true);
-  EXPECT_NE(served.looked([&] { served.ends.second.send(proto::Alive{0, 0, "", 7}); }).find("made no progress for 0.06 s while others wait"),
+  EXPECT_NE(served.looked([&] {
+                    served.ends.second.send(proto::Alive{0, 0, "", 7});
+                  })
+                .find("made no progress for 0.06 s while others wait"),
             std::string::npos);
 }
 

@@ -37,7 +37,8 @@ TEST(HostBuffer, LargeOnesAreOfHugePagesWhereTheKernelGivesThem) {
     EXPECT_EQ(buffer->size(), bytes);
     EXPECT_EQ(buffer->data()[0], std::byte{0});
     buffer->data()[bytes - 1] = std::byte{7};
-    if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) GTEST_SKIP() << "this kernel has no transparent huge pages";
+    if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+      GTEST_SKIP() << "this kernel has no transparent huge pages";
     EXPECT_NE(flags_of(buffer->data()).find(" hg "), std::string::npos) << flags_of(buffer->data());
   }
 }

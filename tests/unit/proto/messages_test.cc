@@ -142,12 +142,14 @@ TEST(Messages, EveryOneComesBackWhole) {
 }
 
 TEST(Messages, ResultsAndKeysComeBackWhole) {
-  const Result result = round_trip(Result{full_spec(), "software", "soft0", "soft1", "RoCE v2/IPv4", 1, 3, 5000, 0.25, {1.5, -1}});
+  const Result result =
+      round_trip(Result{full_spec(), "software", "soft0", "soft1", "RoCE v2/IPv4", 1, 3, 5000, 0.25, {1.5, -1}});
   EXPECT_EQ(result.spec, full_spec());
   EXPECT_EQ(result.server_device, "soft1");
   EXPECT_EQ(result.server_gid_index, 3);
   EXPECT_EQ(result.figures, (std::vector<double>{1.5, -1}));
-  EXPECT_THROW(decode(encode(Result{full_spec(), "", "", "", "", 0, 0, 1, 1, {1, 2, 3}})), Error) << "as many figures as the test has";
+  EXPECT_THROW(decode(encode(Result{full_spec(), "", "", "", "", 0, 0, 1, 1, {1, 2, 3}})), Error)
+      << "as many figures as the test has";
   Endpoint keys = full_endpoint();
   keys.rkeys = {1, ~0u};
   EXPECT_EQ(round_trip(Connect{keys}).endpoint.rkeys, keys.rkeys);

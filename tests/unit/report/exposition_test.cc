@@ -13,9 +13,10 @@ TEST(Exposition, ASampleStandsBelowWhatItsMetricIs) {
   out.declare("seconds", MetricType::kSummary, "Time.");
   out.sample({{"quantile", "0.5"}}, 1.0 / 3);
   out.sample({}, 2, "_count");
-  EXPECT_EQ(out.take(),
-            "# HELP messages_total Messages.\n# TYPE messages_total counter\nmessages_total{op=\"write_bw\"} 123456789012\n"
-            "# HELP seconds Time.\n# TYPE seconds summary\nseconds{quantile=\"0.5\"} 0.3333333\nseconds_count 2\n");
+  EXPECT_EQ(
+      out.take(),
+      "# HELP messages_total Messages.\n# TYPE messages_total counter\nmessages_total{op=\"write_bw\"} 123456789012\n"
+      "# HELP seconds Time.\n# TYPE seconds summary\nseconds{quantile=\"0.5\"} 0.3333333\nseconds_count 2\n");
 }
 
 // Devices and hosts name themselves.

@@ -77,7 +77,8 @@ TEST(Levels, ASlowStartOfTwoBatchesIsWarmUpAndAFastOneIsNot) {
 
 TEST(Levels, FewValues) {
   EXPECT_TRUE(find_levels({}, 0.01).empty());
-  for (std::size_t n = 1; n < 8; ++n) EXPECT_EQ(find_beginning(std::vector<double>(n, 3.0), 0.01).levels.size(), 1u) << n;
+  for (std::size_t n = 1; n < 8; ++n)
+    EXPECT_EQ(find_beginning(std::vector<double>(n, 3.0), 0.01).levels.size(), 1u) << n;
   EXPECT_EQ(find_beginning(std::vector<double>(20, 0.0), 0.01).levels.size(), 1u);
 }
 

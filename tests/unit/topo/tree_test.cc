@@ -140,8 +140,10 @@ TEST(CeilingTest, ReadResponsesCarryAnAethFirstAndLast) {
 }
 
 TEST(CeilingTest, InfiniBandAndIpv6HaveHeadersOfTheirOwn) {
-  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kInfiniBand}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 26), 1e-9);
-  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kRoceV2Ipv6}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 102), 1e-9);
+  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kInfiniBand}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 26),
+              1e-9);
+  EXPECT_NEAR(port_payload_gbps({100, 4096, Carrier::kRoceV2Ipv6}, Transfer::kSend, 4096), 100.0 * 4096 / (4096 + 102),
+              1e-9);
 }
 
 TEST(CeilingTest, TheLesserOfTwoLimitsCounts) {

@@ -157,7 +157,8 @@ Mr* register_memory(Pd& pd, void* address, std::size_t length, std::uint64_t iov
   if (error == 0) error = check_arguments(address, length, iova, access);
   const bool everything = is_everything(length, access);
   const bool gpu_memory = error == 0 && !everything && gpu::recognises(address, length);
-  if (error == 0 && !gpu_memory && !everything) error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (error == 0 && !gpu_memory && !everything)
+    error = populate(address, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
   if (error != 0) throw VerbsFailure{error};
   Process& process = context.process;
   auto mr = std::make_unique<Mr>();

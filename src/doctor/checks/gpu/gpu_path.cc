@@ -141,13 +141,16 @@ void check_topology_override(const Survey& survey, Findings& findings) {
   } else if (!apart || serves) {
     check.ok("", serves ? "not needed: dma-buf works without it" : "not needed: GPU and NIC are in one IOMMU group");
   } else {
-    check.warn("",
-               "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf registration fails, "
-               "NCCL falls back to sockets or host memory",
-               "echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=1' | sudo tee /etc/modprobe.d/nvidia-grdma.conf  # rebuild the "
-               "initramfs, reboot; in Kubernetes a kernelModuleConfig of the GPU operator")
+    check
+        .warn(
+            "",
+            "GPU and NICs are in different IOMMU groups, and GrdmaPciTopoCheckOverride is not set: dma-buf registration fails, "
+            "NCCL falls back to sockets or host memory",
+            "echo 'options nvidia NVreg_GrdmaPciTopoCheckOverride=1' | sudo tee /etc/modprobe.d/nvidia-grdma.conf  # rebuild the "
+            "initramfs, reboot; in Kubernetes a kernelModuleConfig of the GPU operator")
         .undo("sudo rm /etc/modprobe.d/nvidia-grdma.conf")
-        .saw("/proc/driver/nvidia/params", value.empty() ? "no GrdmaPciTopoCheckOverride" : "GrdmaPciTopoCheckOverride: " + value);
+        .saw("/proc/driver/nvidia/params",
+             value.empty() ? "no GrdmaPciTopoCheckOverride" : "GrdmaPciTopoCheckOverride: " + value);
   }
 }
 

@@ -157,11 +157,12 @@ void judge_peer_memory_trouble(PeerMemoryTrouble trouble, ModulePlace place, Fin
   if (trouble == PeerMemoryTrouble::kUnsigned) {
     check.warn("", meaning_of(trouble), "lsmod | grep peermem  # was it loaded in the end?");
   } else {
-    check.fail("", meaning_of(trouble),
-               place == ModulePlace::kHost
-                   ? cure_of(trouble)
-                   : "drain the node, then delete the pod of its driver: it builds the module against the RDMA core that runs; where it installs "
-                     "user space only: FORCE_REINSTALL=true in driver.env of the ClusterPolicy; it stays until kernel or OFED change");
+    check.fail(
+        "", meaning_of(trouble),
+        place == ModulePlace::kHost
+            ? cure_of(trouble)
+            : "drain the node, then delete the pod of its driver: it builds the module against the RDMA core that runs; where it installs "
+              "user space only: FORCE_REINSTALL=true in driver.env of the ClusterPolicy; it stays until kernel or OFED change");
   }
 }
 

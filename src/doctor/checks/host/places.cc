@@ -118,7 +118,8 @@ void check_kernel_log(const Survey& survey, const Settings& settings, Findings& 
     return;
   }
   const std::size_t before = findings.size();
-  read_words(log.output, settings.words == nullptr ? known_words() : *settings.words, WordScope::kKernelLog, "dmesg", findings);
+  read_words(log.output, settings.words == nullptr ? known_words() : *settings.words, WordScope::kKernelLog, "dmesg",
+             findings);
   const bool own = std::any_of(findings.begin() + static_cast<std::ptrdiff_t>(before), findings.end(),
                                [](const Finding& finding) { return finding.check == "kernel-log"; });
   if (!own) check.ok("", "nothing about these devices that is known to matter");

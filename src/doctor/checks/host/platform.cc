@@ -61,10 +61,12 @@ void judge_google(const Survey& survey, bool pair, const Check& check) {
   } else if (set_to(survey.platform, "NCCL_NET", "gIB")) {
     check.ok("", "Google Cloud, with NCCL_NET=gIB");
   } else {
-    check.warn("",
-               "Google Cloud VM with GPU and RDMA (A3 Ultra, A4, A4X): its network wants the NCCL plugin gIB with its settings, and "
-               "this environment has none",
-               "source /usr/local/gib/scripts/set_nccl_env.sh  # of the package nccl-gib; in pods mount /home/kubernetes/bin/gib")
+    check
+        .warn(
+            "",
+            "Google Cloud VM with GPU and RDMA (A3 Ultra, A4, A4X): its network wants the NCCL plugin gIB with its settings, and "
+            "this environment has none",
+            "source /usr/local/gib/scripts/set_nccl_env.sh  # of the package nccl-gib; in pods mount /home/kubernetes/bin/gib")
         .saw("environment", "no NCCL_NET=gIB");
   }
 }
@@ -123,22 +125,30 @@ void judge_amd_path(const Survey& survey, const Check& check) {
   if (registered) {
     check.ok("", "amdgpu is registered as peer memory client");
   } else if (exported) {
-    check.fail("",
-               "the RDMA stack exports ib_register_peer_memory_client, but no peer client registered "
-               "(/sys/kernel/mm/memory_peers): RCCL takes the symbol for support, and registration ends in 'Bad address'",
-               dma_buf ? version_at_least(survey.platform.kernel, "6.3")
-                             ? "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1 (from Linux 6.3 on amdgpu cannot take OFED's symbol)"
-                             : "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1; or amdgpu-dkms built after OFED"
-                       : "install amdgpu-dkms after OFED, so that it registers; or a kernel with dma-buf for RDMA")
+    check
+        .fail(
+            "",
+            "the RDMA stack exports ib_register_peer_memory_client, but no peer client registered "
+            "(/sys/kernel/mm/memory_peers): RCCL takes the symbol for support, and registration ends in 'Bad address'",
+            dma_buf
+                ? version_at_least(survey.platform.kernel, "6.3")
+                      ? "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1 (from Linux 6.3 on amdgpu cannot take OFED's symbol)"
+                      : "use dma-buf: HSA_FORCE_FINE_GRAIN_PCIE=1 NCCL_DMABUF_ENABLE=1; or amdgpu-dkms built after OFED"
+                : "install amdgpu-dkms after OFED, so that it registers; or a kernel with dma-buf for RDMA")
         .saw("/proc/kallsyms", "ib_register_peer_memory_client")
         .saw("/sys/kernel/mm/memory_peers", "no amdkfd");
   } else if (!dma_buf) {
-    check.warn("", missing.empty() ? fmt::format("Linux {} registers no dma-buf with RDMA devices", survey.platform.kernel) : fmt::format("this kernel is built without {}: no dma-buf for RDMA", missing),
+    check.warn("",
+               missing.empty() ? fmt::format("Linux {} registers no dma-buf with RDMA devices", survey.platform.kernel)
+                               : fmt::format("this kernel is built without {}: no dma-buf for RDMA", missing),
                "a kernel from 5.12 on with these options, or amdgpu-dkms with OFED's peer memory");
   } else {
-    check.ok("", fmt::format("amdgpu, dma-buf possible (Linux {}): NCCL_DMABUF_ENABLE=1 with RCCL; no peer memory client is registered, so "
-                             "programs that register GPU memory by ibv_reg_mr fail (Bad address, or Invalid argument)",
-                             survey.platform.kernel));
+    check.ok(
+        "",
+        fmt::format(
+            "amdgpu, dma-buf possible (Linux {}): NCCL_DMABUF_ENABLE=1 with RCCL; no peer memory client is registered, so "
+            "programs that register GPU memory by ibv_reg_mr fail (Bad address, or Invalid argument)",
+            survey.platform.kernel));
   }
 }
 
@@ -150,12 +160,13 @@ void check_cloud(const Survey& survey, Findings& findings) {
   switch (survey.platform.cloud) {
     case Cloud::kNone:
       if (survey.platform.virtual_machine && pair && flat_bus(survey) && !set_to(survey.platform, "NCCL_TOPO_FILE", "")) {
-        check.warn("",
-                   "a virtual machine with a flat PCI bus: NCCL finds no NIC near a GPU and may leave GPUDirect RDMA off; without ATS "
-                   "and ACS direct translated on the host, it goes through the host's root complex, at a fraction of the rate",
-                   "in the guest: NCCL_NET_GDR_LEVEL=SYS, or a topology file of the host: NCCL_TOPO_FILE (NCCL_TOPO_DUMP_FILE writes "
-                   "one there); on the host: ATS of the NIC on (sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle; it "
-                   "stays) and ACS DirectTrans on the bridges above GPU and NIC, or a virtual PCIe switch for each pair");
+        check.warn(
+            "",
+            "a virtual machine with a flat PCI bus: NCCL finds no NIC near a GPU and may leave GPUDirect RDMA off; without ATS "
+            "and ACS direct translated on the host, it goes through the host's root complex, at a fraction of the rate",
+            "in the guest: NCCL_NET_GDR_LEVEL=SYS, or a topology file of the host: NCCL_TOPO_FILE (NCCL_TOPO_DUMP_FILE writes "
+            "one there); on the host: ATS of the NIC on (sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle; it "
+            "stays) and ACS DirectTrans on the bridges above GPU and NIC, or a virtual PCIe switch for each pair");
       } else {
         check.skip("", "no cloud VM that is known");
       }

@@ -71,8 +71,11 @@ void judge_source(const Survey& survey, const std::string& ofed, const Check& ch
   const std::string core = line_of(survey.machine, "/sys/module/mlx5_core/version");
   const std::string rdma = line_of(survey.machine, "/sys/module/mlx5_ib/version");
   if (survey.loaded("mlx5_ib") && core != rdma) {
-    check.fail("mlx5_ib", fmt::format("mlx5_core {} and mlx5_ib {} are of two stacks", core.empty() ? "of the kernel" : core, rdma.empty() ? "of the kernel" : rdma),
-               kReinstall)
+    check
+        .fail("mlx5_ib",
+              fmt::format("mlx5_core {} and mlx5_ib {} are of two stacks", core.empty() ? "of the kernel" : core,
+                          rdma.empty() ? "of the kernel" : rdma),
+              kReinstall)
         .saw("/sys/module/mlx5_core/version", core)
         .saw("/sys/module/mlx5_ib/version", rdma);
     return;
@@ -99,7 +102,9 @@ void judge_combination(const Survey& survey, const std::string& ofed, const Chec
   }
   if (!driver.version.empty() && !version_at_least(driver.version, "510") &&
       version_at_least(survey.platform.kernel, "6.0")) {
-    check.warn("", fmt::format("driver {} with Linux {}: outside of what the driver was made for", driver.version, survey.platform.kernel),
+    check.warn("",
+               fmt::format("driver {} with Linux {}: outside of what the driver was made for", driver.version,
+                           survey.platform.kernel),
                "a current driver branch; for GPUs that it no longer serves, an older distribution");
   }
 }
@@ -169,7 +174,9 @@ void check_firmware(const Survey& survey, Findings& findings) {
     if (version.empty() && device.verbs) version = device.verbs->firmware;
     if (function == nullptr || version.empty()) continue;
     if (device.nvswitch) {
-      check.ok(device.name, fmt::format("{}: manages NVSwitches; its firmware comes with the maker's bundle for the baseboard", version));
+      check.ok(
+          device.name,
+          fmt::format("{}: manages NVSwitches; its firmware comes with the maker's bundle for the baseboard", version));
       continue;
     }
     const std::string psid = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/board_id");

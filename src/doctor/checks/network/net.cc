@@ -49,8 +49,10 @@ void judge_index(const Survey& survey, const Port& port, const Check& check) {
     const int index = leading_int(set->second);
     const verbs::Gid* gid = gid_at(port, index);
     if (gid == nullptr || gid->type != verbs::GidType::kRoceV2 || gid->link_local) {
-      check.warn(port.subject(), fmt::format("NCCL_IB_GID_INDEX={} is {} here: completion error 12", index, what_is(port, index)),
-                 "export " + variables(best->index))
+      check
+          .warn(port.subject(),
+                fmt::format("NCCL_IB_GID_INDEX={} is {} here: completion error 12", index, what_is(port, index)),
+                "export " + variables(best->index))
           .saw("environment", "NCCL_IB_GID_INDEX=" + set->second);
       return;
     }
@@ -65,7 +67,8 @@ void judge_index(const Survey& survey, const Port& port, const Check& check) {
                "export " + variables(best->index) + "  # in this pod; NCCL 2.26 and later finds it itself");
     return;
   }
-  const char* family = best->ipv4 ? "" : " (IPv6: NCCL also wants NCCL_IB_ADDR_FAMILY=AF_INET6 NCCL_SOCKET_FAMILY=AF_INET6)";
+  const char* family =
+      best->ipv4 ? "" : " (IPv6: NCCL also wants NCCL_IB_ADDR_FAMILY=AF_INET6 NCCL_SOCKET_FAMILY=AF_INET6)";
   check.ok(port.subject(), fmt::format("{}{}; index 0 is {}", variables(best->index), family, what_is(port, 0)));
 }
 

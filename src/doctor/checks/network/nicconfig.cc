@@ -75,9 +75,10 @@ void judge_nic_config(const std::string& subject, const std::map<std::string, st
   const auto cpu = value("INTERNAL_CPU_MODEL");
   const auto engine = value("INTERNAL_CPU_OFFLOAD_ENGINE");
   if (cpu && cpu->starts_with("EMBEDDED_CPU") && !(engine && engine->starts_with("DISABLED"))) {
-    check.ok(subject,
-             "a BlueField in DPU mode: its Arm cores own the port, and traffic of the host goes through their switch rules (OVS); "
-             "port, GID and MTU are set there. NIC mode: INTERNAL_CPU_OFFLOAD_ENGINE=1, then a power cycle");
+    check.ok(
+        subject,
+        "a BlueField in DPU mode: its Arm cores own the port, and traffic of the host goes through their switch rules (OVS); "
+        "port, GID and MTU are set there. NIC mode: INTERNAL_CPU_OFFLOAD_ENGINE=1, then a power cycle");
   }
   if (findings.size() == before) check.ok(subject, "nothing against it");
 }
@@ -115,9 +116,10 @@ void check_write_ordering(const Survey& survey, Findings& findings) {
                fmt::format("unset {}  # where the job is started, for every job", off.substr(0, off.find('='))))
         .saw("environment", off);
   } else {
-    check.ok("",
-             "asked for by each program with IBV_ACCESS_RELAXED_ORDERING: NCCL, perftest and gdrperf do; UCX where it is slow: "
-             "UCX_IB_PCI_RELAXED_ORDERING=y (this CPU, Sapphire or Emerald Rapids, is slow without)");
+    check.ok(
+        "",
+        "asked for by each program with IBV_ACCESS_RELAXED_ORDERING: NCCL, perftest and gdrperf do; UCX where it is slow: "
+        "UCX_IB_PCI_RELAXED_ORDERING=y (this CPU, Sapphire or Emerald Rapids, is slow without)");
   }
 }
 

@@ -67,18 +67,23 @@ std::string describe(const RdmaDevice& device) {
 void explain_driverless(const Survey& survey, const PciFunction& function, const Adapter& adapter, const Check& check) {
   const ProgramResult info = survey.machine.run({"modinfo", adapter.net_driver});
   if (info.end == ProgramResult::End::kExited && !info.ok() && info.output.find("not found") != std::string::npos) {
-    check.fail(function.address,
-               fmt::format("an adapter of NVIDIA (Mellanox) without a driver: {} has no file for the kernel that runs ({})", adapter.net_driver,
-                           survey.platform.kernel),
-               "build OFED (DOCA-OFED) again for 'uname -r' (dkms status), or install the kernel's own extra modules (Ubuntu: "
-               "linux-modules-extra, RHEL: kernel-modules-extra); it stays after a reboot")
+    check
+        .fail(
+            function.address,
+            fmt::format(
+                "an adapter of NVIDIA (Mellanox) without a driver: {} has no file for the kernel that runs ({})",
+                adapter.net_driver, survey.platform.kernel),
+            "build OFED (DOCA-OFED) again for 'uname -r' (dkms status), or install the kernel's own extra modules (Ubuntu: "
+            "linux-modules-extra, RHEL: kernel-modules-extra); it stays after a reboot")
         .saw("modinfo", first_line(info.output));
     return;
   }
-  check.fail(function.address, "an adapter of NVIDIA (Mellanox) without a driver",
-             fmt::format("sudo modprobe -a {} {}", adapter.net_driver, adapter.rdma_driver))
-      .for_good(fmt::format("grep -r {} /etc/modprobe.d /proc/cmdline  # at boot it loads by itself unless it is blacklisted",
-                            adapter.net_driver));
+  check
+      .fail(function.address, "an adapter of NVIDIA (Mellanox) without a driver",
+            fmt::format("sudo modprobe -a {} {}", adapter.net_driver, adapter.rdma_driver))
+      .for_good(
+          fmt::format("grep -r {} /etc/modprobe.d /proc/cmdline  # at boot it loads by itself unless it is blacklisted",
+                      adapter.net_driver));
 }
 
 /// Adapters that could be RDMA devices and are not. True when there are any.

@@ -134,12 +134,15 @@ void judge_pauses(const Survey& survey, const Port& port, std::span<const PairVe
   }
   const Pauses pauses = sent_pauses(survey.machine, port.netdev);
   if (through_cpu >= direct || pauses.frames < kManyPauses) return;
-  check.warn(port.subject(),
-             fmt::format("{} pause frames of priority {} were sent: host memory (through the CPU) takes {:.0f} GB/s, GPU memory (Data Direct) "
-                         "{:.0f} GB/s; receiving into host memory at the port's rate brakes the whole fabric",
-                         pauses.frames, pauses.priority, through_cpu, direct),
-             "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two host links (Socket "
-             "Direct)")
+  check
+      .warn(
+          port.subject(),
+          fmt::format(
+              "{} pause frames of priority {} were sent: host memory (through the CPU) takes {:.0f} GB/s, GPU memory (Data Direct) "
+              "{:.0f} GB/s; receiving into host memory at the port's rate brakes the whole fabric",
+              pauses.frames, pauses.priority, through_cpu, direct),
+          "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two host links (Socket "
+          "Direct)")
       .saw("ethtool -S " + port.netdev, fmt::format("tx_prio{}_pause: {}", pauses.priority, pauses.frames));
 }
 
@@ -148,7 +151,8 @@ void judge_pauses(const Survey& survey, const Port& port, std::span<const PairVe
 void check_flow_control(const Survey& survey, Findings& findings) {
   const auto pairs = survey.data_direct().empty() ? std::vector<PairVerdict>() : judge_pairs(survey);
   for (const Port& port : survey.ports) {
-    if (port.active() && !port.netdev.empty() && !pairs.empty()) judge_pauses(survey, port, pairs, flow_check(findings));
+    if (port.active() && !port.netdev.empty() && !pairs.empty())
+      judge_pauses(survey, port, pairs, flow_check(findings));
     if (port.link_layer != "Ethernet" || !port.active() || port.netdev.empty()) continue;
     const bool hardware = std::any_of(survey.rdma.begin(), survey.rdma.end(), [&](const RdmaDevice& device) {
       return device.name == port.device && device.hardware();
