@@ -40,10 +40,12 @@ class Parts(CliTest):
 
     def check_parts(self, one):
         each = one["parts"]["each"]
-        self.assertAlmostEqual(sum(part["mean_gbps"] for part in each) / one["bw"]["mean_gbps"], 1, places=6)
-        slowest = min(each, key=lambda part: part["mean_gbps"])
+        # Each mean is written with seven digits: half of the last one is up to 5e-7 of a part, and as much of the sum.
+        self.assertAlmostEqual(sum(part["mean_gbps"] for part in each) / one["bw"]["mean_gbps"], 1, delta=1e-6)
         if len({part["device"] for part in each}) in (1, len(each)):
-            self.assertEqual(one["parts"]["slowest"], slowest["name"])
+            # Several may have the least mean as far as seven digits tell.
+            (slowest,) = (part for part in each if part["name"] == one["parts"]["slowest"])
+            self.assertEqual(slowest["mean_gbps"], min(part["mean_gbps"] for part in each))
 
     def test_threads_have_their_own_qps(self):
         for words in (("write_bw",), ("send_bw",), ("read_bw",), ("write_bw", "-b"), ("send_bw", "-b"), ("send_bw", "--transport", "ud", "-s", "1K"), ("atomic_bw",)):
