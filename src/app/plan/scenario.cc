@@ -49,6 +49,7 @@ class Parser {
 
   void line(std::size_t number, std::string_view text) {
     number_ = number;
+    if (text.find('\0') != std::string_view::npos) fail("a byte of zero", "a scenario is text; write the file anew");
     text = trimmed(without_comment(text));
     if (text.empty()) return;
     if (text.front() == '[') return section(text);

@@ -41,7 +41,7 @@ PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
     return PeerMemoryTrouble::kNotFound;
   }
   // Built without an RDMA stack, it depends on the GPU's driver alone.
-  for (const std::string_view line : lines_of(info.ok() ? info.output : std::string())) {
+  for (const std::string_view line : info.ok() ? lines_of(info.output) : std::vector<std::string_view>()) {
     const auto depends = value_after(line, "depends:");
     if (!depends || depends->empty() || depends->find("ib_") != std::string_view::npos) continue;
     seen = "modinfo nvidia_peermem: depends " + std::string(*depends);

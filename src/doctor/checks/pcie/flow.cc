@@ -112,7 +112,7 @@ struct Pauses {
 Pauses sent_pauses(const Machine& machine, const std::string& netdev) {
   Pauses most;
   const ProgramResult counters = machine.run({"ethtool", "-S", netdev});
-  for (const std::string_view line : lines_of(counters.ok() ? counters.output : "")) {
+  for (const std::string_view line : counters.ok() ? lines_of(counters.output) : std::vector<std::string_view>()) {
     for (int priority = 0; priority < 8; ++priority) {
       const auto value = value_after(line, fmt::format("tx_prio{}_pause:", priority));
       const auto frames = value ? number_of(*value) : std::nullopt;
