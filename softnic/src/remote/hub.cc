@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "shared/segment/completion.h"
+#include "shared/sync/inherited.h"
 #include "shared/sync/limited.h"
 #include "shared/sync/thread.h"
 
@@ -242,8 +244,14 @@ void Hub::abandon() {
   for (const auto& [id, entry] : ends_) {
     if (entry.end->socket() >= 0) ::close(entry.end->socket());
   }
+  std::vector<std::uint16_t> ports;
+  for (const Listener& listener : listeners_) ports.push_back(listener.port);
   listeners_.clear();
   parked_.clear();
+  // Connections under way that have no entry here: each has a thread of the parent to itself.
+  close_inherited_sockets([&](const SocketEnd& own, const SocketEnd&) {
+    return std::find(ports.begin(), ports.end(), own.port()) != ports.end();
+  });
   epoll_.reset();
   wake_.reset();
 }

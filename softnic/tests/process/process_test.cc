@@ -1,12 +1,16 @@
 // Processes that die, fork and exec; memory that moves while others write.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -237,6 +241,44 @@ TEST(SoftnicFork, AChildThatLivesOnDoesNotHideItsParentsDeath) {
   EXPECT_EQ(done->status, IBV_WC_RETRY_EXC_ERR);
   ASSERT_GT(grandchild, 1);
   ::kill(grandchild, SIGKILL);
+}
+
+/// A connection to the socket at which this process's device listens, as another process would make it; -1 without.
+int connection_to_own_device() {
+  std::ifstream table("/proc/net/unix");
+  std::string line;
+  while (std::getline(table, line)) {
+    const auto at = line.find("@gdrperf-softnic.");
+    if (at == std::string::npos) continue;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const auto name = line.substr(at + 1);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    ucred listener{};
+    socklen_t size = sizeof listener;
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
+        ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &size) == 0 && listener.pid == ::getpid()) {
+      return fd;
+    }
+    ::close(fd);
+  }
+  return -1;
+}
+
+// A thread that makes or accepts a connection while another one forks has it in hand, and nowhere else.
+TEST(SoftnicFork, AChildKeepsNoConnectionThatAThreadHadInHand) {
+  End end;
+  const int in_hand = connection_to_own_device();
+  ASSERT_GE(in_hand, 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::fcntl(in_hand, F_GETFD) < 0 ? 0 : 2);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "exit status " << WEXITSTATUS(status);
+  EXPECT_GE(::fcntl(in_hand, F_GETFD), 0);
+  ::close(in_hand);
 }
 
 /// The name of the file behind the mapping that holds an address.

@@ -18,6 +18,7 @@
 #include "cm/links/tcp_link.h"
 #include "host/process/names.h"
 #include "host/process/process.h"
+#include "shared/sync/inherited.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -259,6 +260,10 @@ void Cm::abandon() {
   });
   table_.for_each_channel([](CmChannel& channel) { channel.own.reset(); });
   for (const auto& link : links_) link->abandon();
+  // Connections that the parent's thread was making or had just accepted.
+  close_inherited_sockets([](const SocketEnd& own, const SocketEnd& peer) {
+    return own.name_begins_with(kCmNameStart) || peer.name_begins_with(kCmNameStart);
+  });
 }
 
 }  // namespace gdrperf::softnic

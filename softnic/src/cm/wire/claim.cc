@@ -20,7 +20,7 @@ namespace {
 constexpr int kPortBacklog = 1024;
 
 std::string port_prefix(std::uint16_t port_space, std::uint16_t port) {
-  return fmt::format("gdrperf-softnic-cm{}.{:x}.{}.", kCmVersion, port_space, port);
+  return fmt::format("{}{}.{:x}.{}.", kCmNameStart, kCmVersion, port_space, port);
 }
 
 /// Of one family, as a name has it. Whoever has both is "any".

@@ -13,6 +13,9 @@ namespace gdrperf::softnic {
 /// Address families that a port is taken in.
 enum class CmFamilies { kOwn, kBoth };
 
+/// How the names of those sockets begin.
+inline constexpr const char* kCmNameStart = "gdrperf-softnic-cm";
+
 /// Takes the port. Empty, with errno: EADDRINUSE, EADDRNOTAVAIL where one of the two
 /// is for any address, or that of a call that failed. Any address of `families`.
 UniqueFd claim_port(std::uint16_t port_space, const CmAddress& address, CmFamilies families);

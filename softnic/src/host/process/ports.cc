@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPortBytes = (sizeof(PortShared) + 4095) & ~std::size_t{4095};
 
 std::string socket_name(const std::string& device) {
-  return fmt::format("gdrperf-softnic-port.{}.{}.{}", kLayoutVersion, ::geteuid(), device);
+  return fmt::format("{}{}.{}.{}", kPortNameStart, kLayoutVersion, ::geteuid(), device);
 }
 
 UniqueFd new_memory() {

@@ -12,6 +12,7 @@
 #include "gdrperf/base/error.h"
 #include "host/process/names.h"
 #include "memory/own_window.h"
+#include "shared/sync/inherited.h"
 #include "shared/sync/limited.h"
 #include "shared/sync/spin.h"
 
@@ -329,6 +330,13 @@ void Process::abandon() {
   listener_.reset();
   mover_.close_window();
   ::close(memory_.release_fd());
+  // Connections that other threads of the parent were making or had just accepted.
+  close_inherited_sockets([](const SocketEnd& own, const SocketEnd& peer) {
+    const auto is_ours = [](const SocketEnd& end) {
+      return end.name_begins_with(kSocketNameStart) || end.name_begins_with(kPortNameStart);
+    };
+    return is_ours(own) || is_ours(peer);
+  });
 }
 
 }  // namespace gdrperf::softnic

@@ -56,6 +56,8 @@ inline constexpr std::uint64_t kAgentBytes = 1u << 20;
 /// The abstract name of a process' socket (names.h).
 std::string socket_name(std::uint32_t block);
 inline constexpr const char* kSocketNameStart = "gdrperf-softnic.";
+/// How the name of a virtual port's socket begins.
+inline constexpr const char* kPortNameStart = "gdrperf-softnic-port.";
 /// The version of the layout in such a name of this block; nothing for other names.
 std::optional<std::uint32_t> version_of_socket(const std::string& name, std::uint32_t block);
 
