@@ -48,7 +48,7 @@ def row(name, figure, unit, limit, good, note=""):
 
 
 def peer(*arguments):
-    program = peers.build_dir() / "bench/softnic_peer"
+    program = peers.build_dir() / "softnic/bench/softnic_peer"
     return float(subprocess.run(["taskset", "-c", "0", program, *map(str, arguments)] if arguments[0] == "memcpy"
                                 else [program, *map(str, arguments)],
                                 stdout=subprocess.PIPE, text=True, check=True).stdout)
@@ -266,7 +266,7 @@ class Ends:
         return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e9
 
     def pingpong(self):
-        program = peers.build_dir() / "bench/softnic_peer"
+        program = peers.build_dir() / "softnic/bench/softnic_peer"
         return float(self.run([program, "tcp-serve", 18603], [program, "tcp-pingpong", self.address, 18603], 18603))
 
 

@@ -40,11 +40,21 @@ void pin(int cpu) {
   ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+/// In huge pages where the kernel gives them, as the program's buffers and the device's window are.
 std::uint8_t* memory(std::size_t bytes, int flags) {
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  constexpr std::size_t kHugePage = 2u << 20;
+  void* mapped = ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) std::exit(3);
-  std::memset(mapped, 1, bytes);
-  return static_cast<std::uint8_t*>(mapped);
+  const auto begin = (reinterpret_cast<std::uintptr_t>(mapped) + kHugePage - 1) / kHugePage * kHugePage;
+  auto* const aligned = reinterpret_cast<std::uint8_t*>(begin);
+  ::madvise(aligned, bytes, MADV_HUGEPAGE);
+  std::memset(aligned, 1, bytes);
+  ::madvise(aligned, bytes / kHugePage * kHugePage, MADV_COLLAPSE);
+  return aligned;
 }
 
 /// From private memory to shared memory, message by message round the footprint.

@@ -17,6 +17,7 @@
 #include "memory/own_window.h"
 #include "memory/surroundings.h"
 #include "memory/write_guard.h"
+#include "shared/segment/huge_pages.h"
 #include "shared/segment/sealed.h"
 #include "shared/segment/segment.h"
 
@@ -147,8 +148,14 @@ PageMover::PageMover() {
 
 /// Without it the device goes by the program's addresses.
 void PageMover::map_own_window() {
-  void* window = raw_mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-  if (window == MAP_FAILED) return own_window.store(0);
+  void* const place = reserve_for_memfd(kWindowBytes);
+  if (place == nullptr) return own_window.store(0);
+  void* window = raw_mmap(place, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                          fd_.get(), 0);
+  if (window == MAP_FAILED) {
+    raw_munmap(place, kWindowBytes);
+    return own_window.store(0);
+  }
   ::madvise(window, kWindowBytes, MADV_DONTFORK);
   ::madvise(window, kWindowBytes, MADV_DONTDUMP);
   own_window.store(reinterpret_cast<std::uint64_t>(window));
@@ -255,6 +262,9 @@ bool PageMover::move_out(PageRange gap) {
   if (!is_private(gap)) return false;
   // The guard holds up writes to pages that are there, not to those to come.
   if (::madvise(pointer(gap.begin), gap.bytes(), MADV_POPULATE_WRITE) != 0) return false;
+  if (const std::uint64_t window = own_window.load(); window != 0) {
+    back_with_huge_pages(pointer(window + offset_of(gap.begin)), gap.bytes());
+  }
   const SignalsBlocked blocked;
   // From here to the mmap nothing may write anywhere but to this stack: it
   // could be a page that is held up, or a lock that a held-up thread has.

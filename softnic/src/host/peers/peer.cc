@@ -20,6 +20,7 @@
 #include "memory/copy.h"
 #include "shared/segment/completion.h"
 #include "shared/sync/limited.h"
+#include "shared/segment/huge_pages.h"
 #include "shared/segment/sealed.h"
 #include "shared/segment/segment.h"
 
@@ -79,8 +80,8 @@ bool is_eventfd(int fd) {
 /// The peer's tables may hold any value. Behind the window comes its
 /// beginning once more, so that a message that begins in it ends in it.
 std::uint8_t* map_window(int fd) {
-  void* place = raw_mmap(nullptr, kWindowBytes + kWindowWrap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) return nullptr;
+  void* place = reserve_for_memfd(kWindowBytes + kWindowWrap);
+  if (place == nullptr) return nullptr;
   auto* const begin = static_cast<std::uint8_t*>(place);
   constexpr int kFlags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
   if (raw_mmap(begin, kWindowBytes, PROT_READ | PROT_WRITE, kFlags, fd, 0) == MAP_FAILED ||
