@@ -13,7 +13,6 @@ struct Rates {
   Samples own;   ///< with `peer`: of this end
   Samples back;  ///< and of the other
   std::vector<Batch> batches;
-  double certain_most = 0;  ///< of several runs at the same time: largest rate of what surely fell into a batch
 };
 
 /// All bytes over all time: from the first post of either end until what is counted

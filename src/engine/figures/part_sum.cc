@@ -44,6 +44,81 @@ double certain_bytes(const PartCurve& part, double from_ns, double to_ns) {
   return std::max((least - 1)->second - most->second, 0.0);
 }
 
+/// Bytes of which nobody knows whether they had completed by `at_ns`: between two notes, or, where the first of them
+/// follows a pause, up to the note behind it.
+double unsure_at(const Curve& curve, double at_ns) {
+  const auto before = [](const auto& point, double at) { return point.first < at; };
+  const auto next = std::lower_bound(curve.begin(), curve.end(), at_ns, before);
+  if (next == curve.begin() || next == curve.end() || next->first == at_ns) return 0;
+  const double known = (next - 1)->second;
+  const bool pause = next->second == known && next + 1 != curve.end();
+  return (pause ? next + 1 : next)->second - known;
+}
+
+/// The moment from `from_ns` to `to_ns` at which most is known of all parts; `at_ns`, which is one of them, unless another
+/// is better by a tenth.
+double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double to_ns, double at_ns) {
+  const auto unsure = [&parts](double moment_ns) {
+    double bytes = 0;
+    for (const PartCurve& part : parts) bytes += unsure_at(part.own, moment_ns) + unsure_at(part.back, moment_ns);
+    return bytes;
+  };
+  constexpr double kBetter = 0.9;
+  double least = unsure(at_ns);
+  for (const PartCurve& part : parts) {
+    for (const auto& [moment_ns, bytes] : part.own) {
+      if (moment_ns < from_ns || moment_ns > to_ns) continue;
+      const double here = unsure(moment_ns);
+      if (here >= kBetter * least) continue;
+      least = here;
+      at_ns = moment_ns;
+    }
+  }
+  return at_ns;
+}
+
+/// A part that waits for a CPU at the border of the common time would bring in what belongs to neither side.
+Window with_sure_borders(const std::vector<PartCurve>& parts, const Window& common) {
+  constexpr double kShare = 0.05;
+  if (!common.any()) return common;
+  const double margin_ns = kShare * (common.to_ns - common.from_ns);
+  return {surest_moment(parts, common.from_ns, common.from_ns + margin_ns, common.from_ns),
+          surest_moment(parts, common.to_ns - margin_ns, common.to_ns, common.to_ns)};
+}
+
+/// Largest rate of what completed for certain in `cells` equal stretches of `window`, in 2, 4, ... of them: the longer,
+/// the less is unsure at its borders.
+double certain_most(const std::vector<PartCurve>& parts, const Window& window, double cells) {
+  const double cell_ns = (window.to_ns - window.from_ns) / cells;
+  double most = 0;
+  for (double width = 1; width <= cells; width *= 2) {
+    for (double cell = 0; cell + width <= cells; cell += std::max(1.0, width / 4)) {
+      const double from_ns = window.from_ns + cell * cell_ns;
+      const double to_ns = from_ns + width * cell_ns;
+      double bytes = 0;
+      for (const PartCurve& part : parts) bytes += certain_bytes(part, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns);
+      most = std::max(most, bytes / (to_ns - from_ns));
+    }
+  }
+  return most;
+}
+
+/// A message that lies across a border counts with a share of it: more than crossed the link then, it may be. No rate is
+/// above the mean but what completed for certain.
+void keep_to_certain(report::Measurement& measured, double certain) {
+  report::Bandwidth& bandwidth = *measured.bandwidth;
+  if (certain <= 0) return;
+  const double most = std::max(certain, bandwidth.mean_gbytes);
+  const double median = bandwidth.median_gbytes;
+  const auto keep = [most](double& gbytes) { gbytes = std::min(gbytes, most); };
+  for (double* figure : {&bandwidth.median_gbytes, &bandwidth.max_gbytes, &bandwidth.min_gbytes}) keep(*figure);
+  if (std::isfinite(bandwidth.ci95_low_gbytes)) keep(bandwidth.ci95_low_gbytes);
+  if (std::isfinite(bandwidth.ci95_high_gbytes)) keep(bandwidth.ci95_high_gbytes);
+  for (double& batch : bandwidth.batches_gbytes) keep(batch);
+  for (report::RunLevel& level : measured.levels) keep(level.value);
+  bandwidth.msg_rate_mpps *= bandwidth.median_gbytes / median;
+}
+
 /// Stretches into which the common time is divided: as long as the longest batches, and long enough for messages of
 /// each run that lie across a border not to matter.
 double stretches_of(const std::vector<PartCurve>& parts, double whole_ns) {
@@ -69,14 +144,11 @@ Rates rates_over(const std::vector<PartCurve>& parts, const Window& window, std:
     const double from_ns = window.from_ns + cell * cell_ns;
     double own = 0;
     double back = 0;
-    double certain = 0;
     for (const PartCurve& part : parts) {
       own += bytes_between(part.own, from_ns, from_ns + cell_ns);
-      certain += certain_bytes(part, from_ns, from_ns + cell_ns);
       back += bytes_between(part.back, from_ns, from_ns + cell_ns);
     }
     rates.gbytes.values.push_back((own + back) / cell_ns);
-    rates.certain_most = std::max(rates.certain_most, (certain + back) / cell_ns);
     rates.gbytes.seconds.push_back(cell_ns * 1e-9);
     if (both_ways) {
       rates.own.values.push_back(own / cell_ns);
@@ -156,17 +228,13 @@ double bytes_at(const Curve& curve, double at_ns) {
 }
 
 Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) {
-  const Window window = common_to(parts);
+  const Window window = with_sure_borders(parts, common_to(parts));
   BandwidthRun all = all_of(parts);
   if (window.any()) all.ramp_s = (window.from_ns - all.start_ns) * 1e-9;
   const Rates rates = rates_over(parts, window, spec.size_bytes);
   Together::Sum sum;
   sum.measured = figures_of(rates, whole_of(parts, all, spec.size_bytes), all, spec);
-  // A message that lies across a border counts with a share of it: more than crossed the link then, it may be.
-  report::Bandwidth& bandwidth = *sum.measured.bandwidth;
-  const double most = std::max(rates.certain_most, bandwidth.median_gbytes);
-  if (rates.certain_most > 0) bandwidth.max_gbytes = std::min(bandwidth.max_gbytes, most);
-  for (double& batch : bandwidth.batches_gbytes) batch = std::min(batch, bandwidth.max_gbytes);
+  if (!rates.batches.empty()) keep_to_certain(sum.measured, certain_most(parts, window, static_cast<double>(rates.batches.size())));
   // Without an interval the figure is of the whole time.
   const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
   const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : all.start_ns;

@@ -109,6 +109,56 @@ TEST(PartSum, PartsThatTakeTurnsSumToTheirLinkAndNoMore) {
   }
 }
 
+/// A link with 1 message each millisecond. The first part sends its 10 messages before the second begins, and waits for
+/// a CPU then: it sees them when the second has used the link for 40 ms.
+std::vector<PartCurve> late_look() {
+  BandwidthRun waiting = run_of(0, 100, 10);
+  waiting.progress.add(0, 0);
+  waiting.progress.add(50e6, 10);
+  for (int message = 51; message <= 1000; ++message) {
+    if (message % 2 == 0) waiting.progress.add(message * 1e6, 10 + static_cast<std::uint64_t>(message - 50) / 2);
+  }
+  BandwidthRun other = run_of(10e6, 99, 10);
+  std::uint64_t sent = 0;
+  for (int message = 10; message <= 1000; ++message) {
+    if (message <= 50 || message % 2 != 0) other.progress.add(message * 1e6, sent++);
+  }
+  return {part_of(waiting), part_of(other)};
+}
+
+TEST(PartSum, BeginsWhereAllPartsWereSeen) {
+  const Together::Sum sum = sum_of(late_look(), spec_of());
+  const double link = 1000 / 1e6;  // GB/s
+  const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
+  EXPECT_NEAR(bandwidth.mean_gbytes, link, 0.003 * link);
+  EXPECT_LE(bandwidth.median_gbytes, link * 1.003);
+  EXPECT_LE(bandwidth.max_gbytes, link * 1.003);
+}
+
+/// A link with 1 message each millisecond; its part looks a little late, catches up for 95 ms and pauses for 5.
+PartCurve late_by_up_to_five() {
+  BandwidthRun run = run_of(0, 100, 10);
+  run.progress.add(0, 0);
+  std::uint64_t seen = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 1; i <= 100; ++i) run.progress.add(round * 100e6 + i * 0.95e6, ++seen);
+  }
+  PartCurve part = part_of(run);
+  for (auto& [at_ns, bytes] : part.edges) bytes += 5 * kPartBytes;
+  return part;
+}
+
+TEST(PartSum, NoFigureIsAboveTheMeanButWhatCompletedForCertain) {
+  const Together::Sum sum = sum_of({late_by_up_to_five()}, spec_of());
+  const double link = 1000 / 1e6;  // GB/s
+  const report::Bandwidth& bandwidth = sum.measured.bandwidth.value();
+  EXPECT_NEAR(bandwidth.median_gbytes, link, 0.006 * link);
+  EXPECT_LE(bandwidth.max_gbytes, link * 1.006);
+  EXPECT_GE(bandwidth.median_gbytes, bandwidth.ci95_low_gbytes);
+  EXPECT_LE(bandwidth.median_gbytes, bandwidth.ci95_high_gbytes);
+  EXPECT_TRUE(sum.measured.unstable);
+}
+
 TEST(PartSum, AddsTheWayBackInThisEndsClock) {
   PeerBytes peer;
   peer.clock_ahead_ns = 5e9;
