@@ -10,6 +10,7 @@
 #include "engine/watch/interval_watch.h"
 #include "engine/session/lap_gate.h"
 #include "engine/watch/live_state.h"
+#include "engine/figures/first_fill.h"
 #include "engine/figures/measure.h"
 #include "engine/watch/peer.h"
 
@@ -34,11 +35,17 @@ BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
   return BatchSeries(std::clamp(seconds(*stop.duration) / (kMinBatches + 2), kLeastBatchSeconds, kBatchSeconds));
 }
 
+/// Round trips of a batch of clumps (FirstFill).
+constexpr double kRoundTripsPerBatch = 4;
+/// Batches that are left of a run's time then.
+constexpr double kFewBatches = 8;
+
 /// One run of stream_bandwidth().
 class Stream {
  public:
   Stream(Transfer& transfer, const TestSpec& spec, const Watchers& watchers)
       : transfer_(transfer),
+        spec_(spec),
         watch_(watchers.standstill),
         follower_(watchers.follower),
         together_(watchers.together),
@@ -69,8 +76,7 @@ class Stream {
     while (open && !over_) {
       advance(*open);
       const double elapsed_s = (last_ns_ - open->before_ns) * 1e-9;
-      const bool full = elapsed_s >= run_.series.target_seconds() && transfer_.sent() - open->sent >= transfer_.least_batch();
-      if (!full) continue;
+      if (elapsed_s < run_.series.target_seconds() || !is_whole(transfer_.sent() - open->sent, elapsed_s)) continue;
       const std::optional<Edge> end = find_edge();
       if (!end || end->sent == open->sent) continue;
       const double start_s = (open->before_ns - run_.first_batch_ns) * 1e-9;
@@ -125,15 +131,37 @@ class Stream {
   /// The pipe is full once as many messages have come out as fit in. Nothing where
   /// the run is over before.
   std::optional<Edge> fill_pipe() {
+    FirstFill fill;
     while (!over_ && done() < depth_) {
       send(std::min(unit_, depth_ - done()), run_.start_ns);
+      fill.add(done(), (last_ns_ - run_.start_ns) * 1e-9);
     }
     run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;
+    if (!paced_ && !over_) allow_for_clumps(fill);
     while (!over_) {
       if (auto edge = find_edge()) return edge;
       send(unit_, run_.start_ns);
     }
     return std::nullopt;
+  }
+
+  void allow_for_clumps(const FirstFill& fill) {
+    const std::uint64_t clump = fill.clump();
+    if (clump == 0) return;
+    const StopRule& stop = spec_.stop;
+    const double most_s = stop.iterations || stop.forever ? fill.round_trip_s() : seconds(stop.duration.value_or(stop.cap)) / kFewBatches;
+    const double least_s = std::min(kRoundTripsPerBatch * fill.round_trip_s(), most_s);
+    if (least_s <= run_.series.target_seconds()) return;
+    run_.series.lengthen(least_s);
+    clump_ = clump;
+    round_trip_s_ = fill.round_trip_s();
+  }
+
+  /// May a batch of `messages` end with the next one? Of clumps it has whole ones, unless none ends that way.
+  bool is_whole(std::uint64_t messages, double elapsed_s) {
+    if (messages < transfer_.least_batch()) return false;
+    if (clump_ == 0 || (messages + 1) % clump_ == 0) return true;
+    return elapsed_s >= run_.series.target_seconds() + 2 * round_trip_s_;
   }
 
   void advance(const Edge& open) {
@@ -150,9 +178,11 @@ class Stream {
     }
     chunk_ = std::clamp(static_cast<std::uint64_t>(aim), std::uint64_t{1}, 2 * std::max(chunk_, unit_));
     if (paced_) chunk_ = (chunk_ + unit_ - 1) / unit_ * unit_;
+    if (clump_ != 0) chunk_ = unit_;
   }
 
   Transfer& transfer_;
+  const TestSpec& spec_;
   StandstillWatch& watch_;
   Peer* follower_;
   Together* together_;
@@ -167,6 +197,8 @@ class Stream {
   std::uint64_t unit_;
   std::uint64_t depth_;
   std::uint64_t chunk_;
+  std::uint64_t clump_ = 0;  ///< messages of each; 0: they come evenly
+  double round_trip_s_ = 0;  ///< with clumps
   std::uint64_t first_message_ = 0;  ///< trials went before
   double last_ns_ = 0;               ///< the clock when the last chunk had completed
   bool over_ = false;

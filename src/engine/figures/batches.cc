@@ -4,6 +4,11 @@
 
 namespace gdrperf::engine {
 
+void BatchSeries::lengthen(double seconds) {
+  target_s_ = std::max(target_s_, seconds);
+  full_s_ = std::max(full_s_, seconds);
+}
+
 void BatchSeries::add(double start_s, double seconds, std::uint64_t messages) {
   if (!batches_.empty() && in_last_ < fold_) {
     Batch& last = batches_.back();

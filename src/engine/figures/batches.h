@@ -30,6 +30,8 @@ class BatchSeries {
 
   /// Batches stay as short as at first; neighbours are merged as they come where there are many.
   void keep_short() { short_ = true; }
+  /// Batches last so long at least; before the first of them.
+  void lengthen(double seconds);
   /// How long the next batch should last at least.
   double target_seconds() const { return target_s_; }
   /// `start_s` counts from the first batch's start. A batch may begin before the
