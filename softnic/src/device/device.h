@@ -55,7 +55,7 @@ struct Device : ibv_device {
   bool has_own_address() const { return config.tcp_port != 0 && !config.address.loopback; }
   bool has_ipv6() const { return has_own_address() && config.address.ipv6 != decltype(config.address.ipv6){}; }
   /// With a model: the port, shared with other processes (Context's business).
-  PortShared* port = nullptr;
+  std::atomic<PortShared*> port{nullptr};
 
   /// The N of uverbsN.
   unsigned verbs_number() const;

@@ -123,8 +123,10 @@ void add_error_counters(std::vector<ClassFile>& files) {
 }
 
 PortCounters& counters_of(Device& device) {
-  if (device.port == nullptr) device.port = &Process::get().ports().get(device.port_name);
-  return device.port->counters;
+  if (PortShared* const port = device.port.load()) return port->counters;
+  PortShared& port = Process::get().ports().get(device.port_name);
+  device.port.store(&port);
+  return port.counters;
 }
 
 using CounterList = std::vector<CounterValue> (*)(const PortCounters&);

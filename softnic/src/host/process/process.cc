@@ -268,10 +268,11 @@ void Process::before_fork() {
   g_create_mutex.lock();
   Process* process = g_current.load();
   if (process == nullptr) return;
+  // First: a QP that is reset holds it and takes those of its queues, whose holders take the connections'.
+  process->strangers_.mutex().lock();
   process->mutex_.lock();
   process->control_.connections_mutex().lock();
   process->agents_.mutex().lock();
-  process->strangers_.mutex().lock();
   process->hub_.mutex().lock();
   process->groups_.mutex().lock();
   process->mover_.mutex().lock();
@@ -298,10 +299,10 @@ void Process::after_fork_parent() {
     process->mover_.mutex().unlock();
     process->groups_.mutex().unlock();
     process->hub_.mutex().unlock();
-    process->strangers_.mutex().unlock();
     process->agents_.mutex().unlock();
     process->control_.connections_mutex().unlock();
     process->mutex_.unlock();
+    process->strangers_.mutex().unlock();
   }
   g_create_mutex.unlock();
 }

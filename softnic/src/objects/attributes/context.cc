@@ -63,11 +63,12 @@ Context::Context(Device& opened, const ContextOps& functions)
 void Context::follow_model() {
   for (unsigned number = 1; number <= device.port_count(); ++number) {
     Device& port = *device.port_at(number);
-    port.port = &process.ports().get(port.port_name);
-    publish_speed(port.link(), Clock::get(), port.port->speed);
+    PortShared& shared = process.ports().get(port.port_name);
+    port.port.store(&shared);
+    publish_speed(port.link(), Clock::get(), shared.speed);
     process.segment().header.modelled[port.index].store(1);
   }
-  functions_.live(*this);
+  functions_.post_send(*this);
 }
 
 Context::~Context() {

@@ -17,9 +17,10 @@ struct Context;
 struct Mw;
 
 /// The functions behind a context's verbs: of one that is open, and of one that a
-/// forked child inherited.
+/// forked child inherited; `post_send` is chosen anew where the device's model changes.
 struct ContextOps {
   void (*live)(Context& context);
+  void (*post_send)(Context& context);
   void (*dead)(Context& context);
 };
 

@@ -79,11 +79,18 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
 
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) { return make_qp(*attr); }
 
+/// Programs may post through the function at this moment, when a device follows a changed SOFTNIC: both take requests.
+void choose_post_send(Context& context) {
+  const auto chosen = context.null_mode() ? &post_send_null : context.in_steps() ? &post_send_in_steps : &post_send;
+  auto& place = context.context.ops.post_send;
+  if (place != chosen) __atomic_store_n(&place, chosen, __ATOMIC_RELEASE);
+}
+
 void fill_verbs_ops(Context& context) {
   ibv_context_ops& ops = context.context.ops;
   ops.poll_cq = &poll_cq;
   ops.req_notify_cq = &req_notify_cq;
-  ops.post_send = context.null_mode() ? &post_send_null : context.in_steps() ? &post_send_in_steps : &post_send;
+  choose_post_send(context);
   ops.post_recv = &post_recv;
   ops.post_srq_recv = &post_srq_recv;
   ops.alloc_mw = &alloc_mw;
@@ -137,7 +144,7 @@ void fill_dead_ops(Context& context) {
 }  // namespace
 
 ibv_context* open_device(ibv_device* device) {
-  return guarded([&] { return &(new Context(*soft_device(device), {&fill_verbs_ops, &fill_dead_ops}))->context; });
+  return guarded([&] { return &(new Context(*soft_device(device), {&fill_verbs_ops, &choose_post_send, &fill_dead_ops}))->context; });
 }
 
 }  // namespace gdrperf::softnic
