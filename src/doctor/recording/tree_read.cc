@@ -1,5 +1,6 @@
 // Recordings as text and as a folder.
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -50,11 +51,15 @@ void add_headline(Tree& tree, Headline& entry) {
   entry = {};
 }
 
+// Block by block: thousands of small files must not keep room for large ones.
 std::string read_some(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  std::string text(kMostEntryBytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  std::array<char, 4096> block;
+  std::string text;
+  while (text.size() < kMostEntryBytes && in) {
+    in.read(block.data(), block.size());
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  }
   return text;
 }
 

@@ -44,9 +44,16 @@ DirectPath direct_path(const Survey& survey, const GpuProbe& probe, const PciFun
   return *works ? DirectPath{true, "direct path ready"} : DirectPath{false, "no direct path: peermem, dma-buf"};
 }
 
-std::string words_of_pair(const DirectPath& path, Relation relation, double gbytes) {
+/// Whether packets of the NIC are lost: then its rate is not to be expected.
+enum class Losses { kNone,
+                    kCounted };
+
+std::string words_of_pair(const DirectPath& path, Relation relation, double gbytes, Losses losses) {
   std::string words = path.words;
-  if (path.ready && gbytes > 0) words += fmt::format(", expect {:.0f} GB/s", gbytes);
+  // Through the root complex the links are no more than a bound.
+  const bool bound = relation > Relation::kPxb || losses == Losses::kCounted;
+  if (path.ready && gbytes > 0) words += fmt::format(", {} {:.0f} GB/s", bound ? "at most" : "expect", gbytes);
+  if (path.ready && losses == Losses::kCounted) words += ", less while packets are lost (port-errors)";
   if (path.ready && relation >= Relation::kNode) {
     words += "; libraries stage through the host at this distance unless told (NCCL_NET_GDR_LEVEL=SYS)";
   }
@@ -70,34 +77,71 @@ std::vector<PairVerdict> judge_pairs(const Survey& survey) {
     const DirectPath path = direct_path(survey, probe, *function, *device);
     const auto ceiling = topo::pair_ceiling(survey.tree, topo::path_to_nic(survey.tree, gpu.function, nic), nic);
     const double gbytes = ceiling ? ceiling->gbps / 8 : 0;
-    std::string words = words_of_pair(path, *pair.relation, gbytes);
     const bool loses = std::any_of(device->ports.begin(), device->ports.end(),
                                    [&](const Port& port) { return port_lost_packets(survey, port); });
-    if (path.ready && loses) words += "; less while packets are lost (port-errors)";
     verdicts.push_back({pair.gpu, pair.nic, std::string(topo::to_string(*pair.relation)), path.ready, gbytes,
-                        std::move(words)});
+                        words_of_pair(path, *pair.relation, gbytes, loses ? Losses::kCounted : Losses::kNone)});
   }
   return verdicts;
 }
 
+namespace {
+
+/// The nearest NIC of each GPU.
+std::vector<PairVerdict> nearest_pairs(const Survey& survey) {
+  std::vector<PairVerdict> nearest;
+  const auto rank = [](const PairVerdict& pair) { return topo::relation_from_token(pair.relation).value_or(Relation::kSys); };
+  for (PairVerdict& pair : judge_pairs(survey)) {
+    if (nearest.empty() || nearest.back().gpu != pair.gpu) {
+      nearest.push_back(std::move(pair));
+    } else if (rank(pair) < rank(nearest.back())) {
+      nearest.back() = std::move(pair);
+    }
+  }
+  return nearest;
+}
+
+bool is_far(const Survey& survey, const PairVerdict& pair) {
+  const Relation relation = topo::relation_from_token(pair.relation).value_or(Relation::kSys);
+  return pair.ready && relation >= Relation::kNode && !survey.platform.virtual_machine && !survey.platform.grace;
+}
+
+std::string with_comma(const std::string& list) { return list.empty() ? list : list + ", "; }
+
+/// What one NIC for many GPUs means is said once, and names them all.
+void warn_of_far_pairs(const std::vector<PairVerdict>& far, std::size_t gpus, const Check& check) {
+  std::string subject = fmt::format("{} <-> {}", far.front().gpu, far.front().nic);
+  std::string found = fmt::format("{}: {}", far.front().relation, far.front().words);
+  if (far.size() > 1) {
+    std::string list;
+    for (const PairVerdict& pair : far) list = with_comma(list) + fmt::format("{} <-> {} {}", pair.gpu, pair.nic, pair.relation);
+    subject.clear();
+    found = fmt::format("{} of {} GPUs have no near NIC ({}): {}", far.size(), gpus, list, far.front().words);
+  }
+  check.warn(subject, found,
+             "NCCL_NET_GDR_LEVEL=SYS; UCX: UCX_IB_GPU_DIRECT_RDMA=y UCX_NET_DEVICES=NIC:1; measure both: gdrperf write_bw HOST "
+             "--buffer cuda:0 --path both; or move the NIC to a slot of the GPU's node");
+}
+
+}  // namespace
+
+bool far_pairs_are_told(const Survey& survey) {
+  const auto pairs = nearest_pairs(survey);
+  return std::any_of(pairs.begin(), pairs.end(), [&](const PairVerdict& pair) { return is_far(survey, pair); });
+}
+
 void check_pairs(const Survey& survey, Findings& findings) {
   const Check check(findings, "pair", "a GPU reaches the NIC next to it fastest; at a distance UCX and NCCL go through host memory");
-  const auto pairs = judge_pairs(survey);
-  const auto rank = [](const PairVerdict& pair) { return topo::relation_from_token(pair.relation).value_or(Relation::kSys); };
-  for (auto it = pairs.begin(); it != pairs.end();) {
-    const auto end = std::find_if(it, pairs.end(), [&](const auto& pair) { return pair.gpu != it->gpu; });
-    const auto best = std::min_element(it, end, [&](const auto& one, const auto& other) { return rank(one) < rank(other); });
-    const std::string subject = fmt::format("{} <-> {}", best->gpu, best->nic);
-    const std::string found = fmt::format("{}: {}", best->relation, best->words);
-    if (best->ready && rank(*best) >= Relation::kNode && !survey.platform.virtual_machine && !survey.platform.grace) {
-      check.warn(subject, found,
-                 "NCCL_NET_GDR_LEVEL=SYS; UCX: UCX_IB_GPU_DIRECT_RDMA=y UCX_NET_DEVICES=NIC:1; measure both: gdrperf write_bw HOST "
-                 "--buffer cuda:0 --path both; or move the NIC to a slot of the GPU's node");
+  const auto pairs = nearest_pairs(survey);
+  std::vector<PairVerdict> far;
+  for (const PairVerdict& pair : pairs) {
+    if (is_far(survey, pair)) {
+      far.push_back(pair);
     } else {
-      check.ok(subject, found);
+      check.ok(fmt::format("{} <-> {}", pair.gpu, pair.nic), fmt::format("{}: {}", pair.relation, pair.words));
     }
-    it = end;
   }
+  if (!far.empty()) warn_of_far_pairs(far, pairs.size(), check);
   if (pairs.empty()) check.skip("", "no GPU with an RDMA NIC");
 }
 

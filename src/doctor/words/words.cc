@@ -1,6 +1,7 @@
 #include "doctor/words/words.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <vector>
 
@@ -23,6 +24,17 @@ bool any_in(std::string_view text, const Spellings& spellings) {
 
 bool all_in(std::string_view text, const std::vector<Spellings>& parts) {
   return std::all_of(parts.begin(), parts.end(), [&](const Spellings& each) { return any_in(text, each); });
+}
+
+/// A register as lspci -vvv spells it: names of errors stand there whether or not they happened.
+bool is_register_line(std::string_view line) {
+  constexpr std::array kRegisters = {"DevCap", "DevCtl", "DevSta", "LnkCap", "LnkCtl", "LnkSta", "UESta:", "UEMsk:", "UESvrt:", "CESta:",
+                                     "CEMsk:", "AERCap:", "ACSCap:", "ACSCtl:", "RootCmd:", "RootSta:", "RootCap:", "ErrorSrc:"};
+  // Newer lspci breaks a register's line; its bits are names with a sign.
+  constexpr std::array kBits = {"UnsupReq-", "UnsupReq+", "ACSViol-", "ACSViol+", "CmpltTO-", "CmpltTO+"};
+  const std::string_view text = trimmed(line);
+  return std::any_of(kRegisters.begin(), kRegisters.end(), [&](const char* each) { return text.starts_with(each); }) ||
+         std::any_of(kBits.begin(), kBits.end(), [&](const char* each) { return text.find(each) != std::string_view::npos; });
 }
 
 struct Open {
@@ -64,6 +76,7 @@ bool read_words(std::string_view text, const Words& words, WordScope scope, cons
   const auto lines = lines_of(text);
   const auto lower_lines = lines_of(all);
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (is_register_line(lines[i])) continue;
     const auto it = std::find_if(open.begin(), open.end(),
                                  [&](const Open& each) { return all_in(lower_lines[i], each.rule->line); });
     // A line that was understood before is not left to the next rule, which knows less.

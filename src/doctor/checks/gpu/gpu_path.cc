@@ -9,6 +9,7 @@
 #include "doctor/cures.h"
 #include "gdrperf/base/units.h"
 #include "doctor/survey/gpudirect.h"
+#include "doctor/survey/pairs.h"
 #include "doctor/text.h"
 
 namespace gdrperf::doctor {
@@ -61,13 +62,19 @@ std::size_t shared_bridges(const PciFunction& one, const PciFunction& other) {
   return static_cast<std::size_t>(ends.first - one.bridges.begin());
 }
 
-void judge_root(const Survey& survey, const PciFunction& gpu, const Check& check) {
+/// A GPU whose nearest NIC is under another root.
+struct ApartGpu {
+  const PciFunction* gpu;
+  const PciFunction* nic;
+};
+
+std::optional<ApartGpu> judge_root(const Survey& survey, const PciFunction& gpu, const Check& check) {
   const PciFunction* best = nullptr;
   for (const PciFunction* nic : survey.nics()) {
     const auto rank = [&](const PciFunction& each) { return shared_bridges(gpu, each) * 2 + (gpu.root == each.root ? 1 : 0); };
     if (best == nullptr || rank(*nic) > rank(*best)) best = nic;
   }
-  if (best == nullptr || gpu.root.empty()) return;
+  if (best == nullptr || gpu.root.empty()) return std::nullopt;
   const std::size_t shared = shared_bridges(gpu, *best);
   if (shared > 0) {
     check.ok(gpu.address, fmt::format("below {} with {}", gpu.bridges[shared - 1], best->address));
@@ -81,11 +88,25 @@ void judge_root(const Survey& survey, const PciFunction& gpu, const Check& check
   } else if (gpu_shares_memory(survey)) {
     check.ok(gpu.address, "GPU and CPU share memory: the NIC reaches it as host memory");
   } else {
-    check.warn(gpu.address, fmt::format("under {}, and no NIC there: the nearest is {} under {}", gpu.root, best->address, best->root),
-               "move the NIC to a slot of that root (see 'gdrperf topo'); until then measure both ways: gdrperf write_bw HOST "
-               "--buffer cuda:0 --path both")
-        .saw("/sys/bus/pci/devices", fmt::format("{} and {} share no root", gpu.address, best->address));
+    return ApartGpu{&gpu, best};
   }
+  return std::nullopt;
+}
+
+/// One NIC for many GPUs is one finding, and none where "pair" has it.
+void judge_apart(const Survey& survey, const std::vector<ApartGpu>& apart, const Check& check) {
+  const auto& [gpu, nic] = apart.front();
+  std::string found = fmt::format("under {}, and no NIC there: the nearest is {} under {}", gpu->root, nic->address, nic->root);
+  if (apart.size() > 1) found += fmt::format("; {} more GPUs have none under their root either", apart.size() - 1);
+  if (far_pairs_are_told(survey)) {
+    check.skip(gpu->address, found + " (see pair)");
+    return;
+  }
+  check
+      .warn(gpu->address, found,
+            "move the NIC to a slot of that root (see 'gdrperf topo'); until then measure both ways: gdrperf write_bw HOST "
+            "--buffer cuda:0 --path both")
+      .saw("/sys/bus/pci/devices", fmt::format("{} and {} share no root", gpu->address, nic->address));
 }
 
 }  // namespace
@@ -94,7 +115,11 @@ void check_common_root(const Survey& survey, Findings& findings) {
   const Check check(findings, "common-root",
                     "GPUDirect RDMA is promised only below one PCIe root complex: between two, many CPUs forward it slowly or not at "
                     "all");
-  for (const PciFunction* gpu : all_gpus(survey)) judge_root(survey, *gpu, check);
+  std::vector<ApartGpu> apart;
+  for (const PciFunction* gpu : all_gpus(survey)) {
+    if (const auto each = judge_root(survey, *gpu, check)) apart.push_back(*each);
+  }
+  if (!apart.empty()) judge_apart(survey, apart, check);
   if (of_this_check(findings, "common-root") == 0) check.skip("", "no GPU with an RDMA NIC");
 }
 

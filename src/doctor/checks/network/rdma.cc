@@ -130,6 +130,10 @@ std::string device_file(const Machine& machine, const std::string& device) {
 
 void check_device_file(const Survey& survey, const RdmaDevice& device, const Check& check) {
   const std::string path = device_file(survey.machine, device.name);
+  if (path.empty() && survey.machine.recorded() && survey.machine.list("/sys/class/infiniband_verbs").empty()) {
+    check.skip(device.name, "the recording has no /sys/class/infiniband_verbs");
+    return;
+  }
   if (path.empty()) {
     check.fail(device.name, "no uverbs device belongs to it", "sudo modprobe ib_uverbs");
     return;
@@ -231,6 +235,12 @@ void check_rdma_modules(const Survey& survey, Findings& findings) {
   if (!needed) {
     uverbs.skip("", "no RDMA device of the kernel's");
     ucm.skip("", "no RDMA device of the kernel's");
+    return;
+  }
+  // A copy of /sys alone tells neither.
+  if (machine.recorded() && survey.modules.empty() && machine.list("/dev/infiniband").empty()) {
+    uverbs.skip("", "the recording lists no modules");
+    ucm.skip("", "the recording lists no modules");
     return;
   }
   // Built into the kernel, neither is in the list of modules.
