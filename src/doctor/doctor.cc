@@ -4,6 +4,7 @@
 #include <set>
 
 #include "doctor/checks/check_table.h"
+#include "doctor/holds.h"
 #include "doctor/survey/pairs.h"
 #include "doctor/text.h"
 
@@ -30,6 +31,23 @@ bool is_nothing_here(const Survey& survey) {
     return function.is_gpu() || (function.is_network() && function.vendor == "0x15b3");
   });
   return survey.rdma.empty() && !adapter;
+}
+
+/// Without /sys no check knows what devices there are: none may say that there is none.
+void forget_devices(Findings& findings) {
+  for (Finding& finding : findings) {
+    const std::string group = group_of(finding.check);
+    const bool of_devices = group == "RDMA device" || group == "Ports" || group == "PCIe" || group == "GPUDirect RDMA";
+    // Of the host's checks those that look for a device: "no RDMA device on the PCI bus".
+    const bool none_found = group == "Host" && finding.verdict == Verdict::kSkip && finding.found.starts_with("no ");
+    if (!(of_devices || none_found) || finding.verdict == Verdict::kOk || finding.check == "softnic" || finding.check == "libibverbs") continue;
+    finding.verdict = Verdict::kSkip;
+    finding.found = "not known: there is no /sys here";
+    finding.fix = finding.for_good = finding.undo = {};
+    if (finding.check == "rdma-device") {
+      finding.fix = "run it where /sys is: on the host; in a container with it (docker run -v /sys:/sys:ro); in a chroot: mount -t sysfs sysfs /sys";
+    }
+  }
 }
 
 }  // namespace
@@ -78,11 +96,14 @@ Examination examine(const Machine& machine, const Settings& settings) {
     if (wanted(settings, entry.id) && done.insert(entry.run).second) entry.run(survey, settings, all);
   }
   Examination examination;
+  examination.sys_hidden = machine.list("/sys").empty() && !machine.recorded();
+  if (examination.sys_hidden) forget_devices(all);
   for (Finding& finding : all) {
     if (wanted(settings, finding.check) || finding.check == "recording") {
       examination.findings.push_back(std::move(finding));
     }
   }
+  tell_where_fixes_hold(examination.findings);
   examination.pairs = judge_pairs(survey);
   examination.nothing_here = is_nothing_here(survey);
   return examination;

@@ -13,7 +13,7 @@ from support import BINARY, Background, CliTest, environment, main, run, softnic
 LSMOD = "nvidia_peermem 16384 0\nib_core 434176 1 ib_uverbs\nnvidia 56717312 4 nvidia_peermem\n"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 STORIES = SOURCE / "tests/data/doctor/stories"
-KEYS = {"check", "group", "subject", "verdict", "found", "why", "fix", "for_good", "undo", "evidence"}
+KEYS = {"check", "group", "subject", "verdict", "found", "why", "fix", "for_good", "undo", "holds", "evidence"}
 
 
 def large_machine():

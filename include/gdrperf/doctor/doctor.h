@@ -24,10 +24,11 @@ struct Finding {
   std::string check;    ///< stable name: "memlock", "port-state", ...
   std::string subject;  ///< "mlx5_0/1", "0000:3b:00.0"; "": the machine
   std::string found;
-  std::string why;  ///< why it matters
-  std::string fix;  ///< what to type (or do); "" with kOk
+  std::string why;       ///< why it matters
+  std::string fix;       ///< what to type (or do); "" with kOk
   std::string for_good;  ///< the same so that it outlives a reboot; "": `fix` does
   std::string undo;      ///< what takes `fix` back; "": nothing to take back
+  std::string holds;     ///< where the commands of `fix` hold, and whether they outlive a reboot
   /// Observation with its source: "/proc/cmdline: ... iommu=on", "lspci: ACSCtl ...".
   std::vector<std::string> evidence;
 };
@@ -35,7 +36,7 @@ struct Finding {
 struct Words;
 
 struct Settings {
-  std::string softnic_library;  ///< path of the software device's library, "" when not found
+  std::string softnic_library;    ///< path of the software device's library, "" when not found
   std::vector<std::string> only;  ///< checks to run; empty: all
   const Words* words = nullptr;   ///< messages that are known (doctor/words.h); nullptr: the program's own
 };
@@ -43,7 +44,7 @@ struct Settings {
 /// A check as `gdrperf doctor --list` and docs/how-to/doctor.md show it.
 struct CheckInfo {
   std::string id;
-  std::string group;     ///< "RDMA device", "Host", ...
+  std::string group;  ///< "RDMA device", "Host", ...
   std::string looks_at;
   std::string bad_when;  ///< when it says WARN or FAIL
 };
@@ -60,13 +61,14 @@ struct PairVerdict {
   std::string relation;  ///< "PIX", ..., "": not known
   bool ready = false;
   double expected_gbytes = 0;  ///< topo::pair_ceiling() in GB/s, whether or not the path is ready; 0: not known
-  std::string words;     ///< "direct path ready, expect 24 GB/s", "no direct path: peermem"
+  std::string words;           ///< "direct path ready, expect 24 GB/s", "no direct path: peermem"
 };
 
 struct Examination {
   std::vector<Finding> findings;
   std::vector<PairVerdict> pairs;
   bool nothing_here = false;  ///< neither an RDMA device, nor an adapter, nor a GPU
+  bool sys_hidden = false;    ///< there is no /sys: which devices there are is not known
 };
 
 /// The checks on `machine`, in the order to work them through: the RDMA

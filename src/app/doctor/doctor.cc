@@ -176,7 +176,7 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
     out << doctor::fix_script(examination.findings);
   } else if (options.json) {
     print_examination_json(examination, out);
-  } else if (examination.nothing_here && detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
+  } else if (examination.nothing_here && !examination.sys_hidden && detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
     print_nothing_here(out);
   } else {
     print_examination(examination, detail, out);

@@ -20,6 +20,7 @@ Json finding_json(const Finding& finding) {
           {"fix", finding.fix},
           {"for_good", finding.for_good},
           {"undo", finding.undo},
+          {"holds", finding.holds},
           {"evidence", finding.evidence}};
 }
 

@@ -117,6 +117,7 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
   if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);
   more("fix", finding.fix);
   more("for good", finding.for_good);
+  if (explained && !finding.holds.empty()) print_line(out, fmt::format("        {:>8}: {}", "holds", finding.holds), 18);
   if (detail == Detail::kAll) {
     more("undo", finding.undo);
     for (const std::string& seen : finding.evidence) more("seen", seen);
@@ -178,6 +179,18 @@ std::string counted(const std::vector<Finding>& findings, Verdict verdict, const
   return fmt::format("{} {}", count_of(findings, verdict), what);
 }
 
+/// What to do first, for who reads no further: the checks are in the order of causes.
+void print_first(const std::vector<Finding>& findings, std::ostream& out) {
+  for (const Verdict verdict : {Verdict::kFail, Verdict::kWarn}) {
+    const auto first = std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.verdict == verdict; });
+    if (first == findings.end()) continue;
+    print_line(out, fmt::format("{} {}{}{}: {}", doctor::to_string(verdict), first->check, first->subject.empty() ? "" : " ", first->subject, first->found),
+               5);
+    if (!first->fix.empty()) out << fmt::format("  do: {}\n", printable(first->fix));
+    return;
+  }
+}
+
 }  // namespace
 
 std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
@@ -187,6 +200,7 @@ std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
 
 void print_examination(const doctor::Examination& examination, Detail detail, std::ostream& out) {
   const std::vector<Finding>& findings = examination.findings;
+  print_first(findings, out);
   print_pairs(examination.pairs, detail, out);
   for (const FindingGroup& group : groups_of(findings, detail)) print_group(group, detail, out);
   const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";

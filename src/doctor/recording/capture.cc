@@ -9,6 +9,7 @@
 
 #include "doctor/recording/capture_parse.h"
 #include "doctor/checks/checks.h"
+#include "doctor/holds.h"
 #include "doctor/survey/gpudirect.h"
 #include "doctor/text.h"
 #include "doctor/words/words.h"
@@ -130,7 +131,7 @@ void read_settings(std::string_view text, Findings& findings) {
   }
   judge_pasted_filter(text, findings);
   const auto settings = parse_mlxconfig(text);
-  if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED")) {
+  if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED") || settings.contains("INTERNAL_CPU_MODEL")) {
     judge_nic_config("", settings, true, findings);
   }
   if (const MemlockLimit limit = memlock_of(text); limit.soft_bytes) {
@@ -286,6 +287,7 @@ std::vector<Finding> read_captures(const std::vector<Capture>& captures, const W
   }
   compare_mtus(captures, findings);
   drop_repeated(findings);
+  tell_where_fixes_hold(findings);
   return findings;
 }
 

@@ -44,7 +44,7 @@ TEST(Doctor, AGoodServerHasNothingToComplainAbout) {
 }
 
 TEST(Doctor, AnEmptyMachine) {
-  const auto findings = findings_on(FakeMachine(), "");
+  const auto findings = findings_on(FakeMachine().file("/sys/class/net/lo/mtu", "65536\n"), "");
   const Finding device = finding_of(findings, "rdma-device");
   EXPECT_EQ(device.verdict, Verdict::kFail);
   EXPECT_THAT(device.fix, HasSubstr("--softnic"));

@@ -33,6 +33,14 @@ std::optional<std::string> registered_client(const Machine& machine) {
   return "";
 }
 
+/// The RDMA stack of kernels from 6.3 on: only Ubuntu's before them had the peer memory API without OFED.
+bool stack_without_peer_memory(const Survey& survey) {
+  const Machine& machine = survey.machine;
+  return version_at_least(survey.platform.kernel, "6.3") && !machine.list("/sys/module/ib_core").empty() &&
+         !machine.list("/sys/module/mlx5_core").empty() && line_of(machine, "/sys/module/mlx5_core/version").empty() &&
+         !machine.run({"ofed_info", "-s"}).ok();
+}
+
 /// Why the module is not there, from what any user may read.
 PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
   const ProgramResult info = survey.machine.run({"modinfo", "nvidia_peermem"});
@@ -51,6 +59,10 @@ PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
   if (symbols.access == Access::kGranted && !symbols.text.empty() &&
       symbols.text.find(kRegister) == std::string::npos) {
     seen = fmt::format("/proc/kallsyms: no {}", kRegister);
+    return PeerMemoryTrouble::kNoPeerMemoryApi;
+  }
+  if (stack_without_peer_memory(survey)) {
+    seen = fmt::format("Linux {} with its own RDMA stack (no /sys/module/mlx5_core/version, no ofed_info)", survey.platform.kernel);
     return PeerMemoryTrouble::kNoPeerMemoryApi;
   }
   return PeerMemoryTrouble::kNone;

@@ -120,6 +120,8 @@ void judge_amd_path(const Survey& survey, const Check& check) {
                                       [](const auto& name) { return name.starts_with("amd"); });
   const bool exported = survey.machine.read("/proc/kallsyms").text.find("ib_register_peer_memory_client") !=
                         std::string::npos;
+  // Only amdgpu-dkms has a version and a peer memory client; the kernel's own amdgpu has neither.
+  const std::string dkms = line_of(survey.machine, "/sys/module/amdgpu/version");
   const std::string missing = missing_options(survey);
   const bool dma_buf = version_at_least(survey.platform.kernel, "5.12") && missing.empty();
   if (registered) {
@@ -146,9 +148,9 @@ void judge_amd_path(const Survey& survey, const Check& check) {
     check.ok(
         "",
         fmt::format(
-            "amdgpu, dma-buf possible (Linux {}): NCCL_DMABUF_ENABLE=1 with RCCL; no peer memory client is registered, so "
+            "{}, dma-buf possible (Linux {}): NCCL_DMABUF_ENABLE=1 with RCCL; no peer memory client is registered, so "
             "programs that register GPU memory by ibv_reg_mr fail (Bad address, or Invalid argument)",
-            survey.platform.kernel));
+            dkms.empty() ? "amdgpu" : "amdgpu-dkms " + dkms, survey.platform.kernel));
   }
 }
 

@@ -61,9 +61,7 @@ void judge_ecn(const Survey& survey, const Port& port, const Check& check) {
     const bool off = notifies_off->find(digit) != std::string::npos || reacts_off->find(digit) != std::string::npos;
     const int priority = digit - '0';
     if (off) {
-      check.warn(port.subject(), fmt::format("off for priority {}: {}", priority,
-                                             flow.pfc ? "only PFC slows senders down, and its pauses spread through the switches"
-                                                      : "nothing slows senders down before packets are lost"),
+      check.warn(port.subject(), fmt::format("off for priority {}: {}", priority, flow.pfc ? "only PFC slows senders down, and its pauses spread through the switches" : "nothing slows senders down before packets are lost"),
                  turn_on(port.netdev, priority))
           .for_good("the same lines from a systemd unit at boot; ECN marking on the switch, too")
           .undo("the same lines with 'echo 0'")
@@ -106,6 +104,15 @@ int class_for(const FlowControl& flow, int priority) {
   return priority == 3 && priority_of(flow, 106) == 3 ? 106 : dscp * 4 + 2;
 }
 
+/// NCCL's GIN makes its QPs on the GPU: the class that the kernel gives to all others does not reach them.
+/// True where GIN is asked for and none of its variables is set: its packets have class 0.
+bool gin_without_class(const Survey& survey) {
+  const auto& environment = survey.platform.environment;
+  if (environment.contains("NCCL_GIN_IB_TC") || environment.contains("NCCL_IB_TC")) return false;
+  const auto enabled = environment.find("NCCL_GIN_ENABLE");
+  return environment.contains("NCCL_GIN_TYPE") || (enabled != environment.end() && enabled->second != "0");
+}
+
 void judge_traffic_class(const Survey& survey, const Port& port, const Check& check) {
   const FlowControl flow = flow_of(survey.machine, port.netdev);
   std::string where;
@@ -116,6 +123,15 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
                                        : fmt::format("{} ({}); no lossless priority by DSCP", set, where));
     return;
   }
+  if (lossless.find(static_cast<char>('0' + priority_of(flow, 0))) == std::string::npos && gin_without_class(survey)) {
+    const int wanted = set > 0 ? set : class_for(flow, lossless.front() - '0');
+    check.warn(port.subject(),
+               fmt::format("NCCL's GIN is asked for without a traffic class: QPs that the GPU makes do not take {}, and send in priority {}",
+                           where.empty() ? "the kernel's" : where, priority_of(flow, 0)),
+               fmt::format("export NCCL_IB_TC={0}  # or NCCL_GIN_IB_TC={0} for GIN alone; at every rank", wanted))
+        .for_good(fmt::format("NCCL_IB_TC={} in /etc/nccl.conf", wanted));
+    return;
+  }
   const int priority = priority_of(flow, std::max(set, 0));
   if (lossless.find(static_cast<char>('0' + priority)) != std::string::npos) {
     check.ok(port.subject(), fmt::format("{} is priority {}, which is lossless{}", std::max(set, 0), priority,
@@ -123,8 +139,7 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
     return;
   }
   const int wanted = class_for(flow, lossless.front() - '0');
-  check.warn(port.subject(), fmt::format("{}: packets are in priority {}, and only priority {} is lossless",
-                                         set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
+  check.warn(port.subject(), fmt::format("{}: packets are in priority {}, and only priority {} is lossless", set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
              fmt::format("NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf -T {0}; or for all programs: echo {0} | sudo tee "
                          "/sys/class/infiniband/{1}/tc/{2}/traffic_class",
                          wanted, port.device, port.number))

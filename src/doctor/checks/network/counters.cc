@@ -12,7 +12,11 @@
 namespace gdrperf::doctor {
 namespace {
 
-enum class Kind { kLoss, kLink, kWire, kCongestion, kRemote };
+enum class Kind { kLoss,
+                  kLink,
+                  kWire,
+                  kCongestion,
+                  kRemote };
 
 struct Counter {
   const char* folder;  ///< "counters", "hw_counters"
@@ -49,6 +53,7 @@ std::string folder_of(const Port& port) {
 
 struct Counted {
   std::map<Kind, std::string> text;
+  std::map<Kind, long long> sum;
   bool any_file = false;
 };
 
@@ -60,10 +65,27 @@ Counted count(const Survey& survey, const Port& port) {
     if (!value) continue;
     counted.any_file = true;
     if (*value <= 0) continue;
+    counted.sum[counter.kind] += *value;
     std::string& text = counted.text[counter.kind];
     text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", counter.name, *value, counter.means);
   }
   return counted;
+}
+
+/// Packets of a port both ways; 0: not counted.
+long long packets_of(const Survey& survey, const Port& port) {
+  long long packets = 0;
+  for (const char* name : {"port_rcv_packets", "port_xmit_packets"}) {
+    packets += number_of(line_of(survey.machine, fmt::format("{}counters/{}", folder_of(port), name))).value_or(0);
+  }
+  return packets;
+}
+
+/// Whether so much is lost that the port does not work as it should: a few packets since boot are no fault.
+Verdict verdict_of_loss(long long lost, long long packets) {
+  constexpr long long kFew = 1000;
+  constexpr long long kOneIn = 100'000;
+  return lost >= kFew && (packets == 0 || lost > packets / kOneIn) ? Verdict::kFail : Verdict::kWarn;
 }
 
 }  // namespace
@@ -85,20 +107,20 @@ void check_counters(const Survey& survey, Findings& findings) {
     const std::string where = folder_of(port) + "{,hw_}counters";
     const bool roce = port.link_layer == "Ethernet";
     if (!text(Kind::kWire).empty()) {
-      errors.warn(port.subject(), text(Kind::kWire), fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable",
-                                                                 port.device))
+      errors.warn(port.subject(), text(Kind::kWire), fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable", port.device))
           .saw(where, text(Kind::kWire));
     }
     if (!text(Kind::kLoss).empty()) {
-      errors.warn(port.subject(), text(Kind::kLoss),
-                  roce ? "a lossless priority from end to end (see flow-control), the same MTU everywhere; or "
-                         "the NIC's own: mlxreg --reg_name ROCE_ACCEL --set roce_adp_retrans_en=1"
-                       : "ibqueryerrors  # finds the cable or switch port")
+      const long long packets = packets_of(survey, port);
+      errors.add(verdict_of_loss(counted.sum.at(Kind::kLoss), packets), port.subject(),
+                 packets == 0 ? text(Kind::kLoss) : fmt::format("{}; of {} packets", text(Kind::kLoss), packets),
+                 roce ? "a lossless priority from end to end (see flow-control), the same MTU everywhere; or "
+                        "the NIC's own: mlxreg --reg_name ROCE_ACCEL --set roce_adp_retrans_en=1"
+                      : "ibqueryerrors  # finds the cable or switch port")
           .saw(where, text(Kind::kLoss));
     }
     if (!text(Kind::kRemote).empty()) {
-      errors.warn(port.subject(), text(Kind::kRemote), "look at the program at the other end").saw(
-          where, text(Kind::kRemote));
+      errors.warn(port.subject(), text(Kind::kRemote), "look at the program at the other end").saw(where, text(Kind::kRemote));
     }
     if (!text(Kind::kLink).empty()) {
       flaps.warn(port.subject(), text(Kind::kLink),

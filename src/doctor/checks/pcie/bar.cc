@@ -71,6 +71,25 @@ void check_bars(const Survey& survey, Findings& findings) {
   if (of_this_check(findings, "mmio") == 0) mmio.skip("", "no GPU whose regions can be read");
 }
 
+namespace {
+
+/// In a guest the NIC reaches a GPU straight only with ATS: off is no detail there.
+void judge_ats_of_guest(const Survey& survey, const std::vector<LspciFunction>& functions, Findings& findings) {
+  const bool gpu = !survey.gpus().empty() || !survey.amd_gpus().empty();
+  if (!survey.platform.virtual_machine || survey.platform.cloud != Cloud::kNone || !gpu) return;
+  const Check check(findings, "ats", "without ATS a guest's NIC reaches its GPU through the host's root complex, at a fraction of the rate");
+  for (const LspciFunction& function : functions) {
+    if (!function.is_network() || function.ats_enabled.value_or(false) || function.max_payload == 0) continue;
+    check.warn(function.address,
+               function.ats_enabled ? "ATS is off, in a virtual machine with a GPU" : "no ATS capability is shown, in a virtual machine with a GPU",
+               "on the host, not in this guest: sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle (it stays), ACS DirectTrans "
+               "on the bridges above GPU and NIC, and QEMU with ats=on for the device")
+        .saw("lspci -vvv -s " + function.address, function.ats_enabled ? "ATSCtl: Enable-" : "no ATSCtl");
+  }
+}
+
+}  // namespace
+
 void check_pcie_settings(const Survey& survey, Findings& findings) {
   const ProgramResult lspci = survey.machine.run({"lspci", "-D", "-vvv"});
   std::vector<LspciFunction> wanted;
@@ -86,6 +105,7 @@ void check_pcie_settings(const Survey& survey, Findings& findings) {
       wanted.push_back(std::move(function));
     }
   }
+  judge_ats_of_guest(survey, wanted, findings);
   judge_pcie_settings(wanted, findings);
   check_write_ordering(survey, findings);
   for (const char* id : {"pcie-requests", "relaxed-ordering", "aer", "ats"}) {

@@ -38,7 +38,8 @@ void judge_requests(const LspciFunction& function, Findings& findings) {
   const bool fast = link_gbps(function.link) >= kFastLinkGbps;
   if (function.is_network() && fast && function.max_read_request > 0 &&
       function.max_read_request < 1024) {
-    const int code = function.max_read_request == 512 ? 2 : function.max_read_request == 256 ? 1 : 0;
+    const int code = function.max_read_request == 512 ? 2 : function.max_read_request == 256 ? 1
+                                                                                             : 0;
     check.warn(function.address,
                found + fmt::format(": reads of only {} bytes", function.max_read_request),
                fmt::format("sudo setpci -s {} CAP_EXP+8.w=5000:7000  # MaxReadReq {}", function.address,
@@ -48,8 +49,7 @@ void judge_requests(const LspciFunction& function, Findings& findings) {
         .saw(seen_at(function), "DevCtl: MaxReadReq " + std::to_string(function.max_read_request));
   } else if (function.max_payload < 256 && function.max_payload < function.max_payload_cap) {
     const Cure cure = kernel_words({}, "pci=pcie_bus_perf");
-    check.warn(function.address, found, cure.now).undo(cure.undo).saw(
-        seen_at(function), fmt::format("DevCtl: MaxPayload {}", function.max_payload));
+    check.warn(function.address, found, cure.now).undo(cure.undo).saw(seen_at(function), fmt::format("DevCtl: MaxPayload {}", function.max_payload));
   } else {
     check.ok(function.address, found);
   }
@@ -90,9 +90,9 @@ void judge_errors(const LspciFunction& function, Findings& findings) {
 }
 
 void judge_ats(const LspciFunction& function, Findings& findings) {
-  if (!function.ats_enabled || !function.is_network()) return;
+  if (!function.ats_enabled || !function.is_network() || (of_this_check(findings, "ats") > 0 && !*function.ats_enabled)) return;
   Check(findings, "ats", "in virtual machines the NIC reaches GPUs straight only with ATS")
-      .ok(function.address, *function.ats_enabled ? "ATS is on" : "ATS is there and off: right on bare metal");
+      .ok(function.address, *function.ats_enabled ? "ATS is on" : "ATS is there and off: right on bare metal, not for virtual machines");
 }
 
 }  // namespace
