@@ -11,6 +11,7 @@ namespace gdrperf::app {
 namespace {
 
 constexpr const char* kSweepFooter = R"(
+A run that settles before its --cap leaves the rest of it to later ones.
 A run that fails is noted in the document and the sweep goes on; the exit code
 is that of the worst run; 4 if no run is stable. Five pairs and more end as one
 matrix of GPUs and NICs; -v prints the table of each, too. Ctrl-C ends the sweep with what

@@ -1,5 +1,6 @@
 // Goes through the plan of a sweep: for gdrperf sweep, and for commands that are one with other defaults.
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@
 #include "app/options/paths.h"
 #include "app/options/requirements.h"
 #include "app/plan/resume.h"
+#include "app/plan/time_bank.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -51,7 +53,9 @@ class Sweep {
         if (!stop_.triggered()) give_up(error);
         break;
       }
+      const auto begin = std::chrono::steady_clock::now();
       measure(run);
+      bank_.add(run.spec.stop.cap, std::chrono::steady_clock::now() - begin);
       ++done_;
     }
     client_.close();
@@ -75,7 +79,7 @@ class Sweep {
     std::optional<report::RunRecord> record;
     try {
       const LiveScope shown(live_, done_, shown_name(run));
-      record = run_test(client_, run.spec);
+      record = run_test(client_, with_time(run.spec));
       // Shorter than the others: it is made anew.
       if (record->measured.stop == report::StopReason::kSignal) return;
       name_pair(*record, run, options_);
@@ -94,6 +98,12 @@ class Sweep {
     missing_.erase(std::find(missing_.begin(), missing_.end(), planned_name(run)));
     output_.set_missing(missing_);
     output_.add(*record);
+  }
+
+  /// A run that ends by its precision has what earlier ones have left of their time as well.
+  TestSpec with_time(TestSpec spec) const {
+    if (!spec.stop.duration && !spec.stop.iterations && !spec.stop.forever) spec.stop.cap = bank_.limit(spec.stop.cap);
+    return spec;
   }
 
   void tell_how_to_go_on() {
@@ -126,6 +136,7 @@ class Sweep {
   std::size_t total_;
   std::vector<std::string> missing_;
   LiveLine live_;
+  TimeBank bank_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
   std::size_t measured_ = 0;

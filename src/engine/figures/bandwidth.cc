@@ -31,7 +31,7 @@ BatchSeries series_for(const StopRule& stop, const IntervalWatch& intervals) {
   }
   // Nobody knows how long N messages take.
   if (stop.iterations) return {kLeastBatchSeconds, kBatchSeconds};
-  if (!stop.duration) return BatchSeries(kBatchSeconds);
+  if (!stop.duration) return {first_batch_seconds(stop), kBatchSeconds};
   return BatchSeries(std::clamp(seconds(*stop.duration) / (kMinBatches + 2), kLeastBatchSeconds, kBatchSeconds));
 }
 

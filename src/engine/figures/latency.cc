@@ -128,7 +128,7 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
 
   LatencySeries series;
   StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop, stats::Better::kLower);
-  const double full_s = intervals.on() ? kWatchedBatchSeconds : kBatchSeconds;
+  const double full_s = intervals.on() ? kWatchedBatchSeconds : first_batch_seconds(spec.stop);
   const double batch_s = spec.stop.duration ? std::min(full_s, seconds(*spec.stop.duration) / kMinBatches) : full_s;
   const std::uint64_t batch_limit = most_rounds(spec.stop);
   const std::uint64_t start = clock.ticks();

@@ -17,10 +17,17 @@ namespace gdrperf::engine {
 
 /// A batch is long against the clock and short against the run.
 inline constexpr double kBatchSeconds = 0.010;
+/// Of a run that ends by its precision and whose cap is less than the usual one, as those of a sweep: at first.
+inline constexpr double kBriskBatchSeconds = 0.005;
 /// With -D below 0.3 s, and at first with -n, they are shorter: no less than this.
 inline constexpr double kLeastBatchSeconds = 0.001;
 /// Of a run that tells its intervals: two of them date a dip.
 inline constexpr double kWatchedBatchSeconds = 0.005;
+
+/// First batches of a run that ends by its precision.
+inline double first_batch_seconds(const StopRule& stop) {
+  return stop.cap < StopRule().cap ? kBriskBatchSeconds : kBatchSeconds;
+}
 
 class Peer;
 class Together;

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The sweep of scripts/quickstart: how long it takes, and how many of its rows are unstable.
+
+usage: first_sweep.py GDRPERF [--times N] [--busy N] [--cpus LIST] [SWEEP_OPTION...]
+
+--busy: so many loops beside it, on the same CPUs. --cpus: the CPUs of all, as taskset has them.
+Exit status 1: it took more than 60 s, or more than 2 % of the rows (beside loops 15 %) are unstable.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+QUICKSTART = pathlib.Path(__file__).resolve().parents[1] / "scripts/quickstart"
+MOST_SECONDS = 60
+
+
+def quickstart_options():
+    cap = re.search(r"sweep\+=\(--cap (\S+)\)", QUICKSTART.read_text(encoding="utf-8")).group(1)
+    return ["--local", "--softnic", "--devices", "soft0", "--cap", cap]
+
+
+def sweep(exe, options):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "sweep.json"
+        begin = time.monotonic()
+        done = subprocess.run([exe, "sweep", *quickstart_options(), *options, "--json", path], capture_output=True, text=True)
+        seconds = time.monotonic() - begin
+        if done.returncode not in (0, 4):
+            sys.exit(done.stderr)
+        document = json.loads(path.read_text(encoding="utf-8"))
+    runs = [(test, run) for tests in document["relations"].values() for test, rows in tests.items() for run in rows]
+    return seconds, runs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("exe")
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--cpus")
+    asked, options = parser.parse_known_args()
+    if asked.cpus:
+        os.sched_setaffinity(0, [int(cpu) for cpu in asked.cpus.split(",")])
+    most = 0.15 if asked.busy else 0.02
+    bad = False
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(asked.busy)]
+    try:
+        for _ in range(asked.times):
+            load = os.getloadavg()[0]
+            seconds, runs = sweep(asked.exe, options)
+            unstable = [(test, run) for test, run in runs if run["unstable"]]
+            bad |= seconds > MOST_SECONDS or len(unstable) > most * len(runs)
+            reasons = collections.Counter(f"{test} {run['unstable_reason']}" for test, run in unstable)
+            print(f"{len(runs)} rows in {seconds:.1f} s beside {asked.busy} loops on {len(os.sched_getaffinity(0))} CPUs (load {load:.1f} before): "
+                  f"{len(unstable)} unstable ({100 * len(unstable) / len(runs):.1f} %)"
+                  + "".join(f"; {count} {reason}" for reason, count in reasons.most_common()), flush=True)
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
