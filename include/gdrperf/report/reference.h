@@ -12,12 +12,14 @@ struct PublishedFigure {
   std::string gpu;
   std::string nic;
   double link_gbps = 0;                ///< 0: not stated
+  bool infiniband = false;             ///< the link is: packets without RoCE's headers
   std::vector<std::string> relations;  ///< what the source says; several: one of them
   std::string op;
   double gbytes = 0;            ///< GB/s; 0: a latency
-  int gpu_pcie_gen = 0;   ///< of the GPU's link of 16 lanes; 0: the GPU is not named
-  std::string direction;  ///< of GPU memory by the NIC: "read", "write"; "" not stated
+  int gpu_pcie_gen = 0;         ///< of the GPU's link of 16 lanes; 0: the GPU is not named
+  std::string direction;        ///< of GPU memory by the NIC: "read", "write"; "" not stated
   bool gpudirect_rdma = false;  ///< one NIC on GPU memory: what gdrperf measures
+  bool fault = false;           ///< of the machine, as its authors found: no figure to expect
   std::string source;
 };
 

@@ -12,7 +12,9 @@ using topo::Ceiling;
 using topo::Relation;
 
 /// Relations that one share describes: below one switch, through the root complex of a node, across nodes.
-enum class PathClass { kSwitch, kRootComplex, kSockets };
+enum class PathClass { kSwitch,
+                       kRootComplex,
+                       kSockets };
 
 PathClass class_of(Relation relation) {
   if (relation <= Relation::kPxb) return PathClass::kSwitch;
@@ -35,7 +37,7 @@ bool tells(const PublishedFigure& figure, MemoryAccess access) {
 std::vector<double> shares_of(PathClass wanted, MemoryAccess access, const PublishedFigure* leave_out) {
   std::vector<double> shares;
   for (const PublishedFigure& figure : published_figures()) {
-    if (&figure == leave_out || !figure.gpudirect_rdma || figure.gbytes <= 0) continue;
+    if (&figure == leave_out || figure.fault || !figure.gpudirect_rdma || figure.gbytes <= 0) continue;
     const auto ceiling = ceiling_of(figure);
     if (ceiling && is_of(figure, wanted) && tells(figure, access)) shares.push_back(figure.gbytes * 8 / ceiling->gbps);
   }
@@ -49,6 +51,7 @@ std::optional<Ceiling> ceiling_of(const PublishedFigure& figure) {
   constexpr double kGtPerSecond[] = {0, 2.5, 5, 8, 16, 32, 64};
   topo::TreeNic nic;
   nic.rate_gbps = figure.link_gbps;
+  nic.infiniband = figure.infiniband;
   const auto port = topo::port_ceiling(nic);
   if (!port || figure.gpu_pcie_gen < 1 || figure.gpu_pcie_gen > 6) return port;
   topo::PathHop hop;
@@ -95,15 +98,17 @@ std::string sureness_text(const Prediction& prediction, Relation relation) {
   }
   const double median = prediction.median_gbps / 8;
   if (!prediction.bound) {
-    return fmt::format("likely: of {} figures published below one PCIe switch the lowest is {:.0f} % of its ceiling "
-                       "(less a twentieth), the middle one {:.0f} %",
-                       prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
-                       100 * prediction.median_gbps / prediction.ceiling.gbps);
+    return fmt::format(
+        "likely: of {} figures published below one PCIe switch the lowest is {:.0f} % of its ceiling "
+        "(less a twentieth), the middle one {:.0f} %",
+        prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
+        100 * prediction.median_gbps / prediction.ceiling.gbps);
   }
-  return fmt::format("links do not predict {}; {} published figures have shares of their own ceilings from {:.0f} to {:.0f} %, "
-                     "which are those GB/s here, the middle one {:.1f}",
-                     word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
-                     100 * prediction.highest_gbps / prediction.ceiling.gbps, median);
+  return fmt::format(
+      "links do not predict {}; {} published figures have shares of their own ceilings from {:.0f} to {:.0f} %, "
+      "which are those GB/s here, the middle one {:.1f}",
+      word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
+      100 * prediction.highest_gbps / prediction.ceiling.gbps, median);
 }
 
 }  // namespace gdrperf::report

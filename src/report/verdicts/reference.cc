@@ -1,6 +1,7 @@
 #include "gdrperf/report/reference.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,11 @@ Value or_default(const nlohmann::json& figure, const char* key) {
   return found == figure.end() || found->is_null() ? Value{} : found->get<Value>();
 }
 
+bool is_infiniband(std::string_view link) {
+  constexpr std::array kNames = {"InfiniBand", "FDR", "EDR", "HDR", "NDR", "XDR"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return link.find(name) != std::string_view::npos; });
+}
+
 std::vector<PublishedFigure> parse() {
   std::vector<PublishedFigure> figures;
   const nlohmann::json document = nlohmann::json::parse(kText);
@@ -28,12 +34,14 @@ std::vector<PublishedFigure> parse() {
     figure.gpu = or_default<std::string>(each, "gpu");
     figure.nic = or_default<std::string>(each, "nic");
     figure.link_gbps = or_default<double>(each, "link_gbps");
+    figure.infiniband = is_infiniband(or_default<std::string>(each, "link"));
     figure.relations = or_default<std::vector<std::string>>(each, "relations");
     figure.op = or_default<std::string>(each, "op");
     figure.gbytes = or_default<double>(each, "gbytes_per_s");
     figure.gpu_pcie_gen = or_default<int>(each, "gpu_pcie_gen");
     figure.direction = or_default<std::string>(each, "direction");
     figure.gpudirect_rdma = or_default<bool>(each, "gpudirect_rdma");
+    figure.fault = or_default<bool>(each, "fault");
     figure.source = or_default<std::string>(each, "source");
     figures.push_back(std::move(figure));
   }
@@ -45,7 +53,7 @@ std::vector<double> values_for(std::string_view relation, double link_gbps) {
   for (const PublishedFigure& figure : published_figures()) {
     const bool fits = std::find(figure.relations.begin(), figure.relations.end(), relation) !=
                       figure.relations.end();
-    if (!figure.gpudirect_rdma || figure.gbytes <= 0 || !fits) continue;
+    if (figure.fault || !figure.gpudirect_rdma || figure.gbytes <= 0 || !fits) continue;
     if (link_gbps > 0 && figure.link_gbps != link_gbps) continue;
     values.push_back(figure.gbytes);
   }
@@ -71,10 +79,11 @@ std::string standing(std::string_view relation, double link_gbps, double gbytes)
   if (values.empty()) return {};
   const auto below = std::count_if(values.begin(), values.end(),
                                    [&](double value) { return value < gbytes; });
-  return fmt::format("Published for {} {}: {:g} to {:g} GB/s, {} figure{}; {:.3g} GB/s here is above "
-                     "{} of them (results/reference).",
-                     relation, rate, values.front(), values.back(), values.size(),
-                     values.size() == 1 ? "" : "s", gbytes, below);
+  return fmt::format(
+      "Published for {} {}: {:g} to {:g} GB/s, {} figure{}; {:.3g} GB/s here is above "
+      "{} of them (results/reference).",
+      relation, rate, values.front(), values.back(), values.size(),
+      values.size() == 1 ? "" : "s", gbytes, below);
 }
 
 }  // namespace gdrperf::report

@@ -84,6 +84,9 @@ std::vector<std::string_view> read_nic_legend(const CapturedText& text, const He
         rest = trimmed(rest.substr(static_cast<std::size_t>(its_name.data() + its_name.size() - rest.data())));
       }
       named = true;
+    } else if ((named || headed) && (content == "..." || content == "\u2026")) {
+      // The paste was cut here, and says so: the other columns keep their labels.
+      return names.take();
     } else if (named) {
       break;
     } else {
