@@ -20,7 +20,7 @@ constexpr std::string_view kHostLasts = "survives a reboot; on the host";
 constexpr std::string_view kBootLoader =
     "from the next boot on; GRUB on Debian and Ubuntu: /etc/default/grub, update-grub; RHEL: grubby --update-kernel=ALL --args; SUSE: "
     "grub2-mkconfig; others: their own file; of a container or guest: the host's where the message is the host's";
-constexpr std::string_view kEnvironment = "for programs started with it; put it into the job's environment";
+constexpr std::string_view kForNewPrograms = "for programs started with it; put it into the job's environment";
 constexpr std::string_view kContainer = "for containers started with it";
 constexpr std::string_view kManifest = "for pods started after it";
 constexpr std::string_view kPhysical = "survives a reboot; needs a look or a hand at the machine";
@@ -158,7 +158,7 @@ constexpr std::array kHolds = {
     Holds{"the same -r", "program", kProgram},
     Holds{"host memory", "program", kProgram},
     Holds{"host buffers", "program", kProgram},
-    Holds{" unset, or", "variables", kEnvironment},
+    Holds{" unset, or", "variables", kForNewPrograms},
     Holds{"--use_cuda", "perftest", kProgram},
     Holds{"-x index", "perftest", kProgram},
     Holds{"stage through host memory", "program", kProgram},
@@ -236,7 +236,7 @@ std::string where_it_holds(const Finding& finding) {
     }
     add_clause(clauses, name, each.clause);
   }
-  if (variable) add_clause(clauses, "variables", kEnvironment);
+  if (variable) add_clause(clauses, "variables", kForNewPrograms);
   std::string result;
   for (const Clause& each : clauses) result += fmt::format("{}{}: {}", result.empty() ? "" : "; ", each.names, each.text);
   return result;
