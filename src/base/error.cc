@@ -5,11 +5,15 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/limits.h"
+#include "gdrperf/base/printable.h"
 
 namespace gdrperf {
 
+Error::Error(ExitCode code, const std::string& message, const std::string& hint)
+    : std::runtime_error(printable_lines(message)), code_(code), hint_(printable_lines(hint)) {}
+
 Error usage_error(const std::string& message, std::string hint) {
-  return Error(ExitCode::kUsage, message, std::move(hint));
+  return Error(ExitCode::kUsage, message, hint);
 }
 
 Error call_error(std::string_view call, int errno_value, std::string_view device,
@@ -19,11 +23,11 @@ Error call_error(std::string_view call, int errno_value, std::string_view device
   return Error(ExitCode::kEnvironment,
                device.empty() ? fmt::format("{}: {}", call, reason)
                               : fmt::format("{}: {}: {}", device, call, reason),
-               std::move(hint));
+               hint);
 }
 
 Error peer_error(const std::string& message, std::string hint) {
-  return Error(ExitCode::kPeer, message, std::move(hint));
+  return Error(ExitCode::kPeer, message, hint);
 }
 
 }  // namespace gdrperf

@@ -1,5 +1,3 @@
-#include "gdrperf/base/terminal_text.h"
-
 #include <algorithm>
 #include <array>
 

@@ -10,6 +10,14 @@ namespace gdrperf::doctor {
 
 using Findings = std::vector<Finding>;
 
+/// What a finding is about: text of ours, or a name.
+struct Subject {
+  Subject(const char* ours) : text(ours) {}
+  Subject(std::string ours) : text(std::move(ours)) {}
+  Subject(const Outside& name) : text(printable(name)) {}
+  std::string text;
+};
+
 /// The finding just added, to say more about: check.warn(...).for_good(...).
 class Note {
  public:
@@ -33,19 +41,19 @@ class Check {
   Check(Findings& findings, std::string name, std::string why)
       : findings_(findings), name_(std::move(name)), why_(std::move(why)) {}
 
-  Note ok(std::string subject, std::string found) const {
+  Note ok(Subject subject, std::string found) const {
     return add(Verdict::kOk, std::move(subject), std::move(found), {});
   }
-  Note warn(std::string subject, std::string found, std::string fix) const {
+  Note warn(Subject subject, std::string found, std::string fix) const {
     return add(Verdict::kWarn, std::move(subject), std::move(found), std::move(fix));
   }
-  Note fail(std::string subject, std::string found, std::string fix) const {
+  Note fail(Subject subject, std::string found, std::string fix) const {
     return add(Verdict::kFail, std::move(subject), std::move(found), std::move(fix));
   }
-  Note skip(std::string subject, std::string found, std::string fix = {}) const {
+  Note skip(Subject subject, std::string found, std::string fix = {}) const {
     return add(Verdict::kSkip, std::move(subject), std::move(found), std::move(fix));
   }
-  Note add(Verdict verdict, std::string subject, std::string found, std::string fix) const;
+  Note add(Verdict verdict, Subject subject, std::string found, std::string fix) const;
 
  private:
   Findings& findings_;

@@ -53,7 +53,8 @@ std::string after_grub_defaults(const Platform& platform) {
   return "rebuild the boot loader's configuration as this system does it, then reboot";
 }
 
-Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before) {
+Cure set_mtu(const Platform& platform, const Outside& name, int mtu, int before) {
+  const std::string netdev = shell_word(name);
   Cure cure;
   cure.now = fmt::format(
       "sudo ip link set {} mtu {}  # 4200 will do; at both ends, and on the switch", netdev, mtu);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "doctor/survey/platform.h"
+#include "gdrperf/base/outside.h"
 
 namespace gdrperf::doctor {
 
@@ -21,7 +22,7 @@ Cure set_sysctl(std::string_view name, std::string_view value, std::string_view 
 Cure kernel_words(const Platform& platform, std::string_view words);
 /// What makes the boot loader take over a change of GRUB's defaults.
 std::string after_grub_defaults(const Platform& platform);
-Cure set_mtu(const Platform& platform, const std::string& netdev, int mtu, int before);
+Cure set_mtu(const Platform& platform, const Outside& netdev, int mtu, int before);
 
 /// Options that the container had to be started with.
 std::string container_devices(const Platform& platform);

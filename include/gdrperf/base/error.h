@@ -18,12 +18,12 @@ enum class ExitCode : int {
 };
 
 /// The one exception of set-up code. `what()` names the cause and where it
-/// happened; `hint()` says what to do about it (may be empty). The hot loop
-/// never throws.
+/// happened; `hint()` says what to do about it (may be empty). Both are
+/// printable_lines() of what they were made from: messages quote files, peers
+/// and the environment. The hot loop never throws.
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& message, std::string hint = {})
-      : std::runtime_error(message), code_(code), hint_(std::move(hint)) {}
+  Error(ExitCode code, const std::string& message, const std::string& hint = {});
 
   ExitCode code() const noexcept { return code_; }
   const std::string& hint() const noexcept { return hint_; }

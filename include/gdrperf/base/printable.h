@@ -14,6 +14,9 @@ std::string printable(std::string_view text);
 /// The same with line ends left in: text of several lines that are ours.
 std::string printable_lines(std::string_view text);
 
+/// The same with tabs and the sequences of base/terminal.h's styled() left in: what a terminal gets, whoever wrote it.
+std::string terminal_text(std::string_view text);
+
 /// `text` as a Markdown page may get it: printable, nothing in it ends a table's
 /// cell or is taken for markup.
 std::string markdown_text(std::string_view text);

@@ -10,7 +10,7 @@ namespace gdrperf::doctor {
 
 /// Facts that two ends compare: of the host ("" as device) and of each RDMA
 /// device, by name ("active MTU", "firmware").
-using Facts = std::map<std::string, std::map<std::string, std::string>>;
+using Facts = std::map<std::string, std::map<std::string, Outside>>;
 
 /// Reads files, asks libibverbs, and ethtool, mlnx_qos and dcb about each RoCE port of a
 /// NIC, all at once: a server tells it when it starts.
@@ -20,8 +20,8 @@ Facts facts_of(const Machine& machine);
 struct BothEnds {
   Facts here;
   Facts there;
-  std::string here_device;
-  std::string there_device;
+  Outside here_device;
+  Outside there_device;
 };
 /// Differences: FAIL where packets of one end do not fit the other, WARN where
 /// the ends should be alike.
@@ -29,10 +29,10 @@ std::vector<Finding> compare_ends(const BothEnds& ends);
 
 /// A short transfer one way.
 struct Probe {
-  std::string way;  ///< "to HOST", "from HOST"
+  Outside way;  ///< "to HOST", "from HOST"
   double gbytes = 0;
   double ceiling_gbytes = 0;  ///< 0: not known
-  std::string limited_by;
+  Outside limited_by;
 };
 std::vector<Finding> judge_probes(const std::vector<Probe>& probes);
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/doctor/machine.h"
 
 namespace gdrperf::doctor {
@@ -56,8 +57,8 @@ std::string group_of(const std::string& check);
 
 /// One GPU and one NIC: may data go straight between them, and how fast?
 struct PairVerdict {
-  std::string gpu;       ///< "GPU0"
-  std::string nic;       ///< "mlx5_0"
+  Outside gpu;           ///< "GPU0"
+  Outside nic;           ///< "mlx5_0"
   std::string relation;  ///< "PIX", ..., "": not known
   bool ready = false;
   double expected_gbytes = 0;  ///< topo::pair_ceiling() in GB/s, whether or not the path is ready; 0: not known

@@ -60,7 +60,11 @@ Outcome run_probe(Client& client, const ClientOptions& options, Test test, std::
 std::string with_facts(const std::string& environment) {
   FactsJson value = FactsJson::parse(environment, nullptr, false);
   if (!value.is_object()) return environment;
-  value[kFacts] = doctor::facts_of(*doctor::this_machine());
+  FactsJson& facts = value[kFacts] = FactsJson::object();
+  for (const auto& [device, own] : doctor::facts_of(*doctor::this_machine())) {
+    FactsJson& of_device = facts[device] = FactsJson::object();
+    for (const auto& [name, fact] : own) of_device[name] = fact.raw();
+  }
   return value.dump(-1, ' ', false, FactsJson::error_handler_t::replace);
 }
 

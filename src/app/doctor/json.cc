@@ -35,8 +35,8 @@ void print_examination_json(const doctor::Examination& examination, std::ostream
   for (const Finding& finding : examination.findings) checks.push_back(finding_json(finding));
   Json pairs = Json::array();
   for (const doctor::PairVerdict& pair : examination.pairs) {
-    pairs.push_back({{"gpu", pair.gpu},
-                     {"nic", pair.nic},
+    pairs.push_back({{"gpu", pair.gpu.raw()},
+                     {"nic", pair.nic.raw()},
                      {"relation", pair.relation},
                      {"ready", pair.ready},
                      {"expected_gbytes", pair.expected_gbytes},

@@ -166,10 +166,10 @@ void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostr
         return detail == Detail::kBrief && line.first->words == pairs[k].words;
       });
       if (it == lines.end()) it = lines.insert(lines.end(), {&pairs[k], {}});
-      it->second.push_back(pairs[k].nic);
+      it->second.push_back(printable(pairs[k].nic));
     }
     for (const auto& [pair, nics] : lines) {
-      print_line(out, fmt::format("  {} <-> {} {}: {}", pair->gpu, fmt::join(nics, ", "), pair->relation, pair->words), 4);
+      print_line(out, fmt::format("  {} <-> {} {}: {}", printable(pair->gpu), fmt::join(nics, ", "), pair->relation, pair->words), 4);
     }
     i = end;
   }

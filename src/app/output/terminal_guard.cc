@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "gdrperf/base/terminal_text.h"
+#include "gdrperf/base/printable.h"
 
 namespace gdrperf::app {
 

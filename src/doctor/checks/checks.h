@@ -46,11 +46,11 @@ struct FlowControl {
   std::map<int, int> dscp_priority;  ///< as far as mlnx_qos lists it; else DSCP / 8
 };
 /// Settings of an interface from ethtool, mlnx_qos and dcb.
-FlowControl flow_of(const Machine& machine, const std::string& netdev);
+FlowControl flow_of(const Machine& machine, const Outside& netdev);
 /// Output of ethtool -a, and of mlnx_qos -i.
 FlowControl parse_pause(std::string_view text);
 void parse_qos(std::string_view text, FlowControl& flow);
-void judge_flow(const std::string& subject, const std::string& netdev, const FlowControl& flow, bool lost,
+void judge_flow(const std::string& subject, const Outside& netdev, const FlowControl& flow, bool lost,
                 Findings& findings);
 void check_flow_control(const Survey& survey, Findings& findings);
 

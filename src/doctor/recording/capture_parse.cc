@@ -159,7 +159,7 @@ std::vector<verbs::DeviceInfo> devices_of_ibv_devinfo(std::string_view text) {
   for (const Port& port : parse_ibv_devinfo(text)) {
     if (devices.empty() || devices.back().name != port.device) {
       devices.emplace_back();
-      devices.back().name = port.device;
+      devices.back().name = port.device.raw();
     }
     verbs::PortDetails details;
     details.port.number = port.number;

@@ -51,22 +51,22 @@ constexpr std::array kOfHosts = {
                "the same OFED at both ends"},
 };
 
-const std::string& fact(const Facts& facts, const std::string& device, const char* name) {
-  static const std::string kNone;
-  const auto of_device = facts.find(device);
+const Outside& fact(const Facts& facts, const Outside& device, const char* name) {
+  static const Outside kNone;
+  const auto of_device = facts.find(device.raw());
   if (of_device == facts.end()) return kNone;
   const auto it = of_device->second.find(name);
   return it == of_device->second.end() ? kNone : it->second;
 }
 
-void compare_one(const Comparison& comparison, const std::string& here, const std::string& there,
+void compare_one(const Comparison& comparison, const Outside& here, const Outside& there,
                  const std::string& subject, Findings& findings) {
   if (here.empty() || there.empty()) return;
   const Check check(findings, "both-ends", comparison.why);
   if (here == there) {
-    check.ok(subject, fmt::format("{}: {} at both ends", comparison.fact, here));
+    check.ok(subject, fmt::format("{}: {} at both ends", comparison.fact, printable(here)));
   } else {
-    check.add(comparison.verdict, subject, fmt::format("{}: {} here, {} there", comparison.fact, here, there),
+    check.add(comparison.verdict, subject, fmt::format("{}: {} here, {} there", comparison.fact, printable(here), printable(there)),
               comparison.fix);
   }
 }
@@ -80,7 +80,7 @@ std::string gid_type(const Port& port) {
 
 const char* on_or_off(const std::optional<bool>& value) { return value.value_or(false) ? "on" : "off"; }
 
-void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port, std::map<std::string, std::string>& own) {
+void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port, std::map<std::string, Outside>& own) {
   if (!device.hardware() || port.link_layer != "Ethernet" || port.netdev.empty()) return;
   const FlowControl flow = flow_of(machine, port.netdev);
   own["PFC"] = flow.pfc.value_or("");
@@ -110,11 +110,11 @@ Facts facts_of(const Machine& asked) {
   facts[""]["NVIDIA driver"] = nvidia_driver(machine).version;
   facts[""]["OFED"] = line_of(machine, "/sys/module/mlx5_core/version");
   for (const RdmaDevice& device : survey.rdma) {
-    auto& own = facts[device.name];
+    auto& own = facts[device.name.raw()];
     own["driver"] = device.driver;
-    own["firmware"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
+    own["firmware"] = line_of(machine, "/sys/class/infiniband/" + device.name.raw() + "/fw_ver");
     if (own["firmware"].empty() && device.verbs) own["firmware"] = device.verbs->firmware;
-    own["traffic class"] = line_of(machine, "/sys/class/infiniband/" + device.name + "/tc/1/traffic_class");
+    own["traffic class"] = line_of(machine, "/sys/class/infiniband/" + device.name.raw() + "/tc/1/traffic_class");
     for (const Port& port : device.ports) {
       if (!port.active()) continue;
       own["active MTU"] = std::to_string(port.active_mtu);
@@ -130,7 +130,7 @@ Facts facts_of(const Machine& asked) {
 
 std::vector<Finding> compare_ends(const BothEnds& ends) {
   Findings findings;
-  const std::string subject = fmt::format("{} <-> {}", ends.here_device, ends.there_device);
+  const std::string subject = fmt::format("{} <-> {}", printable(ends.here_device), printable(ends.there_device));
   for (const Comparison& each : kOfDevices) {
     compare_one(each, fact(ends.here, ends.here_device, each.fact), fact(ends.there, ends.there_device, each.fact),
                 subject, findings);
@@ -151,15 +151,15 @@ std::vector<Finding> judge_probes(const std::vector<Probe>& probes) {
     const std::string found =
         fmt::format("{:.2f} GB/s{}", probe.gbytes,
                     known ? fmt::format(", {:.0f} % of {:.2f} GB/s ({})", 100 * probe.gbytes / probe.ceiling_gbytes,
-                                        probe.ceiling_gbytes, probe.limited_by)
+                                        probe.ceiling_gbytes, printable(probe.limited_by))
                           : "");
     if (known && probe.gbytes < kEnoughOfCeiling * probe.ceiling_gbytes) {
-      check.warn(probe.way, found, "gdrperf doctor at both ends: PCIe, flow control, MTU; gdrperf write_bw HOST -a");
+      check.warn(printable(probe.way), found, "gdrperf doctor at both ends: PCIe, flow control, MTU; gdrperf write_bw HOST -a");
     } else if (!known && probe.gbytes < kAlike * best) {
-      check.warn(probe.way, fmt::format("{}, less than the other way ({:.2f} GB/s)", found, best),
+      check.warn(printable(probe.way), fmt::format("{}, less than the other way ({:.2f} GB/s)", found, best),
                  "gdrperf doctor at the slower end; gdrperf write_bw HOST -a");
     } else {
-      check.ok(probe.way, found);
+      check.ok(printable(probe.way), found);
     }
   }
   return findings;

@@ -28,7 +28,7 @@ DirectPath direct_path(const Survey& survey, const GpuProbe& probe, const PciFun
     return {false, "no direct path: no port of the NIC is up"};
   }
   if (!survey.gpus().empty()) {
-    if (const auto registers = probe.registers(device.name, gpu.address)) {
+    if (const auto registers = probe.registers(device.name.raw(), gpu.address)) {
       return *registers ? DirectPath{true, "direct path ready"} : DirectPath{false, "no direct path: the NIC takes no memory of this GPU"};
     }
     const GpuProbe::Gpu* asked = probe.gpu(gpu.address);
@@ -106,15 +106,17 @@ bool is_far(const Survey& survey, const PairVerdict& pair) {
   return pair.ready && relation >= Relation::kNode && !survey.platform.virtual_machine && !survey.platform.grace;
 }
 
+std::string name_of(const PairVerdict& pair) { return fmt::format("{} <-> {}", printable(pair.gpu), printable(pair.nic)); }
+
 std::string with_comma(const std::string& list) { return list.empty() ? list : list + ", "; }
 
 /// What one NIC for many GPUs means is said once, and names them all.
 void warn_of_far_pairs(const std::vector<PairVerdict>& far, std::size_t gpus, const Check& check) {
-  std::string subject = fmt::format("{} <-> {}", far.front().gpu, far.front().nic);
+  std::string subject = name_of(far.front());
   std::string found = fmt::format("{}: {}", far.front().relation, far.front().words);
   if (far.size() > 1) {
     std::string list;
-    for (const PairVerdict& pair : far) list = with_comma(list) + fmt::format("{} <-> {} {}", pair.gpu, pair.nic, pair.relation);
+    for (const PairVerdict& pair : far) list = with_comma(list) + fmt::format("{} {}", name_of(pair), pair.relation);
     subject.clear();
     found = fmt::format("{} of {} GPUs have no near NIC ({}): {}", far.size(), gpus, list, far.front().words);
   }
@@ -138,7 +140,7 @@ void check_pairs(const Survey& survey, Findings& findings) {
     if (is_far(survey, pair)) {
       far.push_back(pair);
     } else {
-      check.ok(fmt::format("{} <-> {}", pair.gpu, pair.nic), fmt::format("{}: {}", pair.relation, pair.words));
+      check.ok(name_of(pair), fmt::format("{}: {}", pair.relation, pair.words));
     }
   }
   if (!far.empty()) warn_of_far_pairs(far, pairs.size(), check);

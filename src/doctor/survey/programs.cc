@@ -89,11 +89,11 @@ std::vector<Argv> programs_to_ask(const Machine& machine) {
   return wanted;
 }
 
-std::vector<Argv> flow_control_programs(const std::string& netdev) {
-  return {{"ethtool", "-a", netdev},
-          {"mlnx_qos", "-i", netdev},
-          {"dcb", "pfc", "show", "dev", netdev},
-          {"ethtool", "-S", netdev}};
+std::vector<Argv> flow_control_programs(const Outside& netdev) {
+  return {{"ethtool", "-a", netdev.raw()},
+          {"mlnx_qos", "-i", netdev.raw()},
+          {"dcb", "pfc", "show", "dev", netdev.raw()},
+          {"ethtool", "-S", netdev.raw()}};
 }
 
 std::unique_ptr<Machine> asked_ahead(const Machine& machine) { return asked_ahead(machine, programs_to_ask(machine)); }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/doctor/machine.h"
 
 namespace gdrperf::doctor {
@@ -14,6 +15,6 @@ std::vector<Argv> programs_to_ask(const Machine& machine);
 /// Those, and some that recordings are judged by.
 std::vector<Argv> programs_worth_recording();
 /// Programs that show pause and PFC of `netdev`.
-std::vector<Argv> flow_control_programs(const std::string& netdev);
+std::vector<Argv> flow_control_programs(const Outside& netdev);
 
 }  // namespace gdrperf::doctor

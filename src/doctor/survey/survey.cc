@@ -72,6 +72,7 @@ std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree
   for (std::size_t i = 0; i < tree.functions.size(); ++i) index[tree.functions[i].address] = i;
   std::vector<PciFunction> functions;
   for (const std::string& address : machine.list(kPci)) {
+    if (!is_pci_address(address)) continue;  // commands name it
     const std::string folder = kPci + address;
     PciFunction function;
     function.address = address;
@@ -105,8 +106,8 @@ std::string after_colon(std::string_view text) {
 }
 
 void look_at_netdev(const Machine& machine, Port& port) {
-  if (port.netdev.empty() || port.netdev.find('/') != std::string::npos) return;
-  const std::string folder = "/sys/class/net/" + port.netdev;
+  if (port.netdev.empty() || port.netdev.raw().find('/') != std::string::npos) return;
+  const std::string folder = "/sys/class/net/" + port.netdev.raw();
   const std::string flags = line_of(machine, folder + "/flags");
   if (flags.starts_with("0x")) {
     port.netdev_up = (std::strtoul(flags.c_str(), nullptr, 16) & 1) != 0;  // IFF_UP
@@ -150,7 +151,7 @@ Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) 
   port.device = device.name;
   port.number = number;
   if (device.in_kernel) {
-    const std::string folder = fmt::format("{}{}/ports/{}/", kClass, device.name, number);
+    const std::string folder = fmt::format("{}{}/ports/{}/", kClass, device.name.raw(), number);
     port.state = after_colon(line_of(machine, folder + "state"));
     port.phys_state = after_colon(line_of(machine, folder + "phys_state"));
     port.link_layer = line_of(machine, folder + "link_layer");
@@ -165,7 +166,7 @@ Port look_at_port(const Machine& machine, const RdmaDevice& device, int number) 
     if (!port.gids && device.verbs->error.empty()) port.gids.emplace();
   }
   if (port.netdev.empty() && device.in_kernel) {
-    const auto interfaces = machine.list(kClass + device.name + "/device/net");
+    const auto interfaces = machine.list(kClass + device.name.raw() + "/device/net");
     if (interfaces.size() == 1) port.netdev = interfaces.front();
   }
   look_at_netdev(machine, port);
@@ -180,7 +181,7 @@ bool manages_nvswitches(const Machine& machine, const RdmaDevice& device) {
   if (line_of(machine, function + "/vendor") != "0x15b3" ||
       !line_of(machine, function + "/class").starts_with("0x0207"))
     return false;
-  const bool firmware = line_of(machine, kClass + device.name + "/fw_ver").starts_with("35.");
+  const bool firmware = line_of(machine, kClass + device.name.raw() + "/fw_ver").starts_with("35.");
   return firmware || machine.read(function + "/vpd").text.find("SW_MNG") != std::string::npos;
 }
 
@@ -237,7 +238,7 @@ std::vector<RdmaDevice> look_at_rdma(const Machine& machine, const topo::PciTree
   }
   for (RdmaDevice& device : devices) {
     std::vector<int> numbers;
-    for (const std::string& name : machine.list(kClass + device.name + "/ports")) {
+    for (const std::string& name : machine.list(kClass + device.name.raw() + "/ports")) {
       if (const auto number = number_of(name)) numbers.push_back(static_cast<int>(*number));
     }
     if (numbers.empty() && device.verbs) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/doctor/machine.h"
 #include "gdrperf/topo/pci_tree.h"
 #include "doctor/survey/lspci.h"
@@ -19,7 +20,7 @@ struct PciFunction {
   std::string vendor;                ///< "0x15b3"
   std::string device;                ///< "0x1021"
   std::string class_code;            ///< "0x020000"
-  std::string driver;                ///< "" when none is bound
+  Outside driver;                    ///< "" when none is bound
   std::vector<std::string> bridges;  ///< above it, from the root port down
   std::string root;                  ///< its root bus: "pci0000:3a"
 
@@ -39,13 +40,13 @@ struct PciFunction {
 
 /// One port of an RDMA device: from sysfs or from captured text.
 struct Port {
-  std::string device;
+  Outside device;
   int number = 1;
   std::string adapter;            ///< PCI address without the function: "0000:3d:00"; "": unknown
   std::string state;              ///< "ACTIVE", "DOWN", "INIT"; "": unknown
   std::string phys_state;         ///< "LinkUp", "Polling", "Disabled"; "": unknown
   std::string link_layer;         ///< "Ethernet", "InfiniBand"; "": unknown
-  std::string netdev;             ///< "": unknown
+  Outside netdev;                 ///< "": unknown
   std::optional<bool> netdev_up;  ///< `ip link set ... up` was done
   std::optional<bool> netdev_carrier;
   int netdev_mtu = 0;  ///< 0: unknown
@@ -56,12 +57,12 @@ struct Port {
   std::optional<std::vector<verbs::Gid>> gids;
 
   bool active() const { return state == "ACTIVE"; }
-  std::string subject() const { return device + "/" + std::to_string(number); }
+  std::string subject() const { return printable(device) + "/" + std::to_string(number); }
 };
 
 struct RdmaDevice {
-  std::string name;
-  std::string driver;       ///< kernel driver, "" when there is none
+  Outside name;
+  Outside driver;           ///< kernel driver, "" when there is none
   std::string pci_address;  ///< "" when it is on no bus
   bool in_kernel = false;   ///< sysfs knows it; the software device it does not
   bool iwarp = false;

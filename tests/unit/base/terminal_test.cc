@@ -1,6 +1,6 @@
 #include "gdrperf/base/terminal.h"
 
-#include "gdrperf/base/terminal_text.h"
+#include "gdrperf/base/printable.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
 #include "gdrperf/base/file.h"
 #include "machine.h"
@@ -32,6 +33,30 @@ void set_device(FakeMachine& machine, const std::string& address, const std::str
 
 std::string bridge(const std::string& address, const std::string& acs) {
   return address + " PCI bridge: X\n\t\tACSCtl:\t" + acs + "\n";
+}
+
+// -- Names in commands
+
+/// A command without what stands in quotes: what a shell would act on.
+std::string bare(const std::string& command) { return std::regex_replace(command, std::regex("'[^']*'"), "''"); }
+
+TEST(Harm, NamesOfARecordingAreWordsOfACommand) {
+  const std::string name = "x;reboot;$(reboot)";
+  FakeMachine machine = good_server().limit(65536, 65536).file("/proc/self/status", "PPid:\t10\n");
+  machine.file("/proc/self/cgroup", "0::/" + name + "/" + name + ".service\n");
+  const std::string memlock = examine_for(machine, "memlock").fix;
+  EXPECT_THAT(memlock, HasSubstr("systemctl edit '" + name + ".service'"));
+  EXPECT_THAT(bare(memlock), Not(HasSubstr("reboot")));
+  machine.file("/proc/self/cgroup", "0::/" + name + "\n").file("/sys/fs/cgroup/" + name + "/rdma.max", "mlx5_0 hca_handle=2\n");
+  const std::string cgroup = examine_for(machine, "cgroup").fix;
+  EXPECT_THAT(cgroup, HasSubstr("sudo tee '/sys/fs/cgroup/" + name + "/rdma.max'"));
+  EXPECT_THAT(bare(cgroup), Not(HasSubstr("reboot")));
+}
+
+TEST(Harm, AFunctionIsCalledByItsAddress) {
+  FakeMachine machine = good_server();
+  machine.file("/sys/bus/pci/devices/0000:3b:00.0;reboot/vendor", "0x15b3\n").file("/sys/bus/pci/devices/0000:3b:00.0;reboot/class", "0x020000\n");
+  for (const Finding& finding : examine(machine, {}).findings) EXPECT_THAT(finding.fix + finding.for_good + finding.undo, Not(HasSubstr(";reboot")));
 }
 
 // -- ACS

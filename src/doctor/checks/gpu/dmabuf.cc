@@ -38,7 +38,7 @@ void judge_gpus(const Survey& survey, const GpuProbe& probe, const Check& check)
   }
 }
 
-std::string device_driver(const Survey& survey, const std::string& name) {
+Outside device_driver(const Survey& survey, const Outside& name) {
   for (const RdmaDevice& device : survey.rdma) {
     if (device.name == name) return device.driver;
   }
@@ -46,18 +46,17 @@ std::string device_driver(const Survey& survey, const std::string& name) {
 }
 
 /// One finding for each NIC: which GPUs it takes memory of, and how.
-void judge_nic(const Survey& survey, const GpuProbe& probe, const std::string& nic,
-               const Check& check) {
+void judge_nic(const Survey& survey, const GpuProbe& probe, const Outside& nic, const Check& check) {
   std::string ways;
   std::string failures;
   std::size_t good = 0;
   std::size_t bad = 0;
   for (const GpuProbe::Try& each : probe.tries) {
-    if (each.nic != nic || each.gpu.empty()) continue;
+    if (nic != each.nic || each.gpu.empty()) continue;
     if (each.error == 0) {
       ++good;
       if (ways.find(each.way) == std::string::npos) ways += (ways.empty() ? "" : ", ") + each.way;
-    } else if (!probe.registers(nic, each.gpu).value_or(false)) {
+    } else if (!probe.registers(nic.raw(), each.gpu).value_or(false)) {
       ++bad;
       failures = fmt::format("{} with {}: errno {} {}", each.way, each.gpu, each.error, each.words);
     }

@@ -94,7 +94,7 @@ void check_nvidia_driver(const Survey& survey, Findings& findings) {
                  driver.loaded ? "sudo dmesg | grep -i nvrm" : "sudo modprobe nvidia");
     } else {
       check.fail(gpu->address,
-                 fmt::format("its driver is {}, which does no GPUDirect RDMA", gpu->driver),
+                 fmt::format("its driver is {}, which does no GPUDirect RDMA", printable(gpu->driver)),
                  install_command(survey.machine, "nvidia-open", "nvidia-open") +
                      "  # from NVIDIA's repository, then reboot");
     }

@@ -139,7 +139,7 @@ void check_data_direct(const Survey& survey, Findings& findings) {
       check.warn(function->address, "NCCL_IB_DATA_DIRECT=0 turns it off for NCCL", "unset NCCL_IB_DATA_DIRECT")
           .saw("environment", "NCCL_IB_DATA_DIRECT=0");
     } else {
-      check.ok(function->address, fmt::format("driven by {}", function->driver));
+      check.ok(function->address, fmt::format("driven by {}", printable(function->driver)));
     }
   }
   if (functions.empty()) check.skip("", "no ConnectX-8 with a DMA function");

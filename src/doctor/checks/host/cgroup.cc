@@ -129,7 +129,7 @@ void judge_rdma(const Survey& survey, const std::vector<std::string>& folders, c
                fmt::format("{}: with more open devices (handles) or PDs, MRs, CQs and QPs (objects) verbs end in 'Resource "
                            "temporarily unavailable'",
                            limits),
-               fmt::format("echo '{} hca_handle=max hca_object=max' | sudo tee {}", words[0], seen.file))
+               fmt::format("echo {} hca_handle=max hca_object=max | sudo tee {}", shell_word(words[0]), shell_word(seen.file)))
         .saw(seen.file, std::string(line));
   }
 }

@@ -38,9 +38,10 @@ void check_governor(const Survey& survey, Findings& findings) {
   } else {
     check.warn("", fmt::format("{}", fmt::join(governors, ", ")),
                "sudo cpupower frequency-set -g performance")
-        .for_good("sudo tuned-adm profile latency-performance  # or GOVERNOR=performance in "
-                  "/etc/default/cpufrequtils")
-        .undo(fmt::format("sudo cpupower frequency-set -g {}", *governors.rbegin()));
+        .for_good(
+            "sudo tuned-adm profile latency-performance  # or GOVERNOR=performance in "
+            "/etc/default/cpufrequtils")
+        .undo(fmt::format("sudo cpupower frequency-set -g {}", shell_word(*governors.rbegin())));
   }
 }
 

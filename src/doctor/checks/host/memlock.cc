@@ -44,7 +44,7 @@ std::string show(std::optional<std::uint64_t> bytes) {
 /// Source of a process's limit: who started it, and what the files say.
 struct Origin {
   std::string starter;     ///< "slurmd", "sshd", ...; "" when none of those is above
-  std::string unit;        ///< "slurmd.service"; "" for a login session
+  Outside unit;            ///< "slurmd.service"; "" for a login session
   std::string unit_limit;  ///< LimitMEMLOCK of that unit, "" when not set
   std::string limits_line; ///< "/etc/security/limits.d/x.conf: * - memlock unlimited"
 };
@@ -120,7 +120,7 @@ std::string limits_line(const Machine& machine) {
 
 Origin origin_of(const Machine& machine) {
   Origin origin{starter_of(machine), unit_of(machine), {}, limits_line(machine)};
-  origin.unit_limit = unit_limit(machine, origin.unit);
+  origin.unit_limit = unit_limit(machine, origin.unit.raw());
   return origin;
 }
 
@@ -128,10 +128,11 @@ bool raised(const std::string& limits) {
   return limits.find("unlimited") != std::string::npos || limits.find("infinity") != std::string::npos;
 }
 
-std::string raise_for_unit(const std::string& unit) {
-  return fmt::format("printf '[Service]\\nLimitMEMLOCK=infinity\\n' | sudo SYSTEMD_EDITOR='tee' systemctl "
-                     "edit {0} && sudo systemctl restart {0}",
-                     unit);
+std::string raise_for_unit(const Outside& unit) {
+  return fmt::format(
+      "printf '[Service]\\nLimitMEMLOCK=infinity\\n' | sudo SYSTEMD_EDITOR='tee' systemctl "
+      "edit {0} && sudo systemctl restart {0}",
+      shell_word(unit));
 }
 
 /// The cure that reaches where the limit comes from.
@@ -155,7 +156,7 @@ std::string cure_for(const Origin& origin, const Survey& survey) {
 std::string describe(const Origin& origin) {
   std::string text;
   if (!origin.unit.empty()) {
-    text += fmt::format("; of {}{}", origin.unit,
+    text += fmt::format("; of {}{}", printable(origin.unit),
                         origin.unit_limit.empty() ? " (no LimitMEMLOCK)"
                                                   : " (LimitMEMLOCK=" + origin.unit_limit + ")");
   } else if (!origin.starter.empty()) {

@@ -170,7 +170,7 @@ void check_firmware(const Survey& survey, Findings& findings) {
   std::map<std::string, std::string> by_model;
   for (const RdmaDevice& device : survey.rdma) {
     const PciFunction* function = survey.function(device.pci_address);
-    std::string version = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/fw_ver");
+    std::string version = line_of(survey.machine, "/sys/class/infiniband/" + device.name.raw() + "/fw_ver");
     if (version.empty() && device.verbs) version = device.verbs->firmware;
     if (function == nullptr || version.empty()) continue;
     if (device.nvswitch) {
@@ -179,7 +179,7 @@ void check_firmware(const Survey& survey, Findings& findings) {
           fmt::format("{}: manages NVSwitches; its firmware comes with the maker's bundle for the baseboard", version));
       continue;
     }
-    const std::string psid = line_of(survey.machine, "/sys/class/infiniband/" + device.name + "/board_id");
+    const std::string psid = line_of(survey.machine, "/sys/class/infiniband/" + device.name.raw() + "/board_id");
     const std::string model = function->vendor + function->device + psid;
     const auto [it, first] = by_model.try_emplace(model, version);
     const Firmware* least = nullptr;

@@ -21,8 +21,8 @@ bool is_roce_port(const Survey& survey, const Port& port) {
 
 /// Priorities whose switch in /sys/class/net/NETDEV/ecn/POINT/enable is off; nothing: there is no such folder (the
 /// kernel's own driver).
-std::optional<std::string> priorities_off(const Machine& machine, const std::string& netdev, const char* point) {
-  const std::string folder = fmt::format("/sys/class/net/{}/ecn/{}/enable/", netdev, point);
+std::optional<std::string> priorities_off(const Machine& machine, const Outside& netdev, const char* point) {
+  const std::string folder = fmt::format("/sys/class/net/{}/ecn/{}/enable/", netdev.raw(), point);
   std::string off;
   bool any = false;
   for (int priority = 0; priority < kPriorities; ++priority) {
@@ -34,8 +34,8 @@ std::optional<std::string> priorities_off(const Machine& machine, const std::str
   return any ? std::optional(off) : std::nullopt;
 }
 
-std::string turn_on(const std::string& netdev, int priority) {
-  return fmt::format("for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/{}/ecn/$p/enable/{}; done", netdev, priority);
+std::string turn_on(const Outside& netdev, int priority) {
+  return fmt::format("for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/{}/ecn/$p/enable/{}; done", shell_word(netdev), priority);
 }
 
 std::string pfc_priorities(const FlowControl& flow) {
@@ -52,7 +52,7 @@ void judge_ecn(const Survey& survey, const Port& port, const Check& check) {
   const auto reacts_off = priorities_off(survey.machine, port.netdev, "roce_rp");
   if (!notifies_off || !reacts_off) {
     check.skip(port.subject(), "the kernel's own driver does not show it; firmware has it on unless it was turned off",
-               fmt::format("sudo mlxconfig -d {} query | grep ROCE_CC_PRIO_MASK  # 255: on for all priorities", port.device));
+               fmt::format("sudo mlxconfig -d {} query | grep ROCE_CC_PRIO_MASK  # 255: on for all priorities", shell_word(port.device)));
     return;
   }
   // The priority that carries the data: the lossless one, else 0.
@@ -65,7 +65,7 @@ void judge_ecn(const Survey& survey, const Port& port, const Check& check) {
                  turn_on(port.netdev, priority))
           .for_good("the same lines from a systemd unit at boot; ECN marking on the switch, too")
           .undo("the same lines with 'echo 0'")
-          .saw(fmt::format("/sys/class/net/{}/ecn/roce_{{np,rp}}/enable/{}", port.netdev, priority), "0");
+          .saw(fmt::format("/sys/class/net/{}/ecn/roce_{{np,rp}}/enable/{}", printable(port.netdev), priority), "0");
       return;
     }
   }
@@ -81,7 +81,7 @@ int traffic_class_of(const Survey& survey, const Port& port, std::string& where)
       return leading_int(it->second);
     }
   }
-  const std::string path = fmt::format("/sys/class/infiniband/{}/tc/{}/traffic_class", port.device, port.number);
+  const std::string path = fmt::format("/sys/class/infiniband/{}/tc/{}/traffic_class", port.device.raw(), port.number);
   const std::string text = line_of(survey.machine, path);
   const std::size_t digit = text.find_first_of("0123456789");
   if (digit == std::string::npos) return -1;
@@ -142,7 +142,7 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
   check.warn(port.subject(), fmt::format("{}: packets are in priority {}, and only priority {} is lossless", set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
              fmt::format("NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf -T {0}; or for all programs: echo {0} | sudo tee "
                          "/sys/class/infiniband/{1}/tc/{2}/traffic_class",
-                         wanted, port.device, port.number))
+                         wanted, shell_word(port.device), port.number))
       .for_good("the last of these from a systemd unit at boot; for rdma_cm: cma_roce_tos")
       .saw("PFC", *flow.pfc + ", trust " + flow.trust)
       .saw("traffic class", set < 0 ? "" : where);

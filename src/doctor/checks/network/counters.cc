@@ -48,7 +48,7 @@ constexpr std::array kCounters = {
 };
 
 std::string folder_of(const Port& port) {
-  return fmt::format("/sys/class/infiniband/{}/ports/{}/", port.device, port.number);
+  return fmt::format("/sys/class/infiniband/{}/ports/{}/", port.device.raw(), port.number);
 }
 
 struct Counted {
@@ -107,7 +107,7 @@ void check_counters(const Survey& survey, Findings& findings) {
     const std::string where = folder_of(port) + "{,hw_}counters";
     const bool roce = port.link_layer == "Ethernet";
     if (!text(Kind::kWire).empty()) {
-      errors.warn(port.subject(), text(Kind::kWire), fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable", port.device))
+      errors.warn(port.subject(), text(Kind::kWire), fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable", shell_word(port.device)))
           .saw(where, text(Kind::kWire));
     }
     if (!text(Kind::kLoss).empty()) {
@@ -125,7 +125,7 @@ void check_counters(const Survey& survey, Findings& findings) {
     if (!text(Kind::kLink).empty()) {
       flaps.warn(port.subject(), text(Kind::kLink),
                  fmt::format("sudo mlxlink -d {} -m  # signal and module; the switch's log; since boot",
-                             port.device))
+                             shell_word(port.device)))
           .saw(where, text(Kind::kLink));
     }
     if (text(Kind::kWire).empty() && text(Kind::kLoss).empty() && text(Kind::kRemote).empty()) {
@@ -162,7 +162,7 @@ void check_port_rate(const Survey& survey, Findings& findings) {
                           : fmt::format("{:g} Gb/s, where another port of the same model runs at {:g}",
                                         port.rate_gbps, most),
                  fmt::format("sudo mlxlink -d {}  # cable, module, and the rate the switch port is set to",
-                             port.device))
+                             shell_word(port.device)))
           .saw(folder_of(port) + "rate", rate);
     } else {
       check.ok(port.subject(), fmt::format("{:g} Gb/s", port.rate_gbps));

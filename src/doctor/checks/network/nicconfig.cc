@@ -66,7 +66,7 @@ void judge_nic_config(const std::string& subject, const std::map<std::string, st
                fmt::format("sudo mlxconfig -d {} set ADVANCED_PCI_SETTINGS=1 MAX_ACC_OUT_READ={}  # on the host; then mlxfwreset or "
                            "power cycle; it stays after a reboot",
                            subject.empty() ? "DEVICE" : subject, kEnoughReads))
-        .undo(fmt::format("sudo mlxconfig -d {} set MAX_ACC_OUT_READ={}", subject, *reads))
+        .undo(fmt::format("sudo mlxconfig -d {} set MAX_ACC_OUT_READ={}", subject, shell_word(*reads)))
         .saw("mlxconfig query", "MAX_ACC_OUT_READ " + *reads);
   }
   if (const auto ats = value("ATS_ENABLED"); ats && ats->starts_with("True")) {

@@ -15,15 +15,16 @@ namespace {
 // room for the RoCE headers: 1500 gives 1024, from 4200 on it is 4096.
 constexpr int kNetdevMtuFor4096 = 4200;
 
+/// As a word of a command.
 std::string netdev_or(const Port& port, const char* otherwise) {
-  return port.netdev.empty() ? otherwise : port.netdev;
+  return port.netdev.empty() ? otherwise : shell_word(port.netdev);
 }
 
 std::string describe(const Port& port) {
   std::string text = port.state.empty() ? "state unknown" : port.state;
   if (!port.phys_state.empty()) text += ", " + port.phys_state;
   if (!port.link_layer.empty()) text += ", " + port.link_layer;
-  if (!port.netdev.empty()) text += ", " + port.netdev;
+  if (!port.netdev.empty()) text += ", " + printable(port.netdev);
   if (port.rate_gbps > 0) text += fmt::format(", {:g} Gb/s", port.rate_gbps);
   return text;
 }
@@ -127,7 +128,7 @@ void check_mtu(std::span<const Port> ports, const Platform& platform, Findings& 
     }
     const std::string found = fmt::format(
         "active MTU {} of {}{}", port.active_mtu, port.max_mtu,
-        port.netdev_mtu > 0 ? fmt::format(", {} has {}{}", port.netdev, port.netdev_mtu,
+        port.netdev_mtu > 0 ? fmt::format(", {} has {}{}", printable(port.netdev), port.netdev_mtu,
                                           port.mtu_estimated ? " (from which the former follows)" : "")
                             : "");
     if (!is_ethernet(port) || port.active_mtu >= port.max_mtu) {
@@ -136,13 +137,13 @@ void check_mtu(std::span<const Port> ports, const Platform& platform, Findings& 
       check.skip(port.subject(), found + "; the port is not active");
     } else if (port.netdev_mtu >= kNetdevMtuFor4096) {
       check.warn(port.subject(), found + ": the device has not taken it over",
-                 fmt::format("sudo ip link set {0} down && sudo ip link set {0} up", port.netdev));
+                 fmt::format("sudo ip link set {0} down && sudo ip link set {0} up", shell_word(port.netdev)));
     } else {
-      const Cure cure = set_mtu(platform, netdev_or(port, "NETDEV"), 9000, port.netdev_mtu);
+      const Cure cure = set_mtu(platform, port.netdev.empty() ? Outside("NETDEV") : port.netdev, 9000, port.netdev_mtu);
       check.warn(port.subject(), found, cure.now)
           .for_good(cure.for_good)
           .undo(cure.undo)
-          .saw("/sys/class/net/" + port.netdev + "/mtu", port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "");
+          .saw("/sys/class/net/" + printable(port.netdev) + "/mtu", port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "");
     }
   }
 }

@@ -58,10 +58,10 @@ constexpr const char* kNoNic =
     "rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV";
 std::string describe(const RdmaDevice& device) {
   std::vector<std::string> about;
-  if (!device.driver.empty()) about.push_back(device.driver);
+  if (!device.driver.empty()) about.push_back(printable(device.driver));
   if (!device.pci_address.empty()) about.push_back(device.pci_address);
   if (about.empty() && device.verbs) about.emplace_back(verbs::to_string(device.verbs->kind));
-  return about.empty() ? device.name : fmt::format("{} ({})", device.name, fmt::join(about, ", "));
+  return about.empty() ? printable(device.name) : fmt::format("{} ({})", printable(device.name), fmt::join(about, ", "));
 }
 
 void explain_driverless(const Survey& survey, const PciFunction& function, const Adapter& adapter, const Check& check) {
@@ -118,10 +118,10 @@ bool explain_adapters(const Survey& survey, const Check& check) {
 }
 
 /// "/dev/infiniband/uverbs0" of a device, "" when there is none.
-std::string device_file(const Machine& machine, const std::string& device) {
+std::string device_file(const Machine& machine, const Outside& device) {
   const std::string folder = "/sys/class/infiniband_verbs";
   for (const std::string& name : machine.list(folder)) {
-    if (line_of(machine, folder + "/" + name + "/ibdev") == device) {
+    if (device == line_of(machine, folder + "/" + name + "/ibdev")) {
       return "/dev/infiniband/" + name;
     }
   }
@@ -147,7 +147,7 @@ void check_device_file(const Survey& survey, const RdmaDevice& device, const Che
     case Access::kDenied:
       check.fail(device.name, fmt::format("this user may not read and write {}", path),
                  survey.container ? container_devices(survey.platform)
-                                  : fmt::format("sudo chmod a+rw {}", path))
+                                  : fmt::format("sudo chmod a+rw {}", shell_word(path)))
           .for_good(survey.container ? "" : "install rdma-core: its udev rules set the mode at every boot")
           .saw(path, "not readable and writable");
       return;
@@ -299,7 +299,7 @@ void check_provider(const Survey& survey, Findings& findings) {
                               Access::kMissing;
       check.fail(device.name,
                  fmt::format("libibverbs does not show it: the provider for {} is {}",
-                             device.driver.empty() ? "its driver" : device.driver,
+                             device.driver.empty() ? "its driver" : printable(device.driver),
                              listed ? "listed, but its library does not load" : "not installed"),
                  provider_cure(survey, listed));
     }

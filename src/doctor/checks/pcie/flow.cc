@@ -19,11 +19,11 @@ Check flow_check(Findings& findings) {
           "RoCE expects a fabric that loses nothing: without PFC or pause, one lost packet sends many again"};
 }
 
-std::string lossless(const std::string& netdev) {
+std::string lossless(const Outside& netdev) {
   return fmt::format(
       "sudo mlnx_qos -i {} --trust dscp --pfc 0,0,0,1,0,0,0,0  # priority 3, the same at the other "
       "end and on the switch; traffic class: NCCL_IB_TC=106, gdrperf -T 106",
-      netdev);
+      shell_word(netdev));
 }
 
 }  // namespace
@@ -65,14 +65,15 @@ void parse_qos(std::string_view text, FlowControl& flow) {
   }
 }
 
-FlowControl flow_of(const Machine& machine, const std::string& netdev) {
+FlowControl flow_of(const Machine& machine, const Outside& name) {
+  const std::string& netdev = name.raw();
   FlowControl flow = parse_pause(machine.run({"ethtool", "-a", netdev}).output);
   parse_qos(machine.run({"mlnx_qos", "-i", netdev}).output, flow);
   parse_qos(machine.run({"dcb", "pfc", "show", "dev", netdev}).output, flow);
   return flow;
 }
 
-void judge_flow(const std::string& subject, const std::string& netdev, const FlowControl& flow, bool lost,
+void judge_flow(const std::string& subject, const Outside& netdev, const FlowControl& flow, bool lost,
                 Findings& findings) {
   const Check check = flow_check(findings);
   const bool pause = flow.rx_pause.value_or(false) && flow.tx_pause.value_or(false);
@@ -81,9 +82,9 @@ void judge_flow(const std::string& subject, const std::string& netdev, const Flo
     check.skip(subject, "neither ethtool -a nor mlnx_qos nor dcb tells", "install ethtool, and mlnx-tools or iproute2's dcb");
   } else if (pfc && flow.trust == "pcp") {
     check.warn(subject, "PFC is on, but the port trusts PCP: without a VLAN all packets are of priority 0",
-               fmt::format("sudo mlnx_qos -i {} --trust dscp", netdev))
-        .undo(fmt::format("sudo mlnx_qos -i {} --trust pcp", netdev))
-        .saw("mlnx_qos -i " + netdev, "trust state: pcp, PFC " + *flow.pfc);
+               fmt::format("sudo mlnx_qos -i {} --trust dscp", shell_word(netdev)))
+        .undo(fmt::format("sudo mlnx_qos -i {} --trust pcp", shell_word(netdev)))
+        .saw("mlnx_qos -i " + printable(netdev), "trust state: pcp, PFC " + *flow.pfc);
   } else if (pfc) {
     check.ok(subject, fmt::format("PFC on priorities {} (0 to 7), trust {}", *flow.pfc,
                                   flow.trust.empty() ? "unknown" : flow.trust));
@@ -96,7 +97,7 @@ void judge_flow(const std::string& subject, const std::string& netdev, const Flo
         .for_good(
             "the same mlnx_qos line from a systemd unit or /etc/network/if-up.d: firmware updates and reboots "
             "forget it")
-        .undo(fmt::format("sudo mlnx_qos -i {} --pfc 0,0,0,0,0,0,0,0", netdev))
+        .undo(fmt::format("sudo mlnx_qos -i {} --pfc 0,0,0,0,0,0,0,0", shell_word(netdev)))
         .saw("ethtool -a, mlnx_qos", flow.pfc ? "PFC " + *flow.pfc : "pause off");
   }
 }
@@ -109,9 +110,9 @@ struct Pauses {
   int priority = -1;
 };
 
-Pauses sent_pauses(const Machine& machine, const std::string& netdev) {
+Pauses sent_pauses(const Machine& machine, const Outside& netdev) {
   Pauses most;
-  const ProgramResult counters = machine.run({"ethtool", "-S", netdev});
+  const ProgramResult counters = machine.run({"ethtool", "-S", netdev.raw()});
   for (const std::string_view line : counters.ok() ? lines_of(counters.output) : std::vector<std::string_view>()) {
     for (int priority = 0; priority < 8; ++priority) {
       const auto value = value_after(line, fmt::format("tx_prio{}_pause:", priority));
@@ -143,7 +144,7 @@ void judge_pauses(const Survey& survey, const Port& port, std::span<const PairVe
               pauses.frames, pauses.priority, through_cpu, direct),
           "receive into GPU memory, or host buffers at no more than that rate: one port for them, or a NIC with two host links (Socket "
           "Direct)")
-      .saw("ethtool -S " + port.netdev, fmt::format("tx_prio{}_pause: {}", pauses.priority, pauses.frames));
+      .saw("ethtool -S " + printable(port.netdev), fmt::format("tx_prio{}_pause: {}", pauses.priority, pauses.frames));
 }
 
 }  // namespace
