@@ -88,9 +88,11 @@ double robust_spread(std::span<const double> values) {
 
 int spread_freedom(std::size_t n) { return static_cast<int>(n - 2 * (n / 10)) - 1; }
 
+double judging_scatter(double found, double step) { return std::max(found, step); }
+
 std::optional<double> judging_scatter(std::span<const double> controls, double step) {
   if (controls.size() < 2) return std::nullopt;
-  const double scatter = std::max(robust_spread(controls), step);
+  const double scatter = judging_scatter(robust_spread(controls), step);
   return scatter > 0 ? std::optional(scatter) : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cluster/judge/coarse.h"
 #include "cluster/judge/robust.h"
+#include "gdrperf/stats/shift.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -103,7 +104,7 @@ void fit_nics(const Fabric& fabric, const JudgeOptions& options, Residuals& resi
 double floor_of(const NicEffect& effect, const Judgement& judgement) {
   const double error =
       kErrorOfQuartile * judgement.pair_sigma / std::sqrt(static_cast<double>(std::max(effect.samples, 1U)));
-  return std::max(judgement.step, error);
+  return stats::judging_scatter(error, judgement.step);
 }
 
 void judge_nics(const Fabric& fabric, const JudgeOptions& options, Judgement& judgement) {
@@ -141,7 +142,7 @@ void judge_nics(const Fabric& fabric, const JudgeOptions& options, Judgement& ju
 // under suspicion explain their pairs.
 void judge_pairs(const Fabric& fabric, const JudgeOptions& options, const Residuals& residuals,
                  Judgement& judgement) {
-  const double sigma = std::max(judgement.pair_sigma, judgement.step);
+  const double sigma = stats::judging_scatter(judgement.pair_sigma, judgement.step);
   struct Slow {
     std::uint32_t low, high;
     Way way;
@@ -239,7 +240,7 @@ Judgement judge(const Fabric& fabric, std::span<const Sample> samples, const Jud
 
 double least_visible(const Judgement& judgement, const JudgeOptions& options) {
   return std::max(options.suspect_share,
-                  1 - std::exp(-options.suspect_sigmas * std::max(judgement.nic_sigma, judgement.step)));
+                  1 - std::exp(-options.suspect_sigmas * stats::judging_scatter(judgement.nic_sigma, judgement.step)));
 }
 
 bool is_blind(const Judgement& judgement, const JudgeOptions& options) {

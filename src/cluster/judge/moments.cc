@@ -3,6 +3,7 @@
 
 #include "cluster/judge/coarse.h"
 #include "cluster/judge/robust.h"
+#include "gdrperf/stats/shift.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -70,7 +71,7 @@ void measure_scatter(const Residuals& residuals, const JudgeOptions& options, Ju
   if (left.empty()) return;
   const double high = quantile(left, kHigh);
   const double top = quantile(left, kUpperQuartile);
-  const double sigma = std::max({(high - top) / kHighOfNormal, judgement.step, kLeastSigma});
+  const double sigma = std::max(stats::judging_scatter((high - top) / kHighOfNormal, judgement.step), kLeastSigma);
   const double limit = top + std::min(std::log(1 - options.suspect_share), -kFarSigmas * sigma);
   const auto first_far = std::partition(left.begin(), left.end(), [&](float value) { return value >= limit; });
   judgement.slow_share = static_cast<double>(left.end() - first_far) / static_cast<double>(left.size());

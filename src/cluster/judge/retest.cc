@@ -9,6 +9,7 @@
 #include "cluster/judge/membership.h"
 #include "cluster/judge/robust.h"
 #include "gdrperf/cluster/judge.h"
+#include "gdrperf/stats/shift.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -137,7 +138,7 @@ void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rou
   suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
   // Of a machine that became busy, the retests scatter more than what was judged.
   const double sigma = pair ? 0 : std::max(judgement.pair_sigma, robust_center(shifts).sigma);
-  const double error = std::max(quartile_error(sigma, rounds), pair ? 0 : judgement.step);
+  const double error = stats::judging_scatter(quartile_error(sigma, rounds), pair ? 0 : judgement.step);
   const bool lucky = pair ? may_be_collisions_of_pair(rounds, judgement) : may_be_collisions(rounds, judgement);
   // More scatter alone lifts the quartile.
   const double lifted = pair ? 0 : kQuartileOfNormal * (sigma - judgement.pair_sigma);

@@ -98,7 +98,7 @@ TEST(BenjaminiHochberg, KeepsTheOrderAndIsMonotone) {
 }
 
 TEST(JudgingScatter, IsNeverBelowAStepAndUndecidedWithoutControls) {
-  EXPECT_FALSE(judging_scatter({}, 1));
+  EXPECT_FALSE(judging_scatter(Values{}, 1));
   EXPECT_FALSE(judging_scatter(std::vector<double>{5}, 1));
   EXPECT_FALSE(judging_scatter(std::vector<double>{5, 5, 5}, 0));
   EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{5, 5, 5}, 0.25).value(), 0.25);
