@@ -32,6 +32,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 
 Point = collections.namedtuple("Point", "test rate latency size depth")
@@ -302,34 +303,40 @@ def machine():
     return match.group(1) if match else platform.machine()
 
 
+def wrapped(text):
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
 def markdown(rows, seconds, version):
     out = sum(not ours.kept for _, ours, _ in rows)
     off = sum(ours.kept and not ours.within for _, ours, _ in rows)
     reached = f"{off} of gdrperf's {len(rows) - out} points are beyond, {out} of {len(rows)} are left out"
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    about = f"{version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}; {seconds:g} s per point, each tool by itself, " \
+            "one after the other, client and server on a CPU of their own)."
     text = f"""# Accuracy
 
-What gdrperf, and Debian's perftest beside it, report on a link whose rate and latency are known. Made by
+What gdrperf, and Debian's perftest beside it, report on a link whose rate and latency are known.
+Made by
 
     tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/evidence/accuracy.md
 
-on {now} with {version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()};
-{seconds:g} s per point, each tool by itself, one after the other, each end on a CPU of its own). The link is the software
-device's model ([softnic.md](../../softnic/docs/softnic.md)): the truth is computed, not measured.
+{wrapped(f"on {now} with {about} The link is the software device's model ([softnic.md](../../softnic/docs/softnic.md)): the truth is computed, not measured.")}
 
-With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L (half a round
-trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message (`-Q 1`).
+With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L
+(half a round trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message
+(`-Q 1`).
 
-The device counts by how much it was late with its own schedule, and messages posted more than 100 us after what they
-answer (`react=100us`; less than that counts as at once, so that interrupts do not). A bandwidth point is left out when
-more than 2 % of its messages completed more than 1 us late (or, on slow links, than 0.5 % of the time a message is under
-way), or a program was held up for longer than 100 us in a quarter of the batches whose median it reports; a latency
-point when a quarter of the messages were later than the target allows: there the machine, not the tool, sets the
-figure. Such errors stand in parentheses. While more than a tenth of gdrperf's points were left out, those (of both
-tools) were measured again, up to {AGAIN} times.
+The device counts by how much it was late with its own schedule, and messages posted more than 100
+us after what they answer (`react=100us`; less than that counts as immediate, so that interrupts do
+not). A bandwidth point is left out when more than 2 % of its messages completed more than 1 us late
+(or, on slow links, than 0.5 % of the time a message is under way), or a program was held up for
+longer than 100 us in a quarter of the batches whose median it reports; a latency point when a
+quarter of the messages were later than the target allows: there the machine, not the tool, sets the
+result. Such errors are in parentheses. While more than a tenth of gdrperf's points were left out,
+those (of both tools) were measured again, up to {AGAIN} times.
 
-Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a tenth of the points left out. Here
-{reached}.
+{wrapped(f"Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a tenth of the points left out. Here {reached}.")}
 
 | | points | left out | median error | largest error | within the target |
 | --- | --- | --- | --- | --- | --- |
@@ -340,8 +347,8 @@ Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a 
             text += (f"| {tool}, {what} | {count} | {out} | {middle * 100:.3f} % | {worst * 100:.3f} % | "
                      f"{within} of {count - out} |\n")
     text += """
-perftest's bandwidth is an average that includes filling and draining the pipe; its typical latency is a median in
-steps of 10 ns.
+perftest's bandwidth is an average that includes filling and draining the pipe; its typical latency
+is a median in steps of 10 ns.
 
 ## All points
 
@@ -374,7 +381,7 @@ def main():
     results = measure(gdrperf, chosen, tools, options.seconds, options.all)
     rows = [(point, results[point, gdrperf_value], results.get((point, perftest_value))) for point in chosen]
     if options.markdown:
-        version = subprocess.run([gdrperf, "--version"], capture_output=True, text=True).stdout.strip()
+        version = subprocess.run([gdrperf, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
         pathlib.Path(options.markdown).write_text(markdown(rows, options.seconds, version), encoding="utf-8")
     kept = [row for row in rows if row[1].kept]
     wrong = [row for row in kept if not row[1].within]
