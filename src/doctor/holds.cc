@@ -18,8 +18,8 @@ constexpr std::string_view kHostUntilReboot = "until the next reboot, on the hos
 constexpr std::string_view kLasts = "survives a reboot";
 constexpr std::string_view kHostLasts = "survives a reboot; on the host";
 constexpr std::string_view kBootLoader =
-    "from the next boot on; GRUB on Debian and Ubuntu: /etc/default/grub, update-grub; RHEL: grubby --update-kernel=ALL --args; SUSE: "
-    "grub2-mkconfig; others: their own file; of a container or guest: the host's where the message is the host's";
+    "from the next boot on; Debian and Ubuntu: /etc/default/grub, update-grub; RHEL: grubby --update-kernel=ALL --args; SUSE: "
+    "grub2-mkconfig; others: their own file";
 constexpr std::string_view kForNewPrograms = "for programs started with it; put it into the job's environment";
 constexpr std::string_view kContainer = "for containers started with it";
 constexpr std::string_view kManifest = "for pods started after it";
@@ -36,12 +36,13 @@ struct Holds {
 
 // The first spelling of a name that a text has speaks for the name.
 constexpr std::array kHolds = {
-    Holds{"kernel's command line", "", kBootLoader},
-    Holds{"command line of the kernel", "", kBootLoader},
-    Holds{"boot loader", "", kBootLoader},
     Holds{"update-grub", "", "survives a reboot; Debian and Ubuntu, after a reboot"},
     Holds{"grubby", "", "survives a reboot; RHEL and its kin, after a reboot"},
     Holds{"grub2-mkconfig", "", "survives a reboot; SUSE and RHEL, after a reboot"},
+    Holds{"kernel's command line", "", kBootLoader},
+    Holds{"command line of the kernel", "", kBootLoader},
+    Holds{"boot loader", "", kBootLoader},
+    Holds{"disable_acs_redir", "", kBootLoader},
     Holds{"pcie_aspm=off", "", kBootLoader},
     Holds{"iommu=pt", "", kBootLoader},
     Holds{"iommu=off", "", kBootLoader},
@@ -190,6 +191,15 @@ constexpr std::array kHolds = {
     Holds{"read the", "log", kLooks},
 };
 
+/// Said only where nothing more exact is: looks, words that any installation has, and boot loaders beside their command.
+bool is_general(const Holds& each, const std::vector<std::string_view>& names) {
+  if (each.clause == kLooks) return true;
+  if (each.clause == kBootLoader) {
+    return std::any_of(names.begin(), names.end(), [](std::string_view name) { return name == "update-grub" || name == "grubby" || name == "grub2-mkconfig"; });
+  }
+  return each.spelling == "install" || each.spelling == "reinstall" || each.name == "another version";
+}
+
 bool is_capital(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 /// "NCCL_IB_TC=106" somewhere in the text.
@@ -198,7 +208,8 @@ bool sets_variable(std::string_view text) {
     std::size_t begin = at;
     while (begin > 0 && is_capital(text[begin - 1])) --begin;
     const std::string_view name = text.substr(begin, at - begin);
-    const bool of_build = name.starts_with("GRUB_") || name.starts_with("CONFIG_");
+    // Not of this process: of a build, and of an operator's driver.
+    const bool of_build = name.starts_with("GRUB_") || name.starts_with("CONFIG_") || text.find("river.env") != std::string_view::npos;
     if (name.size() > 4 && !of_build && name.find('_') != std::string_view::npos) return true;
   }
   return text.find("LD_LIBRARY_PATH") != std::string_view::npos || text.find("unset ") != std::string_view::npos;
@@ -229,11 +240,9 @@ std::string where_it_holds(const Finding& finding) {
     if (text.find(each.spelling) == std::string::npos) continue;
     const std::string_view name = each.name.empty() ? each.spelling : each.name;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const bool exact = variable || std::any_of(clauses.begin(), clauses.end(), [](const Clause& it) { return it.text != kLooks; });
+    if (is_general(each, names) && exact && !(each.clause == kLasts && !clauses.empty() && clauses.back().text == kLasts)) continue;
     names.push_back(name);
-    // Looking is worth a word only where the fix does nothing else.
-    if (each.clause == kLooks && (variable || std::any_of(clauses.begin(), clauses.end(), [](const Clause& it) { return it.text != kLooks; }))) {
-      continue;
-    }
     add_clause(clauses, name, each.clause);
   }
   if (variable) add_clause(clauses, "variables", kForNewPrograms);

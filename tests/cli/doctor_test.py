@@ -12,7 +12,8 @@ from support import BINARY, Background, CliTest, environment, main, run, softnic
 
 LSMOD = "nvidia_peermem 16384 0\nib_core 434176 1 ib_uverbs\nnvidia 56717312 4 nvidia_peermem\n"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-STORIES = SOURCE / "tests/data/doctor/stories"
+DATA = SOURCE / "tests/data/doctor"
+STORIES = DATA / "stories"
 KEYS = {"check", "group", "subject", "verdict", "found", "why", "fix", "for_good", "undo", "holds", "evidence"}
 
 
@@ -115,8 +116,8 @@ class Doctor(CliTest):
         self.assertEqual(self.read(LSMOD, code=1)["peermem"]["verdict"], "FAIL")
 
     def test_several_captures_are_compared(self):
-        checks = self.checks("--read", STORIES / "mtu-differs-a.txt", "--read", STORIES / "mtu-differs-b.txt", code=1)
-        self.assertIn("the two ends differ", checks["mtu"]["found"])
+        document = self.document("--read", STORIES / "mtu-differs-a.txt", "--read", STORIES / "mtu-differs-b.txt", code=1)
+        self.assertIn("the two ends differ", document["checks"][0]["found"])
 
     def test_standard_input(self):
         done = subprocess.run([BINARY, "doctor", "--read", "-"], env=environment(), text=True,
@@ -124,6 +125,17 @@ class Doctor(CliTest):
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("port-state", done.stdout)
         self.assertIn("1 ok, 0 warnings, 0 failed, 0 skipped", done.stdout)
+
+    def test_the_first_line_is_the_cause_and_the_second_what_to_do(self):
+        lines = [line for line in (DATA / "first-lines.tsv").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        self.assertGreaterEqual(len(lines), 10)
+        for names, cause, cure in (line.split("\t") for line in lines):
+            flag = "--root" if names.endswith(".machine") else "--read"
+            words = [word for name in names.split() for word in (flag, str(STORIES / name))]
+            first, second = run("doctor", *words).out.splitlines()[:2]
+            self.assertTrue(first.startswith(cause), f"{names}: {first}")
+            self.assertTrue(second.startswith("  do: "), f"{names}: {second}")
+            self.assertIn(cure, second, names)
 
     def test_unknown_text_could_not_be_looked_at(self):
         self.assertIn("none of the outputs", self.read("hello\nworld\n", code=3)["capture"]["found"])

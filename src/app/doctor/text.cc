@@ -187,6 +187,7 @@ void print_first(const std::vector<Finding>& findings, std::ostream& out) {
     print_line(out, fmt::format("{} {}{}{}: {}", doctor::to_string(verdict), first->check, first->subject.empty() ? "" : " ", first->subject, first->found),
                5);
     if (!first->fix.empty()) out << fmt::format("  do: {}\n", printable(first->fix));
+    if (!first->for_good.empty()) out << fmt::format("  for good: {}\n", printable(first->for_good));
     return;
   }
 }

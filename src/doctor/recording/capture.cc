@@ -246,7 +246,7 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
   for (const Capture& capture : captures) {
     for (const Port& port : parse_ibv_devinfo(capture.text)) {
       if (port.active() && port.active_mtu > 0) {
-        by_mtu.try_emplace(port.active_mtu, fmt::format("{} of {}", port.subject(), capture.name));
+        by_mtu.try_emplace(port.active_mtu, fmt::format("{} of {}", port.subject(), base_name(capture.name)));
       }
     }
   }
@@ -273,6 +273,8 @@ Findings read_one(std::string_view text, const Words& words) {
 
 std::vector<Finding> read_captures(const std::vector<Capture>& captures, const Words& words) {
   Findings findings;
+  // What the hosts differ in is the cause of what each of them reports.
+  compare_mtus(captures, findings);
   for (const Capture& capture : captures) {
     Findings own = read_one(capture.text, words);
     if (own.empty()) {
@@ -285,7 +287,6 @@ std::vector<Finding> read_captures(const std::vector<Capture>& captures, const W
     }
     for (Finding& finding : own) findings.push_back(std::move(finding));
   }
-  compare_mtus(captures, findings);
   drop_repeated(findings);
   tell_where_fixes_hold(findings);
   return findings;

@@ -56,6 +56,8 @@ void judge_nic(const Survey& survey, const GpuProbe& probe, const Outside& nic, 
     if (each.error == 0) {
       ++good;
       if (ways.find(each.way) == std::string::npos) ways += (ways.empty() ? "" : ", ") + each.way;
+    } else if (const GpuProbe::Gpu* gpu = probe.gpu(each.gpu); gpu != nullptr && !gpu->gdr) {
+      // Of a GPU that does none no NIC takes memory: said once, above.
     } else if (!probe.registers(nic.raw(), each.gpu).value_or(false)) {
       ++bad;
       failures = fmt::format("{} with {}: errno {} {}", each.way, each.gpu, each.error, each.words);
@@ -110,8 +112,7 @@ void check_gpu_registration(const Survey& survey, Findings& findings) {
       std::any_of(survey.rdma.begin(), survey.rdma.end(),
                   [](const auto& device) { return device.driver == "efa"; });
   if (l4_with_efa && !probe.registers("dmabuf")) {
-    check.fail("", fmt::format("EFA of {} cannot register GPU memory, though CUDA calls it able",
-                               survey.platform.instance),
+    check.fail("", fmt::format("EFA of {} cannot register GPU memory, though CUDA calls it able", survey.platform.instance),
                "transfers go through host memory: FI_EFA_USE_DEVICE_RDMA=0; GPUDirect RDMA is there "
                "on p4d, p5 and later");
     return;
