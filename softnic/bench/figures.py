@@ -196,7 +196,7 @@ def link_points(quick):
         yield "5", "2", operation, 1 << 20, 16
         yield "1", "10", operation, 4096, 1
     # Close to 200 ns from message to message; a SEND needs up to 260 of a machine like this by itself
-    # (softnic/docs/softnic.md, limits of the model).
+    # (softnic/docs/model.md, limits of the model).
     for operation, size, gap_ns in (("write_bw", 2048, 210), ("read_bw", 2048, 210), ("send_bw", 512, 260)):
         yield f"{size / gap_ns:.6f}", "2", operation, size, 128
 

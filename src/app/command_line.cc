@@ -25,9 +25,9 @@ namespace {
 constexpr const char* kProgramFooter = R"(
 gdrperf COMMAND --help shows options, defaults and units.
 
-Start on the server:   gdrperf serve
-then on the client:    gdrperf write_bw HOST -a
-or without a NIC:      gdrperf sweep --local --softnic
+    on the server:   gdrperf serve
+    on the client:   gdrperf write_bw HOST -a
+    without a NIC:   gdrperf sweep --local --softnic
 
 Exit codes: 0 ok, 1 regression or failed check, 2 usage, 3 this machine cannot
 (device, memory, port, disk), 4 inconclusive, 5 the peer failed or data was wrong.)";

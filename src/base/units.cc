@@ -182,16 +182,17 @@ std::string format_size(std::uint64_t bytes) {
 }
 
 std::string format_duration_ns(double ns) {
-  if (ns < 999.5) return fmt::format("{:.3g} ns", ns);
-  if (ns < 999.5e3) return fmt::format("{:.3g} us", ns / 1e3);
-  if (ns < 999.5e6) return fmt::format("{:.3g} ms", ns / 1e6);
-  return fmt::format("{:.4g} s", ns / 1e9);
+  if (ns < 999.5) return plain_digits(ns, 3) + " ns";
+  if (ns < 999.5e3) return fmt::format("{} us", plain_digits(ns / 1e3, 3));
+  if (ns < 999.5e6) return fmt::format("{} ms", plain_digits(ns / 1e6, 3));
+  return fmt::format("{} s", plain_digits(ns / 1e9));
 }
 
 std::string format_rate(double bytes_per_s) {
-  if (bytes_per_s < 1e6) return fmt::format("{:.3g} kB/s", bytes_per_s / 1e3);
-  if (bytes_per_s < 1e9) return fmt::format("{:.3g} MB/s", bytes_per_s / 1e6);
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+  constexpr double kRoundsToThousand = 999.5;
+  if (bytes_per_s < kRoundsToThousand * 1e3) return plain_digits(bytes_per_s / 1e3, 3) + " kB/s";
+  if (bytes_per_s < kRoundsToThousand * 1e6) return plain_digits(bytes_per_s / 1e6, 3) + " MB/s";
+  return plain_digits(bytes_per_s / 1e9) + " GB/s";
 }
 
 }  // namespace gdrperf

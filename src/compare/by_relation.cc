@@ -208,7 +208,7 @@ std::string verdict_words(const CellResult& cell) {
     case Verdict::kInconclusive:
     case Verdict::kBlind: break;
   }
-  return "cannot tell";
+  return "undecided";
 }
 
 /// The gate asks for candidates that can be trusted; here both sides are asked.
@@ -264,16 +264,19 @@ std::string reasons_text(const std::vector<PlacementComparison::RelationRow>& ro
   std::size_t few = 0;
   std::map<std::string, std::size_t> others;
   for (const auto& row : rows) {
-    if (row.verdict != "cannot tell") continue;
+    if (row.verdict != "undecided") continue;
     const bool too_few = row.cell.needed.baseline + row.cell.needed.candidates > 0;
     too_few ? ++few : ++others[row.cell.why];
   }
   std::string text;
   if (few > 0) {
-    text += fmt::format("\ncannot tell, in {} row{}: too few sessions. One document is one session: measure each layout at least 5 times, "
-                        "better 9, and give a folder of each.\n", few, few == 1 ? "" : "s");
+    text += fmt::format(
+        "\nundecided, in {} row{}: too few sessions. One document is one session: measure each layout at least 5 times, "
+        "better 9, and give a folder of each.\n",
+        few, few == 1 ? "" : "s");
   }
-  for (const auto& [why, count] : others) text += fmt::format("\ncannot tell, in {} row{}: {}\n", count, count == 1 ? "" : "s", why);
+  for (const auto& [why, count] : others)
+    text += fmt::format("\nundecided, in {} row{}: {}\n", count, count == 1 ? "" : "s", why);
   return text;
 }
 
@@ -335,8 +338,9 @@ std::string PlacementComparison::text() const {
   for (const Move& move : moves_) {
     const bool same = move.before.label == move.after.label;
     const bool by_name = move.before.by_name || move.after.by_name;
-    text += fmt::format("\n{}{} moved from {} to {}{}:\n", move.before.label, same ? "" : fmt::format(" (now {})", move.after.label),
-                        move.before.relation, move.after.relation, by_name ? " (told by name: no UUID or GUID is recorded)" : "");
+    text += fmt::format("\n{}{} moved from {} to {}{}:\n", move.before.label,
+                        same ? "" : fmt::format(" (now {})", move.after.label), move.before.relation,
+                        move.after.relation, by_name ? " (matched by name: no UUID or GUID is recorded)" : "");
     for (const Row& row : move.rows) {
       text += fmt::format("  {} {}: {} to {}, {} ({}): {}\n", row.work.first, format_size(row.work.second),
                           shown(row.work, row.cell.baseline_median), shown(row.work, row.cell.candidate_median), difference_text(row.cell),

@@ -110,8 +110,10 @@ void note_doubts(Comparison& comparison, const Side& baseline, const Side& candi
                                               "measure baselines at different times", drifting, drifting == 1 ? "" : "s"));
   }
   if (doubted == 0) return;
-  comparison.warnings.push_back(fmt::format("{} of {} figures of the baseline cannot be trusted (unstable, short or impossible runs): "
-                                            "they widen the limits; measure it on a quiet machine", doubted, values));
+  comparison.warnings.push_back(
+      fmt::format("{} of {} results of the baseline cannot be trusted (unstable, short or impossible runs): "
+                  "they widen the limits; measure it on a quiet machine",
+                  doubted, values));
 }
 
 std::string host_of(const CellKey& key) {
@@ -153,10 +155,10 @@ void note_missing(Comparison& comparison, const Side& side) {
   constexpr std::size_t kNamed = 5;
   const auto& cells = side.unusable();
   for (std::size_t i = 0; i < std::min(cells.size(), kNamed); ++i) {
-    comparison.warnings.push_back(cells[i] + " has no figure (null or not positive), left out");
+    comparison.warnings.push_back(cells[i] + " has no result (null or not positive), left out");
   }
   if (cells.size() > kNamed) {
-    comparison.warnings.push_back(fmt::format("and {} more cells without a figure", cells.size() - kNamed));
+    comparison.warnings.push_back(fmt::format("and {} more cells without a result", cells.size() - kNamed));
   }
 }
 

@@ -137,7 +137,7 @@ class Scan {
     const bool inside = levels_.size() > 1 && !levels_[1].key.empty();
     throw usage_error(fmt::format("{}: no result document, relations{}{} is not built as one", path_, inside ? "." : "",
                                   inside ? levels_[1].key : ""),
-                      "results/schema.json says what a result document holds");
+                      "results/schema.json describes result documents");
   }
 
   template <typename... Shown>

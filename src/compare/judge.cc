@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/flags.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/stats/multiple_testing.h"
 #include "gdrperf/stats/rank_sum.h"
 #include "gdrperf/stats/shift.h"
@@ -68,7 +69,7 @@ void decide(CellResult& cell, const Settings& settings, double level) {
     cell.verdict = Verdict::kInconclusive;
     if (least > level) {
       cell.needed = sessions_needed(cell.baseline_sessions, cell.candidate_sessions, level);
-      cell.why = beyond(cell) + ", but too few sessions to tell among this many cells";
+      cell.why = beyond(cell) + ", but too few sessions to decide among this many cells";
     } else {
       cell.needed.candidates = candidates_for_overlap(cell.candidate_sessions, cell.p_worse, level);
       cell.why = beyond(cell) + ", but sessions overlap with the baseline's";
@@ -92,12 +93,14 @@ void call_blind(CellResult& cell, const Settings& settings) {
   cell.verdict = Verdict::kBlind;
   if (!cell.why.empty()) cell.why += "; ";
   if (cell.limit <= settings.sensitivity) {
-    cell.why += fmt::format("{:+.1f} %, but only changes of {:.1f} % and more show 19 times in 20, not the {:.3g} % of {}", cell.change * 100,
-                            seen * 100, settings.sensitivity * 100, flags::kSensitivity);
+    cell.why +=
+        fmt::format("{:+.1f} %, but only changes of {:.1f} % and more show 19 times in 20, not the {} % of {}",
+                    cell.change * 100, seen * 100, plain_digits(settings.sensitivity * 100, 3), flags::kSensitivity);
     return;
   }
-  cell.why += fmt::format("{:+.1f} %, but up to {:.1f} % for the worse would be taken for noise, more than the {:.3g} % of {}",
-                          cell.change * 100, cell.limit * 100, settings.sensitivity * 100, flags::kSensitivity);
+  cell.why += fmt::format(
+      "{:+.1f} %, but up to {:.1f} % for the worse would count as noise, more than the {} % of {}",
+      cell.change * 100, cell.limit * 100, plain_digits(settings.sensitivity * 100, 3), flags::kSensitivity);
 }
 
 std::string_view to_string(Verdict verdict) {

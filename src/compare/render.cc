@@ -25,7 +25,7 @@ constexpr std::size_t kMostRows = 300;
 
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  return std::stod(fmt::format("{:.7g}", value));
+  return std::stod(fmt::format("{}", plain_digits(value, 7)));
 }
 
 Json percent(double share) { return number(share * 100); }
@@ -74,17 +74,14 @@ void append_table(std::string& out, const Comparison& comparison, bool (*wanted)
       "| :--- | :--- | ---: | ---: | ---: | ---: | ---: | :--- |\n";
   std::size_t rows = 0;
   std::size_t left_out = 0;
-  for (const Verdict verdict : kInOrder) {
-    if (!wanted(verdict)) continue;
-    for (const CellResult& cell : comparison.cells) {
-      if (cell.verdict != verdict) continue;
-      if (rows == kMostRows) {
-        ++left_out;
-        continue;
-      }
-      append_row(out, cell);
-      ++rows;
+  for (const CellResult* cell : in_reading_order(comparison)) {
+    if (!wanted(cell->verdict)) continue;
+    if (rows == kMostRows) {
+      ++left_out;
+      continue;
     }
+    append_row(out, *cell);
+    ++rows;
   }
   if (left_out > 0) out += fmt::format("\nand {} more: see the JSON.\n", left_out);
 }
@@ -147,11 +144,11 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
   }
   if (count == 0) return;
   out.push_back(fmt::format(
-      "{} {} blind: a change of {:.3g} % would be taken for noise: {}{}", cells(count), count == 1 ? "is" : "are",
-      comparison.settings.sensitivity * 100, fmt::join(names, ", "),
+      "{} {} blind: a change of {} % would count as noise: {}{}", cells(count), count == 1 ? "is" : "are",
+      plain_digits(comparison.settings.sensitivity * 100, 3), fmt::join(names, ", "),
       count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
   out.push_back(fmt::format("measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "
-                            "out; {} PERCENT says what has to be seen",
+                            "out; {} PERCENT sets what has to be detected",
                             stop_flag<&StopRule::duration>(), own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>(),
                             flags::kSensitivity));
 }
@@ -169,8 +166,8 @@ void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
   }
   if (widest) {
     out.push_back(fmt::format(
-        "noise widens the limit of {} beyond {:.3g} %: smaller changes there go unnoticed (widest: {} at {:.1f} %)",
-        cells(count), comparison.settings.threshold * 100, widest->key.name, widest->limit * 100));
+        "noise widens the limit of {} beyond {} %: smaller changes there go unnoticed (widest: {} at {:.1f} %)",
+        cells(count), plain_digits(comparison.settings.threshold * 100, 3), widest->key.name, widest->limit * 100));
   }
   if (unknown > 0) {
     out.push_back(fmt::format("the noise of {} is not known: fewer than {} baseline sessions and none recorded",
@@ -182,7 +179,7 @@ void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
 
 std::string format_value(double value, Better better) {
   if (std::isnan(value)) return "-";
-  return better == Better::kHigher ? fmt::format("{:.4g} Gb/s", value) : format_duration_ns(value);
+  return better == Better::kHigher ? fmt::format("{} Gb/s", plain_digits(value)) : format_duration_ns(value);
 }
 
 std::string format_change(double share) {
@@ -198,6 +195,18 @@ std::string summary_line(const Comparison& comparison) {
   }
   if (parts.empty()) return "no cells";
   return fmt::format("{}: {}", cells(comparison.cells.size()), fmt::join(parts, ", "));
+}
+
+std::vector<const CellResult*> in_reading_order(const Comparison& comparison) {
+  std::vector<const CellResult*> cells;
+  for (const CellResult& cell : comparison.cells) cells.push_back(&cell);
+  const auto rank = [](const CellResult* cell) {
+    const auto place = std::find(std::begin(kInOrder), std::end(kInOrder), cell->verdict) - std::begin(kInOrder);
+    return std::pair(place, std::isnan(cell->change) ? 0.0 : -std::abs(cell->change));
+  };
+  std::stable_sort(cells.begin(), cells.end(),
+                   [&](const CellResult* one, const CellResult* other) { return rank(one) < rank(other); });
+  return cells;
 }
 
 std::vector<std::string> remarks(const Comparison& comparison) {

@@ -127,7 +127,7 @@ class Reader {
     const auto found = run.fields.find(field);
     if (found == run.fields.end() || found->second.kind != kind || found->second.text.empty()) {
       throw usage_error(where(run, field) + (kind == Scalar::Kind::kNumber ? " is no number" : " is no text"),
-                        "results/schema.json says what a result document holds");
+                        "results/schema.json describes result documents");
     }
     return found->second.text;
   }

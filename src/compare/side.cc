@@ -15,7 +15,7 @@ bool Side::add(const Session& session) {
   if (digests_.contains(session.digest)) return false;
   if (digests_.size() == kMostSessions) {
     throw usage_error(fmt::format("more than {} documents on one side", kMostSessions),
-                      "a few dozen sessions say as much: leave the older ones out");
+                      "a few dozen sessions are enough: leave the older ones out");
   }
   digests_.insert(session.digest);
   if (!session.tool.empty()) tools_.insert(session.tool);

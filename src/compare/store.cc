@@ -82,7 +82,7 @@ std::vector<Stored> store_documents(const std::vector<std::string>& paths, const
     if (path == "-") throw usage_error("baseline add reads files, not standard input");
     const Session session = read_session(path);
     if (session.cells.empty()) {
-      throw usage_error(path + ": holds no figure that could be a baseline", "nothing was stored");
+      throw usage_error(path + ": has no result that could be a baseline", "nothing was stored");
     }
     copies.emplace_back(path, fs::path(store) / session.machine / file_name(session));
   }
@@ -126,7 +126,7 @@ RecordedNoise record_noise(const std::vector<std::string>& paths, const std::str
         }
       }
     }
-    for (const std::string& cell : side.unusable()) result.warnings.push_back(cell + " has no figure");
+    for (const std::string& cell : side.unusable()) result.warnings.push_back(cell + " has no result");
     if (table.size() == 0) continue;
     const fs::path folder = fs::path(store) / machine;
     make_folder(folder);

@@ -41,7 +41,7 @@ class ExchangeConnector final : public Connector {
 
   void connect(const proto::Endpoint& local, const proto::Endpoint& remote) override {
     if (remote.qps.size() != qps_.size()) {
-      throw peer_error(fmt::format("the peer offers {} QPs, this end has {}", remote.qps.size(), qps_.size()));
+      throw peer_error(fmt::format("the peer offers {} QPs, this host has {}", remote.qps.size(), qps_.size()));
     }
     verbs::QpPath path = settings_.path;
     path.port = static_cast<std::uint8_t>(local.port);

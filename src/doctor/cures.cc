@@ -57,7 +57,7 @@ Cure set_mtu(const Platform& platform, const Outside& name, int mtu, int before)
   const std::string netdev = shell_word(name);
   Cure cure;
   cure.now = fmt::format(
-      "sudo ip link set {} mtu {}  # 4200 will do; at both ends, and on the switch", netdev, mtu);
+      "sudo ip link set {} mtu {}  # 4200 will do; on both hosts, and on the switch", netdev, mtu);
   if (platform.distribution == Distribution::kRedHat) {
     cure.for_good = fmt::format("sudo nmcli connection modify {0} 802-3-ethernet.mtu {1}", netdev, mtu);
   } else if (platform.distribution == Distribution::kSuse) {
@@ -122,7 +122,7 @@ std::string container_network(const Platform& platform) {
              "'rdma: true'); the GIDs of a macvlan interface stay with the host's device";
     case Runtime::kPodman: return "podman run --network=host ...";
     case Runtime::kEnroot:
-    case Runtime::kApptainer: return "these share the host's network unless told otherwise";
+    case Runtime::kApptainer: return "these share the host's network unless set otherwise";
     default: return "docker run --network=host ...";
   }
 }

@@ -83,7 +83,7 @@ std::string group_of(const std::string& check) {
   for (const CheckEntry& entry : check_table()) {
     if (check == entry.id) return entry.group;
   }
-  return check == "both-ends" || check == "probe" ? "Both ends" : kMessages;
+  return check == "both-ends" || check == "probe" ? "Both hosts" : kMessages;
 }
 
 Examination examine(const Machine& machine, const Settings& settings) {

@@ -97,7 +97,7 @@ std::string fix_script(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.verdict != Verdict::kFail && finding.verdict != Verdict::kWarn) continue;
     add_step(script, finding, finding.fix, "", done);
-    add_step(script, finding, finding.for_good, " (for good)", done);
+    add_step(script, finding, finding.for_good, " (permanently)", done);
     if (!finding.undo.empty()) script += fmt::format("# takes it back: {}\n", printable(finding.undo));
   }
   if (done.empty()) script += "echo 'nothing to fix'\n";

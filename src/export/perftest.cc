@@ -52,6 +52,9 @@ std::string settings_of(const RunRecord& record) {
   if (spec.test.metric == Metric::kBandwidth) {
     line("TX depth", std::to_string(spec.tx_depth));
     line("CQ Moderation", std::to_string(spec.cq_mod));
+    // Data that stays in the CPU's caches is faster: whoever compares the two programs has to know.
+    if (spec.footprint_bytes > 0)
+      line("Memory walked", fmt::format("{} per QP (perftest: one message)", format_size(spec.footprint_bytes)));
   }
   line("Mtu", fmt::format("{}[B]", spec.mtu_bytes));
   line("Link type", perftest_link(own));
@@ -61,7 +64,7 @@ std::string settings_of(const RunRecord& record) {
   line("rdma_cm QPs", spec.connector == Connector::kRdmaCm ? "ON" : "OFF");
   line("Measured by", fmt::format("gdrperf, device kind {}", printable(record.device_kind)));
   const std::string& program = record.server.program.empty() ? record.client.program : record.server.program;
-  if (!program.empty()) line("Other end", printable(program));
+  if (!program.empty()) line("Peer", printable(program));
   return text;
 }
 

@@ -80,7 +80,7 @@ std::string prometheus(std::span<const RunRecord> runs, const FormatContext&) {
   }
   if (!all.empty()) {
     out.declare("gdrperf_unstable", MetricType::kGauge,
-                "1 where the figure is not known within the precision asked for, or an end stood still.");
+                "1 where the result is not known within the requested precision, or client or server stood still.");
     for (const auto& [text, run] : all) out.sample(run.first, run.second->measured.unstable ? 1 : 0);
   }
   return out.take();

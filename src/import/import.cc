@@ -14,7 +14,7 @@ namespace gdrperf::report {
 namespace {
 
 constexpr ImportFormat kImportFormats[] = {
-    {"perftest-json", "a file of perftest's --out_json, quoted or, as it was at first, not", is_perftest_json, read_perftest_json},
+    {"perftest-json", "the file of perftest's --out_json, of any version", is_perftest_json, read_perftest_json},
     {"perftest", "what perftest (ib_write_bw, ib_send_lat, ...) printed, of one test or of several", is_perftest_text, read_perftest_text},
 };
 
@@ -27,9 +27,11 @@ void complete(RunRecord& run, const ImportHints& hints, const std::string& file)
   run.server.buffer = hints.peer_buffer.empty() ? run.client.buffer : hints.peer_buffer;
   const bool gpu = in_gpu(run.client.buffer) || in_gpu(run.server.buffer);
   if (gpu && hints.relation.empty()) {
-    throw usage_error(fmt::format("{}: runs in GPU memory ({} to {}), and nothing in it tells how GPU and NIC are connected", file,
-                                  run.client.buffer, run.server.buffer),
-                      fmt::format("say it with {} PIX (or PXB, PHB, NODE, SYS); 'gdrperf topo' shows it on that machine", flags::kRelation));
+    throw usage_error(
+        fmt::format("{}: runs in GPU memory ({} to {}), and nothing in it shows how GPU and NIC are connected", file,
+                    run.client.buffer, run.server.buffer),
+        fmt::format("add {} PIX (or PXB, PHB, NODE, SYS); 'gdrperf topo' shows it on that machine",
+                    flags::kRelation));
   }
   run.relation = gpu ? hints.relation : "HOST";
 }
@@ -41,8 +43,8 @@ std::span<const ImportFormat> import_formats() { return kImportFormats; }
 Imported import_results(std::string_view text, const std::string& file, const ImportHints& hints) {
   const auto format = std::find_if(std::begin(kImportFormats), std::end(kImportFormats), [&](const ImportFormat& each) { return each.recognise(text); });
   if (format == std::end(kImportFormats)) {
-    throw usage_error(text.empty() ? file + ": empty" : file + ":1: no output that can be imported, neither here nor below",
-                      "'gdrperf import --help' names what can be");
+    throw usage_error(text.empty() ? file + ": empty" : file + ":1: no output that can be imported",
+                      "'gdrperf import --help' lists what can be imported");
   }
   Imported imported;
   imported.format = format->name;

@@ -79,8 +79,9 @@ void take_transport(RunRecord& run, std::string_view value, const ImportPlace& p
     run.spec.transport = each;
     return note_told(run, "transport");
   }
-  throw place.error(fmt::format("connection type {}: gdrperf has RC, UC and UD, so that no figure stands beside these",
-                                printable(value.substr(0, 40))));
+  throw place.error(
+      fmt::format("connection type {}: gdrperf has RC, UC and UD only, so there is nothing to compare it with",
+                  printable(value.substr(0, 40))));
 }
 
 double bytes_of(PerftestUnit unit) { return unit == PerftestUnit::kMebibytes ? kBytesOfMebibyte : 1e9 / 8; }
@@ -160,8 +161,9 @@ void PerftestSettings::take(std::string_view name, std::string_view value, const
   std::replace(plain.begin(), plain.end(), '_', ' ');
   value = trimmed(value);
   if ((plain == "Dual-port" || plain == "Dual port") && value == "ON") {
-    throw place.error("two ports at once (Dual-port: ON): the figure is their sum, and gdrperf's are of one port",
-                      "measure each port by itself");
+    throw place.error(
+        "two ports together (Dual-port: ON): the result is their sum, and gdrperf's results are of one port",
+        "measure each port by itself");
   }
   if (const std::string accelerator = accelerator_in(plain); !accelerator.empty() && value == "ON") use_memory(accelerator, {});
   if (plain == "Device" && !value.empty()) run_.client.device = std::string(value.substr(0, 64));
@@ -211,7 +213,7 @@ void check_unit(const PerftestFigures& figures, PerftestUnit unit, const ImportP
   if (fits(figures, unit)) return;
   throw place.error(fmt::format("BW average {} {} is not what MsgRate {} makes with messages of {} bytes", *figures.average,
                                 unit == PerftestUnit::kMebibytes ? "MiB/s" : "Gb/s", *figures.rate_mpps, *figures.bytes),
-                    "the heading's unit or a figure is wrong: give what perftest printed, unchanged");
+                    "the heading's unit or a number is wrong: give what perftest printed, unchanged");
 }
 
 RunRecord perftest_run(const PerftestSettings& settings, const PerftestFigures& figures, PerftestUnit unit, const ImportPlace& place) {

@@ -124,7 +124,8 @@ constexpr Name kQuantities[] = {
 PerftestFigures figures_of(const Section& results, const std::string& file) {
   PerftestFigures figures;
   const auto refuse = [&](const std::string& name, const Entry& entry) {
-    return ImportPlace{file, entry.line}.error(fmt::format("{}: '{}' is no figure", name, printable(std::string_view(entry.value).substr(0, 40))));
+    return ImportPlace{file, entry.line}.error(
+        fmt::format("{}: '{}' is not a number", name, printable(std::string_view(entry.value).substr(0, 40))));
   };
   for (const auto& [name, entry] : results) {
     if (name == "MsgSize" || name == "n_iterations") {
@@ -160,7 +161,7 @@ RunRecord run_of(const Report& report, const std::string& file) {
   }
   const auto title = info->second.find("test");
   auto settings = title == info->second.end() ? std::nullopt : PerftestSettings::of_title(title->second.value, {file, title->second.line});
-  if (!settings) throw place.error("'test_info' does not tell which test it was");
+  if (!settings) throw place.error("'test_info' does not name the test");
   for (const auto& [name, entry] : info->second) {
     settings->take(name, entry.value, {file, entry.line});
     if (name == "Test with events") settings->wait_for_events();

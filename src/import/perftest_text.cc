@@ -86,7 +86,8 @@ class TableReader {
     if (cut_rows_ > kMostNamed) into_.warnings.push_back(fmt::format("{}: {} more rows that were cut off: left out", place_.text(), cut_rows_ - kMostNamed));
     if (!into_.runs.empty()) return;
     if (headings_ == 0) throw place_.error("ends without a table: no line begins with '#bytes'", "give all that perftest printed");
-    throw place_.error("no table in it has a whole row", "of a write or a read the client has the figures, the server has none");
+    throw place_.error("no table in it has a whole row",
+                       "for a write or a read the client has the result, the server has none");
   }
 
  private:
@@ -147,7 +148,7 @@ class TableReader {
     ++headings_;
     if (!settings_) {
       throw place_.error("a table without the title that perftest prints above it (like 'RDMA_Write BW Test'): which test it is "
-                         "cannot be told", "give all that perftest printed");
+                         "is not known", "give all that perftest printed");
     }
     columns_.clear();
     if (line.find(" Port1[") != line.npos) settings_->take("Dual-port", "ON", place_);
@@ -177,14 +178,15 @@ class TableReader {
       return;
     }
     if (into_.runs.size() == kMostImported) throw place_.error(fmt::format("more than {} rows", kMostImported), "give it in parts");
-    if (words.size() > columns_.size()) throw place_.error(fmt::format("a row of {} figures under {} columns", words.size(), columns_.size()));
+    if (words.size() > columns_.size())
+      throw place_.error(fmt::format("a row of {} numbers under {} columns", words.size(), columns_.size()));
     PerftestFigures figures;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const Column& column = *columns_[i];
       const auto quantity = quantity_in(words[i]);
       const auto count = column.count ? count_in(words[i]) : std::nullopt;
       if (column.count ? !count : !quantity) {
-        throw place_.error(fmt::format("'{}' is no figure for {}", printable(words[i].substr(0, 40)), column.name));
+        throw place_.error(fmt::format("'{}' is not a number for {}", printable(words[i].substr(0, 40)), column.name));
       }
       if (column.count) figures.*column.count = count;
       if (column.quantity) figures.*column.quantity = quantity;

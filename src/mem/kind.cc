@@ -36,8 +36,8 @@ Kind parse_kind(std::string_view text, const std::string& flag) {
     return {known.place, known.names_gpu ? std::string(numbered ? text.substr(colon + 1) : "0") : std::string()};
   }
   throw usage_error(fmt::format("{} '{}': no such kind of memory", flag, text),
-                    "there are host, hugepage, cuda:N, cuda-vmm:N, cuda-host, staged:N and rocm:N; N is a GPU's index, "
-                    "of NVIDIA's also its PCI address or UUID");
+                    "choose host, hugepage, cuda:N, cuda-vmm:N, cuda-host, staged:N or rocm:N; N is a GPU's index, for "
+                    "NVIDIA also its PCI address or UUID");
 }
 
 bool on_gpu(const Kind& kind) {

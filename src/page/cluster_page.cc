@@ -106,8 +106,11 @@ void take_suspect(const ClusterJson& suspect, const ClusterJson& document, PageC
   const double shift = std::isfinite(again) ? again : figure_at(suspect, "shift_percent");
   const std::string part = part_words(suspect, list_at(document, "nics"), list_at(document, "ranks"));
   const std::string way = word_at(suspect, "way");
-  const std::string text = fmt::format("{:+.1f} % compared with the others{}{}", std::isfinite(shift) ? shift : 0.0, series_words(suspect),
-                                       way == "sends" ? " as it sends" : way == "receives" ? " as it receives" : "");
+  const std::string text =
+      fmt::format("{:+.1f} % compared with the others{}{}", std::isfinite(shift) ? shift : 0.0, series_words(suspect),
+                  way == "sends"      ? " when it sends"
+                  : way == "receives" ? " when it receives"
+                                      : "");
   list.push_back({{"part", part}, {"verdict", verdict}, {"text", text}, {"nic", figure_or_null(figure_at(suspect, "nic"))},
                   {"rail", figure_or_null(figure_at(suspect, "rail"))}, {"rank", figure_or_null(figure_at(suspect, "rank"))},
                   {"retests", figure_or_null(figure_at(suspect, "retests"))}, {"measurements", figure_or_null(figure_at(suspect, "measurements"))}});

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gdrperf/base/units.h"
+
 namespace gdrperf::page {
 namespace {
 
@@ -32,7 +34,9 @@ std::string spaced(std::string place) {
 }
 
 /// "0.4 %", "10 %": one that is not nothing is not shown as 0 %.
-std::string share_words(double share) { return share < 0.01 ? fmt::format("{:.2g} %", share * 100) : fmt::format("{:.0f} %", share * 100); }
+std::string share_words(double share) {
+  return share < 0.01 ? plain_digits(share * 100, 2) + " %" : fmt::format("{:.0f} %", share * 100);
+}
 
 std::string slow_words(std::vector<SlowPlace> slow) {
   std::stable_sort(slow.begin(), slow.end(), [](const SlowPlace& one, const SlowPlace& other) { return one.share < other.share; });

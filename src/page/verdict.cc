@@ -162,7 +162,7 @@ std::set<std::string> kinds_of(const PageDocument& document) {
 std::optional<Finding> kind_of(const PageDocument& document) {
   const auto kinds = kinds_of(document);
   if (document.simulated || kinds.contains("simulated")) {
-    return Finding{Level::kNote, "", "Simulated links: these results say nothing about the speed of a real machine.", ""};
+    return Finding{Level::kNote, "", "Simulated links: these results do not show the speed of a real machine.", ""};
   } else if (kinds.contains("software")) {
     return Finding{Level::kNote, "", "Measured on gdrperf's software device: the results show how fast this host copies memory, never the speed of a NIC.", ""};
   } else if (kinds.contains("rxe")) {

@@ -56,7 +56,7 @@ proto::PerftestReport report_of(const report::Measurement* own, const ResolvedSp
 }
 
 void refuse(const std::string& option, const char* why, const std::string& hint) {
-  throw usage_error(fmt::format("{}: the other end is perftest: {}", option, why), hint);
+  throw usage_error(fmt::format("{}: the peer is perftest: {}", option, why), hint);
 }
 
 }  // namespace
@@ -91,7 +91,9 @@ LatencyRun PerftestEnd::bounce_for_a_time(Transfer& transfer, Watchers watchers)
   LatencyRun run = bounce_latency(transfer, spec(), nullptr, watchers);
   peer_.interpret([]() -> std::optional<proto::Message> { return std::nullopt; });
   if (over) run.measured.stop = report::StopReason::kDuration;
-  if (run.measured.iterations == 0) throw peer_error(program() + " stopped before a round trip was over", "give both ends more time, and CPUs of their own");
+  if (run.measured.iterations == 0)
+    throw peer_error(program() + " stopped before a round trip was over",
+                     "give both hosts more time, and CPUs of their own");
   return run;
 }
 
@@ -121,10 +123,13 @@ void check_perftest(const TestSpec& spec, Side side) {
     refuse(to_string(spec.test), "its handshake is spoken for write, send and read", "start 'gdrperf serve' there");
   }
   if (spec.transport != Transport::kRc) refuse(flag<&TestSpec::transport>(), "its handshake is spoken for RC", leave_out);
-  if (spec.connector != Connector::kExchange) refuse(flag<&TestSpec::connector>(), "its handshake is spoken over TCP", leave_out + ", and at perftest's end");
+  if (spec.connector != Connector::kExchange)
+    refuse(flag<&TestSpec::connector>(), "its handshake is spoken over TCP", leave_out + ", and on perftest's side");
   if (spec.ooo != Use::kOff) refuse(flag<&TestSpec::ooo>(), "its QPs need not be such", leave_out);
   if (spec.ece == Use::kOn) refuse(flag<&TestSpec::ece>() + " on", "its handshake has no place for what a device offers", leave_out);
-  if (spec.direction == Direction::kBidirectional) refuse(flag<&TestSpec::direction>(), "its handshake is spoken for one direction", leave_out + ", and at perftest's end");
+  if (spec.direction == Direction::kBidirectional)
+    refuse(flag<&TestSpec::direction>(), "its handshake is spoken for one direction",
+           leave_out + ", and on perftest's side");
   if (spec.limiter != Limiter::kSoftware) refuse(flag<&TestSpec::limiter>(), "the sender keeps the rate here", leave_out);
   if (spec.reverse) refuse(flag<&TestSpec::reverse>(), "its server does not send", leave_out);
   if (!spec.load.empty()) refuse(flag<&TestSpec::load>(), "it has one test on a connection", leave_out);
@@ -136,9 +141,12 @@ void check_perftest(const TestSpec& spec, Side side) {
   if (spec.footprint_bytes != 0 && spec.footprint_bytes != perftests)
     refuse(flag<&TestSpec::footprint_bytes>(), "its memory has a page for each QP, or one message where that is larger",
            leave_out);
-  if ((side == Side::kClient ? spec.server : spec.client) != EndSpec()) refuse(peer_flag<&EndSpec::device>() + " and its like", "it takes no orders", "type that at perftest's end");
-  if (spec.stop.forever && perftest_counts(spec.test)) refuse(stop_flag<&StopRule::forever>(), "it counts the messages as well",
-           fmt::format("give {} or {}, at both ends", stop_flag<&StopRule::iterations>(), stop_flag<&StopRule::duration>()));
+  if ((side == Side::kClient ? spec.server : spec.client) != EndSpec())
+    refuse(peer_flag<&EndSpec::device>() + " and its like", "it takes no orders", "use that on perftest's side");
+  if (spec.stop.forever && perftest_counts(spec.test))
+    refuse(stop_flag<&StopRule::forever>(), "it counts the messages as well",
+           fmt::format("give {} or {}, on both hosts", stop_flag<&StopRule::iterations>(),
+                       stop_flag<&StopRule::duration>()));
   if (rate_of(spec) > 0 && spec.test == Test{Operation::kWrite, Metric::kLatency}) {
     refuse(flag<&TestSpec::rate_per_s>(), "it sends the first message of each round", leave_out);
   }
@@ -237,7 +245,8 @@ proto::Endpoint PerftestEnd::remote_endpoint(const std::vector<PerftestAddress>&
   remote.lid = first.lid;
   remote.gid_raw = by_gid_ ? first.gid_raw : std::string();
   if (by_gid_ && first.gid_raw.empty()) {
-    throw peer_error(fmt::format("{}: {} names no GID, this end does", link_.peer(), program()), fmt::format("give {} at both ends, or at neither", own_flag<&EndSpec::gid_index>()));
+    throw peer_error(fmt::format("{}: {} names no GID, this host does", link_.peer(), program()),
+                     fmt::format("give {} on both hosts, or on neither", own_flag<&EndSpec::gid_index>()));
   }
   remote.mtu_bytes = link_.mtu_bytes();
   remote.max_rd_atomic = first.outstanding_reads;

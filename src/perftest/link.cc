@@ -45,8 +45,10 @@ std::string big_endian(double value) { return big_endian(std::bit_cast<std::uint
 double double_from(std::string_view text) { return std::bit_cast<double>(from_big_endian(text)); }
 
 std::string alike() {
-  return fmt::format("both ends need the same test, {}, {} and {} or {}; perftest's own end may say more", flag<&TestSpec::size_bytes>(),
-                     flag<&TestSpec::qps>(), stop_flag<&StopRule::iterations>(), stop_flag<&StopRule::duration>());
+  return fmt::format(
+      "client and server need the same test, {}, {} and {} or {}; perftest's own output may have the reason",
+      flag<&TestSpec::size_bytes>(), flag<&TestSpec::qps>(), stop_flag<&StopRule::iterations>(),
+      stop_flag<&StopRule::duration>());
 }
 
 }  // namespace
@@ -160,7 +162,9 @@ std::string PerftestLink::receive(std::size_t bytes, const char* step) {
     if (ready <= 0 && left.over()) {
       const auto seconds = std::chrono::duration<double>(patience).count();
       if (version_.empty()) throw peer_error(fmt::format("{}: no answer for {:g} s", peer_, seconds), "neither 'gdrperf serve' nor perftest answers there");
-      throw peer_error(fmt::format("{}: perftest {} said nothing for {:g} s; its {} was awaited", peer_, version_, seconds, step), alike());
+      throw peer_error(fmt::format("{}: perftest {} sent nothing for {:g} s; gdrperf waited for its {}", peer_,
+                                   version_, seconds, step),
+                       alike());
     }
     if (ready <= 0) continue;
     char some[128];

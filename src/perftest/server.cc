@@ -56,8 +56,8 @@ report::Measurement receive_all(Transfer& transfer, Peer& peer, const ResolvedSp
   report::Measurement measured = bandwidth_figures(run, spec, nullptr);
   measured.iterations = came;
   if (spec.stop.iterations && came != *spec.stop.iterations) {
-    measured.warnings.push_back(fmt::format("{} messages came, {} were counted on: type the same {} at both ends", came, *spec.stop.iterations,
-                                            stop_flag<&StopRule::iterations>()));
+    measured.warnings.push_back(fmt::format("{} messages came, {} were counted on: type the same {} on both hosts",
+                                            came, *spec.stop.iterations, stop_flag<&StopRule::iterations>()));
   }
   return measured;
 }

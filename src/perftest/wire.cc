@@ -56,7 +56,10 @@ std::string encode_perftest_version() {
 
 std::string decode_perftest_version(std::string_view bytes) {
   const std::string version(perftest_version(bytes));
-  if (version.empty()) throw peer_error("its first words are no version of perftest");
+  if (const std::string_view service = known_service(bytes); !service.empty()) {
+    throw peer_error(fmt::format("{} answers on this port", service), wrong_port_hint());
+  }
+  if (version.empty()) throw peer_error("its first bytes are no version of perftest");
   double number = 0;
   std::from_chars(version.data(), version.data() + version.size(), number);
   if (number < kOldest || number >= kNewer) {

@@ -53,7 +53,7 @@ void ask_nvidia_smi(Topology& topology) {
     }
   } catch (const Error& error) {
     topology.warnings.push_back(
-        fmt::format("nvidia-smi does not tell the relation between GPUs and NICs: {}; give a "
+        fmt::format("nvidia-smi does not show the relation between GPUs and NICs: {}; give a "
                     "capture with {} FILE",
                     error.what(), flags::kNvidiaSmi));
   }
@@ -106,10 +106,10 @@ void add_tree(Pair& pair, const PciTree& tree) {
   relate(pair, tree, *gpu, *nic);
   if (!pair.relation || pair.tree->contains(*pair.relation)) return;
   if (pair.through_cpu && pair.tree->farthest < *pair.relation) {
-    pair.explanation = fmt::format("nvidia-smi says {} of the NIC's own function; with Data Direct the data pass its DMA function "
-                                   "{}, which is {} to the GPU",
-                                   to_string(*pair.relation), to_string(tree.functions[*nic->data_direct].address),
-                                   to_string(*pair.tree));
+    pair.explanation = fmt::format(
+        "nvidia-smi reports {} for the NIC's own function; with Data Direct the data pass its DMA function "
+        "{}, which is {} to the GPU",
+        to_string(*pair.relation), to_string(tree.functions[*nic->data_direct].address), to_string(*pair.tree));
     pair.relation = pair.tree->farthest;
     return;
   }
@@ -319,14 +319,14 @@ std::string explain_difference(Relation nvidia_smi, const RelationRange& tree,
            (nvidia_smi == other && tree.contains(one));
   };
   std::string text =
-      fmt::format("nvidia-smi says {}, the PCI tree {}: ", to_string(nvidia_smi), to_string(tree));
+      fmt::format("nvidia-smi reports {}, the PCI tree {}: ", to_string(nvidia_smi), to_string(tree));
   if (const char* const cpu = cpu_on_c2c(pci)) {
     return text + fmt::format("on {} the GPU is joined to its CPU by NVLink-C2C, and its PCIe function shows "
                               "another path than the one data take", cpu);
   }
   if (is_flat(pci)) {
     return text +
-           "the bus is flat (no bridges), as a virtual machine shows it: the tree cannot tell how "
+           "the bus is flat (no bridges), as a virtual machine shows it: the tree undecided how "
            "the real cards hang together, so everything on one virtual root bus looks like PHB";
   }
   if (nvidia_smi == Relation::kNode && tree.contains(Relation::kSys)) {

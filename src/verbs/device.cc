@@ -113,7 +113,7 @@ Error no_device_error() {
   if (preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr) {
     if (softnic == nullptr) {
       return Error(ExitCode::kEnvironment, "no RDMA device: the software device could not start",
-                   "what it says above is the reason");
+                   "its message above has the reason");
     }
     return usage_error(fmt::format("SOFTNIC '{:.80}': the software device does not take it, so there is no RDMA device",
                                    softnic),
@@ -200,7 +200,9 @@ PortInfo query_port(const Context& context, int port) {
 
 std::string state_hint(const Context& context, const PortInfo& port) {
   if (context.kind() == DeviceKind::kSoftware || context.kind() == DeviceKind::kSimulated) {
-    if (context.firmware().starts_with("softnic")) return "SOFTNIC says port=down for it: leave that out, or choose another device with " + own_flag<&EndSpec::device>();
+    if (context.firmware().starts_with("softnic"))
+      return "SOFTNIC has port=down for it: leave that out, or choose another device with " +
+             own_flag<&EndSpec::device>();
   }
   if (!port.netdev.empty()) {
     return fmt::format("bring the link up: ip link set {} up (and check the cable and the switch)",

@@ -230,7 +230,7 @@ GidChoice choose_gid(std::span<const Gid> table, int requested_index,
   if (best == order.end()) {
     throw Error(
         ExitCode::kEnvironment,
-        fmt::format("the two ends have no kind of GID in common: this end has {}; the peer has {}",
+        fmt::format("client and server have no kind of GID in common: this host has {}; the peer has {}",
                     fmt::join(families(table), ", "), fmt::join(peer_families, ", ")),
         "give both interfaces an address of one kind (an IPv4 one is best), or choose GIDs of "
         "one kind; gdrperf devices lists them");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::verbs {
 
@@ -13,7 +14,8 @@ std::string cannot_limit(const ibv_device_attr_ex& attr, ibv_qp_type type, doubl
   if (caps.qp_rate_limit_max == 0) return "it has no packet pacing (its qp_rate_limit_max is 0)";
   if ((caps.supported_qpts >> type & 1) == 0) return "it has packet pacing, but not for QPs of this type";
   if (kbps >= caps.qp_rate_limit_min && kbps <= caps.qp_rate_limit_max) return {};
-  return fmt::format("it paces a QP at {} to {} kb/s, not at {:.6g}", caps.qp_rate_limit_min, caps.qp_rate_limit_max, kbps);
+  return fmt::format("it paces a QP at {} to {} kb/s, not at {}", caps.qp_rate_limit_min, caps.qp_rate_limit_max,
+                     plain_digits(kbps, 6));
 }
 
 void limit_rate(ibv_qp* qp, const RateLimit& limit, const std::string& device) {

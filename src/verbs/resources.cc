@@ -60,7 +60,7 @@ ibv_ah_attr address_of(const QpPath& path) {
 
 std::string other_gid_hint() {
   return fmt::format("the peer's GID may not be reachable from this one: compare the GIDs that "
-                     "'gdrperf devices' shows on both ends and choose with {} and {}",
+                     "'gdrperf devices' shows on both hosts and choose with {} and {}",
                      own_flag<&EndSpec::gid_index>(), peer_flag<&EndSpec::gid_index>());
 }
 
@@ -271,7 +271,7 @@ ibv_mtu mtu_from_bytes(int bytes) {
     case 2048: return IBV_MTU_2048;
     case 4096: return IBV_MTU_4096;
     // This end's request was validated: the number came from the other end.
-    default: throw peer_error(fmt::format("the other end chose {}: {}", bytes, rule_of(setting<&TestSpec::mtu_bytes>())));
+    default: throw peer_error(fmt::format("the peer chose {}: {}", bytes, rule_of(setting<&TestSpec::mtu_bytes>())));
   }
 }
 

@@ -5,7 +5,7 @@ usage: tests/accuracy/link_accuracy.py GDRPERF [--all] [--markdown FILE] [--seco
 
 The software device's link model says when each message leaves, arrives and is
 acknowledged, so rate and latency of every test follow from size, depth, rate R and
-one-way latency L (softnic/docs/softnic.md). Interrupts of less than 100 us do not count
+one-way latency L (softnic/docs/model.md). Interrupts of less than 100 us do not count
 (react=100us). Rates, latencies, sizes, depths and tests are
 swept, and each point is measured with gdrperf and, with --all, with Debian's
 perftest. The device counts by how much it was late itself, and how often a program was held up
@@ -215,7 +215,7 @@ NAMES = {gdrperf_value: "gdrperf", perftest_value: "perftest"}
 def unusable(gdrperf):
     """Why the device cannot be used here, or None."""
     if len(CPUS) < 2:
-        return "one CPU is too few: each end needs one of its own"
+        return "one CPU is too few: each host needs one of its own"
     done = subprocess.run(["cat", "/dev/null"], env=Device(gdrperf, 1e9, 0).env, capture_output=True, text=True)
     return None if done.returncode == 0 and not done.stderr else "the device cannot be loaded into any program " \
         "(a build with sanitizers)"
@@ -321,7 +321,7 @@ Made by
 
     tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/evidence/accuracy.md
 
-{wrapped(f"on {now} with {about} The link is the software device's model ([softnic.md](../../softnic/docs/softnic.md)): the truth is computed, not measured.")}
+{wrapped(f"on {now} with {about} The link is the software device's model ([model.md](../../softnic/docs/model.md)): the truth is computed, not measured.")}
 
 With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L
 (half a round trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message

@@ -6,7 +6,7 @@ usage: tests/accuracy/short_runs.py GDRPERF [--runs N] [--busy N] [--seed N] [--
 Each run is drawn at random: one of the six tests, -n 1 to 5000 or -D 1 to 50 ms, a
 size, depth, cq_mod, post_list and number of QPs, one way or both, with or without
 --verify, within one process (--local) or against a server. The software device's
-model says what the link can carry (softnic/docs/softnic.md). Beside it, programs that do
+model says what the link can carry (softnic/docs/model.md). Beside it, programs that do
 nothing but use CPU.
 
 Of each run that succeeds is asked:

@@ -183,7 +183,7 @@ class OtherVersion(CliTest):
     def test_a_newer_server(self):
         with fake_server(lambda peer: peer.hello(7, "9.9.9")) as port:
             result = run(*client(port))
-        self.expect_error(result, 5, f"server 127.0.0.1:{port}", "same gdrperf on both ends",
+        self.expect_error(result, 5, f"server 127.0.0.1:{port}", "same gdrperf on both hosts",
                           within=PROMISE_S)
         self.both_versions(result.err)
 

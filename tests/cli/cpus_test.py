@@ -22,7 +22,7 @@ class Cpus(CliTest):
     def expect_apart(self, *words):
         cpus, warnings = self.cpus_and_warnings(*words)
         self.assertEqual(len(set(cpus)), 2, cpus)
-        self.assertNotIn("both ends ran on CPU ", warnings)
+        self.assertNotIn("client and server ran on CPU ", warnings)
         return cpus
 
     @unittest.skipIf(len(CPUS) < 2, "one CPU")
@@ -55,10 +55,10 @@ class Cpus(CliTest):
             with self.subTest(words):
                 cpus, warnings = self.cpus_and_warnings("write_lat", "--local", *SHORT, *words, **options)
                 self.assertEqual(cpus, [cpu, cpu])
-                self.assertIn(f"both ends ran on CPU {cpu}, ", warnings)
+                self.assertIn(f"client and server ran on CPU {cpu}, ", warnings)
                 self.assertIn("--peer-cpu", warnings)
         table = run("write_lat", "--local", *SHORT, "--cpu", cpu, "--peer-cpu", cpu)
-        self.assertIn(f"both ends ran on CPU {cpu}", table.out)
+        self.assertIn(f"client and server ran on CPU {cpu}", table.out)
 
 
 if __name__ == "__main__":

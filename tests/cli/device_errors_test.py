@@ -111,7 +111,7 @@ class ServersEnd(CliTest):
             self.skipTest("other users may not run what lies in this build folder")
         with Server() as server:
             result = run("write_bw", "127.0.0.1", "-p", server.port, "--softnic", *RUN, user=65534)
-            self.expect_error(result, 5, "software device", "run both ends as one user")
+            self.expect_error(result, 5, "software device", "run client and server as one user")
             self.assertNotIn("NIC no longer answers", result.err)
 
     def test_the_clients_own_failure_leaves_the_server_serving(self):

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import unittest
 
+import option_page
 import support
 from support import BINARY, CliTest, Server, run
 
@@ -111,7 +112,7 @@ class Text(CliTest):
 
     def test_the_readme_and_the_changelog_are_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 120)
-        self.assertLessEqual(len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()), 80)
+        self.assertLessEqual(len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()), 70)
 
     def checked(self, *command):
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
@@ -149,6 +150,43 @@ class Program(CliTest):
                                    ("security", "--idle-timeout", "5m"), ("first run", "-p,--port", "18515")):
             with self.subTest(where=where, flag=flag):
                 self.assertRegex(said, re.escape(flag) + rf"[^(]*\([^)]*{re.escape(value)}|" + re.escape(flag) + rf".{{0,160}}default: {re.escape(value)}")
+
+    @unittest.skipIf(support.softnic_works(), "no software device")
+    def test_tables_on_pages_have_the_columns_that_the_program_prints(self):
+        """Each block that shows a table has the head that the program prints today."""
+        local = ("--local", "--softnic", "-n", "50", "-s", "64")
+        bandwidth, latency = run("write_bw", *local).out, run("write_lat", *local).out
+        heads = {line.strip() for line in (bandwidth + latency).splitlines()}
+        intervals = run("write_bw", *local[:2], "-s", "64", "-D", "300ms", "--interval", "100ms", "--quiet").err
+        heads |= {line.strip() for line in intervals.splitlines()}
+        shown = [(page, line) for page in PAGES if "evidence" not in page.parts for _, line in blocks(page)
+                 if re.match(r"(gdrperf: +)?(size +(iterations|samples|median)|from s) ", line)]
+        self.assertGreater(len(shown), 1)
+        self.assertEqual([f"{page.name}: {line}" for page, line in shown if line not in heads], [])
+        page = (ROOT / "docs/start/first-run.md").read_text(encoding="utf-8")
+        columns = [name for cell in re.findall(r"(?m)^\| (`size`.*?|`.*?) \|", page.partition("| column |")[2].partition("\n\n")[0])
+                   for name in re.findall(r"`([^`]+)`", cell)]
+        self.assertGreater(len(columns), 7)
+        self.assertEqual([name for name in columns if name not in bandwidth + latency], [])
+
+    def test_the_option_reference_is_made_from_the_program(self):
+        path = ROOT / "docs/reference/options.md"
+        made = option_page.page()
+        self.assertGreater(made.count("\n| `"), 150)
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(made, encoding="utf-8")
+        self.assertEqual(path.read_text(encoding="utf-8"), made, "UPDATE_GOLDEN=1 and this test write it anew")
+
+    def test_exit_codes_on_the_page_are_those_of_the_program(self):
+        """Codes of ExitCode but the one of tests that are skipped."""
+        header = (ROOT / "include/gdrperf/base/error.h").read_text(encoding="utf-8")
+        codes = {code for code in re.findall(r"(?m)^  k\w+ = (\d+),", header) if code != "77"}
+        rows = re.findall(r"(?m)^\| (\d) \|", (ROOT / "docs/reference/exit-codes.md").read_text(encoding="utf-8"))
+        self.assertEqual(sorted(rows), sorted(codes))
+
+    def test_no_word_to_avoid_is_left(self):
+        done = subprocess.run([ROOT / "scripts/check-text", "--words", BINARY], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_commands_of_the_help_are_on_a_page(self):
         listed = re.findall(r"(?m)^  ([a-z_]+) ", run("--help").out.partition("Subcommands:")[2])

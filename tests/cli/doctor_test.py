@@ -99,7 +99,7 @@ class Doctor(CliTest):
             self.skipTest("this machine has something")
         page = run("doctor")
         self.assertEqual(page.code, 3, page)
-        self.assertIn("nothing to check", page.out)
+        self.assertIn("Nothing to check", page.out)
         self.assertIn("--softnic", page.out)
         self.assertNotIn("SKIP", page.out)
 
@@ -117,14 +117,14 @@ class Doctor(CliTest):
 
     def test_several_captures_are_compared(self):
         document = self.document("--read", STORIES / "mtu-differs-a.txt", "--read", STORIES / "mtu-differs-b.txt", code=1)
-        self.assertIn("the two ends differ", document["checks"][0]["found"])
+        self.assertIn("the two hosts differ", document["checks"][0]["found"])
 
     def test_standard_input(self):
         done = subprocess.run([BINARY, "doctor", "--read", "-"], env=environment(), text=True,
                               input="mlx5_0 port 1 ==> eth2 (Up)\n", capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("port-state", done.stdout)
-        self.assertIn("1 ok, 0 warnings, 0 failed, 0 skipped", done.stdout)
+        self.assertTrue(done.stdout.startswith("all is well: 1 ok, 0 skipped\n"), done.stdout)
 
     def test_the_first_line_is_the_cause_and_the_second_what_to_do(self):
         lines = [line for line in (DATA / "first-lines.tsv").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
@@ -236,12 +236,28 @@ class Doctor(CliTest):
         self.assertIn("left out", asked.stdout)
 
     @unittest.skipIf(softnic_works(), "no software device")
+    def test_json_goes_to_a_file_as_in_every_other_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = run("doctor", "--softnic", "--only", "mtu,gid", "--json", f"{folder}/d.json")
+            self.assertTrue(text.out.startswith("all is well: "), text)
+            self.assertEqual(len(json.loads(pathlib.Path(folder, "d.json").read_text())["checks"]), json.loads(
+                run("doctor", "--softnic", "--only", "mtu,gid", "--json", "-").out)["counts"]["OK"])
+            self.expect_error(run("doctor", "--json", f"{folder}/none/d.json"), 3, "--json")
+
+    def test_a_machine_that_is_well_takes_one_line(self):
+        result = run("doctor", "--root", STORIES / "emerald-rapids-ordering.machine")
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"\Aall is well: \d+ ok, \d+ skipped; the GPU has a direct path to its nearest NIC \(-v: .*\)\n\Z")
+        ill = run("doctor", "--root", STORIES / "numa-balancing.machine")
+        self.assertRegex(ill.out, r"(?m)^\d+ failed, \d+ warnings?, ")
+
+    @unittest.skipIf(softnic_works(), "no software device")
     def test_both_ends_are_compared(self):
         with Background("serve", "-p", "0", "--softnic") as server:
             port = server.wait_line("port ").split("port ")[1].split(";")[0]
             document = self.document("--softnic", "127.0.0.1", "-p", port, code=0)
         ends = [check for check in document["checks"] if check["check"] == "both-ends"]
-        self.assertIn("active MTU: 4096 at both ends", [check["found"] for check in ends])
+        self.assertIn("active MTU: 4096 on both hosts", [check["found"] for check in ends])
         probes = [check for check in document["checks"] if check["check"] == "probe"]
         self.assertEqual([check["subject"] for check in probes], ["to 127.0.0.1", "from 127.0.0.1"])
         for probe in probes:

@@ -122,10 +122,12 @@ class Endless(CliTest):
 
     def test_lines(self):
         with Background("write_bw", *LOCAL, "-s", "4K", "-D", "700ms", "--interval", "200ms") as client:
-            self.assertRegex(client.wait_line(" messages, "), r"gdrperf: 0\.[2-9] s: \d+ messages, [\d.e-]+ GB/s")
+            self.assertRegex(client.wait_line(" to s "), r"gdrperf: +from s +to s +messages +GB/s")
+            self.assertRegex(client.wait_line("  0."), r"gdrperf: +0\.\d\d +0\.[2-9]\d +\d+ +[\d.]+")
             self.assertEqual(client.wait(), 0, client.err)
         with Background("read_lat", *LOCAL, "-s", "4K", "-D", "700ms", "--interval", "200ms") as client:
-            self.assertRegex(client.wait_line(" round trips, "), r"p50 [\d.e+]+ us, p99 [\d.e+]+ us, max [\d.e+]+ us")
+            self.assertRegex(client.wait_line(" to s "), r"gdrperf: +from s +to s +round trips +p50 us +p99 us +max us")
+            self.assertRegex(client.wait_line("  0."), r"gdrperf: +0\.\d\d +0\.[2-9]\d +\d+ +[\d.]+ +[\d.]+ +[\d.]+")
             self.assertEqual(client.wait(), 0, client.err)
 
     def test_records_on_standard_output(self):
@@ -194,7 +196,7 @@ class Endless(CliTest):
     def test_what_changes_nothing_is_noted(self):
         result = run("write_bw", *LOCAL, "--forever", "--cap", "1s", "--dry-run")
         self.expect_ok(result)
-        self.assertIn("--cap changes nothing: --forever says when the run ends", result.err)
+        self.assertIn("--cap changes nothing: --forever decides when the run ends", result.err)
         self.assertIn("no end", result.out)
 
 

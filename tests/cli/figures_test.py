@@ -93,7 +93,7 @@ class FiguresTest(CliTest):
         self.assertEqual(runs[0]["stop"], "duration")
         self.assertIn(runs[0]["unstable_reason"], ("steps", "drift", "bimodal", "periodic", "scatter"))
         self.assertRegex(runs[0]["warnings"][0], r"known (within \+-.* %|\(the interval is wider than the value\)), not \+-1e-05 %, after")
-        self.assertIn("unstable: not known within the asked precision", result.out)
+        self.assertIn("unstable: not known within the requested precision", result.out)
 
     def test_a_rate_that_halves_is_marked_and_its_levels_are_listed(self):
         """The link's truth: 20 MB/s for 320 messages (1.05 s), 10 MB/s from then on. Warm-up it is not."""
@@ -110,7 +110,7 @@ class FiguresTest(CliTest):
         result = run("sweep", "--local", "--softnic", "--sizes", "64", "--ops", "write_bw,read_bw", "-n", "3",
                      "--json", self.document)
         self.assertEqual(result.code, 4, str(result))
-        self.assertIn("runs is stable: no figure here", result.err.splitlines()[-1])
+        self.assertIn("runs is stable: no result is known", result.err.splitlines()[-1])
 
     def test_the_live_line_of_a_terminal_says_rate_interval_and_time_left(self):
         for test, figure, more in (("write_bw", rb"[0-9.e+-]+ GB/s", ["-e"]), ("send_lat", rb"p50 [0-9.e+]+ us", ["-e"])):

@@ -56,7 +56,7 @@ class Import(Folder):
     def test_two_ports_at_once_are_refused(self):
         result = run("import", DATA / TWO_PORTS)
         self.assertEqual(result.code, 2, result)
-        self.assertIn(f"{TWO_PORTS}:3: two ports at once", result.err)
+        self.assertIn(f"{TWO_PORTS}:3: two ports together", result.err)
 
     def test_files_together_are_one_session(self):
         files = [DATA / "perftest-4.5-write_bw-all.txt", DATA / "perftest-4.5-write_lat.txt", DATA / "perftest-23-write_bw.json"]
@@ -91,7 +91,7 @@ class Import(Folder):
     def test_what_is_wrong_is_said_with_file_and_line(self):
         whole = (DATA / "perftest-4.4-write_bw.txt").read_text(encoding="utf-8")
         for name, text, words in [("none.txt", "hello\n", "none.txt:1: no output that can be imported"),
-                                  ("bad.txt", whole.replace("11742.06", "fast"), "bad.txt:19: 'fast' is no figure"),
+                                  ("bad.txt", whole.replace("11742.06", "fast"), "bad.txt:19: 'fast' is not a number"),
                                   ("cut.txt", whole[:whole.index("11742.06") + 4], "cut.txt:19"),
                                   ("cut.json", (DATA / "perftest-26-write_lat.json").read_text()[:300], "cut.json:15: ends in the middle")]:
             with self.subTest(name):

@@ -21,10 +21,12 @@ class Killed(CliTest):
                 with Background(case[0], "127.0.0.1", "-p", server.port, *case[1:], *LONG_RUN) as client:
                     server.wait_line("serving client")
                     client.wait_measuring()
+                    client.wait_line(" GB/s" if case[0].endswith("bw") else " us")
                     server.signal(signal.SIGKILL)
                     self.assertEqual(client.wait(PROMISE_S), 5, client.err)
                     self.assertIn(f"gdrperf: error: server 127.0.0.1:{server.port}: ", client.err)
                     self.assertNotIn("\nhint: \n", client.err)
+                    self.assertRegex(client.err, r"gdrperf: until then: (p50 )?[\d.]+ (GB/s|us)\b.*, after [\d.]+ s")
 
     def test_the_client(self):
         with Server() as server:

@@ -45,7 +45,7 @@ class Load(CliTest):
         self.assertGreater(idle, -0.01)
         self.assertEqual(one["load"], "100%")
         self.assertNotIn("stream_offered_gbps", one["under_load"])
-        self.assertRegex(result.err, r"beside read_bw of 64 KiB: [\d.]+ GB/s carried, [\d.]+ GB/s alone")
+        self.assertRegex(result.err, r"with read_bw of 64 KiB: [\d.]+ GB/s carried, [\d.]+ GB/s alone")
         self.assertRegex(result.err, r"idle +[\d.]+ +[\d.]+ +[\d.]+\n +loaded +[\d.]+ +[\d.]+ +[\d.]+\n +ratio +[\d.]+ ")
 
     def test_each_test_and_both_ways_to_say_it(self):
@@ -82,7 +82,7 @@ class Load(CliTest):
                             (("write_lat", "--load", "much"), "--load 'much': no rate"),
                             (("write_lat", "--load", "5Tb/s"), "--load '5Tb/s': no rate"),
                             (("write_lat", "--load-size", "1M"), "--load-size: there is no stream"),
-                            (("write_lat", "--load", "50%", "--verify"), "--load: verified messages go in laps"),
+                            (("write_lat", "--load", "50%", "--verify"), "--load: verified messages are sent in rounds"),
                             (("write_bw", "--load", "50%"), "--load: write_bw is no latency test")):
             self.expect_error(run(*words, "--local", "--softnic"), 2, text)
 

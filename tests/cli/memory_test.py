@@ -37,7 +37,7 @@ class MemoryTest(CliTest):
 
     def test_this_ends_own_memory_is_asked_first(self):
         result = run("write_bw", "--local", "--softnic", "--footprint", "100G", "-q", "20")
-        self.expect_error(result, 3, "this end would need", "messages 1.95 TiB", "a quarter of the",
+        self.expect_error(result, 3, "this host would need", "messages 1.95 TiB", "a quarter of the",
                           "--max-memory 204", within=support.PROMISE_S)
         result = run("write_bw", "--local", "--softnic", "--footprint", "64M", "--max-memory", "16M")
         self.expect_error(result, 3, "messages 64 MiB", "more than the 16 MiB")
@@ -48,8 +48,8 @@ class MemoryTest(CliTest):
 
     def test_both_ends_in_one_process_share_the_devices_limit(self):
         result = run("write_bw", "--local", "--softnic", "-q", "4000", "-n", "8000")
-        self.expect_error(result, 2, "-q 4000: with both ends in this process that is 8000 QPs; soft0 has 4095 at most",
-                          "-q 2047 at most, or run 'gdrperf serve'", within=support.PROMISE_S)
+        self.expect_error(result, 2, "-q 4000: with client and server in this process that is 8000 QPs; soft0 has 4095 at most",
+                          "-q 2047 at most, or run the server as 'gdrperf serve'", within=support.PROMISE_S)
 
     def test_many_qps_take_little_memory(self):
         with Server() as server:

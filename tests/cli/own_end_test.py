@@ -26,18 +26,18 @@ class OwnEnd(CliTest):
         record, said = self.measure(["-d", "soft1", "--cpu", CPU])
         self.assertEqual((record["client"]["device"], record["server"]["device"]), ("soft0", "soft1"))
         self.assertEqual(record["server"]["cpu"], CPU)
-        self.assertIn(f"the server chose device soft1, CPU {CPU} for its end", " ".join(record["warnings"]))
+        self.assertIn(f"the server uses device soft1, CPU {CPU}, as given on its command line", " ".join(record["warnings"]))
         self.assertNotIn("ignored", said)
 
     def test_what_the_client_says_comes_first(self):
         record, _ = self.measure(["-d", "soft1"], "--peer-dev", "soft0")
         self.assertEqual(record["server"]["device"], "soft0")
-        self.assertNotIn("the server chose", " ".join(record["warnings"]))
+        self.assertNotIn("the server uses", " ".join(record["warnings"]))
 
     def test_memory_that_the_client_asks_for_comes_first_also_where_it_is_the_default(self):
         record, _ = self.measure(["--buffer", "hugepage"], "--peer-buffer", "host")
         self.assertEqual(record["server"]["buffer"], "host")
-        self.assertNotIn("the server chose", " ".join(record["warnings"]))
+        self.assertNotIn("the server uses", " ".join(record["warnings"]))
 
     def test_what_only_a_client_decides_is_told(self):
         record, said = self.measure(["-s", "4K", "-q", "2", "--buffer", "host"])

@@ -171,7 +171,8 @@ class PerftestThatFails(unittest.TestCase):
         self.assertIn("perftest 5.33 has a handshake that gdrperf does not speak", self.fails([version("5.33")]))
 
     def test_what_is_no_version(self):
-        self.assertIn("no version of perftest", self.fails([version("SSH-2.0-hello")]))
+        self.assertIn("no version of perftest", self.fails([version("hello")]))
+        self.assertIn("an SSH server answers on this port", self.fails([version("SSH-2.0-hello")]))
 
     def test_one_that_hangs_up(self):
         self.assertIn("closed the connection", self.fails([(16, b"")]))
@@ -184,7 +185,7 @@ class PerftestThatFails(unittest.TestCase):
         for args, option in [(["-R"], "-R"), (["-c", "UC"], "--transport"), (["-b"], "-b"), (["--reversed"], "--reverse"), (["--peer-dev", "soft1"], "--peer-dev")]:
             with self.subTest(option):
                 said = self.fails([version("6.06"), (1 << 20, b"")], *args, code=2)
-                self.assertIn("the other end is perftest", said)
+                self.assertIn("the peer is perftest", said)
                 self.assertIn(option, said)
 
 

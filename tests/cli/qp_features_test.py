@@ -43,8 +43,8 @@ class EnhancedConnection(QpFeatures):
 
     def test_auto_goes_on_without_and_says_whose_device_has_none(self):
         self.without(self.record("--ece", "auto", device="plain0"), "plain0 has none for these QPs")
-        self.without(self.record("--ece", "auto", peer="plain0"), "the other end's plain0 has none")
-        self.without(self.record("--ece", "auto", peer="other0"), "soft0 and the other end's other0 have none in common")
+        self.without(self.record("--ece", "auto", peer="plain0"), "the peer's plain0 has none")
+        self.without(self.record("--ece", "auto", peer="other0"), "soft0 and the peer's other0 have none in common")
 
     def test_on_is_refused_naming_the_device(self):
         self.expect_error(self.asked("--ece", "on", device="plain0"), 3, "--ece on: plain0 has no enhanced connection establishment")

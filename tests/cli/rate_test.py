@@ -116,9 +116,9 @@ class Rate(CliTest):
                             (("--burst", "4"), "--burst 4: without a rate messages leave as they complete"),
                             (("--rate", "1000", "--burst", "2000"), "--burst 2000: one is due every 2 s"),
                             (("--rate", "100000", "--burst", "64", "-t", "16"), "--burst 64: -t 16 has 16 messages in flight"),
-                            (("--rate", "100000", "--burst", "6", "-l", "4"), "--burst 6: -l 4 posts as many at once"),
+                            (("--rate", "100000", "--burst", "6", "-l", "4"), "--burst 6: -l 4 posts as many together"),
                             (("--rate", "1000", "-e"), "--rate: a sender that sleeps (-e) misses what is due"),
-                            (("--rate", "1000", "--verify"), "--rate: verified messages go in laps")):
+                            (("--rate", "1000", "--verify"), "--rate: verified messages are sent in rounds")):
             result = run("send_bw", *LOCAL, *words)
             self.assertEqual(result.code, 2, str(result))
             self.assertIn(text, result.err)

@@ -52,7 +52,7 @@ class Required(CliTest):
     def test_a_share_of_no_ceiling_cannot_be_judged(self):
         result, (one,) = self.measured("write_bw", *LOCAL, "--min-efficiency", "90%")
         self.assertEqual(result.code, 4, str(result))
-        self.assertIn("UNKNOWN  write_bw/HOST/host:soft0/65536: has no known ceiling", result.out)
+        self.assertIn("UNKNOWN  write_bw/HOST/host:soft0/65536: has no known theoretical maximum", result.out)
         self.assertEqual(one["required"], {"min_efficiency": 0.9, "met": "unknown"})
 
     def test_a_share_of_the_ceiling_is_in_the_document_of_a_sweep(self):

@@ -87,9 +87,9 @@ class Reverse(CliTest):
 
     def test_what_cannot_be(self):
         for words, text in ((("send_lat",), "--reverse: send_lat goes back and forth"),
-                            (("send_bw", "-b"), "--reverse and -b: both ends send then"),
+                            (("send_bw", "-b"), "--reverse and -b: client and server both send then"),
                             (("send_bw", "--verify"), "--reverse: verified messages go from the client"),
-                            (("send_bw", "--interval", "1s"), "--interval: the server counts in a reversed run")):
+                            (("send_bw", "--interval", "1s"), "--interval: in a reversed run the server counts")):
             self.expect_error(run(*words, *LOCAL, "--reverse"), 2, text)
 
 

@@ -90,7 +90,7 @@ class Stopped(CliTest):
         refused(lambda it: it["relations"]["HOST"]["write_bw"][0].update(op="dance"), "dance")
         with open(path + ".cut", "w", encoding="utf-8") as file:
             file.write(json.dumps(document)[:-20])
-        self.expect_error(run("sweep", "--resume", path + ".cut"), 2, "no JSON, or cut off")
+        self.expect_error(run("sweep", "--resume", path + ".cut"), 2, "not JSON, or cut off")
         self.expect_error(run("sweep", "--resume", path + ".gone"), 2, path + ".gone")
         self.expect_error(run("sweep", "--resume", path, "-D", "1s"), 2, "leave out '-D'")
         self.expect_error(run("sweep", "--resume"), 2, "--resume")

@@ -115,7 +115,10 @@ class Rows(TerminalTest):
         command = ["write_bw", "--local", "--softnic", "-n", "50"]
         narrow, _ = self.on_terminal(*command)
         wide, _ = self.on_terminal(*command, columns=120)
-        self.assertNotIn("iterations", narrow)
+        (names,) = [line for line in narrow.splitlines() if "median" in line]
+        self.assertNotIn("iterations", names)
+        self.assertIn("iterations and tx/cq are left out below 100 columns; -v shows them", self.at_rest(narrow))
+        self.assertNotIn("left out", wide)
         self.assertIn("iterations", wide)
         self.assertIn("iterations", run(*command).out)
         self.assertIn("+-95 % CI", narrow)

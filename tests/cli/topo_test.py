@@ -41,14 +41,23 @@ class Topo(MachineTest):
     def test_a_recorded_machine_is_shown(self):
         result = run("topo", "--hwloc", self.three_relations())
         self.expect_ok(result)
-        for text in ("PIX", "PHB", "SYS", "best NIC", "<= 400", "22.3 to 28.8", "bound 28.8, published "):
-            self.assertIn(text, result.out)
+        answer, _, matrix = result.out.partition("\n\n")
+        self.assertEqual(answer.split()[:3], ["GPU", "best", "NIC"])
+        self.assertIn("22.3 to 28.8", answer)
+        self.assertEqual(matrix.splitlines()[0].split(), ["relation", "mlx5_0"], "GPUs in rows, NICs in columns")
+        for text in ("PIX", "PHB", "SYS"):
+            self.assertIn(text, matrix)
+        self.assertNotIn("narrowest", result.out)
+        everything = run("topo", "--hwloc", self.three_relations(), "-v")
+        self.expect_ok(everything)
+        for text in ("best NIC", "best GPU", "narrowest link", "<= 400", "at most 28.8, published "):
+            self.assertIn(text, everything.out)
         told = run("topo", "--hwloc", self.three_relations(), "--explain", "GPU0", "mlx5_0")
         self.expect_ok(told)
-        self.assertIn("the lowest bridge they share is 0000:01:00.0", told.out)
-        self.assertRegex(told.out, r"Expected where the NIC (reads|writes) GPU memory: 2\d\.\d to 28\.8 GB/s; likely:")
+        self.assertIn("their lowest common bridge is 0000:01:00.0", told.out)
+        self.assertRegex(told.out, r"Expected when the NIC (reads|writes) GPU memory: 2\d\.\d to 28\.8 GB/s; likely:")
         far = run("topo", "--hwloc", self.three_relations(), "--explain", "GPU2", "mlx5_0")
-        self.assertIn("Expected where the NIC reads GPU memory: bound 28.8, published ", far.out)
+        self.assertIn("Expected when the NIC reads GPU memory: at most 28.8, published ", far.out)
         self.expect_error(run("topo", "--hwloc", self.three_relations(), "--explain", "GPU7", "mlx5_0"), 2,
                           "GPU7")
 
@@ -66,7 +75,7 @@ class Topo(MachineTest):
     def test_a_legend_that_is_cut_leaves_the_others_their_labels(self):
         rows = "\tGPU0\tNIC0\tNIC1\nGPU0\t X \tPIX\tSYS\nNIC0\tPIX\t X \tSYS\nNIC1\tSYS\tSYS\t X \n\nNIC Legend:\n\n  NIC0: mlx5_4\n"
         path = self.write("cut.txt", rows + "  ...\n")
-        shown = run("topo", "--nvidia-smi", path)
+        shown = run("topo", "-v", "--nvidia-smi", path)
         self.expect_ok(shown)
         self.assertRegex(shown.out, r"GPU0\s+mlx5_4\s+PIX")
         self.assertRegex(shown.out, r"NIC1\s+GPU0\s+SYS")

@@ -35,7 +35,7 @@ class Transport(CliTest):
                 else:
                     self.assertEqual(result.code, 2, str(result))
                     self.assertIn(f"--transport {transport}: verbs have no ", result.err)
-                    self.assertIn(f"{test} goes over RC", result.err)
+                    self.assertIn(f"{test} needs RC", result.err)
 
     def test_receives_may_be_shared(self):
         for words in (("send_bw", "-q", "4"), ("send_bw", "-q", "3", "-b"), ("write_imm_bw", "-q", "2", "-e"), ("send_lat",), ("write_imm_lat",),

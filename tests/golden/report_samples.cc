@@ -123,7 +123,7 @@ std::vector<RunRecord> sweep() {
   runs.back().measured.stop = StopReason::kIterations;
   runs.back().measured.bandwidth->ci95_low_gbytes = kNan;
   runs.back().measured.bandwidth->ci95_high_gbytes = kNan;
-  for (RunRecord& record : runs) record.warnings = {"both ends share CPU 0; give each its own"};
+  for (RunRecord& record : runs) record.warnings = {"client and server share CPU 0; give each its own"};
   runs[1].measured.warnings = {"receiver not ready 3 times; raise -r"};
   runs.push_back(bandwidth_run(Operation::kSend, 1000, 3.5));
   runs.push_back(latency_run(Operation::kWrite, 8, 180.25));

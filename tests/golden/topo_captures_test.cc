@@ -23,7 +23,7 @@ namespace {
 
 gdrperf::app::TopoOptions options_for(const fs::path& capture, const std::string& kind) {
   gdrperf::app::TopoOptions options;
-  options.json = true;
+  options.json = "-";
   options.files.set(kind, capture);
   return options;
 }

@@ -122,8 +122,8 @@ TEST_F(EngineTest, AnObserverHearsOfALongSetUpAndOfTheRun) {
   spec.stop.duration = 1s;
   Notes notes;
   expect_sound(run_local(spec, &notes), spec);
-  const std::vector<std::string> steps = {"waiting for the server to set up its end (120 QPs)", "creating 120 QPs",
-                                          "connecting 120 QPs", "waiting for the server to set up its end (120 QPs)"};
+  const std::vector<std::string> steps = {"waiting for the server to set up (120 QPs)", "creating 120 QPs",
+                                          "connecting 120 QPs", "waiting for the server to set up (120 QPs)"};
   EXPECT_EQ(notes.steps, steps);
   ASSERT_GE(notes.states.size(), 2u);
   EXPECT_EQ(notes.states.front().bytes_per_s, 0);

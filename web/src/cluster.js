@@ -5,11 +5,11 @@ import { ofIndex, shade } from './look.js';
 import { rate, significant } from './units.js';
 
 const natural = new Intl.Collator('en', { numeric: true }).compare;
-const kWays = [['slower', 'the slower of both'], ['sends', 'as it sends'], ['receives', 'as it receives']];
+const kWays = [['slower', 'the slower of both'], ['sends', 'when it sends'], ['receives', 'when it receives']];
 /** Slower by so many percent is the fullest colour. */
 const kFull = 20;
 
-/** [host, rank, device, rail, shift, low, high as it sends, the same as it receives] */
+/** [host, rank, device, rail, shift, low, high when it sends, the same when it receives] */
 function read([host, rank, device, rail, sends, sendsLow, sendsHigh, receives, receivesLow, receivesHigh]) {
   return { host, rank, device, rail, sends: [sends, sendsLow, sendsHigh], receives: [receives, receivesLow, receivesHigh] };
 }

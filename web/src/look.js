@@ -45,6 +45,6 @@ function luminance(hue, saturation, light) {
 export function shade(hue, full) {
   const share = Math.max(0, Math.min(1, full));
   const saturation = dark() ? 45 : 65;
-  const light = dark() ? 22 + 40 * share : 96 - 56 * share;
+  const light = dark() ? 22 + 40 * share : 96 - 62 * share;
   return { background: `hsl(${hue} ${saturation}% ${light}%)`, color: luminance(hue, saturation, light) > 0.179 ? '#000000' : '#ffffff' };
 }

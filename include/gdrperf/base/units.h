@@ -46,6 +46,17 @@ std::string format_duration_ns(double ns);
 /// "12.5 GB/s", "950 MB/s": three significant digits, powers of 1000.
 std::string format_rate(double bytes_per_s);
 
+/// `value` with that many significant digits, as people write it: "0.001998", "12346", never "1.2e+04"; "-" for no
+/// number.
+std::string plain_digits(double value, int digits = 4);
+
+/// Four digits of a table's cell, zeros at its end included: "0.001998", "1.000", "12346". Nine characters below 1e9:
+/// what is tiny has fewer digits ("0.0000033", "<0.000001").
+std::string four_digits(double value);
+
+/// "1 KiB", "15.6 MiB", "2.5 GiB": three significant digits.
+std::string about_size(std::uint64_t bytes);
+
 /// GB/s (1e9 bytes per second) as Gb/s (1e9 bits per second).
 constexpr double gigabits_from_gigabytes(double gigabytes) { return gigabytes * 8.0; }
 

@@ -14,6 +14,8 @@ std::string format_change(double share);
 
 /// One line: "138 cells: 136 ok, 1 regression, 1 inconclusive".
 std::string summary_line(const Comparison& comparison);
+/// Cells in the order in which they are read: regressions first, then by verdict; the largest change first.
+std::vector<const CellResult*> in_reading_order(const Comparison& comparison);
 /// Remarks beside the table, one sentence each: changed conditions with how
 /// many cells they concern, sessions needed, limits widened by noise, warnings.
 std::vector<std::string> remarks(const Comparison& comparison);

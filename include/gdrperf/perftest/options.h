@@ -9,8 +9,8 @@ namespace gdrperf::app {
 /// What becomes of an option of perftest in a test of this program.
 enum class PerftestFate {
   kSame,     ///< an option here, too, with that meaning
-  kTaken,    ///< not an option here: done by others
-  kNoted,    ///< accepted, changes nothing; a note says why
+  kMapped,   ///< not an option here: done by others
+  kIgnored,  ///< accepted, changes nothing; a note says why
   kRefused,  ///< what it asks for would be missing from the figure
 };
 

@@ -148,7 +148,7 @@ T expect(Channel& channel, std::chrono::nanoseconds timeout) {
 /// Both halves of an in-process connection (a socket pair).
 std::pair<Channel, Channel> local_channel_pair();
 
-/// Connects by TCP to HOST:port (names, IPv4, IPv6), keeps trying for `patience`
+/// Connects by TCP to `host` (name, IPv4, IPv6; its own :PORT counts instead of `port`), keeps trying for `patience`
 /// while the port refuses (a server that is just starting), gives up after 4 s
 /// on a host that does not answer, and sets keep-alive so that a dead host shows
 /// within 5 s. Throws Error(kPeer) naming host, port, cause and what to do. Nothing is sent to an address outside

@@ -16,4 +16,10 @@ std::string_view perftest_version(std::string_view first_bytes);
 /// "0000:0010:0a51c2:7bc1e2:".
 std::optional<Error> perftest_peer(const std::string& peer, std::string_view first_bytes);
 
+/// "an SSH server", "an HTTP server" for what sends these first bytes; "" for all others.
+std::string_view known_service(std::string_view first_bytes);
+
+/// What to do about a known service on the port.
+std::string wrong_port_hint();
+
 }  // namespace gdrperf::proto

@@ -48,12 +48,18 @@ class ConsoleTable {
   void finish();
 
  private:
+  /// Warnings that differ in numbers only.
+  struct GroupedWarning {
+    std::string reason;  ///< without digits
+    std::string first;   ///< as it was for the first size
+    bool numbers_differ = false;
+    std::vector<std::string> sizes;
+  };
   struct Notes {
     Marks marks;
     Metric metric = Metric::kBandwidth;
     std::map<std::uint64_t, double> points;  ///< by size: median GB/s, or p50 in ns
-    std::map<std::string, std::vector<std::string>> warnings;  ///< text -> sizes
-    std::vector<std::string> warning_order;
+    std::vector<GroupedWarning> warnings;
     double best_gbytes = 0;  ///< of a large message between GPU and NIC
     std::string standing;    ///< of that among published figures
     std::string cpu;         ///< CPU time of the last run

@@ -6,7 +6,7 @@
 
 namespace gdrperf::softnic {
 
-/// The link that a device pretends to have (softnic/docs/softnic.md). All zero: none.
+/// The link that a device pretends to have (softnic/docs/model.md). All zero: none.
 struct LinkConfig {
   double rate = 0;  ///< bytes per second; 0: no limit
   double latency_ns = 0;

@@ -85,7 +85,9 @@ class RemoteClient : public Client {
       enter(proto::connect_tcp(address_.host, address_.port, 3s, address_.allow, address_.source));
     }
     if (!perftest_) return Client::measure(spec, environment, terms);
-    if (talk_ != Talk::kQuiet) notice_(fmt::format("{} is perftest {}: its handshake is spoken, and its end takes no orders", channel_->peer(), perftest_->version()));
+    if (talk_ != Talk::kQuiet)
+      notice_(fmt::format("{} is perftest {}: using its handshake; give its options on its own command line",
+                          channel_->peer(), perftest_->version()));
     return engine::run_perftest_client(*channel_, *perftest_, spec, {terms, *perftest_unit_});
   }
 
@@ -144,7 +146,9 @@ class RemoteClient : public Client {
     if (perftest_) {
       throw peer_error(address_.host + ": waits to be greeted, as perftest's server does, which serves one run at a time", "start 'gdrperf serve' there");
     }
-    if (ticket_.empty()) throw peer_error(address_.host + ": its gdrperf serves one run at a time", "bring both ends to one version");
+    if (ticket_.empty())
+      throw peer_error(address_.host + ": its gdrperf serves one run at a time",
+                       "install the same version on both hosts");
     return std::make_unique<RemoteClient>(address_, notice_, ticket_);
   }
 

@@ -40,7 +40,7 @@ Count dealt(Count total, int parts, int part) {
 
 void check_enough(const std::string& what, std::uint64_t total, int parts) {
   if (total >= static_cast<std::uint64_t>(parts)) return;
-  throw usage_error(fmt::format("{} {}: fewer than the {} runs at the same time that they are dealt to", what, total, parts));
+  throw usage_error(fmt::format("{} {}: fewer than the {} simultaneous runs that share them", what, total, parts));
 }
 
 /// What is said of the whole, dealt to one of several parts.
@@ -187,7 +187,8 @@ class Team {
         ++running_;
       }
       try {
-        workers_[part].thread = start_thread("a run beside others", [this, part] { work(part); }, [](const std::exception_ptr&) {});
+        workers_[part].thread = start_thread(
+            "a run among others", [this, part] { work(part); }, [](const std::exception_ptr&) {});
       } catch (...) {  // those that run already wait for this one
         ended(std::current_exception());
         return;
@@ -320,8 +321,8 @@ Rails rails_of(const TestSpec& spec) {
   // NICs of one rail have one name at both ends, as a rule.
   rails.peer = spec.peer_rails.empty() ? rails.own : split_list(spec.peer_rails, flag<&TestSpec::peer_rails>().c_str());
   if (rails.peer.size() == rails.own.size()) return rails;
-  throw usage_error(fmt::format("{} {}: {} devices, and this end has {} ({})", flag<&TestSpec::peer_rails>(), spec.peer_rails, rails.peer.size(),
-                                rails.own.size(), fmt::join(rails.own, ", ")));
+  throw usage_error(fmt::format("{} {}: {} devices, but the client has {} ({})", flag<&TestSpec::peer_rails>(),
+                                spec.peer_rails, rails.peer.size(), rails.own.size(), fmt::join(rails.own, ", ")));
 }
 
 bool has_parts(const TestSpec& spec) { return spec.threads > 1 || !spec.rails.empty() || spec.incast > 1; }

@@ -35,8 +35,10 @@ TestSpec latency_of(TestSpec spec) {
 void check_register_all(const TestSpec& spec) {
   if (uses_gpu(spec.client.buffer)) mem::check_kind(spec.client.buffer, own_flag<&EndSpec::buffer>());
   if (uses_gpu(spec.client.buffer) || uses_gpu(spec.server.buffer)) return;
-  throw usage_error(fmt::format("{} all: no end is in GPU memory, so that there is nothing to try", flag<&TestSpec::registration>()),
-                    fmt::format("{0} cuda:0 takes GPU 0's memory; it needs a GPU, its driver and a build with CUDA", own_flag<&EndSpec::buffer>()));
+  throw usage_error(fmt::format("{} all: neither buffer is in GPU memory, so there is nothing to compare",
+                                flag<&TestSpec::registration>()),
+                    fmt::format("{0} cuda:0 takes GPU 0's memory; it needs a GPU, its driver and a build with CUDA",
+                                own_flag<&EndSpec::buffer>()));
 }
 
 std::vector<RegistrationRow> try_registrations(const TestSpec& spec, const RunOne& run) {
@@ -64,7 +66,9 @@ std::vector<RegistrationRow> try_registrations(const TestSpec& spec, const RunOn
 
 void print_registrations(const std::vector<RegistrationRow>& rows, const TestSpec& spec, std::ostream& out) {
   Table table({flag<&TestSpec::registration>(), "registered", fmt::format("{} GB/s", format_size(spec.size_bytes)), "8 B us", "why not"});
-  const auto figure = [](double value) { return value > 0 ? fmt::format("{:.4g}", value) : std::string("-"); };
+  const auto figure = [](double value) {
+    return value > 0 ? fmt::format("{}", plain_digits(value)) : std::string("-");
+  };
   for (const RegistrationRow& row : rows) {
     table.add({word_of(row.way), row.registered ? "yes" : "no", figure(row.gbytes), figure(row.latency_us), row.why_not});
   }
@@ -73,7 +77,7 @@ void print_registrations(const std::vector<RegistrationRow>& rows, const TestSpe
   const auto taken = std::find_if(rows.begin(), rows.end(), [](const RegistrationRow& row) {
     return row.registered && row.way != Registration::kDmabufPcie;
   });
-  out << (taken == rows.end() ? fmt::format("None of those that are taken by rule works here: {} staged goes through host memory.\n",
+  out << (taken == rows.end() ? fmt::format("No direct method works here: {} staged goes through host memory.\n",
                                             flag<&TestSpec::path>())
                               : fmt::format("Without {} it is {}, by rule: data-direct, else dmabuf, else peermem.\n",
                                             flag<&TestSpec::registration>(), word_of(taken->way)));

@@ -90,7 +90,7 @@ void add_options(CLI::App& command, AcceptOptions& options) {
   command.add_option_function<std::string>(
       "--within", [&options](const std::string& text) { 
         options.within = parse_duration(text, "--within");
-        if (options.within <= 0ns) throw usage_error("--within 0: no run fits into no time", "like --within 90s");
+        if (options.within <= 0ns) throw usage_error("--within 0: give a time above 0", "for example --within 90s");
       },
       "total time, shared by all runs (default: 90s)")->type_name("TIME")->group("What to run");
   add_dry_run(command, options.dry_run);

@@ -91,7 +91,8 @@ int trend(const BaselineOptions& options, std::ostream& out) {
     for (const compare::TrendChange& each : cell.changes) {
       table.add({cell.cell, each.since, compare::format_value(each.before, cell.better),
                  compare::format_value(each.after, cell.better), compare::format_change(each.change),
-                 fmt::format("{} + {}", each.sessions_before, each.sessions_after), fmt::format("{:.1g}", each.p)});
+                 fmt::format("{} + {}", each.sessions_before, each.sessions_after),
+                 fmt::format("{}", plain_digits(each.p, 1))});
       for (const compare::Change& condition : each.conditions) {
         table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, condition.before, condition.now));
       }
@@ -129,7 +130,8 @@ int list(const BaselineOptions& options, std::ostream& out) {
 int show_cluster(const StoredCluster& cluster, std::ostream& out) {
   Table table({"started", "verdict", "size", "typical GB/s", "NICs"});
   for (const ClusterFile& each : cluster.results) {
-    table.add({each.started, each.verdict, format_size(each.size_bytes), fmt::format("{:.4g}", each.typical_gbytes), std::to_string(each.nics.size())});
+    table.add({each.started, each.verdict, format_size(each.size_bytes),
+               fmt::format("{}", plain_digits(each.typical_gbytes)), std::to_string(each.nics.size())});
   }
   table.print(out);
   return static_cast<int>(ExitCode::kOk);

@@ -27,10 +27,11 @@ namespace gdrperf::app {
 namespace {
 
 constexpr const char* kBringupFooter = R"(
-Four steps, each of which is a command of its own; the page has its verdict, and of a step
-that does not pass the lines that say why. HOST runs 'gdrperf serve'.
+Runs four steps, each a command of its own, and prints the verdict of each; for
+a step that does not pass, also the lines that explain it. 'gdrperf serve' must
+run on HOST.
 
-Exit code: 0 ready, 1 a step fails, 4 undecided.
+Exit code: 0 ready, 1 a step failed, 4 undecided.
 
 Example:
   gdrperf bringup node2)";
@@ -76,7 +77,7 @@ std::vector<Step> steps_of(const BringupOptions& options) {
   std::vector<std::string> accept = {"accept", options.host, "--within", "60s"};
   if (pairs_of_gpus()) accept.insert(accept.end(), {"--pairs", "best"});
   return {{"this machine", with({"doctor"}, false)},
-          {"both ends", with({"doctor", options.host}, true)},
+          {"both hosts", with({"doctor", options.host}, true)},
           {"every byte arrives", with({"verify", options.host, "--sizes", "1,4097,1M"}, true)},
           {"rates", with(std::move(accept), true)}};
 }
@@ -130,7 +131,7 @@ int run_bringup(const BringupOptions& options) {
     worst = std::max(worst, outcome.verdict);
   }
   std::cout << "\nVerdict: " << (worst == StepVerdict::kPass ? "ready" : worst == StepVerdict::kFail ? "not ready" : "undecided");
-  if (!first.empty()) std::cout << printable(fmt::format("; '{}' says more", first));
+  if (!first.empty()) std::cout << printable(fmt::format("; run '{}' for details", first));
   std::cout << '\n';
   return static_cast<int>(worst == StepVerdict::kPass ? ExitCode::kOk : worst == StepVerdict::kFail ? ExitCode::kRegression : ExitCode::kInconclusive);
 }
@@ -140,7 +141,7 @@ int run_bringup(const BringupOptions& options) {
 void add_bringup_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BringupOptions>();
   CLI::App* command = app.add_subcommand("bringup", "Bring up a new machine: doctor, verify, accept, and a summary page");
-  command->add_option("HOST", options->host, "server's name or address ('gdrperf serve' runs there)")->required();
+  command->add_option("HOST", options->host, "server: HOST or HOST:PORT ('gdrperf serve' runs there)")->required();
   command
       ->add_option_function<std::string>(
           "-p,--port", [options](const std::string& text) { options->port = static_cast<int>(parse_integer(text, flags::kPort, 1, 65535)); },

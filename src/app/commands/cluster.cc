@@ -28,6 +28,7 @@
 #include "app/output/output.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/cluster/exchange.h"
 #include "gdrperf/cluster/launch.h"
 #include "gdrperf/cluster/plan.h"
@@ -72,9 +73,9 @@ cluster::PlanRates plan_rates(const ClusterOptions& options) {
   rates.runs = runs_per_round(options.test);
   rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / options.rate;
   if (options.from.empty()) return rates;
-  const ClusterFile earlier = read_cluster(options.from);
+  const ClusterFile earlier = of_option("--from", [&] { return read_cluster(options.from); });
   if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1 || !(earlier.typical_gbytes > 0)) {
-    throw usage_error(options.from + " does not say how long its rounds took", "leave --from out of --plan");
+    throw usage_error(options.from + " does not record how long its rounds took", "leave --from out of --plan");
   }
   // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
   const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
@@ -90,13 +91,15 @@ int print_plan(const ClusterOptions& options, std::ostream& out) {
   const cluster::Plan plan = cluster::make_plan(fabric, options.test.schedule, rates);
   out << fmt::format("{} nodes x {} NICs: {} rounds of {} runs each, {} links in all\n", ranks, options.rails, plan.rounds, rates.runs, plan.links);
   const double measured = rates.runs * rates.run_seconds * static_cast<double>(plan.rounds);
-  out << fmt::format("time: {:.1f} s, {:.3g} s of it what starting and ending runs takes ({}); retests come on top\n", plan.seconds,
-                     plan.seconds - measured, options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
-  out << fmt::format("data: {:.4g} GB at {:.4g} GB/s a NIC\n", plan.gigabytes, rates.nic_gbytes);
-  out << fmt::format("load: {} of {} NICs send at once, {:.4g} GB/s in all; each NIC sends {:.1f} s\n",
-                     plan.most_links, ranks * options.rails, plan.most_gbytes, plan.nic_seconds);
+  out << fmt::format("time: {:.1f} s, {} s of it what starting and ending runs takes ({}); retests come on top\n",
+                     plan.seconds, plain_digits(plan.seconds - measured, 3),
+                     options.from.empty() ? "--from RESULT.json plans with what it took there" : options.from);
+  out << fmt::format("data: {} GB at {} GB/s a NIC\n", plain_digits(plan.gigabytes), plain_digits(rates.nic_gbytes));
+  out << fmt::format("load: {} of {} NICs send simultaneously, {} GB/s in total; each NIC sends {:.1f} s\n",
+                     plan.most_links, ranks * options.rails, plain_digits(plan.most_gbytes), plan.nic_seconds);
   if (const auto on_top = cluster::plan_patterns(fabric, options.patterns, options.test.schedule.seed, rates); on_top.steps > 0) {
-    out << fmt::format("patterns: {} steps on top, {:.1f} s, {:.4g} GB\n", on_top.steps, on_top.seconds, on_top.gigabytes);
+    out << fmt::format("patterns: {} steps on top, {:.1f} s, {} GB\n", on_top.steps, on_top.seconds,
+                       plain_digits(on_top.gigabytes));
   }
   return 0;
 }
@@ -129,7 +132,9 @@ Start find_start(const ClusterOptions& options) {
 }
 
 ClusterFile read_baseline(const ClusterOptions& options) {
-  return read_cluster_baseline(options.baseline, options.test.size_bytes, to_string(options.test.buffer));
+  return of_option("--baseline", [&] {
+    return read_cluster_baseline(options.baseline, options.test.size_bytes, to_string(options.test.buffer));
+  });
 }
 
 // A few lines about how the slow parts did in an earlier result of the same cluster.
@@ -209,10 +214,11 @@ int fanout_of(const ClusterOptions& options, int ranks) {
 int run_root(const ClusterOptions& options, Start start, const Card& card, const proto::Token& token,
              const std::function<void(const std::function<void(Arrival)>&)>& bring = {}) {
   std::optional<ClusterFile> earlier;
-  if (!options.resume.empty()) earlier = read_cluster(options.resume);
+  if (!options.resume.empty()) earlier = of_option("--resume", [&] { return read_cluster(options.resume); });
   cluster::Leaves leaves;
   if (!options.topology.empty()) {
-    leaves = parse_leaves(read_file(options.topology, kMostTopologyBytes), options.topology);
+    leaves = of_option("--topology",
+                       [&] { return parse_leaves(read_file(options.topology, kMostTopologyBytes), options.topology); });
   }
   const int ranks = start.launch.ranks;
   const auto begin = std::chrono::steady_clock::now();
@@ -258,7 +264,7 @@ int run_hosts(const ClusterOptions& options, const proto::Token& token) {
 
 // A saved result in another form; nothing is measured.
 int print_saved(const ClusterOptions& options) {
-  const ClusterFile file = read_cluster(options.from);
+  const ClusterFile file = of_option("--from", [&] { return read_cluster(options.from); });
   std::cout << export_cluster(file, parse_cluster_format(options.format));
   return 0;
 }
@@ -266,7 +272,7 @@ int print_saved(const ClusterOptions& options) {
 void check_outputs(const ClusterOptions& options) {
   if (!options.format.empty()) parse_cluster_format(options.format);
   if (!options.from.empty() && options.format.empty()) {
-    throw usage_error("--from: --format is missing", "say which: prometheus, slurm, kubernetes or markdown");
+    throw usage_error("--from: --format is missing", "choose one: prometheus, slurm, kubernetes or markdown");
   }
   if (options.json == "-" && !options.format.empty()) {
     throw usage_error("--json - and --format: standard output can carry one of them", "give --json a file");

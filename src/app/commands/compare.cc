@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -41,7 +42,7 @@ constexpr const char* kCompareFooter = R"(
 A cell is one test at one size on one path. It is a regression when sessions rank
 lower than the baseline's (one-sided Mann-Whitney, Benjamini-Hochberg over the cells)
 and the Hodges-Lehmann shift is beyond the threshold and the noise of the cell; with
---rerun also when run again. One document is one session: give several on each side.
+--rerun also when run again. One document is one session: give several before and after.
 A cell so noisy that a change of --sensitivity would not show is blind, never ok.
 
 Exit code: 0 no regression, 1 regression, 4 inconclusive or blind, 2 unreadable documents.
@@ -81,14 +82,18 @@ double parse_alpha(const std::string& text) {
 Side read_side(const std::vector<std::string>& paths, const CompareOptions& options, const Side* baseline,
                std::vector<std::string>& warnings, std::set<std::string>& imported) {
   Side side(options.settings.across);
+  std::map<std::string, std::vector<std::string>> remarks;
   for (const std::string& path : compare::documents_at(paths)) {
     const compare::Session session = compare::read_session(path);
     if (session.imported) imported.insert(path);
-    if (session.cells.empty()) warnings.push_back(path + ": holds no figure");
-    if (baseline && baseline->has(session.digest)) {
-      warnings.push_back(path + ": is part of the baseline as well");
-    }
-    if (!side.add(session)) warnings.push_back(path + ": the same document twice, counted once");
+    if (session.cells.empty()) remarks["has no result"].push_back(path);
+    if (baseline && baseline->has(session.digest)) remarks["is part of the baseline as well"].push_back(path);
+    if (!side.add(session)) remarks["the same document twice, counted once"].push_back(path);
+  }
+  // Documents with the same remark share a line.
+  for (const auto& [remark, files] : remarks) {
+    const std::string more = files.size() > 1 ? fmt::format(" (and {} more)", files.size() - 1) : "";
+    warnings.push_back(fmt::format("{}{}: {}", files.front(), more, remark));
   }
   return side;
 }
@@ -124,33 +129,85 @@ double q_of(const CellResult& cell) {
   return cell.verdict == compare::Verdict::kImprovement ? cell.q_better : cell.q_worse;
 }
 
-std::vector<std::string> row(const CellResult& cell) {
+std::string p_text(const CellResult& cell) {
+  if (std::isnan(cell.change)) return "-";
+  const double q = q_of(cell);
+  return q < 0.001 ? "< 0.001" : plain_digits(q, 1);
+}
+
+std::string limit_text(const CellResult& cell) {
+  return std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100);
+}
+
+std::string sessions_text(const CellResult& cell) {
+  return fmt::format("{} / {}", cell.baseline_sessions, cell.candidate_sessions);
+}
+
+/// What all cells have in common is in one line, not in each row.
+struct Common {
+  bool limit = false;
+  bool sessions = false;
+  std::map<std::string, std::size_t> reasons;  ///< cells that have each
+
+  explicit Common(const std::vector<const CellResult*>& cells) {
+    const auto shared = [&](std::string (*text)(const CellResult&)) {
+      return cells.size() > 1 && std::all_of(cells.begin(), cells.end(), [&](const CellResult* cell) {
+               return text(*cell) == text(*cells.front());
+             });
+    };
+    limit = shared(limit_text);
+    sessions = shared(sessions_text);
+    for (const CellResult* cell : cells) ++reasons[cell->why];
+  }
+};
+
+std::vector<std::string> row(const CellResult& cell, const Common& common) {
   const auto better = cell.key.better;
-  return {cell.key.name,
-          std::string(to_string(cell.verdict)),
-          compare::format_value(cell.baseline_median, better),
-          compare::format_value(cell.candidate_median, better),
-          compare::format_change(cell.change),
-          std::isnan(cell.limit) ? "-" : fmt::format("{:.1f} %", cell.limit * 100),
-          std::isnan(cell.change) ? "-" : fmt::format("{:.1g}", q_of(cell)),
-          fmt::format("{} / {}", cell.baseline_sessions, cell.candidate_sessions)};
+  std::vector<std::string> words = {cell.key.name,
+                                    std::string(to_string(cell.verdict)),
+                                    compare::format_value(cell.baseline_median, better),
+                                    compare::format_value(cell.candidate_median, better),
+                                    compare::format_change(cell.change),
+                                    p_text(cell)};
+  if (!common.limit) words.push_back(limit_text(cell));
+  if (!common.sessions) words.push_back(sessions_text(cell));
+  return words;
+}
+
+void print_cells(const std::vector<const CellResult*>& cells, std::ostream& out) {
+  const Common common(cells);
+  std::vector<std::string> head = {"cell", "verdict", "baseline", "now", "change", "adjusted p"};
+  if (!common.limit) head.emplace_back("limit");
+  if (!common.sessions) head.emplace_back("sessions");
+  Table table(std::move(head));
+  for (const CellResult* cell : cells) {
+    table.add(row(*cell, common));
+    if (!cell->why.empty() && common.reasons.at(cell->why) == 1) table.add_line("    " + cell->why);
+  }
+  out << '\n';
+  table.print(out);
+  std::vector<std::string> shared;
+  if (common.limit) shared.push_back("limit " + limit_text(*cells.front()));
+  if (common.sessions) {
+    shared.push_back(fmt::format("{} baseline and {} new sessions", cells.front()->baseline_sessions,
+                                 cells.front()->candidate_sessions));
+  }
+  if (!shared.empty()) out << fmt::format("all cells above: {}\n", fmt::join(shared, ", "));
+  for (const auto& [why, count] : common.reasons) {
+    if (!why.empty() && count > 1) print_line(out, fmt::format("{} of them: {}", count, why), 2);
+  }
 }
 
 void print(const Comparison& comparison, bool all, std::ostream& out) {
-  Table table({"cell", "verdict", "baseline", "now", "change", "limit", "adjusted p", "sessions"});
-  bool any = false;
-  for (const CellResult& cell : comparison.cells) {
-    if (!all && cell.verdict == compare::Verdict::kOk && cell.why.empty()) continue;
-    any = true;
-    table.add(row(cell));
-    if (!cell.why.empty()) table.add_line("    " + cell.why);
-  }
-  if (any) {
-    table.print(out);
-    out << '\n';
-  }
-  for (const std::string& remark : compare::remarks(comparison)) print_line(out, "note: " + printable(remark), 2);
   print_line(out, compare::summary_line(comparison), 2);
+  std::vector<const CellResult*> cells = compare::in_reading_order(comparison);
+  std::erase_if(cells, [&](const CellResult* cell) {
+    return !all && cell->verdict == compare::Verdict::kOk && cell->why.empty();
+  });
+  if (!cells.empty()) print_cells(cells, out);
+  const std::vector<std::string> remarks = compare::remarks(comparison);
+  if (!remarks.empty()) out << '\n';
+  for (const std::string& remark : remarks) print_line(out, "note: " + printable(remark), 2);
 }
 
 void rerun(const CompareOptions& options, const Side& baseline, Comparison& comparison) {
@@ -172,8 +229,9 @@ void check(const CompareOptions& options) {
     throw usage_error("--json - and --markdown - exclude each other", "give one of them a file");
   }
   if (options.settings.sensitivity < options.settings.threshold) {
-    throw usage_error(fmt::format("--sensitivity {:.3g}%: below the --threshold of {:.3g} %, so no cell could be ok",
-                                  options.settings.sensitivity * 100, options.settings.threshold * 100),
+    throw usage_error(fmt::format("--sensitivity {}%: below the --threshold of {} %, so no cell could be ok",
+                                  plain_digits(options.settings.sensitivity * 100, 3),
+                                  plain_digits(options.settings.threshold * 100, 3)),
                       "lower --threshold as well, or raise --sensitivity");
   }
   if (!options.rerun.empty() && options.rerun.find("{}") == std::string::npos) {
@@ -199,7 +257,7 @@ void add_judgement(CLI::App* command, const std::shared_ptr<CompareOptions>& opt
   command
       ->add_option_function<std::string>(
           "--alpha", [options](const std::string& text) { options->settings.alpha = parse_alpha(text); },
-          "share of wrong ones among significant changes (default: 0.01)")
+          "accepted share of false alarms among significant changes (default: 0.01)")
       ->type_name("P");
   command
       ->add_option_function<std::string>(
@@ -238,7 +296,7 @@ void add_compare_command(CLI::App& app, Action& action) {
             }
             options->by = text;
           },
-          "relation: two layouts or machines side by side, relation by relation, with a verdict each, and "
+          "relation: compare two layouts or machines relation by relation, with a verdict for each, and list "
           "pairs that moved")
       ->type_name("WHAT");
   command->add_flag("-a,--all", options->all, "Show cells that are ok, too");

@@ -14,6 +14,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/verbs/inventory.h"
 #include "app/output/device_facts.h"
+#include "app/output/sink.h"
 #include "app/output/table.h"
 
 namespace gdrperf::app {
@@ -112,7 +113,8 @@ void add_devices_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<DevicesOptions>();
   CLI::App* command = app.add_subcommand("devices", "List RDMA devices, their ports and GIDs");
   command->add_flag("-v,--verbose", options->verbose, "Also print what each device reports: limits, ports, data paths");
-  command->add_flag("--json", options->json, "Print JSON, with the details of -v");
+  add_json_option(*command, options->json,
+                  "Write JSON, with the details of -v, to FILE or to standard output (no FILE, or -)");
   add_softnic_flag(*command);
   command->final_callback([options, &action] {
     action = [options](const Argv&) { return run_devices(*options, std::cout); };
@@ -120,15 +122,23 @@ void add_devices_command(CLI::App& app, Action& action) {
 }
 
 int run_devices(const DevicesOptions& options, std::ostream& out) {
+  const Sink json(options.json);
+  json.check("--json");
   const std::vector<DeviceInfo> devices = verbs::list_devices();
   if (devices.empty()) throw verbs::no_device_error();
-  if (options.json) {
+  if (json.given()) {
     Json list = Json::array();
     for (const DeviceInfo& device : devices) list.push_back(to_json(device));
     // Names come from drivers: whatever bytes they hold, the output is JSON.
-    out << Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace)
-        << '\n';
-  } else if (options.verbose) {
+    const std::string text =
+        Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (json.is_stdout()) {
+      out << text;
+      return static_cast<int>(ExitCode::kOk);
+    }
+    json.write(text);
+  }
+  if (options.verbose) {
     print_facts(devices, out);
   } else {
     print_table(devices, out);

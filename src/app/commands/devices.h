@@ -1,11 +1,12 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 namespace gdrperf::app {
 
 struct DevicesOptions {
-  bool json = false;
+  std::string json;  ///< file, "-" for standard output, "" for none
   bool verbose = false;
 };
 

@@ -27,9 +27,9 @@ namespace {
 using Clock = std::chrono::system_clock;
 
 constexpr const char* kImportFooter = R"(
-The document is one session under conditions that are not known; its runs are of kind
-'imported'. 'gdrperf compare' and 'gdrperf report' read it beside others. docs/how-to/import.md
-lists what each value becomes.
+The document counts as one session with unknown conditions, and its runs have the
+kind 'imported'. 'gdrperf compare' and 'gdrperf report' read it like any other.
+docs/how-to/import.md lists what becomes of each value.
 
 Examples:
   gdrperf import ib_write_bw.txt -o old.json
@@ -111,7 +111,7 @@ int run_import(const ImportOptions& options, const Argv& argv) {
   }
   if (!options.hints.relation.empty() && !gpu) throw usage_error(fmt::format("{}: no run in it is in GPU memory", flags::kRelation), "leave it out");
   if (options.hints.peer_device.empty() || options.hints.peer_buffer.empty()) {
-    document.add_warning("only the end that printed is known: the other one is taken to have the same device and memory");
+    document.add_warning("only the side that printed is known: the peer is assumed to have the same device and memory");
   }
   write_output(options.output, document.to_json());
   return static_cast<int>(ExitCode::kOk);

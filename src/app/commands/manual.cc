@@ -217,7 +217,8 @@ int print_completion(const CLI::App& app, const std::string& shell) {
   using Print = void(std::ostream&, const CLI::App&);
   const std::map<std::string, Print*> shells = {{"bash", complete_bash}, {"fish", complete_fish}, {"zsh", complete_zsh}};
   const auto found = shells.find(shell.empty() ? "bash" : shell);
-  if (found == shells.end()) throw usage_error(fmt::format("completion: nothing for '{}'", shell), "there are bash, fish, zsh");
+  if (found == shells.end())
+    throw usage_error(fmt::format("completion: there is none for '{}'", shell), "choose bash, fish or zsh");
   found->second(std::cout, app);
   return 0;
 }

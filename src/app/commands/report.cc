@@ -24,11 +24,11 @@ namespace gdrperf::app {
 namespace {
 
 constexpr const char* kReportFooter = R"(
-One file that opens in any browser without network: verdict, heat map of GPUs and NICs,
+Writes one file, which any browser opens without a network: verdict, heat map of GPUs and NICs,
 bandwidth and latency over size, percentiles, batches in time, all runs as a table.
-Several documents: each is compared with the first; a folder is a baseline: its history
-is shown, and documents are compared with it as 'gdrperf compare' does. The last document
-is the one that is judged. Results of 'gdrperf cluster' are a map of nodes and rails.
+With several documents, each is compared with the first, and the last one is judged.
+A folder is a baseline: the page shows its history and compares documents with it as
+'gdrperf compare' does. Results of 'gdrperf cluster' become a map of nodes and rails.
 
 Examples:
   gdrperf report results/latest.json

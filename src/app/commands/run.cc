@@ -46,7 +46,7 @@ FILE has a section for each test, in the form of fio's job files:
 
 Options are named as on the command line. All are checked before the first test
 begins. If a test fails, the next one still runs; the exit code is the worst of all.
- Ctrl-C ends the current test and the scenario.)";
+Ctrl-C ends the current test and the scenario.)";
 
 struct RunOptions {
   std::string file;

@@ -29,9 +29,11 @@ Examples:
   gdrperf serve
   gdrperf serve -p 19000 --bind 10.0.0.1
   gdrperf serve --allow 10.0.0.0/8 --token secret.txt
-  gdrperf serve --daemon --log serve.log --pidfile serve.pid     then: kill $(cat serve.pid)
-Then, on the client: gdrperf write_bw HOST -a
-The client chooses device, GID and buffer of the server (--peer-dev, ...).)";
+  gdrperf serve --daemon --log serve.log --pidfile serve.pid
+  kill $(cat serve.pid)     ends the one in the background
+
+Then run 'gdrperf write_bw HOST -a' on the client, which also chooses the
+server's device, GID and buffer (--peer-dev, ...).)";
 
 // Admitted clients, for the first line of the log.
 std::string first_line(const ServeOptions& options, const proto::Token& token, int port) {
@@ -49,7 +51,7 @@ std::string first_line(const ServeOptions& options, const proto::Token& token, i
 int serve(const ServeOptions& options) {
   // A log that nobody reads any more is no reason to end.
   ::signal(SIGPIPE, SIG_IGN);
-  if (options.daemon && options.log.empty()) throw usage_error("--daemon: needs --log FILE, where it says what happens");
+  if (options.daemon && options.log.empty()) throw usage_error("--daemon: needs --log FILE for its messages");
   const UniqueFd file = options.log.empty() ? UniqueFd() : open_log(options.log, "--log");
   std::optional<Background> background;
   if (options.daemon) background = Background::enter();
@@ -122,7 +124,7 @@ void add_serve_command(CLI::App& app, Action& action) {
   value("--pidfile", "FILE", "write the process ID to a file; one process at a time",
         [options](const std::string& text) { options->pidfile = text; });
   command->add_flag("--daemon", options->daemon, "run in the background once it serves; needs --log");
-  command->add_flag("--once", options->once, "end after one client, with the code of its runs");
+  command->add_flag("--once", options->once, "end after one client, with the exit code of its runs");
   add_softnic_flag(*command);
   command->footer(kServeFooter);
   command->final_callback([options, &action] {

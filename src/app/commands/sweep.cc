@@ -11,25 +11,30 @@ namespace gdrperf::app {
 namespace {
 
 constexpr const char* kSweepFooter = R"(
-A run that settles before its --cap leaves the rest of it to later ones.
-A run that fails is noted in the document and the sweep goes on; the exit code
-is that of the worst run; 4 if no run is stable. Five pairs and more end as one
-matrix of GPUs and NICs; -v prints the table of each, too. Ctrl-C ends the sweep with what
-is measured; the document says which runs are missing, and --resume makes them.
+A run that is stable before its --cap leaves the rest of that time to later ones.
+A failed run is recorded in the document, and the sweep continues. The exit code
+is that of the worst run, or 4 if no run is stable. With five or more pairs the
+output is one matrix of GPUs and NICs; -v prints each pair's table as well.
+Ctrl-C ends the sweep and keeps the results so far; the document lists the
+missing runs, and --resume runs them.
 
 Examples:
   gdrperf sweep --local --softnic --json results/latest.json
   gdrperf sweep node2 --ops write_bw,read_bw --sizes 64K:8M:x2 --devices mlx5_0,mlx5_1
   gdrperf sweep node2 --pairs best          each GPU with its nearest NIC
-  gdrperf sweep --machine machine.xml       simulates the machine of a recording
+  gdrperf sweep --machine machine.xml       simulates a recorded machine
   gdrperf sweep node2 -D 500ms --csv sweep.csv
-  gdrperf sweep --resume results/latest.json   goes on where that one was stopped)";
+  gdrperf sweep --resume results/latest.json   runs what is missing)";
 
 void add_options(CLI::App& command, SweepOptions& options) {
   add_sweep_options(command, options, "2:8M:x2");
   command.add_flag_callback("-a,--all", [] {}, "all sizes, which is the default")->group("What to run");
-  command.add_option(kResumeFlag, options.resume, "go on with a sweep that was stopped, or whose runs failed: its --json file, "
-                     "which also says all other options")->type_name("FILE")->group("What to run");
+  command
+      .add_option(kResumeFlag, options.resume,
+                  "continue a sweep that was stopped or had failed runs: FILE is its --json "
+                  "file, and all other options come from it")
+      ->type_name("FILE")
+      ->group("What to run");
   add_dry_run(command, options.dry_run);
 }
 

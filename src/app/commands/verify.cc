@@ -40,13 +40,13 @@ struct VerifyOptions : ClientOptions {
 };
 
 constexpr const char* kVerifyFooter = R"(
-Every message carries a pattern of its own, from the seed, the direction, the
+Every message carries its own pattern, made from the seed, the direction, the
 queue, the slot and the lap; every byte that arrives is compared. With --local
-and a second device the classic proof is included: memory at one end holds one
-pattern, the peer sends another through both devices.
+and a second device the classic proof is included: the receiver's memory holds
+one pattern, and the sender sends another through both devices.
 
 Exit codes: 0 all passed, 5 data was wrong, 3 nothing could be verified. --json FILE
-writes the verdicts (results/verify-schema.json), - to standard output.
+writes the verdicts (results/verify-schema.json; -: standard output).
 
 Examples:
   gdrperf verify --local --softnic
@@ -259,7 +259,7 @@ std::vector<std::string> typed_in_vain(const VerifyOptions& options, const Typed
     note("--cap", fixed);
   }
   note("--verify", "verify compares every byte anyway");
-  const char* kinds = "verify goes through kinds of memory at both ends (--buffers)";
+  const char* kinds = "verify goes through kinds of memory on client and server (--buffers)";
   note("--buffer", kinds);
   note("--peer-buffer", kinds);
   note("--use_cuda", kinds);

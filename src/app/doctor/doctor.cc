@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "app/command.h"
 #include "app/doctor/host.h"
@@ -15,6 +16,7 @@
 #include "app/options/options.h"
 #include "app/client/softnic_exec.h"
 #include "app/options/suggest.h"
+#include "app/output/sink.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
@@ -65,22 +67,25 @@ Examination examine(const DoctorOptions& options, const doctor::Words& words) {
   if (!options.captures.empty()) {
     std::vector<doctor::Capture> captures;
     for (const std::string& path : options.captures) {
-      captures.push_back({path, read_file(path, kMostCapture)});
+      captures.push_back({path, of_option("--read", [&] { return read_file(path, kMostCapture); })});
     }
     return {doctor::read_captures(captures, words), {}, false};
   }
   Examination both;
   if (!options.host.empty()) both = examine_both_ends(options);
-  const auto machine = options.root.empty() ? doctor::this_machine(kOwnProgram)
-                                            : doctor::recorded_machine(options.root);
+  const auto machine = options.root.empty()
+                           ? doctor::this_machine(kOwnProgram)
+                           : of_option("--root", [&] { return doctor::recorded_machine(options.root); });
   Examination examination = doctor::examine(*machine, {softnic_library(), options.only, &words});
   for (Finding& finding : both.findings) examination.findings.push_back(std::move(finding));
   return examination;
 }
 
 int record(const DoctorOptions& options, std::ostream& out) {
-  doctor::record(*doctor::this_machine(kOwnProgram), options.record,
-                 options.unmasked ? doctor::Masking::kOff : doctor::Masking::kOn);
+  of_option("--record", [&] {
+    doctor::record(*doctor::this_machine(kOwnProgram), options.record,
+                   options.unmasked ? doctor::Masking::kOff : doctor::Masking::kOn);
+  });
   out << fmt::format("recorded in {}{}; look at it: gdrperf doctor --root {}\n", options.record,
                      options.unmasked ? "" : ", with MACs, serial numbers and addresses masked", options.record);
   return 0;
@@ -91,6 +96,14 @@ bool could_not_look(const std::vector<Finding>& findings) {
     return finding.check == "capture" ||
            (finding.check == "recording" && finding.found.find("holds no") != std::string::npos);
   });
+}
+
+template <typename Print>
+void write_json(const Sink& json, Print print, std::ostream& out) {
+  if (json.is_stdout()) return print(out);
+  std::ostringstream text;
+  print(text);
+  json.write(text.str());
 }
 
 ExitCode exit_code(const Examination& examination) {
@@ -124,8 +137,10 @@ void add_doctor_command(CLI::App& app, Action& action) {
                    "addresses are masked")
       ->type_name("FILE.tar.gz");
   options->port = kDefaultPort;
-  command->add_option("host", options->host,
-                      "A machine that runs 'gdrperf serve': client and server are compared, and a short transfer goes each way")
+  command
+      ->add_option(
+          "host", options->host,
+          "Compare client and server, with a short transfer each way: HOST or HOST:PORT, where 'gdrperf serve' runs")
       ->type_name("HOST");
   command
       ->add_option_function<std::string>(
@@ -146,7 +161,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_flag("-v,--verbose", options->verbose, "Print every finding and pair, with evidence and undo");
   command->add_flag("--fix-script", options->fix_script,
                     "Print a commented shell script of the fixes, which asks before each; run nothing");
-  command->add_flag("--json", options->json, "Print JSON");
+  add_json_option(*command, options->json, "Write JSON to FILE, or to standard output (no FILE, or -)");
   command->add_flag("--probe-gpus", options->probe_gpus)->group("");
   command->footer(
       "Changes nothing. Exit code 0 when no check failed, 1 when one did, 3 when there was nothing to check.");
@@ -157,26 +172,32 @@ void add_doctor_command(CLI::App& app, Action& action) {
 
 int run_doctor(const DoctorOptions& options, std::ostream& out) {
   if (options.probe_gpus) return run_gpu_probe(out);
+  const Sink json(options.json);
+  json.check("--json");
   if (options.list) {
-    options.json ? print_check_list_json(out) : print_check_list(out);
+    if (json.given()) write_json(json, [](std::ostream& to) { print_check_list_json(to); }, out);
+    if (!json.is_stdout()) print_check_list(out);
     return 0;
   }
   const doctor::Words words = options.words.empty() ? doctor::known_words() : doctor::words_with(options.words);
   if (options.list_words) {
-    options.json ? print_word_list_json(words, out) : print_word_list(words, out);
+    if (json.given()) write_json(json, [&](std::ostream& to) { print_word_list_json(words, to); }, out);
+    if (!json.is_stdout()) print_word_list(words, out);
     return 0;
   }
   check_together(options);
   check_only(options.only);
   if (!options.record.empty()) return record(options, out);
   const Examination examination = examine(options, words);
+  if (json.given()) write_json(json, [&](std::ostream& to) { print_examination_json(examination, to); }, out);
   // Of pasted text all is shown: what is harmless, and what was not understood, too.
   const Detail detail = options.verbose || !options.captures.empty() ? Detail::kAll : Detail::kBrief;
   if (options.fix_script) {
     out << doctor::fix_script(examination.findings);
-  } else if (options.json) {
-    print_examination_json(examination, out);
-  } else if (examination.nothing_here && !examination.sys_hidden && detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
+  } else if (json.is_stdout()) {
+    // Nothing else goes there.
+  } else if (examination.nothing_here && !examination.sys_hidden && detail == Detail::kBrief && options.root.empty() &&
+             options.only.empty()) {
     print_nothing_here(out);
   } else {
     print_examination(examination, detail, out);

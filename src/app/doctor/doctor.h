@@ -22,7 +22,7 @@ struct DoctorOptions {
   bool list_words = false;
   bool verbose = false;
   bool fix_script = false;
-  bool json = false;
+  std::string json;  ///< file, "-" for standard output, "" for none
   bool probe_gpus = false;
 };
 

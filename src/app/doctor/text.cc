@@ -111,13 +111,13 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
              8);
   // Commands are copied: they are not broken.
   const auto more = [&](const char* name, const std::string& text) {
-    if (!text.empty()) out << fmt::format("        {:>8}: {}\n", name, printable(text));
+    if (!text.empty()) out << fmt::format("        {:>9}: {}\n", name, printable(text));
   };
   const bool explained = is_bad(finding) || detail == Detail::kAll;
-  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>8}: {}", "why", finding.why), 18);
+  if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>9}: {}", "why", finding.why), 19);
   more("fix", finding.fix);
-  more("for good", finding.for_good);
-  if (explained && !finding.holds.empty()) print_line(out, fmt::format("        {:>8}: {}", "holds", finding.holds), 18);
+  more("permanent", finding.for_good);
+  if (explained && !finding.holds.empty()) print_line(out, fmt::format("        {:>9}: {}", "holds", finding.holds), 19);
   if (detail == Detail::kAll) {
     more("undo", finding.undo);
     for (const std::string& seen : finding.evidence) more("seen", seen);
@@ -146,37 +146,81 @@ void print_group(const FindingGroup& group, Detail detail, std::ostream& out) {
   print_rest(group, Verdict::kSkip, out);
 }
 
-/// With kBrief the nearest NICs of each GPU, those of one verdict in a line.
+int distance_of(const PairVerdict& pair) {
+  static const std::map<std::string, int> kOrder = {{"PIX", 0}, {"PXB", 1}, {"PHB", 2}, {"NODE", 3}, {"SYS", 4}};
+  const auto it = kOrder.find(pair.relation);
+  return it == kOrder.end() ? 5 : it->second;
+}
+
+/// Those of the GPU of `pairs[begin]`, which are neighbours; with kBrief only its nearest.
+std::vector<const PairVerdict*> pairs_of_gpu(const std::vector<PairVerdict>& pairs, std::size_t begin, Detail detail) {
+  std::vector<const PairVerdict*> shown;
+  for (std::size_t i = begin; i < pairs.size() && pairs[i].gpu == pairs[begin].gpu; ++i) {
+    if (detail == Detail::kBrief && !shown.empty() && distance_of(pairs[i]) > distance_of(*shown.front())) continue;
+    if (detail == Detail::kBrief && !shown.empty() && distance_of(pairs[i]) < distance_of(*shown.front()))
+      shown.clear();
+    shown.push_back(&pairs[i]);
+  }
+  return shown;
+}
+
+std::size_t next_gpu(const std::vector<PairVerdict>& pairs, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < pairs.size() && pairs[end].gpu == pairs[begin].gpu) ++end;
+  return end;
+}
+
+/// With kBrief the NICs of one GPU that have one verdict share a line.
 void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostream& out) {
   if (pairs.empty()) return;
   out << "\nGPU <-> NIC\n";
-  static const std::map<std::string, int> kOrder = {{"PIX", 0}, {"PXB", 1}, {"PHB", 2}, {"NODE", 3}, {"SYS", 4}};
-  const auto distance = [&](const PairVerdict& pair) {
-    const auto it = kOrder.find(pair.relation);
-    return it == kOrder.end() ? 5 : it->second;
-  };
-  for (std::size_t i = 0; i < pairs.size();) {
-    std::size_t end = i;
-    int nearest = 9;
-    for (; end < pairs.size() && pairs[end].gpu == pairs[i].gpu; ++end) nearest = std::min(nearest, distance(pairs[end]));
+  for (std::size_t i = 0; i < pairs.size(); i = next_gpu(pairs, i)) {
     std::vector<std::pair<const PairVerdict*, std::vector<std::string>>> lines;
-    for (std::size_t k = i; k < end; ++k) {
-      if (detail == Detail::kBrief && distance(pairs[k]) != nearest) continue;
+    for (const PairVerdict* pair : pairs_of_gpu(pairs, i, detail)) {
       auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& line) {
-        return detail == Detail::kBrief && line.first->words == pairs[k].words;
+        return detail == Detail::kBrief && line.first->words == pair->words;
       });
-      if (it == lines.end()) it = lines.insert(lines.end(), {&pairs[k], {}});
-      it->second.push_back(printable(pairs[k].nic));
+      if (it == lines.end()) it = lines.insert(lines.end(), {pair, {}});
+      it->second.push_back(printable(pair->nic));
     }
     for (const auto& [pair, nics] : lines) {
       print_line(out, fmt::format("  {} <-> {} {}: {}", printable(pair->gpu), fmt::join(nics, ", "), pair->relation, pair->words), 4);
     }
-    i = end;
   }
 }
 
-std::string counted(const std::vector<Finding>& findings, Verdict verdict, const char* what) {
-  return fmt::format("{} {}", count_of(findings, verdict), what);
+/// GPUs, and those of them that have a direct path to a nearest NIC.
+std::pair<std::size_t, std::size_t> ready_gpus(const std::vector<PairVerdict>& pairs) {
+  std::size_t gpus = 0;
+  std::size_t ready = 0;
+  for (std::size_t i = 0; i < pairs.size(); i = next_gpu(pairs, i)) {
+    const auto nearest = pairs_of_gpu(pairs, i, Detail::kBrief);
+    ++gpus;
+    ready += std::any_of(nearest.begin(), nearest.end(), [](const PairVerdict* pair) { return pair->ready; });
+  }
+  return {gpus, ready};
+}
+
+/// "all is well: 42 checks ok, 7 skipped; ...", or the counts, failures first.
+std::string headline(const doctor::Examination& examination) {
+  const std::vector<Finding>& findings = examination.findings;
+  const auto count = [&](Verdict verdict) { return count_of(findings, verdict); };
+  const auto ok = count(Verdict::kOk);
+  const auto skipped = count(Verdict::kSkip);
+  const auto [gpus, ready] = ready_gpus(examination.pairs);
+  if (count(Verdict::kFail) + count(Verdict::kWarn) > 0) {
+    return fmt::format("{} failed, {} warning{}, {} ok, {} skipped", count(Verdict::kFail), count(Verdict::kWarn),
+                       count(Verdict::kWarn) == 1 ? "" : "s", ok, skipped);
+  }
+  if (ok == 0) return fmt::format("no verdict: nothing could be checked, {} skipped", skipped);
+  std::string text = fmt::format("all is well: {} ok, {} skipped", ok, skipped);
+  if (gpus > 0 && ready == gpus) {
+    text += gpus == 1 ? "; the GPU has a direct path to its nearest NIC"
+                      : fmt::format("; all {} GPUs have a direct path to their nearest NIC", gpus);
+  } else if (gpus > 0) {
+    text += fmt::format("; {} of {} GPUs have a direct path to their nearest NIC", ready, gpus);
+  }
+  return text;
 }
 
 /// What to do first, for who reads no further: the checks are in the order of causes.
@@ -187,7 +231,7 @@ void print_first(const std::vector<Finding>& findings, std::ostream& out) {
     print_line(out, fmt::format("{} {}{}{}: {}", doctor::to_string(verdict), first->check, first->subject.empty() ? "" : " ", first->subject, first->found),
                5);
     if (!first->fix.empty()) out << fmt::format("  do: {}\n", printable(first->fix));
-    if (!first->for_good.empty()) out << fmt::format("  for good: {}\n", printable(first->for_good));
+    if (!first->for_good.empty()) out << fmt::format("  permanent: {}\n", printable(first->for_good));
     return;
   }
 }
@@ -201,35 +245,40 @@ std::ptrdiff_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
 
 void print_examination(const doctor::Examination& examination, Detail detail, std::ostream& out) {
   const std::vector<Finding>& findings = examination.findings;
+  const bool well = std::none_of(findings.begin(), findings.end(), is_bad);
+  const auto [gpus, ready] = ready_gpus(examination.pairs);
   print_first(findings, out);
-  print_pairs(examination.pairs, detail, out);
+  print_line(out, headline(examination) + (detail == Detail::kAll ? "" : " (-v: all of them)"), 2);
+  const bool brief = detail == Detail::kBrief && well;
+  if (!brief || ready < gpus) print_pairs(examination.pairs, detail, out);
+  if (brief) return;
   for (const FindingGroup& group : groups_of(findings, detail)) print_group(group, detail, out);
-  const char* warnings = count_of(findings, Verdict::kWarn) == 1 ? "warning" : "warnings";
-  out << fmt::format("\n{}, {}, {}, {}{}\n", counted(findings, Verdict::kOk, "ok"),
-                     counted(findings, Verdict::kWarn, warnings), counted(findings, Verdict::kFail, "failed"),
-                     counted(findings, Verdict::kSkip, "skipped"), detail == Detail::kAll ? "" : " (-v: all of them)");
 }
 
 void print_nothing_here(std::ostream& out) {
-  out << R"(No RDMA device, no adapter that could be one, and no GPU was found: there was nothing to check
-(exit status 3). Where /sys is hidden, as in some containers, nothing can be found either.
+  out << R"(Nothing to check: this machine has no RDMA device, no adapter that could be one,
+and no GPU (exit status 3). In a container that hides /sys, none can be found.
 
-Looked at: /sys/class/infiniband, the PCI bus, libibverbs.
+Searched: /sys/class/infiniband, the PCI bus, libibverbs.
 
-What can be done on this machine:
-  gdrperf sweep --local --softnic            every test, over the software device
+On this machine you can run:
+  gdrperf sweep --local --softnic      every test, over the software device
   sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV
-                                             the kernel's Soft-RoCE, over any interface
-  scripts/softroce-vm gdrperf doctor         the same in a virtual machine, without root
+                                       the kernel's Soft-RoCE, over an interface
+  scripts/softroce-vm gdrperf doctor   Soft-RoCE in a virtual machine, no root
 
-About another machine:
-  gdrperf doctor --read FILE                 judges text pasted from it (dmesg, lspci -vvv, NCCL logs, ...)
-  gdrperf doctor --record FILE.tar.gz        there, and here: gdrperf doctor --root FILE.tar.gz
-  gdrperf doctor HOST                        asks a running 'gdrperf serve'
+For another machine:
+  gdrperf doctor --read FILE           check text copied from it (dmesg, lspci
+                                       -vvv, NCCL logs, ...)
+  gdrperf doctor --record FILE.tar.gz  record it there, then check it here:
+                                       gdrperf doctor --root FILE.tar.gz
+  gdrperf doctor HOST                  ask its 'gdrperf serve'
 
-If there should be a NIC: 'lspci | grep -i -e mellanox -e infiniband -e ethernet' shows whether the bus has
-it; a virtual machine has one only when its host passes it in; a container only when it was started
-with --device=/dev/infiniband. All checks: -v.
+If there should be a NIC:
+  lspci | grep -i -e mellanox -e infiniband -e ethernet
+shows whether it is on the bus. A virtual machine has a NIC only if its host
+passes it through, a container only if it was started with
+--device=/dev/infiniband. To list all checks: -v.
 )";
 }
 

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/thread.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/verbs/port_counters.h"
 #include "app/output/stream_write.h"
 #include "app/output/terminal.h"
@@ -41,6 +44,32 @@ bool latency(const engine::IntervalState& state) { return state.test.metric == M
 
 bool fewer(const engine::PartInterval& one, const engine::PartInterval& other) { return one.messages < other.messages; }
 
+/// "  slower 14 times, 0.5 s in total": one clause for each part, not one for each dip.
+std::string remarks_of(const engine::IntervalState& state, const gdrperf::Counters& risen) {
+  struct Slower {
+    std::size_t times = 0;
+    double seconds = 0;
+    double first_s = 0;
+  };
+  std::map<std::string, Slower> parts;
+  for (const engine::Dip& dip : state.dips) {
+    Slower& part = parts[dip.part];
+    if (part.times++ == 0) part.first_s = dip.start_s;
+    part.seconds += dip.seconds;
+  }
+  std::vector<std::string> remarks;
+  for (const auto& [name, part] : parts) {
+    const std::string who = name.empty() ? "slower" : name + " slower";
+    const std::string total = plain_digits(part.seconds, 2);
+    remarks.push_back(part.times == 1 ? fmt::format("{} once, for {} s from {:.2f} s on", who, total, part.first_s)
+                                      : fmt::format("{} {} times, {} s in total", who, part.times, total));
+  }
+  for (const auto& [name, count] : risen) {
+    if (verbs::counts_trouble(name)) remarks.push_back(fmt::format("{} +{}", name, count));
+  }
+  return remarks.empty() ? std::string() : fmt::format("  {}", fmt::join(remarks, "; "));
+}
+
 std::string rate_json(const engine::IntervalState& state, const char* which, double messages_per_s) {
   if (latency(state)) return fmt::format(R"("{}_per_s":{:.7g})", which, messages_per_s);
   return fmt::format(R"("{}_gbps":{:.7g})", which, bytes_of(state, messages_per_s) * 8e-9);
@@ -48,24 +77,28 @@ std::string rate_json(const engine::IntervalState& state, const char* which, dou
 
 }  // namespace
 
+std::string interval_names(const engine::IntervalState& state) {
+  if (latency(state))
+    return fmt::format("{:>8} {:>8} {:>12} {:>9} {:>9} {:>9}", "from s", "to s", "round trips", "p50 us", "p99 us",
+                       "max us");
+  return fmt::format("{:>8} {:>8} {:>12} {:>9}{}", "from s", "to s", "messages", "GB/s",
+                     state.parts.empty() ? "" : " slowest part");
+}
+
 std::string interval_text(const engine::IntervalState& state, const gdrperf::Counters& risen) {
-  std::string text = fmt::format("{:.1f} s: ", state.start_s + state.seconds);
+  std::string text =
+      fmt::format("{:>8.2f} {:>8.2f} {:>12}", state.start_s, state.start_s + state.seconds, state.messages);
+  const auto rate = [&](double messages) { return four_digits(bytes_of(state, messages) / state.seconds / 1e9); };
   if (latency(state)) {
-    text += fmt::format("{} round trips, p50 {:.4g} us, p99 {:.4g} us, max {:.4g} us", state.messages, state.p50_ns / 1e3, state.p99_ns / 1e3,
-                        state.max_ns / 1e3);
+    for (const double ns : {state.p50_ns, state.p99_ns, state.max_ns})
+      text += fmt::format(" {:>9}", four_digits(ns / 1e3));
   } else {
-    text += fmt::format("{} messages, {:.4g} GB/s", state.messages, bytes_of(state, static_cast<double>(state.messages)) / state.seconds / 1e9);
+    text += fmt::format(" {:>9}", rate(static_cast<double>(state.messages)));
   }
   if (const auto slowest = std::min_element(state.parts.begin(), state.parts.end(), fewer); slowest != state.parts.end()) {
-    text += fmt::format("; slowest: {}, {:.4g} GB/s", slowest->name, bytes_of(state, slowest->messages) / state.seconds / 1e9);
+    text += fmt::format(" {}: {}", slowest->name, rate(slowest->messages));
   }
-  for (const engine::Dip& dip : state.dips) {
-    text += fmt::format("; {}slower from {:.3f} s on for {:.3f} s", dip.part.empty() ? "" : dip.part + " ", dip.start_s, dip.seconds);
-  }
-  for (const auto& [name, count] : risen) {
-    if (verbs::counts_trouble(name)) text += fmt::format("; {} +{}", name, count);
-  }
-  return text;
+  return text + remarks_of(state, risen);
 }
 
 std::string interval_json(const engine::IntervalState& state, system_clock::time_point end, const gdrperf::Counters& risen) {
@@ -172,7 +205,10 @@ void IntervalLog::write(const Entry& entry) {
     sums_.add(entry.state, devices, more);
     options_.metrics->set(sums_.text());
   }
-  if (options_.lines) say(interval_text(entry.state, more));
+  if (options_.lines) {
+    if (std::string names = interval_names(entry.state); names != names_) say(names_ = std::move(names));
+    say(interval_text(entry.state, more));
+  }
   if (!options_.file.empty()) write_record(interval_json(entry.state, entry.end, more) + "\n");
 }
 

@@ -64,6 +64,7 @@ class IntervalLog final : public engine::RunObserver {
   UniqueFd file_;  ///< of options_.file, where that is none of the standard ones
   int out_ = -1;   ///< none: not asked for, or a file that could not be written
   IntervalMetrics sums_;  ///< of the writer
+  std::string names_;     ///< of the writer: columns printed last
 
   Mutex counting_;
   std::vector<std::pair<std::string, int>> ports_ GUARDED_BY(counting_);
@@ -79,7 +80,10 @@ class IntervalLog final : public engine::RunObserver {
 /// One interval as a JSON object, without the line's end; `end`: when it ended.
 std::string interval_json(const engine::IntervalState& state, std::chrono::system_clock::time_point end, const gdrperf::Counters& risen);
 
-/// The same for people, with those counters that tell of trouble.
+/// Names of the columns of interval_text().
+std::string interval_names(const engine::IntervalState& state);
+
+/// The same for people, in columns, with the dips and the counters that show trouble behind them.
 std::string interval_text(const engine::IntervalState& state, const gdrperf::Counters& risen);
 
 }  // namespace gdrperf::app

@@ -27,14 +27,14 @@ std::string IntervalMetrics::text() const {
   const MetricLabels labels = {
       {"op", to_string(last_.test)}, {"size_bytes", std::to_string(last_.size_bytes)}, {"device", device_}};
   out.metric("gdrperf_measured_seconds_total", MetricType::kCounter, "Time of all intervals.", labels, seconds_);
-  out.metric("gdrperf_messages_total", MetricType::kCounter, "Messages of this end, or round trips.", labels,
+  out.metric("gdrperf_messages_total", MetricType::kCounter, "Messages of this process, or round trips.", labels,
              messages_);
   out.metric("gdrperf_slow_stretches_total", MetricType::kCounter, "Stretches below 0.7 of the level before.", labels,
              slow_);
   out.metric("gdrperf_slow_seconds_total", MetricType::kCounter, "Their time.", labels, slow_s_);
   if (last_.seconds <= 0) return out.take();
   if (last_.test.metric == Metric::kBandwidth) {
-    out.metric("gdrperf_payload_bytes_total", MetricType::kCounter, "Payload that this end sent or read.", labels,
+    out.metric("gdrperf_payload_bytes_total", MetricType::kCounter, "Payload that this process sent or read.", labels,
                bytes_);
     out.metric("gdrperf_payload_bytes_per_second", MetricType::kGauge, "Mean of the last interval.", labels,
                static_cast<double>(last_.messages) * static_cast<double>(last_.size_bytes) / last_.seconds);

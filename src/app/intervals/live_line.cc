@@ -8,6 +8,7 @@
 
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/thread.h"
+#include "gdrperf/base/units.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -16,19 +17,33 @@ namespace {
 using std::chrono::steady_clock;
 
 std::string figure_text(const engine::RunState& state, report::RateUnit unit) {
-  if (state.p50_ns > 0) return fmt::format("p50 {:.4g} us", state.p50_ns / 1e3);
+  if (state.p50_ns > 0) return fmt::format("p50 {} us", plain_digits(state.p50_ns / 1e3));
   if (state.bytes_per_s <= 0) return "measuring";
   const bool bits = unit == report::RateUnit::kGigabits;
-  return fmt::format("{:.4g} {}", state.bytes_per_s * (bits ? 8e-9 : 1e-9), bits ? "Gb/s" : "GB/s");
+  return fmt::format("{} {}", plain_digits(state.bytes_per_s * (bits ? 8e-9 : 1e-9)), bits ? "Gb/s" : "GB/s");
 }
 
 }  // namespace
 
 std::string state_text(const engine::RunState& state, report::RateUnit unit) {
   std::string text = figure_text(state, unit);
-  if (std::isfinite(state.half_width)) text += state.half_width > 1 ? " not known" : fmt::format(" +-{:.2g} %", state.half_width * 100);
+  if (std::isfinite(state.half_width))
+    text += state.half_width > 1 ? " not known" : fmt::format(" +-{} %", plain_digits(state.half_width * 100, 2));
   if (!std::isfinite(state.left_s)) return text;
   return text + fmt::format(", {}{} left", state.may_end_earlier ? "at most " : "", report::short_time(state.left_s));
+}
+
+std::string so_far_text(const engine::RunState& state, report::RateUnit unit) {
+  if (state.p50_ns <= 0 && state.bytes_per_s <= 0) return {};
+  const bool known = std::isfinite(state.half_width) && state.half_width <= 1;
+  return fmt::format("{}{}, after {}", figure_text(state, unit),
+                     known ? fmt::format(" +-{} %", plain_digits(state.half_width * 100, 2)) : "",
+                     report::short_time(state.elapsed_s));
+}
+
+void fail_with_what_is_known(LiveLine& live) {
+  if (const std::string known = live.so_far(); !known.empty()) say("until then: " + known);
+  throw;
 }
 
 LiveTo live_to(const OutputOptions& options) {
@@ -68,6 +83,11 @@ void LiveLine::end() {
   const MutexLock guard(mutex_);
   on_ = false;
   line_.clear();
+}
+
+std::string LiveLine::so_far() {
+  const MutexLock guard(mutex_);
+  return state_ ? so_far_text(*state_, unit_) : std::string();
 }
 
 void LiveLine::setting_up(const std::string& what) {

@@ -39,10 +39,13 @@ class LiveLine final : public engine::RunObserver {
   void begin(std::size_t done, std::string what);
   /// The run is over: nothing is shown any more. Before anything else is printed.
   void end();
+  /// What is known of the run that is on, or was last: "0.998 GB/s +-0.3 %, after 12 s"; "" for nothing.
+  std::string so_far();
 
   void setting_up(const std::string& what) override;
   void measuring(const engine::RunState& state) override;
-  bool wants_rate() const override { return writer_.joinable(); }
+  /// Also where nothing is shown: when a run fails, so_far() is what is left of it.
+  bool wants_rate() const override { return true; }
 
  private:
   void write_now_and_then();
@@ -70,6 +73,9 @@ class LiveLine final : public engine::RunObserver {
 
   std::jthread writer_;  ///< last: joined first
 };
+
+/// For the handler of an error that ended a run: prints so_far(), then throws the error again.
+[[noreturn]] void fail_with_what_is_known(LiveLine& live);
 
 /// Progress of a run: "3.42 GB/s +-0.8 %, 3 s left"; "measuring" without a figure.
 std::string state_text(const engine::RunState& state, report::RateUnit unit);

@@ -20,14 +20,8 @@ using namespace std::chrono_literals;
 
 // "node0:19000", "[fd00::1]:19000", or without the port.
 void take_root(ClusterOptions& options, const std::string& text) {
-  std::string host = text;
-  const auto colon = text.rfind(':');
-  const bool bracketed = text.starts_with('[');
-  if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
-    host = text.substr(0, colon);
-    options.port = static_cast<int>(parse_integer(text.substr(colon + 1), flags::kRoot, 1, proto::kMaxTcpPort));
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const auto [host, port] = proto::host_and_port(text, options.port, flags::kRoot);
+  options.port = port;
   if (host.empty()) throw usage_error("--root names no host", "type --root HOST[:PORT]");
   options.by_hand.root = host;
 }
@@ -102,8 +96,11 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   });
   value("--json", "FILE", "the whole result; - for standard output (rank 0)",
         [options](const std::string& text) { options->json = text; });
-  command.add_flag("--compact", options->compact,
-                   fmt::format("measurements into FILE.pairs beside --json FILE, 12 bytes each (above {} of them in any case)", kMostInDocument));
+  command.add_flag(
+      "--compact", options->compact,
+      fmt::format(
+          "write the measurements to FILE.pairs, next to --json FILE, 12 bytes each (always so above {} measurements)",
+          kMostInDocument));
   value("--resume", "FILE", "continue the job that wrote FILE by --json, with the same ranks and options (rank 0)",
         [options](const std::string& text) { options->resume = text; });
   value("--baseline", "FILE", "an earlier result, or a folder of some (gdrperf baseline add): also name NICs that are 5 % slower than there (rank 0)",

@@ -30,7 +30,7 @@ std::vector<Test> parse_tests(const std::string& text) {
       std::vector<std::string> known;
       for (const Test each : all_tests()) known.push_back(to_string(each));
       throw usage_error(
-          fmt::format("--ops '{}': no such test; there are all, {}", name, fmt::join(known, ", ")));
+          fmt::format("--ops '{}': no such test; choose from all, {}", name, fmt::join(known, ", ")));
     }
     if (std::find(tests.begin(), tests.end(), *test) == tests.end()) tests.push_back(*test);
   }

@@ -40,10 +40,10 @@ void note_stop(const StopRule& stop, const Typed& typed, std::vector<std::string
                           : stop.duration ? stop_flag<&StopRule::duration>()
                                           : stop_flag<&StopRule::iterations>();
   const std::string cap = flag<&TestSpec::stop, &StopRule::cap>();
-  if (typed(cap)) sentences.push_back(fmt::format("{} changes nothing: {} says when the run ends", cap, end));
+  if (typed(cap)) sentences.push_back(fmt::format("{} changes nothing: {} decides when the run ends", cap, end));
   const std::string precision = flag<&TestSpec::stop, &StopRule::precision>();
   if (!typed(precision)) return;
-  sentences.push_back(fmt::format("{} does not end the run, {} does; a figure that is not known as well is marked "
+  sentences.push_back(fmt::format("{} does not end the run, {} does; a result that is less certain is marked "
                                   "unstable", precision, end));
 }
 

@@ -156,9 +156,16 @@ void add_softnic_flag(CLI::App& command) {
   command
       .add_flag_callback(
           flags::kSoftnic, [] {},
-          "use the software device (soft0, soft1) that needs no NIC; every record "
-          "says so")
+          "use the software device (soft0, soft1), which needs no NIC; every record is marked")
       ->group("Devices");
+}
+
+void add_json_option(CLI::App& command, std::string& file, const char* what) {
+  command
+      .add_option_function<std::string>(
+          "--json", [&file](const std::string& text) { file = text.empty() ? "-" : text; }, what)
+      ->expected(0, 1)
+      ->type_name("[FILE]");
 }
 
 void add_client_options(CLI::App& command, ClientOptions& options) {
@@ -172,7 +179,7 @@ void add_client_options(CLI::App& command, ClientOptions& options) {
         }
         options.host = text;
       },
-      "server's name or address ('gdrperf serve' runs there)");
+      "server: HOST or HOST:PORT ('gdrperf serve' runs there)");
   host->type_name("")->group("Where to");
   command.add_flag("--local", options.local, "client and server in this process: no server needed")
       ->group("Where to")

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "app/client/client.h"
 #include "app/output/output.h"
+#include "gdrperf/base/error.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 
@@ -50,6 +52,19 @@ void add_colour_option(CLI::App& command, ColourChoice& choice);
 
 /// Adds --softnic, for commands that use devices; run_command_line() finds it before parsing and starts anew.
 void add_softnic_flag(CLI::App& command);
+
+/// What `read` gives; its errors begin with the option that named the file.
+template <typename Read>
+auto of_option(std::string_view flag, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw error.in(flag);
+  }
+}
+
+/// --json [FILE]: `file` is "-" without FILE, and empty where it was not given.
+void add_json_option(CLI::App& command, std::string& file, const char* what);
 
 /// Throws usage_error for options that exclude each other.
 void check_target(const ClientOptions& options);

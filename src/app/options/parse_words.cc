@@ -46,7 +46,7 @@ Error unknown_word(const CLI::App& command, const std::string& word) {
   // Rest of "-b=7".
   if (word.starts_with("-=")) {
     return usage_error(fmt::format("'{}' behind a flag of {}: a flag takes no value", word.substr(1), words_of(command)),
-                       help_of(command) + " tells flags from options");
+                       help_of(command) + " shows which options take a value");
   }
   const std::string what = option ? "unknown option"
                            : top  ? "unknown command"
@@ -54,7 +54,7 @@ Error unknown_word(const CLI::App& command, const std::string& word) {
   std::string hint = perftest_note(word);
   const auto near = suggestions(word.substr(0, word.find('=')), known_words(command));
   if (hint.empty() && !near.empty()) hint = fmt::format("did you mean {}?", fmt::join(near, " or "));
-  if (hint.empty()) hint = help_of(command) + " lists what there is";
+  if (hint.empty()) hint = help_of(command) + " lists what is accepted";
   return usage_error(fmt::format("{} '{}'{}", what, word, top ? "" : " for " + words_of(command)), hint);
 }
 

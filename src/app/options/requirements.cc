@@ -52,7 +52,7 @@ std::vector<std::string> why_of_record(const report::RunRecord& record) {
     why.push_back(fmt::format("the network was {}", network->verdict()));
   }
   if (record.path.host_node == "remote") why.emplace_back("the host memory is of another NUMA node than the NIC");
-  if (record.measured.unstable) why.emplace_back("it did not settle within its time");
+  if (record.measured.unstable) why.emplace_back("it was still unstable when its time was over");
   return why;
 }
 
@@ -121,7 +121,7 @@ std::vector<std::string> RequiredRuns::why_of(const Missed& missed) const {
   if (alike == rates_.end() || alike->second.size() < kFewest) return why;
   const double middle = stats::median(alike->second);
   const char* words = missed.gbytes < kAlike * middle ? "this one alone" : "no worse than the others";
-  why.insert(why.begin(), fmt::format("{}: {:.3g} GB/s is the median of {}", words, middle, missed.group));
+  why.insert(why.begin(), fmt::format("{}: {} GB/s is the median of {}", words, plain_digits(middle, 3), missed.group));
   return why;
 }
 

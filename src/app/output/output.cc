@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/flags.h"
 #include "gdrperf/export/csv.h"
 #include "gdrperf/topo/topology.h"
 #include "app/topo/placement.h"
@@ -104,7 +105,12 @@ std::unique_ptr<Placement> place(const OutputOptions& options) {
   }
   topo::TopologyFiles files;
   if (!options.nvidia_smi.empty()) files.set("nvidia-smi", options.nvidia_smi);
-  return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
+  try {
+    return std::make_unique<Placement>(topo::load_topology(files), Placement::Machine::kThis);
+  } catch (const Error& error) {
+    if (!files.any()) throw;
+    throw error.in(flags::kNvidiaSmi);
+  }
 }
 
 /// `--output WORD` of perftest: its own columns, for WORD perftest, or one figure.
@@ -127,7 +133,7 @@ void check_figure(Test test, const OutputOptions& options) {
   const bool columns = !options.format || options.format->name == "perftest";
   if (!columns || !report::perftest_figure(word)) return;
   if ((word == "latency") == (test.metric == Metric::kLatency)) return;
-  throw usage_error(fmt::format("--output {}: {} has no such figure", word, to_string(test)),
+  throw usage_error(fmt::format("--output {}: {} has no such result", word, to_string(test)),
                     test.metric == Metric::kLatency ? "give --output latency" : "give --output bandwidth or message_rate");
 }
 

@@ -55,7 +55,7 @@ Floors Floors::parse(const std::string& text, const std::string& name) {
     if (!seen.insert(place + " " + test).second) throw usage_error(fmt::format("{}: {} comes twice", where, place));
     floors.lines_.push_back(std::move(found));
   }
-  if (floors.lines_.empty()) throw usage_error(name + ": no floor in it", "like: PIX 22GB/s");
+  if (floors.lines_.empty()) throw usage_error(name + ": it has no required rate", "like: PIX 22GB/s");
   return floors;
 }
 

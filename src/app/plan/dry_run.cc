@@ -47,8 +47,8 @@ struct Sum {
 };
 
 std::string memory_text(const engine::MemoryDemand& demand) {
-  const auto mib = [](std::uint64_t bytes) { return fmt::format("{:.3g} MiB", static_cast<double>(bytes) / (1u << 20)); };
-  return demand.gpu == 0 ? mib(demand.host) : fmt::format("{} + {} GPU", mib(demand.host), mib(demand.gpu));
+  const std::string host = about_size(demand.host);
+  return demand.gpu == 0 ? host : fmt::format("{} + {} GPU", host, about_size(demand.gpu));
 }
 
 std::vector<std::string> row(const std::string& name, const Sum& sum) {
@@ -79,7 +79,8 @@ void print_plan(std::ostream& out, const std::vector<PlannedRun>& runs) {
   }
   for (const auto& [name, sum] : tests) table.add(row(name, sum));
   if (tests.size() > 1) table.add(row("in all", all));
-  table.add_line("memory: of the largest run; time: measuring, without set-up (a run ends as soon as its figure is tight)");
+  table.add_line(
+      "memory: of the largest run; time: measuring, without set-up (a run ends as soon as its result is precise enough)");
   table.print(out);
 }
 

@@ -111,8 +111,8 @@ LinkModel parse_link_model(const std::string& text, const std::string& name) {
     if (!(words >> relation)) continue;
     const auto known = topo::relation_from_token(relation);
     if (!known && !is_pair(relation)) {
-      throw usage_error(fmt::format("{}: '{:.40}' is no relation; there are PIX, PXB, PHB, NODE and SYS, and pairs like GPU0:mlx5_0",
-                                    where, relation));
+      throw usage_error(fmt::format(
+          "{}: '{:.40}' is no relation; give PIX, PXB, PHB, NODE or SYS, or a pair like GPU0:mlx5_0", where, relation));
     }
     if (!(words >> options) || words >> more) {
       throw usage_error(fmt::format("{}: a line is a relation, or a pair, and options without blanks", where),

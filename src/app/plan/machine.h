@@ -10,7 +10,7 @@
 namespace gdrperf::app {
 
 /// Links of the software device for each relation, and for pairs ("GPU3:mlx5_1") that have one of their own: options
-/// as softnic/docs/softnic.md names them ("rate=12.5GB/s,latency=2us").
+/// as softnic/docs/model.md names them ("rate=12.5GB/s,latency=2us").
 struct LinkModel {
   std::map<topo::Relation, std::string> relations;
   std::map<std::string, std::string> pairs;

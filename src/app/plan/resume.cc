@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "app/options/options.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/report/document.h"
 #include "gdrperf/report/earlier_part.h"
@@ -57,15 +58,16 @@ std::string resumed_file(const std::vector<std::string>& argv) {
 }
 
 std::vector<std::string> resumed_command_line(const std::string& program, const std::string& file) {
-  const report::EarlierPart part = report::read_earlier_part(file);
+  const report::EarlierPart part = of_option(kResumeFlag, [&] { return report::read_earlier_part(file); });
   if (part.argv.size() < 2 || part.argv[1] != "sweep") {
     throw not_to_go_on_with(file, "was not made by 'gdrperf sweep'", "run its command again");
   }
   const report::Tool tool = report::this_tool({});
   const std::string version = fmt::format("{} ({})", tool.version, tool.git);
   if (part.version != version) {
-    throw not_to_go_on_with(file, fmt::format("was made by gdrperf {}, this is {}", part.version, version),
-                            "figures of two versions are told apart by 'gdrperf compare': sweep again");
+    throw not_to_go_on_with(
+        file, fmt::format("was made by gdrperf {}, this is {}", part.version, version),
+        "results of two versions do not belong in one document: sweep again, and use 'gdrperf compare'");
   }
   const std::string host = report::collect_environment().hostname;
   if (part.host != host) {

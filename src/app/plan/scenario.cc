@@ -53,7 +53,9 @@ class Parser {
     text = trimmed(without_comment(text));
     if (text.empty()) return;
     if (text.front() == '[') return section(text);
-    if (!any_section_) fail("an option in front of the first [section]", "begin with [global] or with the name of a test, like [large writes]");
+    if (!any_section_)
+      fail("an option before the first [section]",
+           "begin with [global] or with the name of a test, like [large writes]");
     option(text);
   }
 
@@ -126,7 +128,7 @@ class Parser {
     const std::vector<std::string> known = command_names();
     if (command == all.end()) {
       number_ = current_.line;
-      fail(fmt::format("[{}]: does not say which test", current_.name), "add a line like test = write_bw");
+      fail(fmt::format("[{}]: names no test", current_.name), "add a line like test = write_bw");
     }
     if (std::find(known.begin(), known.end(), command->value) == known.end()) {
       number_ = command->line;

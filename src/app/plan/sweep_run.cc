@@ -64,8 +64,8 @@ class Sweep {
     tell_how_to_go_on();
     if (failed_ > 0) say(fmt::format("{} of {} runs failed", failed_, total_));
     if (measured_ > 0 && stable_ == 0) {
-      say(fmt::format("none of {} runs is stable: no figure here is known within the precision asked for; measure "
-                      "longer (-D, --cap), quieten the machine or accept less (--precision)", measured_));
+      say(fmt::format("none of {} runs is stable: no result is known within the requested precision; measure "
+                      "longer (-D, --cap), stop other work on the machine, or accept less (--precision)", measured_));
       if (worst_ == ExitCode::kOk) worst_ = ExitCode::kInconclusive;
     }
     // A figure that misses what is required is said by the code also where none is stable.
@@ -179,8 +179,9 @@ std::vector<PlannedRun> planned(const SweepOptions& options, Output& output) {
   const report::EarlierPart part = report::read_earlier_part(options.resume);
   runs = missing_of(runs, part, options.resume);
   output.go_on_from(part);
-  say(fmt::format("going on with {}: {} runs are there, {} are missing; --csv, --format and required figures are of those",
-                  options.resume, part.runs.size(), runs.size()));
+  say(fmt::format(
+      "going on with {}: {} runs are there, {} are missing; --csv, --format and required minima cover those",
+      options.resume, part.runs.size(), runs.size()));
   return runs;
 }
 

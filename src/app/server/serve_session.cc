@@ -49,9 +49,10 @@ class Waiting {
     const bool late_for_others = in_company_.over() && terms_.others_wait && terms_.others_wait();
     if (!late && !late_for_others) return;
     const auto limit = std::chrono::duration<double>(late_for_others ? in_company_.limit() : alone_.limit());
-    const Error error = peer_error(fmt::format("{}: asked for no run for {:.4g} s{}", channel_.peer(), limit.count(),
-                                               late_for_others ? " while others wait" : ""),
-                                   "connect again for further runs");
+    const Error error =
+        peer_error(fmt::format("{}: asked for no run for {} s{}", channel_.peer(), plain_digits(limit.count()),
+                               late_for_others ? " while others wait" : ""),
+                   "connect again for further runs");
     throw error;
   }
 

@@ -267,7 +267,7 @@ bool Server::wait_for_turn(Connection& connection, ClientQueue::Ticket& ticket,
       return false;
     }
     if (entries[0].revents != 0) {
-      log_(fmt::format("{}: left while it waited for its turn", channel.peer()));
+      log_(fmt::format("{}: left while it waited in the queue", channel.peer()));
       return false;
     }
     ticket.acknowledge();
@@ -291,7 +291,7 @@ void Server::converse_with_perftest(Connection& connection, StopSignal& stop) {
   }
   const ClientQueue::Ticket ticket = queue_of_clients_.enter(channel.peer());
   if (!ticket.is_turn()) {
-    note_stranger(channel.peer() + ": perftest cannot wait for its turn while another client is served");
+    note_stranger(channel.peer() + ": perftest cannot queue while another client is served");
     return;
   }
   connection.asked = connection.served = true;

@@ -33,7 +33,7 @@ bool own_of_server(const CLI::Option& option) {
 int serve_one_client(const TestOptions& options) {
   // perftest's options are typed at both ends.
   if (!options.given.empty() && !options.perftest.by_name) {
-    say(fmt::format("note: without HOST this end serves one client, whose options count; ignored here: {}",
+    say(fmt::format("note: without HOST this process serves one client, whose options count; ignored here: {}",
                     fmt::join(options.given, " ")));
   }
   ServeOptions serve_options;

@@ -129,7 +129,7 @@ std::string_view long_name(const PerftestOption& option) {
 
 void act(const PerftestOption& option, ClientOptions& options, PerftestTyped& typed, const std::string& flag, const std::string& text) {
   if (option.fate == PerftestFate::kRefused) throw usage_error(fmt::format("{}: {}", flag, option.text), option.instead);
-  if (option.fate == PerftestFate::kNoted) {
+  if (option.fate == PerftestFate::kIgnored) {
     typed.notes.push_back(fmt::format("{} changes nothing: {}", flag, option.text));
     return;
   }

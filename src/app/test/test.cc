@@ -187,7 +187,8 @@ ServerAddress address_of(TestOptions& options) {
   }
   TestSpec& spec = options.spec;
   const std::string reverse = flag<&TestSpec::reverse>();
-  if (!spec.reverse) throw usage_error(typed + ": several servers send to this end", fmt::format("give {} as well", reverse));
+  if (!spec.reverse)
+    throw usage_error(typed + ": several servers send to one client", fmt::format("give {} as well", reverse));
   const auto count = static_cast<int>(hosts.size());
   if (spec.incast > 1 && spec.incast != count) throw usage_error(fmt::format("{} and {} {}: {} servers", typed, flag<&TestSpec::incast>(), spec.incast, count), "leave one of them out");
   spec.incast = count;
@@ -201,7 +202,8 @@ void check_series(const TestOptions& options) {
   const bool intervals = options.interval_s > 0 || !options.listen_metrics.empty();
   const std::string typed = options.interval_s > 0 ? "--interval" : intervals ? "--listen-metrics" : "--samples";
   if (options.spec.reverse && intervals) {
-    throw usage_error(typed + ": the server counts in a reversed run, and tells at its end", "leave one of them out");
+    throw usage_error(typed + ": in a reversed run the server counts, and reports only when the run is over",
+                      "leave one of them out");
   }
   if (has_parts(options.spec) && options.spec.verify_seed && intervals) {
     throw usage_error(typed + ": verified laps of runs at the same time have no time in common between them", "leave one of them out");
@@ -257,7 +259,7 @@ int measure(TestOptions options, const Argv& argv) {
         output.add(std::move(record));
       }
     } catch (const Error&) {
-      if (!stop.triggered()) throw;
+      if (!stop.triggered()) fail_with_what_is_known(watching.live);
     }
     client->close();
     watching.intervals->finish();

@@ -236,7 +236,7 @@ void Placement::annotate(report::RunRecord& record) const {
   if (pair == nullptr && !key.empty()) {
     if (record.device_kind == "hardware") {
       record.warnings.push_back(fmt::format(
-          "the relation of {} is not known, so this stands under {}; give a capture with "
+          "the relation of {} is not known, so its results are stored under {}; give a capture with "
           "--nvidia-smi FILE",
           key, record.relation));
     }
@@ -254,7 +254,7 @@ void Placement::annotate(report::RunRecord& record) const {
   if (path) reasons = topo::likely_reasons(*topology_.tree, *path);
   const bool simulated = record.device_kind == "simulated";
   record.warnings.push_back(fmt::format(
-      "less than {:.0f} % of the ceiling ({}){}{}", 100 * kWellBelow, record.path.limited_by,
+      "less than {:.0f} % of the path's maximum ({}){}{}", 100 * kWellBelow, record.path.limited_by,
       reasons.empty() ? std::string("; the path shows no reason")
                       : fmt::format("; likely: {}", fmt::join(reasons, "; ")),
       simulated ? "" : "; see 'gdrperf doctor'"));

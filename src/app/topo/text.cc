@@ -4,11 +4,12 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "gdrperf/base/error.h"
+#include "gdrperf/base/terminal.h"
 #include "gdrperf/report/prediction.h"
 #include "gdrperf/topo/ceiling.h"
 #include "gdrperf/topo/data_direct.h"
@@ -24,7 +25,8 @@ using topo::PciFunction;
 using topo::PciPath;
 using topo::PciTree;
 
-void print_matrix(const Matrix& matrix, std::ostream& out) {
+/// All relations, as nvidia-smi prints them.
+void print_whole_matrix(const Matrix& matrix, std::size_t columns, std::ostream& out) {
   const std::vector<std::pair<const char*, const Matrix::Column*>> affinities = {
       {"CPU Affinity", &matrix.cpu_affinity},
       {"NUMA Affinity", &matrix.numa_affinity},
@@ -51,11 +53,7 @@ void print_matrix(const Matrix& matrix, std::ostream& out) {
     row.insert(row.end(), matrix.nic_nic[n].begin(), matrix.nic_nic[n].end());
     table.add(std::move(row));
   }
-  table.print(out);
-}
-
-std::string numa_text(const PciFunction& function) {
-  return function.numa.empty() ? std::string("N/A") : fmt::format("{}", fmt::join(function.numa, ","));
+  table.print(out, columns);
 }
 
 /// The tree in the form of nvidia-smi's matrix.
@@ -96,20 +94,6 @@ Matrix matrix_of(const PciTree& tree) {
   return matrix;
 }
 
-std::string link_text(const PathHop& hop) {
-  if (!hop.cpu_link.empty()) return fmt::format("{} {:g} GB/s", hop.cpu_link, hop.link_gbytes);
-  if (hop.idle && !hop.now.known()) return fmt::format("gen{} x{} at most", generation(hop.max), hop.max.width);
-  if (hop.now.known()) {
-    std::string text = fmt::format("gen{} x{}", generation(hop.now), hop.now.width);
-    if (hop.max.known() && !(hop.max == hop.now)) {
-      text += fmt::format(" (of gen{} x{})", generation(hop.max), hop.max.width);
-    }
-    return text;
-  }
-  if (hop.link_gbytes > 0) return fmt::format("{:.1f} GB/s", hop.link_gbytes);
-  return "unknown";
-}
-
 std::string narrowest_text(const PciPath& path) {
   const PathHop* least = topo::narrowest_hop(path);
   return least == nullptr ? "unknown" : link_text(*least);
@@ -131,7 +115,7 @@ std::string port_text(const topo::TreeNic& nic) {
   return fmt::format("{}{:g}", nic.rate_source == topo::PortRate::kAtMost ? "<= " : "", nic.rate_gbps);
 }
 
-void print_paths(const topo::Topology& topology, std::ostream& out) {
+void print_paths(const topo::Topology& topology, std::size_t columns, std::ostream& out) {
   constexpr std::size_t kMostRows = 256;
   const PciTree& tree = *topology.tree;
   Table table({"GPU", "NIC", "relation", "narrowest link", "ACS", "PCIe GB/s", "port Gb/s", "expected GB/s"});
@@ -157,16 +141,45 @@ void print_paths(const topo::Topology& topology, std::ostream& out) {
   }
   if (rows == 0) return;
   out << "\nPaths (--explain GPU NIC shows one hop by hop)\n";
-  table.print(out);
+  table.print(out, columns);
   if (rows > kMostRows) out << fmt::format("... and {} more: see --json\n", rows - kMostRows);
-  out << "expected: of large messages one way. Below one PCIe switch it is what machines reach; elsewhere a bound, and\n"
-         "'published' what shares of their own ceilings others reached there. '<=': the most that cards with this PCI ID have.\n";
-  if (any_direct) out << "by CPU: without Data Direct, to the NIC's own function; else its DMA function counts.\n";
+  out << "expected: bandwidth of large messages in one direction. Under one PCIe switch it\n"
+         "is what machines reach; elsewhere it is an upper bound (at most), with the range\n"
+         "of published results. <=: the most that a card with this PCI ID can have.\n";
+  if (any_direct) out << "by CPU: the path to the NIC's own function, without Data Direct.\n";
 }
 
-std::string relation_of(const topo::Pair& pair) {
+/// One row a GPU, one column a NIC; NICs that do not fit go into a table of their own.
+void print_gpu_nic(const Matrix& matrix, std::size_t columns, std::ostream& out) {
+  std::size_t label = std::string_view("relation").size();
+  for (const std::string& gpu : matrix.gpus) label = std::max(label, gpu.size());
+  for (std::size_t first = 0; first < matrix.nics.size();) {
+    std::vector<std::string> header = {"relation"};
+    std::size_t width = label;
+    std::size_t end = first;
+    for (; end < matrix.nics.size(); ++end) {
+      std::size_t cell = matrix.nics[end].name.size();
+      for (const auto& row : matrix.gpu_nic) cell = std::max(cell, row[end].size());
+      width += 2 + cell;
+      if (columns > 0 && width > columns && end > first) break;
+      header.push_back(matrix.nics[end].name);
+    }
+    Table table(std::move(header));
+    for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
+      std::vector<std::string> row = {matrix.gpus[g]};
+      for (std::size_t n = first; n < end; ++n) row.push_back(matrix.gpu_nic[g][n]);
+      table.add(std::move(row));
+    }
+    table.print(out, columns);
+    first = end;
+    if (first < matrix.nics.size()) out << '\n';
+  }
+}
+
+std::string relation_text(const topo::Pair& pair) {
   if (!pair.nvidia_smi.empty()) return pair.nvidia_smi;
-  return pair.tree && !pair.tree->known() ? to_string(*pair.tree) : std::string(to_string(*pair.relation));
+  if (pair.tree && !pair.tree->known()) return to_string(*pair.tree);
+  return std::string(to_string(*pair.relation));
 }
 
 /// Where all pairs are alike, no "best" means anything.
@@ -177,41 +190,54 @@ void print_tie(const std::vector<topo::Pair>& pairs, std::ostream& out) {
   for (const topo::Pair& pair : pairs) {
     gpus.insert(pair.gpu);
     nics.insert(pair.nic);
-    relations.insert(relation_of(pair));
+    relations.insert(relation_text(pair));
   }
   if (relations.size() != 1 || nics.size() < 2 || gpus.empty()) return;
-  out << fmt::format("\nA tie: all pairs are {}, so no NIC is nearer to one GPU than to another.\n",
+  out << fmt::format("A tie: all pairs are {}, so no NIC is nearer to one GPU than to another.\n\n",
                      *relations.begin());
 }
 
-template <typename Best>
-void print_best(const std::vector<topo::Pair>& pairs, std::string topo::Pair::*one,
-                std::vector<std::string> header, Best best, std::ostream& out) {
+std::string expected_text(const topo::Topology& topology, const topo::Pair& pair) {
+  if (!topology.tree || !pair.tree || !pair.relation) return "unknown";
+  const PciTree& tree = *topology.tree;
+  const topo::TreeNic& nic = *tree.nic(pair.nic);
+  const auto expected =
+      report::predict(tree, topo::path_to_nic(tree, tree.gpu(pair.gpu)->function, nic), nic, *pair.relation);
+  return expected ? report::range_text(*expected) : std::string("unknown");
+}
+
+void print_best_nics(const topo::Topology& topology, const std::vector<topo::Pair>& pairs, std::size_t columns,
+                     std::ostream& out) {
+  std::vector<std::string> header = {"GPU", "best NIC", "relation"};
+  if (topology.tree) header.emplace_back("expected GB/s");
   Table table(std::move(header));
-  std::set<std::string> told;
+  std::set<std::string> done;
   for (const topo::Pair& pair : pairs) {
-    if (!told.insert(pair.*one).second) continue;
-    const topo::Pair& with = pairs[*best(pair.*one)];
-    table.add({pair.*one, one == &topo::Pair::gpu ? with.nic : with.gpu, relation_of(with)});
+    if (!done.insert(pair.gpu).second) continue;
+    const topo::Pair& best = pairs[*best_of_gpu(topology, pairs, pair.gpu)];
+    std::vector<std::string> row = {pair.gpu, best.nic, relation_text(best)};
+    if (topology.tree) row.push_back(expected_text(topology, best));
+    table.add(std::move(row));
+  }
+  table.print(out, columns);
+  out << '\n';
+}
+
+void print_best_gpus(const topo::Topology& topology, const std::vector<topo::Pair>& pairs, std::size_t columns,
+                     std::ostream& out) {
+  Table table({"NIC", "best GPU", "relation"});
+  std::set<std::string> done;
+  for (const topo::Pair& pair : pairs) {
+    if (!done.insert(pair.nic).second) continue;
+    const topo::Pair& best = pairs[*best_of_nic(topology, pairs, pair.nic)];
+    table.add({pair.nic, best.gpu, relation_text(best)});
   }
   out << '\n';
-  table.print(out);
+  table.print(out, columns);
 }
 
-void print_best_partners(const topo::Topology& topology, std::ostream& out) {
-  const std::vector<topo::Pair> pairs = pairs_of(topology);
-  if (pairs.empty()) return;
-  print_best(
-      pairs, &topo::Pair::gpu, {"GPU", "best NIC", "relation"},
-      [&](const std::string& gpu) { return best_of_gpu(topology, pairs, gpu); }, out);
-  print_best(
-      pairs, &topo::Pair::nic, {"NIC", "best GPU", "relation"},
-      [&](const std::string& nic) { return best_of_nic(topology, pairs, nic); }, out);
-  print_tie(pairs, out);
-}
-
-// Pairs with one reason are told together.
-void print_differences(const std::vector<topo::Pair>& pairs, std::ostream& out) {
+// Pairs with the same reason share a line.
+void print_differences(const std::vector<topo::Pair>& pairs, std::size_t columns, std::ostream& out) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const topo::Pair& pair : pairs) {
     if (!pair.explanation.empty()) by_reason[pair.explanation].push_back(pair.key());
@@ -220,153 +246,28 @@ void print_differences(const std::vector<topo::Pair>& pairs, std::ostream& out) 
     constexpr std::size_t kNamed = 4;
     std::vector<std::string> named(
         keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, keys.size())));
-    out << fmt::format("\n{}{}: {}\n", fmt::join(named, ", "),
-                       keys.size() > kNamed ? fmt::format(" and {} more", keys.size() - kNamed) : "",
-                       reason);
+    const std::string more = keys.size() > kNamed ? fmt::format(" and {} more", keys.size() - kNamed) : "";
+    out << '\n' << wrapped(fmt::format("{}{}: {}", fmt::join(named, ", "), more, reason), columns, 2) << '\n';
   }
-}
-
-void print_hop(const PciTree& tree, const PathHop& hop, std::ostream& out) {
-  const PciFunction& function = tree.functions[hop.function];
-  std::string text = fmt::format("  {} link of {}", hop.side == PathHop::Side::kGpu ? "up" : "down",
-                                 to_string(function.address));
-  if (!function.model.empty()) text += fmt::format(" ({})", function.model);
-  if (!hop.cpu_link.empty()) {
-    out << fmt::format("  up {} of {} to the CPU: {:g} GB/s each way, instead of PCIe\n", hop.cpu_link,
-                       to_string(function.address), hop.link_gbytes);
-    return;
-  }
-  text += ": " + link_text(hop);
-  const double payload = topo::hop_payload_gbps(hop);
-  if (hop.max_payload_bytes > 0) text += fmt::format(", max payload {} B", hop.max_payload_bytes);
-  if (hop.device && hop.max_read_request_bytes > 0) {
-    text += fmt::format(", read requests of {} B", hop.max_read_request_bytes);
-  }
-  if (payload > 0) text += fmt::format(", carries {:.2f} GB/s of payload each way", payload / 8);
-  if (hop.idle && !hop.now.known()) {
-    text += fmt::format("; recorded at {:.1f} GB/s, as idle GPUs are, so what its PCI ID says at most counts",
-                        hop.link_gbytes);
-  } else if (hop.side == PathHop::Side::kGpu && hop.now.known() && hop.now.speed_gts < hop.max.speed_gts) {
-    text += "; an idle GPU clocks its link down, which is normal, so its maximum counts";
-  } else if (hop.now.known() && hop.max.known() && !(hop.now == hop.max)) {
-    text += "; below what both ends can: see 'gdrperf doctor'";
-  }
-  out << text << '\n';
-}
-
-// Reads and writes of GPU memory apart: many CPUs forward the first at half the rate of the second.
-void print_expected(const PciTree& tree, const PciPath& path, const topo::TreeNic& nic, topo::Relation relation,
-                    std::ostream& out) {
-  using report::MemoryAccess;
-  const auto text = [&](MemoryAccess access) {
-    const auto expected = report::predict(tree, path, nic, relation, access);
-    return expected ? report::range_text(*expected) + " GB/s; " + report::sureness_text(*expected, relation)
-                    : std::string("not known: neither a link nor the port's rate is");
-  };
-  const std::string writes = text(MemoryAccess::kNicWrites);
-  const std::string reads = text(MemoryAccess::kNicReads);
-  if (writes == reads) {
-    out << "Expected either way: " << writes << '\n';
-    return;
-  }
-  out << "Expected where the NIC writes GPU memory: " << writes << "\nExpected where the NIC reads GPU memory: " << reads
-      << '\n';
-}
-
-void print_device(const PciTree& tree, std::string_view name, std::size_t index,
-                  std::ostream& out) {
-  const PciFunction& function = tree.functions[index];
-  out << fmt::format("{} is {} ", name, to_string(function.address));
-  if (!function.model.empty()) out << fmt::format("({}) ", function.model);
-  out << fmt::format("on NUMA node {}", function.numa.empty() ? "unknown" : numa_text(function));
-  if (function.root >= 0) {
-    out << ", root bus " << tree.roots[static_cast<std::size_t>(function.root)].name;
-  }
-  if (function.iommu_group >= 0) {
-    out << fmt::format(", IOMMU group {}{}", function.iommu_group,
-                       function.iommu_type.empty() ? "" : " (" + function.iommu_type + ")");
-  }
-  out << '\n';
-}
-
-std::string meaning(topo::Relation relation) {
-  switch (relation) {
-    case topo::Relation::kPix: return "at most one PCIe switch between them";
-    case topo::Relation::kPxb: return "several PCIe switches, but no host bridge between them";
-    case topo::Relation::kPhb: return "through the host bridge (root complex) both hang on";
-    case topo::Relation::kNode: return "through several host bridges of one NUMA node";
-    case topo::Relation::kSys: return "across the link between NUMA nodes";
-  }
-  return {};
 }
 
 }  // namespace
 
-void print_topology(const topo::Topology& topology, std::ostream& out) {
-  if (topology.matrix) {
-    print_matrix(*topology.matrix, out);
-  } else if (topology.tree) {
-    print_matrix(matrix_of(*topology.tree), out);
-  }
-  if (topology.tree) print_paths(topology, out);
-  print_best_partners(topology, out);
-  if (!topology.tree) return;
-  print_differences(pairs_of(topology), out);
-  for (const std::string& note : topology.tree->notes) out << "\nnote: " << note << '\n';
-}
-
-void explain_pair(const topo::Topology& topology, std::string_view gpu, std::string_view nic,
-                  std::ostream& out) {
+void print_topology(const topo::Topology& topology, Rows rows, std::size_t columns, std::ostream& out) {
+  const Matrix matrix = topology.matrix ? *topology.matrix : topology.tree ? matrix_of(*topology.tree) : Matrix();
   const std::vector<topo::Pair> pairs = pairs_of(topology);
-  const auto found = std::find_if(pairs.begin(), pairs.end(), [&](const topo::Pair& pair) {
-    return pair.gpu == gpu && pair.nic == nic;
-  });
-  if (found == pairs.end()) {
-    throw usage_error(fmt::format("--explain {} {}: there is no such pair of GPU and NIC", gpu, nic),
-                      "'gdrperf topo' lists GPUs and NICs");
+  if (!pairs.empty()) print_best_nics(topology, pairs, columns, out);
+  print_tie(pairs, out);
+  if (pairs.empty() || rows == Rows::kAll) print_whole_matrix(matrix, columns, out);
+  else print_gpu_nic(matrix, columns, out);
+  if (topology.tree && rows == Rows::kAll) print_paths(topology, columns, out);
+  if (!pairs.empty() && rows == Rows::kAll) print_best_gpus(topology, pairs, columns, out);
+  if (topology.tree) {
+    print_differences(pairs, columns, out);
+    for (const std::string& note : topology.tree->notes) out << '\n' << wrapped("note: " + note, columns, 2) << '\n';
   }
-  if (found->relation) {
-    out << fmt::format("{} and {}: {}, {}\n", gpu, nic, to_string(*found->relation),
-                       meaning(*found->relation));
-  } else {
-    out << fmt::format("{} and {}: {}\n", gpu, nic, found->nvidia_smi);
-  }
-  if (!found->tree) {
-    out << "There is no PCI tree to tell the path from, only nvidia-smi's matrix.\n";
-    return;
-  }
-  const PciTree& tree = *topology.tree;
-  const topo::TreeGpu& g = *tree.gpu(gpu);
-  const topo::TreeNic& n = *tree.nic(nic);
-  print_device(tree, gpu, g.function, out);
-  print_device(tree, nic, n.function, out);
-  if (found->through_cpu) {
-    print_device(tree, "Its DMA function (Data Direct)", *n.data_direct, out);
-    out << fmt::format("Without Data Direct the data go to the NIC's own function: {}, {}\n", to_string(*found->through_cpu),
-                       meaning(found->through_cpu->farthest));
-  }
-  const PciPath path = topo::path_to_nic(tree, g.function, n);
-  out << fmt::format("PCI tree: {}; {}\n", to_string(path.relation),
-                     path.common_bridge ? "the lowest bridge they share is " + path.common_ancestor
-                     : path.common_ancestor.empty()
-                         ? "they share no root bus"
-                         : "they share no bridge, but the root bus " + path.common_ancestor);
-  for (const PathHop& hop : path.hops) print_hop(tree, hop, out);
-  if (path.acs_redirect) {
-    out << (*path.acs_redirect ? "ACS redirect is on between them.\n"
-                               : "No bridge between them redirects (ACS).\n");
-  } else {
-    out << "ACS: skipped, " << path.acs_unknown << '\n';
-  }
-  if (const auto ceiling = topo::path_ceiling(tree, path)) {
-    out << fmt::format("Ceiling of the path: {:.2f} GB/s of payload, {}\n", ceiling->gbps / 8,
-                       ceiling->limited_by);
-  }
-  if (const auto port = topo::port_ceiling(n)) {
-    out << fmt::format("Ceiling of the port: {:.2f} GB/s of payload, {}\n", port->gbps / 8, port->limited_by);
-  }
-  if (found->relation) print_expected(tree, path, n, *found->relation, out);
-  if (!found->explanation.empty()) out << found->explanation << '\n';
+  if (pairs.empty() || rows == Rows::kAll) return;
+  out << "\nMore: -v (every path, all relations, the best GPU of each NIC), --explain GPU NIC\n(one path, hop by hop)\n";
 }
 
 }  // namespace gdrperf::app

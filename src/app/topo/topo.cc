@@ -1,5 +1,7 @@
 #include "app/topo/topo.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -10,8 +12,10 @@
 
 #include "app/command.h"
 #include "app/options/options.h"
+#include "app/output/sink.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/terminal.h"
 #include "app/topo/placement.h"
 #include "app/topo/json.h"
 #include "app/topo/text.h"
@@ -53,6 +57,20 @@ std::string file_of(const topo::TopologyFiles& files) {
   return {};
 }
 
+/// Errors begin with the option that named the file.
+topo::Topology load(const topo::TopologyFiles& files) {
+  try {
+    return topo::load_topology(files);
+  } catch (const Error& error) {
+    for (const topo::TopologyFormat& format : topo::topology_formats()) {
+      const std::string& path = files.path(format.name);
+      if (!path.empty() && std::string_view(error.what()).starts_with(path))
+        throw error.in(fmt::format("--{}", format.name));
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 void add_topology_files(CLI::App& command, topo::TopologyFiles& files) {
@@ -76,7 +94,9 @@ void add_topo_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "topo", "Show GPU-NIC topology (PIX ... SYS) and each path's theoretical bandwidth");
   add_topology_files(*command, options->files);
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("-v,--verbose", options->verbose,
+                    "Print every path, all relations and the best GPU of each NIC, too");
+  add_json_option(*command, options->json, "Write JSON to FILE, or to standard output (no FILE, or -)");
   command->add_option("--explain", options->explain, "Print the path of one pair hop by hop")
       ->expected(2)
       ->type_name("GPU NIC");
@@ -88,7 +108,9 @@ void add_topo_command(CLI::App& app, Action& action) {
 }
 
 int run_topo(const TopoOptions& options, std::ostream& out) {
-  topo::Topology topology = topo::load_topology(options.files);
+  const Sink json(options.json);
+  json.check("--json");
+  topo::Topology topology = load(options.files);
   if (!options.files.any()) declare_nics(topology, verbs::list_devices());
   const bool empty_tree =
       !topology.tree || (topology.tree->gpus.empty() && topology.tree->nics.empty());
@@ -102,17 +124,21 @@ int run_topo(const TopoOptions& options, std::ostream& out) {
                 "with --nvidia-smi FILE");
   }
   const std::string absent = absent_from(topology);
-  if (options.files.any() && absent == kNeither && !options.json) {
+  if (options.files.any() && absent == kNeither && !json.given()) {
     throw usage_error(fmt::format("{}: there is {}", file_of(options.files), absent),
                       "record the machine that has them: 'lstopo --whole-io FILE.xml', or save 'nvidia-smi topo -m'");
   }
+  const std::string document =
+      json.given() ? topology_json(topology).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : "";
+  if (json.given() && !json.is_stdout()) json.write(document);
   std::ostringstream text;
   if (!options.explain.empty()) {
     explain_pair(topology, options.explain.at(0), options.explain.at(1), text);
-  } else if (options.json) {
-    text << topology_json(topology).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  } else if (json.is_stdout()) {
+    text << document;
   } else {
-    print_topology(topology, text);
+    print_topology(topology, options.verbose ? Rows::kAll : Rows::kAnswer,
+                   &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0, text);
     if (!absent.empty()) text << fmt::format("\nThere is {} in it.\n", absent);
   }
   // Names come from recorded files.

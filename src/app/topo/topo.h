@@ -14,7 +14,8 @@ namespace gdrperf::app {
 
 struct TopoOptions {
   topo::TopologyFiles files;  ///< none: this machine
-  bool json = false;
+  std::string json;  ///< file, "-" for standard output, "" for none
+  bool verbose = false;
   std::vector<std::string> explain;  ///< a GPU and a NIC
 };
 

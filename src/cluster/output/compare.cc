@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cluster/output/export.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/stats/summary.h"
 
 namespace gdrperf::app {
@@ -114,23 +115,27 @@ ExitCode verdict_of(const ClusterComparison& comparison, const ClusterFile& befo
 
 std::string to_text(const ClusterComparison& comparison, const ClusterFile& before, const ClusterFile& after,
                     double threshold) {
-  std::string out = fmt::format("clusters: {} and {}; typical {:.4g} and {:.4g} GB/s ({:+.1f} %)\n", before.started,
-                                after.started, before.typical_gbytes, after.typical_gbytes,
+  std::string out = fmt::format("clusters: {} and {}; typical {} and {} GB/s ({:+.1f} %)\n", before.started,
+                                after.started, plain_digits(before.typical_gbytes), plain_digits(after.typical_gbytes),
                                 before.typical_gbytes > 0 ? 100 * (after.typical_gbytes / before.typical_gbytes - 1) : 0.0);
   std::size_t slower = 0;
   for (const NicChange& change : comparison.changes) {
     if (!is_regression(change, threshold)) continue;
     if (++slower > kMostChanges) continue;
-    out += fmt::format("SLOWER NIC {} of {} when it {}: {:+.1f} % ({:.4g} to {:.4g} GB/s)\n", change.device, change.host,
-                       change.way, change.change_percent, change.before_gbytes, change.after_gbytes);
+    out += fmt::format("SLOWER NIC {} of {} when it {}: {:+.1f} % ({} to {} GB/s)\n", change.device, change.host,
+                       change.way, change.change_percent, plain_digits(change.before_gbytes),
+                       plain_digits(change.after_gbytes));
   }
   if (slower > kMostChanges) out += fmt::format("... and {} more\n", slower - kMostChanges);
   if (comparison.gone > 0 || comparison.fresh > 0) {
     out += fmt::format("{} NICs are gone, {} are new\n", comparison.gone, comparison.fresh);
   }
   const ExitCode code = verdict_of(comparison, before, after, threshold);
-  if (code == ExitCode::kRegression) return out + fmt::format("{} of {} ways of NICs are slower by more than {:.3g} %\n", slower, comparison.changes.size(), 100 * threshold);
-  if (code == ExitCode::kOk) return out + fmt::format("no NIC is slower by more than {:.3g} %\n", 100 * threshold);
+  if (code == ExitCode::kRegression)
+    return out + fmt::format("{} of {} ways of NICs are slower by more than {} %\n", slower, comparison.changes.size(),
+                             plain_digits(100 * threshold, 3));
+  if (code == ExitCode::kOk)
+    return out + fmt::format("no NIC is slower by more than {} %\n", plain_digits(100 * threshold, 3));
   return out + (comparison.changes.empty() ? "undecided: no NIC (by host and device) was measured in both\n"
                                            : "undecided: a result is partial\n");
 }

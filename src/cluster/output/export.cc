@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/export/exposition.h"
@@ -160,9 +161,9 @@ std::string to_prometheus(const ClusterFile& file) {
 
 std::string to_markdown(const ClusterFile& file) {
   std::string out = fmt::format(
-      "# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {:.4g} GB/s; {}\n",
+      "# Cluster: {}{}\n\n{} ranks, {} NICs, {} of {} rounds; {} bytes a message; typical {} GB/s; {}\n",
       markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
-      file.rounds_done, file.rounds, file.size_bytes, file.typical_gbytes, markdown_text(file.started));
+      file.rounds_done, file.rounds, file.size_bytes, plain_digits(file.typical_gbytes), markdown_text(file.started));
   if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
   for (const FileSuspect& suspect : file.suspects) {
     out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(describe(file, suspect)),

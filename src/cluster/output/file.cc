@@ -74,7 +74,7 @@ std::vector<cluster::Sample> read_measurements(const FileJson& document, const s
     const std::string name = beside.get<std::string>();
     // A document from elsewhere names no file of ours.
     if (name.find('/') != std::string::npos) {
-      throw usage_error(fmt::format("{}: measurements_file '{:.60}' is not beside it", path, name));
+      throw usage_error(fmt::format("{}: measurements_file '{:.60}' is not in the same folder", path, name));
     }
     samples = unpack(read_file(folder + name, kMostBytes), folder + name);
   } else {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cluster/output/report.h"
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
 namespace {
@@ -122,7 +123,7 @@ std::map<std::string, std::map<std::string, std::vector<std::size_t>>> differenc
       note(nic + "driver", device.driver, rank);
       note(nic + "firmware", device.firmware, rank);
       note(nic + "MTU", std::to_string(device.mtu_bytes), rank);
-      note(nic + "rate", fmt::format("{:.4g} Gb/s", device.rate_gbps), rank);
+      note(nic + "rate", fmt::format("{} Gb/s", plain_digits(device.rate_gbps)), rank);
       note(nic + "GID type", device.gid_type, rank);
       note(nic + "PCIe", device.pcie, rank);
       note(nic + "NUMA node", std::to_string(device.numa_node), rank);

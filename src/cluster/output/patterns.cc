@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "app/options/lists.h"
 
@@ -70,7 +71,9 @@ std::vector<cluster::Pattern> parse_patterns(const std::string& text) {
   std::vector<cluster::Pattern> patterns;
   for (const std::string& name : split_list(text, "--patterns")) {
     const auto pattern = cluster::parse_pattern(name);
-    if (!pattern) throw usage_error(fmt::format("--patterns: '{:.40}' is none", name), "there are bisection, ring, incast and all");
+    if (!pattern)
+      throw usage_error(fmt::format("--patterns: '{:.40}' is not a pattern", name),
+                        "choose bisection, ring, incast or all");
     patterns.push_back(*pattern);
   }
   return patterns;
@@ -102,10 +105,12 @@ std::string pattern_lines(const ClusterResult& result) {
   for (const PatternStep& row : result.patterns) {
     out += fmt::format("{}, {}:", row.pattern, row.label);
     if (row.flows > 0) {
-      out += fmt::format(" {} flows, {:.4g} GB/s in all; one {:.4g} ({:.4g} to {:.4g})", row.flows, row.sum_gbytes, row.median_gbytes,
-                         row.least_gbytes, row.most_gbytes);
+      out +=
+          fmt::format(" {} flows, {} GB/s in total; {} GB/s each ({} to {})", row.flows, plain_digits(row.sum_gbytes),
+                      plain_digits(row.median_gbytes), plain_digits(row.least_gbytes), plain_digits(row.most_gbytes));
     }
-    if (row.victim_gbytes > 0) out += fmt::format("{} victim {:.4g} GB/s", row.flows > 0 ? ";" : "", row.victim_gbytes);
+    if (row.victim_gbytes > 0)
+      out += fmt::format("{} victim {} GB/s", row.flows > 0 ? ";" : "", plain_digits(row.victim_gbytes));
     if (row.failed > 0) out += fmt::format("; {} failed", row.failed);
     out += "\n";
   }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/output/table.h"
 #include "cluster/output/findings.h"
 #include "cluster/output/patterns.h"
 #include "gdrperf/base/units.h"
@@ -23,52 +24,66 @@ std::size_t lost_count(const Star& star) {
                                                 [](const Member& m) { return !m.lost.empty(); }));
 }
 
-void print_head(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
+/// Typical values and how far they vary.
+void print_typical(const ClusterResult& result, std::ostream& out) {
+  print_line(
+      out,
+      fmt::format(
+          "typical {} GB/s; NICs vary by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} measurements were far below "
+          "their NIC's usual rate",
+          plain_digits(result.judgement.typical_gbytes), 100 * result.judgement.nic_sigma,
+          100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share, result.samples.size()),
+      2);
+  for (const Series& series : result.more) {
+    const double typical = series.judgement.typical_gbytes;
+    if (!(typical > 0)) continue;
+    out << fmt::format("{} of {}: typical {}; NICs vary by {:.1f} %\n", series.latency ? "latency" : "bandwidth",
+                       format_size(series.size_bytes),
+                       series.latency ? plain_digits(1 / typical) + " us" : plain_digits(typical) + " GB/s",
+                       100 * series.judgement.nic_sigma);
+  }
+}
+
+void print_job(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
   std::set<std::string> hosts;
   std::set<std::string> kinds;
   for (const Member& member : star.members()) {
     if (!member.card.host.empty()) hosts.insert(member.card.host);
     for (const CardDevice& device : member.card.devices) kinds.insert(device.kind);
   }
-  out << fmt::format("{} ranks on {} host{}, {} NICs ({}); write_bw {}{}, {} rounds both ways, {:.1f} s, the first {:.1f} s after rank 0 began\n",
-                     star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s",
-                     result.fabric.nics.size(), fmt::join(kinds, ", "), format_size(test.size_bytes),
-                     test.buffer == ClusterBuffer::kHost ? "" : test.buffer == ClusterBuffer::kGpu ? " between GPUs" : " between GPUs, staged",
-                     result.rounds, result.seconds, result.start_seconds);
-  out << fmt::format("typical {:.4g} GB/s; NICs scatter by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} "
-                     "measurements are far below what their NICs do else\n",
-                     result.judgement.typical_gbytes, 100 * result.judgement.nic_sigma,
-                     100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share,
-                     result.samples.size());
-  for (const Series& series : result.more) {
-    const double typical = series.judgement.typical_gbytes;
-    if (!(typical > 0)) continue;
-    out << fmt::format("{} of {}: typical {}; NICs scatter by {:.1f} %\n", series.latency ? "latency" : "bandwidth",
-                       format_size(series.size_bytes),
-                       series.latency ? fmt::format("{:.4g} us", 1 / typical) : fmt::format("{:.4g} GB/s", typical),
-                       100 * series.judgement.nic_sigma);
-  }
+  print_line(
+      out,
+      fmt::format(
+          "{} ranks on {} host{}, {} NICs ({}); write_bw {}{}; {} rounds both ways in {:.1f} s, the first {:.1f} s after "
+          "rank 0 began",
+          star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s", result.fabric.nics.size(),
+          fmt::join(kinds, ", "), format_size(test.size_bytes),
+          test.buffer == ClusterBuffer::kHost  ? ""
+          : test.buffer == ClusterBuffer::kGpu ? " between GPUs"
+                                               : " between GPUs, staged",
+          result.rounds, result.seconds, result.start_seconds),
+      2);
 }
 
-// Evidence that tells a NIC from its cable, if any does.
+// Evidence that separates a NIC from its cable, if there is any.
 void print_inspections(const Star& star, const ClusterResult& result, std::ostream& out) {
   constexpr double kAsFast = 0.97;
+  print_line(out, "note: node-to-node rates cannot separate a NIC from its cable or switch port", 2);
   for (const Inspection& one : result.inspections) {
-    std::string text;
+    std::string text = "loopback (no cable) could not be measured";
     if (one.loopback_gbytes > 0 && one.other_gbytes > 0) {
       const bool slow = one.loopback_gbytes < kAsFast * one.other_gbytes;
-      text = fmt::format("to itself it does {:.4g} GB/s, {} {:.4g}: {}", one.loopback_gbytes,
-                         name_of_nic(star, result, one.other), one.other_gbytes,
-                         slow ? "the NIC, its PCIe or its host, without any cable"
-                              : "cable, switch port, or what shows on the wire alone");
-    } else {
-      text = "to itself it could not be measured";
+      text = fmt::format("loopback (no cable) {} GB/s, against {} GB/s of {}: suspect {}",
+                         plain_digits(one.loopback_gbytes), plain_digits(one.other_gbytes),
+                         name_of_nic(star, result, one.other),
+                         slow ? "the NIC, its PCIe link or its host"
+                              : "the cable, the switch port, or what the NIC does on the wire only");
     }
     std::vector<std::string> rose;
     for (const auto& [name, by] : one.rose) rose.push_back(fmt::format("{} +{}", name, by));
-    text += one.rose.empty() ? one.has_counters ? "; no counter of errors rose" : "; it has no counters of errors"
-                             : fmt::format("; counters rose: {}", fmt::join(rose, ", "));
-    out << fmt::format("{}: {}\n", name_of_nic(star, result, one.nic), text);
+    text += !one.rose.empty() ? fmt::format("; error counters rose: {}", fmt::join(rose, ", "))
+            : one.has_counters ? "; no error counter rose" : "; the device has no error counters";
+    print_line(out, fmt::format("{}: {}", name_of_nic(star, result, one.nic), text), 2);
   }
 }
 
@@ -83,12 +98,16 @@ void print_losses(const Star& star, const ClusterResult& result, std::ostream& o
   const std::size_t more = lost.size() > 3 ? lost.size() - 3 : 0;
   lost.resize(lost.size() - more);
   if (!lost.empty()) {
-    out << fmt::format("lost: {}{}\n", fmt::join(lost, "; "), more > 0 ? fmt::format("; {} more", more) : "");
+    print_line(out, fmt::format("lost: {}{}", fmt::join(lost, "; "), more > 0 ? fmt::format("; {} more", more) : ""),
+               2);
   }
   if (!result.failed.empty()) {
     const FailedRun& first = result.failed.front();
-      out << fmt::format("{} runs failed, the first from {} to {}: {}\n", result.failed.size(),
-                       name_of_nic(star, result, first.from), name_of_nic(star, result, first.to), first.why);
+    print_line(out,
+               fmt::format("{} run{} failed, the first from {} to {}: {}", result.failed.size(),
+                           result.failed.size() == 1 ? "" : "s", name_of_nic(star, result, first.from),
+                           name_of_nic(star, result, first.to), first.why),
+               2);
   }
 }
 
@@ -113,17 +132,76 @@ void print_sick(const Star& star, const ClusterResult& result, std::ostream& out
     const Losses& one = result.losses[i];
     std::vector<std::string> rose;
     for (const auto& [name, by] : one.rose) rose.push_back(fmt::format("{} +{}", name, by));
-    out << fmt::format("LOSES NIC {}: {}; half of the NICs: +{} or less\n", name_of_nic(star, result, one.nic),
-                       fmt::join(rose, ", "), one.others);
+    print_line(out,
+               fmt::format("LOSES NIC {}: {}; half of the NICs: +{} or less", name_of_nic(star, result, one.nic),
+                           fmt::join(rose, ", "), one.others),
+               2);
   }
   const std::vector<int> failed = nics_without_a_run(star, result);
   for (std::size_t i = 0; i < std::min(failed.size(), kMostLines); ++i) {
     const auto first = std::find_if(result.failed.begin(), result.failed.end(),
                                     [&](const FailedRun& run) { return run.from == failed[i] || run.to == failed[i]; });
-    out << fmt::format("FAILED NIC {}: none of its runs worked: {}\n", name_of_nic(star, result, failed[i]),
-                       first->why);
+    print_line(
+        out,
+        fmt::format("FAILED NIC {}: none of its runs worked: {}", name_of_nic(star, result, failed[i]), first->why), 2);
   }
   if (failed.size() > kMostLines) out << fmt::format("... and {} more\n", failed.size() - kMostLines);
+}
+
+/// The slow parts, with the evidence against each.
+void print_suspects(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
+  const auto slow = findings(test, result, cluster::Verdict::kSlow);
+  for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i)
+    print_line(out, slow_line(star, test, result, slow[i]), 2);
+  if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
+  print_sick(star, result, out);
+  const auto undecided = findings(test, result, cluster::Verdict::kUndecided);
+  for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i)
+    print_line(out, undecided_line(star, test, result, undecided[i]), 2);
+  if (undecided.size() > kMostLines) out << fmt::format("... and {} more undecided\n", undecided.size() - kMostLines);
+  if (const auto cleared = findings(test, result, cluster::Verdict::kCleared); !cleared.empty()) {
+    print_line(out, fmt::format("cleared by retests: {}{}", name_of_part(star, result, cleared.front().suspect),
+                                cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : ""), 2);
+  }
+  if (std::any_of(slow.begin(), slow.end(),
+                  [](const SlowPart& one) { return one.suspect.part == cluster::Part::kNic; })) {
+    print_inspections(star, result, out);
+  }
+}
+
+void print_blind(const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
+  for (const Series* series : blind_series(test, result)) {
+    const cluster::Judgement& judgement = series == nullptr ? result.judgement : series->judgement;
+    const double visible =
+        cluster::least_visible(judgement, series == nullptr ? test.judge : judge_options_for(*series, test));
+    print_line(
+        out,
+        fmt::format(
+            "not judged: {}: a part that is less than {:.0f} % slow would not show ({}): measure again when nothing else "
+            "runs, or longer (-D){}",
+            name_of_series(test, series), 100 * visible,
+            judgement.step > judgement.nic_sigma ? "values come in steps" : "NICs vary",
+            series == nullptr ? "" : ", or without it (--small 0)"),
+        2);
+  }
+}
+
+std::string verdict_text(ExitCode code, const ClusterTest& test, const ClusterResult& result) {
+  const std::size_t slow = findings(test, result, cluster::Verdict::kSlow).size();
+  switch (code) {
+    case ExitCode::kOk: return "nothing is slow";
+    case ExitCode::kRegression: {
+      std::string text = slow == 0 ? "" : fmt::format("{} part{} slow", slow, slow == 1 ? " is" : "s are");
+      const std::size_t losing = result.losses.size();
+      if (losing > 0)
+        text += fmt::format("{}{} NIC{} messages or packets", text.empty() ? "" : "; ", losing,
+                            losing == 1 ? " loses" : "s lose");
+      return text;
+    }
+    default: break;
+  }
+  return result.judgement.judged == 0 ? "undecided: each NIC needs at least three partners to be judged"
+                                      : "undecided, for the reasons below";
 }
 
 }  // namespace
@@ -136,56 +214,22 @@ ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResu
   return known ? ExitCode::kOk : ExitCode::kInconclusive;
 }
 
-void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result,
-                   std::ostream& out) {
-  print_head(star, test, result, out);
-  const auto slow = findings(test, result, cluster::Verdict::kSlow);
-  for (std::size_t i = 0; i < std::min(slow.size(), kMostLines); ++i)
-    out << slow_line(star, test, result, slow[i]) << "\n";
-  if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
-  print_sick(star, result, out);
-  const auto undecided = findings(test, result, cluster::Verdict::kUndecided);
-  for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i)
-    out << undecided_line(star, test, result, undecided[i]) << "\n";
-  if (undecided.size() > kMostLines) out << fmt::format("... and {} more undecided\n", undecided.size() - kMostLines);
-  if (const auto cleared = findings(test, result, cluster::Verdict::kCleared); !cleared.empty()) {
-    out << fmt::format("cleared by retests: {}{}\n", name_of_part(star, result, cleared.front().suspect),
-                       cleared.size() > 1 ? fmt::format(" and {} more", cleared.size() - 1) : "");
+void print_cluster(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
+  print_line(out, verdict_text(verdict_of(star, test, result), test, result), 2);
+  print_suspects(star, test, result, out);
+  print_blind(test, result, out);
+  if (result.stopped) {
+    print_line(out,
+               fmt::format("stopped by a signal after {} of {} rounds: results of these, without retests",
+                           result.rounds_done, result.rounds),
+               2);
   }
-  if (result.stopped)
-    out << fmt::format("stopped by a signal after {} of {} rounds: what these show, not retested\n", result.rounds_done,
-                       result.rounds);
-  out << pattern_lines(result);
   print_losses(star, result, out);
-  print_differences(star.members(), out);
   out << heat_map(star.members(), result);
-  if (std::any_of(slow.begin(), slow.end(),
-                  [](const SlowPart& one) { return one.suspect.part == cluster::Part::kNic; })) {
-    out << "rates between nodes do not tell a NIC from its cable or its switch port\n";
-    print_inspections(star, result, out);
-  }
-  for (const Series* series : blind_series(test, result)) {
-    const cluster::Judgement& judgement = series == nullptr ? result.judgement : series->judgement;
-    out << fmt::format(
-        "not judged: {}: one part that is less than {:.0f} % slow would not show ({}): measure again when nothing else runs, or longer (-D){}\n",
-        name_of_series(test, series),
-        100 * cluster::least_visible(judgement, series == nullptr ? test.judge : judge_options_for(*series, test)),
-        judgement.step > judgement.nic_sigma ? "values come in steps" : "NICs scatter",
-        series == nullptr ? "" : ", or without it (--small 0)");
-  }
-  switch (verdict_of(star, test, result)) {
-    case ExitCode::kOk: out << "nothing is slow\n"; break;
-    case ExitCode::kRegression:
-      if (!slow.empty()) out << fmt::format("{} part{} slow\n", slow.size(), slow.size() == 1 ? " is" : "s are");
-      if (!result.losses.empty())
-        out << fmt::format("{} NIC{} messages or packets\n", result.losses.size(),
-                           result.losses.size() == 1 ? " loses" : "s lose");
-      break;
-    default:
-      out << (result.judgement.judged == 0
-                  ? "undecided: each NIC needs three partners at least to be judged\n"
-                  : "undecided (above)\n");
-  }
+  print_differences(star.members(), out);
+  out << pattern_lines(result);
+  print_typical(result, out);
+  print_job(star, test, result, out);
 }
 
 }  // namespace gdrperf::app

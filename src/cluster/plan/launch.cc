@@ -151,7 +151,7 @@ Launch find_launch(const LaunchByHand& by_hand, const Variables& variables) {
                       "or " + type_ranks());
   }
   if (launch.root.empty()) {
-    throw usage_error(fmt::format("{} does not tell where rank 0 is", launch.origin),
+    throw usage_error(fmt::format("{} does not name the host of rank 0", launch.origin),
                       fmt::format("name its host with {} HOST[:PORT]", flags::kRoot));
   }
   return launch;

@@ -192,7 +192,7 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
   if (card.devices.empty()) {
     throw Error(ExitCode::kEnvironment,
                 fmt::format("rank {} on {}: no device has an active port", launch.rank, card.host),
-                "'gdrperf doctor' says why");
+                "'gdrperf doctor' finds the reason");
   }
   return card;
 }

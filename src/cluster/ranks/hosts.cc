@@ -64,15 +64,8 @@ void say_failure(const std::string& host, const std::exception_ptr& failure) {
 std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
   std::vector<HostPort> hosts;
   std::set<std::pair<std::string, int>> known;
-  for (std::string host : split_list(text, "--hosts")) {
-    int port = default_port;
-    const auto colon = host.rfind(':');
-    const bool bracketed = host.starts_with('[');
-    if (colon != std::string::npos && (bracketed ? host[colon - 1] == ']' : host.find(':') == colon)) {
-      port = static_cast<int>(parse_integer(host.substr(colon + 1), "--hosts", 1, proto::kMaxTcpPort));
-      host = host.substr(0, colon);
-    }
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  for (const std::string& each : split_list(text, "--hosts")) {
+    auto [host, port] = proto::host_and_port(each, default_port, "--hosts");
     if (host.empty()) throw usage_error("--hosts: a name is empty", "type --hosts HOST[:PORT],...");
     if (!known.emplace(host, port).second) throw usage_error(fmt::format("--hosts: {}:{} is there twice", host, port));
     hosts.push_back({std::move(host), port});

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "app/process_setup.h"
 
@@ -156,8 +157,9 @@ void take_over(const ClusterFile& earlier, const Star& star, const ClusterTest& 
   if (earlier.size_bytes != test.size_bytes || earlier.seed != test.schedule.seed ||
       earlier.matchings != test.schedule.matchings || earlier.buffer != to_string(test.buffer) ||
       std::fabs(earlier.duration_s - std::chrono::duration<double>(test.duration).count()) > 1e-9) {
-    refuse(fmt::format("that run had -s {} -D {:.4g}s --seed {} --matchings {} --buffer {}, this one has not", earlier.size_bytes,
-                       earlier.duration_s, earlier.seed, earlier.matchings, earlier.buffer));
+    refuse(fmt::format("that run had -s {} -D {}s --seed {} --matchings {} --buffer {}, this one has not",
+                       earlier.size_bytes, plain_digits(earlier.duration_s), earlier.seed, earlier.matchings,
+                       earlier.buffer));
   }
   bool same = earlier.nics.size() == result.places.size() && earlier.rounds == result.rounds;
   for (std::size_t i = 0; same && i < result.places.size(); ++i) {

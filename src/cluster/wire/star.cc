@@ -12,6 +12,7 @@
 #include "cluster/ranks/agent.h"
 #include "app/output/terminal.h"
 #include "gdrperf/base/thread.h"
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
 namespace {
@@ -35,7 +36,7 @@ bool is_loopback(const std::string& address) {
 }
 
 std::string in_seconds(std::chrono::nanoseconds time) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(time).count());
+  return fmt::format("{} s", plain_digits(std::chrono::duration<double>(time).count(), 3));
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ void read_ethtool(std::string_view text, Findings& findings) {
   const auto driver = parse_ethtool_driver(text);
   if (!driver) return;
   Check(findings, "driver",
-        "the PCI address ties the interface to the PCI tree; both ends best run one firmware")
+        "the PCI address ties the interface to the PCI tree; both hosts should run the same firmware")
       .ok(driver->bus_info,
           fmt::format("{} {}, firmware {}", driver->driver, driver->version, driver->firmware));
 }
@@ -196,7 +196,7 @@ void read_gid_holes(std::string_view text, Findings& findings) {
       return gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
     });
     if (good == port.gids->end()) continue;
-    Check(findings, "gid-index", "programs take index 0 or 3 unless told, and each pod has indexes of its own")
+    Check(findings, "gid-index", "programs use index 0 or 3 by default, and each pod has indexes of its own")
         .warn(port.subject(), fmt::format("the table begins with empty entries, the first in use is {}", port.gids->front().index),
               fmt::format("NCCL_IB_GID_INDEX={0} UCX_IB_GID_INDEX={0}; perftest: -x {0}  # in this pod; NCCL 2.26 and later finds it itself",
                           good->index));
@@ -213,7 +213,7 @@ void read_gid_index(std::string_view text, Findings& findings) {
     if (digits.empty() || digits[0] < '0' || digits[0] > '9') continue;
     const int index = leading_int(digits);
     for (const Port& port : parse_show_gids(text)) {
-      const Check check(findings, "gid-index", "programs take the GID index that they are told, whatever stands there");
+      const Check check(findings, "gid-index", "programs use the GID index they are given, whatever it refers to");
       for (const verbs::Gid& gid : port.gids.value_or(std::vector<verbs::Gid>())) {
         const bool good = gid.type == verbs::GidType::kRoceV2 && !gid.link_local;
         if (gid.index != index || good) continue;
@@ -253,9 +253,9 @@ void compare_mtus(const std::vector<Capture>& captures, Findings& findings) {
   if (captures.size() < 2 || by_mtu.size() < 2) return;
   std::vector<std::string> seen;
   for (const auto& [mtu, where] : by_mtu) seen.push_back(fmt::format("{} ({})", mtu, where));
-  Check(findings, "mtu", "packets larger than an end takes are dropped: local access violation, retry exceeded")
-      .fail("", fmt::format("the two ends differ: active MTU {}", fmt::join(seen, " and ")),
-            "sudo ip link set NETDEV mtu 9000  # the same at both ends and on the switch");
+  Check(findings, "mtu", "packets larger than the receiver's MTU are dropped: local access violation, retry exceeded")
+      .fail("", fmt::format("the two hosts differ: active MTU {}", fmt::join(seen, " and ")),
+            "sudo ip link set NETDEV mtu 9000  # the same on both hosts and on the switch");
 }
 
 Findings read_one(std::string_view text, const Words& words) {

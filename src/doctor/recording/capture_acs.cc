@@ -120,7 +120,7 @@ void judge_without_pair(const std::vector<LspciFunction>& functions, const Check
   }
   if (!redirecting.empty()) {
     check.warn("", fmt::format("redirect is on at {}; whether a GPU and its NIC are below them, this "
-                               "text does not say",
+                               "text does not show",
                                fmt::join(redirecting, ", ")),
                "sudo lspci -D -vvv | gdrperf doctor --read -  # all of it: then only the bridges between "
                "GPU and NIC are named");

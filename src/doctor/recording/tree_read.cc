@@ -45,7 +45,7 @@ void add_headline(Tree& tree, Headline& entry) {
     if (words.size() == 2) {
       tree.add_link(absolute(words[0]), std::string(words[1]));
     } else {
-      tree.add_damage("a link without a target: " + entry.name);
+      tree.add_damage("a link that leads nowhere: " + entry.name);
     }
   }
   entry = {};

@@ -25,30 +25,36 @@ struct Comparison {
 };
 constexpr std::array kOfDevices = {
     Comparison{"active MTU", Verdict::kFail,
-               "packets larger than an end takes are dropped: local access violation, retry exceeded",
-               "sudo ip link set NETDEV mtu 9000  # the same at both ends and on the switch"},
-    Comparison{"GID type", Verdict::kWarn, "ends whose GIDs are of different kinds do not find each other",
+               "packets larger than the receiver's MTU are dropped: local access violation, retry exceeded",
+               "sudo ip link set NETDEV mtu 9000  # the same on both hosts and on the switch"},
+    Comparison{"GID type", Verdict::kWarn, "hosts whose GIDs are of different kinds cannot connect",
                "give both an IPv4 address on the RoCE interface; name the index: -x, NCCL_IB_GID_INDEX"},
-    Comparison{"firmware", Verdict::kWarn, "faults come and go with firmware: both ends best run one",
-               "at the older end the firmware for that adapter's PSID (sudo mstflint -d DEVICE query), from its maker; it "
-               "stays after a reboot"},
+    Comparison{
+        "firmware", Verdict::kWarn, "faults come and go with firmware: run the same on both hosts",
+        "on the older host the firmware for that adapter's PSID (sudo mstflint -d DEVICE query), from its maker; it "
+        "stays after a reboot"},
     Comparison{"driver", Verdict::kWarn, "drivers of different stacks differ in features and defaults",
-               "the same adapter driver (OFED or kernel) at both ends"},
-    Comparison{"rate", Verdict::kWarn, "the slower port is the ceiling", "check cable and switch port of the slower end"},
-    Comparison{"PFC", Verdict::kWarn, "one end pauses for a priority and the other does not: packets are lost one way",
-               "sudo mlnx_qos -i NETDEV --trust dscp --pfc 0,0,0,1,0,0,0,0  # the same at both ends and on the switch"},
-    Comparison{"pause", Verdict::kWarn, "one end pauses and the other does not: packets are lost one way",
-               "sudo ethtool -A NETDEV rx on tx on  # the same at both ends, or PFC at both"},
-    Comparison{"trust", Verdict::kWarn, "ends that put the same packet into different priorities lose it one way",
-               "sudo mlnx_qos -i NETDEV --trust dscp  # at both ends"},
-    Comparison{"traffic class", Verdict::kWarn, "one end's packets are in another priority: only one way is lossless",
-               "echo VALUE | sudo tee /sys/class/infiniband/DEVICE/tc/1/traffic_class  # the same at both ends"},
+               "the same adapter driver (OFED or kernel) on both hosts"},
+    Comparison{"rate", Verdict::kWarn, "the slower port limits the rate",
+               "check cable and switch port of the slower host"},
+    Comparison{
+        "PFC", Verdict::kWarn,
+        "one host pauses for a priority and the other does not: packets are lost in one direction",
+        "sudo mlnx_qos -i NETDEV --trust dscp --pfc 0,0,0,1,0,0,0,0  # the same on both hosts and on the switch"},
+    Comparison{"pause", Verdict::kWarn, "one host pauses and the other does not: packets are lost in one direction",
+               "sudo ethtool -A NETDEV rx on tx on  # the same on both hosts, or PFC at both"},
+    Comparison{"trust", Verdict::kWarn,
+               "hosts that put the same packet into different priorities lose it in one direction",
+               "sudo mlnx_qos -i NETDEV --trust dscp  # on both hosts"},
+    Comparison{"traffic class", Verdict::kWarn,
+               "one host's packets are in another priority: only one direction is lossless",
+               "echo VALUE | sudo tee /sys/class/infiniband/DEVICE/tc/1/traffic_class  # the same on both hosts"},
 };
 constexpr std::array kOfHosts = {
-    Comparison{"NVIDIA driver", Verdict::kWarn, "GPUDirect RDMA of both ends best rests on one driver",
-               "the same driver at both ends"},
+    Comparison{"NVIDIA driver", Verdict::kWarn, "GPUDirect RDMA works best with one driver version on both hosts",
+               "the same driver on both hosts"},
     Comparison{"OFED", Verdict::kWarn, "RDMA stacks of different releases differ in defaults",
-               "the same OFED at both ends"},
+               "the same OFED on both hosts"},
 };
 
 const Outside& fact(const Facts& facts, const Outside& device, const char* name) {
@@ -64,7 +70,7 @@ void compare_one(const Comparison& comparison, const Outside& here, const Outsid
   if (here.empty() || there.empty()) return;
   const Check check(findings, "both-ends", comparison.why);
   if (here == there) {
-    check.ok(subject, fmt::format("{}: {} at both ends", comparison.fact, printable(here)));
+    check.ok(subject, fmt::format("{}: {} on both hosts", comparison.fact, printable(here)));
   } else {
     check.add(comparison.verdict, subject, fmt::format("{}: {} here, {} there", comparison.fact, printable(here), printable(there)),
               comparison.fix);
@@ -154,10 +160,11 @@ std::vector<Finding> judge_probes(const std::vector<Probe>& probes) {
                                         probe.ceiling_gbytes, printable(probe.limited_by))
                           : "");
     if (known && probe.gbytes < kEnoughOfCeiling * probe.ceiling_gbytes) {
-      check.warn(printable(probe.way), found, "gdrperf doctor at both ends: PCIe, flow control, MTU; gdrperf write_bw HOST -a");
+      check.warn(printable(probe.way), found,
+                 "gdrperf doctor on both hosts: PCIe, flow control, MTU; gdrperf write_bw HOST -a");
     } else if (!known && probe.gbytes < kAlike * best) {
       check.warn(printable(probe.way), fmt::format("{}, less than the other way ({:.2f} GB/s)", found, best),
-                 "gdrperf doctor at the slower end; gdrperf write_bw HOST -a");
+                 "gdrperf doctor on the slower host; gdrperf write_bw HOST -a");
     } else {
       check.ok(printable(probe.way), found);
     }

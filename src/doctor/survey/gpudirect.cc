@@ -48,7 +48,7 @@ DmaBuf asked_dma_buf(const Survey& survey, const GpuProbe& probe) {
     result.found = "GPU memory was registered with a NIC this way";
   } else if (!probe.gpus.empty() && !driver_can) {
     result.works = false;
-    result.found = "the GPU's driver says that it exports none (DMA_BUF_SUPPORTED is 0)";
+    result.found = "the GPU's driver reports that it exports none (DMA_BUF_SUPPORTED is 0)";
     const bool shared = shares_memory_with_cpu(probe.gpus.front().name);
     result.fix = shared ? "register host memory: GPU and CPU share it here"
                  : nvidia_driver(survey.machine).open
@@ -59,7 +59,7 @@ DmaBuf asked_dma_buf(const Survey& survey, const GpuProbe& probe) {
     result.works = false;
     result.found = fmt::format("{} does not take GPU memory as dma-buf: errno {} {}", failed->nic,
                                failed->error, failed->words);
-    result.fix = "sudo dmesg | tail  # the NIC's driver says more; or use nvidia_peermem";
+    result.fix = "sudo dmesg | tail  # the NIC's driver logs more; or use nvidia_peermem";
   } else if (const auto* nic = refusing_nic(probe)) {
     result.works = false;
     result.found = fmt::format("the driver of {} registers no dma-buf: errno {} {}", nic->nic,

@@ -140,7 +140,7 @@ const char* cure_of(PeerMemoryTrouble trouble) {
              "nvidia_peermem against it; or use dma-buf: Linux 5.12 and NVIDIA's open kernel module";
     case PeerMemoryTrouble::kInvalidArgument:
       return "build nvidia_peermem anew after OFED was installed (reinstall the NVIDIA driver), "
-             "never nv_peer_mem 1.x beside driver 470 and later; or use dma-buf";
+             "never nv_peer_mem 1.x with driver 470 and later; or use dma-buf";
     case PeerMemoryTrouble::kAbiMismatch:
       return "rebuild it against the OFED that runs: sudo dkms remove nvidia/VERSION --all && sudo "
              "dkms install nvidia/VERSION  # ('dkms status' names it), or reinstall the NVIDIA "

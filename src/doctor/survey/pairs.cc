@@ -55,7 +55,7 @@ std::string words_of_pair(const DirectPath& path, Relation relation, double gbyt
   if (path.ready && gbytes > 0) words += fmt::format(", {} {:.0f} GB/s", bound ? "at most" : "expect", gbytes);
   if (path.ready && losses == Losses::kCounted) words += ", less while packets are lost (port-errors)";
   if (path.ready && relation >= Relation::kNode) {
-    words += "; libraries stage through the host at this distance unless told (NCCL_NET_GDR_LEVEL=SYS)";
+    words += "; libraries stage through the host at this distance by default (NCCL_NET_GDR_LEVEL=SYS changes that)";
   }
   return words;
 }

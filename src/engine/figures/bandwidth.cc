@@ -113,7 +113,7 @@ class Stream {
     std::optional<proto::Message> message = transfer_.send_until(transfer_.sent() + std::min(messages, judge_.left(done())));
     if (!message && follower_ != nullptr) message = follower_->poll_now_and_then();
     if (message && (follower_ == nullptr || !std::holds_alternative<proto::Stop>(*message))) {
-      throw peer_error(fmt::format("the other end sent '{}' in the middle of a run", proto::type_name(*message)));
+      throw peer_error(fmt::format("the peer sent '{}' in the middle of a run", proto::type_name(*message)));
     }
     if (message) judge_.end();
     last_ns_ = now_ns();

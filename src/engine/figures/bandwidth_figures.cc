@@ -125,7 +125,7 @@ report::Measurement figures_of(const Rates& all, const Whole& whole, const Bandw
 }
 
 report::Measurement bandwidth_figures(const BandwidthRun& run, const TestSpec& spec, const PeerBytes* peer) {
-  if (peer != nullptr && peer->series.empty()) throw peer_error("the server did not say what it sent");
+  if (peer != nullptr && peer->series.empty()) throw peer_error("the server did not report what it sent");
   return figures_of(rates_of(run, spec, peer), whole_of(run, spec, peer), run, spec);
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/stats/pattern.h"
 #include "gdrperf/stats/steady.h"
@@ -27,24 +28,26 @@ std::string longer(const StopRule& rule) {
 }
 
 std::string pin_both_ends() {
-  return fmt::format("pin both ends ({}, {})", own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
+  return fmt::format("pin client and server ({}, {})", own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
 }
 
 std::string words_for(stats::Pattern pattern, const StopRule& rule) {
   switch (pattern) {
     case stats::Pattern::kSteps:
-      return "it changes in steps, as when another job comes or a thread moves to another CPU; " + pin_both_ends();
+      return "it changes in steps, as when another job starts or a thread moves to another CPU; " + pin_both_ends();
     case stats::Pattern::kDrift:
       return fmt::format("it drifts, as clock frequency and temperature do; fix the frequency governor, or run "
                          "longer ({})", longer(rule));
     case stats::Pattern::kBimodal:
-      return "two levels take turns, as with two paths, CPUs or memory nodes; " + pin_both_ends();
+      return "the rate alternates between two levels, as with two paths, CPUs or memory nodes; " + pin_both_ends();
     case stats::Pattern::kPeriodic:
-      return "it goes up and down regularly, as with a timer or a job that wakes up; find and stop it";
+      return "it goes up and down regularly, as with a timer or a periodic job; find and stop it";
     case stats::Pattern::kScatter: break;
   }
-  return fmt::format("no order in it, as with other work on the machine or the network; run longer ({}) or accept "
-                     "less ({})", longer(rule), stop_flag<&StopRule::precision>());
+  return fmt::format(
+      "it varies without a pattern, as with other work on the machine or the network; run longer ({}) or accept "
+      "less ({})",
+      longer(rule), stop_flag<&StopRule::precision>());
 }
 
 void mark(report::Measurement& measured, std::string reason, std::string warning) {
@@ -101,8 +104,8 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   if (width <= evidence.precision && lopsided <= evidence.precision && measured.levels.empty()) return;
   if (batches < kIntervalBatches) {
     mark(measured, "short",
-         fmt::format("{}too short for an interval ({} batch{} in {:.3g} s); run longer ({})", evidence.what, batches,
-                     batches == 1 ? "" : "es", measured.duration_s, longer(evidence.rule)));
+         fmt::format("{}too short for an interval ({} batch{} in {} s); run longer ({})", evidence.what, batches,
+                     batches == 1 ? "" : "es", plain_digits(measured.duration_s, 3), longer(evidence.rule)));
     return;
   }
   stats::Pattern pattern = stats::find_pattern(evidence.steady.values).pattern;
@@ -110,14 +113,14 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
   std::string known = report::levels_text(measured.levels, measured.latency.has_value());
   if (!known.empty() && pattern != stats::Pattern::kDrift) pattern = stats::Pattern::kSteps;
   if (width > evidence.precision) {
-    known += fmt::format("{}{}, not +-{:g} %, after {:.3g} s", known.empty() ? "" : "; ",
+    known += fmt::format("{}{}, not +-{:g} %, after {} s", known.empty() ? "" : "; ",
                          width > 1 ? std::string("not known (the interval is wider than the value)")
-                                   : fmt::format("known within +-{:.2g} %", width * 100),
-                         evidence.precision * 100, measured.duration_s);
+                                   : fmt::format("known within +-{} %", plain_digits(width * 100, 2)),
+                         evidence.precision * 100, plain_digits(measured.duration_s, 3));
   } else if (known.empty()) {
-    known = fmt::format(
-        "mean and median differ by {:.2g} %, more than +-{:g} %: part of the time was much slower or faster",
-        lopsided * 100, evidence.precision * 100);
+    known =
+        fmt::format("mean and median differ by {} %, more than +-{:g} %: part of the time was much slower or faster",
+                    plain_digits(lopsided * 100, 2), evidence.precision * 100);
   }
   mark(measured, std::string(stats::to_string(pattern)),
        fmt::format("{}{}: {}", evidence.what, known, words_for(pattern, evidence.rule)));
@@ -125,9 +128,11 @@ void judge_figure(report::Measurement& measured, const Evidence& evidence) {
 
 void judge_standstill(report::Measurement& measured, const Standstill& standstill) {
   const auto note = [&measured](const std::string& who, double seconds) {
-    mark(measured, "suspended",
-         fmt::format("{} for {:.3g} s in the middle of the run (stopped, suspended, or its machine was): measure again",
-                     who, seconds));
+    mark(
+        measured, "suspended",
+        fmt::format(
+            "{} for {} s in the middle of the run (the process or its machine was stopped or suspended): measure again",
+            who, plain_digits(seconds, 3)));
   };
   const bool client = standstill.client_s >= StandstillWatch::kLeastSeconds;
   const bool server = standstill.server_s >= StandstillWatch::kLeastSeconds;
@@ -139,10 +144,10 @@ void judge_standstill(report::Measurement& measured, const Standstill& standstil
   if (client || server || standstill.typical_s <= 0 || standstill.data_s < kLeastDataSeconds) return;
   if (standstill.data_s < kTimesTypical * standstill.typical_s) return;
   mark(measured, "suspended",
-       fmt::format("nothing, or next to nothing, moved for {:.3g} s in the middle of the run, though both ends ran: "
+       fmt::format("almost no data moved for {} s in the middle of the run, although both hosts were running: "
                    "look for other work on these CPUs and, behind a NIC, for lost packets and link failures ('gdrperf doctor'), and "
                    "measure again",
-                   standstill.data_s));
+                   plain_digits(standstill.data_s, 3)));
 }
 
 }  // namespace gdrperf::engine

@@ -26,12 +26,12 @@ void note_shared_cpu(report::RunRecord& record) {
   const int other = record.server.cpu;
   if (cpu == other) {
     record.warnings.push_back(fmt::format(
-        "both ends ran on CPU {}, each only while the other waited: the figures are those of the scheduler; give them "
+        "client and server ran on CPU {}, each only while the other waited: the results show the scheduler; give them "
         "CPUs of their own ({} and {}, or a taskset or container with two)",
         cpu, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   } else if (on_one_core(cpu, other)) {
     record.warnings.push_back(fmt::format(
-        "both ends ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
+        "client and server ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
         "of their own ({} and {})",
         cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   }
@@ -77,8 +77,8 @@ std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   note("buffer", asked.buffer, taken.buffer);
   note("CPU", asked.cpu, taken.cpu);
   note("NUMA node", asked.numa, taken.numa);
-  return fmt::format("the server chose {} for its end, as was typed there; {} and its like decide from here", text,
-                     peer_flag<&EndSpec::device>());
+  return fmt::format("the server uses {}, as given on its command line; {} and similar options choose it from here",
+                     text, peer_flag<&EndSpec::device>());
 }
 
 }  // namespace gdrperf::engine

@@ -41,7 +41,7 @@ proto::Done clients_done(Peer& peer) {
 
 proto::Stop stop_of(const proto::Message& message) {
   if (const auto* stop = std::get_if<proto::Stop>(&message)) return *stop;
-  throw peer_error(fmt::format("the other end sent '{}' where a stop was due", proto::type_name(message)));
+  throw peer_error(fmt::format("the peer sent '{}' instead of a stop", proto::type_name(message)));
 }
 
 proto::Done lead(Transfer& transfer, Peer& peer, const ResolvedSpec& spec) {

@@ -10,6 +10,7 @@
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/host.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/engine/together.h"
@@ -91,8 +92,10 @@ void note_rate(report::Measurement& measured, const ResolvedSpec& spec) {
   const double asked = rate_of(spec) * (spec.bidirectional() ? 2 : 1);
   const double reached = measured.bandwidth->mean_gbytes * 1e9 / static_cast<double>(spec.size_bytes);
   if (asked <= 0 || !(reached < kReached * asked)) return;
-  measured.warnings.push_back(fmt::format("{}: {:.6g} messages per second were due, {:.6g} left ({:.3g} %): the path, or the CPU that posts, carries no more",
-                                          flag<&TestSpec::rate_per_s>(), asked, reached, reached / asked * 100));
+  measured.warnings.push_back(fmt::format(
+      "{}: {} messages per second were due, {} left ({} %): the path, or the CPU that posts, carries no more",
+      flag<&TestSpec::rate_per_s>(), plain_digits(asked, 6), plain_digits(reached, 6),
+      plain_digits(reached / asked * 100, 3)));
 }
 
 void tell_batches(const BandwidthRun& run, const ResolvedSpec& spec, RunObserver* observer) {
@@ -189,13 +192,13 @@ report::Measurement measure_reversed(Transfer& transfer, const ResolvedSpec& spe
   LiveState(watchers.observer, spec, 1).begin();
   const proto::Stop stop = follow(transfer, peer, watchers, spec.part);
   const std::uint64_t sent = std::accumulate(stop.messages.begin(), stop.messages.end(), std::uint64_t{0});
-  if (transfer.receives() && transfer.receive_rest(sent)) throw peer_error("the server said more after its stop");
+  if (transfer.receives() && transfer.receive_rest(sent)) throw peer_error("the server sent more after its stop");
   const Watched own = watched(peer);
   proto::Done own_done;
   own_done.messages = transfer.received();
   peer.send(own_done);
   const auto done = peer.expect<proto::Done>();
-  if (!done.led) throw peer_error("the server did not say what it measured");
+  if (!done.led) throw peer_error("the server did not report what it measured");
   if (transfer.receives() && spec.reliable() && transfer.received() != sent) {
     throw peer_error(fmt::format("the server sent {} messages, {} were received", sent, transfer.received()));
   }
@@ -338,7 +341,8 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
     record.warnings.push_back(report::uneven_text(*spread));
   }
   if (record.measured.stop == report::StopReason::kSignal && !spec.stop.forever && !terms.stop_is_the_end) {
-    record.warnings.push_back(fmt::format("ended by a signal after {:.3g} s, before its time", record.measured.duration_s));
+    record.warnings.push_back(
+        fmt::format("ended by a signal after {} s, before its time", plain_digits(record.measured.duration_s, 3)));
   }
   return record;
 }

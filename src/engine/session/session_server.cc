@@ -13,6 +13,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/host.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "engine/setup/limiter.h"
@@ -167,15 +168,16 @@ void check_time(const StopRule& stop, const Terms& terms) {
   // The duration of N messages shows when they are done.
   if (terms.max_time.count() == 0 || (stop.iterations && !stop.duration)) return;
   if (stop.forever) {
-    throw usage_error(fmt::format("{}: this server allows runs of {:.4g} s", stop_flag<&StopRule::forever>(),
-                                  std::chrono::duration<double>(terms.max_time).count()),
+    throw usage_error(fmt::format("{}: this server allows runs of {} s", stop_flag<&StopRule::forever>(),
+                                  plain_digits(std::chrono::duration<double>(terms.max_time).count())),
                       fmt::format("give {}, or start 'gdrperf serve' with {} 0", stop_flag<&StopRule::duration>(), flags::kMaxTime));
   }
   const std::chrono::nanoseconds asked = stop.duration.value_or(stop.cap);
   if (asked <= terms.max_time) return;
   const auto in_seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
-  throw usage_error(fmt::format("{} {:.4g}s: this server allows runs of {:.4g} s", stop.duration ? stop_flag<&StopRule::duration>() : stop_flag<&StopRule::cap>(),
-                                in_seconds(asked), in_seconds(terms.max_time)),
+  throw usage_error(fmt::format("{} {}s: this server allows runs of {} s",
+                                stop.duration ? stop_flag<&StopRule::duration>() : stop_flag<&StopRule::cap>(),
+                                plain_digits(in_seconds(asked)), plain_digits(in_seconds(terms.max_time))),
                     fmt::format("ask for less, or raise {} of 'gdrperf serve'", flags::kMaxTime));
 }
 

@@ -42,9 +42,7 @@ std::uint64_t budget(std::uint64_t max_bytes, std::uint64_t available) {
 }  // namespace
 
 std::string about(std::uint64_t bytes) {
-  const auto mib = static_cast<double>(bytes) / (1u << 20);
-  if (mib < 1000) return fmt::format("{:.3g} MiB", mib);
-  return mib < 1000 * 1024 ? fmt::format("{:.3g} GiB", mib / 1024) : fmt::format("{:.3g} TiB", mib / 1024 / 1024);
+  return about_size(bytes);
 }
 
 std::uint64_t area_bytes(const ResolvedSpec& spec) {
@@ -116,9 +114,9 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
 void check_shared_device(int qps, const ibv_device_attr& attr, const std::string& device) {
   if (attr.max_qp <= 0 || qps <= attr.max_qp / 2) return;
   const std::string name = flag<&TestSpec::qps>();
-  throw usage_error(fmt::format("{} {}: with both ends in this process that is {} QPs; {} has {} at most", name, qps, 2 * qps,
-                                device, attr.max_qp),
-                    fmt::format("give {} {} at most, or run 'gdrperf serve' for the other end", name, attr.max_qp / 2));
+  throw usage_error(fmt::format("{} {}: with client and server in this process that is {} QPs; {} has {} at most", name,
+                                qps, 2 * qps, device, attr.max_qp),
+                    fmt::format("give {} {} at most, or run the server as 'gdrperf serve'", name, attr.max_qp / 2));
 }
 
 namespace {
@@ -140,7 +138,7 @@ void check_room(const Demand& demand, Side side, const Room& host, const Room& g
         ExitCode::kEnvironment,
         fmt::format(
             "{} would need {} of {}memory for this run ({}), more than the {} it may take{}{}",
-            client ? "this end" : "the server", about(wanted), kind, parts, about(most),
+            client ? "this host" : "the server", about(wanted), kind, parts, about(most),
             room.max_bytes != 0 ? "" : fmt::format(": a quarter of the {} that are available", about(room.available)),
             room.taken == 0 ? "" : fmt::format("; other runs have {} of it", about(room.taken))),
         fmt::format("use a smaller {}, {}, {}, {} or {}, or permit it with {} {}M{}", flag<&TestSpec::qps>(),

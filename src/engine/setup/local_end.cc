@@ -60,7 +60,7 @@ int agree_mtu(int requested_bytes, const verbs::PortInfo& port, int peer_active_
   if (requested_bytes == 0) return active;
   if (requested_bytes > active) {
     const std::string mtu = flag<&TestSpec::mtu_bytes>();
-    throw usage_error(fmt::format("{} {}: above the active MTU of {} bytes (this end {}, the other {})", mtu,
+    throw usage_error(fmt::format("{} {}: above the active MTU of {} bytes (this host {}, the peer {})", mtu,
                                   requested_bytes, active, port.active_mtu_bytes, peer_active_bytes),
                       fmt::format("leave {} out to use the largest that both ports carry", mtu));
   }
@@ -150,7 +150,7 @@ std::string LocalEnd::ordering() const {
 void LocalEnd::check_atomics() const {
   if (device_.context.attr().orig_attr.atomic_cap != IBV_ATOMIC_NONE) return;
   throw Error(ExitCode::kEnvironment, fmt::format("{} has no atomics (its atomic_cap is IBV_ATOMIC_NONE)", device()),
-              fmt::format("{} needs a device with atomics at both ends", to_string(spec_.test)));
+              fmt::format("{} needs a device with atomics on both hosts", to_string(spec_.test)));
 }
 
 std::vector<std::uint32_t> LocalEnd::lkeys() const {
@@ -246,7 +246,8 @@ bool LocalEnd::places_out_of_order() {
   if (spec_.ooo == Use::kOff) return false;
   const std::string asked = flag<&TestSpec::ooo>();
   std::string why = keeps_order(spec_, side_, connector_->context());
-  if (why.empty() && accepted_ && !accepted_->ooo) why = fmt::format("the other end's {} cannot, or its gdrperf", accepted_->device);
+  if (why.empty() && accepted_ && !accepted_->ooo)
+    why = fmt::format("the peer's {} cannot, or its gdrperf", accepted_->device);
   if (why.empty()) return true;
   if (spec_.ooo == Use::kOn) throw Error(ExitCode::kEnvironment, fmt::format("{} on: {}", asked, why), fmt::format("leave it out, or give {} auto: packets are placed in order", asked));
   notes_.push_back(fmt::format("{} auto: packets are placed in order: {}", asked, why));
@@ -279,14 +280,15 @@ void LocalEnd::fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes) {
 
 void LocalEnd::check_offered(std::uint64_t bytes) const {
   if (remote_.length >= bytes) return;
-  throw peer_error(fmt::format("the peer's region has {}, this end needs {}", format_size(remote_.length), format_size(bytes)));
+  throw peer_error(
+      fmt::format("the peer's region has {}, this host needs {}", format_size(remote_.length), format_size(bytes)));
 }
 
 void LocalEnd::connect(const proto::Endpoint& remote) {
   if (remote.transport != transport_name(spec_.transport)) {
-    throw peer_error(fmt::format("the other end's QPs are {}, this end's {}: its gdrperf has no {}",
+    throw peer_error(fmt::format("the peer's QPs are {}, this host's {}: its gdrperf has no {}",
                                  remote.transport.empty() ? "RC" : remote.transport, to_string(spec_.transport), flag<&TestSpec::transport>()),
-                     "bring both ends to one version");
+                     "install the same version on both hosts");
   }
   steps_.queues("connecting");
   connector_->connect(endpoint_, remote);
@@ -305,7 +307,7 @@ void LocalEnd::note_ece(const proto::Endpoint& remote) {
   endpoint_.ece = connector_->ece();
   if (spec_.ece == Use::kOff || endpoint_.ece) return;
   const std::string asked = flag<&TestSpec::ece>();
-  const std::string other = remote.device.empty() ? "the other end" : "the other end's " + remote.device;
+  const std::string other = remote.device.empty() ? "the peer" : "the peer's " + remote.device;
   if (spec_.ece == Use::kOn) throw verbs::no_ece(offered ? other : device());
   const std::string why = !offered ? fmt::format("{} has none for these QPs", device())
                           : !remote.ece ? fmt::format("{} has none", other) : fmt::format("{} and {} have none in common", device(), other);

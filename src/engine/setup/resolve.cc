@@ -129,7 +129,9 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
   if (stages) {
     data_path_ = DataPath::kStaging;
-    if (reverse) throw usage_error(fmt::format("{}: the staged path goes from the client", flag<&TestSpec::reverse>()), "exchange the ends, or leave one of them out");
+    if (reverse)
+      throw usage_error(fmt::format("{}: the staged path goes from the client", flag<&TestSpec::reverse>()),
+                        "swap client and server, or leave one of them out");
     check_staging(*this);
   }
   const bool amd = client_kind_.place == mem::Place::kRocm || server_kind_.place == mem::Place::kRocm;
@@ -140,7 +142,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
     throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),
                                   !by_memory ? fmt::format("{} does not wait for a message's last byte in memory", to_string(test))
-                                  : !gpu     ? "both ends are in host memory"
+                                  : !gpu     ? "client and server both use host memory"
                                              : "the GPU sees no message that is staged through host memory"),
                       fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }

@@ -23,7 +23,7 @@ void SetUpSteps::queues(const char* doing) const {
 void SetUpSteps::server() const {
   if (observer_ == nullptr || (memory_.empty() && queues_.empty())) return;
   const char* const between = memory_.empty() || queues_.empty() ? "" : ", ";
-  observer_->setting_up(fmt::format("waiting for the server to set up its end ({}{}{})", queues_, between, memory_));
+  observer_->setting_up(fmt::format("waiting for the server to set up ({}{}{})", queues_, between, memory_));
 }
 
 }  // namespace gdrperf::engine

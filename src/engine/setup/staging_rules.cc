@@ -23,11 +23,12 @@ void check_staging(const ResolvedSpec& spec) {
                       "take memory that the NIC reaches itself");
   }
   if (!mem::on_gpu(spec.kind(conn::Side::kClient)) && !mem::on_gpu(spec.kind(conn::Side::kServer))) {
-    throw usage_error(fmt::format("{}: neither end is in GPU memory", what), fmt::format("give {} or {} cuda:N", own, peers));
+    throw usage_error(fmt::format("{}: neither client nor server uses GPU memory", what),
+                      fmt::format("give {} or {} cuda:N", own, peers));
   }
   const bool reads = spec.test.operation == Operation::kRead;
   if (spec.consume && !mem::on_gpu(spec.kind(reads ? conn::Side::kClient : conn::Side::kServer))) {
-    throw usage_error(consume + ": the receiving end is not in GPU memory",
+    throw usage_error(consume + ": the receiving side is not in GPU memory",
                       fmt::format("give {} cuda:N", reads ? own : peers));
   }
   if (spec.consume && spec.test.metric == Metric::kLatency) {
@@ -57,11 +58,10 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{} {}: {} keeps one QP busy with chunks in order", flag<&TestSpec::qps>(), spec.qps, what),
                       "leave it out: what more QPs add on the wire is hidden behind the copies");
   }
-  if (spec.srq) {
-    throw usage_error(fmt::format("{}: {} has one QP", flag<&TestSpec::srq>(), what), "leave it out");
-  }
+  if (spec.srq) throw usage_error(fmt::format("{}: {} has one QP", flag<&TestSpec::srq>(), what), "leave it out");
   if (spec.wait == Wait::kEvent) {
-    throw usage_error(fmt::format("{}: {} has copies to wait for, which no completion channel tells of", flag<&TestSpec::wait>(), what),
+    throw usage_error(fmt::format("{}: {} has copies to wait for, which no completion channel reports",
+                                  flag<&TestSpec::wait>(), what),
                       "leave it out: staging polls, as the direct path does by default");
   }
 }

@@ -159,7 +159,7 @@ void Laps::compare(std::uint64_t area, std::uint32_t direction, std::uint64_t it
                   sum(shares()), format_size(spec_.size_bytes),
                   side_ == Side::kClient ? "client" : "server", end_.buffer().kind(), iteration_name(iteration_),
                   first),
-      "'gdrperf verify' with the same ends tells which tests and kinds of memory are affected");
+      "'gdrperf verify' with the same hosts shows which tests and kinds of memory are affected");
 }
 
 std::uint64_t Laps::all_sent() const { return sum(transfer_.posted_messages()); }
@@ -227,7 +227,7 @@ Laps::Result Laps::run(LapGate* gate) {
   proto::Checked checked;
   if (duplex_ && transfer_.receives()) {
     const auto message = transfer_.receive_until(~std::uint64_t{0});
-    if (!message) throw peer_error("the lap ended without the server's word");
+    if (!message) throw peer_error("the lap ended without the server's message");
     checked = as<proto::Checked>(*message, "checked");
     receive_up_to(checked.messages);
   } else {

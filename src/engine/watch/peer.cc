@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/engine/session.h"
@@ -39,8 +40,8 @@ void Peer::begin_run(Limits limits) {
 
 void Peer::check_time() const {
   if (limits_.max_time.count() == 0 || steady_clock::now() - run_start_ <= limits_.max_time) return;
-  throw peer_error(fmt::format("the run took longer than the {:.4g} s that this server allows",
-                               std::chrono::duration<double>(limits_.max_time).count()),
+  throw peer_error(fmt::format("the run took longer than the {} s that this server allows",
+                               plain_digits(std::chrono::duration<double>(limits_.max_time).count())),
                    fmt::format("make it shorter ({}, {}), or raise {} of 'gdrperf serve'",
                                stop_flag<&StopRule::duration>(), stop_flag<&StopRule::iterations>(), flags::kMaxTime));
 }
@@ -57,15 +58,15 @@ void Peer::check_progress() {
   const bool late = channel_.peers_work().empty() ? in_company_.over() : at_work_.over();
   if (!late || !limits_.others_wait()) return;
   const Patience& limit = channel_.peers_work().empty() ? in_company_ : at_work_;
-  throw NoProgress(peer_error(fmt::format("{}: its run made no progress for {:.4g} s while others wait",
-                                          channel_.peer(), std::chrono::duration<double>(limit.limit()).count()),
+  throw NoProgress(peer_error(fmt::format("{}: its run made no progress for {} s while others wait", channel_.peer(),
+                                          plain_digits(std::chrono::duration<double>(limit.limit()).count())),
                               "the client's process hangs, or its program only sends heartbeats: repeat the run"));
 }
 
 std::optional<proto::Message> Peer::poll() {
   watch_.look();
   if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
-    throw Error(ExitCode::kPeer, "the run was cancelled: this end is shutting down");
+    throw Error(ExitCode::kPeer, "the run was cancelled: this process is shutting down");
   }
   if (running_) {
     channel_.note_step();
@@ -127,8 +128,8 @@ proto::Message Peer::answer(const char* awaited) {
     if (!work.empty()) idle.restart();
     // A peer that is not heard is told as silent, soon.
     if (idle.over() && channel_.heard_lately()) {
-      throw peer_error(fmt::format("{}: no '{}' for {:.3g} s, though it is up", channel_.peer(), awaited,
-                                   std::chrono::duration<double>(kAnswerTimeout).count()));
+      throw peer_error(fmt::format("{}: no '{}' for {} s, though it is up", channel_.peer(), awaited,
+                                   plain_digits(std::chrono::duration<double>(kAnswerTimeout).count(), 3)));
     }
     if (in_all.over()) {
       throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(), work));
@@ -151,9 +152,10 @@ void Peer::throw_fault(const Fault& fault, const std::string& device, const char
   const char* preload = std::getenv("LD_PRELOAD");
   const bool softnic = preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr;
   if (softnic && fault.status == IBV_WC_RETRY_EXC_ERR) {
-    throw peer_error(fmt::format("{}: {} failed: the other end's software device does not let this one in, or has gone", device, what),
-                     "it reaches processes of its own user on its own host only: run both ends as one user, or let each "
-                     "allow the other with peers= in SOFTNIC (softnic/docs/softnic.md)");
+    throw peer_error(
+        fmt::format("{}: {} failed: the peer's software device does not let this one in, or has gone", device, what),
+        "it reaches processes of its own user on its own host only: run client and server as one user, or let each "
+        "allow the other with peers= in SOFTNIC (softnic/docs/softnic.md)");
   }
   throw peer_error(fmt::format("{}: {} failed: {} (vendor error 0x{:x})", device, what,
                                verbs::describe(fault.status), fault.vendor_error));
@@ -168,12 +170,12 @@ void StallWatch::check(std::uint64_t progress) {
     progress_ = progress;
     patience_.restart();
   } else if (patience_.over() && transport_ != Transport::kRc) {
-    throw peer_error(fmt::format("{}: nothing came for {:.3g} s: a message over {} was lost, or all of them are", device_,
-                                 std::chrono::duration<double>(limit_).count(), to_string(transport_)),
+    throw peer_error(fmt::format("{}: nothing came for {} s: a message over {} was lost, or all of them are", device_,
+                                 plain_digits(std::chrono::duration<double>(limit_).count(), 3), to_string(transport_)),
                      fmt::format("nothing is sent again there: {} rc does so", flag<&TestSpec::transport>()));
   } else if (patience_.over()) {
-    throw peer_error(fmt::format("{}: nothing completed for {:.3g} s, though both ends are up", device_,
-                                 std::chrono::duration<double>(limit_).count()),
+    throw peer_error(fmt::format("{}: nothing completed for {} s, though client and server are up", device_,
+                                 plain_digits(std::chrono::duration<double>(limit_).count(), 3)),
                      fmt::format("the network between the two ports may drop RoCE traffic: check the GIDs ('gdrperf "
                                  "devices'), the path MTU ({}) and flow control",
                                  flag<&TestSpec::mtu_bytes>()));

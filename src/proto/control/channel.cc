@@ -173,10 +173,9 @@ bool Channel::read_some() {
 }
 
 void Channel::refuse_stranger(std::string_view heard, std::size_t length) const {
-  const std::string_view service = heard.starts_with("SSH-") ? "an SSH server" : heard.starts_with("HTTP") ? "an HTTP server" : "";
-  if (!service.empty()) {
+  if (const std::string_view service = known_service(heard); !service.empty()) {
     throw peer_error(fmt::format("{}: does not speak gdrperf's protocol: {} answers on this port", peer_, service),
-                     "give the port that 'gdrperf serve' listens on, with --port or as HOST:PORT");
+                     wrong_port_hint());
   }
   throw peer_error(fmt::format("{}: does not speak gdrperf's protocol (a frame of {} bytes)", peer_, length));
 }
@@ -218,7 +217,7 @@ std::optional<Message> Channel::take_frame() {
 void Channel::note_alive(const Alive& alive) {
   if (alive.sent != link_->taken) {
     throw peer_error(fmt::format("a message was lost on the way: it sent {}, {} came", alive.sent, link_->taken.load()),
-                     "something between the two ends changes what they send each other");
+                     "something between client and server changes what they send each other");
   }
   if (alive.taken != peer_taken_) untaken_.restart();
   peer_taken_ = alive.taken;
@@ -239,7 +238,7 @@ void Channel::note_silence() {
 
 void Channel::check_taken() {
   if (!expects_alive_ || peer_taken_ == link_->sent || !untaken_.over()) return;
-  throw peer_error(fmt::format("{}: has not taken '{}' for {}, though it is up", peer_, last_sent_,
+  throw peer_error(fmt::format("{}: has not accepted '{}' for {}, though it is up", peer_, last_sent_,
                                seconds_text(untaken_.limit())));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include "gdrperf/base/units.h"
 
 namespace gdrperf::proto {
 
@@ -22,7 +23,7 @@ std::string framed(const std::string& text) {
 }
 
 std::string seconds_text(nanoseconds timeout) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(timeout).count());
+  return fmt::format("{} s", plain_digits(std::chrono::duration<double>(timeout).count(), 3));
 }
 
 namespace {
@@ -88,7 +89,7 @@ void Channel::Link::listen() noexcept {
     MutexLock lock(sending);
     const std::string what = work;
     lock.unlock();
-    tell(fmt::format("{}: nothing heard from it for {} while this end was {}", peer, seconds_text(limit), what));
+    tell(fmt::format("{}: nothing heard from it for {} while this host was {}", peer, seconds_text(limit), what));
   } catch (const std::exception&) {  // who works finds out when it is done
   }
 }

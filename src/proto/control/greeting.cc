@@ -28,10 +28,10 @@ Hello exchange_hello(Channel& channel, std::chrono::nanoseconds timeout, const H
   Hello peer = expect<Hello>(channel, timeout);
   if (peer.major != own.major) {
     throw peer_error(
-        fmt::format("{}: runs gdrperf {} (protocol {}.{}), this end gdrperf {} (protocol {}.{})",
+        fmt::format("{}: runs gdrperf {} (protocol {}.{}), this host runs gdrperf {} (protocol {}.{})",
                     channel.peer(), peer.tool_version, peer.major, peer.minor, own.tool_version,
                     own.major, own.minor),
-        "install the same gdrperf on both ends");
+        "install the same gdrperf on both hosts");
   }
   return peer;
 }

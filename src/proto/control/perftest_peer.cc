@@ -32,17 +32,29 @@ std::string_view perftest_version(std::string_view first_bytes) {
   return sound && text.size() < kVersionBytes ? text : std::string_view();
 }
 
+std::string_view known_service(std::string_view first_bytes) {
+  if (first_bytes.starts_with("SSH-")) return "an SSH server";
+  return first_bytes.starts_with("HTTP") ? "an HTTP server" : "";
+}
+
+std::string wrong_port_hint() {
+  return "give the port that 'gdrperf serve' listens on, with --port or as HOST:PORT";
+}
+
 std::optional<Error> perftest_peer(const std::string& peer, std::string_view first_bytes) {
   const std::string_view version = perftest_version(first_bytes);
   if (version.empty() && !is_perftest_address(first_bytes)) return std::nullopt;
   const std::string who = version.empty() ? "perftest" : fmt::format("perftest {}", version);
   if (peer.starts_with("client")) {
-    return peer_error(fmt::format("{}: it is {}, which does not say which test it runs; start the server of that test in place of this one, like "
-                                  "'gdrperf ib_write_bw', or 'gdrperf ib_write_bw HOST' on that host", peer, who));
+    return peer_error(
+        fmt::format("{}: it is {}, which does not name its test; start the server of that test instead, like "
+                    "'gdrperf ib_write_bw', or 'gdrperf ib_write_bw HOST' on that host",
+                    peer, who));
   }
-  return peer_error(fmt::format("{}: {} listens there, not 'gdrperf serve'", peer, who),
-                    "start 'gdrperf serve' there in its place; 'gdrperf ib_write_bw HOST', or another of its family, speaks with it, a "
-                    "run of one size at a time");
+  return peer_error(
+      fmt::format("{}: {} listens there, not 'gdrperf serve'", peer, who),
+      "start 'gdrperf serve' there instead, or use 'gdrperf ib_write_bw HOST' (or another perftest name), which works "
+      "with perftest, one message size per run");
 }
 
 }  // namespace gdrperf::proto

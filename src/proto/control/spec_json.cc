@@ -93,7 +93,7 @@ json spec_to_json(const TestSpec& spec) {
 TestSpec spec_from_json(const JsonReader& reader) {
   TestSpec spec;
   const auto test = parse_test(reader.text("test"));
-  if (!test) JsonReader::refuse(reader.path_of("test"), "is none of the tests this end knows");
+  if (!test) JsonReader::refuse(reader.path_of("test"), "is no test that this version knows");
   spec.test = *test;
   object_from_json(reader, "", spec);
   for (const char* object : kObjects) object_from_json(reader.object(object), object, spec);

@@ -18,9 +18,11 @@
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/base/thread.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/proto/channel.h"
 
 #include "gdrperf/proto/reason.h"
+#include "gdrperf/proto/tcp_port.h"
 
 namespace gdrperf::proto {
 namespace {
@@ -212,8 +214,21 @@ Error connect_failure(const std::string& host, int port, int error) {
 
 }  // namespace
 
-Channel connect_tcp(const std::string& host, int port, nanoseconds patience, const Networks& allow,
+std::pair<std::string, int> host_and_port(const std::string& text, int port, std::string_view flag) {
+  std::string host = text;
+  const auto colon = text.rfind(':');
+  const bool bracketed = text.starts_with('[');
+  if (colon != std::string::npos && (bracketed ? text[colon - 1] == ']' : text.find(':') == colon)) {
+    host = text.substr(0, colon);
+    port = static_cast<int>(parse_integer(text.substr(colon + 1), flag, 1, kMaxTcpPort));
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {host, port};
+}
+
+Channel connect_tcp(const std::string& name, int usual_port, nanoseconds patience, const Networks& allow,
                     const std::string& source) {
+  const auto [host, port] = host_and_port(name, usual_port, "HOST:PORT");
   const auto start = steady_clock::now();
   const auto give_up = start + kConnectTimeout;
   const Resolution found = resolve_within(host, port, give_up);

@@ -67,7 +67,7 @@ Token::Token(std::string_view text, const std::string& where)
   if (secret_.size() < kMinBytes || secret_.size() > kMaxBytes) {
     throw usage_error(fmt::format("{}: a token has {} to {} bytes, this one {}", where, kMinBytes, kMaxBytes,
                                   secret_.size()),
-                      "make one with 'openssl rand -hex 32 > FILE' and give both ends the same");
+                      "make one with 'openssl rand -hex 32 > FILE' and give client and server the same");
   }
 #ifndef GDRPERF_NETTLE
   throw Error(ExitCode::kEnvironment, fmt::format("{}: this gdrperf was built without nettle", where),
@@ -153,8 +153,10 @@ Admission prove_as_server(Channel& channel, const Token& token, const Hello& own
 
 Admission admit_perftest(const Channel& channel, const Token& token) {
   if (token) {
-    throw peer_error(channel.peer() + ": speaks as perftest, whose protocol cannot prove a token",
-                     fmt::format("use gdrperf on both sides, or leave {} out (GDRPERF_TOKEN_FILE and GDRPERF_TOKEN, too)", flags::kToken));
+    throw peer_error(
+        channel.peer() + ": speaks as perftest, whose protocol cannot prove a token",
+        fmt::format("use gdrperf on both hosts, or leave {} out (GDRPERF_TOKEN_FILE and GDRPERF_TOKEN, too)",
+                    flags::kToken));
   }
   return Admission();
 }

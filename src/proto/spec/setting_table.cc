@@ -20,7 +20,7 @@ constexpr auto kClient = &T::client;
 constexpr auto kServer = &T::server;
 constexpr auto kStop = &T::stop;
 
-constexpr const char* kHostMemory = "both ends are in host memory; GPU memory is --buffer or --peer-buffer cuda:N";
+constexpr const char* kHostMemory = "client and server both use host memory; GPU memory is --buffer or --peer-buffer cuda:N";
 
 // Rows that both ends have: each states what differs.
 template <auto End>
@@ -296,7 +296,7 @@ constexpr Setting kSettings[] = {
 
     {.member = "mtu_bytes", .access = to<&T::mtu_bytes>(), .range = {256, 4096}, .only = kMtus,
      .rule = "a path MTU is {} bytes", .flags = "-m,--mtu", .placeholder = "N", .group = kNetworkGroup,
-     .help = "path MTU in bytes: {range} (default: the lesser of both ports')", .recorded = kBytes},
+     .help = "path MTU in bytes: {range} (default: the smaller of the two ports' MTUs)", .recorded = kBytes},
     {.member = "service_level", .access = to<&T::service_level>(), .range = {0, 15},
      .rule = "a service level is {}",
      .flags = "-S,--sl", .placeholder = "N", .group = kNetworkGroup, .help = "service level (default: {})", .recorded = kCondition},
@@ -337,11 +337,11 @@ constexpr Setting kSettings[] = {
      .recorded = kCondition},
     {.member = "rnr_retry", .access = to<&T::rnr_retry>(), .range = {0, 7},
      .rule = "an RNR retry count is {}", .flags = "--rnr-retry,--rnr_retry", .placeholder = "N", .group = kNetworkGroup,
-     .help = "retries of a send without a receive at the peer; 7: no limit (default: {})",
+     .help = "retries of a send for which the peer has no receive posted; 7: no limit (default: {})",
      .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "rnr_timer", .access = to<&T::rnr_timer>(), .range = {0, 31},
      .rule = "the RNR timer has a code {}", .flags = "--rnr-timer", .placeholder = "N", .group = kNetworkGroup,
-     .help = "RNR timer code as in ibv_modify_qp: how long a sender without a receive waits (default: {}, 0.64 ms)",
+     .help = "RNR timer code as in ibv_modify_qp: how long a sender waits for a receive to be posted (default: {}, 0.64 ms)",
      .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "max_rd_atomic", .access = to<&T::max_rd_atomic>(), .range = {1, 255},
      .rule = "a QP has {} reads or atomics outstanding", .flags = "--max-rd-atomic,--outs", .placeholder = "N", .group = kNetworkGroup,

@@ -38,7 +38,8 @@ void check_reverse(const TestSpec& spec) {
   if (!spec.reverse) return;
   const std::string reverse = flag<&TestSpec::reverse>();
   if (spec.direction == Direction::kBidirectional) {
-    throw usage_error(fmt::format("{} and {}: both ends send then", reverse, flag<&TestSpec::direction>()), "leave one of them out");
+    throw usage_error(fmt::format("{} and {}: client and server both send then", reverse, flag<&TestSpec::direction>()),
+                      "leave one of them out");
   }
   if (spec.verify_seed) {
     throw usage_error(fmt::format("{}: verified messages go from the client", reverse),
@@ -68,11 +69,11 @@ void check_path(const TestSpec& spec) {
   const std::vector<int> labels = flow_labels_of(spec);
   lag_ports_of(spec);  // throws what is no list
   if (spec.spread > 0 && (!spec.flow_labels.empty() || spec.flow_label != 0)) {
-    throw usage_error(fmt::format("{} and {}: each says which paths the QPs take", flag<&TestSpec::spread>(),
+    throw usage_error(fmt::format("{} and {}: both choose the paths of the QPs", flag<&TestSpec::spread>(),
                                   flag<&TestSpec::flow_label>()));
   }
   if (labels.size() > 1 && spec.transport == Transport::kUd) {
-    throw usage_error(fmt::format("{} with {} ud: datagrams of this end have one address handle, and so one flow label",
+    throw usage_error(fmt::format("{} with {} ud: a client's datagrams share one address handle, and so one flow label",
                                   spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(), flag<&TestSpec::transport>()));
   }
   if (spec.connector == Connector::kExchange) return;
@@ -105,7 +106,8 @@ void check_transport(const TestSpec& spec) {
   const std::string_view kind = to_string(spec.transport);
   if (!goes_over(spec.test.operation, spec.transport)) {
     throw usage_error(fmt::format("{}: verbs have no {} over {}", asked, facts_of(spec.test.operation).request, kind),
-                      fmt::format("over {} go {}; {} goes over RC", kind, tests_over(spec.transport, spec.test.metric), to_string(spec.test)));
+                      fmt::format("{} supports {}; {} needs RC", kind, tests_over(spec.transport, spec.test.metric),
+                                  to_string(spec.test)));
   }
   if (spec.ece == Use::kOn && spec.transport == Transport::kUd) {
     throw usage_error(fmt::format("{}: {} on is agreed on in a connection, and datagrams have none", asked, flag<&TestSpec::ece>()));
@@ -115,8 +117,9 @@ void check_transport(const TestSpec& spec) {
                       fmt::format("leave {} out", flag<&TestSpec::connector>()));
   }
   if (spec.verify_seed && !can_verify(spec.test, spec.transport)) {
-    throw usage_error(fmt::format("{}: {} cannot be verified: nobody is told when a write has arrived", asked, to_string(spec.test)),
-                      "write_imm_bw and send_bw are verified over UC");
+    throw usage_error(
+        fmt::format("{}: {} cannot be verified: nobody learns when a write has arrived", asked, to_string(spec.test)),
+        "write_imm_bw and send_bw are verified over UC");
   }
   if (sizes_within(spec, {spec.size_bytes}).empty()) {
     throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most", flag<&TestSpec::size_bytes>(),
@@ -140,19 +143,22 @@ void check_rate(const TestSpec& spec) {
   }
   const Setting& row = setting<&TestSpec::rate_per_s>();
   if (rate < static_cast<double>(row.range.low) || rate > static_cast<double>(row.range.high)) {
-    throw usage_error(fmt::format("{}: with messages of {} that is {:.3g} per second; {}", asked, format_size(spec.size_bytes), rate, rule_of(row)));
+    throw usage_error(fmt::format("{}: with messages of {} that is {} per second; {}", asked,
+                                  format_size(spec.size_bytes), plain_digits(rate, 3), rule_of(row)));
   }
   if (spec.test.metric == Metric::kLatency) return;
-  if (spec.verify_seed) throw usage_error(asked + ": verified messages go in laps, not at a rate", fmt::format("leave {} out", asked));
+  if (spec.verify_seed) throw usage_error(asked + ": verified messages are sent in rounds, not at a rate", fmt::format("leave {} out", asked));
   if (spec.wait == Wait::kEvent) {
     throw usage_error(fmt::format("{}: a sender that sleeps ({}) misses what is due", asked, flag<&TestSpec::wait>()));
   }
   if (spec.burst % spec.post_list != 0) {
-    throw usage_error(fmt::format("{}: {} {} posts as many at once", burst, flag<&TestSpec::post_list>(), spec.post_list),
-                      fmt::format("give {} {}, or a multiple of it", flag<&TestSpec::burst>(), spec.post_list));
+    throw usage_error(
+        fmt::format("{}: {} {} posts as many together", burst, flag<&TestSpec::post_list>(), spec.post_list),
+        fmt::format("give {} {}, or a multiple of it", flag<&TestSpec::burst>(), spec.post_list));
   }
   if (spec.burst / rate > 1) {
-    throw usage_error(fmt::format("{}: one is due every {:.3g} s; a second is the longest pause", burst, spec.burst / rate),
+    throw usage_error(fmt::format("{}: one is due every {} s; a second is the longest pause", burst,
+                                  plain_digits(spec.burst / rate, 3)),
                       fmt::format("give fewer messages a burst, or a higher {}", asked));
   }
 }
@@ -162,7 +168,9 @@ void check_load(const TestSpec& spec) {
     throw usage_error(fmt::format("{}: there is no stream", flag<&TestSpec::load_size_bytes>()), fmt::format("give {} as well", flag<&TestSpec::load>()));
   }
   if (spec.load.empty() || !spec.verify_seed) return;
-  throw usage_error(fmt::format("{}: verified messages go in laps, with nothing beside them", flag<&TestSpec::load>()), "leave one of them out");
+  throw usage_error(
+      fmt::format("{}: verified messages are sent in rounds, and nothing else runs meanwhile", flag<&TestSpec::load>()),
+      "leave one of them out");
 }
 
 void check_srq(const TestSpec& spec) {
@@ -179,7 +187,8 @@ void check_parts(const TestSpec& spec) {
   const bool rails = !spec.rails.empty();
   const bool incast = spec.incast > 1;
   if (!rails && !spec.peer_rails.empty()) {
-    throw usage_error(fmt::format("{}: this end has one device", flag<&TestSpec::peer_rails>()), fmt::format("give {} as well", flag<&TestSpec::rails>()));
+    throw usage_error(fmt::format("{}: the client has one device", flag<&TestSpec::peer_rails>()),
+                      fmt::format("give {} as well", flag<&TestSpec::rails>()));
   }
   if (!incast && !spec.victim.empty()) {
     throw usage_error(fmt::format("{} {}: there are no clients that it is the victim of", flag<&TestSpec::victim>(), spec.victim),
@@ -201,13 +210,14 @@ void check_parts(const TestSpec& spec) {
   }
   refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(), "the server alone knows whether its messages are on their way");
   refuse(spec.spread > 0 || !spec.flow_labels.empty(), spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
-         "QPs take flow labels in turn on one thread");
+         "on one thread QPs take flow labels round-robin");
   refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
   refuse(spec.server.cpu >= 0, peer_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
-  refuse(rails && !spec.client.device.empty(), own_flag<&EndSpec::device>(), "each names devices of this end");
+  refuse(rails && !spec.client.device.empty(), own_flag<&EndSpec::device>(), "each names the client's devices");
   refuse(incast && spec.threads > 1, flag<&TestSpec::threads>(), "each client has one thread");
   refuse(incast && !spec.peer_rails.empty(), flag<&TestSpec::peer_rails>(), "the server has one device");
-  refuse(!spec.victim.empty() && spec.stop.iterations, stop_flag<&StopRule::iterations>(), "the victim's test says how long all goes on");
+  refuse(!spec.victim.empty() && spec.stop.iterations, stop_flag<&StopRule::iterations>(),
+         "the victim's test decides how long all of it runs");
   refuse(rails && !incast && !spec.server.device.empty(), peer_flag<&EndSpec::device>(), "the server's devices have names of their own");
 }
 

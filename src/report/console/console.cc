@@ -1,6 +1,7 @@
 #include "gdrperf/report/console.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ std::string settings_text(const RunRecord& record, RateUnit unit) {
   // Settings that the name of a run shows and nothing else here does.
   if (to_text(field("path").get(record)) == "staged") text += ", staged through host memory";
   if (to_text(field("consume").get(record)) == "true") text += ", consumed by the receiving GPU";
-  if (rate_of(spec) > 0) text += fmt::format(", {:.7g} messages due per second", rate_of(spec));
+  if (rate_of(spec) > 0) text += fmt::format(", {} messages due per second", plain_digits(rate_of(spec), 7));
   if (spec.burst > 1) text += fmt::format(" in bursts of {}", spec.burst);
   if (spec.reverse) text += spec.test.operation == Operation::kRead ? ", reversed: the server reads" : ", reversed: the server sends";
   if (spec.direction == Direction::kBidirectional) text += ", both ways (rates are the sum)";
@@ -116,7 +117,7 @@ void ConsoleTable::print_heading(const RunRecord& record, const std::string& hea
   out_ << styled(options_.colour, Style::kBold, fitting.substr(0, first_line)) << fitting.substr(first_line) << '\n';
   if (record.path.ceiling_gbps > 0 && record.measured.bandwidth) {
     const double scale = scale_of(options_.rate_unit) / gigabits_from_gigabytes(1);
-    print_line(fmt::format("  Ceiling at {}: {} {}, {}", format_size(record.spec.size_bytes),
+    print_line(fmt::format("  Maximum at {}: {} {}, {}", format_size(record.spec.size_bytes),
                            four_digits(record.path.ceiling_gbps * scale), rate_unit_name(options_.rate_unit),
                            printable(record.path.limited_by)));
   }
@@ -130,9 +131,14 @@ void ConsoleTable::print_line(const std::string& text, std::optional<Style> styl
 
 void ConsoleTable::note_warnings(const RunRecord& record) {
   const auto note = [&](const std::string& warning) {
-    auto& sizes = notes_.warnings[warning];
-    if (sizes.empty()) notes_.warning_order.push_back(warning);
-    sizes.push_back(format_size(record.spec.size_bytes));
+    std::string reason;
+    std::copy_if(warning.begin(), warning.end(), std::back_inserter(reason),
+                 [](char each) { return each != '.' && (each < '0' || each > '9'); });
+    auto& all = notes_.warnings;
+    auto group = std::find_if(all.begin(), all.end(), [&](const GroupedWarning& one) { return one.reason == reason; });
+    if (group == all.end()) group = all.insert(all.end(), {std::move(reason), warning, false, {}});
+    group->numbers_differ = group->numbers_differ || group->first != warning;
+    group->sizes.push_back(format_size(record.spec.size_bytes));
   };
   std::for_each(record.measured.warnings.begin(), record.measured.warnings.end(), note);
   std::for_each(record.warnings.begin(), record.warnings.end(), note);
@@ -186,9 +192,10 @@ void ConsoleTable::finish() {
   const std::string duration = stop_flag<&StopRule::duration>();
   const std::string longer = fmt::format("measure longer ({} or a larger {}).", duration, stop_flag<&StopRule::iterations>());
   if (notes_.marks.unstable) {
-    note(kUnstable, fmt::format("unstable: not known within the asked precision, or held up; measure longer ({}, {}) or "
-                                "quieten the machine.",
-                                duration, stop_flag<&StopRule::cap>()));
+    note(kUnstable,
+         fmt::format("unstable: not known within the requested precision, or interrupted; measure longer ({}, {}) "
+                     "or stop other work on the machine.",
+                     duration, stop_flag<&StopRule::cap>()));
   }
   if (notes_.marks.few_batches) {
     note(kFewBatches, "fewer than 6 batches, so no interval; " + longer);
@@ -196,17 +203,17 @@ void ConsoleTable::finish() {
   if (notes_.marks.few_samples) {
     note(kFewSamples, "fewer than 10 samples lie beyond this percentile; " + longer);
   }
-  for (const std::string& warning : notes_.warning_order) {
-    const auto& sizes = notes_.warnings[warning];
+  for (const GroupedWarning& group : notes_.warnings) {
     constexpr std::size_t kNamed = 4;
-    std::string where = fmt::format(
-        "{}", fmt::join(sizes.begin(),
-                        sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kNamed)),
-                        ", "));
-    if (sizes.size() > kNamed) where += fmt::format(" and {} more", sizes.size() - kNamed);
-    print_line(fmt::format("  warning ({}): {}", where, printable(warning)), Style::kDoubtful);
+    const auto named = static_cast<std::ptrdiff_t>(std::min(group.sizes.size(), kNamed));
+    std::string where = fmt::format("{}", fmt::join(group.sizes.begin(), group.sizes.begin() + named, ", "));
+    if (group.sizes.size() > kNamed) where += fmt::format(" and {} more", group.sizes.size() - kNamed);
+    if (group.numbers_differ) where += fmt::format("; values of {}", group.sizes.front());
+    print_line(fmt::format("  warning ({}): {}", where, printable(group.first)), Style::kDoubtful);
   }
   if (!notes_.cpu.empty()) print_line("  " + notes_.cpu, Style::kDim);
+  if (const std::string left_out = columns_left_out(notes_.metric, options_); !heading_.empty() && !left_out.empty())
+    print_line("  " + left_out, Style::kDim);
   if (!notes_.standing.empty()) print_line("  " + notes_.standing, Style::kDim);
   out_.flush();
   notes_ = {};

@@ -86,7 +86,7 @@ std::string bandwidth_names(const RunRecord& record, const ConsoleOptions& optio
   std::string names = fmt::format("{:>10}", "size");
   if (all_columns(options)) names += fmt::format(" {:>12} {:>8}", "iterations", "tx/cq");
   names += fmt::format(" {:>11} {:>9}  {:>9} {:>9} {:>9}", rate("median"), "+-95 % CI", rate("min"), rate("max"), "Mpps");
-  return has_ceiling(record) ? names + fmt::format(" {:>10}", "of ceiling") : names;
+  return has_ceiling(record) ? names + fmt::format(" {:>10}", "of max") : names;
 }
 
 std::string latency_names(const ConsoleOptions& options) {
@@ -100,14 +100,6 @@ std::string latency_names(const ConsoleOptions& options) {
 
 }  // namespace
 
-std::string four_digits(double value) {
-  if (!std::isfinite(value)) return "-";
-  if (value == 0) return "0";
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  if (magnitude < -5) return fmt::format("{:.3e}", value);
-  return fmt::format("{:.{}f}", value, std::clamp(3 - magnitude, 0, 9));
-}
-
 std::optional<Style> style_of_share(std::optional<double> share) {
   if (!share) return std::nullopt;
   return *share >= kGoodShare ? Style::kGood : *share < kBadShare ? Style::kBad : Style::kDoubtful;
@@ -115,13 +107,13 @@ std::optional<Style> style_of_share(std::optional<double> share) {
 
 std::string not_of_hardware(std::string_view kind) {
   if (kind == "hardware") return {};
-  if (kind == kImported) return "Figures of another program, which does not say what its device is.";
-  if (kind == "rxe") return "Figures of the kernel's Soft-RoCE (rxe), not of hardware.";
-  if (kind == "software") return "Figures of gdrperf's software device, not of hardware.";
+  if (kind == kImported) return "Results of another program, whose output does not describe its device.";
+  if (kind == "rxe") return "Results of the kernel's Soft-RoCE (rxe), not of hardware.";
+  if (kind == "software") return "Results of gdrperf's software device, not of hardware.";
   if (kind == "simulated") {
-    return "Figures of the software device's simulated link, not of hardware.";
+    return "Results of the software device's simulated link, not of hardware.";
   }
-  return fmt::format("Figures of a device of kind {}, not of hardware.", printable(kind));
+  return fmt::format("Results of a device of kind {}, not of hardware.", printable(kind));
 }
 
 const char* rate_unit_name(RateUnit unit) { return unit == RateUnit::kGigabits ? "Gb/s" : "GB/s"; }
@@ -130,6 +122,12 @@ double scale_of(RateUnit unit) { return unit == RateUnit::kGigabits ? gigabits_f
 
 std::string column_names(const RunRecord& record, const ConsoleOptions& options) {
   return record.spec.test.metric == Metric::kBandwidth ? bandwidth_names(record, options) : latency_names(options);
+}
+
+std::string columns_left_out(Metric metric, const ConsoleOptions& options) {
+  if (all_columns(options) || options.detail == Detail::kAll) return {};
+  return fmt::format("{} left out below {} columns; -v shows them",
+                     metric == Metric::kLatency ? "samples are" : "iterations and tx/cq are", kAllColumns);
 }
 
 std::string row_of(const RunRecord& record, const ConsoleOptions& options, Marks& marks) {
@@ -143,8 +141,9 @@ std::string row_of(const RunRecord& record, const ConsoleOptions& options, Marks
 
 std::string details_of(const RunRecord& record, const ConsoleOptions& options) {
   const Measurement& measured = record.measured;
-  std::string text = fmt::format("            {} messages in {:.3g} s after {:.3g} s of warm-up; ended by {}", measured.iterations,
-                                 measured.duration_s, measured.warmup_cut_s, to_string(measured.stop));
+  std::string text = fmt::format("            {} messages in {} s after {} s of warm-up; ended by {}",
+                                 measured.iterations, plain_digits(measured.duration_s, 3),
+                                 plain_digits(measured.warmup_cut_s, 3), to_string(measured.stop));
   if (measured.unstable && !measured.unstable_reason.empty()) text += fmt::format("; unstable: {}", measured.unstable_reason);
   if (measured.bandwidth) {
     text += fmt::format("; tx depth {}, completion every {}; {} batches, mean {} {}", record.spec.tx_depth, record.spec.cq_mod,
@@ -157,7 +156,7 @@ std::string details_of(const RunRecord& record, const ConsoleOptions& options) {
                         interval_text(half_width_percent(latency.ci95_p50_low_ns, latency.p50_ns, latency.ci95_p50_high_ns)));
   }
   const auto cpu = [&](const char* end, const std::optional<double>& ns) {
-    if (ns) text += fmt::format("; {} {:.3g} ns of CPU a message", end, *ns);
+    if (ns) text += fmt::format("; {}: {} of CPU time per message", end, format_duration_ns(*ns));
   };
   cpu("client", measured.client_cpu_per_message_ns);
   cpu("server", measured.server_cpu_per_message_ns);

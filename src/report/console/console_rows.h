@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "gdrperf/base/units.h"
 #include "gdrperf/report/console.h"
 #include "gdrperf/report/record.h"
 
@@ -17,13 +18,13 @@ inline constexpr char kUnstable = '!';
 /// are there; blanks stand between all columns, however large a figure is.
 std::string column_names(const RunRecord& record, const ConsoleOptions& options);
 std::string row_of(const RunRecord& record, const ConsoleOptions& options, Marks& marks);
+/// Names the columns that a narrow terminal does not get; "" where it gets all.
+std::string columns_left_out(Metric metric, const ConsoleOptions& options);
 /// Lines below the row: how it was measured, more of its figures.
 std::string details_of(const RunRecord& record, const ConsoleOptions& options);
 /// From here on a terminal gets every column.
 inline constexpr std::size_t kAllColumns = 100;
 
-/// Four significant digits, the tiniest as 6.579e-06; "-" for what is not a number.
-std::string four_digits(double value);
 /// 90 % of the ceiling are good, less than 70 % bad; nothing without a ceiling.
 std::optional<Style> style_of_share(std::optional<double> share);
 /// Why the figures are not those of a NIC; "" for hardware.

@@ -16,7 +16,7 @@ namespace gdrperf::report {
 namespace {
 
 std::string value_text(double value, Metric metric, RateUnit unit) {
-  return fmt::format("{:.3g}", value * (metric == Metric::kLatency ? 1e-3 : scale_of(unit)));
+  return fmt::format("{}", plain_digits(value * (metric == Metric::kLatency ? 1e-3 : scale_of(unit)), 3));
 }
 
 void append_new(std::vector<std::string>& names, const std::string& name) {
@@ -122,7 +122,7 @@ std::string PairMatrix::words(const TestCells& test, const ConsoleOptions& optio
   std::string line = fmt::format("  median {}, {} {} ({}/{}, {})", text(middle_of(values)), latency ? "slowest" : "lowest",
                                  text(worst.second.value), printable(worst.first.first), printable(worst.first.second),
                                  relations_.at(worst.first));
-  if (lowest) line += fmt::format("; {:.0f} % to {:.0f} % of the ceiling", *lowest * 100, *highest * 100);
+  if (lowest) line += fmt::format("; {:.0f} % to {:.0f} % of the maximum", *lowest * 100, *highest * 100);
   return wrapped(line, options.columns, 4);
 }
 
@@ -161,7 +161,10 @@ void PairMatrix::print(std::ostream& out, const ConsoleOptions& options) const {
                }}, options);
     out << words(test, options) << '\n';
   }
-  if (unstable) out << styled(options.colour, Style::kDim, fmt::format("  {} unstable: not known within the asked precision", kUnstable)) << '\n';
+  if (unstable)
+    out << styled(options.colour, Style::kDim,
+                  fmt::format("  {} unstable: not known within the requested precision", kUnstable))
+        << '\n';
   print_warnings(out, options);
   out.flush();
 }

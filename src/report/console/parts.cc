@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/units.h"
 #include "report/console/under_load.h"
 #include "report/console/console_rows.h"
 
@@ -77,7 +78,8 @@ std::string parts_text(const RunRecord& record, RateUnit unit) {
   for (const Part& rail : rails) text += line_of(rail, record.spec, unit, mean_of(rails));
   const Part slowest = slowest_of(measured);
   const double of_mean = slowest.gbytes / (rails.empty() ? mean : mean_of(rails));
-  text += fmt::format("  slowest: {}, {:.1f} % of the mean; all began within {:.3g} us\n", printable(slowest.name), 100 * of_mean, measured.start_spread_s * 1e6);
+  text += fmt::format("  slowest: {}, {:.1f} % of the mean; all began within {} us\n", printable(slowest.name),
+                      100 * of_mean, plain_digits(measured.start_spread_s * 1e6, 3));
   if (measured.incast) text += fmt::format("  fairness (Jain's index): {:.4f}\n", jain_index(measured.parts));
   if (!measured.victim) return text;
   const Victim& victim = *measured.victim;

@@ -32,9 +32,12 @@ std::string sparkline(const std::map<std::uint64_t, double>& points, Metric metr
   const bool bits = options.rate_unit == RateUnit::kGigabits;
   const auto& best = latency ? *least : *most;
   const double scale = latency ? 1e-3 : bits ? gigabits_from_gigabytes(1) : 1;
-  return fmt::format("{} over size, {} to {}: {}, {} {:.4g} {} at {}", latency ? "p50" : "rate",
+  return fmt::format("{} over size, {} to {}: {}, {} {} {} at {}", latency ? "p50" : "rate",
                      format_size(points.begin()->first), format_size(points.rbegin()->first), line,
-                     latency ? "least" : "at most", best.second * scale, latency ? "us" : bits ? "Gb/s" : "GB/s",
+                     latency ? "least" : "at most", plain_digits(best.second * scale),
+                     latency ? "us"
+                     : bits  ? "Gb/s"
+                             : "GB/s",
                      format_size(best.first));
 }
 

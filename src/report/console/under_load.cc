@@ -13,8 +13,8 @@ namespace {
 std::string stream_text(const RunRecord& record, RateUnit unit) {
   const UnderLoad& under = *record.measured.under_load;
   const auto rate = [&](double gbytes) { return fmt::format("{} {}", four_digits(gbytes * scale_of(unit)), rate_unit_name(unit)); };
-  std::string text = fmt::format("beside {} of {}: {} carried", to_string(under.stream), format_size(record.spec.load_size_bytes),
-                                 rate(under.carried_gbytes));
+  std::string text = fmt::format("with {} of {}: {} carried", to_string(under.stream),
+                                 format_size(record.spec.load_size_bytes), rate(under.carried_gbytes));
   if (under.offered_gbytes > 0) text += fmt::format(" of {} offered", rate(under.offered_gbytes));
   if (under.alone_gbytes > 0) text += fmt::format(", {} alone", rate(under.alone_gbytes));
   return text;

@@ -84,7 +84,7 @@ EarlierPart part_of(const Json& json) {
 
 EarlierPart read_earlier_part(const std::string& path) {
   const Json json = Json::parse(read_file(path, kLargestDocument), nullptr, false);
-  if (json.is_discarded()) throw no_document(path, "no JSON, or cut off");
+  if (json.is_discarded()) throw no_document(path, "not JSON, or cut off");
   if (!json.is_object() || json.value("schema", Json()) != Json(kSchemaName)) {
     throw no_document(path, fmt::format("no document of schema {}", kSchemaName));
   }

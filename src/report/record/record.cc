@@ -47,11 +47,13 @@ std::string levels_text(const std::vector<RunLevel>& levels, bool latency) {
 void note_delivery(Measurement& measured, std::uint64_t sent, std::uint64_t arrived) {
   measured.delivery = Delivery{sent, sent - std::min(sent, arrived)};
   if (measured.delivery->lost == 0) return;
-  measured.warnings.push_back(fmt::format("{} of {} messages ({:.3g} %) were lost: {:.4g} GB/s arrived of {:.4g} GB/s sent; a lower {} or more "
-                                          "receives ({}) lose fewer",
-                                          measured.delivery->lost, sent, measured.delivery->lost_share() * 100, goodput_gbytes(measured),
-                                          measured.bandwidth ? measured.bandwidth->median_gbytes : std::nan(""), flag<&TestSpec::tx_depth>(),
-                                          flag<&TestSpec::rx_depth>()));
+  measured.warnings.push_back(
+      fmt::format("{} of {} messages ({} %) were lost: {} GB/s arrived of {} GB/s sent; a lower {} or more "
+                  "receives ({}) lose fewer",
+                  measured.delivery->lost, sent, plain_digits(measured.delivery->lost_share() * 100, 3),
+                  plain_digits(goodput_gbytes(measured)),
+                  plain_digits(measured.bandwidth ? measured.bandwidth->median_gbytes : std::nan("")),
+                  flag<&TestSpec::tx_depth>(), flag<&TestSpec::rx_depth>()));
 }
 
 double goodput_gbytes(const Measurement& measured) {

@@ -22,11 +22,11 @@ void add_bandwidth_misses(const RunRecord& record, std::vector<Miss>& list) {
   const Required& asked = record.required;
   const double gbytes = goodput_gbytes(record.measured);
   if (!std::isfinite(gbytes)) {
-    list.push_back({false, "has no figure"});
+    list.push_back({false, "has no result"});
     return;
   }
   const double gbits = gigabits_from_gigabytes(gbytes);
-  const std::string figure = fmt::format("{:.4g} Gb/s ({:.4g} GB/s)", gbits, gbytes);
+  const std::string figure = fmt::format("{} Gb/s ({} GB/s)", plain_digits(gbits), plain_digits(gbytes));
   if (asked.min_gbps && gbits < *asked.min_gbps) {
     list.push_back({true, fmt::format("{} is below {} {:g}", figure, flags::kMinGbps, *asked.min_gbps)});
   }
@@ -34,10 +34,11 @@ void add_bandwidth_misses(const RunRecord& record, std::vector<Miss>& list) {
   const double percent = *asked.min_efficiency * 100;
   const std::optional<double> share = efficiency(record);
   if (!share) {
-    list.push_back({false, fmt::format("has no known ceiling that {} {:g}% could be a share of", flags::kMinEfficiency, percent)});
+    list.push_back({false, fmt::format("has no known theoretical maximum, which {} {:g}% refers to",
+                                       flags::kMinEfficiency, percent)});
   } else if (*share < *asked.min_efficiency) {
-    list.push_back({true, fmt::format("{} is {:.1f} % of the ceiling of {:.4g} Gb/s, below {} {:g}%",
-                                      figure, *share * 100, record.path.ceiling_gbps, flags::kMinEfficiency, percent)});
+    list.push_back({true, fmt::format("{} is {:.1f} % of the maximum of {} Gb/s, below {} {:g}%", figure, *share * 100,
+                                      plain_digits(record.path.ceiling_gbps), flags::kMinEfficiency, percent)});
   }
 }
 
@@ -52,9 +53,9 @@ std::vector<Miss> misses(const RunRecord& record) {
   }
   const double p99_us = record.measured.latency ? record.measured.latency->p99_ns / 1e3 : std::nan("");
   if (!std::isfinite(p99_us)) {
-    list.push_back({false, "has no figure"});
+    list.push_back({false, "has no result"});
   } else if (p99_us > *record.required.max_p99_us) {
-    list.push_back({true, fmt::format("a p99 of {:.4g} us is above {} {:g}", p99_us, flags::kMaxP99Us,
+    list.push_back({true, fmt::format("a p99 of {} us is above {} {:g}", plain_digits(p99_us), flags::kMaxP99Us,
                                       *record.required.max_p99_us)});
   }
   return list;

@@ -63,9 +63,10 @@ std::string spread_text(const RunRecord& record) {
     text += fmt::format("  {:>5}{:>13}{:>12}{:>10.2f}\n", q, udp_source_port(qps[q].flow_label), qps[q].flow_label, 100 * qps[q].share);
   }
   const std::string uneven = uneven_text(*spread);
-  text += fmt::format("  spread over {} source ports: {:.2f} to {:.2f} % of the rate each QP, {:.2f} % if all were alike; {}\n",
-                      spread->ports.size(), 100 * spread->least, 100 * spread->most, 100.0 / static_cast<double>(qps.size()),
-                      uneven.empty() ? "no port is uneven" : uneven);
+  text += fmt::format(
+      "  spread over {} source ports: {:.2f} to {:.2f} % of the rate for each QP, {:.2f} % if all were equal; {}\n",
+      spread->ports.size(), 100 * spread->least, 100 * spread->most, 100.0 / static_cast<double>(qps.size()),
+      uneven.empty() ? "no port is uneven" : uneven);
   return text;
 }
 

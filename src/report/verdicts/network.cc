@@ -1,3 +1,4 @@
+#include "gdrperf/base/units.h"
 #include "gdrperf/report/network.h"
 
 #include <algorithm>
@@ -108,17 +109,19 @@ std::string Network::verdict() const {
 std::vector<std::string> sentences(const Network& network) {
   std::vector<std::string> all;
   if (network.resent_per_million.value_or(0) > 0) {
-    all.push_back(fmt::format("the network lost packets: {:.3g} of a million were sent again (PFC or ECN not set up, a bad cable, a full switch)",
-                              *network.resent_per_million));
+    all.push_back(fmt::format(
+        "the network lost packets: {} of a million were sent again (PFC or ECN not set up, a bad cable, a full switch)",
+        plain_digits(*network.resent_per_million, 3)));
   }
   if (network.dropped > 0)
     all.push_back(fmt::format("the ports' counters of discarded or broken packets rose by {}: a bad cable, or buffers that overflow", network.dropped));
   if (network.congestion > 0)
     all.push_back(fmt::format("the sender was throttled: {} congestion notifications (ECN, DCQCN); others share the path, or several send to one", network.congestion));
   if (network.paused()) {
-    all.push_back(fmt::format("the sender was paused by its switch or the other end{}{}",
-                              network.pauses > 0 ? fmt::format(": {} pause frames", network.pauses) : "",
-                              network.pause_share ? fmt::format(", {:.3g} % of the time", 100 * *network.pause_share) : ""));
+    all.push_back(fmt::format(
+        "the sender was paused by its switch or the peer{}{}",
+        network.pauses > 0 ? fmt::format(": {} pause frames", network.pauses) : "",
+        network.pause_share ? fmt::format(", {} % of the time", plain_digits(100 * *network.pause_share, 3)) : ""));
   }
   if (network.link_errors > 0) {
     all.push_back(fmt::format("PCIe links of the NICs had {} errors (AER); what was broken was sent again: reseat the card, its riser and cables",

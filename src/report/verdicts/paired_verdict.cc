@@ -104,8 +104,8 @@ std::string to_text(const std::vector<PairedVerdict>& verdicts) {
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;
       const char* mark = point.unstable ? " !" : point.differ() ? "" : " =";
-      text += fmt::format("{:>10}{:>15.4g}{:>15.4g}{:>13.2f}{}\n", format_size(size), point.first.value, point.second.value,
-                          verdict.ratio(point), mark);
+      text += fmt::format("{:>10}{:>15}{:>15}{:>13.2f}{}\n", format_size(size), plain_digits(point.first.value),
+                          plain_digits(point.second.value), verdict.ratio(point), mark);
     }
     text += fmt::format("  {} ('=': the 95 % intervals touch; '!': unstable)\n", verdict.words());
   }

@@ -92,8 +92,8 @@ std::string to_text(const std::vector<PathVerdict>& verdicts) {
                         fmt::format("staged {}", unit), "staged x");
     for (const auto& [size, point] : verdict.points) {
       if (!point.both()) continue;
-      text += fmt::format("{:>10}{:>14.4g}{:>14.4g}{:>9.2f}{}\n", format_size(size), point.direct, point.staged,
-                          verdict.ratio(point), point.unstable ? " !" : "");
+      text += fmt::format("{:>10}{:>14}{:>14}{:>9.2f}{}\n", format_size(size), plain_digits(point.direct),
+                          plain_digits(point.staged), verdict.ratio(point), point.unstable ? " !" : "");
     }
     text += fmt::format("  better: {}\n", verdict.words());
   }

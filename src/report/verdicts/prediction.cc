@@ -84,9 +84,10 @@ std::optional<Prediction> predict(const topo::PciTree& tree, const topo::PciPath
 
 std::string range_text(const Prediction& prediction) {
   const double most = prediction.ceiling.gbps / 8;
-  if (prediction.bound && prediction.figures == 0) return fmt::format("bound {:.1f}", most);
+  if (prediction.bound && prediction.figures == 0) return fmt::format("at most {:.1f}", most);
   if (prediction.bound) {
-    return fmt::format("bound {:.1f}, published {:.1f} to {:.1f}", most, prediction.lowest_gbps / 8, prediction.highest_gbps / 8);
+    return fmt::format("at most {:.1f}, published {:.1f} to {:.1f}", most, prediction.lowest_gbps / 8,
+                       prediction.highest_gbps / 8);
   }
   return fmt::format("{:.1f} to {:.1f}", prediction.least_gbps / 8, most);
 }
@@ -94,21 +95,19 @@ std::string range_text(const Prediction& prediction) {
 std::string sureness_text(const Prediction& prediction, Relation relation) {
   const std::string_view word = to_string(relation);
   if (prediction.figures == 0) {
-    return fmt::format("no figure is published for {}", word);
+    return fmt::format("no results are published for {}", word);
   }
   const double median = prediction.median_gbps / 8;
   if (!prediction.bound) {
-    return fmt::format(
-        "likely: of {} figures published below one PCIe switch the lowest is {:.0f} % of its ceiling "
-        "(less a twentieth), the middle one {:.0f} %",
-        prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
-        100 * prediction.median_gbps / prediction.ceiling.gbps);
+    return fmt::format("likely: {} results published for one PCIe switch reached at least {:.0f} % of their maximum "
+                       "(a margin of 5 % included), half of them {:.0f} % or more",
+                       prediction.figures, 100 * prediction.least_gbps / prediction.ceiling.gbps,
+                       100 * prediction.median_gbps / prediction.ceiling.gbps);
   }
-  return fmt::format(
-      "links do not predict {}; {} published figures have shares of their own ceilings from {:.0f} to {:.0f} %, "
-      "which are those GB/s here, the middle one {:.1f}",
-      word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
-      100 * prediction.highest_gbps / prediction.ceiling.gbps, median);
+  return fmt::format("links do not predict {}: {} published results reached {:.0f} to {:.0f} % of their maximum; "
+                     "their median would be {:.1f} GB/s here",
+                     word, prediction.figures, 100 * prediction.lowest_gbps / prediction.ceiling.gbps,
+                     100 * prediction.highest_gbps / prediction.ceiling.gbps, median);
 }
 
 }  // namespace gdrperf::report

@@ -1,3 +1,4 @@
+#include "gdrperf/base/units.h"
 #include "gdrperf/report/reference.h"
 
 #include <algorithm>
@@ -79,11 +80,10 @@ std::string standing(std::string_view relation, double link_gbps, double gbytes)
   if (values.empty()) return {};
   const auto below = std::count_if(values.begin(), values.end(),
                                    [&](double value) { return value < gbytes; });
-  return fmt::format(
-      "Published for {} {}: {:g} to {:g} GB/s, {} figure{}; {:.3g} GB/s here is above "
-      "{} of them (results/reference).",
-      relation, rate, values.front(), values.back(), values.size(),
-      values.size() == 1 ? "" : "s", gbytes, below);
+  return fmt::format("Published for {} {}: {:g} to {:g} GB/s, {} result{}; {} GB/s here is above "
+                     "{} of them (results/reference).",
+                     relation, rate, values.front(), values.back(), values.size(),
+                     values.size() == 1 ? "" : "s", plain_digits(gbytes, 3), below);
 }
 
 }  // namespace gdrperf::report

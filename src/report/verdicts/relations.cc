@@ -47,7 +47,7 @@ void RelationComparison::print(std::ostream& out, const ConsoleOptions& options,
   if (!any_pair_) return;
   out << '\n' << wrapped("Relations compared: median over the pairs of each (lowest to highest pair), ratio to the best",
                          options.columns, 4) << '\n';
-  if (simulated_) out << "  Figures of simulated links, not of hardware.\n";
+  if (simulated_) out << "  Results of simulated links, not of hardware.\n";
   for (const std::string& test : order_) {
     const bool latency = is_latency(test);
     const bool gigabits = options.rate_unit == RateUnit::kGigabits;

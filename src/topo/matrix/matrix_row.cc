@@ -72,7 +72,7 @@ Cells blank_separated_tail(const CapturedText& text, const Header& header, std::
   if (auto cells = at_tab_stops(tail, header)) return *std::move(cells);
   if (auto cells = below_headings(tail, header)) return *std::move(cells);
   throw text.error(line, tail.front().text,
-                   fmt::format("cannot tell which affinity cell of the row is empty, as blanks "
+                   fmt::format("it is not clear which affinity cell of the row is empty, as blanks "
                                "stand for tabs ({} values for {} columns)",
                                tail.size(), header.affinities()));
 }
@@ -93,7 +93,7 @@ Cells assign(const CapturedText& text, const Header& header, std::size_t line, C
   tail = without_gaps(std::move(tail), header);
   if (tail.size() > header.affinities()) {
     throw text.error(line, tail.back(),
-                     fmt::format("{} stands behind the last column of the header (line {})",
+                     fmt::format("{} is to the right of the header's last column (line {})",
                                  in_quotes(tail.back()), header.line + 1));
   }
   Cells values(kAffinities);

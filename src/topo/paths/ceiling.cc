@@ -22,7 +22,7 @@ std::string hop_text(const PciTree& tree, const PathHop& hop) {
   const std::string payload =
       hop.max_payload_bytes > 0
           ? fmt::format("max payload {} B", hop.max_payload_bytes)
-          : fmt::format("max payload unknown, taken as {} B", pcie::kAssumedPayloadBytes);
+          : fmt::format("max payload unknown, {} B assumed", pcie::kAssumedPayloadBytes);
   const PcieLink& shown = hop.now.known() ? hop.now : hop.max;
   const std::string link =
       shown.known() ? fmt::format("gen{} x{}{}",

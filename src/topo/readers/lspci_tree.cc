@@ -40,10 +40,10 @@ class LspciParser {
     if (tree_.functions.empty()) throw text_.error(line, "a tree without functions");
     name_devices(line);
     tree_.notes.emplace_back(
-        "lspci -tv tells no NUMA nodes: across root buses a pair is NODE or SYS");
+        "lspci -tv shows no NUMA nodes: across root buses a pair is NODE or SYS");
     if (!tree_.nics.empty()) {
       tree_.notes.emplace_back(
-          "lspci -tv tells no RDMA names: cards named ConnectX are called mlx5_0, ... by address");
+          "lspci -tv shows no RDMA names: cards named ConnectX are called mlx5_0, ... by address");
     }
     return std::move(tree_);
   }

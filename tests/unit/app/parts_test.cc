@@ -103,7 +103,7 @@ TEST(Parts, TooMuchOrTooLittleIsRefused) {
   EXPECT_THAT(refusal({"a", "b"}), HasSubstr("128 runs at the same time: a client has 64 at most"));
   EXPECT_EQ(refusal({}), "taken");
   spec.stop.iterations = 63;
-  EXPECT_THAT(refusal({}), HasSubstr("-n 63: fewer than the 64 runs"));
+  EXPECT_THAT(refusal({}), HasSubstr("-n 63: fewer than the 64 simultaneous runs"));
 }
 
 }  // namespace

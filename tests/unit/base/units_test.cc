@@ -1,5 +1,7 @@
 #include "gdrperf/base/units.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "gdrperf/base/error.h"
@@ -64,6 +66,26 @@ TEST(Format, SizesAndTimes) {
   EXPECT_EQ(format_size(8u << 20), "8 MiB");
   EXPECT_EQ(format_size(65537), "65537 B");
   EXPECT_EQ(format_duration_ns(1500), "1.5 us");
+  EXPECT_EQ(format_duration_ns(78e12), "78000 s");
+}
+
+TEST(Format, DigitsAsPeopleWriteThem) {
+  EXPECT_EQ(plain_digits(0), "0");
+  EXPECT_EQ(plain_digits(1910, 3), "1910");
+  EXPECT_EQ(plain_digits(78e6, 3), "78000000");
+  EXPECT_EQ(plain_digits(0.0019984), "0.001998");
+  EXPECT_EQ(plain_digits(1.5e-7, 3), "0.00000015");
+  EXPECT_EQ(plain_digits(0.1), "0.1");
+  EXPECT_EQ(plain_digits(-2.5, 3), "-2.5");
+  EXPECT_EQ(plain_digits(std::nan("")), "-");
+  EXPECT_EQ(four_digits(1), "1.000");
+  EXPECT_EQ(four_digits(12345.6), "12346");
+  EXPECT_EQ(four_digits(3.337e-6), "0.0000033");
+  EXPECT_EQ(four_digits(1.2e-9), "<0.000001");
+  EXPECT_EQ(about_size(999), "999 B");
+  EXPECT_EQ(about_size(1024), "1 KiB");
+  EXPECT_EQ(about_size(16u << 20), "16 MiB");
+  EXPECT_EQ(about_size(1), "1 B");
 }
 
 }  // namespace

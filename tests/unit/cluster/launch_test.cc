@@ -62,7 +62,7 @@ TEST(Launch, OfOpenMpi) {
   EXPECT_THAT(refusal({}, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"},
                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}, {"OMPI_MCA_orte_hnp_uri", head},
                            {"OMPI_MCA_orte_local_daemon_uri", "123.1;tcp://192.0.2.8:1"}}),
-              HasSubstr("OpenMPI does not tell where rank 0 is"));
+              HasSubstr("OpenMPI does not name the host of rank 0"));
 }
 
 TEST(Launch, WhatIsHalfOrWrongIsNamed) {
@@ -73,7 +73,7 @@ TEST(Launch, WhatIsHalfOrWrongIsNamed) {
   EXPECT_THAT(refusal({}, {{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE is set but RANK is not"));
   EXPECT_THAT(refusal({}, {{"SLURM_PROCID", "2"}}), HasSubstr("SLURM_STEP_NUM_TASKS is not"));
   EXPECT_THAT(refusal({}, {{"RANK", "two"}, {"WORLD_SIZE", "2"}}), HasSubstr("RANK is 'two'"));
-  EXPECT_THAT(refusal({}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("does not tell where rank 0 is"));
+  EXPECT_THAT(refusal({}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("does not name the host of rank 0"));
   EXPECT_THAT(refusal({}, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), HasSubstr("PMI_RANK is set but PMI_FD is not"));
   EXPECT_THAT(refusal({}, {{"PMI_SIZE", "2"}}), HasSubstr("PMI_SIZE is set but PMI_FD is not"));
   EXPECT_THAT(refusal({}, {{"PMIX_RANK", "1"}}), HasSubstr("PMIX_RANK is set, but"));

@@ -37,8 +37,8 @@ PlacementComparison::RelationRow only_row(const std::vector<PlacementFigures>& b
 
 TEST(ByRelation, OneSessionASideCannotTellWhateverTheDifference) {
   const PlacementComparison comparison(sessions_of(1, 100), sessions_of(1, 4.3), {});
-  EXPECT_EQ(comparison.rows().at(0).verdict, "cannot tell");
-  EXPECT_THAT(comparison.text(), HasSubstr("cannot tell, in 1 row: too few sessions"));
+  EXPECT_EQ(comparison.rows().at(0).verdict, "undecided");
+  EXPECT_THAT(comparison.text(), HasSubstr("undecided, in 1 row: too few sessions"));
   EXPECT_THAT(comparison.text(), HasSubstr("not known"));
 }
 
@@ -61,7 +61,7 @@ TEST(ByRelation, UnstableRunsOnEitherSideDecideNothing) {
   const std::string unstable = "\"unstable\": true, \"unstable_reason\": \"steps\",";
   for (const bool before : {true, false}) {
     const auto row = only_row(sessions_of(9, 100, before ? unstable : ""), sessions_of(9, 50, before ? "" : unstable));
-    EXPECT_EQ(row.verdict, "cannot tell");
+    EXPECT_EQ(row.verdict, "undecided");
     EXPECT_THAT(row.cell.why, HasSubstr("unstable (steps)"));
   }
 }

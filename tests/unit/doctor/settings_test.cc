@@ -285,8 +285,9 @@ TEST(Settings, TheScriptRunsCommandsAndNotAdvice) {
                              "sudo systemctl start x, then reboot", "sudo ip link set NETDEV up", "hostNetwork: true"}) {
     EXPECT_THAT(fix_script({finding(advice)}), HasSubstr(std::string("# by hand: ") + advice));
   }
-  for (const char* command : {"sudo sysctl -w kernel.numa_balancing=0", "sudo ip link set eth2 mtu 9000  # 4200 will do; at both ends, too",
-                              "for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/eth2/ecn/$p/enable/3; done"}) {
+  for (const char* command :
+       {"sudo sysctl -w kernel.numa_balancing=0", "sudo ip link set eth2 mtu 9000  # 4200 will do; on both hosts, too",
+        "for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/eth2/ecn/$p/enable/3; done"}) {
     EXPECT_THAT(fix_script({finding(command)}), HasSubstr("\nstep ")) << command;
   }
 }

@@ -107,7 +107,8 @@ TEST(Import, EventsDirectionAtomicsAndTransport) {
   EXPECT_EQ(imported("perftest-4.5-send_bw-ud.txt").runs.at(0).spec.transport, Transport::kUd);
   EXPECT_EQ(imported("perftest-4.5-write_bw-both.txt").runs.at(0).spec.direction, Direction::kBidirectional);
   EXPECT_EQ(to_string(imported("perftest-4.5-atomic_bw.txt").runs.at(0).spec.test), "atomic_bw");
-  EXPECT_THAT(failure_of([] { imported("perftest-26-ports.txt"); }).what(), HasSubstr("perftest-26-ports.txt:3: two ports at once"));
+  EXPECT_THAT(failure_of([] { imported("perftest-26-ports.txt"); }).what(),
+              HasSubstr("perftest-26-ports.txt:3: two ports together"));
 }
 
 TEST(Import, GpuMemoryNeedsARelation) {
@@ -190,9 +191,9 @@ TEST(Import, WhatIsNoOutputIsRefusedWithItsLine) {
     text.replace(text.find(what), what.size(), by);
     return failure(text);
   };
-  EXPECT_THAT(spoilt("11742.06", "11742,06"), HasSubstr("x.txt:19: '11742,06' is no figure for BW average[MB/sec]"));
+  EXPECT_THAT(spoilt("11742.06", "11742,06"), HasSubstr("x.txt:19: '11742,06' is not a number for BW average[MB/sec]"));
   EXPECT_THAT(spoilt("11742.06", "nan"), HasSubstr("x.txt:19: 'nan'"));
-  EXPECT_THAT(spoilt("0.187873", "0.187873 7"), HasSubstr("x.txt:19: a row of 6 figures under 5 columns"));
+  EXPECT_THAT(spoilt("0.187873", "0.187873 7"), HasSubstr("x.txt:19: a row of 6 numbers under 5 columns"));
   EXPECT_THAT(spoilt("MsgRate[Mpps]", "Wishes"), HasSubstr("x.txt:17: no column of perftest that is known: 'Wishes'"));
   EXPECT_THAT(spoilt(": RC", ": XRC"), HasSubstr("x.txt:5: connection type XRC"));
   EXPECT_THAT(spoilt("RDMA_Write BW Test", "Send_imm BW Test"), HasSubstr("x.txt:2: 'Send_imm BW Test': gdrperf has no such test"));

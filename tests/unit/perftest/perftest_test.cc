@@ -115,6 +115,13 @@ TEST(PerftestWire, VersionsOfOtherHandshakesAreNamed) {
   }
 }
 
+TEST(PerftestWire, ServersOfOtherProtocolsAreNamed) {
+  EXPECT_THAT(failure_of([] { decode_perftest_version("HTTP/1.1 400 Bad"); }).what(),
+              HasSubstr("an HTTP server answers"));
+  EXPECT_THAT(failure_of([] { decode_perftest_version("SSH-2.0-OpenSSH_"); }).what(),
+              HasSubstr("an SSH server answers"));
+}
+
 TEST(PerftestWire, MtusAreDigits) {
   for (const int bytes : {256, 512, 1024, 2048, 4096}) EXPECT_EQ(decode_perftest_mtu(encode_perftest_mtu(bytes)), bytes);
   for (const std::string& bad : {std::string("6\0", 2), std::string("0\0", 2), std::string("55"), std::string("x\0", 2), std::string()}) {

@@ -288,7 +288,7 @@ TEST(Heartbeat, ShowsThatAFrameWasNotTaken) {
       wire.channel->check_taken();
     }
   });
-  EXPECT_STREQ(error.what(), "server far:1: has not taken 'stop' for 0.3 s, though it is up");
+  EXPECT_STREQ(error.what(), "server far:1: has not accepted 'stop' for 0.3 s, though it is up");
   // Once taken, all is well.
   wire.put(frame(encode(Alive{0, 1})));
   EXPECT_FALSE(wire.channel->try_receive());
@@ -303,7 +303,7 @@ TEST(Heartbeat, SilenceIsToldOfInTheMiddleOfWork) {
   wire.channel->keep_alive(300ms);
   {
     const Channel::Work work(*wire.channel, "setting up");
-    EXPECT_EQ(told.get_future().get(), "server far:1: nothing heard from it for 0.3 s while this end was setting up");
+    EXPECT_EQ(told.get_future().get(), "server far:1: nothing heard from it for 0.3 s while this host was setting up");
   }
   EXPECT_THAT(failure_of([&] { wire.channel->receive(Channel::kForever); }).what(), HasSubstr("nothing heard from it"));
 }

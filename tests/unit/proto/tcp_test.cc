@@ -2,13 +2,16 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "../../failure_of.h"
 #include "gdrperf/proto/channel.h"
+#include "gdrperf/proto/tcp_port.h"
 
 namespace gdrperf::proto {
 namespace {
@@ -39,6 +42,22 @@ void talk_over(const char* host) {
   EXPECT_EQ(expect<Ping>(server, 5s).token, 3u);
   server.send(Bye{});
   expect<Bye>(client, 5s);
+}
+
+TEST(Tcp, APortMayFollowTheHost) {
+  using Pair = std::pair<std::string, int>;
+  EXPECT_EQ(host_and_port("node0", 1, "--root"), Pair("node0", 1));
+  EXPECT_EQ(host_and_port("node0:19000", 1, "--root"), Pair("node0", 19000));
+  EXPECT_EQ(host_and_port("fd00::1", 1, "--root"), Pair("fd00::1", 1));
+  EXPECT_EQ(host_and_port("[fd00::1]", 1, "--root"), Pair("fd00::1", 1));
+  EXPECT_EQ(host_and_port("[fd00::1]:19000", 1, "--root"), Pair("fd00::1", 19000));
+  EXPECT_THAT(failure_of([] { host_and_port("node0:99999", 1, "--root"); }).what(), HasSubstr("--root"));
+}
+
+TEST(Tcp, APortOfTheHostCounts) {
+  Listener listener("", 0);
+  const Channel client = connect_tcp("127.0.0.1:" + std::to_string(listener.port()), 1, 1s);
+  EXPECT_EQ(client.peer(), "server 127.0.0.1:" + std::to_string(listener.port()));
 }
 
 TEST(Tcp, ConnectsByAddress) { talk_over("127.0.0.1"); }

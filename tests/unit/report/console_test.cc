@@ -116,7 +116,7 @@ TEST(ConsoleTable, TinyRatesKeepTheColumns) {
   record.spec.size_bytes = 8u << 20;
   record.measured.bandwidth->max_gbytes = 0.06503;
   record.measured.bandwidth->msg_rate_mpps = 3.337e-6;
-  EXPECT_THAT(table_of(record), HasSubstr("   0.06503 3.337e-06"));
+  EXPECT_THAT(table_of(record), HasSubstr("   0.06503 0.0000033"));
 }
 
 TEST(ConsoleTable, OneHeadingForRowsThatShareIt) {

@@ -53,7 +53,7 @@ TEST(PairMatrix, EightByEightFitEightyColumnsAndOneScreen) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24) << text;
   EXPECT_THAT(text, HasSubstr("mlx5_7"));
   EXPECT_THAT(text, HasSubstr("lowest 23.1"));
-  EXPECT_THAT(text, HasSubstr("46 % to 99 % of the ceiling"));
+  EXPECT_THAT(text, HasSubstr("46 % to 99 % of the maximum"));
 }
 
 TEST(PairMatrix, NarrowTerminalsGetItInParts) {
@@ -69,13 +69,13 @@ TEST(PairMatrix, ShowsTheBestSizeAndSaysWhatIsUnstable) {
   matrix.add(run_of(0, 0, 1, 64));
   RunRecord best = run_of(0, 0, 48.7, 1 << 20);
   best.measured.unstable = true;
-  best.warnings = {"both ends share CPU 0"};
+  best.warnings = {"client and server share CPU 0"};
   matrix.add(best);
   matrix.add(run_of(0, 0, 40, 8 << 20));
   const std::string text = text_of(matrix);
   EXPECT_THAT(text, HasSubstr("48.7!"));
   EXPECT_THAT(text, HasSubstr("! unstable"));
-  EXPECT_THAT(text, HasSubstr("warning (1 run): both ends share CPU 0"));
+  EXPECT_THAT(text, HasSubstr("warning (1 run): client and server share CPU 0"));
 }
 
 TEST(PairMatrix, MemoryAndDeviceStandForAPairWithoutOne) {

@@ -21,9 +21,9 @@ TEST(ReferenceTest, EachFigureHasItsSource) {
 
 TEST(ReferenceTest, AFigureIsPutAmongItsPeers) {
   EXPECT_EQ(standing("PIX", 400, 49),
-            "Published for PIX at 400 Gb/s: 44.9 to 49 GB/s, 5 figures; 49 GB/s here is above 4 of "
+            "Published for PIX at 400 Gb/s: 44.9 to 49 GB/s, 5 results; 49 GB/s here is above 4 of "
             "them (results/reference).");
-  EXPECT_THAT(standing("SYS", 100, 1), HasSubstr("0.3 to 10.6 GB/s, 5 figures"));
+  EXPECT_THAT(standing("SYS", 100, 1), HasSubstr("0.3 to 10.6 GB/s, 5 results"));
   EXPECT_THAT(standing("SYS", 800, 1), HasSubstr("none at 800 Gb/s"));
   EXPECT_THAT(standing("SYS", 0, 1), HasSubstr("not known"));
   EXPECT_EQ(standing("HOST", 100, 1), "");
@@ -39,7 +39,7 @@ TEST(PredictionTest, BelowOneSwitchIsLikelyAndElsewhereABound) {
   const auto far = predict(topo::Relation::kSys, ceiling);
   EXPECT_TRUE(far->bound);
   EXPECT_LT(far->least_gbps, 0.1 * 400);
-  EXPECT_THAT(range_text(*far), testing::MatchesRegex("bound 50\\.0, published [0-9.]+ to [0-9.]+"));
+  EXPECT_THAT(range_text(*far), testing::MatchesRegex("at most 50\\.0, published [0-9.]+ to [0-9.]+"));
   EXPECT_LT(far->lowest_gbps, far->highest_gbps);
   EXPECT_LT(range_text(*near).find(" to "), range_text(*near).size());
   EXPECT_THAT(sureness_text(*far, topo::Relation::kSys), HasSubstr("links do not predict SYS"));

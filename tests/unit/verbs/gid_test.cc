@@ -123,7 +123,7 @@ TEST(Gid, NothingInCommonNamesBothEnds) {
   const std::vector<Gid> v2_only = {gid(1, GidType::kRoceV2, "10.0.0.1")};
   const Error error = choose_error(v2_only, -1, {"RoCE v1/IPv4", "InfiniBand"});
   EXPECT_EQ(error.code(), ExitCode::kEnvironment);
-  EXPECT_THAT(error.what(), HasSubstr("this end has RoCE v2/IPv4"));
+  EXPECT_THAT(error.what(), HasSubstr("this host has RoCE v2/IPv4"));
   EXPECT_THAT(error.what(), HasSubstr("the peer has RoCE v1/IPv4, InfiniBand"));
   EXPECT_FALSE(error.hint().empty());
 }

@@ -98,7 +98,7 @@ void check_dma_buf(const Survey& survey, Findings& findings) {
 
 void check_gpu_registration(const Survey& survey, Findings& findings) {
   const Check check(findings, "gpu-registration",
-                    "the last word on GPUDirect RDMA: GPU memory given to each NIC, each way");
+                    "the decisive test of GPUDirect RDMA: register GPU memory with each NIC, each way");
   if (survey.gpus().empty()) {
     check.skip("", "no NVIDIA GPU");
     return;

@@ -84,7 +84,7 @@ std::optional<ApartGpu> judge_root(const Survey& survey, const PciFunction& gpu,
   } else if (survey.platform.grace || survey.platform.virtual_machine) {
     check.ok(gpu.address, fmt::format("under {}, {} under {}: {}", gpu.root, best->address, best->root,
                                       survey.platform.grace ? "C2C or Data Direct carries it (c2c, data-direct)"
-                                                            : "a virtual machine's tree says nothing about the host's"));
+                                                            : "a virtual machine's tree does not show the host's"));
   } else if (gpu_shares_memory(survey)) {
     check.ok(gpu.address, "GPU and CPU share memory: the NIC reaches it as host memory");
   } else {
@@ -146,9 +146,10 @@ void check_data_direct(const Survey& survey, Findings& findings) {
 }
 
 void check_topology_override(const Survey& survey, Findings& findings) {
-  const Check check(findings, "topology-override",
-                    "on GB200 and GB300 the NVIDIA driver gives out dma-buf only to NICs in the GPU's IOMMU group, unless told "
-                    "otherwise");
+  const Check check(
+      findings, "topology-override",
+      "on GB200 and GB300 the NVIDIA driver gives out dma-buf only to NICs in the GPU's IOMMU group, unless set "
+      "otherwise");
   if (!survey.platform.grace || survey.gpus().empty() || survey.nics().empty()) {
     check.skip("", "no Grace or Vera with GPU and NIC");
     return;

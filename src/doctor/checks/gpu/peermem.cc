@@ -98,7 +98,7 @@ void judge_missing(const Survey& survey, Findings& findings) {
     check.fail("", "not loaded; modules are the host's to load, not this container's",
                survey.platform.runtime == Runtime::kKubernetes
                    ? "driver.rdma.enabled=true in the GPU operator (with driver.rdma.useHostMofed=true "
-                     "where the node has OFED itself): it runs a peermem container beside the driver"
+                     "where the node has OFED itself): it runs a peermem container next to the driver"
                    : "sudo modprobe nvidia_peermem  # on the host, not in the container");
   } else if (trouble != PeerMemoryTrouble::kNone) {
     check.fail("", meaning_of(trouble), cure_of(trouble)).saw("seen", seen);
@@ -111,7 +111,7 @@ void judge_missing(const Survey& survey, Findings& findings) {
 void judge_unregistered(const PeerMemory& found, const Survey& survey, Findings& findings) {
   const Check check = peer_memory_check(findings);
   const std::string text = fmt::format(
-      "{} is loaded without registering: there is no {}/nv_mem, where NCCL looks, and it says "
+      "{} is loaded without registering: there is no {}/nv_mem, where NCCL looks, and it prints "
       "'GPU Direct RDMA Disabled'",
       found.module, kPeers);
   const char* fix =
@@ -149,7 +149,7 @@ void judge_peer_memory(const PeerMemory& found, Findings& findings) {
   if (!found.bound_to.empty()) {
     check.ok("", fmt::format("{} loaded and registered with {}", found.module, found.bound_to));
   } else if (!found.module.empty() && !found.users_known) {
-    check.ok("", found.module + " loaded; this kernel does not say what it is registered with");
+    check.ok("", found.module + " loaded; this kernel does not show what it is registered with");
   } else if (!found.module.empty()) {
     check.fail("",
                fmt::format("{} is loaded but registered with neither ib_core nor ib_uverbs: it was "

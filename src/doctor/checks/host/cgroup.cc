@@ -89,9 +89,10 @@ void judge_cpu(const Survey& survey, const std::vector<std::string>& folders, co
   Limit seen;
   const double cpus = cpu_quota(survey.machine, folders, seen);
   if (cpus <= 0) return;
-  std::string found = fmt::format("CPU time is limited to {:.2g} CPUs: threads that poll use it up and are stopped for the rest of "
-                                  "each 100 ms",
-                                  cpus);
+  std::string found = fmt::format(
+      "CPU time is limited to {} CPUs: threads that poll use it up and are stopped for the rest of "
+      "each 100 ms",
+      plain_digits(cpus, 2));
   const std::string stat = survey.machine.read(seen.file.substr(0, seen.file.rfind('/')) + "/cpu.stat").text;
   for (const std::string_view line : lines_of(stat)) {
     const auto times = value_after(line, "nr_throttled ");

@@ -65,7 +65,7 @@ void check_numa_balancing(const Survey& survey, Findings& findings) {
     const bool rccl = survey.platform.hypervisor.find("Microsoft") != std::string::npos &&
                       !survey.amd_gpus().empty();
     check.warn("", fmt::format("on, {} NUMA nodes{}", count,
-                               rccl ? "; on Hyper-V RCCL turns GPUDirect RDMA off for it, and says nothing"
+                               rccl ? "; on Hyper-V RCCL turns GPUDirect RDMA off for it without a message"
                                     : ""),
                cure.now)
         .for_good(cure.for_good)

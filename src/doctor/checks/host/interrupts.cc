@@ -84,7 +84,7 @@ void check_irqbalance(const Survey& survey, Findings& findings) {
   if (!survey.any_hardware()) {
     check.skip("", "no NIC");
   } else {
-    check.ok("", runs ? "irqbalance runs; too few interrupts to say where they go" : "irqbalance does not run");
+    check.ok("", runs ? "irqbalance runs; too few interrupts to see where they go" : "irqbalance does not run");
   }
 }
 

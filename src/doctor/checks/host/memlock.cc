@@ -146,7 +146,7 @@ std::string cure_for(const Origin& origin, const Survey& survey) {
     return raise_for_unit(origin.unit);
   }
   if (raised(origin.limits_line)) {
-    return "log in again: the file says unlimited, but what runs was started before it, or not "
+    return "log in again: the file has unlimited, but what runs was started before it, or not "
            "through PAM ('UsePAM yes' in sshd_config, then sudo systemctl restart ssh; daemons that "
            "start ranks: restart them, or reboot)";
   }
@@ -199,7 +199,7 @@ void judge_memlock_message(std::optional<std::uint64_t> limit_bytes, Findings& f
   docker.runtime = Runtime::kDocker;
   if (!limit_bytes) {
     check.fail("",
-               "memory could not be registered: a low memlock limit says so in these words, and "
+               "memory could not be registered: a low memlock limit gives this message, and "
                "with GPU memory a missing nvidia_peermem or dma-buf",
                fmt::format("ulimit -l  # not 'unlimited'? {}; in a container: {}", kRaiseLimit,
                            container_memlock(docker)));

@@ -31,7 +31,7 @@ int node_of(const Machine& machine, const std::string& address) {
 void judge_shell(const Survey& survey, const PciFunction& nic, const std::set<int>& allowed, const Check& check) {
   const int node = node_of(survey.machine, nic.address);
   if (node < 0) {
-    check.skip(nic.address, "the firmware does not tell its NUMA node");
+    check.skip(nic.address, "the firmware does not report its NUMA node");
     return;
   }
   const auto cpus = parse_cpu_list(line_of(survey.machine, fmt::format("/sys/devices/system/node/node{}/cpulist", node)));

@@ -157,7 +157,8 @@ void judge_amd_path(const Survey& survey, const Check& check) {
 }  // namespace
 
 void check_cloud(const Survey& survey, Findings& findings) {
-  const Check check(findings, "cloud", "cloud VMs hide their PCI tree: libraries need to be told what is near what");
+  const Check check(findings, "cloud",
+                    "cloud VMs hide their PCI tree: libraries need a file that lists what is near what");
   const bool pair = (!survey.gpus().empty() || !survey.amd_gpus().empty()) && !survey.rdma.empty();
   switch (survey.platform.cloud) {
     case Cloud::kNone:
@@ -194,7 +195,7 @@ void check_c2c(const Survey& survey, Findings& findings) {
     return;
   }
   if (set_to(survey.platform, "NCCL_NET_GDR_LEVEL", "SYS") || set_to(survey.platform, "NCCL_NET_GDR_C2C", "1")) {
-    check.ok("", "NCCL is told to use GPUDirect RDMA over C2C");
+    check.ok("", "NCCL is set to use GPUDirect RDMA over C2C");
     return;
   }
   if (!survey.data_direct().empty()) {

@@ -87,8 +87,10 @@ void judge_combination(const Survey& survey, const std::string& ofed, const Chec
   const NvidiaDriver driver = nvidia_driver(survey.machine);
   const bool old_module = survey.loaded("nv_peer_mem");
   if (old_module && version_at_least(driver.version, "470")) {
-    check.warn("nv_peer_mem", fmt::format("nv_peer_mem beside driver {}, which brings nvidia_peermem itself", driver.version),
-               "sudo modprobe -r nv_peer_mem && sudo modprobe nvidia_peermem")
+    check
+        .warn("nv_peer_mem",
+              fmt::format("nv_peer_mem with driver {}, which brings nvidia_peermem itself", driver.version),
+              "sudo modprobe -r nv_peer_mem && sudo modprobe nvidia_peermem")
         .for_good(
             "remove the package nvidia-peer-memory-dkms; echo nvidia_peermem | sudo tee "
             "/etc/modules-load.d/nvidia_peermem.conf");
@@ -197,7 +199,7 @@ void check_firmware(const Survey& survey, Findings& findings) {
       check.ok(device.name, version);
     }
   }
-  if (of_this_check(findings, "firmware") == 0) check.skip("", "no adapter that tells its firmware");
+  if (of_this_check(findings, "firmware") == 0) check.skip("", "no adapter that reports its firmware");
 }
 
 }  // namespace gdrperf::doctor

@@ -151,7 +151,8 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
 }  // namespace
 
 void check_ecn(const Survey& survey, Findings& findings) {
-  const Check check(findings, "ecn", "with ECN a full switch tells senders to slow down before it drops packets or pauses others");
+  const Check check(findings, "ecn",
+                    "with ECN a full switch makes senders slow down before it drops packets or pauses others");
   for (const Port& port : survey.ports) {
     if (is_roce_port(survey, port)) judge_ecn(survey, port, check);
   }

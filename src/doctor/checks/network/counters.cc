@@ -29,15 +29,15 @@ struct Counter {
 // parameters"; InfiniBand Architecture Specification, PortCounters.
 constexpr std::array kCounters = {
     Counter{"hw_counters", "out_of_sequence", Kind::kLoss, "packets arrived after others were lost"},
-    Counter{"hw_counters", "packet_seq_err", Kind::kLoss, "the other end missed packets of ours"},
+    Counter{"hw_counters", "packet_seq_err", Kind::kLoss, "the peer missed packets of ours"},
     Counter{"hw_counters", "local_ack_timeout_err", Kind::kLoss, "no answer in time: sent again"},
     Counter{"hw_counters", "implied_nak_seq_err", Kind::kLoss, "answers were lost"},
     Counter{"hw_counters", "rx_icrc_encapsulated", Kind::kLoss, "packets with a wrong checksum"},
-    Counter{"hw_counters", "rnr_nak_retry_err", Kind::kRemote, "the other end had no receive posted"},
-    Counter{"hw_counters", "req_remote_access_errors", Kind::kRemote, "the other end refused an address or key"},
+    Counter{"hw_counters", "rnr_nak_retry_err", Kind::kRemote, "the peer had no receive posted"},
+    Counter{"hw_counters", "req_remote_access_errors", Kind::kRemote, "the peer refused an address or key"},
     Counter{"hw_counters", "resp_local_length_error", Kind::kRemote, "messages longer than the receive posted"},
     Counter{"hw_counters", "np_ecn_marked_roce_packets", Kind::kCongestion, "the switch marked congestion (ECN)"},
-    Counter{"hw_counters", "rp_cnp_handled", Kind::kCongestion, "this end slowed down for congestion"},
+    Counter{"hw_counters", "rp_cnp_handled", Kind::kCongestion, "this host slowed down for congestion"},
     Counter{"hw_counters", "roce_slow_restart", Kind::kLoss, "a transfer began again slowly after loss"},
     Counter{"counters", "port_xmit_discards", Kind::kLoss, "packets were dropped before sending"},
     Counter{"counters", "symbol_error", Kind::kWire, "bit errors on the cable"},
@@ -120,7 +120,7 @@ void check_counters(const Survey& survey, Findings& findings) {
           .saw(where, text(Kind::kLoss));
     }
     if (!text(Kind::kRemote).empty()) {
-      errors.warn(port.subject(), text(Kind::kRemote), "look at the program at the other end").saw(where, text(Kind::kRemote));
+      errors.warn(port.subject(), text(Kind::kRemote), "look at the program on the peer").saw(where, text(Kind::kRemote));
     }
     if (!text(Kind::kLink).empty()) {
       flaps.warn(port.subject(), text(Kind::kLink),

@@ -34,12 +34,12 @@ std::string cure_of_down(const Port& port) {
     return port.state == "INIT" || port.state == "ARMED"
                ? "sudo systemctl start opensm  # on one machine of the fabric: it has no subnet "
                  "manager"
-               : "ibstat  # after plugging in the cable; the other end must be up, too";
+               : "ibstat  # after plugging in the cable; the peer's port must be up, too";
   }
   const std::string netdev = netdev_or(port, "NETDEV");
   if (!port.netdev_up.value_or(false)) return fmt::format("sudo ip link set {} up", netdev);
   if (!port.netdev_carrier.value_or(true) || port.phys_state == "Polling") {
-    return fmt::format("sudo ethtool {}  # tells more; plug in the cable, see to the other end",
+    return fmt::format("sudo ethtool {}  # shows more; plug in the cable, check the peer's port",
                        netdev);
   }
   return fmt::format("sudo ip link set {0} down && sudo ip link set {0} up  # it is up already",
@@ -136,7 +136,7 @@ void check_mtu(std::span<const Port> ports, const Platform& platform, Findings& 
     } else if (!port.active()) {
       check.skip(port.subject(), found + "; the port is not active");
     } else if (port.netdev_mtu >= kNetdevMtuFor4096) {
-      check.warn(port.subject(), found + ": the device has not taken it over",
+      check.warn(port.subject(), found + ": the device has not adopted it",
                  fmt::format("sudo ip link set {0} down && sudo ip link set {0} up", shell_word(port.netdev)));
     } else {
       const Cure cure = set_mtu(platform, port.netdev.empty() ? Outside("NETDEV") : port.netdev, 9000, port.netdev_mtu);

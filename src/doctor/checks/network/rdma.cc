@@ -184,7 +184,7 @@ void check_libibverbs(const Survey& survey, Findings& findings) {
   if (!error.empty()) {
     check.fail("", error, install_command(survey.machine, "libibverbs1 librdmacm1 ibverbs-providers", "libibverbs librdmacm"));
   } else if (survey.machine.recorded()) {
-    check.skip("", "a recording does not tell");
+    check.skip("", "a recording does not show it");
   } else {
     check.ok("", "loads");
   }
@@ -219,7 +219,7 @@ void check_softnic(const Survey& survey, const Settings& settings, Findings& fin
   if (active) {
     check.ok("", "in use");
   } else if (settings.softnic_library.empty()) {
-    check.warn("", "its library is not beside this program",
+    check.warn("", "its library is not next to this program",
                "ninja -C BUILD  # all of it, not the program alone");
   } else {
     check.ok("", "at hand: add --softnic to a command");

@@ -79,7 +79,8 @@ void judge_flow(const std::string& subject, const Outside& netdev, const FlowCon
   const bool pause = flow.rx_pause.value_or(false) && flow.tx_pause.value_or(false);
   const bool pfc = flow.pfc && flow.pfc->find('1') != std::string::npos;
   if (!flow.rx_pause && !flow.pfc) {
-    check.skip(subject, "neither ethtool -a nor mlnx_qos nor dcb tells", "install ethtool, and mlnx-tools or iproute2's dcb");
+    check.skip(subject, "neither ethtool -a nor mlnx_qos nor dcb reports it",
+               "install ethtool, and mlnx-tools or iproute2's dcb");
   } else if (pfc && flow.trust == "pcp") {
     check.warn(subject, "PFC is on, but the port trusts PCP: without a VLAN all packets are of priority 0",
                fmt::format("sudo mlnx_qos -i {} --trust dscp", shell_word(netdev)))

@@ -44,7 +44,7 @@ void judge_translation(const Survey& survey, const std::vector<std::string>& wor
   }
   if (asks_for_passthrough(words)) {
     check.warn(subject, found + ": though the command line asks for passthrough",
-               fmt::format("sudo dmesg | grep -i 'default domain'  # a later word, or a device called "
+               fmt::format("sudo dmesg | grep -i 'default domain'  # a later option, or a device called "
                            "untrusted; {}/type takes 'identity' while no driver is bound",
                            group))
         .saw("/proc/cmdline", fmt::format("{}", fmt::join(words, " ")));
@@ -85,7 +85,7 @@ void check_iommu(const Survey& survey, Findings& findings) {
     const std::string subject = subject_of(addresses);
     if (mode == "off" && survey.platform.virtual_machine) {
       check.skip(subject, "a virtual machine shows no IOMMU: the host's is in the way, and only the host "
-                          "can tell how" + all,
+                          "shows how" + all,
                  "on the host: the NIC's ATS (mlxconfig -d DEVICE query | grep ATS_ENABLED), ACS of the "
                  "bridges between GPU and NIC, and sudo gdrperf doctor");
     } else if (mode == "off") {

@@ -16,7 +16,7 @@ using topo::pcie::kRoughPayloadShare;
 
 Check nic_link_check(Findings& findings) {
   return {findings, "nic-link",
-          "a PCIe link below the ports' rate is the ceiling of every transfer"};
+          "a PCIe link below the ports' rate limits every transfer"};
 }
 
 Check gpu_link_check(Findings& findings) {
