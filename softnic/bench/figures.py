@@ -65,13 +65,14 @@ def copies(rounds):
             ratios, rates = [], []
             for _ in range(rounds):
                 record = run(operation, size, PLAIN, "-D", "0.3s", "--footprint", str(footprint), "-t", "8")
-                rate = record["bw"]["median_gbps"] / 8
+                # The client's thread does nothing but copy. By its CPU time: other programs that run meanwhile do not count.
+                rate = size / record["client"]["cpu_per_message_ns"]
                 limit = peer("memcpy", size, footprint)
                 rates.append(rate)
                 ratios.append(rate / limit)
             ratio = statistics.median(ratios)
             row(f"{operation} {label} / memcpy", f"{ratio:.3f}", "", ">= 0.95", ratio >= 0.95,
-                f"{statistics.median(rates):.1f} GB/s, ratios {min(ratios):.2f} to {max(ratios):.2f}")
+                f"{statistics.median(rates):.1f} GB/s by CPU time, ratios {min(ratios):.2f} to {max(ratios):.2f}")
 
 
 def inside_device(softnic, count, functions=None):
