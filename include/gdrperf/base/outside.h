@@ -26,6 +26,7 @@ class Outside {
   bool empty() const noexcept { return text_.empty(); }
 
   friend auto operator<=>(const Outside&, const Outside&) = default;
+  friend bool operator==(const Outside&, const Outside&) = default;
   template <std::convertible_to<std::string_view> Text>
   friend bool operator==(const Outside& one, const Text& other) {
     return one.text_ == std::string_view(other);
