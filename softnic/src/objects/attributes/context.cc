@@ -45,12 +45,7 @@ Context::Context(Device& opened, const ContextOps& functions)
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   sz = sizeof(verbs_context);
   functions_.live(*this);
-  SegmentHeader& header = process.segment().header;
-  for (unsigned number = 1; number <= device.port_count(); ++number) {
-    const Device& port = *device.port_at(number);
-    for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) header.gids[port.index][entry] = port.gid(entry);
-    std::strncpy(header.port_names[port.index], port.port_name.c_str(), sizeof header.port_names[0] - 1);
-  }
+  publish_ports();
   if (modelled()) follow_model();
   if (device.config.tcp_port != 0) {
     pass_on_cm(process.hub());
@@ -58,6 +53,18 @@ Context::Context(Device& opened, const ContextOps& functions)
     process.hub().open(device.config.tcp_port);
   }
   process.add(this);
+}
+
+/// Each context of a device writes the same.
+void Context::publish_ports() {
+  static Mutex one_at_a_time;
+  const MutexLock guard(one_at_a_time);
+  SegmentHeader& header = process.segment().header;
+  for (unsigned number = 1; number <= device.port_count(); ++number) {
+    const Device& port = *device.port_at(number);
+    for (std::uint32_t entry = 0; entry < kGidsPerPort; ++entry) header.gids[port.index][entry] = port.gid(entry);
+    std::strncpy(header.port_names[port.index], port.port_name.c_str(), sizeof header.port_names[0] - 1);
+  }
 }
 
 void Context::follow_model() {

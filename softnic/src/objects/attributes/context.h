@@ -59,6 +59,8 @@ struct Context final : verbs_context, LocalContext {
   std::atomic<int> qps{0};
 
  private:
+  void publish_ports();
+
   const ContextOps functions_;
   Mutex mutex_;
   std::deque<ibv_async_event> events_ GUARDED_BY(mutex_);
