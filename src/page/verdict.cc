@@ -12,6 +12,7 @@
 
 #include "gdrperf/compare/render.h"
 #include "gdrperf/import/import.h"
+#include "gdrperf/report/console.h"
 #include "page/headline.h"
 #include "page/places.h"
 
@@ -143,7 +144,7 @@ struct Warned {
 
 void judge_warnings(const PageDocument& document, std::vector<Finding>& out) {
   std::map<std::string, Warned> wordings;
-  const auto add = [&](const std::string& text) { wordings[without_numbers(text)].add(text); };
+  const auto add = [&](const std::string& text) { wordings[report::warning_kind(without_numbers(text))].add(text); };
   for (const std::string& each : document.warnings) add(each);
   for (std::size_t row = 0; row < document.runs.rows(); ++row) {
     const std::string& text = document.runs.text(row, "warnings");

@@ -83,12 +83,14 @@ function gathered(pairs, near) {
 /** Maxima are horizontal lines, crossovers of direct and staged vertical ones. */
 function marksOf(lines, crosses, scale) {
   const { quiet } = ink();
-  const places = ['insideStartTop', 'insideMiddleTop', 'insideEndTop'];
   const ceilings = gathered(lines.filter((line) => line.ceiling && line.path === '' && line.index === 0).map((line) => [line.ceiling, line.relation]), 0.02);
+  // Lines that lie close together share one label.
+  const labels = gathered(ceilings.map(([value, names]) => [value, names]), 0.4);
+  const labelOf = (names) => labels.find(([, all]) => all === names || all.startsWith(`${names}, `))?.[1] ?? '';
   const upright = gathered(crosses.map(({ at, line }) => [at, line.relation]), 0.001);
   return [
-    ...ceilings.map(([value, names], i) => ({ yAxis: value * scale, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dotted', width: 1.5 },
-      label: { formatter: `maximum of ${names}`, position: places[i % places.length], color: quiet } })),
+    ...ceilings.map(([value, names]) => ({ yAxis: value * scale, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dotted', width: 1.5 },
+      label: { show: labelOf(names) !== '', formatter: `maximum of ${labelOf(names)}`, position: 'insideStartTop', color: quiet } })),
     ...upright.map(([at, names], i) => ({ xAxis: at, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dashed', width: 1 },
       label: { formatter: `crossover ${size(at)}${upright.length > 1 ? ` (${names})` : ''}`, position: 'end', distance: 3 + 13 * (i % 2), rotate: 0, color: quiet } })),
   ];

@@ -77,4 +77,8 @@ class ConsoleTable {
   Notes notes_;
 };
 
+/// What warnings of one kind have in common: the text without its numbers; of an unstable run only the reason, without
+/// the levels and the interval before it.
+std::string warning_kind(const std::string& warning);
+
 }  // namespace gdrperf::report

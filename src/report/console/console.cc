@@ -129,11 +129,21 @@ void ConsoleTable::print_line(const std::string& text, std::optional<Style> styl
   out_ << (style ? styled(options_.colour, *style, fitting) : fitting) << '\n';
 }
 
+std::string warning_kind(const std::string& warning) {
+  const auto has = [&](const char* text) { return warning.find(text) != std::string::npos; };
+  std::size_t begin = 0;
+  if (has("known within +-") || has("not known (") || has("mean and median differ")) {
+    if (const std::size_t colon = warning.rfind(": "); colon != std::string::npos) begin = colon;
+  }
+  std::string kind;
+  std::copy_if(warning.begin() + static_cast<std::ptrdiff_t>(begin), warning.end(), std::back_inserter(kind),
+               [](char each) { return each != '.' && (each < '0' || each > '9'); });
+  return kind;
+}
+
 void ConsoleTable::note_warnings(const RunRecord& record) {
   const auto note = [&](const std::string& warning) {
-    std::string reason;
-    std::copy_if(warning.begin(), warning.end(), std::back_inserter(reason),
-                 [](char each) { return each != '.' && (each < '0' || each > '9'); });
+    std::string reason = warning_kind(warning);
     auto& all = notes_.warnings;
     auto group = std::find_if(all.begin(), all.end(), [&](const GroupedWarning& one) { return one.reason == reason; });
     if (group == all.end()) group = all.insert(all.end(), {std::move(reason), warning, false, {}});

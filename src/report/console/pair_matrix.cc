@@ -71,9 +71,7 @@ void PairMatrix::add(const RunRecord& record) {
 }
 
 void PairMatrix::note(const std::string& warning) {
-  std::string kind;
-  std::copy_if(warning.begin(), warning.end(), std::back_inserter(kind), [](char each) { return each < '0' || each > '9'; });
-  Warning& known = warnings_.try_emplace(std::move(kind), Warning{warning, 0}).first->second;
+  Warning& known = warnings_.try_emplace(warning_kind(warning), Warning{warning, 0}).first->second;
   ++known.runs;
 }
 

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +17,6 @@
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
-#include "gdrperf/base/printable.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/topo/nvidia_proc.h"
 #include "report/record/environment_json.h"
@@ -130,9 +128,7 @@ Environment environment_from_json(std::string_view text) {
     if (!json.is_object()) throw peer_error("environment: not a JSON object");
     const auto get = [&](const char* key, auto& value) {
       const auto found = json.find(key);
-      if (found == json.end() || found->is_null()) return;
-      found->get_to(value);
-      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) value = printable(value);
+      if (found != json.end() && !found->is_null()) found->get_to(value);
     };
     get("hostname", result.hostname);
     get("kernel", result.kernel);
