@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Sums of threads, rails and clients against the software device's links, whose rate is known.
 
-usage: parts.py GDRPERF [--runs N] [-D TIME] [--lanes N]
+usage: parts.py GDRPERF [--runs N] [-D TIME] [--lanes N] [--at-most SECONDS]
 
---lanes: so many runs at the same time, each on CPUs of its own. Exit status 1: a row, or a maximum,
-is more than 1 % above its link, or a row is apart from the sum of its parts by more than 1 % and not marked.
+--lanes: so many runs at the same time, each on CPUs of its own. --at-most: no run begins later; the
+table says how many there were. Exit status 1: a row, or a maximum, is more than 1 % above its link,
+or a row is apart from the sum of its parts by more than 1 % and not marked.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 RATE = "soft0:rate={0},latency=20us,react=0us;soft1:rate={0},latency=20us,react=0us"
 KINDS = [  # name, links that carry it, options
@@ -60,12 +62,16 @@ def main():
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("-D", dest="duration", default="1s")
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--at-most", type=float, default=float("inf"), metavar="SECONDS")
     asked = parser.parse_args()
+    end = time.monotonic() + asked.at_most
     cases = [(kind, link, wait) for kind in KINDS for link in LINKS for wait in ([], ["-e"])]
     lanes = Lanes(asked.lanes)
     found = {}
 
     def one(i):
+        if time.monotonic() > end:
+            return
         (name, links, options), (rate, gbps, size), wait = cases[i % len(cases)]
         run = measure(asked.exe, rate, size, options, asked.duration, wait, lanes.prefix())
         truth = links * gbps
@@ -75,7 +81,8 @@ def main():
 
     with concurrent.futures.ThreadPoolExecutor(asked.lanes) as pool:
         list(pool.map(one, range(asked.runs)))
-    print(f"{asked.runs} runs of {asked.duration}, {asked.lanes} at a time, on {len(os.sched_getaffinity(0))} CPUs; all shares are of the link")
+    runs = sum(map(len, found.values()))
+    print(f"{runs} runs of {asked.duration}, {asked.lanes} at a time, on {len(os.sched_getaffinity(0))} CPUs; all shares are of the link")
     print(f"{'parts':<10}{'link':<10}{'wait':<6}{'runs':>5}{'row':>18}{'largest max':>13}{'largest sum':>13}{'marked':>8}"
           f"{'apart by > 1 %, unmarked':>26}")
     bad = 0
@@ -85,7 +92,7 @@ def main():
         bad += apart + sum(max(row[0], row[1]) > MOST for row in rows)
         print(f"{name:<10}{rate:<10}{wait:<6}{len(rows):>5}{min(medians):>9.4f}{max(medians):>9.4f}{max(row[1] for row in rows):>13.4f}"
               f"{max(row[2] for row in rows):>13.4f}{sum(row[3] for row in rows):>8}{apart:>26}")
-    print(f"above the link by more than {100 * (MOST - 1):.0f} %, or apart and unmarked: {bad} of {asked.runs}")
+    print(f"above the link by more than {100 * (MOST - 1):.0f} %, or apart and unmarked: {bad} of {runs}")
     return 1 if bad else 0
 
 

@@ -101,6 +101,8 @@ std::string fix_script(const std::vector<Finding>& findings) {
     if (!finding.undo.empty()) script += fmt::format("# takes it back: {}\n", printable(finding.undo));
   }
   if (done.empty()) script += "echo 'nothing to fix'\n";
+  // A script that ran to its end in silence would say that all is done.
+  if (script.find("\n# by hand: ") != std::string::npos) script += "echo 'some steps are to be done by hand: the lines \"by hand\" of this script'\n";
   return script;
 }
 

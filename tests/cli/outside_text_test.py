@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""What recordings, captures and documents call things never reaches a terminal, or a shell, as more than its name."""
+"""What recordings, captures, documents and peers call things never reaches a terminal, or a shell, as more than its name."""
 
+import contextlib
+import json
 import pathlib
 import re
+import struct
 import tempfile
 import unittest
 
-from support import CliTest, main, run
+from proxy import Proxy
+from support import CliTest, Server, main, run, softnic_works
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 STORIES = sorted([*(DATA / "doctor").glob("*.machine"), *(DATA / "doctor" / "stories").glob("*.machine")])
@@ -85,6 +89,67 @@ class Outside(CliTest):
                       ["cluster", "--from", path, "--format", "slurm"], ["write_bw", "--local", "--json", f"{path}/no"], [ESCAPES]):
             result = run(*words)
             self.assertIsNone(FORBIDDEN.search(result.out + result.err), f"{words}: {result!s}"[:2000].encode("unicode_escape").decode())
+
+
+# Of any message, and of the environment and its facts: what is said to people.
+SAID = {"host", "tool_version", "serving", "work", "warnings", "reason", "hint", "device", "firmware", "driver", "gid_why",
+        "interrupt_cpus", "hostname", "kernel", "os", "cpu_model", "governor", "gpu_driver", "clock_source", "active MTU", "GID type",
+        "rate", "OFED", "client_device", "server_device"}
+
+
+class Liar(Proxy):
+    """Passes every message on, with ESCAPES behind each text that is said to people."""
+
+    def __init__(self, server_port):
+        super().__init__(server_port, lose=None)
+        self.changed = 0
+
+    def lie(self, value, key=None):
+        if isinstance(value, dict):
+            return {name: self.lie(one, name) for name, one in value.items()}
+        if isinstance(value, list):
+            return [self.lie(one, key) for one in value]
+        if key == "environment" and value:
+            return json.dumps(self.lie(json.loads(value)))
+        if isinstance(value, str) and key in SAID:
+            self.changed += 1
+            return value + ESCAPES
+        return value
+
+    def _pass(self, sender, source, sink):
+        with contextlib.suppress(OSError, EOFError, struct.error):
+            while True:
+                text = self._exactly(source, struct.unpack(">I", self._exactly(source, 4))[0])
+                text = json.dumps(self.lie(json.loads(text))).encode()
+                sink.sendall(struct.pack(">I", len(text)) + text)
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Peers(CliTest):
+    def clean(self, result):
+        self.assertIsNone(FORBIDDEN.search(result.out + result.err), str(result).encode("unicode_escape").decode())
+
+    def test_whatever_the_other_end_calls_itself(self):
+        folder = pathlib.Path(self.scratch())
+        with Server("--bind", "127.0.0.1", "--softnic") as server, Liar(server.port) as liar:
+            remote = ["127.0.0.1", "-p", liar.port]
+            client = [*remote, "--softnic", "-n", "200", "-s", "64"]
+            shown = 0
+            for words in (["write_bw", *client, "--json", folder / "a.json"], ["send_lat", *client, "--json", folder / "b.json"],
+                          ["write_bw", *client, "--reverse"], ["verify", *remote, "--softnic", "--sizes", "64"], ["doctor", *remote, "--softnic"],
+                          ["doctor", *remote, "--softnic", "-v"], ["write_bw", *client, "--peer-device", "none"], ["ib_write_bw", *client]):
+                result = run(*words)
+                self.clean(result)
+                shown += "\ufffd" in result.out + result.err
+            self.assertGreater(shown, 3, "the other end's names are in what is printed")
+            self.assertGreater(liar.changed, 50)
+            for words in (["report", folder / "a.json"], ["report", folder / "a.json", "--format", "markdown"],
+                          ["compare", folder / "a.json", folder / "b.json"], ["report", folder / "a.json", "--format", "perftest"],
+                          ["report", folder / "a.json", "--format", "prometheus"], ["report", folder / "a.json", "--format", "csv"]):
+                self.clean(run(*words))
+            server.signal(15)
+            server.wait()
+            self.assertIsNone(FORBIDDEN.search(server.err), server.err.encode("unicode_escape").decode())
 
 
 if __name__ == "__main__":

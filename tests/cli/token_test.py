@@ -22,6 +22,9 @@ ENTRIES = {
     "sweep": ["sweep", "HOST", "--ops", "write_bw", "--sizes", "64K", "--cap", "50ms", "--softnic"],
     "verify": ["verify", "HOST", "--ops", "write_bw", "-s", "4K", "--softnic"],
     "further connections of a client": ["write_bw", "HOST", "-n", "10", "--softnic", "--threads", "2"],
+    "latency under load": ["write_lat", "HOST", "-n", "10", "--softnic", "--load", "50%"],
+    "acceptance": ["accept", "HOST", "--softnic"],
+    "bring-up": ["bringup", "HOST", "--softnic"],
     "doctor": ["doctor", "HOST", "--softnic"],
     "cluster": ["cluster", "--hosts", "HOST:PORT", "--softnic", "--start-timeout", "2s"],
 }

@@ -87,7 +87,7 @@ class Channel {
   void tell_silence_at_work(std::function<void(const std::string&)> tell);
 
   /// Work of the peer before it answers, by its last heartbeat; "": none.
-  const std::string& peers_work() const { return peers_work_; }
+  const Outside& peers_work() const { return peers_work_; }
 
   /// This end's run has gone on a little: the next heartbeat tells.
   void note_step() noexcept;
@@ -121,7 +121,7 @@ class Channel {
   Patience untaken_{kSilence};
   std::uint64_t peer_taken_ = 0;  ///< of our frames, by its last heartbeat
   const char* last_sent_ = "";
-  std::string peers_work_;
+  Outside peers_work_;
   std::uint64_t peers_steps_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/proto/counters.h"
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
@@ -22,8 +23,8 @@ inline constexpr int kProtocolMinor = 0;
 struct Hello {
   int major = kProtocolMajor;
   int minor = kProtocolMinor;
-  std::string tool_version;
-  std::string host;
+  Outside tool_version;
+  Outside host;
   std::string nonce;   ///< random, new for each connection: what a Proof answers
   bool token = false;  ///< this end has a token and wants proof of the other's
 };
@@ -40,14 +41,14 @@ struct Enter {
 struct Alive {
   std::uint64_t sent = 0;   ///< by this end so far
   std::uint64_t taken = 0;  ///< of the other's
-  std::string work = {};    ///< what delays this end's next message ("setting up"); "": nothing does
+  Outside work = {};        ///< what delays this end's next message ("setting up"); "": nothing does
   std::uint64_t steps = 0;  ///< of this end's runs so far: grows while one goes on
 };
 
 /// Server to a client whose turn has not come, every second: who is being served, for how long, and how
 /// many wait in front.
 struct Busy {
-  std::string serving;
+  Outside serving;
   double seconds = 0;
   int ahead = 0;
 };
@@ -129,7 +130,7 @@ struct Endpoint {
 /// Server: it can do the run; its resources are up. Client: its own follow.
 struct Accept {
   Endpoint endpoint;
-  std::string environment;  ///< of the server's host, as JSON text (report/environment.h)
+  Outside environment;                     ///< of the server's host, as JSON text (report/environment.h)
   std::optional<EndSpec> server_end = {};  ///< the server's end, where what was typed there decided
 };
 struct Connect {
@@ -138,8 +139,8 @@ struct Connect {
 /// Server: it cannot do the run, in words; the session goes on.
 struct Reject {
   int exit_code = 3;
-  std::string reason;
-  std::string hint;
+  Outside reason;
+  Outside hint;
 };
 /// Server: QPs are in RTS and receives are posted; once more in bidirectional
 /// runs, when it has begun to send; in reversed ones in front of that, and, of several at the same time, when its rate is known.
@@ -186,7 +187,7 @@ struct Done {
   std::uint64_t messages = 0;
   std::optional<std::uint64_t> received = {};  ///< of the client's messages, where some may be lost
   std::vector<std::pair<double, std::uint64_t>> series;
-  std::vector<std::string> warnings;
+  std::vector<Outside> warnings;
   double standstill_s = 0;  ///< longest time between Start and Stop in which it did not run
   std::optional<double> cpu_s = {};  ///< CPU time of its thread from Start to Stop
   Counters counters = {};            ///< of its port, that rose from Start to Stop; at most kMaxCounters
@@ -210,8 +211,8 @@ struct Checked {
 /// Either end, at any time: the run (or the session) failed there.
 struct Failure {
   int exit_code = 5;
-  std::string reason;
-  std::string hint;
+  Outside reason;
+  Outside hint;
 };
 /// Client, after a run, to a server whose Turn asked for it: what the client measured.
 struct Result {

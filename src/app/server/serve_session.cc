@@ -132,7 +132,7 @@ SessionResult serve_session(proto::Channel& channel, const proto::Admission& adm
     if (told) return;
     ++result.failed;
     result.worst = std::max(result.worst, ExitCode::kPeer);
-    tell(failure.reason);
+    tell(printable(failure.reason));
   };
   try {
     while ((request = next_request(channel, admission, stop, terms, failed_there))) {

@@ -227,7 +227,7 @@ std::optional<proto::Admission> Server::greet(Connection& connection, std::strin
     proto::Admission admission = prove_as_server(channel, settings_.token, own, hello);
     connection.beside = proto::expect<proto::Enter>(channel, kHelloTimeout).beside;
     connection.asked = true;
-    name = hello.host.empty() ? channel.peer() : fmt::format("{} on {}", channel.peer(), hello.host);
+    name = hello.host.empty() ? channel.peer() : fmt::format("{} on {}", channel.peer(), printable(hello.host));
     return admission;
   } catch (const Error& error) {
     if (connection.evicted) {

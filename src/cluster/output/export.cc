@@ -13,14 +13,20 @@
 namespace gdrperf::app {
 namespace {
 
-// Hosts and devices name themselves; what a shell or a label would take for more than a name goes.
+// Hosts and devices name themselves; what a shell or a label would take for more than a name goes, and what kubectl
+// and scontrol would take for all nodes ("--all", "ALL").
 std::string plain(const std::string& name) {
   std::string text;
   for (const char c : name) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
     text += good ? c : '_';
   }
-  return text.empty() ? "unknown" : text;
+  if (text.starts_with('-')) text[0] = '_';
+  constexpr std::string_view kAll = "all";
+  const bool all = std::equal(text.begin(), text.end(), kAll.begin(), kAll.end(),
+                              [](char one, char other) { return (one | 0x20) == other; });
+  return text.empty() ? "unknown" : all ? "_" + text
+                                        : text;
 }
 
 // As the scheduler knows it.
@@ -88,16 +94,12 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
 }
 
 void head(const ClusterFile& file, const char* use, std::string& out) {
-  out += fmt::format("# gdrperf cluster, {}: {}{}. Read before use; {}\n", file.started, file.verdict,
-                     file.partial ? " (partial)" : "", use);
+  out += fmt::format("# gdrperf cluster, {}: {}{}. Read before use; {}\n", printable(file.started),
+                     printable(file.verdict), file.partial ? " (partial)" : "", use);
 }
 
 void comments(const std::vector<std::string>& rest, std::string& out) {
-  for (const std::string& line : rest) {
-    std::string text = line;
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    out += "# " + text + "\n";
-  }
+  for (const std::string& line : rest) out += "# " + printable(line) + "\n";
 }
 
 std::string to_slurm(const ClusterFile& file) {

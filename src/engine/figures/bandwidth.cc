@@ -132,8 +132,8 @@ class Stream {
   /// the run is over before.
   std::optional<Edge> fill_pipe() {
     FirstFill fill;
-    while (!over_ && done() < depth_) {
-      send(std::min(unit_, depth_ - done()), run_.start_ns);
+    while (!over_ && (done() < depth_ || (!paced_ && fill.needs_more()))) {
+      send(done() < depth_ ? std::min(unit_, depth_ - done()) : unit_, run_.start_ns);
       fill.add(done(), (last_ns_ - run_.start_ns) * 1e-9);
     }
     run_.ramp_s = (last_ns_ - run_.start_ns) * 1e-9;

@@ -1,29 +1,39 @@
 #include "engine/figures/first_fill.h"
 
+#include <algorithm>
+
 namespace gdrperf::engine {
 
 void FirstFill::add(std::uint64_t done, double at_s) {
   if (done == done_) return;
-  // What is outstanding is less than what is posted, as with reads: a pause within the pipe-full.
-  constexpr double kOfRoundTrip = 1.0 / 3;
-  constexpr double kOfMessage = 3;
+  constexpr double kOfRoundTrip = 1.0 / 8;
+  constexpr double kOfMessage = 1.5;
   if (first_ == 0) {
     first_ = done;
     first_s_ = at_s;
-  } else if (before_gap_ == 0 && done_ > first_) {
-    const double pause_s = at_s - at_s_;
-    if (pause_s > kOfRoundTrip * first_s_ && pause_s > kOfMessage * message_s()) before_gap_ = done_;
+  } else if (done_ > first_) {
+    if (first_pause_ == 0) least_pause_s_ = std::max(kOfRoundTrip * first_s_, kOfMessage * message_s());
+    std::uint64_t& pause = first_pause_ == 0 ? first_pause_ : second_pause_;
+    if (pause == 0 && at_s - at_s_ > least_pause_s_) pause = done_;
   }
   done_ = done;
   at_s_ = at_s;
 }
 
-std::uint64_t FirstFill::clump() const {
-  if (before_gap_ != 0) return before_gap_;
-  if (done_ <= first_) return 0;
-  return message_s() * static_cast<double>(done_) < first_s_ ? done_ : 0;
+bool FirstFill::needs_more() {
+  if (pipe_ == 0) {
+    pipe_ = done_;
+    // What is outstanding may be less than what is posted, as with reads: a pause within the pipe-full.
+    maybe_ = done_ > first_ && message_s() * static_cast<double>(done_) < first_s_ ? done_ : 0;
+  }
+  const std::uint64_t clump = first_pause_ != 0 ? first_pause_ : maybe_;
+  return clump != 0 && second_pause_ == 0 && done_ <= 2 * clump;
 }
 
-double FirstFill::message_s() const { return (at_s_ - first_s_) / static_cast<double>(done_ - first_); }
+std::uint64_t FirstFill::clump() const {
+  const std::uint64_t slack = std::max<std::uint64_t>(first_pause_ / 16, 1);
+  const bool twice = second_pause_ + slack >= 2 * first_pause_ && second_pause_ <= 2 * first_pause_ + slack;
+  return second_pause_ != 0 && twice ? first_pause_ : 0;
+}
 
 }  // namespace gdrperf::engine

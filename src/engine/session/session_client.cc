@@ -132,7 +132,7 @@ report::Measurement with_standstill(report::Measurement measured, Standstill sta
   standstill.client_s = own.standstill_s;
   standstill.server_s = done.standstill_s;
   judge_standstill(measured, standstill);
-  for (const std::string& warning : done.warnings) measured.warnings.push_back("server: " + warning);
+  for (const Outside& warning : done.warnings) measured.warnings.push_back("server: " + printable(warning));
   measured.server_counters = done.counters;
   return measured;
 }
@@ -293,7 +293,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
                                  device.port.active_mtu_bytes, host_identity(),
                                  cpu_range(asked.client, verbs::numa_node(device.context)).preferred});
   const auto accepted = peer.expect<proto::Accept>();
-  if (environment) *environment = accepted.environment;
+  if (environment) *environment = accepted.environment.raw();
   // Settings typed where the server was started may decide about its end.
   TestSpec taken = asked;
   if (accepted.server_end) taken.server = *accepted.server_end;

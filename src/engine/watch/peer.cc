@@ -124,7 +124,7 @@ proto::Message Peer::answer(const char* awaited) {
   Patience idle(kAnswerTimeout);
   while (true) {
     if (std::optional<proto::Message> message = poll()) return std::move(*message);
-    const std::string& work = channel_.peers_work();
+    const Outside& work = channel_.peers_work();
     if (!work.empty()) idle.restart();
     // A peer that is not heard is told as silent, soon.
     if (idle.over() && channel_.heard_lately()) {
@@ -132,7 +132,7 @@ proto::Message Peer::answer(const char* awaited) {
                                    plain_digits(std::chrono::duration<double>(kAnswerTimeout).count(), 3)));
     }
     if (in_all.over()) {
-      throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(), work));
+      throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(), printable(work)));
     }
     pollfd readable{channel_.fd(), POLLIN, 0};
     ::poll(&readable, 1, static_cast<int>(kSlice.count()));

@@ -285,8 +285,8 @@ void Channel::attend() {
 }
 
 void throw_if_failure(const Channel& channel, const Message& message) {
-  const auto raise = [&](int code, const std::string& reason, const std::string& hint) {
-    throw Error(exit_code_from(code), fmt::format("{}: {}", channel.peer(), reason), hint);
+  const auto raise = [&](int code, const Outside& reason, const Outside& hint) {
+    throw Error(exit_code_from(code), fmt::format("{}: {}", channel.peer(), printable(reason)), printable(hint));
   };
   if (const auto* failure = std::get_if<Failure>(&message))
     raise(failure->exit_code, failure->reason, failure->hint);

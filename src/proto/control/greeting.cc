@@ -29,8 +29,8 @@ Hello exchange_hello(Channel& channel, std::chrono::nanoseconds timeout, const H
   if (peer.major != own.major) {
     throw peer_error(
         fmt::format("{}: runs gdrperf {} (protocol {}.{}), this host runs gdrperf {} (protocol {}.{})",
-                    channel.peer(), peer.tool_version, peer.major, peer.minor, own.tool_version,
-                    own.major, own.minor),
+                    channel.peer(), printable(peer.tool_version), peer.major, peer.minor,
+                    printable(own.tool_version), own.major, own.minor),
         "install the same gdrperf on both hosts");
   }
   return peer;

@@ -45,8 +45,8 @@ void write(json& out, const Hello& m) {
   out = {{"magic", kMagic},
          {"major", m.major},
          {"minor", m.minor},
-         {"tool_version", m.tool_version},
-         {"host", m.host},
+         {"tool_version", m.tool_version.raw()},
+         {"host", m.host.raw()},
          {"nonce", m.nonce},
          {"token", m.token ? 1 : 0}};
 }
@@ -71,7 +71,7 @@ void read(const JsonReader& in, Proof& m) { m.hmac = in.text("hmac"); }
 
 void write(json& out, const Alive& m) {
   out = {{"sent", m.sent}, {"taken", m.taken}};
-  if (!m.work.empty()) out["work"] = m.work;
+  if (!m.work.empty()) out["work"] = m.work.raw();
   if (m.steps != 0) out["steps"] = m.steps;
 }
 void read(const JsonReader& in, Alive& m) {
@@ -82,7 +82,7 @@ void read(const JsonReader& in, Alive& m) {
 }
 
 void write(json& out, const Busy& m) {
-  out = {{"serving", m.serving}, {"seconds", m.seconds}, {"ahead", m.ahead}};
+  out = {{"serving", m.serving.raw()}, {"seconds", m.seconds}, {"ahead", m.ahead}};
 }
 void read(const JsonReader& in, Busy& m) {
   m.serving = in.text("serving");
@@ -109,7 +109,7 @@ void read(const JsonReader& in, RunRequest& m) {
 }
 
 void write(json& out, const Accept& m) {
-  out = {{"endpoint", endpoint_to_json(m.endpoint)}, {"environment", m.environment}};
+  out = {{"endpoint", endpoint_to_json(m.endpoint)}, {"environment", m.environment.raw()}};
   if (m.server_end) out["server_end"] = end_to_json(*m.server_end);
 }
 void read(const JsonReader& in, Accept& m) {
@@ -125,8 +125,8 @@ void read(const JsonReader& in, Connect& m) {
 template <typename T>  // Reject, Failure
 void write_refusal(json& out, const T& m) {
   // A reason past what the reader takes would hide the failure it tells of.
-  const auto cut = [](const std::string& text) {
-    return text.substr(0, JsonReader::kMaxTextBytes / 16);
+  const auto cut = [](const Outside& text) {
+    return text.raw().substr(0, JsonReader::kMaxTextBytes / 16);
   };
   out = {{"exit_code", m.exit_code}, {"reason", cut(m.reason)}, {"hint", cut(m.hint)}};
 }
@@ -176,7 +176,9 @@ void read(const JsonReader& in, Checked& m) {
 void write(json& out, const Done& m) {
   json series = json::array();
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
-  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", m.warnings}, {"standstill_s", m.standstill_s}};
+  json warnings = json::array();
+  for (const Outside& warning : m.warnings) warnings.push_back(warning.raw());
+  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", std::move(warnings)}, {"standstill_s", m.standstill_s}};
   if (m.received) out["received"] = *m.received;
   if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
   if (m.led) write_reverse_run(out["led"], *m.led);
@@ -195,7 +197,7 @@ void read(const JsonReader& in, Done& m) {
     m.series.emplace_back(JsonReader::to_number(item[0], path),
                           JsonReader::to_integer<std::uint64_t>(item[1], path, 0, ~0ull));
   }
-  m.warnings = texts(in, "warnings");
+  for (std::string& warning : texts(in, "warnings")) m.warnings.emplace_back(std::move(warning));
   // Older peers keep no watch.
   if (in.has("standstill_s")) m.standstill_s = in.number("standstill_s");
   if (in.has("received")) m.received = in.integer<std::uint64_t>("received");
@@ -205,7 +207,7 @@ void read(const JsonReader& in, Done& m) {
   const std::string counters = in.path_of("counters");
   for (const json& item : in.array("counters", kMaxCounters)) {
     if (!item.is_array() || item.size() != 2 || !item[0].is_string()) JsonReader::refuse(counters, "is no list of [name, count]");
-    m.counters[item[0].get<std::string>()] = JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
+    m.counters[JsonReader::to_text(item[0], counters)] = JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
   }
 }
 

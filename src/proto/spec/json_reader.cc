@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/printable.h"
 
 namespace gdrperf::proto {
 
@@ -57,17 +58,10 @@ double JsonReader::to_number(const json& value, const std::string& path) {
 
 std::string JsonReader::to_text(const json& value, const std::string& path, std::size_t most_bytes) {
   if (!value.is_string()) refuse(path, "is no text");
-  std::string text = value.get<std::string>();
+  const auto& text = value.get_ref<const std::string&>();
   if (text.size() > most_bytes)
     refuse(path, fmt::format("is longer than {} bytes", most_bytes));
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) text[i] = '?';
-    // U+0080 to U+009F: the other half of the control characters.
-    if (byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0)
-      text.replace(i, 2, "?");
-  }
-  return text;
+  return printable(text);
 }
 
 double JsonReader::number(const char* member) const {

@@ -31,8 +31,7 @@ class JsonReader {
   }
   /// A finite number.
   double number(const char* member) const;
-  /// Text of at most kMaxTextBytes; control characters become '?', for it may
-  /// end on a terminal.
+  /// Text of at most kMaxTextBytes, by printable(): it may end on a terminal.
   std::string text(const char* member) const;
   /// text(), or "" where the member is absent.
   std::string text_or_empty(const char* member) const;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +18,7 @@
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
+#include "gdrperf/base/printable.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/topo/nvidia_proc.h"
 #include "report/record/environment_json.h"
@@ -128,7 +130,9 @@ Environment environment_from_json(std::string_view text) {
     if (!json.is_object()) throw peer_error("environment: not a JSON object");
     const auto get = [&](const char* key, auto& value) {
       const auto found = json.find(key);
-      if (found != json.end() && !found->is_null()) found->get_to(value);
+      if (found == json.end() || found->is_null()) return;
+      found->get_to(value);
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) value = printable(value);
     };
     get("hostname", result.hostname);
     get("kernel", result.kernel);

@@ -12,6 +12,7 @@
 namespace gdrperf::app {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -57,6 +58,24 @@ TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
   EXPECT_THAT(more, HasSubstr("NodeName=n1 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 loses messages or packets\"\n"));
   EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked\"\n"));
   EXPECT_THAT(text, HasSubstr("# pair mlx5_0 of n0 (rank 0) and mlx5_0 of n1 (rank 1) is slow"));
+}
+
+TEST(ClusterExport, NoHostIsAllNodesAndNoDocumentIsACommand) {
+  ClusterFile file = cluster_of(-12.5);
+  for (const char* name : {"--all", "ALL", "all"}) {
+    file.ranks[2].node = name;
+    for (const ClusterFormat format : {ClusterFormat::kSlurm, ClusterFormat::kKubernetes}) {
+      const std::string text = export_cluster(file, format);
+      EXPECT_THAT(text, Not(HasSubstr(std::string(" nodes ") + name + " ")));
+      EXPECT_THAT(text, Not(HasSubstr(std::string("=") + name + " ")));
+    }
+  }
+  file = cluster_of(-12.5);
+  file.started = file.verdict = "now\nreboot\r";
+  file.nics[0].device = "mlx5_0\nreboot\r";
+  for (const ClusterFormat format : {ClusterFormat::kSlurm, ClusterFormat::kKubernetes}) {
+    EXPECT_THAT(export_cluster(file, format), Not(AnyOf(HasSubstr("\nreboot"), HasSubstr("\r"))));
+  }
 }
 
 TEST(ClusterExport, LabelsAndTaintsNodes) {

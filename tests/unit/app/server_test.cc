@@ -96,7 +96,7 @@ TEST(Server, ASpecThatCannotBeIsRejectedAndTheSessionGoesOn) {
     client.send(request);
     const auto reject = proto::expect<proto::Reject>(client, 5s);
     EXPECT_EQ(reject.exit_code, 2);
-    EXPECT_THAT(reject.reason, HasSubstr("-s 0"));
+    EXPECT_THAT(reject.reason.raw(), HasSubstr("-s 0"));
   }
   client.send(proto::Bye{});
   EXPECT_TRUE(server.logged("2 runs, 2 failed"));
@@ -162,7 +162,7 @@ TEST(Server, StopReachesEveryStageOfAConnection) {
   proto::Channel served = server.greeted();
   proto::expect<proto::Turn>(served, 5s);
   proto::Channel waiting = server.greeted();
-  EXPECT_THAT(proto::expect<proto::Busy>(waiting, 5s).serving, HasSubstr("client 127.0.0.1:"));
+  EXPECT_THAT(proto::expect<proto::Busy>(waiting, 5s).serving.raw(), HasSubstr("client 127.0.0.1:"));
   proto::Channel silent = server.connect();
   const auto start = std::chrono::steady_clock::now();
   server.stop();

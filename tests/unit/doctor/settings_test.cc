@@ -284,6 +284,7 @@ TEST(Settings, TheScriptRunsCommandsAndNotAdvice) {
   for (const char* advice : {"sudo modprobe nvidia_peermem on the host; then 'gdrperf doctor' there", "sudo dmesg | grep mlx5_core: health",
                              "sudo systemctl start x, then reboot", "sudo ip link set NETDEV up", "hostNetwork: true"}) {
     EXPECT_THAT(fix_script({finding(advice)}), HasSubstr(std::string("# by hand: ") + advice));
+    EXPECT_THAT(fix_script({finding(advice)}), HasSubstr("echo 'some steps are to be done by hand"));
   }
   for (const char* command :
        {"sudo sysctl -w kernel.numa_balancing=0", "sudo ip link set eth2 mtu 9000  # 4200 will do; on both hosts, too",

@@ -361,7 +361,7 @@ TEST(Hello, AnotherMajorVersionNamesBothOnBothEnds) {
   const Error error = failure_of([&, &client = client] { exchange_hello(client, 1s, own_hello()); });
   EXPECT_EQ(error.code(), ExitCode::kPeer);
   EXPECT_THAT(error.what(), HasSubstr("gdrperf 9.9 (protocol 3.0)"));
-  EXPECT_THAT(error.what(), HasSubstr("gdrperf " + own_hello().tool_version + " (protocol 2.0)"));
+  EXPECT_THAT(error.what(), HasSubstr("gdrperf " + own_hello().tool_version.raw() + " (protocol 2.0)"));
   EXPECT_FALSE(error.hint().empty());
   // The other end has our version as well, although we gave up.
   EXPECT_EQ(expect<Hello>(server, 1s).tool_version, own_hello().tool_version);
