@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import threading
 import time
 
 import support
@@ -55,6 +56,36 @@ def vitals(pid):
         fields = dict(line.split(":", 1) for line in status)
     return {"rss_kib": int(fields["VmRSS"].split()[0]), "peak_kib": int(fields["VmHWM"].split()[0]),
             "threads": int(fields["Threads"]), "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+
+
+class Memory:
+    """The most memory of a process while the block runs, in KiB. A page that is mapped twice, as the software device
+    maps registered memory, counts once: VmHWM counts it twice."""
+
+    def __init__(self, pid):
+        self.path = f"/proc/{pid}/smaps_rollup"
+        self.peak_kib = 0
+        self.over = threading.Event()
+        self.watch = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self):
+        with contextlib.suppress(OSError):  # the process has ended
+            while not self.over.wait(0.005):
+                self.now()
+
+    def now(self):
+        with open(self.path, encoding="ascii") as file:
+            kib = next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        self.peak_kib = max(self.peak_kib, kib)
+        return kib
+
+    def __enter__(self):
+        self.watch.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.watch.join()
 
 
 @functools.lru_cache
