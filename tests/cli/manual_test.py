@@ -81,7 +81,7 @@ class Completion(CliTest):
         self.assertEqual(completed("gdrperf", "sweep", "--format", "prom"), ["prometheus"])
 
     def test_no_such_shell(self):
-        self.expect_error(run("completion", "csh"), 2, "nothing for 'csh'", "bash, fish, zsh")
+        self.expect_error(run("completion", "csh"), 2, "there is none for 'csh'", "bash, fish or zsh")
 
 
 class OtherShells(CliTest):

@@ -63,7 +63,7 @@ TEST_F(VerbsDevice, APortThatIsDownIsNamedWithItsState) {
     EXPECT_EQ(error.code(), ExitCode::kEnvironment);
     EXPECT_THAT(error.what(), HasSubstr("soft0"));
     EXPECT_THAT(error.what(), HasSubstr("port 1 is DOWN"));
-    EXPECT_THAT(error.hint(), HasSubstr("SOFTNIC says port=down"));
+    EXPECT_THAT(error.hint(), HasSubstr("SOFTNIC has port=down"));
   }
   const Error absent = error_of([&] { query_port(context, 2); });
   EXPECT_EQ(absent.code(), ExitCode::kUsage);
@@ -109,7 +109,7 @@ TEST_F(VerbsDevice, VerboseSaysWhatADeviceClaimsAndHowDataTravels) {
 TEST_F(VerbsDevice, JsonHasTheSame) {
   std::ostringstream out;
   app::DevicesOptions options;
-  options.json = true;
+  options.json = "-";
   EXPECT_EQ(app::run_devices(options, out), 0);
   const auto devices = nlohmann::json::parse(out.str()).at("devices");
   EXPECT_EQ(devices.at(1).at("limits").at("max_qp_rd_atom"), 16);
