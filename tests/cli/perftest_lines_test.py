@@ -111,7 +111,7 @@ class Runs(CliTest):
             port = server.wait_line(", port ").split(", port ")[1].split(";")[0]
             if "--run_infinitely" in words:
                 with support.Background(program, *here, "-p", port, "--softnic") as client:
-                    client.wait_line("messages, ")
+                    client.wait_line("    messages      GB/s")
                 return ""
             client = run(program, *here, "-p", port, "--softnic")
             code = server.wait()

@@ -37,7 +37,7 @@ class NoThread(CliTest):
     def expect_words(self, result):
         self.assertIn(result.code, ENDS, str(result))
         # The doctor of a machine without hardware ends so too, with a page of its own.
-        if result.code == 3 and "there was nothing to check" not in result.out:
+        if result.code == 3 and "Nothing to check: " not in result.out:
             self.assertIn("error: ", result.err)
 
     def test_each_thread_of_a_command(self):
