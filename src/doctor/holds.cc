@@ -1,4 +1,4 @@
-// Where a fix holds, and whether it outlives a reboot: said for each command, as a table, so that no text can forget it.
+// Where a fix holds, and whether it outlives a reboot: a row for each command, so that no text can forget it.
 
 #include "doctor/holds.h"
 
@@ -18,8 +18,8 @@ constexpr std::string_view kHostUntilReboot = "until the next reboot, on the hos
 constexpr std::string_view kLasts = "survives a reboot";
 constexpr std::string_view kHostLasts = "survives a reboot; on the host";
 constexpr std::string_view kBootLoader =
-    "from the next boot on; Debian and Ubuntu: /etc/default/grub, update-grub; RHEL: grubby --update-kernel=ALL --args; SUSE: "
-    "grub2-mkconfig; others: their own file";
+    "from the next boot on; Debian and Ubuntu: /etc/default/grub, update-grub; RHEL: grubby --update-kernel=ALL "
+    "--args; SUSE: grub2-mkconfig; others: their own file";
 constexpr std::string_view kForNewPrograms = "for programs started with it; put it into the job's environment";
 constexpr std::string_view kContainer = "for containers started with it";
 constexpr std::string_view kManifest = "for pods started after it";
@@ -47,7 +47,8 @@ constexpr std::array kHolds = {
     Holds{"iommu=pt", "", kBootLoader},
     Holds{"iommu=off", "", kBootLoader},
     Holds{"pci=realloc", "", kBootLoader},
-    Holds{"modprobe.d", "", "survives a reboot, after an update of the initramfs where the module is in it; on the host"},
+    Holds{"modprobe.d", "",
+          "survives a reboot, after an update of the initramfs where the module is in it; on the host"},
     Holds{"modules-load.d", "", kHostLasts},
     Holds{"modprobe -r", "modprobe", kHostUntilReboot},
     Holds{"modprobe", "", kHostUntilReboot},
@@ -63,7 +64,7 @@ constexpr std::array kHolds = {
     Holds{"/proc/sys", "", kUntilReboot},
     Holds{"mlnx_qos", "", kUntilReboot},
     Holds{"lldptool", "", kUntilReboot},
-    Holds{"ethtool -s", "", kLooks},
+    Holds{" rx on tx on", "ethtool", kUntilReboot},
     Holds{"ethtool", "", kLooks},
     Holds{"mlxreg", "", "until the next reboot of the card, on the host"},
     Holds{"mlxconfig", "", "survives a reboot, after a reset of the card; on the host, physical function"},
@@ -175,6 +176,7 @@ constexpr std::array kHolds = {
     Holds{"ibstat", "", kLooks},
     Holds{"sminfo", "", kLooks},
     Holds{"ibqueryerrors", "", kLooks},
+    Holds{"rdma link add", "rdma link", kUntilReboot},
     Holds{"rdma link", "", kLooks},
     Holds{"rdma resource", "", kLooks},
     Holds{"ibv_devices", "", kLooks},
@@ -184,18 +186,20 @@ constexpr std::array kHolds = {
     Holds{"ls -l", "", kLooks},
     Holds{"ping ", "ping", kLooks},
     Holds{"ip route get", "", kLooks},
-    Holds{"the first error", "log", kLooks},
     Holds{"first error", "log", kLooks},
     Holds{"'s log", "log", kLooks},
     Holds{"look at", "log", kLooks},
     Holds{"read the", "log", kLooks},
 };
 
-/// Said only where nothing more exact is: looks, words that any installation has, and boot loaders beside their command.
+/// Said only where nothing more exact is: looks, words that any installation has, and boot loaders beside their
+/// command.
 bool is_general(const Holds& each, const std::vector<std::string_view>& names) {
   if (each.clause == kLooks) return true;
   if (each.clause == kBootLoader) {
-    return std::any_of(names.begin(), names.end(), [](std::string_view name) { return name == "update-grub" || name == "grubby" || name == "grub2-mkconfig"; });
+    return std::any_of(names.begin(), names.end(), [](std::string_view name) {
+      return name == "update-grub" || name == "grubby" || name == "grub2-mkconfig";
+    });
   }
   return each.spelling == "install" || each.spelling == "reinstall" || each.name == "another version";
 }
@@ -209,7 +213,8 @@ bool sets_variable(std::string_view text) {
     while (begin > 0 && is_capital(text[begin - 1])) --begin;
     const std::string_view name = text.substr(begin, at - begin);
     // Not of this process: of a build, and of an operator's driver.
-    const bool of_build = name.starts_with("GRUB_") || name.starts_with("CONFIG_") || text.find("river.env") != std::string_view::npos;
+    const bool of_build =
+        name.starts_with("GRUB_") || name.starts_with("CONFIG_") || text.find("river.env") != std::string_view::npos;
     if (name.size() > 4 && !of_build && name.find('_') != std::string_view::npos) return true;
   }
   return text.find("LD_LIBRARY_PATH") != std::string_view::npos || text.find("unset ") != std::string_view::npos;
@@ -233,21 +238,26 @@ void add_clause(std::vector<Clause>& clauses, std::string_view name, std::string
 std::string where_it_holds(const Finding& finding) {
   std::string text = finding.fix + " " + finding.for_good;
   const bool variable = sets_variable(text);
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::vector<Clause> clauses;
   std::vector<std::string_view> names;
   for (const Holds& each : kHolds) {
     if (text.find(each.spelling) == std::string::npos) continue;
     const std::string_view name = each.name.empty() ? each.spelling : each.name;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const bool exact = variable || std::any_of(clauses.begin(), clauses.end(), [](const Clause& it) { return it.text != kLooks; });
-    if (is_general(each, names) && exact && !(each.clause == kLasts && !clauses.empty() && clauses.back().text == kLasts)) continue;
+    const bool exact =
+        variable || std::any_of(clauses.begin(), clauses.end(), [](const Clause& it) { return it.text != kLooks; });
+    if (is_general(each, names) && exact &&
+        !(each.clause == kLasts && !clauses.empty() && clauses.back().text == kLasts))
+      continue;
     names.push_back(name);
     add_clause(clauses, name, each.clause);
   }
   if (variable) add_clause(clauses, "variables", kForNewPrograms);
   std::string result;
-  for (const Clause& each : clauses) result += fmt::format("{}{}: {}", result.empty() ? "" : "; ", each.names, each.text);
+  for (const Clause& each : clauses)
+    result += fmt::format("{}{}: {}", result.empty() ? "" : "; ", each.names, each.text);
   return result;
 }
 

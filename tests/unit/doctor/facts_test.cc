@@ -20,12 +20,14 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr const char* kPfcOn3 =
-    "Priority trust state: dscp\n\tpriority    0   1   2   3   4   5   6   7   \n\tenabled     0   0   0   1   0   0   0   0   \n";
+    "Priority trust state: dscp\n\tpriority    0   1   2   3   4   5   6   7   \n\tenabled     0   0   0   1   0   0   "
+    "0   0   \n";
 
 TEST(Facts, ManyLossesFailAndAFewWarn) {
   const std::string port = "/sys/class/infiniband/mlx5_0/ports/1/";
   FakeMachine machine = good_server();
-  machine.file(port + "hw_counters/local_ack_timeout_err", "91316\n").file(port + "hw_counters/out_of_sequence", "6000000\n");
+  machine.file(port + "hw_counters/local_ack_timeout_err", "91316\n")
+      .file(port + "hw_counters/out_of_sequence", "6000000\n");
   EXPECT_EQ(examine_for(machine, "port-errors").verdict, Verdict::kFail);
   const auto examination = examine(machine, {});
   ASSERT_FALSE(examination.pairs.empty());
@@ -33,7 +35,8 @@ TEST(Facts, ManyLossesFailAndAFewWarn) {
   EXPECT_THAT(examination.pairs[0].words, HasSubstr("less while packets are lost"));
   EXPECT_THAT(examination.pairs[0].words, Not(HasSubstr("expect")));
   // One in a hundred thousand is what a fabric loses over months.
-  machine.file(port + "counters/port_rcv_packets", "900000000000\n").file(port + "counters/port_xmit_packets", "900000000000\n");
+  machine.file(port + "counters/port_rcv_packets", "900000000000\n")
+      .file(port + "counters/port_xmit_packets", "900000000000\n");
   EXPECT_EQ(examine_for(machine, "port-errors").verdict, Verdict::kWarn);
   EXPECT_THAT(examine_for(machine, "port-errors").found, HasSubstr("of 1800000000000 packets"));
 }
@@ -67,7 +70,8 @@ FakeMachine without_dma_buf(const char* kernel) {
 
 TEST(Facts, PeerMemoryByKernelAndStack) {
   // Ubuntu's kernels before 6.3 have the interface without OFED.
-  EXPECT_THAT(examine_for(without_dma_buf("5.15.0-113-generic\n"), "peermem").fix, HasSubstr("modprobe nvidia_peermem"));
+  EXPECT_THAT(examine_for(without_dma_buf("5.15.0-113-generic\n"), "peermem").fix,
+              HasSubstr("modprobe nvidia_peermem"));
   const Finding newer = examine_for(without_dma_buf("6.8.0-60-generic\n"), "peermem");
   EXPECT_EQ(newer.verdict, Verdict::kFail);
   EXPECT_THAT(newer.found, HasSubstr("no peer memory API"));
@@ -151,7 +155,8 @@ TEST(Facts, AtsOffInAGuestIsAWarning) {
   FakeMachine host = good_server().program("lspci -D -vvv", nic);
   EXPECT_EQ(examine_for(host, "ats").verdict, Verdict::kOk);
   FakeMachine guest = host;
-  guest.file("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n").file("/sys/class/dmi/id/sys_vendor", "QEMU\n");
+  guest.file("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n")
+      .file("/sys/class/dmi/id/sys_vendor", "QEMU\n");
   const Finding finding = examine_for(guest, "ats");
   EXPECT_EQ(finding.verdict, Verdict::kWarn);
   EXPECT_THAT(finding.fix, HasSubstr("on the host, not in this guest"));
@@ -159,16 +164,19 @@ TEST(Facts, AtsOffInAGuestIsAWarning) {
 
 TEST(Facts, RegistersOfLspciAreNoErrors) {
   const auto findings = read_capture(
-      "01:00.0 VGA compatible controller: NVIDIA Corporation AD102GL\n\t\tDevCap2: Completion Timeout: Range AB, TimeoutDis+\n"
-      "\t\tUESta:\tDLP- SDES- TLP- FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-\n\t\t\tECRC- UnsupReq- ACSViol- UncorrIntErr-\n");
+      "01:00.0 VGA compatible controller: NVIDIA Corporation AD102GL\n\t\tDevCap2: Completion Timeout: Range AB, "
+      "TimeoutDis+\n"
+      "\t\tUESta:\tDLP- SDES- TLP- FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-\n\t\t\tECRC- UnsupReq- ACSViol- "
+      "UncorrIntErr-\n");
   EXPECT_THAT(of_check(findings, "aer"), IsEmpty());
   const auto log = read_capture("pcieport 0000:64:01.0:    [14] CmpltTO                (First)\n");
   EXPECT_EQ(finding_of(log, "aer").verdict, Verdict::kFail);
 }
 
 TEST(Facts, ErrorFourNamesAcsBeforeTheMtu) {
-  const auto findings =
-      read_capture("NET/IB : Got completion from peer 10.0.0.1<4> with status=4 opcode=0 len=0 vendor err 81 (local protection error)\n");
+  const auto findings = read_capture(
+      "NET/IB : Got completion from peer 10.0.0.1<4> with status=4 opcode=0 len=0 vendor err 81 (local protection "
+      "error)\n");
   ASSERT_THAT(findings, Not(IsEmpty()));
   const std::string& fix = findings.front().fix;
   const std::size_t acs = fix.find("acs");
@@ -186,7 +194,8 @@ struct Fixes {
     if (finding.fix.empty()) return;
     ++seen;
     EXPECT_THAT(finding.holds, Not(IsEmpty())) << where << ": " << finding.fix;
-    list << where << '\t' << finding.check << '\t' << finding.fix << '\t' << finding.for_good << '\t' << finding.holds << '\n';
+    list << where << '\t' << finding.check << '\t' << finding.fix << '\t' << finding.for_good << '\t' << finding.holds
+         << '\n';
   }
 };
 
@@ -200,7 +209,8 @@ TEST(Holds, EveryFixSaysWhereItHoldsAndHowLong) {
   }
   const char* set = std::getenv("GDRPERF_SOURCE_ROOT");
   const std::string root = set == nullptr ? "." : set;
-  for (const char* folder : {"/tests/data/doctor/stories", "/../shared/fixtures/doctor", "/../shared/fixtures/doctor/stories2"}) {
+  for (const char* folder :
+       {"/tests/data/doctor/stories", "/../shared/fixtures/doctor", "/../shared/fixtures/doctor/stories2"}) {
     if (!std::filesystem::is_directory(root + folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(root + folder)) {
       const std::string extension = entry.path().extension();
@@ -222,6 +232,12 @@ TEST(Holds, OfTheCommandsThatAreMixedUpMost) {
   finding = {};
   finding.fix = "iommu=pt on the kernel's command line, then reboot";
   EXPECT_THAT(where_it_holds(finding), HasSubstr("update-grub; RHEL: grubby"));
+  finding.fix = "ethtool -A NETDEV rx on tx on";
+  EXPECT_EQ(where_it_holds(finding), "ethtool: until the next reboot");
+  finding.fix = "ethtool -S NETDEV";
+  EXPECT_EQ(where_it_holds(finding), "ethtool: changes nothing");
+  finding.fix = "sudo rdma link add rxe0 type rxe netdev NETDEV";
+  EXPECT_EQ(where_it_holds(finding), "rdma link: until the next reboot");
   finding.fix = "export NCCL_IB_GID_INDEX=3";
   EXPECT_THAT(where_it_holds(finding), HasSubstr("variables: for programs started with it"));
 }
