@@ -147,7 +147,8 @@ void clean(int runs) {
       world, runs, [](World&, std::mt19937_64&) {},
       [](const World&, const Suspect&) { return false; });
   fmt::print(
-      "{:<48} runs with a false alarm {} of {}, that undecided {}   (wanted 0 of 3000); \"below 93 %\": {:.1f} % of measurements\n",
+      "{:<48} runs with a false alarm {} of {}, that undecided {}   (wanted 0 of 3000); \"below 93 %\": {:.1f} % of "
+      "measurements\n",
       "healthy, 20 % collide", none.false_alarms, runs, none.cannot_tell, 100 * none.below);
 }
 

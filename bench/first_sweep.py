@@ -31,7 +31,9 @@ def sweep(exe, options):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "sweep.json"
         begin = time.monotonic()
-        done = subprocess.run([exe, "sweep", *quickstart_options(), *options, "--json", path], capture_output=True, text=True)
+        done = subprocess.run([exe, "sweep", *quickstart_options(), *options, "--json", path],
+                              capture_output=True,
+                              text=True)
         seconds = time.monotonic() - begin
         if done.returncode not in (0, 4):
             sys.exit(done.stderr)
@@ -59,9 +61,12 @@ def main():
             unstable = [(test, run) for test, run in runs if run["unstable"]]
             bad |= seconds > MOST_SECONDS or len(unstable) > most * len(runs)
             reasons = collections.Counter(f"{test} {run['unstable_reason']}" for test, run in unstable)
-            print(f"{len(runs)} rows in {seconds:.1f} s beside {asked.busy} loops on {len(os.sched_getaffinity(0))} CPUs (load {load:.1f} before): "
-                  f"{len(unstable)} unstable ({100 * len(unstable) / len(runs):.1f} %)"
-                  + "".join(f"; {count} {reason}" for reason, count in reasons.most_common()), flush=True)
+            print(
+                f"{len(runs)} rows in {seconds:.1f} s beside {asked.busy} loops on {len(os.sched_getaffinity(0))} CPUs "
+                f"(load {load:.1f} before): "
+                f"{len(unstable)} unstable ({100 * len(unstable) / len(runs):.1f} %)" +
+                "".join(f"; {count} {reason}" for reason, count in reasons.most_common()),
+                flush=True)
     finally:
         for loop in loops:
             loop.kill()

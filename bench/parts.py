@@ -48,7 +48,9 @@ class Lanes:
 
 
 def measure(exe, rate, size, options, duration, wait, prefix):
-    command = [*prefix, exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options]
+    command = [
+        *prefix, exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
+    ]
     done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True, timeout=120)
     if done.returncode not in (0, 4):
         sys.exit(f"{' '.join(command)}: {done.stderr}")
@@ -82,7 +84,10 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(asked.lanes) as pool:
         list(pool.map(one, range(asked.runs)))
     runs = sum(map(len, found.values()))
-    print(f"{runs} runs of {asked.duration}, {asked.lanes} at a time, on {len(os.sched_getaffinity(0))} CPUs; all shares are of the link")
+    print(
+        f"{runs} runs of {asked.duration}, {asked.lanes} at a time, on {len(os.sched_getaffinity(0))} CPUs; "
+        "all shares are of the link"
+    )
     print(f"{'parts':<10}{'link':<10}{'wait':<6}{'runs':>5}{'row':>18}{'largest max':>13}{'largest sum':>13}{'marked':>8}"
           f"{'apart by > 1 %, unmarked':>26}")
     bad = unmarked = 0
@@ -93,7 +98,10 @@ def main():
         unmarked += apart + sum(max(row[0], row[1]) > MOST and not row[3] for row in rows)
         print(f"{name:<10}{rate:<10}{wait:<6}{len(rows):>5}{min(medians):>9.4f}{max(medians):>9.4f}{max(row[1] for row in rows):>13.4f}"
               f"{max(row[2] for row in rows):>13.4f}{sum(row[3] for row in rows):>8}{apart:>26}")
-    print(f"above the link by more than {100 * (MOST - 1):.0f} %, or apart and unmarked: {bad} of {runs}, {unmarked} of them unmarked")
+    print(
+        f"above the link by more than {100 * (MOST - 1):.0f} %, or apart and unmarked: {bad} of {runs}, "
+        f"{unmarked} of them unmarked"
+    )
     return 1 if bad else 0
 
 

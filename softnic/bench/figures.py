@@ -65,7 +65,7 @@ def copies(rounds):
             ratios, rates = [], []
             for _ in range(rounds):
                 record = run(operation, size, PLAIN, "-D", "0.3s", "--footprint", str(footprint), "-t", "8")
-                # The client's thread does nothing but copy. By its CPU time: other programs that run meanwhile do not count.
+                # The client's thread does nothing but copy. Its CPU time leaves other programs out.
                 rate = size / record["client"]["cpu_per_message_ns"]
                 limit = peer("memcpy", size, footprint)
                 rates.append(rate)

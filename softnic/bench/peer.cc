@@ -48,7 +48,8 @@ void pin(int cpu) {
 /// In huge pages where the kernel gives them, as the program's buffers and the device's window are.
 std::uint8_t* memory(std::size_t bytes, int flags) {
   constexpr std::size_t kHugePage = 2u << 20;
-  void* mapped = ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapped =
+      ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) std::exit(3);
   const auto begin = (reinterpret_cast<std::uintptr_t>(mapped) + kHugePage - 1) / kHugePage * kHugePage;
   auto* const aligned = reinterpret_cast<std::uint8_t*>(begin);

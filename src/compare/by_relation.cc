@@ -271,8 +271,8 @@ std::string reasons_text(const std::vector<PlacementComparison::RelationRow>& ro
   std::string text;
   if (few > 0) {
     text += fmt::format(
-        "\nundecided, in {} row{}: too few sessions. One document is one session: measure each layout at least 5 times, "
-        "better 9, and give a folder of each.\n",
+        "\nundecided, in {} row{}: too few sessions. One document is one session: measure each layout at least 5 "
+        "times, better 9, and give a folder of each.\n",
         few, few == 1 ? "" : "s");
   }
   for (const auto& [why, count] : others)

@@ -40,12 +40,16 @@ void forget_devices(Findings& findings) {
     const bool of_devices = group == "RDMA device" || group == "Ports" || group == "PCIe" || group == "GPUDirect RDMA";
     // Of the host's checks those that look for a device: "no RDMA device on the PCI bus".
     const bool none_found = group == "Host" && finding.verdict == Verdict::kSkip && finding.found.starts_with("no ");
-    if (!(of_devices || none_found) || finding.verdict == Verdict::kOk || finding.check == "softnic" || finding.check == "libibverbs") continue;
+    if (!(of_devices || none_found) || finding.verdict == Verdict::kOk || finding.check == "softnic" ||
+        finding.check == "libibverbs")
+      continue;
     finding.verdict = Verdict::kSkip;
     finding.found = "not known: there is no /sys here";
     finding.fix = finding.for_good = finding.undo = {};
     if (finding.check == "rdma-device") {
-      finding.fix = "run it where /sys is: on the host; in a container with it (docker run -v /sys:/sys:ro); in a chroot: mount -t sysfs sysfs /sys";
+      finding.fix =
+          "run it where /sys is: on the host; in a container with it (docker run -v /sys:/sys:ro); in a chroot: mount "
+          "-t sysfs sysfs /sys";
     }
   }
 }

@@ -62,7 +62,8 @@ bool may_run(const Finding& finding, const std::string& command) {
   constexpr std::string_view kReplaced = "\xef\xbf\xbd";  // by printable(): a name that was another
   const std::array<std::string_view, 4> unsafe = {"$(", "${", "`", kReplaced};
   return is_command(command) && plain_name(finding.subject) &&
-         std::none_of(unsafe.begin(), unsafe.end(), [&](std::string_view each) { return command.find(each) != std::string::npos; });
+         std::none_of(unsafe.begin(), unsafe.end(),
+                      [&](std::string_view each) { return command.find(each) != std::string::npos; });
 }
 
 std::string quoted(const std::string& text) {
@@ -102,7 +103,8 @@ std::string fix_script(const std::vector<Finding>& findings) {
   }
   if (done.empty()) script += "echo 'nothing to fix'\n";
   // A script that ran to its end in silence would say that all is done.
-  if (script.find("\n# by hand: ") != std::string::npos) script += "echo 'some steps are to be done by hand: the lines \"by hand\" of this script'\n";
+  if (script.find("\n# by hand: ") != std::string::npos)
+    script += "echo 'some steps are to be done by hand: the lines \"by hand\" of this script'\n";
   return script;
 }
 

@@ -50,7 +50,8 @@ constexpr PerftestOption kOptions[] = {
      "default: until the median is known within 1 %, at most 5 s; as ib_write_bw at most 0.5 s"},
     {"-N,--noPeak", "", Fate::kIgnored, "there is no peak search to switch off"},
     {"-o,--outs", "N", Fate::kSame,
-     "as --max-rd-atomic; -o means this only as ib_read_bw and the other perftest names; elsewhere it is the file of --format"},
+     "as --max-rd-atomic; -o means this only as ib_read_bw and the other perftest names; elsewhere it is the file of "
+     "--format"},
     {"-O,--dualport", "", Fate::kRefused, "one port of a device is measured at a time",
      "a run for each port, -i 1 and -i 2"},
     {"--report-per-port", "", Fate::kRefused, "one port of a device is measured at a time",
@@ -86,16 +87,19 @@ constexpr PerftestOption kOptions[] = {
     {"--retry_count", "N", Fate::kMapped, "--retry-count, at most 7; also for QPs that are connected without rdma_cm"},
     {"--dont_xchg_versions", "", Fate::kIgnored, "both hosts always agree on a version"},
     {"--out_json", "", Fate::kMapped,
-     "as ib_write_bw and its family: perftest's keys in perftest_out.json, on both hosts, and on the client gdrperf's document in perftest_out.gdrperf.json; elsewhere only gdrperf's document"},
+     "as ib_write_bw and its family: perftest's keys in perftest_out.json, on both hosts, and on the client gdrperf's "
+     "document in perftest_out.gdrperf.json; elsewhere only gdrperf's document"},
     {"--out_json_file", "FILE", Fate::kMapped,
      "names that file: out.json, and out.gdrperf.json; with several sizes, perftest's keys are those of the last size"},
     {"--output", "WHAT", Fate::kMapped,
-     "perftest: its columns (--format perftest); bandwidth, message_rate or latency: only this value, for each size; anything else is the file of --format"},
+     "perftest: its columns (--format perftest); bandwidth, message_rate or latency: only this value, for each size; "
+     "anything else is the file of --format"},
     {"--report_gbits", "", Fate::kSame, ""},
     {"--report-both", "", Fate::kIgnored, "-b prints the sum of both directions, and each direction in the next line"},
     {"--reversed", "", Fate::kSame, "as --reverse: the server sends"},
     {"--run_infinitely", "", Fate::kSame,
-     "as --forever; --interval 5s prints a line every 5 s; as ib_write_bw there is a line every 5 s, or every -D seconds"},
+     "as --forever; --interval 5s prints a line every 5 s; as ib_write_bw there is a line every 5 s, or every -D "
+     "seconds"},
     {"--cpu_util", "", Fate::kIgnored, "--json FILE has the CPU time per message of client and server"},
     {"--cqe_poll", "N", Fate::kIgnored, "a poll takes all completions that are ready, up to a fixed number"},
     {"--disable_dynamic_polling", "", Fate::kIgnored,

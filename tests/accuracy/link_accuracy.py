@@ -312,8 +312,8 @@ def markdown(rows, seconds, version):
     off = sum(ours.kept and not ours.within for _, ours, _ in rows)
     reached = f"{off} of gdrperf's {len(rows) - out} points are beyond, {out} of {len(rows)} are left out"
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-    about = f"{version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}; {seconds:g} s per point, each tool by itself, " \
-            "one after the other, client and server on a CPU of their own)."
+    about = f"{version} ({machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}; {seconds:g} s per point, " \
+            "each tool by itself, one after the other, client and server on a CPU of their own)."
     text = f"""# Accuracy
 
 What gdrperf, and Debian's perftest beside it, report on a link whose rate and latency are known.
@@ -321,7 +321,8 @@ Made by
 
     tests/accuracy/link_accuracy.py BUILD/src/app/gdrperf --all --markdown docs/evidence/accuracy.md
 
-{wrapped(f"on {now} with {about} The link is the software device's model ([model.md](../../softnic/docs/model.md)): the truth is computed, not measured.")}
+{wrapped(f"on {now} with {about} The link is the software device's model ([model.md](../../softnic/docs/model.md)): "
+         "the truth is computed, not measured.")}
 
 With W = size / R: bandwidth is depth x size / max(depth x W, W + 2 L); a write or send takes W + L
 (half a round trip), a read W + 2 L. At most {READS_UNDER_WAY} reads are under way. Both tools signal every message
@@ -336,7 +337,7 @@ quarter of the messages were later than the target allows: there the machine, no
 result. Such errors are in parentheses. While more than a tenth of gdrperf's points were left out,
 those (of both tools) were measured again, up to {AGAIN} times.
 
-{wrapped(f"Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, at most a tenth of the points left out. Here {reached}.")}
+{wrapped(f"Targets for gdrperf: bandwidth within 0.5 %, p50 within 1 % or 50 ns, a tenth left out. Here {reached}.")}
 
 | | points | left out | median error | largest error | within the target |
 | --- | --- | --- | --- | --- | --- |

@@ -104,7 +104,8 @@ class Trouble(threading.Thread):
                     self.stopped += 1
                     victim.send_signal(signal.SIGSTOP)
                     # One in five for longer than a silent client is waited for.
-                    self.over.wait(self.chance.uniform(0, 6) if self.chance.random() < 0.2 else self.chance.uniform(0, 1))
+                    self.over.wait(
+                        self.chance.uniform(0, 6) if self.chance.random() < 0.2 else self.chance.uniform(0, 1))
                     if self.chance.random() < 0.5:
                         victim.send_signal(signal.SIGCONT)
                         time.sleep(0.1)
@@ -201,8 +202,10 @@ class Table:
         message = run.message.strip().split("\n")[0][:150]
         self.messages[message] += 1
         if run.end not in GOOD or self.messages[message] == 1:
-            print(f"run {run.index}: {run.end} after {run.seconds:.1f} s: {' '.join(run.words)}: {run.message.strip()[-300:]}",
-                  flush=True)
+            print(
+                f"run {run.index}: {run.end} after {run.seconds:.1f} s: {' '.join(run.words)}: "
+                f"{run.message.strip()[-300:]}",
+                flush=True)
 
     def count(self):
         return sum(self.ends["all"].values())
@@ -238,7 +241,10 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--runs", type=int, default=1000, help="in all lanes together (default 1000)")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no run after so many")
-    parser.add_argument("--lanes", type=int, default=1, help="servers at the same time, each with clients of its own (default 1)")
+    parser.add_argument("--lanes",
+                        type=int,
+                        default=1,
+                        help="servers at the same time, each with clients of its own (default 1)")
     parser.add_argument("--at-once", type=int, default=2, help="clients of a lane at the same time (default 2)")
     parser.add_argument("--limit", type=float, default=60, help="seconds after which a run hangs (default 60)")
     parser.add_argument("--seed", type=int, default=1)
@@ -259,10 +265,13 @@ def main():
     there = sum(item[2] for item in last)
     states = [item[5] for item in last if item[5]]
     print(f"\n{table.text()}\n")
-    print(f"{table.count()} runs in {time.monotonic() - start:.0f} s beside {sum(item[3] for item in last)} clients that were killed, "
-          f"{sum(item[4] for item in last)} of them stopped before; {there} of {options.lanes} servers are there")
+    print(
+        f"{table.count()} runs in {time.monotonic() - start:.0f} s beside {sum(item[3] for item in last)} "
+        f"clients that were killed, "
+        f"{sum(item[4] for item in last)} of them stopped before; {there} of {options.lanes} servers are there")
     if states:
-        print("most of any server: " + ", ".join(f"{name} {max(state[name] for state in states)}" for name in states[0]))
+        print("most of any server: " + ", ".join(f"{name} {max(state[name] for state in states)}"
+                                                 for name in states[0]))
     for message, count in table.messages.most_common(10):
         print(f"{count:>7} times: {message}")
     sys.exit(0 if there == options.lanes and table.bad == 0 else 1)

@@ -91,9 +91,12 @@ class Accept(AcceptTest):
         self.assertNotIn("read_bw/SYS", result.out.split("MISSED", 1)[1].split("Required")[0])
 
     def test_a_wrong_floor_is_named_by_its_line(self):
-        for text, words in [("PIX 22\n", "wrong.txt:1"), ("# x\nPIX 22GB/s read_lat\n", "wrong.txt:2: 'read_lat' is no bandwidth test"),
-                            ("PIZ 22GB/s\n", "wrong.txt:1: 'PIZ' is no pair"), ("PIX 1GB/s\nPIX 2GB/s\n", "wrong.txt:2: PIX comes twice"),
-                            ("GPU9:mlx5_0 1GB/s\n", "wrong.txt:1: no run is of GPU9:mlx5_0"), ("# nothing\n", "it has no required rate")]:
+        for text, words in [("PIX 22\n", "wrong.txt:1"),
+                            ("# x\nPIX 22GB/s read_lat\n", "wrong.txt:2: 'read_lat' is no bandwidth test"),
+                            ("PIZ 22GB/s\n", "wrong.txt:1: 'PIZ' is no pair"),
+                            ("PIX 1GB/s\nPIX 2GB/s\n", "wrong.txt:2: PIX comes twice"),
+                            ("GPU9:mlx5_0 1GB/s\n", "wrong.txt:1: no run is of GPU9:mlx5_0"),
+                            ("# nothing\n", "it has no required rate")]:
             with self.subTest(text):
                 result = run("accept", "--machine", self.write("machine.xml", eight()), "--floors", self.write("wrong.txt", text), *QUICK)
                 self.assertEqual(result.code, 2, result)
@@ -105,7 +108,8 @@ class OneMachine(support.CliTest):
     def test_the_share_of_the_ceiling_is_asked_where_no_floor_is(self):
         result = run("accept", "--local", "--softnic", "--devices", "soft0", "-n", "100", "-s", "4K")
         self.assertEqual(result.code, 4, result)  # a software device has no ceiling
-        self.assertIn("has no known theoretical maximum, which --min-efficiency 90% refers to", " ".join(result.out.split()))
+        self.assertIn("has no known theoretical maximum, which --min-efficiency 90% refers to", " ".join(
+            result.out.split()))
         self.assertIn("undecided", result.err)
         planned = run("accept", "--local", "--softnic", "--dry-run")
         self.assertEqual(planned.code, 0, planned)
@@ -116,14 +120,15 @@ class OneMachine(support.CliTest):
         with support.Server() as server:
             result = run("bringup", "127.0.0.1", "-p", server.port, "--softnic", timeout=3 * support.PATIENCE_S)
         rows = re.findall(r"^(PASS|UNSURE|FAIL) +(\w[\w ]*\w) +[0-9.]+ s  gdrperf (\w+)", result.out, re.M)
-        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both hosts", "doctor"), ("every byte arrives", "verify"), ("rates", "accept")],
-                         result)
+        self.assertEqual([row[1:] for row in rows], [("this machine", "doctor"), ("both hosts", "doctor"),
+                                                     ("every byte arrives", "verify"), ("rates", "accept")], result)
         verdicts = dict((row[1], row[0]) for row in rows)
         self.assertEqual(verdicts["every byte arrives"], "PASS", result)
         self.assertEqual(verdicts["rates"], "UNSURE", result)  # a software device has no ceiling
         failed = "FAIL" in verdicts.values()
         self.assertEqual(result.code, 1 if failed else 4, result)
-        self.assertIn("Verdict: not ready; run 'gdrperf " if failed else "Verdict: undecided; run 'gdrperf ", result.out)
+        self.assertIn("Verdict: not ready; run 'gdrperf " if failed else "Verdict: undecided; run 'gdrperf ",
+                      result.out)
 
     def test_bring_up_without_a_server_is_not_ready(self):
         result = run("bringup", "127.0.0.1", "-p", "1", "--softnic", timeout=3 * support.PATIENCE_S)

@@ -271,16 +271,22 @@ class Published(unittest.TestCase):
         slow = [each for each in document["suspects"] if each["verdict"] == "slow"]
         self.assertEqual([(each["part"], each["rank"]) for each in slow], [("nic", 41)], "the planted one and nothing else")
         host = document["ranks"][41]["host"]
-        self.assertIn(f"    64 ranks on 1 host, 64 NICs (simulated); write_bw 16 KiB; 63 rounds both ways in {test['seconds']:.1f} s, "
-                      f"the first {test['start_s']:.1f} s after rank 0 began\n", page)
-        self.assertIn(f"    typical {document['typical_gbytes']:.4g} GB/s; NICs vary by {document['nic_sigma_percent']:.1f} %, "
-                      f"measurements by {document['pair_sigma_percent']:.1f} %; {100 * document['slow_share']:.1f} % of "
-                      f"{len(document['measurements'])} measurements were far below their NIC's usual rate\n", page)
+        self.assertIn(
+            f"    64 ranks on 1 host, 64 NICs (simulated); write_bw 16 KiB; "
+            f"63 rounds both ways in {test['seconds']:.1f} s, "
+            f"the first {test['start_s']:.1f} s after rank 0 began\n", page)
+        self.assertIn(
+            f"    typical {document['typical_gbytes']:.4g} GB/s; NICs vary by {document['nic_sigma_percent']:.1f} %, "
+            f"measurements by {document['pair_sigma_percent']:.1f} %; {100 * document['slow_share']:.1f} % of "
+            f"{len(document['measurements'])} measurements were far below their NIC's usual rate\n", page)
         self.assertIn(f"    SLOW NIC nic41 of rank 41 ({host}): {slow[0]['retest_shift_percent']:+.1f} % when it sends ({slow[0]['retests']} retests; "
                       f"{slow[0]['shift_percent']:+.1f} % in {slow[0]['measurements']} measurements before)\n", page)
         look = document["inspections"][0]
-        self.assertIn(f"    nic41 of rank 41 ({host}): loopback (no cable) {look['loopback_gbytes']:.4g} GB/s, against "
-                      f"{look['other_loopback_gbytes']:.4g} GB/s of nic{look['other_nic']} of rank {look['other_nic']} ({host}): ", page)
+        self.assertIn(
+            f"    nic41 of rank 41 ({host}): loopback (no cable) {look['loopback_gbytes']:.4g} GB/s, against "
+            f"{look['other_loopback_gbytes']:.4g} GB/s of nic{look['other_nic']} of rank {look['other_nic']} "
+            f"({host}): ",
+            page)
 
 
 if __name__ == "__main__":

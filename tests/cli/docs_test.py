@@ -164,8 +164,11 @@ class Program(CliTest):
         self.assertGreater(len(shown), 1)
         self.assertEqual([f"{page.name}: {line}" for page, line in shown if line not in heads], [])
         page = (ROOT / "docs/start/first-run.md").read_text(encoding="utf-8")
-        columns = [name for cell in re.findall(r"(?m)^\| (`size`.*?|`.*?) \|", page.partition("| column |")[2].partition("\n\n")[0])
-                   for name in re.findall(r"`([^`]+)`", cell)]
+        columns = [
+            name for cell in re.findall(r"(?m)^\| (`size`.*?|`.*?) \|",
+                                        page.partition("| column |")[2].partition("\n\n")[0])
+            for name in re.findall(r"`([^`]+)`", cell)
+        ]
         self.assertGreater(len(columns), 7)
         self.assertEqual([name for name in columns if name not in bandwidth + latency], [])
 
@@ -185,7 +188,10 @@ class Program(CliTest):
         self.assertEqual(sorted(rows), sorted(codes))
 
     def test_no_word_to_avoid_is_left(self):
-        done = subprocess.run([ROOT / "scripts/check-text", "--words", BINARY], capture_output=True, text=True, check=False)
+        done = subprocess.run([ROOT / "scripts/check-text", "--words", BINARY],
+                              capture_output=True,
+                              text=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_commands_of_the_help_are_on_a_page(self):

@@ -116,7 +116,11 @@ class Doctor(CliTest):
         self.assertEqual(self.read(LSMOD, code=1)["peermem"]["verdict"], "FAIL")
 
     def test_several_captures_are_compared(self):
-        document = self.document("--read", STORIES / "mtu-differs-a.txt", "--read", STORIES / "mtu-differs-b.txt", code=1)
+        document = self.document("--read",
+                                 STORIES / "mtu-differs-a.txt",
+                                 "--read",
+                                 STORIES / "mtu-differs-b.txt",
+                                 code=1)
         self.assertIn("the two hosts differ", document["checks"][0]["found"])
 
     def test_standard_input(self):
@@ -127,7 +131,10 @@ class Doctor(CliTest):
         self.assertTrue(done.stdout.startswith("all is well: 1 ok, 0 skipped\n"), done.stdout)
 
     def test_the_first_line_is_the_cause_and_the_second_what_to_do(self):
-        lines = [line for line in (DATA / "first-lines.tsv").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        lines = [
+            line for line in (DATA / "first-lines.tsv").read_text(encoding="utf-8").splitlines()
+            if line and not line.startswith("#")
+        ]
         self.assertGreaterEqual(len(lines), 10)
         for names, cause, cure in (line.split("\t") for line in lines):
             flag = "--root" if names.endswith(".machine") else "--read"
@@ -247,7 +254,9 @@ class Doctor(CliTest):
     def test_a_machine_that_is_well_takes_one_line(self):
         result = run("doctor", "--root", STORIES / "emerald-rapids-ordering.machine")
         self.assertEqual(result.code, 0, result)
-        self.assertRegex(result.out, r"\Aall is well: \d+ ok, \d+ skipped; the GPU has a direct path to its nearest NIC \(-v: .*\)\n\Z")
+        self.assertRegex(
+            result.out,
+            r"\Aall is well: \d+ ok, \d+ skipped; the GPU has a direct path to its nearest NIC \(-v: .*\)\n\Z")
         ill = run("doctor", "--root", STORIES / "numa-balancing.machine")
         self.assertRegex(ill.out, r"(?m)^\d+ failed, \d+ warnings?, ")
 

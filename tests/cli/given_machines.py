@@ -10,7 +10,8 @@ import xml.etree.ElementTree
 
 from healthy_machines import Machine, NICS, add_port, host
 
-LANES = ((0.25, "2.5 GT/s PCIe"), (0.5, "5.0 GT/s PCIe"), (0.9846, "8.0 GT/s PCIe"), (1.9692, "16.0 GT/s PCIe"), (3.9385, "32.0 GT/s PCIe"))
+LANES = ((0.25, "2.5 GT/s PCIe"), (0.5, "5.0 GT/s PCIe"), (0.9846, "8.0 GT/s PCIe"), (1.9692, "16.0 GT/s PCIe"),
+         (3.9385, "32.0 GT/s PCIe"))
 NVIDIA, AMD, MELLANOX, INTEL, AMAZON, BRIDGE = "0x10de", "0x1002", "0x15b3", "0x8086", "0x1d0f", "0x0604"
 GEFORCE = ("0x2684",)  # RTX 4090: no GPUDirect RDMA, which is no health
 
@@ -32,7 +33,7 @@ def node_of(nodeset):
 
 
 def functions_of_hwloc(element, parents, node, found):
-    """(parents, address, vendor, device, class, node, speed, width, names of its RDMA devices, over InfiniBand) of each function."""
+    """(parents, address, vendor, device, class, node, speed, width, RDMA devices, over InfiniBand) of each function."""
     for child in element.findall("object"):
         kind = child.get("type")
         own = node
@@ -46,7 +47,8 @@ def functions_of_hwloc(element, parents, node, found):
             names = [it.get("name") for it in child.findall("object") if it.get("type") == "OSDev"]
             rdma = [name for name in names if re.match(r"(mlx[45]|hfi1)_\w+$", name)]
             infiniband = code == "0207" or any(re.match(r"(ib|hsi)\d", name) for name in names)
-            found.append((parents, child.get("pci_busid"), vendor, device, f"0x{code}00", own, speed, width, rdma, infiniband))
+            found.append(
+                (parents, child.get("pci_busid"), vendor, device, f"0x{code}00", own, speed, width, rdma, infiniband))
             inside = [*parents, child.get("pci_busid")]
         functions_of_hwloc(child, inside, own, found)
 
@@ -57,7 +59,8 @@ def functions_of_nccl(element, parents, node, found):
         # Files of clouds name classes alone: there the GPUs are NVIDIA's and the InfiniBand functions Mellanox's.
         ids = {"0x03": (NVIDIA, "0x2330"), "0x02": (MELLANOX, "0x101e")}.get(code[:4], ("0x1000", "0xc030"))
         vendor, device = child.get("vendor", ids[0]), child.get("device", ids[1])
-        names = [it.get("name") for it in child.iter("net") if it.get("name", "").startswith("mlx5")] if code[:4] == "0x02" else []
+        names = [it.get("name") for it in child.iter("net")
+                 if it.get("name", "").startswith("mlx5")] if code[:4] == "0x02" else []
         if not names and vendor in (MELLANOX, AMAZON) and child.find("nic") is None:
             names = [("rdmap{}" if vendor == AMAZON else "mlx5_{}").format(sum(len(it[8]) for it in found))]
         found.append((parents, address, vendor, device, code, node, child.get("link_speed", "8.0 GT/s PCIe"),
@@ -81,7 +84,8 @@ def driver_of(vendor, device, code):
         return "pcieport"
     if vendor == MELLANOX:
         # ConnectX to ConnectX-3.
-        return "mlx4_core" if 0x1002 <= int(device, 16) <= 0x1010 or 0x6340 <= int(device, 16) <= 0x6764 else "mlx5_core"
+        number = int(device, 16)
+        return "mlx4_core" if 0x1002 <= number <= 0x1010 or 0x6340 <= number <= 0x6764 else "mlx5_core"
     if code.startswith("0x03") or code.startswith("0x12"):
         return {NVIDIA: "nvidia", AMD: "amdgpu"}.get(vendor, "ast")
     if vendor == AMAZON:
@@ -94,12 +98,13 @@ def add_gpu(m, real, address, vendor, count, probe):
     m.file(f"{real}/resource", f"0x{base:016x} 0x{base + (128 << 30) - 1:016x} 0x000000000014220c")
     if vendor == NVIDIA:
         title = "NVIDIA data-centre GPU"
-        m.file(f"/proc/driver/nvidia/gpus/{address}/information", f"Model: \t\t {title}\nIRQ:   \t\t 100\nBus Location: \t {address}")
+        m.file(f"/proc/driver/nvidia/gpus/{address}/information",
+               f"Model: \t\t {title}\nIRQ:   \t\t 100\nBus Location: \t {address}")
         probe.append(f"gpu {address} gdr=1 dmabuf=1 {title}")
 
 
 def machine_of(path):
-    """Text recording, number of GPUs and number of RDMA devices of a file; None where it has no RDMA device, or GeForce."""
+    """Text recording, number of GPUs and number of RDMA devices of a file; None: no RDMA device, or GeForce."""
     m = Machine()
     probe, names, drivers = [], [], set()
     gpus = amd = 0
@@ -116,7 +121,8 @@ def machine_of(path):
             rate = "400 Gb/sec (4X NDR)" if speed.startswith("32") else "100 Gb/sec (4X EDR)"
             if float(speed.split(" ")[0]) * width < 110:
                 rate = "40 Gb/sec (4X QDR)"
-            firmware = "2.42.5000" if driver != "mlx5_core" else NICS["bf3"][4] if device == NICS["bf3"][1] else NICS["cx7"][4]
+            firmware = "2.42.5000" if driver != "mlx5_core" else NICS["bf3"][4] if device == NICS["bf3"][1] \
+                else NICS["cx7"][4]
             add_port(m, real, name, len(names), rate, firmware, "ib" if infiniband else "roce", up=True)
             names.append(name)
             drivers.add(driver)

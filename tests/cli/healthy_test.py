@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """gdrperf doctor on servers without a fault: nothing fails, and at most one warning each.
 
-Forty are made up; of about twenty the PCI tree was captured by others, and some are copies of /sys or outputs of programs.
+Forty are made up; of about twenty the PCI tree was captured by others, and some are copies of /sys or outputs of
+programs.
 Those are read where they are, beside the tree of sources, and left out where they are missing.
 """
 
@@ -17,8 +18,9 @@ from support import BINARY, CliTest, environment, main
 
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared/fixtures"
 # Outputs that show nothing wrong.
-CAPTURES = ("ethtool-i-mlx5-annotated", "ethtool-i-mlx5", "lsmod-peermem-bound-ib-core", "lsmod-peermem-bound-ib-uverbs", "lspci-acsctl-all-off",
-            "lspci-vvv-connectx7-acs-off", "lspci-vvv-gpu-link-downgraded", "show_gids-bond")
+CAPTURES = ("ethtool-i-mlx5-annotated", "ethtool-i-mlx5", "lsmod-peermem-bound-ib-core",
+            "lsmod-peermem-bound-ib-uverbs", "lspci-acsctl-all-off", "lspci-vvv-connectx7-acs-off",
+            "lspci-vvv-gpu-link-downgraded", "show_gids-bond")
 # Copies of /sys of machines with an RDMA device.
 COPIES = ("sysfs-32em64t-mlx4-mic", "sysfs-40intel64-qib-unusual-numa")
 
@@ -26,10 +28,18 @@ COPIES = ("sysfs-32em64t-mlx4-mic", "sysfs-40intel64-qib-unusual-numa")
 class Healthy(CliTest):
     def alarms(self, *arguments):
         """Findings of the doctor beyond one warning; all of them where anything failed."""
-        done = subprocess.run([BINARY, "doctor", *arguments, "--json"], env=environment(), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([BINARY, "doctor", *arguments, "--json"],
+                              env=environment(),
+                              capture_output=True,
+                              text=True,
+                              timeout=60,
+                              check=False)
         document = json.loads(done.stdout)
         self.assertTrue(document["checks"], arguments)
-        bad = [f"{it['verdict']} {it['check']} {it['subject']}: {it['found']}" for it in document["checks"] if it["verdict"] in ("WARN", "FAIL")]
+        bad = [
+            f"{it['verdict']} {it['check']} {it['subject']}: {it['found']}" for it in document["checks"]
+            if it["verdict"] in ("WARN", "FAIL")
+        ]
         return bad if done.returncode or len(bad) > 1 else []
 
     def judge(self, named_machines):
@@ -49,7 +59,8 @@ class Healthy(CliTest):
 
     @unittest.skipUnless((SHARED / "topology").is_dir(), "no captured trees beside this one")
     def test_captured_trees(self):
-        self.assertGreaterEqual(self.judge((name, text) for name, text, _, _ in given_machines(SHARED / "topology")), 16)
+        self.assertGreaterEqual(self.judge((name, text) for name, text, _, _ in given_machines(SHARED / "topology")),
+                                16)
 
     @unittest.skipUnless((SHARED / "topology").is_dir(), "no copies of /sys beside this tree")
     def test_copies_of_sysfs(self):

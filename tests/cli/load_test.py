@@ -87,7 +87,8 @@ class Load(Measured):
                             (("write_lat", "--load", "much"), "--load 'much': no rate"),
                             (("write_lat", "--load", "5Tb/s"), "--load '5Tb/s': no rate"),
                             (("write_lat", "--load-size", "1M"), "--load-size: there is no stream"),
-                            (("write_lat", "--load", "50%", "--verify"), "--load: verified messages are sent in rounds"),
+                            (("write_lat", "--load", "50%", "--verify"),
+                             "--load: verified messages are sent in rounds"),
                             (("write_bw", "--load", "50%"), "--load: write_bw is no latency test")):
             self.expect_error(run(*words, "--local", "--softnic"), 2, text)
 

@@ -48,8 +48,11 @@ class MemoryTest(CliTest):
 
     def test_both_ends_in_one_process_share_the_devices_limit(self):
         result = run("write_bw", "--local", "--softnic", "-q", "4000", "-n", "8000")
-        self.expect_error(result, 2, "-q 4000: with client and server in this process that is 8000 QPs; soft0 has 4095 at most",
-                          "-q 2047 at most, or run the server as 'gdrperf serve'", within=support.PROMISE_S)
+        self.expect_error(result,
+                          2,
+                          "-q 4000: with client and server in this process that is 8000 QPs; soft0 has 4095 at most",
+                          "-q 2047 at most, or run the server as 'gdrperf serve'",
+                          within=support.PROMISE_S)
 
     def test_many_qps_take_little_memory(self):
         with Server() as server:

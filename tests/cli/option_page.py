@@ -1,4 +1,4 @@
-"""docs/reference/options.md: every option of every command once, made from the manual pages, which the option table makes."""
+"""docs/reference/options.md: every option of every command, made from the manual pages, made from the option table."""
 
 import re
 import textwrap

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recordings, captures, documents and peers call things never reaches a terminal, or a shell, as more than its name."""
+"""What recordings, captures, documents and peers call things reaches a terminal or a shell as a name, no more."""
 
 import contextlib
 import json
@@ -92,9 +92,11 @@ class Outside(CliTest):
 
 
 # Of any message, and of the environment and its facts: what is said to people.
-SAID = {"host", "tool_version", "serving", "work", "warnings", "reason", "hint", "device", "firmware", "driver", "gid_why",
-        "interrupt_cpus", "hostname", "kernel", "os", "cpu_model", "governor", "gpu_driver", "clock_source", "active MTU", "GID type",
-        "rate", "OFED", "client_device", "server_device"}
+SAID = {
+    "host", "tool_version", "serving", "work", "warnings", "reason", "hint", "device", "firmware", "driver", "gid_why",
+    "interrupt_cpus", "hostname", "kernel", "os", "cpu_model", "governor", "gpu_driver", "clock_source", "active MTU",
+    "GID type", "rate", "OFED", "client_device", "server_device"
+}
 
 
 class Liar(Proxy):
@@ -135,17 +137,22 @@ class Peers(CliTest):
             remote = ["127.0.0.1", "-p", liar.port]
             client = [*remote, "--softnic", "-n", "200", "-s", "64"]
             shown = 0
-            for words in (["write_bw", *client, "--json", folder / "a.json"], ["send_lat", *client, "--json", folder / "b.json"],
-                          ["write_bw", *client, "--reverse"], ["verify", *remote, "--softnic", "--sizes", "64"], ["doctor", *remote, "--softnic"],
-                          ["doctor", *remote, "--softnic", "-v"], ["write_bw", *client, "--peer-device", "none"], ["ib_write_bw", *client]):
+            for words in (["write_bw", *client, "--json", folder / "a.json"], [
+                    "send_lat", *client, "--json", folder / "b.json"
+            ], ["write_bw", *client, "--reverse"], ["verify", *remote, "--softnic", "--sizes", "64"], [
+                    "doctor", *remote, "--softnic"
+            ], ["doctor", *remote, "--softnic", "-v"], ["write_bw", *client, "--peer-device",
+                                                        "none"], ["ib_write_bw", *client]):
                 result = run(*words)
                 self.clean(result)
                 shown += "\ufffd" in result.out + result.err
             self.assertGreater(shown, 3, "the other end's names are in what is printed")
             self.assertGreater(liar.changed, 50)
-            for words in (["report", folder / "a.json"], ["report", folder / "a.json", "--format", "markdown"],
-                          ["compare", folder / "a.json", folder / "b.json"], ["report", folder / "a.json", "--format", "perftest"],
-                          ["report", folder / "a.json", "--format", "prometheus"], ["report", folder / "a.json", "--format", "csv"]):
+            for words in (["report", folder / "a.json"], ["report", folder / "a.json", "--format", "markdown"], [
+                    "compare", folder / "a.json", folder / "b.json"
+            ], ["report", folder / "a.json", "--format",
+                    "perftest"], ["report", folder / "a.json", "--format",
+                                  "prometheus"], ["report", folder / "a.json", "--format", "csv"]):
                 self.clean(run(*words))
             server.signal(15)
             server.wait()

@@ -26,7 +26,8 @@ class OwnEnd(CliTest):
         record, said = self.measure(["-d", "soft1", "--cpu", CPU])
         self.assertEqual((record["client"]["device"], record["server"]["device"]), ("soft0", "soft1"))
         self.assertEqual(record["server"]["cpu"], CPU)
-        self.assertIn(f"the server uses device soft1, CPU {CPU}, as given on its command line", " ".join(record["warnings"]))
+        self.assertIn(f"the server uses device soft1, CPU {CPU}, as given on its command line", " ".join(
+            record["warnings"]))
         self.assertNotIn("ignored", said)
 
     def test_what_the_client_says_comes_first(self):

@@ -216,7 +216,8 @@ class Parts(CliTest):
                         self.assertEqual((one["incast"], one["reverse"]), (2, True))
                         self.assertLess(one["bw"]["mean_gbps"], RATE * 8e-9 * 1.02, "one port takes in")
                         self.assertLessEqual(one["fairness"], 1 + 1e-9)
-                for words, text in (((), "HOST 127.0.0.1,127.0.0.2: several servers send to one client"), (("--reverse", "--incast", "3"), "and --incast 3: 2 servers")):
+                for words, text in (((), "HOST 127.0.0.1,127.0.0.2: several servers send to one client"),
+                                    (("--reverse", "--incast", "3"), "and --incast 3: 2 servers")):
                     self.expect_error(run("write_bw", *there[:4], *words), 2, text)
                 self.expect_error(run("write_bw", "127.0.0.1,127.0.0.1", *there[1:]), 2, "127.0.0.1 stands there twice")
             result = run("write_bw", *there, "-D", "300ms", env=links)
@@ -269,17 +270,25 @@ class Parts(CliTest):
         for words, text in ((("write_bw", "--threads", "0"), "--threads 0: a run has from 1 to 64 threads"),
                             (("write_bw", "--threads", "65"), "--threads 65: a run has from 1 to 64 threads"),
                             (("write_bw", "--threads", "2", "-n", "1"), "-n 1: fewer than the 2 simultaneous runs"),
-                            (("write_bw", "--threads", "2", "--verify", "-b"), "--threads 2 and -b: the server's verified laps begin at no common moment"),
-                            (("write_bw", "--threads", "2", "--verify", "--interval", "1s"), "--interval: verified laps of runs at the same time"),
-                            (("write_bw", "--incast", "2", "--victim", "any", "--verify"), "--victim: nothing is sent while verified laps are compared"),
-                            (("write_bw", "--incast", "2", "--victim", "any", "--reverse"), "--incast 2 and --reverse: "),
-                            (("write_bw", "--rails", "soft0", "--devices", "soft0"), "--rails and --devices exclude each other"),
-                            (("write_bw", "--threads", "2", "--cpu", "0"), "--threads 2 and --cpu: "),
-                            (("write_bw", "--threads", "2", "--spread", "2"), "--threads 2 and --spread: "),
-                            (("write_bw", "--rails", "soft0", "-d", "soft0"), "--rails and -d: "),
-                            (("write_bw", "--peer-rails", "soft0"), "--peer-rails: the client has one device"),
-                            (("write_bw", "--rails", "soft0,soft1", "--peer-rails", "soft0"), "--peer-rails soft0: 1 devices, but the client has 2"),
-                            (("write_bw", "--threads", "2", "--reverse", "--interval", "1s"), "--interval: in a reversed run the server counts"),
+                            (("write_bw", "--threads", "2", "--verify", "-b"),
+                             "--threads 2 and -b: the server's verified laps begin at no common moment"),
+                            (("write_bw", "--threads", "2", "--verify", "--interval", "1s"),
+                             "--interval: verified laps of runs at the same time"),
+                            (("write_bw", "--incast", "2", "--victim", "any", "--verify"),
+                             "--victim: nothing is sent while verified laps are compared"),
+                            (("write_bw", "--incast", "2", "--victim", "any", "--reverse"),
+                             "--incast 2 and --reverse: "), (("write_bw", "--rails", "soft0", "--devices", "soft0"),
+                                                             "--rails and --devices exclude each other"),
+                            (("write_bw", "--threads", "2", "--cpu", "0"),
+                             "--threads 2 and --cpu: "), (("write_bw", "--threads", "2", "--spread", "2"),
+                                                          "--threads 2 and --spread: "),
+                            (("write_bw", "--rails", "soft0", "-d", "soft0"),
+                             "--rails and -d: "), (("write_bw", "--peer-rails", "soft0"),
+                                                   "--peer-rails: the client has one device"),
+                            (("write_bw", "--rails", "soft0,soft1", "--peer-rails", "soft0"),
+                             "--peer-rails soft0: 1 devices, but the client has 2"),
+                            (("write_bw", "--threads", "2", "--reverse", "--interval", "1s"),
+                             "--interval: in a reversed run the server counts"),
                             (("write_lat", "--threads", "2"), "--threads 2: write_lat has one message in flight")):
             self.expect_error(run(*words, *LOCAL), 2, text)
 

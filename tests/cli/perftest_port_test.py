@@ -38,8 +38,10 @@ class PerftestAtThePort(unittest.TestCase):
             client.communicate(timeout=support.PATIENCE_S)
             self.assertNotEqual(client.returncode, 0)
             line = server.wait_line("perftest")
-            self.assertRegex(line, rf"client 127\.0\.0\.1:[0-9]+: it is perftest {re.escape(version())}, which does not name its test; "
-                                   "start the server of that test instead, like 'gdrperf ib_write_bw'")
+            self.assertRegex(
+                line,
+                rf"client 127\.0\.0\.1:[0-9]+: it is perftest {re.escape(version())}, which does not name its test; "
+                "start the server of that test instead, like 'gdrperf ib_write_bw'")
             after = run("write_bw", "127.0.0.1", "-p", server.port, "--softnic", "-n", "500", "--quiet")
             self.assertEqual(after.code, 0, after)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Options of perftest: each is the same, mapped, ignored or refused as docs/reference/perftest-options.md says; its columns.
+"""Options of perftest: each is the same, mapped, ignored or refused as perftest-options.md says; its columns.
 
 usage: perftest_test.py GDRPERF SCHEMA. UPDATE_GOLDEN=1 writes the table of docs/reference/perftest-options.md anew.
 PERFTEST_HELP: a folder of captured help (ib_write_bw.txt, ...) of another version to walk as well.
@@ -131,7 +131,8 @@ class Options(CliTest):
 
     def test_all_spellings_of_a_row_are_taken_alike(self):
         self.expect_error(run("write_bw", "--local", "--vlan_en"), 2, "--vlan_en: raw Ethernet is not measured")
-        self.expect_error(run("write_bw", "--local", "--use_mlu=0"), 2, "--use_mlu: only GPUs of NVIDIA and AMD", "--buffer cuda:N")
+        self.expect_error(run("write_bw", "--local", "--use_mlu=0"), 2, "--use_mlu: only GPUs of NVIDIA and AMD",
+                          "--buffer cuda:N")
 
     def test_other_commands_say_what_to_type(self):
         self.expect_error(run("sweep", "--local", "-N"), 2, "unknown option '-N'", "leave -N out: there is no peak search")
@@ -143,8 +144,10 @@ class Options(CliTest):
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
-        self.expect_error(run("write_bw", "--local", "--output", "latency"), 2, "--output latency: write_bw has no such result", "message_rate")
-        self.expect_error(run("write_lat", "--local", "--output", "bandwidth"), 2, "--output bandwidth: write_lat has no such result", "latency")
+        self.expect_error(run("write_bw", "--local", "--output", "latency"), 2,
+                          "--output latency: write_bw has no such result", "message_rate")
+        self.expect_error(run("write_lat", "--local", "--output", "bandwidth"), 2,
+                          "--output bandwidth: write_lat has no such result", "latency")
         self.expect_error(run("read_bw", "--local", "--write_with_imm"), 2, "--write_with_imm: writes alone", "write_imm_bw")
 
     def test_prefixes_are_taken_as_getopt_takes_them(self):

@@ -8,7 +8,8 @@ from support import CliTest, main, run
 
 class RegisterAll(CliTest):
     def test_host_memory_has_nothing_to_try(self):
-        self.expect_error(run("write_bw", "--local", "--softnic", "--register", "all"), 2, "--register all", "neither buffer is in GPU memory", "cuda:0")
+        self.expect_error(run("write_bw", "--local", "--softnic", "--register", "all"), 2, "--register all",
+                          "neither buffer is in GPU memory", "cuda:0")
 
     def test_a_sweep_does_not_have_it(self):
         self.expect_error(run("sweep", "--local", "--softnic", "--register", "all"), 2, "--register all: of one test at a time")

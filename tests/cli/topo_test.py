@@ -73,14 +73,16 @@ class Topo(MachineTest):
         self.assertRegex(shown.out, r"GPU0\s+mlx5_0\s+PIX")
 
     def test_a_legend_that_is_cut_leaves_the_others_their_labels(self):
-        rows = "\tGPU0\tNIC0\tNIC1\nGPU0\t X \tPIX\tSYS\nNIC0\tPIX\t X \tSYS\nNIC1\tSYS\tSYS\t X \n\nNIC Legend:\n\n  NIC0: mlx5_4\n"
+        rows = "\tGPU0\tNIC0\tNIC1\nGPU0\t X \tPIX\tSYS\nNIC0\tPIX\t X \tSYS\nNIC1\tSYS\tSYS\t X \n" \
+            "\nNIC Legend:\n\n  NIC0: mlx5_4\n"
         path = self.write("cut.txt", rows + "  ...\n")
         shown = run("topo", "-v", "--nvidia-smi", path)
         self.expect_ok(shown)
         self.assertRegex(shown.out, r"GPU0\s+mlx5_4\s+PIX")
         self.assertRegex(shown.out, r"NIC1\s+GPU0\s+SYS")
         # Without that mark a line is missing by mistake.
-        self.expect_error(run("topo", "--nvidia-smi", self.write("lacks.txt", rows)), 2, "NIC1 is not in the NIC legend")
+        self.expect_error(run("topo", "--nvidia-smi", self.write("lacks.txt", rows)), 2,
+                          "NIC1 is not in the NIC legend")
 
     def test_where_all_pairs_are_alike_a_tie_is_told(self):
         rows = ["        GPU0    GPU1    mlx5_0  mlx5_1", "GPU0     X      NV18    SYS     SYS", "GPU1    NV18     X      SYS     SYS",

@@ -14,10 +14,12 @@ LOCAL = ["--local", "--softnic", "-n", "20", "-s", "64"]
 class Help(CliTest):
     def test_a_file_that_is_not_there_names_its_option(self):
         missing = "/nonexistent/file"
-        cases = [["topo", f"--{kind}", missing] for kind in ("nvidia-smi", "hwloc", "lspci", "nccl-xml", "nccl-log", "sysfs")]
-        cases += [["sweep", "--resume", missing], ["cluster", "--format", "slurm", "--from", missing], ["doctor", "--read", missing],
-                  ["doctor", "--root", missing], ["serve", "--log", missing], ["serve", "--token", missing],
-                  ["sweep", "--machine", missing], ["write_bw", "--local", "--softnic", "-n", "5", "--nvidia-smi", missing]]
+        cases = [["topo", f"--{kind}", missing]
+                 for kind in ("nvidia-smi", "hwloc", "lspci", "nccl-xml", "nccl-log", "sysfs")]
+        cases += [["sweep", "--resume", missing], ["cluster", "--format", "slurm", "--from", missing],
+                  ["doctor", "--read", missing], ["doctor", "--root", missing], ["serve", "--log", missing],
+                  ["serve", "--token", missing], ["sweep", "--machine", missing],
+                  ["write_bw", "--local", "--softnic", "-n", "5", "--nvidia-smi", missing]]
         for words in cases:
             with self.subTest(" ".join(words)):
                 result = run(*words)

@@ -178,7 +178,8 @@ class Page(support.CliTest):
                          ["vm, rank 41"])
         self.assertEqual(self.series("cluster-0"), {"sends": 64, "receives": 64})
         self.assertIn("NIC vm nic41 (rank 41), rail 0 is slow", self.text("#verdict"))
-        self.assertIn(f"{suspect['retest_shift_percent']:+.1f} % compared with the others when it sends", self.text("#verdict"))
+        self.assertIn(f"{suspect['retest_shift_percent']:+.1f} % compared with the others when it sends",
+                      self.text("#verdict"))
         self.assertRegex(self.text(".cluster .suspect"), r"^-(19|20|21)\.")
         self.browser.choose("#cluster-way-0", "receives")
         self.assertNotRegex(self.text(".cluster .suspect"), r"^-(19|20|21)\.")

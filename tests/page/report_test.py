@@ -131,7 +131,10 @@ class Report(CliTest):
         self.assertEqual(len(data["clusters"][0]["nics"]), 64)
         markdown = support.run("report", path, "--format", "markdown")
         self.expect_ok(markdown)
-        self.assertIn("## NIC vm nic41 (rank 41), rail 0 is slow: -20.0 % compared with the others when it sends. The cluster has 64 NICs.", markdown.out)
+        self.assertIn(
+            "## NIC vm nic41 (rank 41), rail 0 is slow: -20.0 % compared with the others when it sends. "
+            "The cluster has 64 NICs.",
+            markdown.out)
         self.expect_error(support.run("report", path, "--format", "svg"), 2, "--format svg")
 
     def test_wrong_results_of_a_cluster_are_refused_with_the_place(self):

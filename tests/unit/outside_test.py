@@ -33,7 +33,8 @@ BAD = {
     "a stream": "void use(const Outside& name) { std::cout << name; }",
     "a stream of errors": "void use(const Outside& name) { std::cerr << \"x\" << name; }",
     "fmt": "std::string use(const Outside& name) { return fmt::format(\"{}\", name); }",
-    "a list in fmt": "std::string use(const std::vector<Outside>& names) { return fmt::format(\"{}\", fmt::join(names, \", \")); }",
+    "a list in fmt":
+        "std::string use(const std::vector<Outside>& names) { return fmt::format(\"{}\", fmt::join(names, \", \")); }",
     "text with it": "std::string use(const Outside& name) { return \"no device \" + name; }",
     "it with text": "std::string use(const Outside& name) { return name + \": no such device\"; }",
     "text that grows": "void use(std::string& text, const Outside& name) { text += name; }",

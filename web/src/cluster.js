@@ -55,7 +55,8 @@ function map(nics, suspects, way) {
     const noise = isNoise(effect(nic, way)) && !slow.has(nic.number);
     const shift = noise ? null : effect(nic, way)[0];
     const colours = shade(kHue, -(shift ?? 0) / kFull);
-    return el('td', { class: `effect${slow.has(nic.number) ? ' suspect' : ''}`, style: noise ? '' : `background:${colours.background};color:${colours.color}` },
+    return el('td', { class: `effect${slow.has(nic.number) ? ' suspect' : ''}`,
+      style: noise ? '' : `background:${colours.background};color:${colours.color}` },
       noise ? el('span', { class: 'visually-hidden' }, 'within noise') : percent(shift), slow.has(nic.number) ? el('b', {}, ' slow') : '');
   };
   return scroller('Map of nodes and rails', el('table', { class: 'heat cluster', 'aria-label': 'Effect of each NIC, node by rail' },

@@ -39,7 +39,8 @@ export function comparison(raw, index, state, redraw) {
     el('div', { class: 'controls' }, select('Show', [['changed', 'what is not ok'], ['all', 'all results']], state.changes, (value) => { state.changes = value; redraw(); }, `changes-${index}`)),
     shown.length === 0 ? el('p', {}, 'All results are ok.')
       : el('p', { class: 'quiet' }, `A row is one test at one size on one pair. Bars: left is worse, right is better, on a logarithmic scale; a full bar is a factor of ${Math.exp(full).toFixed(2)}.`),
-    shown.length === 0 ? null : scroller('Results compared', el('table', { class: 'compare', 'aria-label': 'Results compared' },
+    shown.length === 0 ? null : scroller('Results compared', el('table',
+      { class: 'compare', 'aria-label': 'Results compared' },
       el('thead', {}, el('tr', {}, ['test', 'verdict', 'before', 'now', 'change', 'worse | better', 'sessions', 'why'].map((text) => el('th', { scope: 'col' }, text)))),
       el('tbody', {}, shown.map((cell) => row(cell, state.unit, full))))),
     shown.length < wanted.length ? el('button', { type: 'button', onclick: () => { state.allCells = true; redraw(); } }, `Show all ${wanted.length} rows`) : null);

@@ -89,8 +89,10 @@ function marksOf(lines, crosses, scale) {
   const labelOf = (names) => labels.find(([, all]) => all === names || all.startsWith(`${names}, `))?.[1] ?? '';
   const upright = gathered(crosses.map(({ at, line }) => [at, line.relation]), 0.001);
   return [
-    ...ceilings.map(([value, names]) => ({ yAxis: value * scale, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dotted', width: 1.5 },
-      label: { show: labelOf(names) !== '', formatter: `maximum of ${labelOf(names)}`, position: 'insideStartTop', color: quiet } })),
+    ...ceilings.map(([value, names]) => ({ yAxis: value * scale,
+      lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dotted', width: 1.5 },
+      label: { show: labelOf(names) !== '', formatter: `maximum of ${labelOf(names)}`, position: 'insideStartTop',
+        color: quiet } })),
     ...upright.map(([at, names], i) => ({ xAxis: at, lineStyle: { color: ofRelation(names.split(',')[0]).color, type: 'dashed', width: 1 },
       label: { formatter: `crossover ${size(at)}${upright.length > 1 ? ` (${names})` : ''}`, position: 'end', distance: 3 + 13 * (i % 2), rotate: 0, color: quiet } })),
   ];

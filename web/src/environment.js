@@ -48,7 +48,8 @@ export function environment(documents) {
     el('details', {}, el('summary', {}, scenarios.length ? 'Commands and scenarios' : 'Commands'), ...commands, ...scenarios.flat()),
     countersOf(documents),
     el('details', {}, el('summary', {}, `Hosts, GPUs and NICs (${names.length} facts)`), scroller('Environment', el('table', {},
-      el('caption', { class: 'quiet' }, documents.length > 1 ? 'A column for each document' : 'As recorded in the document'),
+      el('caption', { class: 'quiet' },
+        documents.length > 1 ? 'A column for each document' : 'As recorded in the document'),
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'what'), documents.map((document) => el('th', { scope: 'col' }, document.label)))),
       el('tbody', {}, rows)))));
 }

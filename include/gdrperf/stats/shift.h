@@ -18,11 +18,11 @@ double robust_spread(std::span<const double> values);
 /// Degrees of freedom of robust_spread() of `n` values: what was not replaced, less one.
 int spread_freedom(std::size_t n);
 
-/// Scatter by which a difference is judged: what was found, never below `step`, the smallest difference that the clock, or
-/// the digits of the values, show.
+/// Scatter by which a difference is judged: what was found, never below `step`, the smallest difference that the clock,
+/// or the digits of the values, show.
 double judging_scatter(double found, double step);
-/// The same of `controls`, by robust_spread(). nullopt with fewer than two controls, or where neither they nor the step say
-/// anything: what cannot be judged stays undecided.
+/// The same of `controls`, by robust_spread(). nullopt with fewer than two controls, or where neither they nor the step
+/// say anything: what cannot be judged stays undecided.
 std::optional<double> judging_scatter(std::span<const double> controls, double step);
 
 /// t with P(T <= t) = p for Student's distribution with `freedom` >= 1 degrees

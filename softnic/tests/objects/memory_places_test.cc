@@ -283,7 +283,8 @@ constexpr std::size_t kHugePage = 2u << 20;
 std::uint8_t* aligned_area(int flags, int fd) {
   void* const all = ::mmap(nullptr, 3 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const auto at = (reinterpret_cast<std::uintptr_t>(all) + kHugePage - 1) / kHugePage * kHugePage;
-  return static_cast<std::uint8_t*>(::mmap(reinterpret_cast<void*>(at), kHugePage, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0));
+  return static_cast<std::uint8_t*>(
+      ::mmap(reinterpret_cast<void*>(at), kHugePage, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0));
 }
 
 /// KiB of the mapping at `address` that are huge pages of a memfd.
@@ -313,7 +314,8 @@ bool kernel_makes_huge_pages() {
   return made;
 }
 
-// Moved pages lie in huge ones, where a whole one is moved and the kernel has them: copies take fewer entries of the TLB.
+// Moved pages lie in huge ones, where a whole one is moved and the kernel has them: copies take fewer entries of the
+// TLB.
 TEST(SoftnicPlace, WholeHugePagesAreMovedToHugePages) {
   if (!kernel_makes_huge_pages()) GTEST_SKIP() << "no MADV_COLLAPSE of shared memory here (Linux 6.1)";
   End end;

@@ -123,8 +123,9 @@ class RemoteClient : public Client {
         proto::throw_if_failure(channel, message);
         proto::throw_unexpected(channel, "turn", message);
       }
-      const std::string text = fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), printable(busy->serving), busy->seconds,
-                                           busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : "");
+      const std::string text =
+          fmt::format("{} is serving {} since {:.0f} s{}; waiting", channel.peer(), printable(busy->serving),
+                      busy->seconds, busy->ahead > 1 ? fmt::format(", {} more wait in front", busy->ahead - 1) : "");
       const std::string who = fmt::format("{}/{}", printable(busy->serving), busy->ahead);
       if (talk_ != Talk::kQuiet && line.enabled()) line.show(printable(text));
       else if (std::exchange(told, who) != who) notice_(text);

@@ -117,7 +117,8 @@ void print_row(const Row& row, Detail detail, std::ostream& out) {
   if (explained && !finding.why.empty()) print_line(out, fmt::format("        {:>9}: {}", "why", finding.why), 19);
   more("fix", finding.fix);
   more("permanent", finding.for_good);
-  if (explained && !finding.holds.empty()) print_line(out, fmt::format("        {:>9}: {}", "holds", finding.holds), 19);
+  if (explained && !finding.holds.empty())
+    print_line(out, fmt::format("        {:>9}: {}", "holds", finding.holds), 19);
   if (detail == Detail::kAll) {
     more("undo", finding.undo);
     for (const std::string& seen : finding.evidence) more("seen", seen);
@@ -184,7 +185,10 @@ void print_pairs(const std::vector<PairVerdict>& pairs, Detail detail, std::ostr
       it->second.push_back(printable(pair->nic));
     }
     for (const auto& [pair, nics] : lines) {
-      print_line(out, fmt::format("  {} <-> {} {}: {}", printable(pair->gpu), fmt::join(nics, ", "), pair->relation, pair->words), 4);
+      print_line(
+          out,
+          fmt::format("  {} <-> {} {}: {}", printable(pair->gpu), fmt::join(nics, ", "), pair->relation, pair->words),
+          4);
     }
   }
 }
@@ -226,9 +230,12 @@ std::string headline(const doctor::Examination& examination) {
 /// What to do first, for who reads no further: the checks are in the order of causes.
 void print_first(const std::vector<Finding>& findings, std::ostream& out) {
   for (const Verdict verdict : {Verdict::kFail, Verdict::kWarn}) {
-    const auto first = std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.verdict == verdict; });
+    const auto first =
+        std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.verdict == verdict; });
     if (first == findings.end()) continue;
-    print_line(out, fmt::format("{} {}{}{}: {}", doctor::to_string(verdict), first->check, first->subject.empty() ? "" : " ", first->subject, first->found),
+    print_line(out,
+               fmt::format("{} {}{}{}: {}", doctor::to_string(verdict), first->check, first->subject.empty() ? "" : " ",
+                           first->subject, first->found),
                5);
     if (!first->fix.empty()) out << fmt::format("  do: {}\n", printable(first->fix));
     if (!first->for_good.empty()) out << fmt::format("  permanent: {}\n", printable(first->for_good));

@@ -80,7 +80,8 @@ void print_plan(std::ostream& out, const std::vector<PlannedRun>& runs) {
   for (const auto& [name, sum] : tests) table.add(row(name, sum));
   if (tests.size() > 1) table.add(row("in all", all));
   table.add_line(
-      "memory: of the largest run; time: measuring, without set-up (a run ends as soon as its result is precise enough)");
+      "memory: of the largest run; time: measuring, without set-up (a run ends as soon as its result is precise "
+      "enough)");
   table.print(out);
 }
 

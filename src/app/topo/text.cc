@@ -267,7 +267,8 @@ void print_topology(const topo::Topology& topology, Rows rows, std::size_t colum
     for (const std::string& note : topology.tree->notes) out << '\n' << wrapped("note: " + note, columns, 2) << '\n';
   }
   if (pairs.empty() || rows == Rows::kAll) return;
-  out << "\nMore: -v (every path, all relations, the best GPU of each NIC), --explain GPU NIC\n(one path, hop by hop)\n";
+  out << "\nMore: -v (every path, all relations, the best GPU of each NIC), --explain GPU NIC\n"
+         "(one path, hop by hop)\n";
 }
 
 }  // namespace gdrperf::app

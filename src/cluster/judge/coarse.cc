@@ -115,7 +115,9 @@ void judge_grouping(const Grouping& grouping, Flows flows, const JudgeOptions& o
   bool any = false;
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     const double shift = found.shift[i];
-    if (!is_suspect(shift, stats::judging_scatter(found.sigma, judgement.step), options) || (agrees && !agrees(i, shift))) continue;
+    if (!is_suspect(shift, stats::judging_scatter(found.sigma, judgement.step), options) ||
+        (agrees && !agrees(i, shift)))
+      continue;
     Suspect suspect = grouping.kinds[i];
     suspect.shift = shift;
     suspect.sigmas = shift / std::max(stats::judging_scatter(found.sigma, judgement.step), kLeastSigma);
@@ -180,7 +182,8 @@ void judge_rails(const Fabric& fabric, const JudgeOptions& options, Residuals& r
   const Center center = robust_center(std::move(known));
   for (std::size_t rail = 0; rail < rails && count >= kLeastRails; ++rail) {
     const double shift = judgement.rail_base[rail] - center.median;
-    if (values.of(rail).empty() || !is_suspect(shift, stats::judging_scatter(center.sigma, judgement.step), options)) continue;
+    if (values.of(rail).empty() || !is_suspect(shift, stats::judging_scatter(center.sigma, judgement.step), options))
+      continue;
     Suspect suspect;
     suspect.part = Part::kRail;
     suspect.rail = static_cast<int>(rail);

@@ -26,14 +26,12 @@ std::size_t lost_count(const Star& star) {
 
 /// Typical values and how far they vary.
 void print_typical(const ClusterResult& result, std::ostream& out) {
-  print_line(
-      out,
-      fmt::format(
-          "typical {} GB/s; NICs vary by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} measurements were far below "
-          "their NIC's usual rate",
-          plain_digits(result.judgement.typical_gbytes), 100 * result.judgement.nic_sigma,
-          100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share, result.samples.size()),
-      2);
+  print_line(out,
+             fmt::format("typical {} GB/s; NICs vary by {:.1f} %, measurements by {:.1f} %; {:.1f} % of {} "
+                         "measurements were far below their NIC's usual rate",
+                         plain_digits(result.judgement.typical_gbytes), 100 * result.judgement.nic_sigma,
+                         100 * result.judgement.pair_sigma, 100 * result.judgement.slow_share, result.samples.size()),
+             2);
   for (const Series& series : result.more) {
     const double typical = series.judgement.typical_gbytes;
     if (!(typical > 0)) continue;
@@ -51,18 +49,16 @@ void print_job(const Star& star, const ClusterTest& test, const ClusterResult& r
     if (!member.card.host.empty()) hosts.insert(member.card.host);
     for (const CardDevice& device : member.card.devices) kinds.insert(device.kind);
   }
-  print_line(
-      out,
-      fmt::format(
-          "{} ranks on {} host{}, {} NICs ({}); write_bw {}{}; {} rounds both ways in {:.1f} s, the first {:.1f} s after "
-          "rank 0 began",
-          star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s", result.fabric.nics.size(),
-          fmt::join(kinds, ", "), format_size(test.size_bytes),
-          test.buffer == ClusterBuffer::kHost  ? ""
-          : test.buffer == ClusterBuffer::kGpu ? " between GPUs"
-                                               : " between GPUs, staged",
-          result.rounds, result.seconds, result.start_seconds),
-      2);
+  print_line(out,
+             fmt::format("{} ranks on {} host{}, {} NICs ({}); write_bw {}{}; {} rounds both ways in {:.1f} s, the "
+                         "first {:.1f} s after rank 0 began",
+                         star.members().size(), hosts.size(), hosts.size() == 1 ? "" : "s", result.fabric.nics.size(),
+                         fmt::join(kinds, ", "), format_size(test.size_bytes),
+                         test.buffer == ClusterBuffer::kHost  ? ""
+                         : test.buffer == ClusterBuffer::kGpu ? " between GPUs"
+                                                              : " between GPUs, staged",
+                         result.rounds, result.seconds, result.start_seconds),
+             2);
 }
 
 // Evidence that separates a NIC from its cable, if there is any.
@@ -174,15 +170,13 @@ void print_blind(const ClusterTest& test, const ClusterResult& result, std::ostr
     const cluster::Judgement& judgement = series == nullptr ? result.judgement : series->judgement;
     const double visible =
         cluster::least_visible(judgement, series == nullptr ? test.judge : judge_options_for(*series, test));
-    print_line(
-        out,
-        fmt::format(
-            "not judged: {}: a part that is less than {:.0f} % slow would not show ({}): measure again when nothing else "
-            "runs, or longer (-D){}",
-            name_of_series(test, series), 100 * visible,
-            judgement.step > judgement.nic_sigma ? "values come in steps" : "NICs vary",
-            series == nullptr ? "" : ", or without it (--small 0)"),
-        2);
+    print_line(out,
+               fmt::format("not judged: {}: a part that is less than {:.0f} % slow would not show ({}): measure again "
+                           "when nothing else runs, or longer (-D){}",
+                           name_of_series(test, series), 100 * visible,
+                           judgement.step > judgement.nic_sigma ? "values come in steps" : "NICs vary",
+                           series == nullptr ? "" : ", or without it (--small 0)"),
+               2);
   }
 }
 

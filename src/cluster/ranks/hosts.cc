@@ -44,7 +44,8 @@ proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::c
       proto::throw_if_failure(channel, message);
       proto::throw_unexpected(channel, "turn", message);
     }
-    if (std::chrono::steady_clock::now() > give_up) throw peer_error(channel.peer() + " is serving " + printable(busy->serving));
+    if (std::chrono::steady_clock::now() > give_up)
+      throw peer_error(channel.peer() + " is serving " + printable(busy->serving));
   }
 }
 

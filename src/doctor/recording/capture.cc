@@ -131,7 +131,8 @@ void read_settings(std::string_view text, Findings& findings) {
   }
   judge_pasted_filter(text, findings);
   const auto settings = parse_mlxconfig(text);
-  if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED") || settings.contains("INTERNAL_CPU_MODEL")) {
+  if (settings.contains("MAX_ACC_OUT_READ") || settings.contains("ATS_ENABLED") ||
+      settings.contains("INTERNAL_CPU_MODEL")) {
     judge_nic_config("", settings, true, findings);
   }
   if (const MemlockLimit limit = memlock_of(text); limit.soft_bytes) {

@@ -72,8 +72,8 @@ void compare_one(const Comparison& comparison, const Outside& here, const Outsid
   if (here == there) {
     check.ok(subject, fmt::format("{}: {} on both hosts", comparison.fact, printable(here)));
   } else {
-    check.add(comparison.verdict, subject, fmt::format("{}: {} here, {} there", comparison.fact, printable(here), printable(there)),
-              comparison.fix);
+    check.add(comparison.verdict, subject,
+              fmt::format("{}: {} here, {} there", comparison.fact, printable(here), printable(there)), comparison.fix);
   }
 }
 
@@ -86,7 +86,8 @@ std::string gid_type(const Port& port) {
 
 const char* on_or_off(const std::optional<bool>& value) { return value.value_or(false) ? "on" : "off"; }
 
-void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port, std::map<std::string, Outside>& own) {
+void add_flow_control(const Machine& machine, const RdmaDevice& device, const Port& port,
+                      std::map<std::string, Outside>& own) {
   if (!device.hardware() || port.link_layer != "Ethernet" || port.netdev.empty()) return;
   const FlowControl flow = flow_of(machine, port.netdev);
   own["PFC"] = flow.pfc.value_or("");

@@ -90,7 +90,9 @@ namespace {
 /// The nearest NIC of each GPU.
 std::vector<PairVerdict> nearest_pairs(const Survey& survey) {
   std::vector<PairVerdict> nearest;
-  const auto rank = [](const PairVerdict& pair) { return topo::relation_from_token(pair.relation).value_or(Relation::kSys); };
+  const auto rank = [](const PairVerdict& pair) {
+    return topo::relation_from_token(pair.relation).value_or(Relation::kSys);
+  };
   for (PairVerdict& pair : judge_pairs(survey)) {
     if (nearest.empty() || nearest.back().gpu != pair.gpu) {
       nearest.push_back(std::move(pair));
@@ -106,7 +108,9 @@ bool is_far(const Survey& survey, const PairVerdict& pair) {
   return pair.ready && relation >= Relation::kNode && !survey.platform.virtual_machine && !survey.platform.grace;
 }
 
-std::string name_of(const PairVerdict& pair) { return fmt::format("{} <-> {}", printable(pair.gpu), printable(pair.nic)); }
+std::string name_of(const PairVerdict& pair) {
+  return fmt::format("{} <-> {}", printable(pair.gpu), printable(pair.nic));
+}
 
 std::string with_comma(const std::string& list) { return list.empty() ? list : list + ", "; }
 
@@ -121,8 +125,8 @@ void warn_of_far_pairs(const std::vector<PairVerdict>& far, std::size_t gpus, co
     found = fmt::format("{} of {} GPUs have no near NIC ({}): {}", far.size(), gpus, list, far.front().words);
   }
   check.warn(subject, found,
-             "NCCL_NET_GDR_LEVEL=SYS; UCX: UCX_IB_GPU_DIRECT_RDMA=y UCX_NET_DEVICES=NIC:1; measure both: gdrperf write_bw HOST "
-             "--buffer cuda:0 --path both; or move the NIC to a slot of the GPU's node");
+             "NCCL_NET_GDR_LEVEL=SYS; UCX: UCX_IB_GPU_DIRECT_RDMA=y UCX_NET_DEVICES=NIC:1; measure both: gdrperf "
+             "write_bw HOST --buffer cuda:0 --path both; or move the NIC to a slot of the GPU's node");
 }
 
 }  // namespace

@@ -28,13 +28,15 @@ bool all_in(std::string_view text, const std::vector<Spellings>& parts) {
 
 /// A register as lspci -vvv spells it: names of errors stand there whether or not they happened.
 bool is_register_line(std::string_view line) {
-  constexpr std::array kRegisters = {"DevCap", "DevCtl", "DevSta", "LnkCap", "LnkCtl", "LnkSta", "UESta:", "UEMsk:", "UESvrt:", "CESta:",
-                                     "CEMsk:", "AERCap:", "ACSCap:", "ACSCtl:", "RootCmd:", "RootSta:", "RootCap:", "ErrorSrc:"};
+  constexpr std::array kRegisters = {"DevCap",  "DevCtl",  "DevSta",   "LnkCap",   "LnkCtl",   "LnkSta",
+                                     "UESta:",  "UEMsk:",  "UESvrt:",  "CESta:",   "CEMsk:",   "AERCap:",
+                                     "ACSCap:", "ACSCtl:", "RootCmd:", "RootSta:", "RootCap:", "ErrorSrc:"};
   // Newer lspci breaks a register's line; its bits are names with a sign.
   constexpr std::array kBits = {"UnsupReq-", "UnsupReq+", "ACSViol-", "ACSViol+", "CmpltTO-", "CmpltTO+"};
   const std::string_view text = trimmed(line);
   return std::any_of(kRegisters.begin(), kRegisters.end(), [&](const char* each) { return text.starts_with(each); }) ||
-         std::any_of(kBits.begin(), kBits.end(), [&](const char* each) { return text.find(each) != std::string_view::npos; });
+         std::any_of(kBits.begin(), kBits.end(),
+                     [&](const char* each) { return text.find(each) != std::string_view::npos; });
 }
 
 struct Open {

@@ -149,7 +149,8 @@ class Stream {
     const std::uint64_t clump = fill.clump();
     if (clump == 0) return;
     const StopRule& stop = spec_.stop;
-    const double most_s = stop.iterations || stop.forever ? fill.round_trip_s() : seconds(stop.duration.value_or(stop.cap)) / kFewBatches;
+    const double most_s =
+        stop.iterations || stop.forever ? fill.round_trip_s() : seconds(stop.duration.value_or(stop.cap)) / kFewBatches;
     const double least_s = std::min(kRoundTripsPerBatch * fill.round_trip_s(), most_s);
     if (least_s <= run_.series.target_seconds()) return;
     run_.series.lengthen(least_s);

@@ -4,9 +4,9 @@
 
 namespace gdrperf::engine {
 
-/// The first messages of a run: do they come evenly, or in clumps, because all that may be outstanding is through before
-/// the next round trip ends? A clump is one when a second of the same size follows: a program that waits for a CPU has
-/// pauses, too.
+/// The first messages of a run: do they come evenly, or in clumps, because all that may be outstanding is through
+/// before the next round trip ends? A clump is one when a second of the same size follows: a program that waits for a
+/// CPU has pauses, too.
 class FirstFill {
  public:
   /// `done` messages had completed `at_s` after the first post.

@@ -55,8 +55,8 @@ double unsure_at(const Curve& curve, double at_ns) {
   return (pause ? next + 1 : next)->second - known;
 }
 
-/// The moment from `from_ns` to `to_ns` at which most is known of all parts; `at_ns`, which is one of them, unless another
-/// is better by a tenth.
+/// The moment from `from_ns` to `to_ns` at which most is known of all parts; `at_ns`, which is one of them, unless
+/// another is better by a tenth.
 double surest_moment(const std::vector<PartCurve>& parts, double from_ns, double to_ns, double at_ns) {
   const auto unsure = [&parts](double moment_ns) {
     double bytes = 0;
@@ -96,15 +96,16 @@ double certain_most(const std::vector<PartCurve>& parts, const Window& window, d
       const double from_ns = window.from_ns + cell * cell_ns;
       const double to_ns = from_ns + width * cell_ns;
       double bytes = 0;
-      for (const PartCurve& part : parts) bytes += certain_bytes(part, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns);
+      for (const PartCurve& part : parts)
+        bytes += certain_bytes(part, from_ns, to_ns) + bytes_between(part.back, from_ns, to_ns);
       most = std::max(most, bytes / (to_ns - from_ns));
     }
   }
   return most;
 }
 
-/// A message that lies across a border counts with a share of it: more than crossed the link then, it may be. No rate is
-/// above the mean but what completed for certain.
+/// A message that lies across a border counts with a share of it: more than crossed the link then, it may be. No rate
+/// is above the mean but what completed for certain.
 void keep_to_certain(report::Measurement& measured, double certain) {
   report::Bandwidth& bandwidth = *measured.bandwidth;
   if (certain <= 0) return;
@@ -234,7 +235,8 @@ Together::Sum sum_of(const std::vector<PartCurve>& parts, const TestSpec& spec) 
   const Rates rates = rates_over(parts, window, spec.size_bytes);
   Together::Sum sum;
   sum.measured = figures_of(rates, whole_of(parts, all, spec.size_bytes), all, spec);
-  if (!rates.batches.empty()) keep_to_certain(sum.measured, certain_most(parts, window, static_cast<double>(rates.batches.size())));
+  if (!rates.batches.empty())
+    keep_to_certain(sum.measured, certain_most(parts, window, static_cast<double>(rates.batches.size())));
   // Without an interval the figure is of the whole time.
   const bool windowed = window.any() && !spec.stop.iterations && std::isfinite(sum.measured.bandwidth->ci95_low_gbytes);
   const double from_ns = windowed ? all.start_ns + sum.measured.warmup_cut_s * 1e9 : all.start_ns;

@@ -30,10 +30,10 @@ void note_shared_cpu(report::RunRecord& record) {
         "CPUs of their own ({} and {}, or a taskset or container with two)",
         cpu, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   } else if (on_one_core(cpu, other)) {
-    record.warnings.push_back(fmt::format(
-        "client and server ran on one core, of which CPUs {} and {} are threads: each slowed the other down; give them cores "
-        "of their own ({} and {})",
-        cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
+    record.warnings.push_back(
+        fmt::format("client and server ran on one core, of which CPUs {} and {} are threads: each slowed the other "
+                    "down; give them cores of their own ({} and {})",
+                    cpu, other, own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>()));
   }
 }
 

@@ -132,7 +132,8 @@ proto::Message Peer::answer(const char* awaited) {
                                    plain_digits(std::chrono::duration<double>(kAnswerTimeout).count(), 3)));
     }
     if (in_all.over()) {
-      throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(), printable(work)));
+      throw peer_error(fmt::format("{}: no '{}' for {} s: it is {}", channel_.peer(), awaited, kWorkTimeout.count(),
+                                   printable(work)));
     }
     pollfd readable{channel_.fd(), POLLIN, 0};
     ::poll(&readable, 1, static_cast<int>(kSlice.count()));

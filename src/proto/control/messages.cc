@@ -178,7 +178,10 @@ void write(json& out, const Done& m) {
   for (const auto& [ns, bytes] : m.series) series.push_back({ns, bytes});
   json warnings = json::array();
   for (const Outside& warning : m.warnings) warnings.push_back(warning.raw());
-  out = {{"messages", m.messages}, {"series", std::move(series)}, {"warnings", std::move(warnings)}, {"standstill_s", m.standstill_s}};
+  out = {{"messages", m.messages},
+         {"series", std::move(series)},
+         {"warnings", std::move(warnings)},
+         {"standstill_s", m.standstill_s}};
   if (m.received) out["received"] = *m.received;
   if (m.cpu_s) out["cpu_s"] = *m.cpu_s;
   if (m.led) write_reverse_run(out["led"], *m.led);
@@ -207,7 +210,8 @@ void read(const JsonReader& in, Done& m) {
   const std::string counters = in.path_of("counters");
   for (const json& item : in.array("counters", kMaxCounters)) {
     if (!item.is_array() || item.size() != 2 || !item[0].is_string()) JsonReader::refuse(counters, "is no list of [name, count]");
-    m.counters[JsonReader::to_text(item[0], counters)] = JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
+    m.counters[JsonReader::to_text(item[0], counters)] =
+        JsonReader::to_integer<std::uint64_t>(item[1], counters, 0, ~0ull);
   }
 }
 

@@ -20,7 +20,8 @@ constexpr auto kClient = &T::client;
 constexpr auto kServer = &T::server;
 constexpr auto kStop = &T::stop;
 
-constexpr const char* kHostMemory = "client and server both use host memory; GPU memory is --buffer or --peer-buffer cuda:N";
+constexpr const char* kHostMemory =
+    "client and server both use host memory; GPU memory is --buffer or --peer-buffer cuda:N";
 
 // Rows that both ends have: each states what differs.
 template <auto End>
@@ -341,7 +342,8 @@ constexpr Setting kSettings[] = {
      .scope = Scope::kReliable, .elsewhere = Elsewhere::kNoted, .reason = kUnacknowledged, .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "rnr_timer", .access = to<&T::rnr_timer>(), .range = {0, 31},
      .rule = "the RNR timer has a code {}", .flags = "--rnr-timer", .placeholder = "N", .group = kNetworkGroup,
-     .help = "RNR timer code as in ibv_modify_qp: how long a sender waits for a receive to be posted (default: {}, 0.64 ms)",
+     .help = "RNR timer code as in ibv_modify_qp: how long a sender waits for a receive to be posted "
+             "(default: {}, 0.64 ms)",
      .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "max_rd_atomic", .access = to<&T::max_rd_atomic>(), .range = {1, 255},
      .rule = "a QP has {} reads or atomics outstanding", .flags = "--max-rd-atomic,--outs", .placeholder = "N", .group = kNetworkGroup,

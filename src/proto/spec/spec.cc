@@ -147,7 +147,9 @@ void check_rate(const TestSpec& spec) {
                                   format_size(spec.size_bytes), plain_digits(rate, 3), rule_of(row)));
   }
   if (spec.test.metric == Metric::kLatency) return;
-  if (spec.verify_seed) throw usage_error(asked + ": verified messages are sent in rounds, not at a rate", fmt::format("leave {} out", asked));
+  if (spec.verify_seed)
+    throw usage_error(asked + ": verified messages are sent in rounds, not at a rate",
+                      fmt::format("leave {} out", asked));
   if (spec.wait == Wait::kEvent) {
     throw usage_error(fmt::format("{}: a sender that sleeps ({}) misses what is due", asked, flag<&TestSpec::wait>()));
   }

@@ -23,7 +23,8 @@ Value or_default(const nlohmann::json& figure, const char* key) {
 
 bool is_infiniband(std::string_view link) {
   constexpr std::array kNames = {"InfiniBand", "FDR", "EDR", "HDR", "NDR", "XDR"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return link.find(name) != std::string_view::npos; });
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const char* name) { return link.find(name) != std::string_view::npos; });
 }
 
 std::vector<PublishedFigure> parse() {

@@ -57,7 +57,8 @@ TEST_F(WithoutEffect, PrecisionOfARunThatEndsOtherwise) {
   options_.spec.stop.duration = std::chrono::seconds(1);
   EXPECT_THAT(fmt::format("{}", fmt::join(of({kWriteBw}, {"--precision", "--cap"}), "; ")),
               HasSubstr("--cap changes nothing: -D decides when"));
-  EXPECT_THAT(of({kWriteBw}, {"--precision"}).front(), HasSubstr("--precision does not end the run, -D does; a result"));
+  EXPECT_THAT(of({kWriteBw}, {"--precision"}).front(),
+              HasSubstr("--precision does not end the run, -D does; a result"));
   options_.spec.stop.duration.reset();
   options_.spec.stop.iterations = 5;
   EXPECT_THAT(of({kWriteBw}, {"--cap"}).front(), HasSubstr("-n decides when"));

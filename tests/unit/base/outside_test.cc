@@ -43,13 +43,15 @@ TEST(Outside, IsComparedAsItIs) {
 }
 
 TEST(Outside, PlainNamesAreShellWordsAsTheyAre) {
-  for (const char* name : {"mlx5_0", "ens1f0np0", "0000:3b:00.0", "eth0.100", "eth0:1", "/dev/infiniband/uverbs0", "sshd@1.service"}) {
+  for (const char* name :
+       {"mlx5_0", "ens1f0np0", "0000:3b:00.0", "eth0.100", "eth0:1", "/dev/infiniband/uverbs0", "sshd@1.service"}) {
     EXPECT_EQ(shell_word(name), name);
   }
 }
 
 TEST(Outside, OneWordToAShell) {
-  for (const char* name : {"", " ", "a b", "$(echo x)", "`echo x`", "a;echo x", "a'b", "'", "''", "a\"b", "\\", "*", "~", "a>b", "#a", "{a,b}", "-n"}) {
+  for (const char* name : {"", " ", "a b", "$(echo x)", "`echo x`", "a;echo x", "a'b", "'", "''", "a\"b", "\\", "*",
+                           "~", "a>b", "#a", "{a,b}", "-n"}) {
     EXPECT_EQ(by_shell(shell_word(name)), name) << shell_word(name);
   }
   EXPECT_EQ(by_shell(shell_word(kHostile)), printable(Outside(kHostile)));

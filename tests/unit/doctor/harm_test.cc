@@ -47,7 +47,8 @@ TEST(Harm, NamesOfARecordingAreWordsOfACommand) {
   const std::string memlock = examine_for(machine, "memlock").fix;
   EXPECT_THAT(memlock, HasSubstr("systemctl edit '" + name + ".service'"));
   EXPECT_THAT(bare(memlock), Not(HasSubstr("reboot")));
-  machine.file("/proc/self/cgroup", "0::/" + name + "\n").file("/sys/fs/cgroup/" + name + "/rdma.max", "mlx5_0 hca_handle=2\n");
+  machine.file("/proc/self/cgroup", "0::/" + name + "\n")
+      .file("/sys/fs/cgroup/" + name + "/rdma.max", "mlx5_0 hca_handle=2\n");
   const std::string cgroup = examine_for(machine, "cgroup").fix;
   EXPECT_THAT(cgroup, HasSubstr("sudo tee '/sys/fs/cgroup/" + name + "/rdma.max'"));
   EXPECT_THAT(bare(cgroup), Not(HasSubstr("reboot")));
@@ -55,8 +56,10 @@ TEST(Harm, NamesOfARecordingAreWordsOfACommand) {
 
 TEST(Harm, AFunctionIsCalledByItsAddress) {
   FakeMachine machine = good_server();
-  machine.file("/sys/bus/pci/devices/0000:3b:00.0;reboot/vendor", "0x15b3\n").file("/sys/bus/pci/devices/0000:3b:00.0;reboot/class", "0x020000\n");
-  for (const Finding& finding : examine(machine, {}).findings) EXPECT_THAT(finding.fix + finding.for_good + finding.undo, Not(HasSubstr(";reboot")));
+  machine.file("/sys/bus/pci/devices/0000:3b:00.0;reboot/vendor", "0x15b3\n")
+      .file("/sys/bus/pci/devices/0000:3b:00.0;reboot/class", "0x020000\n");
+  for (const Finding& finding : examine(machine, {}).findings)
+    EXPECT_THAT(finding.fix + finding.for_good + finding.undo, Not(HasSubstr(";reboot")));
 }
 
 // -- ACS

@@ -18,7 +18,8 @@ FirstFill fill_of(int posted, const std::function<double(int)>& when) {
 /// Round trips of `round_trip_s`, in each of which `outstanding` messages follow each other after `message_s`.
 FirstFill link_fill(int posted, int outstanding, double message_s, double round_trip_s) {
   const double period_s = std::max(outstanding * message_s, round_trip_s);
-  return fill_of(posted, [=](int i) { return round_trip_s + i / outstanding * period_s + i % outstanding * message_s; });
+  return fill_of(posted,
+                 [=](int i) { return round_trip_s + i / outstanding * period_s + i % outstanding * message_s; });
 }
 
 TEST(FirstFill, AFullPipeHasNoClumps) {
@@ -39,7 +40,8 @@ TEST(FirstFill, ReadsOutstandingAreFewerThanPosted) { EXPECT_EQ(link_fill(128, 1
 TEST(FirstFill, AProgramThatWaitedForACpuHasNoClumps) {
   // Before the first message, and in the middle.
   EXPECT_EQ(fill_of(128, [](int i) { return 0.02 + i * 1e-5; }).clump(), 0u);
-  EXPECT_EQ(fill_of(128, [](int i) { return 1e-4 + i * 1e-5 + (i > 20 ? 0.004 : 0) + (i > 100 ? 0.004 : 0); }).clump(), 0u);
+  EXPECT_EQ(fill_of(128, [](int i) { return 1e-4 + i * 1e-5 + (i > 20 ? 0.004 : 0) + (i > 100 ? 0.004 : 0); }).clump(),
+            0u);
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ TEST(Resolve, IsWhereARequestIsJudged) {
   EXPECT_EQ(refusal([](TestSpec&) {}), "");
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.qps = 0; }), testing::StartsWith("-q 0: a test has from 1 to"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.server.buffer = "disk"; }), testing::StartsWith("--peer-buffer"));
-  EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged; }), testing::StartsWith("--path staged: neither client nor server"));
+  EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged; }),
+              testing::StartsWith("--path staged: neither client nor server"));
   EXPECT_THAT(refusal([](TestSpec& spec) { spec.path = Path::kStaged, spec.client.buffer = "cuda:0", spec.qps = 2; }),
               testing::StartsWith("-q 2: --path staged keeps one QP busy"));
   const auto paced = [](TestSpec& spec) {

@@ -55,11 +55,16 @@ std::string table_of(const RunRecord& record) {
 
 TEST(Warnings, OfUnstableRunsAreOneKindForEachReason) {
   const std::string steps = ": it changes in steps, as when another job starts";
-  const std::string kind = warning_kind("two levels: 4 GB/s for 0.2 s, then 16 MB/s for 0.5 s; known within +-3 %, not +-1 %, after 0.7 s" + steps);
-  EXPECT_EQ(kind, warning_kind("eight levels between 1 GB/s and 2 GB/s; not known (the interval is wider than the value)" + steps));
-  EXPECT_EQ(kind, warning_kind("mean and median differ by 5 %, more than +-1 %: part of the time was much slower" + steps));
+  const std::string kind = warning_kind(
+      "two levels: 4 GB/s for 0.2 s, then 16 MB/s for 0.5 s; known within +-3 %, not +-1 %, after 0.7 s" + steps);
+  EXPECT_EQ(
+      kind,
+      warning_kind("eight levels between 1 GB/s and 2 GB/s; not known (the interval is wider than the value)" + steps));
+  EXPECT_EQ(kind,
+            warning_kind("mean and median differ by 5 %, more than +-1 %: part of the time was much slower" + steps));
   EXPECT_NE(kind, warning_kind("known within +-3 %, not +-1 %, after 0.7 s: it drifts"));
-  EXPECT_NE(warning_kind("the client stood still for 2 s: measure again"), warning_kind("the server stood still for 2 s: measure again"));
+  EXPECT_NE(warning_kind("the client stood still for 2 s: measure again"),
+            warning_kind("the server stood still for 2 s: measure again"));
 }
 
 TEST(ConsoleTable, OnlyHardwareGoesWithoutSayingSo) {

@@ -144,7 +144,9 @@ void fill_dead_ops(Context& context) {
 }  // namespace
 
 ibv_context* open_device(ibv_device* device) {
-  return guarded([&] { return &(new Context(*soft_device(device), {&fill_verbs_ops, &choose_post_send, &fill_dead_ops}))->context; });
+  return guarded([&] {
+    return &(new Context(*soft_device(device), {&fill_verbs_ops, &choose_post_send, &fill_dead_ops}))->context;
+  });
 }
 
 }  // namespace gdrperf::softnic

@@ -112,7 +112,8 @@ void check_gpu_registration(const Survey& survey, Findings& findings) {
       std::any_of(survey.rdma.begin(), survey.rdma.end(),
                   [](const auto& device) { return device.driver == "efa"; });
   if (l4_with_efa && !probe.registers("dmabuf")) {
-    check.fail("", fmt::format("EFA of {} cannot register GPU memory, though CUDA calls it able", survey.platform.instance),
+    check.fail("",
+               fmt::format("EFA of {} cannot register GPU memory, though CUDA calls it able", survey.platform.instance),
                "transfers go through host memory: FI_EFA_USE_DEVICE_RDMA=0; GPUDirect RDMA is there "
                "on p4d, p5 and later");
     return;

@@ -96,7 +96,8 @@ std::optional<ApartGpu> judge_root(const Survey& survey, const PciFunction& gpu,
 /// One NIC for many GPUs is one finding, and none where "pair" has it.
 void judge_apart(const Survey& survey, const std::vector<ApartGpu>& apart, const Check& check) {
   const auto& [gpu, nic] = apart.front();
-  std::string found = fmt::format("under {}, and no NIC there: the nearest is {} under {}", gpu->root, nic->address, nic->root);
+  std::string found =
+      fmt::format("under {}, and no NIC there: the nearest is {} under {}", gpu->root, nic->address, nic->root);
   if (apart.size() > 1) found += fmt::format("; {} more GPUs have none under their root either", apart.size() - 1);
   if (far_pairs_are_told(survey)) {
     check.skip(gpu->address, found + " (see pair)");
@@ -104,8 +105,8 @@ void judge_apart(const Survey& survey, const std::vector<ApartGpu>& apart, const
   }
   check
       .warn(gpu->address, found,
-            "move the NIC to a slot of that root (see 'gdrperf topo'); until then measure both ways: gdrperf write_bw HOST "
-            "--buffer cuda:0 --path both")
+            "move the NIC to a slot of that root (see 'gdrperf topo'); until then measure both ways: gdrperf write_bw "
+            "HOST --buffer cuda:0 --path both")
       .saw("/sys/bus/pci/devices", fmt::format("{} and {} share no root", gpu->address, nic->address));
 }
 

@@ -62,7 +62,8 @@ PeerMemoryTrouble trouble_without_log(const Survey& survey, std::string& seen) {
     return PeerMemoryTrouble::kNoPeerMemoryApi;
   }
   if (stack_without_peer_memory(survey)) {
-    seen = fmt::format("Linux {} with its own RDMA stack (no /sys/module/mlx5_core/version, no ofed_info)", survey.platform.kernel);
+    seen = fmt::format("Linux {} with its own RDMA stack (no /sys/module/mlx5_core/version, no ofed_info)",
+                       survey.platform.kernel);
     return PeerMemoryTrouble::kNoPeerMemoryApi;
   }
   return PeerMemoryTrouble::kNone;

@@ -126,11 +126,14 @@ void judge_rdma(const Survey& survey, const std::vector<std::string>& folders, c
       if (few) limits += (limits.empty() ? "" : " ") + std::string(word);
     }
     if (limits.empty()) continue;
-    check.warn(std::string(words[0]),
-               fmt::format("{}: with more open devices (handles) or PDs, MRs, CQs and QPs (objects) verbs end in 'Resource "
-                           "temporarily unavailable'",
-                           limits),
-               fmt::format("echo {} hca_handle=max hca_object=max | sudo tee {}", shell_word(words[0]), shell_word(seen.file)))
+    check
+        .warn(std::string(words[0]),
+              fmt::format(
+                  "{}: with more open devices (handles) or PDs, MRs, CQs and QPs (objects) verbs end in 'Resource "
+                  "temporarily unavailable'",
+                  limits),
+              fmt::format("echo {} hca_handle=max hca_object=max | sudo tee {}", shell_word(words[0]),
+                          shell_word(seen.file)))
         .saw(seen.file, std::string(line));
   }
 }

@@ -222,7 +222,8 @@ void check_amd_gpus(const Survey& survey, Findings& findings) {
     } else if (gpu->driver == "vfio-pci") {
       check.skip(gpu->address, "reserved for a virtual machine (vfio-pci)");
     } else {
-      check.fail(gpu->address, gpu->driver.empty() ? "an AMD GPU without a driver" : "its driver is " + printable(gpu->driver),
+      check.fail(gpu->address,
+                 gpu->driver.empty() ? "an AMD GPU without a driver" : "its driver is " + printable(gpu->driver),
                  "sudo modprobe amdgpu  # of amdgpu-dkms (ROCm)");
     }
   }

@@ -35,7 +35,8 @@ std::optional<std::string> priorities_off(const Machine& machine, const Outside&
 }
 
 std::string turn_on(const Outside& netdev, int priority) {
-  return fmt::format("for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/{}/ecn/$p/enable/{}; done", shell_word(netdev), priority);
+  return fmt::format("for p in roce_np roce_rp; do echo 1 | sudo tee /sys/class/net/{}/ecn/$p/enable/{}; done",
+                     shell_word(netdev), priority);
 }
 
 std::string pfc_priorities(const FlowControl& flow) {
@@ -52,7 +53,8 @@ void judge_ecn(const Survey& survey, const Port& port, const Check& check) {
   const auto reacts_off = priorities_off(survey.machine, port.netdev, "roce_rp");
   if (!notifies_off || !reacts_off) {
     check.skip(port.subject(), "the kernel's own driver does not show it; firmware has it on unless it was turned off",
-               fmt::format("sudo mlxconfig -d {} query | grep ROCE_CC_PRIO_MASK  # 255: on for all priorities", shell_word(port.device)));
+               fmt::format("sudo mlxconfig -d {} query | grep ROCE_CC_PRIO_MASK  # 255: on for all priorities",
+                           shell_word(port.device)));
     return;
   }
   // The priority that carries the data: the lossless one, else 0.
@@ -61,8 +63,12 @@ void judge_ecn(const Survey& survey, const Port& port, const Check& check) {
     const bool off = notifies_off->find(digit) != std::string::npos || reacts_off->find(digit) != std::string::npos;
     const int priority = digit - '0';
     if (off) {
-      check.warn(port.subject(), fmt::format("off for priority {}: {}", priority, flow.pfc ? "only PFC slows senders down, and its pauses spread through the switches" : "nothing slows senders down before packets are lost"),
-                 turn_on(port.netdev, priority))
+      check
+          .warn(port.subject(),
+                fmt::format("off for priority {}: {}", priority,
+                            flow.pfc ? "only PFC slows senders down, and its pauses spread through the switches"
+                                     : "nothing slows senders down before packets are lost"),
+                turn_on(port.netdev, priority))
           .for_good("the same lines from a systemd unit at boot; ECN marking on the switch, too")
           .undo("the same lines with 'echo 0'")
           .saw(fmt::format("/sys/class/net/{}/ecn/roce_{{np,rp}}/enable/{}", printable(port.netdev), priority), "0");
@@ -125,10 +131,12 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
   }
   if (lossless.find(static_cast<char>('0' + priority_of(flow, 0))) == std::string::npos && gin_without_class(survey)) {
     const int wanted = set > 0 ? set : class_for(flow, lossless.front() - '0');
-    check.warn(port.subject(),
-               fmt::format("NCCL's GIN is asked for without a traffic class: QPs that the GPU makes do not take {}, and send in priority {}",
-                           where.empty() ? "the kernel's" : where, priority_of(flow, 0)),
-               fmt::format("export NCCL_IB_TC={0}  # or NCCL_GIN_IB_TC={0} for GIN alone; at every rank", wanted))
+    check
+        .warn(port.subject(),
+              fmt::format("NCCL's GIN is asked for without a traffic class: QPs that the GPU makes do not take {}, and "
+                          "send in priority {}",
+                          where.empty() ? "the kernel's" : where, priority_of(flow, 0)),
+              fmt::format("export NCCL_IB_TC={0}  # or NCCL_GIN_IB_TC={0} for GIN alone; at every rank", wanted))
         .for_good(fmt::format("NCCL_IB_TC={} in /etc/nccl.conf", wanted));
     return;
   }
@@ -139,10 +147,14 @@ void judge_traffic_class(const Survey& survey, const Port& port, const Check& ch
     return;
   }
   const int wanted = class_for(flow, lossless.front() - '0');
-  check.warn(port.subject(), fmt::format("{}: packets are in priority {}, and only priority {} is lossless", set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
-             fmt::format("NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf -T {0}; or for all programs: echo {0} | sudo tee "
-                         "/sys/class/infiniband/{1}/tc/{2}/traffic_class",
-                         wanted, shell_word(port.device), port.number))
+  check
+      .warn(port.subject(),
+            fmt::format("{}: packets are in priority {}, and only priority {} is lossless",
+                        set < 0 ? "nothing sets it (0)" : fmt::format("{} ({})", set, where), priority, lossless),
+            fmt::format(
+                "NCCL_IB_TC={0} UCX_IB_TRAFFIC_CLASS={0}; gdrperf -T {0}; or for all programs: echo {0} | sudo tee "
+                "/sys/class/infiniband/{1}/tc/{2}/traffic_class",
+                wanted, shell_word(port.device), port.number))
       .for_good("the last of these from a systemd unit at boot; for rdma_cm: cma_roce_tos")
       .saw("PFC", *flow.pfc + ", trust " + flow.trust)
       .saw("traffic class", set < 0 ? "" : where);

@@ -107,7 +107,9 @@ void check_counters(const Survey& survey, Findings& findings) {
     const std::string where = folder_of(port) + "{,hw_}counters";
     const bool roce = port.link_layer == "Ethernet";
     if (!text(Kind::kWire).empty()) {
-      errors.warn(port.subject(), text(Kind::kWire), fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable", shell_word(port.device)))
+      errors
+          .warn(port.subject(), text(Kind::kWire),
+                fmt::format("sudo mlxlink -d {} -c  # clean or replace the cable", shell_word(port.device)))
           .saw(where, text(Kind::kWire));
     }
     if (!text(Kind::kLoss).empty()) {
@@ -120,7 +122,8 @@ void check_counters(const Survey& survey, Findings& findings) {
           .saw(where, text(Kind::kLoss));
     }
     if (!text(Kind::kRemote).empty()) {
-      errors.warn(port.subject(), text(Kind::kRemote), "look at the program on the peer").saw(where, text(Kind::kRemote));
+      errors.warn(port.subject(), text(Kind::kRemote), "look at the program on the peer")
+          .saw(where, text(Kind::kRemote));
     }
     if (!text(Kind::kLink).empty()) {
       flaps.warn(port.subject(), text(Kind::kLink),

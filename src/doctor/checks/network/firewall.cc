@@ -23,10 +23,9 @@ constexpr NeededPort kControl{kControlPort, "tcp", "gdrperf serve"};
 constexpr NeededPort kSoftRoce{kRocePort, "udp", "Soft-RoCE"};
 
 Check firewall_check(Findings& findings) {
-  return {
-      findings, "firewall",
-      "both hosts agree about a run over TCP; Soft-RoCE sends its data through UDP port 4791 of the kernel, a NIC's own RoCE "
-      "does not"};
+  return {findings, "firewall",
+          "both hosts agree about a run over TCP; Soft-RoCE sends its data through UDP port 4791 of the kernel, a "
+          "NIC's own RoCE does not"};
 }
 
 std::vector<NeededPort> needed_ports(bool soft_roce) {

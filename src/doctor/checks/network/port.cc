@@ -143,7 +143,8 @@ void check_mtu(std::span<const Port> ports, const Platform& platform, Findings& 
       check.warn(port.subject(), found, cure.now)
           .for_good(cure.for_good)
           .undo(cure.undo)
-          .saw("/sys/class/net/" + printable(port.netdev) + "/mtu", port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "");
+          .saw("/sys/class/net/" + printable(port.netdev) + "/mtu",
+               port.netdev_mtu > 0 ? std::to_string(port.netdev_mtu) : "");
     }
   }
 }

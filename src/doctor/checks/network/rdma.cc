@@ -61,7 +61,8 @@ std::string describe(const RdmaDevice& device) {
   if (!device.driver.empty()) about.push_back(printable(device.driver));
   if (!device.pci_address.empty()) about.push_back(device.pci_address);
   if (about.empty() && device.verbs) about.emplace_back(verbs::to_string(device.verbs->kind));
-  return about.empty() ? printable(device.name) : fmt::format("{} ({})", printable(device.name), fmt::join(about, ", "));
+  return about.empty() ? printable(device.name)
+                       : fmt::format("{} ({})", printable(device.name), fmt::join(about, ", "));
 }
 
 void explain_driverless(const Survey& survey, const PciFunction& function, const Adapter& adapter, const Check& check) {

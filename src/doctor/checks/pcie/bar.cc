@@ -77,13 +77,17 @@ namespace {
 void judge_ats_of_guest(const Survey& survey, const std::vector<LspciFunction>& functions, Findings& findings) {
   const bool gpu = !survey.gpus().empty() || !survey.amd_gpus().empty();
   if (!survey.platform.virtual_machine || survey.platform.cloud != Cloud::kNone || !gpu) return;
-  const Check check(findings, "ats", "without ATS a guest's NIC reaches its GPU through the host's root complex, at a fraction of the rate");
+  const Check check(
+      findings, "ats",
+      "without ATS a guest's NIC reaches its GPU through the host's root complex, at a fraction of the rate");
   for (const LspciFunction& function : functions) {
     if (!function.is_network() || function.ats_enabled.value_or(false) || function.max_payload == 0) continue;
-    check.warn(function.address,
-               function.ats_enabled ? "ATS is off, in a virtual machine with a GPU" : "no ATS capability is shown, in a virtual machine with a GPU",
-               "on the host, not in this guest: sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle (it stays), ACS DirectTrans "
-               "on the bridges above GPU and NIC, and QEMU with ats=on for the device")
+    check
+        .warn(function.address,
+              function.ats_enabled ? "ATS is off, in a virtual machine with a GPU"
+                                   : "no ATS capability is shown, in a virtual machine with a GPU",
+              "on the host, not in this guest: sudo mlxconfig -d DEVICE set ATS_ENABLED=true, then a power cycle (it "
+              "stays), ACS DirectTrans on the bridges above GPU and NIC, and QEMU with ats=on for the device")
         .saw("lspci -vvv -s " + function.address, function.ats_enabled ? "ATSCtl: Enable-" : "no ATSCtl");
   }
 }

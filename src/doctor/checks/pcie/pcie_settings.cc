@@ -49,7 +49,9 @@ void judge_requests(const LspciFunction& function, Findings& findings) {
         .saw(seen_at(function), "DevCtl: MaxReadReq " + std::to_string(function.max_read_request));
   } else if (function.max_payload < 256 && function.max_payload < function.max_payload_cap) {
     const Cure cure = kernel_words({}, "pci=pcie_bus_perf");
-    check.warn(function.address, found, cure.now).undo(cure.undo).saw(seen_at(function), fmt::format("DevCtl: MaxPayload {}", function.max_payload));
+    check.warn(function.address, found, cure.now)
+        .undo(cure.undo)
+        .saw(seen_at(function), fmt::format("DevCtl: MaxPayload {}", function.max_payload));
   } else {
     check.ok(function.address, found);
   }
@@ -90,9 +92,11 @@ void judge_errors(const LspciFunction& function, Findings& findings) {
 }
 
 void judge_ats(const LspciFunction& function, Findings& findings) {
-  if (!function.ats_enabled || !function.is_network() || (of_this_check(findings, "ats") > 0 && !*function.ats_enabled)) return;
+  if (!function.ats_enabled || !function.is_network() || (of_this_check(findings, "ats") > 0 && !*function.ats_enabled))
+    return;
   Check(findings, "ats", "in virtual machines the NIC reaches GPUs straight only with ATS")
-      .ok(function.address, *function.ats_enabled ? "ATS is on" : "ATS is there and off: right on bare metal, not for virtual machines");
+      .ok(function.address,
+          *function.ats_enabled ? "ATS is on" : "ATS is there and off: right on bare metal, not for virtual machines");
 }
 
 }  // namespace
