@@ -110,7 +110,7 @@ void judge_paths(const PageDocument& document, std::vector<Finding>& out) {
   Sayer sayer(out, "comparisons of direct with staged: see the charts");
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // words: the ends they hold for
   for (const PathWords& each : document.paths) {
-    const std::string words = fmt::format("{} to {}: {}", each.op, each.server, each.better);
+    const std::string words = fmt::format("{} to {}: the better path is {}", each.op, each.server, each.better);
     auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == words; });
     if (found == alike.end()) found = alike.insert(alike.end(), {words, {}});
     found->second.push_back(each.client);

@@ -54,7 +54,7 @@ std::string PathVerdict::words() const {
   if (staged == 0) return "direct at every size" + left_out;
   if (staged == all) return "staged at every size" + left_out;
   const std::uint64_t crossover = crossover_bytes();
-  if (crossover == 0) return fmt::format("now one, now the other: staged at {} of {} sizes{}", staged, all, left_out);
+  if (crossover == 0) return fmt::format("not the same at every size: staged at {} of {} sizes{}", staged, all, left_out);
   const bool staged_first = first_ratio > 1;
   return fmt::format("{} below {}, {} from there on{}", staged_first ? "staged" : "direct", format_size(crossover),
                      staged_first ? "direct" : "staged", left_out);
