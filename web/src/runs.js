@@ -7,9 +7,10 @@ const kOnPaper = 2000;
 const kMain = ['relation', 'op', 'size_bytes', 'pair', 'client_device', 'client_buffer', 'server_buffer', 'path', 'direction', 'median_gbps', 'ci95_low_gbps', 'ci95_high_gbps',
   'efficiency', 'p50_ns', 'p99_ns', 'p999_ns', 'p9999_ns', 'unstable', 'unstable_reason', 'warnings'];
 
+/** A spreadsheet runs what begins like a formula. */
+const noFormula = (text) => (/^[=+@\t\r\n]/.test(text) || (/^-/.test(text) && Number.isNaN(Number(text))) ? `'${text}` : text);
 const csvCell = (text) => {
-  // A spreadsheet runs what begins like a formula.
-  const safe = /^[=+@\t\r]/.test(text) || (/^-/.test(text) && Number.isNaN(Number(text))) ? `'${text}` : text;
+  const safe = noFormula(text);
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
@@ -111,7 +112,7 @@ export class Runs {
   }
 
   async copy() {
-    const text = this.text('\t', (each) => each.replaceAll(/[\t\n\r]/g, ' '));
+    const text = this.text('\t', (each) => noFormula(each).replaceAll(/[\t\n\r]/g, ' '));
     try {
       await navigator.clipboard.writeText(text);
     } catch {

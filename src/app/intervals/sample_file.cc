@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/version.h"
+#include "gdrperf/export/csv.h"
 #include "gdrperf/export/hdr_log.h"
 
 namespace gdrperf::app {
@@ -19,7 +20,7 @@ std::string csv_lines(const engine::RunSamples& run) {
   for (const engine::Stretch& each : run.stretches) {
     const double gbps = static_cast<double>(each.messages) * static_cast<double>(run.size_bytes) * 8e-9 / each.seconds;
     text += fmt::format("{},{},{:.6f},{:.6f},{},{:.7g}\n", to_string(run.test), run.size_bytes, each.start_s, each.seconds, each.messages, gbps);
-    if (!run.part.empty()) text.insert(text.size() - 1, "," + run.part);
+    if (!run.part.empty()) text.insert(text.size() - 1, "," + report::csv_cell(run.part));
   }
   return text;
 }

@@ -109,5 +109,27 @@ TEST(Csv, QuotesAndLeavesOutWhatIsNotKnown) {
   EXPECT_EQ(plain.back(), '\n');
 }
 
+TEST(Csv, TextIsNoFormula) {
+  EXPECT_EQ(csv_cell("=HYPERLINK(\"http://x\",A1)"), "\"'=HYPERLINK(\"\"http://x\"\",A1)\"");
+  EXPECT_EQ(csv_cell("+1"), "'+1");
+  EXPECT_EQ(csv_cell("-1"), "'-1");
+  EXPECT_EQ(csv_cell("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(csv_cell("\t=1"), "\"'\t=1\"");
+  EXPECT_EQ(csv_cell("\r\n=1"), "\"'\r\n=1\"");
+  EXPECT_EQ(csv_cell("mlx5_0=1"), "mlx5_0=1");
+  EXPECT_EQ(csv_cell(""), "");
+
+  RunRecord record = bandwidth_record();
+  record.client.device = "=cmd|'/c calc'!A1";
+  record.warnings = {"-1+1"};
+  record.measured.parts = {};
+  record.measured.client_cpu_per_message_ns = -1;  // a number, whatever its sign
+  const std::string line = csv_line(record);
+  EXPECT_THAT(line, HasSubstr(",'=cmd|'/c calc'!A1,"));
+  EXPECT_THAT(line, HasSubstr("'-1+1"));
+  EXPECT_THAT(line, Not(HasSubstr(",=")));
+  EXPECT_THAT(line, HasSubstr(",-"));
+}
+
 }  // namespace
 }  // namespace gdrperf::report
