@@ -3,7 +3,7 @@
 
 Usage: summary.py TESTLOG_JSON...
 
-Prints the output of failed tests (of a GoogleTest program, of its failed cases), the reason of
+Prints the output of failed tests (of GoogleTest and unittest that of the failed cases), the reason of
 each skip, the lines of measured figures that tests printed ('figure: ...'), and as the last line
 'N passed, N failed, N skipped'. A program built on GoogleTest or Python's unittest counts
 with each of its cases, any other test as one. Exits with 1 when a case failed or when there
@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 LOG_LINES_SHOWN = 80
 # Up to its end, or to the program's where that died in it.
 FAILED_CASE = re.compile(r"^\[ RUN +\] (?:(?!^\[ +(?:OK|SKIPPED) ).)*?(?:^\[ +FAILED +\] [^\n]*|\Z)", re.M | re.S)
+# unittest writes them one after the other at its end.
+FAILED_UNITTEST = re.compile(r"^={70}\n(?:FAIL|ERROR): .*\Z", re.M | re.S)
 
 
 @dataclass
@@ -93,7 +95,7 @@ def show_failure(test: dict) -> None:
     print("  command: " + " ".join(test.get("command", [])))
     for stream in ("stdout", "stderr"):
         text = test.get(stream) or ""
-        lines = ("\n".join(FAILED_CASE.findall(text)) or text).splitlines()
+        lines = ("\n".join(FAILED_CASE.findall(text) or FAILED_UNITTEST.findall(text)) or text).splitlines()
         if len(lines) > LOG_LINES_SHOWN:
             print(f"  {stream}: the last {LOG_LINES_SHOWN} of {len(lines)} lines")
         for line in lines[-LOG_LINES_SHOWN:]:

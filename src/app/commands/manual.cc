@@ -2,7 +2,9 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +13,7 @@
 
 #include "app/command.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/export/formats.h"
@@ -86,8 +89,7 @@ void print_head(std::ostream& out, const std::string& page) {
 }
 
 /// The page of one command: gdrperf-write_bw(1).
-int print_man_of(const CLI::App& command) {
-  std::ostream& out = std::cout;
+void print_man_of(std::ostream& out, const CLI::App& command) {
   const std::string& name = command.get_name();
   print_head(out, "GDRPERF-" + name);
   out << fmt::format(".SH NAME\ngdrperf\\-{} \\- {}\n", roff(name), roff(command.get_description()));
@@ -103,19 +105,16 @@ int print_man_of(const CLI::App& command) {
   for (const CLI::App* each : parts) print_command(out, *each, name + " " + each->get_name(), alike);
   if (!command.get_footer().empty()) out << ".SH NOTES\n.nf\n" << roff(command.get_footer()) << "\n.fi\n";
   out << ".SH SEE ALSO\n.BR gdrperf (1)\n";
-  return 0;
 }
 
-int print_man(const CLI::App& app, const std::string& command) {
-  if (!command.empty()) return print_man_of(named(app, command));
-  std::ostream& out = std::cout;
+void print_man(std::ostream& out, const CLI::App& app, const std::string& command) {
+  if (!command.empty()) return print_man_of(out, named(app, command));
   print_head(out, "GDRPERF");
   out << fmt::format(".SH NAME\ngdrperf \\- {}\n", roff(app.get_description()));
   out << ".SH SYNOPSIS\n.B gdrperf\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n.SH COMMANDS\n";
   std::map<std::vector<std::string>, std::string> alike;
   for (const CLI::App* each : commands_of(app)) print_command(out, *each, each->get_name(), alike);
   out << ".SH NOTES\n.nf\n" << roff(app.get_footer()) << "\n.fi\n";
-  return 0;
 }
 
 std::string joined_words(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -213,28 +212,49 @@ void complete_fish(std::ostream& out, const CLI::App& app) {
   }
 }
 
-int print_completion(const CLI::App& app, const std::string& shell) {
-  using Print = void(std::ostream&, const CLI::App&);
-  const std::map<std::string, Print*> shells = {{"bash", complete_bash}, {"fish", complete_fish}, {"zsh", complete_zsh}};
+void print_completion(std::ostream& out, const CLI::App& app, const std::string& shell) {
+  const std::map<std::string, void (*)(std::ostream&, const CLI::App&)> shells = {{"bash", complete_bash}, {"fish", complete_fish}, {"zsh", complete_zsh}};
   const auto found = shells.find(shell.empty() ? "bash" : shell);
   if (found == shells.end())
     throw usage_error(fmt::format("completion: there is none for '{}'", shell), "choose bash, fish or zsh");
-  found->second(std::cout, app);
-  return 0;
+  found->second(out, app);
+}
+
+using Print = void(std::ostream&, const CLI::App&, const std::string&);
+
+void write_text(const std::string& path, Print* print, const CLI::App& app, const std::string& of) {
+  std::ostringstream out;
+  print(out, app, of);
+  write_file_atomic(path, out.str());
+}
+
+/// All that is installed of them, from one start of the program: a page of each command and a file for each shell.
+void write_all(const CLI::App& app, const std::string& folder) {
+  write_text(folder + "/gdrperf.1", print_man, app, "");
+  for (const std::string& name : command_names(app)) write_text(folder + "/gdrperf-" + name + ".1", print_man, app, name);
+  for (const auto& [file, shell] : {std::pair("gdrperf.bash", "bash"), {"_gdrperf", "zsh"}, {"gdrperf.fish", "fish"}})
+    write_text(folder + "/" + file, print_completion, app, shell);
 }
 
 }  // namespace
 
 void add_manual_commands(CLI::App& app, Action& action) {
   const auto add = [&](const char* name, const char* what, const char* word, const char* which,
-                       int (*print)(const CLI::App&, const std::string&)) {
-    const auto chosen = std::make_shared<std::string>();
+                       Print* print) {
+    const auto chosen = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option(word, *chosen, which);
-    command->final_callback([&app, &action, print, chosen] {
-      action = [&app, print, chosen](const Argv&) {
+    // What the build installs.
+    command->add_option("--all-to", *folder)->group("");
+    command->final_callback([&app, &action, print, chosen, folder] {
+      action = [&app, print, chosen, folder](const Argv&) {
         add_all_now();
-        return print(app, *chosen);
+        if (folder->empty()) {
+          print(std::cout, app, *chosen);
+        } else {
+          write_all(app, *folder);
+        }
+        return 0;
       };
     });
   };
