@@ -13,10 +13,14 @@ WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 RANKS = 6
 
+# Of a sanitized program beside others each message takes long enough to be late on a faster link: suspects all over, and
+# retests of minutes.
+LINK = "rate=2MB/s,react=500ms" if support.sanitized() else "rate=20MB/s,react=200ms"
+
 
 def devices(slow=None, count=RANKS):
     """Links, one for each rank, slow enough for any machine, which may be late (`react`)."""
-    return ";".join(f"nic{rank}:rate=20MB/s,react=200ms" + (",slow=1.25" if rank == slow else "") for rank in range(count))
+    return ";".join(f"nic{rank}:{LINK}" + (",slow=1.25" if rank == slow else "") for rank in range(count))
 
 
 def options(port, *more):

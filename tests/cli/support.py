@@ -113,12 +113,14 @@ class Background:
             reader.start()
 
     def _read_err(self):
-        for line in self.process.stderr:
-            self._arrived.put(line.rstrip("\n"))
+        with self.process.stderr as lines:
+            for line in lines:
+                self._arrived.put(line.rstrip("\n"))
         self._arrived.put(None)
 
     def _read_out(self):
-        self.out = self.process.stdout.read()
+        with self.process.stdout as out:
+            self.out = out.read()
 
     def wait_line(self, text, timeout=PATIENCE_S):
         """The next line of standard error, after those waited for, that has `text`."""
@@ -154,15 +156,21 @@ class Background:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
+            self._take_all()
             raise AssertionError(f"gdrperf {' '.join(map(str, self.args))}: still running after "
                                  f"{timeout} s: " + "\n".join(self.lines)) from None
         self.seconds = time.monotonic() - start
+        self._take_all()
+        return code
+
+    def _take_all(self):
         for reader in self._readers:
             reader.join(PATIENCE_S)
         while True:
             line = self._arrived.get_nowait() if not self._arrived.empty() else None
             if line is None:
-                return code
+                return
             self.lines.append(line)
 
     @property
@@ -178,8 +186,6 @@ class Background:
         self.process.wait()
         for reader in self._readers:
             reader.join(PATIENCE_S)
-        self.process.stdout.close()
-        self.process.stderr.close()
 
 
 class Server(Background):
