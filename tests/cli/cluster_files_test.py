@@ -33,23 +33,108 @@ def text(name):
         return file.read()
 
 
-def documents(name):
-    return {each["kind"]: each for each in yaml.safe_load_all(text(name))}
+
+VARIANTS = ["privileged", "device-plugin", "sriov", "gpu"]
+
+
+def manifest(name):
+    return path(os.path.join("kubernetes", name))
+
+
+def load_all(name):
+    with open(manifest(name), encoding="utf-8") as file:
+        return list(yaml.safe_load_all(file))
+
+
+def add(document, pointer, value):
+    """`op: add` of a JSON patch."""
+    *parents, last = [part.replace("~1", "/") for part in pointer.split("/")[1:]]
+    for part in parents:
+        document = document[int(part) if isinstance(document, list) else part]
+    if isinstance(document, list):
+        document.insert(len(document) if last == "-" else int(last), value)
+    else:
+        document[last] = value
+
+
+def variant(folder):
+    """Its objects, as `kubectl kustomize` makes them."""
+    kustomization = load_all(f"{folder}/kustomization.yaml")[0]
+    objects = []
+    for resource in kustomization["resources"]:
+        objects += variant(resource[3:]) if resource.startswith("../") else load_all(f"{folder}/{resource}")
+    for patch in kustomization.get("patches", []):
+        target = patch["target"]
+        found = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (target["kind"], target["name"])]
+        group = f"{target['group']}/{target['version']}"
+        assert [each["apiVersion"] for each in found] == [group], patch
+        for change in load_all(f"{folder}/{patch['path']}")[0]:
+            assert change["op"] == "add", change
+            add(found[0], change["path"], change["value"])
+    return objects
+
+
+def documents(start, folder="sriov"):
+    """Objects of one way to start, by kind."""
+    return {each["kind"]: each for each in variant(folder) if each["metadata"]["labels"]["start"] == start}
+
+
+def pods(objects):
+    """Pod templates that measure."""
+    for each in objects:
+        spec = each["spec"]
+        if each["kind"] == "JobSet":
+            spec = spec["replicatedJobs"][0]["template"]["spec"]
+        if each["kind"] == "MPIJob":
+            spec = spec["mpiReplicaSpecs"]["Worker"]
+        if "template" in spec:
+            yield each["kind"], spec["template"]
 
 
 @unittest.skipUnless(yaml, "python3-yaml is not installed")
 class Manifests(unittest.TestCase):
-    def check_pod(self, pod, network="host"):
-        self.assertEqual(pod.get("hostNetwork", False), network == "host")
-        if network == "host":
-            self.assertEqual(pod["dnsPolicy"], "ClusterFirstWithHostNet", "names resolve on the host's network, too")
-        volumes = {each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}
+    def check_pod(self, pod):
         for container in pod["containers"]:
             self.assertTrue(container["image"])
             self.assertEqual(container["securityContext"]["capabilities"]["add"], ["IPC_LOCK"])
-            mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-            self.assertEqual(mounts, {"infiniband": "/dev/infiniband"})
-            self.assertEqual(volumes, mounts)
+            named = {each["name"]: each["valueFrom"] for each in container["env"]}
+            self.assertEqual(named["NODE_NAME"]["fieldRef"]["fieldPath"], "spec.nodeName")
+        self.assertTrue(pod["tolerations"])
+
+    def test_pods_of_each_variant_can_open_their_nics(self):
+        """Privileged with the node's devices, or with what a device plugin hands out; the network that goes with it."""
+        wanted = {"privileged": (True, True, []), "device-plugin": (True, False, ["rdma/hca_shared_devices_a"]),
+                  "sriov": (False, False, ["openshift.io/rdma_vf"]), "gpu": (False, False, ["nvidia.com/gpu", "openshift.io/rdma_vf"])}
+        self.assertEqual(sorted(wanted), sorted(VARIANTS))
+        for folder, (of_host, privileged, resources) in wanted.items():
+            objects = variant(folder)
+            for kind, template in pods(objects):
+                pod = template["spec"]
+                container = pod["containers"][0]
+                where = f"{folder}: {kind}"
+                self.assertEqual(pod.get("hostNetwork", False), of_host, where)
+                self.assertEqual(pod.get("dnsPolicy") == "ClusterFirstWithHostNet", of_host, where)
+                self.assertEqual(container["securityContext"].get("privileged", False), privileged, where)
+                self.assertEqual("volumes" in pod, privileged, where)
+                mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", [])}
+                self.assertEqual(mounts, {"infiniband": "/dev/infiniband"} if privileged else {}, where)
+                self.assertEqual({each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}, mounts, where)
+                if folder == "gpu" and kind == "DaemonSet":
+                    continue  # servers do not hold the GPUs of a node for good
+                limits = container.get("resources", {}).get("limits", {})
+                self.assertEqual(sorted(limits), resources, where)
+                networks = template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks", "")
+                # One interface for each virtual function.
+                self.assertEqual(len([each for each in networks.split(",") if each]), limits.get("openshift.io/rdma_vf", 0), where)
+
+    @unittest.skipUnless(shutil.which("kubectl"), "no kubectl here")
+    def test_kubectl_makes_the_same(self):
+        for folder in VARIANTS:
+            made = subprocess.run(["kubectl", "kustomize", manifest(folder)], capture_output=True, text=True, check=True)
+            self.assertEqual(made.stderr, "")
+            by_name = [{(each["kind"], each["metadata"]["name"]): each for each in objects}
+                       for objects in (yaml.safe_load_all(made.stdout), variant(folder))]
+            self.assertEqual(*by_name)
 
     def check_one_per_node(self, template):
         labels = template["metadata"]["labels"]
@@ -78,7 +163,7 @@ class Manifests(unittest.TestCase):
         self.check_options(args)
 
     def test_indexed_job(self):
-        both = documents("job.yaml")
+        both = documents("job")
         service, job = both["Service"], both["Job"]
         self.assertEqual((service["apiVersion"], job["apiVersion"]), ("v1", "batch/v1"))
         self.assertEqual(service["spec"]["clusterIP"], "None")
@@ -89,7 +174,7 @@ class Manifests(unittest.TestCase):
         self.check_job(job["spec"], f"{job['metadata']['name']}-0.{service['metadata']['name']}")
 
     def test_jobset(self):
-        jobset = documents("jobset.yaml")["JobSet"]
+        jobset = documents("jobset")["JobSet"]
         self.assertEqual(jobset["apiVersion"], "jobset.x-k8s.io/v1alpha2")
         self.assertIs(jobset["spec"]["network"]["publishNotReadyAddresses"], True)
         replicated = jobset["spec"]["replicatedJobs"]
@@ -98,7 +183,7 @@ class Manifests(unittest.TestCase):
         self.check_job(replicated[0]["template"]["spec"], f"{name}-{replicated[0]['name']}-0-0.{name}")
 
     def test_mpijob(self):
-        job = documents("mpijob.yaml")["MPIJob"]
+        job = documents("mpijob", "gpu")["MPIJob"]
         self.assertEqual(job["apiVersion"], "kubeflow.org/v2beta1")
         roles = job["spec"]["mpiReplicaSpecs"]
         self.assertEqual(job["spec"]["slotsPerWorker"], 1)
@@ -110,11 +195,14 @@ class Manifests(unittest.TestCase):
         self.assertIn("--enable-recovery", args)
         self.assertEqual(args[args.index("orte_abort_on_non_zero_status") + 1], "0")
         self.check_options([*args[args.index("gdrperf") + 1:], "--ranks", 4])
-        self.check_pod(roles["Worker"]["template"]["spec"], network="pod")
+        self.check_pod(roles["Worker"]["template"]["spec"])
+        # Not the port of the node's own sshd, and mpirun knows it.
+        worker = roles["Worker"]["template"]["spec"]["containers"][0]["args"]
+        self.assertIn(f"Port {worker[worker.index('-p') + 1]}\\n", text("Dockerfile"))
         self.check_one_per_node(roles["Worker"]["template"])
 
     def test_servers(self):
-        servers = documents("daemonset.yaml")["DaemonSet"]
+        servers = documents("servers")["DaemonSet"]
         self.assertEqual(servers["apiVersion"], "apps/v1")
         template = servers["spec"]["template"]
         self.assertEqual(servers["spec"]["selector"]["matchLabels"], template["metadata"]["labels"])
@@ -122,8 +210,8 @@ class Manifests(unittest.TestCase):
         container = template["spec"]["containers"][0]
         self.assertEqual(container["args"], ["serve", "--cluster"])
         # Who may make a server connect to others has the secret.
-        self.assertEqual([(each["name"], "secretKeyRef" in each["valueFrom"]) for each in container["env"]], [("GDRPERF_TOKEN", True)])
-        self.assertNotIn("optional", container["env"][0]["valueFrom"]["secretKeyRef"])
+        secret = {each["name"]: each["valueFrom"] for each in container["env"]}["GDRPERF_TOKEN"]
+        self.assertNotIn("optional", secret["secretKeyRef"])
         ports = re.findall(r"--port[^\n]*?(\d{4,5})", support.run("serve", "--help").out)
         self.assertIn(str(container["ports"][0]["containerPort"]), ports)
 
@@ -144,7 +232,7 @@ class NothingStarts(unittest.TestCase):
         self.assertIn("WORLD_SIZE is set but RANK is not", result.err)
 
 
-@unittest.skipUnless(yaml and jsonschema, "python3-yaml or python3-jsonschema is not installed")
+@unittest.skipUnless(yaml and jsonschema and shutil.which("kubectl"), "kubectl, python3-yaml or python3-jsonschema is not there")
 class Schemas(unittest.TestCase):
     """check-manifests over schemas made up for this: the published ones are not here (GDRPERF_K8S_SCHEMAS names them)."""
 
@@ -179,14 +267,14 @@ class Schemas(unittest.TestCase):
             self.schemas(folder)
             fits = self.check(folder)
             self.assertEqual(fits.returncode, 0, fits.stdout + fits.stderr)
-            self.assertEqual(fits.stdout.count(": fits"), 5)
+            self.assertEqual(fits.stdout.count(": fits"), 5 * len(VARIANTS))
 
             def narrow(schemas):
                 schemas["any"] = {"type": "object", "properties": {"completions": {"type": "string"}}}
             self.schemas(folder, narrow)
             wrong = self.check(folder)
             self.assertEqual(wrong.returncode, 1, wrong.stdout)
-            self.assertIn("job.yaml: batch/v1 Job: spec.completions: 4 is not of type 'string'", wrong.stdout)
+            self.assertIn("sriov: batch/v1 Job: spec.completions: 4 is not of type 'string'", wrong.stdout)
             self.assertIn("'backoffLimit'", wrong.stdout)
 
     @unittest.skipUnless(os.environ.get("GDRPERF_K8S_SCHEMAS"), "GDRPERF_K8S_SCHEMAS names no folder of published schemas")
