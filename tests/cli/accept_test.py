@@ -71,6 +71,16 @@ class EightByEight(AcceptTest):
         self.assertGreater(len(matrix), 2 * 9 - 1)
         self.assertLessEqual(max(map(len, matrix)), 80)
 
+    def test_a_slow_port_is_one_finding(self):
+        """All pairs of one NIC: not each of them alone."""
+        slow = "".join(f"GPU{gpu}:mlx5_3 rate=0.02GB/s,latency=5us\n" for gpu in range(8))
+        result = self.accept(LINKS + slow, "--ops", "write_bw", "--pairs",
+                             ",".join(f"GPU{gpu}:mlx5_{nic}" for gpu in range(4) for nic in (2, 3)))
+        self.assertEqual(result.code, 1, result)
+        self.assertEqual(len(re.findall("^MISSED ", result.out, re.M)), 1, result)
+        self.assertRegex(result.out, r"MISSED +mlx5_3: each of its 4 runs: \d+ to \d+ % of what is required")
+        self.assertNotIn("this one alone", result.out)
+
     def test_a_sound_machine_is_accepted(self):
         met, pairs = support.cases((4, "GPU1:mlx5_1,GPU0:mlx5_7"), (18, "PIX,GPU0:mlx5_7"))
         result = self.accept(LINKS, "--pairs", pairs)
@@ -111,6 +121,9 @@ class OneMachine(support.CliTest):
         self.assertIn("has no known theoretical maximum, which --min-efficiency 90% refers to", " ".join(
             result.out.split()))
         self.assertIn("undecided", result.err)
+        missing = run("accept", "--local", "--softnic", "--devices", "soft0", "-n", "100", "-s", "4K", "--expect", "nics=9")
+        self.assertEqual(missing.code, 1, missing)
+        self.assertRegex(missing.err, r"MISSED +\d NICs? with an active port, 9 expected \(--expect\)")
         planned = run("accept", "--local", "--softnic", "--dry-run")
         self.assertEqual(planned.code, 0, planned)
         self.assertIn("read_bw", planned.out)

@@ -4,6 +4,7 @@ on, and what is written down. Whether it names what is slow: cluster_rates_test.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -278,6 +279,49 @@ class Ranks(ClusterTest):
             refused = support.run(*options(None, "--hosts", f"127.0.0.1:{server.port}", "--start-timeout", "1s"))
         self.assertIn("gdrperf serve --cluster", refused.err)
         self.assertEqual(refused.code, 4, refused)
+
+    def test_a_rank_that_cannot_measure_is_not_waited_for(self):
+        """Rank 0 knows what that rank knew, and the start is not held up."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            port = support.free_port()
+            ranks = [support.Background(*options(port, "--ranks", 3, "--rank", rank, *(["--json", path, "-D", "50ms"] if rank == 0 else []),
+                                                 *(["--devices", "mlx5_9"] if rank == 2 else [])), env={"SOFTNIC": devices(count=3)})
+                     for rank in range(3)]
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+            metrics = support.run("cluster", "--from", path, "--format", "prometheus")
+        self.assertEqual(codes, [4, 0, 2], [rank.err for rank in ranks])
+        self.assertRegex(ranks[0].out, r"lost: rank 2 on .* \(--devices: rank 2 on .* has no device 'mlx5_9'\)")
+        self.assertIn("has no device 'mlx5_9'", document["ranks"][2]["lost"])
+        self.assertIn("has no device 'mlx5_9'", next(line for line in metrics.out.splitlines() if line.startswith("gdrperf_cluster_rank_lost{")))
+        waited = float(re.search(r"2 of 3 ranks are here, after ([0-9.]+) s", ranks[0].err).group(1))
+        self.assertLess(waited, 20, "not --start-timeout")
+
+    def test_ranks_that_are_waited_for_are_named(self):
+        rank = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 0, "--start-timeout", "7s"), env={"SOFTNIC": devices(count=3)})
+        self.assertIn("waiting for rank 1, 2, 7 s in all", rank.wait_line("waiting for"))
+        self.assertEqual(rank.wait(), 4, rank.err)
+        other = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 1, "--start-timeout", "6s"), env={"SOFTNIC": devices(count=3)})
+        self.assertIn("still no rank 0 at 127.0.0.1:", other.wait_line("still no rank 0"))
+        self.assertEqual(other.wait(), 5, other.err)
+
+    def test_what_is_expected_and_is_not_there_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            port = support.free_port()
+            ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--json", path, "-D", "50ms", "--expect", "nics=8"] if rank == 0 else [])),
+                                        env={"SOFTNIC": devices(count=4)}) for rank in range(2)]
+            codes = [rank.wait() for rank in ranks]
+            document = self.check_document(path)
+            drains = support.run("cluster", "--from", path, "--format", "slurm")
+        self.assertEqual(codes[0], 1, ranks[0].out)
+        self.assertIn("(rank 0): 4 NICs with an active port, 8 expected", " ".join(ranks[0].out.split()))
+        self.assertEqual(document["unexpected"], [{"rank": 0, "what": "4 NICs with an active port, 8 expected"}])
+        self.assertIn('State=DRAIN Reason="gdrperf: 4 NICs with an active port, 8 expected"', drains.out)
+        refused = support.run("cluster", "--expect", "cpus=2")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("there are gpus, nics and rate", refused.err)
 
     def test_buffers_of_gpus_need_gpus(self):
         """Software devices have no place on the PCI bus, and with that no relation to a GPU."""

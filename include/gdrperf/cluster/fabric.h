@@ -10,6 +10,7 @@ struct Nic {
   int node = 0;
   int rail = 0;
   int leaf = -1;  ///< switch that the node hangs on; -1: not known
+  int pod = -1;   ///< leaves that have links of their own to the others (a pod, a dragonfly group); -1: not known
 };
 
 /// All NICs of a cluster; a NIC's ID is its index here.
@@ -18,8 +19,8 @@ struct Fabric {
 };
 
 /// `nodes` x `rails` NICs, ordered by node; `nodes_per_leaf` neighbours share a
-/// leaf, 0: no leaf is known.
-Fabric uniform_fabric(int nodes, int rails, int nodes_per_leaf);
+/// leaf, `leaves_per_pod` of these a pod; 0: none is known.
+Fabric uniform_fabric(int nodes, int rails, int nodes_per_leaf, int leaves_per_pod = 0);
 
 /// NICs by node and rail.
 class NicIndex {

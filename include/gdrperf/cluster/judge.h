@@ -16,7 +16,9 @@ namespace gdrperf::cluster {
 enum class Part {
   kRail,
   kLeafRail,  ///< a leaf switch, or what of it serves one rail
-  kUplink,    ///< the same, only for what leaves the leaf
+  kPodUplink, ///< of a pod, for what leaves it
+  kUplink,    ///< of a leaf, for what leaves it
+  kPath,      ///< between two pods, or two leaves where no pods are known: a link of a dragonfly, say
   kNode,
   kNic,
   kPair,
@@ -47,6 +49,8 @@ struct Suspect {
   int node = -1;
   int nic = -1;
   int peer = -1;  ///< NIC; of a pair
+  int pod = -1;
+  int other = -1;  ///< of a path: the other pod, or leaf
   Way way = Way::kBoth;
   double shift = 0;   ///< of the rate's logarithm, against the others
   double sigmas = 0;  ///< the same in robust standard deviations of the others

@@ -38,5 +38,7 @@ std::string first_host(std::string_view list);
 /// Name of the leaf switch in Slurm's SLURM_TOPOLOGY_ADDR ("spine.leaf1.n3"); ""
 /// without one.
 std::string leaf_of(std::string_view topology_address);
+/// Of the switch above that, where another is above it ("core.pod1.leaf1.n3").
+std::string pod_of(std::string_view topology_address);
 
 }  // namespace gdrperf::cluster

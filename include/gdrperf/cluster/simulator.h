@@ -23,6 +23,9 @@ struct Fault {
   double factor = 1;  ///< of the rate: 0.9 is 10 % slow
   bool uplink = false;  ///< only what leaves the leaf
   double duty = 1;      ///< share of the measurements that it slows, at random
+  int pod = -1;         ///< only what leaves this pod
+  int path = -1;        ///< only what goes between this pod (or leaf, without pods) and `other`
+  int other = -1;
   int spine = -1;       ///< with `uplink`: only what goes through this of World::spines
 };
 
@@ -32,6 +35,7 @@ struct World {
   int nodes = 8;
   int rails = 1;
   int nodes_per_leaf = 0;
+  int leaves_per_pod = 0;
   double gbytes = 50;
   double nic_scatter = 0.005;   ///< of a NIC, for good, each way
   double pair_scatter = 0.01;   ///< of each measurement

@@ -17,6 +17,7 @@
 #include "app/options/late_options.h"
 #include "app/options/no_effect.h"
 #include "app/output/terminal.h"
+#include "app/topo/expected.h"
 
 namespace gdrperf::app {
 namespace {
@@ -36,7 +37,7 @@ minimum rate and optionally a test. The most specific line applies:
   SYS         6GB/s read_bw
   GPU3:mlx5_5 11GB/s
 
-Exit codes: 0 accepted, 1 a rate is too low, 4 undecided (the maximum is not known, or
+Exit codes: 0 accepted, 1 a rate is too low or a part is missing (--expect), 4 undecided (the maximum is not known, or
 no run is stable); others as for gdrperf sweep.
 
 Examples:
@@ -55,6 +56,7 @@ struct AcceptOptions : SweepOptions {
     resumable = false;
   }
   std::string floors;
+  Expected expected;
   std::chrono::nanoseconds within = 90s;
   bool own_time = false;  ///< how long runs measure was typed
 };
@@ -78,7 +80,12 @@ const char* verdict_of(int code) {
 }
 
 int run_accept(const AcceptOptions& options, const Argv& argv) {
-  const int code = run_sweep(options, argv, judged_plan(options));
+  std::vector<std::string> missing;
+  if (options.expected.asked() && !options.dry_run) missing = unmet(options.expected, own_equipment());
+  for (const std::string& what : missing) say("MISSED   " + what + " (--expect)");
+  int code = run_sweep(options, argv, judged_plan(options));
+  const bool sound = code == static_cast<int>(ExitCode::kOk) || code == static_cast<int>(ExitCode::kInconclusive);
+  if (!missing.empty() && sound) code = static_cast<int>(ExitCode::kRegression);
   if (!options.dry_run) say(verdict_of(code));
   return code;
 }
@@ -93,6 +100,7 @@ void add_options(CLI::App& command, AcceptOptions& options) {
         if (options.within <= 0ns) throw usage_error("--within 0: give a time above 0", "for example --within 90s");
       },
       "total time, shared by all runs (default: 90s)")->type_name("TIME")->group("What to run");
+  add_expect_option(command, options.expected)->group("What to run");
   add_dry_run(command, options.dry_run);
 }
 
@@ -111,6 +119,8 @@ void add_accept_command(CLI::App& app, Action& action) {
     options->without_effect = without_effect(*options, options->tests, may_use_gpus(*options), typed);
     action = [options](const Argv& argv) {
       check_sweep(*options);
+      if (options->expected.asked() && !options->machine.empty())
+        throw usage_error("--expect is about this machine, and --machine simulates another", "leave one of them out");
       return run_accept(*options, argv);
     };
   });

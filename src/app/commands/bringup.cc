@@ -13,6 +13,7 @@
 
 #include "app/command.h"
 #include "app/options/options.h"
+#include "app/topo/expected.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
@@ -40,6 +41,7 @@ struct BringupOptions {
   std::string host;
   int port = kDefaultPort;
   std::string token;
+  std::string expect;
   bool softnic = false;
 };
 
@@ -75,6 +77,7 @@ std::vector<Step> steps_of(const BringupOptions& options) {
     return words;
   };
   std::vector<std::string> accept = {"accept", options.host, "--within", "60s"};
+  if (!options.expect.empty()) accept.insert(accept.end(), {"--expect", options.expect});
   if (pairs_of_gpus()) accept.insert(accept.end(), {"--pairs", "best"});
   return {{"this machine", with({"doctor"}, false)},
           {"both hosts", with({"doctor", options.host}, true)},
@@ -148,6 +151,11 @@ void add_bringup_command(CLI::App& app, Action& action) {
           fmt::format("TCP port of the server (default: {})", kDefaultPort))
       ->type_name("PORT");
   command->add_option(flags::kToken, options->token, "file with the server's secret")->type_name("FILE");
+  command
+      ->add_option_function<std::string>(
+          "--expect", [options](const std::string& text) { parse_expected(text), options->expect = text; },
+          "what this machine should have, like gpus=8,nics=8,rate=400 (Gb/s of each port); gpus=4+4: by NUMA node")
+      ->type_name("WHAT");
   add_softnic_flag(*command);
   command->footer(kBringupFooter);
   command->final_callback([options, &action] {

@@ -55,7 +55,8 @@ Without a NIC, on one machine (a software device for each rank):
   SOFTNIC='a:rate=20MB/s;b:rate=20MB/s;c:rate=20MB/s;d:rate=20MB/s,slow=1.2' \
     mpirun --oversubscribe -np 4 gdrperf cluster --softnic -e -s 16K
 
-Exit codes of rank 0: 0 nothing is slow, 1 a part is slow or loses packets, 4 undecided.
+Exit codes of rank 0: 0 nothing is slow, 1 a part is slow, loses packets or is missing
+(--expect), 4 undecided.
 docs/how-to/cluster.md has a table of them for prologs and epilogs.)";
 
 std::optional<std::string> variable(const std::string& name) {
@@ -216,33 +217,40 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   std::optional<ClusterFile> earlier;
   if (!options.resume.empty()) earlier = of_option("--resume", [&] { return read_cluster(options.resume); });
   cluster::Leaves leaves;
+  cluster::Pods pods;
   if (!options.topology.empty()) {
-    leaves = of_option("--topology",
-                       [&] { return parse_leaves(read_file(options.topology, kMostTopologyBytes), options.topology); });
+    const std::string text = of_option("--topology", [&] { return read_file(options.topology, kMostTopologyBytes); });
+    leaves = of_option("--topology", [&] { return parse_leaves(text, options.topology); });
+    pods = parse_leaf_pods(text);
   }
   const int ranks = start.launch.ranks;
   const auto begin = std::chrono::steady_clock::now();
-  Star star(std::move(*start.listener),
-            {ranks, start.root.hosts.front(), token, options.start_patience, options.deadline,
-             bring, bring ? 0 : fanout_of(options, ranks)},
-            card);
+  // A time limit, from now on: what is done by then is judged and saved.
+  StopSignal stop;
+  std::optional<StopOnSignals> on_signals(std::in_place, stop);
+  StarSettings settings;
+  settings.ranks = ranks;
+  settings.address = start.root.hosts.front();
+  settings.token = token;
+  settings.start_patience = options.start_patience;
+  settings.deadline = options.deadline;
+  settings.bring = bring;
+  settings.stop = &stop.flag();
+  settings.fanout = bring ? 0 : fanout_of(options, ranks);
+  Star star(std::move(*start.listener), std::move(settings), card);
   int there = 0;
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
   say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
-  star.set_leaves(leaves);
+  star.set_leaves(leaves, pods);
   const Report report(options, star, start.launch);
-  // A time limit: what is done by then is judged and saved.
-  StopSignal stop;
-  ClusterResult result;
-  {
-    const StopOnSignals on_signals(stop);
-    result = run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
-      report.round_done(so_far);
-      return !stop.triggered();
-    });
-    if (!result.stopped) run_patterns(star, options.test, options.patterns, result);
-  }
+  ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
+    report.round_done(so_far);
+    return !stop.triggered();
+  });
+  result.unexpected = find_unexpected(star, options.expected);
+  if (!result.stopped) run_patterns(star, options.test, options.patterns, result);
+  on_signals.reset();
   return static_cast<int>(report.finish(result));
 }
 
@@ -290,7 +298,16 @@ int run_cluster_command(const ClusterOptions& options) {
   Start start = find_start(options);
   const std::string leaf =
       options.leaf.empty() ? cluster::leaf_of(variable("SLURM_TOPOLOGY_ADDR").value_or("")) : options.leaf;
-  const Card card = own_card(start.launch, options.devices, leaf);
+  const Card card = [&] {
+    try {
+      Card own = own_card(start.launch, options.devices, leaf);
+      own.pod = cluster::pod_of(variable("SLURM_TOPOLOGY_ADDR").value_or(""));
+      return own;
+    } catch (const Error& error) {
+      if (start.launch.rank != 0) report_trouble(start.launch, start.root, token, error.what());
+      throw;
+    }
+  }();
   if (start.launch.rank == 0) return run_root(options, std::move(start), card, token);
   Agent agent(card, {token, options.deadline, fanout_of(options, start.launch.ranks) > 0});
   // Launchers signal all ranks. The first signal is for rank 0, which ends the others when its round is over.

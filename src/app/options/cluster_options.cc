@@ -43,6 +43,7 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { options->leaf = text; });
   value("--topology", "FILE", "leaves by host: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
         [options](const std::string& text) { options->topology = text; });
+  add_expect_option(command, options->expected);
   value("--hosts", "HOST[:PORT],...", "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",
         [options](const std::string& text) { options->hosts = text; });
   value("--devices", "DEV[,DEV]", "NICs of this rank (default: all with an active port)",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/topo/expected.h"
 #include "cluster/ranks/job.h"
 #include "gdrperf/cluster/launch.h"
 #include "gdrperf/cluster/patterns.h"
@@ -40,6 +41,7 @@ struct ClusterOptions {
   std::string resume;
   std::string baseline;
   std::string token;
+  Expected expected;
   ClusterTest test = {.schedule = {.all_pairs_up_to = kAllPairsUpTo}};
   bool quick = false;
   std::chrono::nanoseconds start_patience = std::chrono::seconds(60);

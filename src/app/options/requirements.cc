@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +102,10 @@ void RequiredRuns::add(const report::RunRecord& record, std::vector<std::string>
   const std::string group = fmt::format("{} at {} of {} pairs", to_string(record.spec.test), format_size(record.spec.size_bytes), record.relation);
   const double gbytes = report::goodput_gbytes(record.measured);
   if (std::isfinite(gbytes)) rates_[group].push_back(gbytes);
+  const std::string& nic = record.client.device.empty() ? record.spec.client.device : record.client.device;
+  OfNic& of_nic = nics_[nic];
+  ++of_nic.asked;
+  bool missed = false;
   for (const report::Miss& miss : report::misses(record)) {
     const std::string text = report::run_name(record) + ": " + miss.text;
     if (!miss.known) {
@@ -109,8 +114,10 @@ void RequiredRuns::add(const report::RunRecord& record, std::vector<std::string>
     }
     std::vector<std::string> why = why_of_record(record);
     why.insert(why.begin(), path_reasons.begin(), path_reasons.end());
-    missed_.push_back({text, group, share_of_required(record), gbytes, std::move(why)});
+    missed_.push_back({text, group, nic, share_of_required(record), gbytes, std::move(why)});
+    missed = true;
   }
+  of_nic.missed += std::size_t{missed};
 }
 
 std::vector<std::string> RequiredRuns::why_of(const Missed& missed) const {
@@ -125,6 +132,25 @@ std::vector<std::string> RequiredRuns::why_of(const Missed& missed) const {
   return why;
 }
 
+bool RequiredRuns::whole_nic(const std::string& nic) const {
+  constexpr std::size_t kFewest = 3;
+  const OfNic& own = nics_.at(nic);
+  return own.missed == own.asked && own.asked >= kFewest &&
+         std::any_of(nics_.begin(), nics_.end(), [](const auto& one) { return one.second.missed < one.second.asked; });
+}
+
+void RequiredRuns::print_whole_nic(const std::string& nic, const std::function<void(const std::string&)>& line) const {
+  double least = HUGE_VAL;
+  double most = 0;
+  for (const Missed& each : missed_) {
+    if (each.nic != nic) continue;
+    least = std::min(least, each.share);
+    most = std::max(most, each.share);
+  }
+  line(fmt::format("{}: each of its {} runs: {:.0f} to {:.0f} % of what is required", nic, nics_.at(nic).asked,
+                   100 * least, 100 * most));
+}
+
 void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& options) const {
   if (asked_ == 0) return;
   out << '\n';
@@ -134,7 +160,15 @@ void RequiredRuns::print(std::ostream& out, const report::ConsoleOptions& option
   std::vector<const Missed*> worst;
   for (const Missed& each : missed_) worst.push_back(&each);
   std::stable_sort(worst.begin(), worst.end(), [](const Missed* one, const Missed* other) { return one->share < other->share; });
+  std::set<std::string> told;
   for (const Missed* each : worst) {
+    if (whole_nic(each->nic)) {
+      if (!told.insert(each->nic).second) continue;
+      print_whole_nic(each->nic, [&](const std::string& text) { line("MISSED   ", Style::kBad, text); });
+      out << "         likely: this NIC, its port, cable or PCIe link: runs of other NICs are not\n"
+             "         slow\n";
+      continue;
+    }
     line("MISSED   ", Style::kBad, each->text);
     const std::vector<std::string> why = why_of(*each);
     if (!why.empty()) out << wrapped(printable(fmt::format("         likely: {}", fmt::join(why, "; "))), options.columns, 9) << '\n';

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <span>
@@ -35,15 +36,24 @@ class RequiredRuns {
   struct Missed {
     std::string text;              ///< the run's name, and its figure
     std::string group;             ///< runs that should be as fast
+    std::string nic = {};
     double share = 0;              ///< rate over what was asked
     double gbytes = 0;             ///< NaN: no rate
     std::vector<std::string> why;
   };
   std::vector<std::string> why_of(const Missed& missed) const;
+  /// All runs of a NIC, if each of several missed while those of another NIC did not.
+  bool whole_nic(const std::string& nic) const;
+  void print_whole_nic(const std::string& nic, const std::function<void(const std::string&)>& line) const;
 
   std::size_t asked_ = 0;  ///< runs something was asked of
   std::vector<Missed> missed_;
   std::vector<std::string> unknown_;
+  struct OfNic {
+    std::size_t asked = 0;
+    std::size_t missed = 0;
+  };
+  std::map<std::string, OfNic> nics_;
   std::map<std::string, std::vector<double>> rates_;  ///< GB/s of all runs, by group
 };
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "cluster/judge/membership.h"
@@ -129,6 +131,92 @@ void judge_grouping(const Grouping& grouping, Flows flows, const JudgeOptions& o
   if (any) take_out(grouping, flows, shifts, residuals);
 }
 
+std::size_t nodes_of_group(const Fabric& fabric, int group) {
+  std::set<int> nodes;
+  for (const Nic& nic : fabric.nics) {
+    if (group_of(nic) == group) nodes.insert(nic.node);
+  }
+  return nodes.size();
+}
+
+// Of two pods, what leaves one is the path to the other.
+void judge_pods(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals, Judgement& judgement) {
+  std::set<int> pods;
+  for (const Nic& nic : fabric.nics) pods.insert(nic.pod);
+  if (pods.contains(-1) || pods.size() < 3) return;
+  const auto key = [](const Nic& nic) { return std::pair(nic.pod, nic.rail); };
+  const auto describe = [](const Nic& nic) {
+    Suspect suspect;
+    suspect.part = Part::kPodUplink;
+    suspect.pod = nic.pod;
+    suspect.rail = nic.rail;
+    return suspect;
+  };
+  judge_grouping(group_by(fabric, 3, key, describe), Flows::kAcross, options, {}, residuals, judgement);
+}
+
+// Between two groups on all rails, or on one.
+void judge_paths(const Fabric& fabric, const JudgeOptions& options, bool by_rail, Residuals& residuals,
+                 Judgement& judgement) {
+  constexpr std::size_t kLeastOfPath = 8;
+  constexpr std::size_t kLeastPaths = 6;
+  constexpr std::size_t kLeastNodes = 3;
+  constexpr std::size_t kMostPaths = 8;
+  std::map<std::tuple<int, int, int>, std::vector<std::size_t>> flows;  // of two groups and a rail
+  std::map<int, std::size_t> nodes;
+  for (const Nic& nic : fabric.nics) nodes.try_emplace(group_of(nic), 0);
+  if (nodes.size() < 3 || nodes.contains(-1)) return;
+  for (auto& [group, count] : nodes) count = nodes_of_group(fabric, group);
+  for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
+    const Nic& from = fabric.nics[residuals.samples[i].from];
+    const auto [low, high] = std::minmax(group_of(from), group_of(fabric.nics[residuals.samples[i].to]));
+    if (low == high || nodes[low] < kLeastNodes || nodes[high] < kLeastNodes) continue;
+    flows[{low, high, by_rail ? from.rail : -1}].push_back(i);
+  }
+  std::erase_if(flows, [](const auto& one) { return one.second.size() < kLeastOfPath; });
+  if (flows.size() < kLeastPaths) return;
+  std::vector<float> known;
+  std::vector<float> within;
+  std::map<std::tuple<int, int, int>, float> shifts;
+  for (const auto& [path, samples] : flows) {
+    std::vector<float> values;
+    for (const std::size_t i : samples) values.push_back(residuals.left[i]);
+    const float shift = quantile(values, kUpperQuartile);
+    known.push_back(shift);
+    shifts[path] = shift;
+    for (const float value : values) within.push_back(value - shift);
+  }
+  const Center center = robust_center(std::move(known));
+  const double scatter = robust_center(std::move(within)).sigma;
+  std::vector<Suspect> slow;
+  for (const auto& [path, shift] : shifts) {
+    const double against = shift - center.median;
+    const std::vector<std::size_t>& samples = flows.at(path);
+    const double error = kErrorOfQuartile * scatter / std::sqrt(static_cast<double>(samples.size()));
+    const double sigma = stats::judging_scatter(std::max(center.sigma, error), judgement.step);
+    if (!is_suspect(against, sigma, options)) continue;
+    Suspect suspect;
+    suspect.part = Part::kPath;
+    const auto [low, high, rail] = path;
+    const bool pods = fabric.nics[residuals.samples[samples.front()].from].pod >= 0;
+    (pods ? suspect.pod : suspect.leaf) = low;
+    suspect.other = high;
+    suspect.rail = rail;
+    suspect.shift = against;
+    suspect.sigmas = against / std::max(sigma, kLeastSigma);
+    suspect.samples = samples.size();
+    slow.push_back(suspect);
+  }
+  std::sort(slow.begin(), slow.end(), [](const Suspect& a, const Suspect& b) { return a.shift < b.shift; });
+  slow.resize(std::min(slow.size(), kMostPaths));
+  for (const Suspect& suspect : slow) {
+    const int own = suspect.pod >= 0 ? suspect.pod : suspect.leaf;
+    for (const std::size_t i : flows.at({own, suspect.other, suspect.rail}))
+      residuals.left[i] -= static_cast<float>(suspect.shift);
+  }
+  judgement.suspects.insert(judgement.suspects.end(), slow.begin(), slow.end());
+}
+
 // A leaf is slow to its own NICs, too; its uplinks only to those of other leaves.
 void judge_leaves(const Fabric& fabric, const JudgeOptions& options, Residuals& residuals, Judgement& judgement) {
   const auto key = [](const Nic& nic) { return std::pair(nic.leaf, nic.rail); };
@@ -147,8 +235,10 @@ void judge_leaves(const Fabric& fabric, const JudgeOptions& options, Residuals& 
     return within.samples[i] < kLeastSamples || within.shift[i] < shift / 2;
   };
   judge_grouping(leaves, Flows::kAll, options, is_slow_within, residuals, judgement);
+  judge_pods(fabric, options, residuals, judgement);
   const Grouping uplinks = group_by(fabric, 3, key, describe(Part::kUplink));
   judge_grouping(uplinks, Flows::kAcross, options, {}, residuals, judgement);
+  for (const bool by_rail : {false, true}) judge_paths(fabric, options, by_rail, residuals, judgement);
 }
 
 }  // namespace

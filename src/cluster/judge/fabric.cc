@@ -4,12 +4,13 @@
 
 namespace gdrperf::cluster {
 
-Fabric uniform_fabric(int nodes, int rails, int nodes_per_leaf) {
+Fabric uniform_fabric(int nodes, int rails, int nodes_per_leaf, int leaves_per_pod) {
   Fabric fabric;
   fabric.nics.reserve(static_cast<std::size_t>(nodes) * static_cast<std::size_t>(rails));
   for (int node = 0; node < nodes; ++node) {
     for (int rail = 0; rail < rails; ++rail) {
-      fabric.nics.push_back({node, rail, nodes_per_leaf > 0 ? node / nodes_per_leaf : -1});
+      const int leaf = nodes_per_leaf > 0 ? node / nodes_per_leaf : -1;
+      fabric.nics.push_back({node, rail, leaf, leaf >= 0 && leaves_per_pod > 0 ? leaf / leaves_per_pod : -1});
     }
   }
   return fabric;

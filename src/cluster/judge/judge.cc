@@ -188,7 +188,9 @@ std::string_view to_string(Part part) {
   switch (part) {
     case Part::kRail: return "rail";
     case Part::kLeafRail: return "leaf";
+    case Part::kPodUplink: return "pod uplink";
     case Part::kUplink: return "uplink";
+    case Part::kPath: return "path";
     case Part::kNode: return "node";
     case Part::kNic: return "nic";
     case Part::kPair: return "pair";

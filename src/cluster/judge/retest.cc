@@ -29,15 +29,17 @@ constexpr double kAsOthers = 0.3;
 double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
                             const Judgement& judgement) {
   double explained = 0;
-  for (const Part level : {Part::kLeafRail, Part::kUplink, Part::kNode}) {
+  for (const Part level : {Part::kLeafRail, Part::kPodUplink, Part::kUplink, Part::kPath, Part::kNode}) {
     if (level >= part) break;
     double of_level = 0;
     for (const Suspect& suspect : judgement.suspects) {
       if (suspect.part != level) continue;
       const bool from = belongs_to(suspect, fabric, sample.from);
       const bool to = belongs_to(suspect, fabric, sample.to);
-      // Flows within a leaf take no uplink.
-      if (level == Part::kUplink ? from != to : from || to) of_level = std::min(of_level, suspect.shift);
+      // Flows within a leaf or a pod take no uplink of it.
+      const bool uplink = level == Part::kUplink || level == Part::kPodUplink;
+      const bool hit = level == Part::kPath ? takes_path(suspect, fabric, sample) : uplink ? from != to : from || to;
+      if (hit) of_level = std::min(of_level, suspect.shift);
     }
     explained += of_level;
   }
@@ -56,7 +58,7 @@ float shift_of(const Sample& sample, const Suspect& suspect, const Fabric& fabri
   const double sends = judgement.sends[sample.from].shift;
   const double receives = judgement.receives[sample.to].shift;
   if (suspect.part == Part::kRail) return static_cast<float>(left + suspect.shift);
-  if (suspect.part == Part::kPair) {
+  if (suspect.part == Part::kPair || suspect.part == Part::kPath) {
     return static_cast<float>(left - sends - receives - judgement.pair_center);
   }
   return belongs_to(suspect, fabric, sample.from)
@@ -67,6 +69,7 @@ float shift_of(const Sample& sample, const Suspect& suspect, const Fabric& fabri
 bool concerns(const Suspect& suspect, const Fabric& fabric, const Sample& sample) {
   const bool from = belongs_to(suspect, fabric, sample.from);
   const bool to = belongs_to(suspect, fabric, sample.to);
+  if (suspect.part == Part::kPath) return takes_path(suspect, fabric, sample);
   if (suspect.part == Part::kPair || suspect.part == Part::kRail) return from && to;
   if (suspect.part != Part::kNic || suspect.way == Way::kBoth) return from != to;
   return suspect.way == Way::kSends ? from : to;
@@ -179,7 +182,7 @@ Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, cons
     ++count.measurements;
   }
   count.all = count.measurements;
-  if (suspect.part == Part::kUplink) return count;
+  if (suspect.part == Part::kUplink || suspect.part == Part::kPodUplink || suspect.part == Part::kPath) return count;
   count.all = rounds.size();
   count.two_ways = suspect.way == Way::kBoth && suspect.part == Part::kNic;
   count.bad = static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), [](const auto& round) {

@@ -83,7 +83,9 @@ class Chooser {
     std::vector<int> candidates;
     for (std::uint32_t id = 0; id < fabric_.nics.size(); ++id) {
       const Nic& nic = fabric_.nics[id];
-      const bool outside = suspect.part == Part::kRail ? nic.node != own.node : !belongs_to(suspect, fabric_, id);
+      const bool outside = suspect.part == Part::kRail   ? nic.node != own.node
+                           : suspect.part == Part::kPath ? group_of(nic) == suspect.other
+                                                         : !belongs_to(suspect, fabric_, id);
       const bool meets = nic.node == own.node ? one_node_ : nic.rail == own.rail;
       const bool free = std::none_of(links.begin(), links.end(), [&](const Link& link) {
         return link.a == static_cast<int>(id) || link.b == static_cast<int>(id);

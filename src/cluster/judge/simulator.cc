@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "cluster/judge/membership.h"
+
 namespace gdrperf::cluster {
 namespace {
 
@@ -16,7 +18,7 @@ bool lies_at(const Fault& fault, const Nic& nic) {
 
 Simulator::Simulator(World world)
     : world_(std::move(world)),
-      fabric_(uniform_fabric(world_.nodes, world_.rails, world_.nodes_per_leaf)),
+      fabric_(uniform_fabric(world_.nodes, world_.rails, world_.nodes_per_leaf, world_.leaves_per_pod)),
       random_(world_.seed) {
   for (std::size_t i = 0; i < fabric_.nics.size(); ++i) {
     sends_.push_back(world_.nic_scatter * normal_(random_));
@@ -27,6 +29,11 @@ Simulator::Simulator(World world)
 bool Simulator::hits(const Fault& fault, const Nic& from, const Nic& to, int spine) const {
   if (fault.uplink && from.leaf == to.leaf) return false;
   if (fault.spine >= 0 && fault.spine != spine) return false;
+  const bool on_rail = fault.rail < 0 || fault.rail == from.rail;
+  if (fault.pod >= 0) return on_rail && from.pod != to.pod && (from.pod == fault.pod || to.pod == fault.pod);
+  if (fault.path >= 0) {
+    return on_rail && std::minmax(group_of(from), group_of(to)) == std::minmax(fault.path, fault.other);
+  }
   if (fault.peer >= 0) {
     return (lies_at(fault, from) && to.node == fault.peer) ||
            (lies_at(fault, to) && from.node == fault.peer);

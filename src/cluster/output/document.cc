@@ -26,7 +26,7 @@ Json ranks_json(const Star& star) {
   for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
     const Member& member = star.members()[rank];
     Json one = {{"rank", rank}, {"host", member.card.host}, {"address", member.address},
-                {"node", member.card.node}, {"devices", member.devices}, {"leaf", member.card.leaf}};
+                {"node", member.card.node}, {"devices", member.devices}, {"leaf", member.card.leaf}, {"pod", member.card.pod}};
     one["lost"] = member.lost.empty() ? Json(nullptr) : Json(member.lost);
     ranks.push_back(std::move(one));
   }
@@ -74,6 +74,9 @@ void add_suspects(const ClusterResult& result, const cluster::Judgement& judgeme
          {"peer_nic", known(suspect.peer)},
          {"rail", known(suspect.rail)},
          {"leaf", suspect.leaf < 0 ? Json(nullptr) : Json(result.leaves[static_cast<std::size_t>(suspect.leaf)])},
+         {"pod", suspect.pod < 0 ? Json(nullptr) : Json(result.pods[static_cast<std::size_t>(suspect.pod)])},
+         {"other", suspect.other < 0 ? Json(nullptr)
+                                     : Json((suspect.pod < 0 ? result.leaves : result.pods)[static_cast<std::size_t>(suspect.other)])},
          {"way", cluster::to_string(suspect.way)},
          {"shift_percent", shift_percent(suspect.shift)},
          {"sigmas", suspect.sigmas},
@@ -148,6 +151,12 @@ Json losses_json(const ClusterResult& result) {
   return list;
 }
 
+Json unexpected_json(const ClusterResult& result) {
+  Json list = Json::array();
+  for (const Unexpected& one : result.unexpected) list.push_back({{"rank", one.rank}, {"what", one.what}});
+  return list;
+}
+
 Json patterns_json(const ClusterResult& result) {
   Json list = Json::array();
   for (const PatternStep& one : result.patterns) {
@@ -207,6 +216,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"patterns", patterns_json(result)},
       {"inspections", inspections_json(result)},
       {"losses", losses_json(result)},
+      {"unexpected", unexpected_json(result)},
       {"ranks", ranks_json(star)},
       {"nics", nics_json(star, test, result)},
       {"differences", differences(star.members())},

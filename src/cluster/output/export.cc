@@ -29,6 +29,17 @@ std::string plain(const std::string& name) {
                                         : text;
 }
 
+// Inside double quotes of a shell, or behind its '#'.
+std::string shell_text(const std::string& words) {
+  std::string text;
+  for (const char c : printable(words)) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      std::string_view(" .,:+-_/()").find(c) != std::string_view::npos;
+    text += good ? c : '_';
+  }
+  return text;
+}
+
 // As the scheduler knows it.
 std::string host_of(const ClusterFile& file, int rank) {
   const FileRank* found = file.rank(rank);
@@ -42,7 +53,8 @@ std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
     // The same part in other series is one part.
     const auto same = [&](const FileSuspect& one) {
       return one.part == suspect.part && one.rank == suspect.rank && one.nic == suspect.nic &&
-             one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf;
+             one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf &&
+             one.pod == suspect.pod && one.other == suspect.other;
     };
     if (suspect.verdict == "slow" && std::none_of(slow.begin(), slow.end(), same)) slow.push_back(suspect);
   }
@@ -84,6 +96,9 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
       const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
       add(host_of(file, nic.rank), fmt::format("NIC {} {}", plain(nic.device), what));
     }
+  }
+  for (const auto& [rank, what] : file.unexpected) {
+    if (const std::string host = host_of(file, rank); !host.empty()) add(host, shell_text(what));
   }
   for (const FileRank& rank : file.ranks) {
     if (rank.lost.empty()) continue;
@@ -153,6 +168,8 @@ std::string to_prometheus(const ClusterFile& file) {
       out.sample({{"host", nic.host}, {"device", nic.device}, {"why", why}}, 1);
     }
   }
+  out.declare("gdrperf_cluster_unexpected", MetricType::kGauge, "1 for each thing that a host lacks of --expect");
+  for (const auto& [rank, what] : file.unexpected) out.sample({{"host", host_of(file, rank)}, {"what", what}}, 1);
   out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost or never came");
   for (const FileRank& rank : file.ranks) {
     if (!rank.lost.empty())
@@ -200,6 +217,11 @@ std::string describe(const ClusterFile& file, const FileSuspect& suspect) {
   if (suspect.part == "rail") return fmt::format("rail {}", suspect.rail);
   if (suspect.part == "leaf") return fmt::format("leaf {}, rail {}", suspect.leaf, suspect.rail);
   if (suspect.part == "uplink") return fmt::format("uplinks of leaf {}, rail {}", suspect.leaf, suspect.rail);
+  if (suspect.part == "pod uplink") return fmt::format("uplinks of pod {}, rail {}", suspect.pod, suspect.rail);
+  if (suspect.part == "path") {
+    return fmt::format("path between {} and {}{}", suspect.pod.empty() ? suspect.leaf : suspect.pod, suspect.other,
+                       suspect.rail < 0 ? "" : fmt::format(", rail {}", suspect.rail));
+  }
   if (suspect.part == "node") return fmt::format("node {} (rank {})", host_of(file, suspect.rank), suspect.rank);
   if (suspect.part == "nic") return "NIC " + nic(suspect.nic);
   return fmt::format("pair {} and {}", nic(suspect.nic), nic(suspect.peer));

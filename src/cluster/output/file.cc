@@ -37,6 +37,8 @@ FileSuspect suspect_of(const FileJson& value) {
   suspect.peer = number_or(value.at("peer_nic"), -1);
   suspect.rail = number_or(value.at("rail"), -1);
   suspect.leaf = text_or_empty(value.at("leaf"));
+  suspect.pod = text_or_empty(value.value("pod", FileJson()));
+  suspect.other = text_or_empty(value.value("other", FileJson()));
   suspect.way = value.at("way");
   suspect.series = value.value("series", "bandwidth");
   suspect.when = value.value("when", "always");
@@ -151,6 +153,8 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
       file.nics.push_back({one.at("rank"), one.at("host"), one.at("device"), one.at("rail"),
                            effect_of(one.at("sends")), effect_of(one.at("receives"))});
     }
+    for (const FileJson& one : document.value("unexpected", FileJson::array()))
+      file.unexpected.emplace_back(one.at("rank"), one.at("what"));
     for (const FileJson& one : document.value("losses", FileJson::array())) file.losing.push_back(one.at("nic"));
     std::set<int> in_failed;
     for (const FileJson& one : document.value("failed", FileJson::array()))
@@ -198,13 +202,32 @@ cluster::Leaves parse_leaves(const std::string& text, const std::string& path) {
   cluster::Leaves leaves;
   try {
     const FileJson document = FileJson::parse(text);
-    for (const auto& [leaf, hosts] : document.items()) {
-      for (const FileJson& host : hosts) leaves[host.get<std::string>()] = leaf;
+    const auto take = [&](const FileJson& of) {
+      for (const auto& [leaf, hosts] : of.items()) {
+        for (const FileJson& host : hosts) leaves[host.get<std::string>()] = leaf;
+      }
+    };
+    for (const auto& [name, inside] : document.items()) {
+      if (inside.is_object()) take(inside);
+      else take(FileJson{{name, inside}});
     }
   } catch (const nlohmann::json::exception& error) {
     throw usage_error(fmt::format("{}: no JSON of leaves: {}", path, error.what()), "like {\"leaf1\": [\"n1\", \"n2\"]}");
   }
   return leaves;
+}
+
+cluster::Pods parse_leaf_pods(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] != '{') return cluster::parse_pods(text);
+  cluster::Pods pods;
+  // parse_leaves() has refused what is none.
+  const FileJson document = FileJson::parse(text);
+  for (const auto& [pod, inside] : document.items()) {
+    if (!inside.is_object()) continue;
+    for (const auto& [leaf, hosts] : inside.items()) pods[leaf] = pod;
+  }
+  return pods;
 }
 
 std::string pack_measurements(const std::vector<cluster::Sample>& samples) {

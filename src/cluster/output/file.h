@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gdrperf/cluster/fabric.h"
@@ -29,13 +30,15 @@ struct FileNic {
 };
 
 struct FileSuspect {
-  std::string part;     ///< "rail", "leaf", "uplink", "node", "nic", "pair"
+  std::string part;     ///< "rail", "leaf", "pod uplink", "uplink", "path", "node", "nic", "pair"
   std::string verdict;  ///< "slow", "cleared", "undecided"
   int rank = -1;
   int nic = -1;
   int peer = -1;
   int rail = -1;
   std::string leaf;
+  std::string pod;
+  std::string other;  ///< of a path: the pod or leaf at its other side
   std::string way;
   std::string series = "bandwidth";
   std::string when = "always";
@@ -76,6 +79,7 @@ struct ClusterFile {
   std::vector<FileRank> ranks;
   std::vector<FileNic> nics;
   std::vector<FileSuspect> suspects;
+  std::vector<std::pair<int, std::string>> unexpected;  ///< rank, and what its host lacks of --expect
   std::vector<int> losing;  ///< NICs whose counters of losses rose
   std::vector<int> failed;  ///< NICs none of whose runs worked
   std::vector<cluster::Sample> measurements;
@@ -97,6 +101,8 @@ std::string without_measurements(const std::string& path);
 
 /// Leaves of a file: JSON ({"leaf1": ["n1", "n2"]}), or what cluster::parse_topology_file() reads. Throws usage_error.
 cluster::Leaves parse_leaves(const std::string& text, const std::string& path);
+/// Pods of such a file; in JSON: {"pod1": {"leaf1": ["n1", "n2"]}}.
+cluster::Pods parse_leaf_pods(const std::string& text);
 
 /// Measurements as 12 bytes each, little-endian: from, to (32 bits), GB/s (32-bit float).
 std::string pack_measurements(const std::vector<cluster::Sample>& samples);

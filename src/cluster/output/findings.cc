@@ -53,8 +53,18 @@ std::string of_series(const Series* series) {
   return fmt::format(" {} {}", series->latency ? "in latency of" : "with", format_size(series->size_bytes));
 }
 
+std::string name_of_path(const ClusterResult& result, const Suspect& suspect) {
+  const bool pods = suspect.pod >= 0;
+  const std::vector<std::string>& names = pods ? result.pods : result.leaves;
+  return fmt::format("path between {} {} and {}{}", pods ? "pods" : "leaves",
+                     names[static_cast<std::size_t>(pods ? suspect.pod : suspect.leaf)],
+                     names[static_cast<std::size_t>(suspect.other)],
+                     suspect.rail < 0 ? "" : fmt::format(", rail {}", suspect.rail));
+}
+
 auto key_of(const Suspect& suspect) {
-  return std::tuple(suspect.part, suspect.rail, suspect.leaf, suspect.node, suspect.nic, suspect.peer);
+  return std::tuple(suspect.part, suspect.rail, suspect.leaf, suspect.node, suspect.nic, suspect.peer, suspect.pod,
+                    suspect.other);
 }
 
 const cluster::Judgement& judgement_of(const ClusterResult& result, const Series* series) {
@@ -121,6 +131,9 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const Su
     case cluster::Part::kUplink:
       return fmt::format("{} of leaf {}, rail {}", suspect.when == When::kAtTimes ? "some uplinks or paths" : "uplinks",
                          leaf(), suspect.rail);
+    case cluster::Part::kPodUplink:
+      return fmt::format("uplinks of pod {}, rail {}", result.pods[static_cast<std::size_t>(suspect.pod)], suspect.rail);
+    case cluster::Part::kPath: return name_of_path(result, suspect);
     case cluster::Part::kNode: return "node " + name_of_node(star, result, suspect.node);
     case cluster::Part::kNic: return "NIC " + name_of_nic(star, result, suspect.nic);
     case cluster::Part::kPair:

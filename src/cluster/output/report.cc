@@ -144,6 +144,15 @@ void print_sick(const Star& star, const ClusterResult& result, std::ostream& out
   if (failed.size() > kMostLines) out << fmt::format("... and {} more\n", failed.size() - kMostLines);
 }
 
+void print_unexpected(const Star& star, const ClusterResult& result, std::ostream& out) {
+  for (std::size_t i = 0; i < std::min(result.unexpected.size(), kMostLines); ++i) {
+    const Unexpected& one = result.unexpected[i];
+    const Card& card = star.members()[static_cast<std::size_t>(one.rank)].card;
+    print_line(out, fmt::format("MISSING on {} (rank {}): {}", card.host, one.rank, one.what), 2);
+  }
+  if (result.unexpected.size() > kMostLines) out << fmt::format("... and {} more\n", result.unexpected.size() - kMostLines);
+}
+
 /// The slow parts, with the evidence against each.
 void print_suspects(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
   const auto slow = findings(test, result, cluster::Verdict::kSlow);
@@ -151,6 +160,7 @@ void print_suspects(const Star& star, const ClusterTest& test, const ClusterResu
     print_line(out, slow_line(star, test, result, slow[i]), 2);
   if (slow.size() > kMostLines) out << fmt::format("... and {} more\n", slow.size() - kMostLines);
   print_sick(star, result, out);
+  print_unexpected(star, result, out);
   const auto undecided = findings(test, result, cluster::Verdict::kUndecided);
   for (std::size_t i = 0; i < std::min(undecided.size(), kMostLines); ++i)
     print_line(out, undecided_line(star, test, result, undecided[i]), 2);
@@ -190,6 +200,7 @@ std::string verdict_text(ExitCode code, const ClusterTest& test, const ClusterRe
       if (losing > 0)
         text += fmt::format("{}{} NIC{} messages or packets", text.empty() ? "" : "; ", losing,
                             losing == 1 ? " loses" : "s lose");
+      if (!result.unexpected.empty()) text += std::string(text.empty() ? "" : "; ") + "not all that is expected is there";
       return text;
     }
     default: break;
@@ -201,7 +212,9 @@ std::string verdict_text(ExitCode code, const ClusterTest& test, const ClusterRe
 }  // namespace
 
 ExitCode verdict_of(const Star& star, const ClusterTest& test, const ClusterResult& result) {
-  if (!findings(test, result, cluster::Verdict::kSlow).empty() || !result.losses.empty()) return ExitCode::kRegression;
+  if (!findings(test, result, cluster::Verdict::kSlow).empty() || !result.losses.empty() ||
+      !result.unexpected.empty())
+    return ExitCode::kRegression;
   const bool known = result.judgement.judged > 0 && blind_series(test, result).empty() &&
                      findings(test, result, cluster::Verdict::kUndecided).empty() && lost_count(star) == 0 &&
                      result.failed.empty() && !result.stopped;

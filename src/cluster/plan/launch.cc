@@ -185,4 +185,13 @@ std::string leaf_of(std::string_view topology_address) {
   return std::string(switches.substr(switches.rfind('.') + 1));
 }
 
+std::string pod_of(std::string_view topology_address) {
+  const auto last = topology_address.rfind('.');
+  const auto leaf = last == std::string_view::npos || last == 0 ? last : topology_address.rfind('.', last - 1);
+  if (leaf == std::string_view::npos || leaf == 0) return {};
+  const std::string_view above = topology_address.substr(0, leaf);
+  const auto pod = above.rfind('.');
+  return pod == std::string_view::npos ? std::string() : std::string(above.substr(pod + 1));
+}
+
 }  // namespace gdrperf::cluster

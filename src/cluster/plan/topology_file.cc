@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <functional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -138,7 +139,70 @@ Leaves parse_ibnetdiscover(std::string_view text) {
   return leaves;
 }
 
+bool is_ibnetdiscover(std::string_view text) {
+  return text.find("\nSwitch\t") != std::string_view::npos || text.find("\nSwitch ") != std::string_view::npos ||
+         text.starts_with("Switch\t") || text.starts_with("Switch ");
+}
+
+Pods pods_of_slurm(std::string_view text) {
+  Pods above;
+  std::set<std::string> leaves;
+  for_each_line(text, [&](std::string_view line, int) {
+    line = line.substr(0, line.find('#'));
+    const std::string name(value_of(line, "SwitchName"));
+    if (!value_of(line, "Nodes").empty()) leaves.insert(name);
+    if (const std::string_view below = value_of(line, "Switches"); !below.empty()) {
+      for (const std::string& each : expand_hosts(below)) above.try_emplace(each, name);
+    }
+  });
+  Pods pods;
+  for (const std::string& leaf : leaves) {
+    const auto pod = above.find(leaf);
+    if (pod != above.end() && above.contains(pod->second)) pods[leaf] = pod->second;
+  }
+  return pods;
+}
+
+Pods pods_of_ibnetdiscover(std::string_view text) {
+  std::map<std::string, std::set<std::string>> upper;  // switches beside a leaf, by its name
+  std::set<std::string> leaves;
+  std::set<std::string> with_hosts;  // by GUID
+  std::string leaf;
+  std::string guid;
+  for_each_line(text, [&](std::string_view line, int) {
+    const auto comment = line.find("# \"");
+    if (line.starts_with("Switch")) {
+      guid = first_quoted(line);
+      leaf = comment == std::string_view::npos ? guid : std::string(first_quoted(line.substr(comment)));
+    } else if (line.starts_with("Ca")) {
+      leaf.clear();
+    } else if (line.starts_with('[') && !leaf.empty()) {
+      const std::string_view other = first_quoted(line);
+      if (other.starts_with("S-")) upper[leaf].insert(std::string(other));
+      if (other.starts_with("H-")) leaves.insert(leaf), with_hosts.insert(guid);
+    }
+  });
+  std::map<std::set<std::string>, std::string> names;
+  std::set<std::string> seen;
+  Pods pods;
+  for (const std::string& each : leaves) {
+    std::set<std::string> switches = upper[each];
+    std::erase_if(switches, [&](const std::string& one) { return with_hosts.contains(one); });
+    const auto [at, fresh] = names.try_emplace(switches, "with " + each);
+    for (const std::string& one : switches) {
+      // Groups that share a switch are no pods.
+      if (!seen.insert(one).second && fresh) return {};
+    }
+    pods[each] = at->second;
+  }
+  return names.size() < 2 || names.contains({}) ? Pods() : pods;
+}
+
 }  // namespace
+
+Pods parse_pods(std::string_view text) {
+  return is_ibnetdiscover(text) ? pods_of_ibnetdiscover(text) : pods_of_slurm(text);
+}
 
 std::vector<std::string> expand_hosts(std::string_view list) {
   std::vector<std::string> hosts;
@@ -160,8 +224,7 @@ std::vector<std::string> expand_hosts(std::string_view list) {
 
 Leaves parse_topology_file(std::string_view text, const std::string& path) {
   Leaves leaves;
-  if (text.find("\nSwitch\t") != std::string_view::npos || text.find("\nSwitch ") != std::string_view::npos ||
-      text.starts_with("Switch\t") || text.starts_with("Switch ")) {
+  if (is_ibnetdiscover(text)) {
     leaves = parse_ibnetdiscover(text);
   } else {
     leaves = parse_slurm(text, path);

@@ -23,6 +23,8 @@
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/inventory.h"
 #include "gdrperf/verbs/port_counters.h"
+#include "app/topo/expected.h"
+#include "app/output/terminal.h"
 #include "app/topo/placement.h"
 #include "gdrperf/proto/admission.h"
 
@@ -149,21 +151,32 @@ Rates run_all(const Measure& measure, const AgentSettings& settings) {
 
 }  // namespace
 
-Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
-              const std::string& leaf) {
-  const report::Environment environment = report::collect_environment();
+namespace {
+
+// A rank on this host, whatever it measures with.
+Card bare_card(const cluster::Launch& launch, const report::Environment& environment) {
   Card card;
   card.rank = launch.rank;
   card.ranks = launch.ranks;
   card.host = environment.hostname;
   card.host_id = host_identity();
-  card.leaf = leaf;
-  card.devices_given = !wanted.empty();
   // Hosts and nodes have names of their own where somebody chose so.
   for (const char* variable : {"SLURMD_NODENAME", "NODE_NAME"}) {
     const char* value = std::getenv(variable);
     if (value != nullptr && card.node.empty()) card.node = value;
   }
+  return card;
+}
+
+}  // namespace
+
+Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
+              const std::string& leaf) {
+  const report::Environment environment = report::collect_environment();
+  Card card = bare_card(launch, environment);
+  card.leaf = leaf;
+  card.devices_given = !wanted.empty();
+  card.gpu_nodes = gpu_nodes();
   card.kernel = environment.kernel;
   card.gpu_driver = environment.gpu_driver;
   card.version = tool_version();
@@ -197,8 +210,22 @@ Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wan
   return card;
 }
 
+void report_trouble(const cluster::Launch& launch, const RootAddress& root, const proto::Token& token,
+                    const std::string& trouble) {
+  try {
+    Card card = bare_card(launch, report::collect_environment());
+    card.trouble = trouble;
+    proto::Channel channel = connect_root(root, token, kHelloPatience);
+    channel.send(encode_cluster(card));
+  } catch (const Error&) {
+    // The trouble itself is what counts.
+  }
+}
+
 proto::Channel connect_root(const RootAddress& root, const proto::Token& token, std::chrono::nanoseconds patience) {
   const auto give_up = steady_clock::now() + patience;
+  // Within 5 s of the start: an attempt takes up to 3 s.
+  auto say_at = steady_clock::now() + 2s;
   for (std::size_t turn = 0;; ++turn) {
     const std::string& host = root.hosts[turn % root.hosts.size()];
     try {
@@ -211,6 +238,10 @@ proto::Channel connect_root(const RootAddress& root, const proto::Token& token, 
       return channel;
     } catch (const Error& error) {
       if (steady_clock::now() < give_up) {
+        if (steady_clock::now() > say_at) {
+          say(fmt::format("still no rank 0 at {}:{}: {}", host, root.port, error.what()));
+          say_at = give_up;
+        }
         // A name that does not resolve yet fails at once.
         std::this_thread::sleep_for(100ms);
         continue;

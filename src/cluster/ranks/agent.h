@@ -25,6 +25,10 @@ namespace gdrperf::app {
 Card own_card(const cluster::Launch& launch, const std::vector<std::string>& wanted,
               const std::string& leaf);
 
+/// Tells rank 0 why this rank cannot measure, so that it is not waited for; nothing where rank 0 cannot be reached.
+void report_trouble(const cluster::Launch& launch, const RootAddress& root, const proto::Token& token,
+                    const std::string& trouble);
+
 /// Of a run of bandwidth with messages of that size, at most.
 std::uint64_t bytes_in_flight(std::uint64_t size_bytes);
 

@@ -19,20 +19,25 @@ using cluster::Round;
 using cluster::Sample;
 using std::chrono::steady_clock;
 
+// Its place in `names`, where it is put if it is new; -1: no name.
+int number_of(const std::string& name, std::vector<std::string>& names) {
+  if (name.empty()) return -1;
+  const auto at = std::find(names.begin(), names.end(), name);
+  const auto number = static_cast<int>(at - names.begin());
+  if (at == names.end()) names.push_back(name);
+  return number;
+}
+
 // Nodes are ranks that are there, numbered anew.
 void build_fabric(const Star& star, ClusterResult& result) {
   int node = 0;
   for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
     if (!star.there(static_cast<int>(rank))) continue;
     const Member& member = star.members()[rank];
-    int leaf = -1;
-    if (!member.card.leaf.empty()) {
-      auto at = std::find(result.leaves.begin(), result.leaves.end(), member.card.leaf);
-      leaf = static_cast<int>(at - result.leaves.begin());
-      if (at == result.leaves.end()) result.leaves.push_back(member.card.leaf);
-    }
+    const int leaf = number_of(member.card.leaf, result.leaves);
+    const int pod = leaf < 0 ? -1 : number_of(member.card.pod, result.pods);
     for (std::size_t device = 0; device < member.devices.size(); ++device) {
-      result.fabric.nics.push_back({node, static_cast<int>(device), leaf});
+      result.fabric.nics.push_back({node, static_cast<int>(device), leaf, pod});
       result.places.push_back({static_cast<int>(rank), device});
     }
     if (!member.devices.empty()) ++node;
@@ -167,7 +172,8 @@ void take_over(const ClusterFile& earlier, const Star& star, const ClusterTest& 
     same = earlier.nics[i].rank == result.places[i].rank && earlier.nics[i].host == member.card.host &&
            earlier.nics[i].device == member.devices[result.places[i].device];
   }
-  if (!same) refuse("that run had other ranks, hosts or NICs");
+  if (!same) throw usage_error("--resume: that run had other ranks, hosts or NICs",
+                    "leave --resume out on other nodes; scripts/cluster/gdrperf.sbatch does so when it is requeued");
   const auto samples_of = [&](const std::string& name) {
     const auto at = std::find_if(earlier.more.begin(), earlier.more.end(), [&](const FileSeries& one) { return one.name == name; });
     return at == earlier.more.end() ? nullptr : &*at;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/topo/expected.h"
 #include "cluster/output/file.h"
 #include "cluster/ranks/gpus.h"
 #include "cluster/wire/star.h"
@@ -75,6 +76,12 @@ struct Losses {
   std::uint64_t others = 0;  ///< median of the others' sums
 };
 
+/// A host that has not what --expect says.
+struct Unexpected {
+  int rank = 0;  ///< the first on that host
+  std::string what;
+};
+
 /// Result of one step of a pattern (cluster/patterns.h): rates of its flows, the victim's apart.
 struct PatternStep {
   std::string pattern;
@@ -92,6 +99,7 @@ struct ClusterResult {
   cluster::Fabric fabric;
   std::vector<NicPlace> places;        ///< by NIC
   std::vector<std::string> leaves;     ///< names, by leaf of the fabric
+  std::vector<std::string> pods;       ///< the same of its pods
   std::vector<cluster::Sample> samples;
   std::vector<cluster::Sample> retests;
   std::vector<FailedRun> failed;
@@ -100,6 +108,7 @@ struct ClusterResult {
   std::vector<PatternStep> patterns;
   std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
   std::vector<Losses> losses;           ///< the most first
+  std::vector<Unexpected> unexpected = {};  ///< what hosts lack of --expect
   bool stopped = false;                 ///< by a signal, before all rounds were done: nothing was retested
   std::size_t rounds = 0;
   std::size_t rounds_done = 0;
@@ -116,6 +125,9 @@ using RoundDone = std::function<bool(const ClusterResult&)>;
 /// NICs whose counters of losses rose far more than the others', by the counters before and after, by rank.
 std::vector<Losses> find_losses(const std::vector<NicPlace>& places, const std::map<int, Counters>& before,
                                 const std::map<int, Counters>& after);
+
+/// What the hosts of the ranks that are there lack of what is expected of each.
+std::vector<Unexpected> find_unexpected(const Star& star, const Expected& expected);
 
 /// Measures all rounds over `star`, judges, and retests what is suspect. With `earlier`, a partial result of the
 /// same ranks and the same test, its rounds are not measured again; throws usage_error when it is another's.

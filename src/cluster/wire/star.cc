@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cluster/ranks/agent.h"
 #include "app/output/terminal.h"
@@ -22,6 +23,10 @@ using std::chrono::steady_clock;
 
 constexpr int kWaitMs = 100;
 constexpr auto kLookInterval = 500ms;
+// Then rank 0 says for whom it waits.
+constexpr auto kSayMissing = 5s;
+// So often a signal is looked for meanwhile.
+constexpr auto kStopInterval = 200ms;
 
 // "client 10.0.0.2:4711" is at 10.0.0.2, "client [fd00::2]:4711" at fd00::2.
 std::string address_of(const std::string& peer) {
@@ -71,7 +76,9 @@ Star::Star(proto::Listener listener, StarSettings settings, const Card& own)
   gather();
   gathered_s_ = std::chrono::duration<double>(steady_clock::now() - start).count();
   for (int rank = 0; rank < settings_.ranks; ++rank) {
-    if (!there(rank)) lose(rank, "did not come within " + in_seconds(settings_.start_patience));
+    if (!there(rank))
+      lose(rank, stopped() ? "had not come when a signal ended the wait"
+                           : "did not come within " + in_seconds(settings_.start_patience));
   }
   if (settings_.fanout > 0) build_rank_tree();
   open_devices();
@@ -113,11 +120,29 @@ void Star::gather() {
     bringer = start_thread("the invitation of hosts", bring, [this](const std::exception_ptr& failure) { gate_.fail(failure); });
   }
   const auto give_up = steady_clock::now() + settings_.start_patience;
+  auto say_at = steady_clock::now() + kSayMissing;
   for (int missing = settings_.ranks - 1; missing > 0;) {
-    const auto left = give_up - steady_clock::now();
-    if (left <= 0s) return;
-    for (Arrival& arrival : gate_.take(left)) missing -= int{admit(std::move(arrival))};
+    const auto now = steady_clock::now();
+    if (now >= give_up || stopped()) return;
+    if (now >= say_at) {
+      say_missing();
+      say_at = give_up;
+    }
+    const auto wait = std::min<std::chrono::nanoseconds>(std::min(give_up, say_at) - now, kStopInterval);
+    for (Arrival& arrival : gate_.take(wait)) missing -= int{admit(std::move(arrival))};
   }
+}
+
+void Star::say_missing() const {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<int> missing;
+  for (int rank = 1; rank < settings_.ranks; ++rank) {
+    if (!there(rank) && at(rank).lost.empty()) missing.push_back(rank);
+  }
+  const std::size_t more = missing.size() - std::min(missing.size(), kMostNamed);
+  missing.resize(missing.size() - more);
+  say(fmt::format("waiting for rank {}{}, {} in all (--start-timeout)", fmt::join(missing, ", "),
+                  more > 0 ? fmt::format(" and {} more", more) : "", in_seconds(settings_.start_patience)));
 }
 
 bool Star::admit(Arrival arrival) {
@@ -137,6 +162,12 @@ bool Star::admit(Arrival arrival) {
     return false;
   }
   Member& member = at(card.rank);
+  if (!card.trouble.empty()) {
+    const int rank = card.rank;
+    member.card = std::move(card);
+    lose(rank, member.card.trouble);
+    return true;
+  }
   member.address = address_of(arrival.channel.peer());
   if (is_loopback(member.address) && !settings_.address.empty()) member.address = settings_.address;
   if (orphan || settings_.fanout == 0) arrival.channel.keep_alive(settings_.deadline);
@@ -147,12 +178,15 @@ bool Star::admit(Arrival arrival) {
   return true;
 }
 
-void Star::set_leaves(const cluster::Leaves& leaves) {
+void Star::set_leaves(const cluster::Leaves& leaves, const cluster::Pods& pods) {
   for (Member& member : members_) {
     const std::string& host = member.card.host;
     auto at = leaves.find(host);
     if (at == leaves.end()) at = leaves.find(host.substr(0, host.find('.')));
-    if (at != leaves.end()) member.card.leaf = at->second;
+    if (at == leaves.end()) continue;
+    member.card.leaf = at->second;
+    const auto pod = pods.find(at->second);
+    member.card.pod = pod == pods.end() ? "" : pod->second;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -41,6 +42,7 @@ struct StarSettings {
   std::chrono::nanoseconds deadline{};        ///< silence, or an answer that overdue, loses a rank
   /// Brings ranks that do not come by themselves; null: all do.
   std::function<void(const std::function<void(Arrival)>&)> bring = {};
+  const std::atomic<bool>* stop = nullptr;  ///< ends the wait for ranks; null: nothing does. Borrowed
   int fanout = 0;  ///< ranks that hang on each other one; 0: all hang on rank 0, up to kStarMost
 };
 
@@ -57,8 +59,8 @@ class Star {
   Star& operator=(const Star&) = delete;
 
   const std::vector<Member>& members() const { return members_; }
-  /// Goes before what the ranks say of their leaves; hosts by their full or short name.
-  void set_leaves(const cluster::Leaves& leaves);
+  /// Goes before what the ranks say of their leaves and pods; hosts by their full or short name.
+  void set_leaves(const cluster::Leaves& leaves, const cluster::Pods& pods);
   bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].here; }
   /// Duration of the start.
   double gathered_s() const { return gathered_s_; }
@@ -79,6 +81,8 @@ class Star {
   const Member& at(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
   void start_own(const Card& own);
   void gather();
+  void say_missing() const;
+  bool stopped() const { return settings_.stop != nullptr && settings_.stop->load(); }
   bool admit(Arrival arrival);
   void readmit();
   void build_rank_tree();

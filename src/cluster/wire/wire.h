@@ -38,10 +38,13 @@ struct Card {
   std::string host_id;  ///< of the running kernel (base/host.h)
   std::string node;     ///< as the scheduler names the host, where it does
   std::string leaf;     ///< switch that it hangs on; "" unknown
+  std::string pod;      ///< of that switch; "" unknown
   std::string kernel;
   std::string gpu_driver;  ///< "" where there is none
   std::string version;  ///< of gdrperf
   bool devices_given = false;  ///< by --devices: not shared out among the ranks of a host
+  std::vector<int> gpu_nodes;  ///< NUMA node of each GPU that has a driver
+  std::string trouble;  ///< why this rank cannot measure; "" where it can
   int relay_port = 0;   ///< where others can hang on this rank; 0: they cannot
   std::vector<CardDevice> devices;
 };

@@ -141,6 +141,9 @@ TEST(ClusterFile, PackedMeasurementsAreTwelveBytes) {
 TEST(ClusterFile, LeavesOfJsonAndOfSlurm) {
   const cluster::Leaves wanted = {{"n1", "leaf1"}, {"n2", "leaf1"}};
   EXPECT_EQ(parse_leaves(" {\"leaf1\": [\"n1\", \"n2\"]}", "f"), wanted);
+  EXPECT_EQ(parse_leaves("{\"pod1\": {\"leaf1\": [\"n1\", \"n2\"]}}", "f"), wanted);
+  EXPECT_EQ(parse_leaf_pods("{\"pod1\": {\"leaf1\": [\"n1\", \"n2\"]}}"), (cluster::Pods{{"leaf1", "pod1"}}));
+  EXPECT_TRUE(parse_leaf_pods("{\"leaf1\": [\"n1\", \"n2\"]}").empty());
   EXPECT_EQ(parse_leaves("SwitchName=leaf1 Nodes=n[1-2]\n", "f"), wanted);
   EXPECT_THROW(parse_leaves("{\"leaf1\": [1]}", "f"), Error);
   EXPECT_THROW(parse_leaves("{\"leaf1\"", "f"), Error);

@@ -94,6 +94,8 @@ TEST(Launch, LeafOfSlurmsTopology) {
   EXPECT_EQ(leaf_of("leaf1.n1"), "leaf1");
   EXPECT_EQ(leaf_of("n1"), "");
   EXPECT_EQ(leaf_of(""), "");
+  EXPECT_EQ(pod_of("core.pod1.leaf1.n1"), "pod1");
+  for (const char* none : {"spine.leaf1.n1", "leaf1.n1", "n1", ".", ".n1", ""}) EXPECT_EQ(pod_of(none), "") << none;
 }
 
 TEST(Plan, IsWhatTheScheduleHolds) {

@@ -41,6 +41,31 @@ TEST(TopologyFile, OfSlurm) {
   EXPECT_THAT(topology_refusal("SwitchName=a Switches=b\n"), HasSubstr("no host hangs"));
 }
 
+TEST(TopologyFile, PodsOfSlurmAreBelowTheTop) {
+  const std::string leaves = "SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n2\nSwitchName=l3 Nodes=n3\n";
+  EXPECT_THAT(parse_pods(leaves + "SwitchName=p1 Switches=l[1-2]\nSwitchName=p2 Switches=l3\nSwitchName=core Switches=p[1-2]\n"),
+              ElementsAre(Pair("l1", "p1"), Pair("l2", "p1"), Pair("l3", "p2")));
+  EXPECT_TRUE(parse_pods(leaves + "SwitchName=spine Switches=l[1-3]\n").empty());
+  EXPECT_TRUE(parse_pods(leaves).empty());
+}
+
+// Leaves 1 and 2 have spine A above them, leaves 3 and 4 spine B.
+TEST(TopologyFile, PodsOfIbnetdiscoverHaveSwitchesOfTheirOwn) {
+  const auto fabric = [](const char* of_three) {
+    std::string text;
+    const char* above[] = {"A", "A", of_three, of_three};
+    for (int i = 1; i <= 4; ++i) {
+      const std::string n = std::to_string(i);
+      text += "Switch\t40 \"S-" + n + "\"\t# \"leaf" + n + "\" base\n[1]\t\"H-" + n + "\"[1](a) # \"n" + n + " mlx5_0\" lid\n[2]\t\"S-" +
+              above[i - 1] + "\"[" + n + "]\t# \"spine\" lid\n\n";
+    }
+    return text;
+  };
+  EXPECT_THAT(parse_pods(fabric("B")), ElementsAre(Pair("leaf1", "with leaf1"), Pair("leaf2", "with leaf1"),
+                                                   Pair("leaf3", "with leaf3"), Pair("leaf4", "with leaf3")));
+  EXPECT_TRUE(parse_pods(fabric("A")).empty());
+}
+
 TEST(TopologyFile, OfIbnetdiscover) {
   const char* text =
       "#\n# Topology file: generated on Mon Jan  5 10:00:00 2026\n#\nvendid=0x2c9\nswitchguid=0xb8599f(b8599f)\n"
