@@ -86,13 +86,16 @@ void CmLoop::run() {
     const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), wait_ms());
     if (count < 0 && errno != EINTR) return;
     for (int i = 0; i < count; ++i) {
+      // A copy: the kernel packs events, so that no reference to a member of one is aligned.
+      const epoll_event event = ready[static_cast<std::size_t>(i)];
+      const std::uint64_t token = event.data.u64;
       Handler handler;
       {
         const MutexLock guard(mutex_);
-        const auto found = handlers_.find(ready[static_cast<std::size_t>(i)].data.u64);
+        const auto found = handlers_.find(token);
         if (found != handlers_.end()) handler = found->second;
       }
-      if (handler) handler(ready[static_cast<std::size_t>(i)].events);
+      if (handler) handler(event.events);
     }
     run_due();
   }
