@@ -76,6 +76,26 @@ TEST(RankSum, NormalApproximationIsCloseWhereItTakesOver) {
   }
 }
 
+// As scipy 1.10's mannwhitneyu(method="asymptotic", use_continuity=True) has it of the same values, with ties.
+TEST(RankSum, NormalApproximationAllowsForTiesAndContinuity) {
+  struct Approximated {
+    int shift, count;
+    double second_lower, first_lower;
+  };
+  Values first;
+  for (int i = 0; i < 70; ++i) first.push_back(i * 7 % 11);
+  RankSum test;
+  for (const auto& [shift, count, second_lower, first_lower] :
+       {Approximated{0, 60, 0.5364316862245193, 0.46543179589840966}, {1, 60, 0.054698360146165186, 0.9458189206286105},
+        {2, 60, 0.0008855345894909382, 0.9991284763259838}, {1, 90, 0.02404156477784374, 0.9761530462505308},
+        {3, 45, 6.823959749838688e-06, 0.9999933527188601}}) {
+    Values second;
+    for (int i = 0; i < count; ++i) second.push_back(i * 5 % 11 - shift);
+    EXPECT_NEAR(test.p_second_lower(first, second), second_lower, 1e-12) << shift << ", " << count;
+    EXPECT_NEAR(test.p_second_lower(second, first), first_lower, 1e-12) << shift << ", " << count;
+  }
+}
+
 TEST(RankSum, BoundsAndEmptySamples) {
   RankSum test;
   EXPECT_EQ(test.p_second_lower({}, Values{1}), 1);
