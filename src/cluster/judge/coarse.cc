@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kLeastGroups = 4;
 constexpr std::size_t kLeastRails = 3;
 constexpr std::size_t kLeastSamples = 4;
+constexpr std::size_t kLeastOfPath = 8;
 // A rail is slow when nearly all of its measurements are: beside a slow leaf of two, a
 // quarter of the rail's are not.
 constexpr double kRailQuantile = 0.9;
@@ -158,7 +159,6 @@ void judge_pods(const Fabric& fabric, const JudgeOptions& options, Residuals& re
 // Between two groups on all rails, or on one.
 void judge_paths(const Fabric& fabric, const JudgeOptions& options, bool by_rail, Residuals& residuals,
                  Judgement& judgement) {
-  constexpr std::size_t kLeastOfPath = 8;
   constexpr std::size_t kLeastPaths = 6;
   constexpr std::size_t kLeastNodes = 3;
   constexpr std::size_t kMostPaths = 8;
