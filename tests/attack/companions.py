@@ -15,7 +15,7 @@ MIB = 1 << 20
 OVERHEAD_KIB = 3 * 1024
 # Of memory that is being registered, the software device has one piece twice (softnic/src/memory/move.cc): one in a
 # process, whatever is registered at the same time.
-PIECE_KIB = 64 * 1024
+PIECE_KIB = 4 * 1024
 
 
 class Companion(Guest):

@@ -81,25 +81,53 @@ def forged_requests(row):
             row.serves(server)
 
 
+PERFTEST_GREETING = b"6.06".ljust(16, b"\0")
+PERFTEST_ADDRESSES = b"0000:0000:000000:000000:00000000:0000000000000000:00000000000000000000000000000000:00000000:"
+
+
+def perftest_noise(chance):
+    """Noise, half a greeting of perftest, or a whole one with addresses and wrong bytes in it."""
+    kind = chance.randrange(4)
+    if kind == 0:
+        return bytes(chance.randrange(256) for _ in range(chance.randrange(1, 300)))
+    if kind == 1:
+        return PERFTEST_GREETING[:chance.randrange(len(PERFTEST_GREETING))]
+    text = bytearray(PERFTEST_GREETING + PERFTEST_ADDRESSES * 3)
+    for _ in range(chance.randrange(1, 8)):
+        text[chance.randrange(len(text))] = chance.randrange(256)
+    return bytes(text)
+
+
+def perftest_client(row):
+    """A client that sends noise to a server of perftest's kind: it ends with a message, or serves the next client."""
+    chance = random.Random(8)
+
+    def meet(index):
+        data, port = perftest_noise(chance), support.free_port()
+        words = ["-p", port, "--softnic", "-n", "100"]
+        with support.Background("ib_write_bw", *words) as server:
+            server.wait_line("waiting for one client")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as connection:
+                connection.sendall(data)
+                if index % 2 == 0:
+                    connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
+            served = support.run("ib_write_bw", "127.0.0.1", *words).code == 0
+            return data, served, server.wait(), server.err
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for data, served, code, err in pool.map(meet, row.times(8, 400)):
+            right = code == 0 if served else code in (2, 3, 5) and "gdrperf: " in err
+            row.note(right, f"{data!r}: {served}, {code}: {err}")
+
+
 def perftest_bytes(row):
     """A server that answers perftest's client with noise, with half a greeting, with mutated greetings, or drips."""
     chance = random.Random(7)
-    greeting = b"6.06".ljust(16, b"\0")
-    addresses = b"0000:0000:000000:000000:00000000:0000000000000000:00000000000000000000000000000000:00000000:"
-
-    def noise():
-        kind = chance.randrange(4)
-        if kind == 0:
-            return bytes(chance.randrange(256) for _ in range(chance.randrange(1, 300)))
-        if kind == 1:
-            return greeting[:chance.randrange(len(greeting))]
-        text = bytearray(greeting + addresses * 3)
-        for _ in range(chance.randrange(1, 8)):
-            text[chance.randrange(len(text))] = chance.randrange(256)
-        return bytes(text)
 
     def meet(index):
-        data = noise()
+        data = perftest_noise(chance)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             def answer():
                 with contextlib.suppress(OSError):
@@ -256,6 +284,7 @@ ATTACKS = [
     ("recordings with thousands of devices", large_recordings, False),
     ("a server as the client of others (--cluster)", forged_requests, False),
     ("a server that answers perftest's client with noise", perftest_bytes, False),
+    ("a client of perftest that sends noise", perftest_client, False),
     ("dripping connections to the metrics endpoint", metrics, False),
     ("two writers of one baseline, some killed", two_writers, False),
     ("a disk that fails (EIO)", failing_disk, False),

@@ -1,9 +1,10 @@
-// Any text either gives a tree that hangs together, or is refused with one
+// NCCL's XML and its log. Any text either gives a tree that hangs together, or is refused with one
 // short message that names line and column.
 #include "fuzz.h"
 #include "topo_trees.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_tree(gdrperf::topo::parse_nccl_log, data, size);
   return try_tree(gdrperf::topo::parse_nccl_xml, data, size);
 }
 
@@ -19,5 +20,22 @@ std::vector<std::string> fuzz_seeds() {
   <nic><net name="eth0" speed="1000"/></nic>
  </cpu>
  <cpu numaid="1"><pci busid="0001:00:00.0" class="0x030200"/><pci busid="0101:00:00.0" class="0x020000"/></cpu>
-</system>)"};
+</system>)",
+          "node1:4242:4250 [0] NCCL INFO === System : maxBw 48.0 totalBw 240.0 ===\n"
+          "node1:4242:4250 [0] NCCL INFO CPU/0 (1/1/3)\n"
+          "node1:4242:4250 [0] NCCL INFO + PCI[48.0] - PCI/1000 (1000c010)\n"
+          "node1:4242:4250 [0] NCCL INFO               + PCI[48.0] - GPU/3000 (0)\n"
+          "node1:4242:4250 [0] NCCL INFO                             + NVL[240.0] - NVS/0\n"
+          "node1:4242:4250 [0] NCCL INFO               + PCI[48.0] - NIC/4000\n"
+          "node1:4242:4250 [0] NCCL INFO                             + NET[50.0] - NET/0 (1/1/50.000000)\n"
+          "node1:4242:4250 [0] NCCL INFO + PCI[48.0] - NIC/5000\n"
+          "node1:4242:4250 [0] NCCL INFO               + NET[50.0] - NET/1 (2/1/50.000000)\n"
+          "node1:4242:4250 [0] NCCL INFO + SYS[20.0] - CPU/1\n"
+          "node1:4242:4250 [0] NCCL INFO CPU/1 (1/1/3)\n"
+          "node1:4242:4250 [0] NCCL INFO + PCI[48.0] - GPU/81000 (1)\n"
+          "node1:4242:4250 [0] NCCL INFO               + NVL[240.0] - NVS/0\n"
+          "node1:4242:4250 [0] NCCL INFO + PCI[48.0] - NIC/c1000\n"
+          "node1:4242:4250 [0] NCCL INFO               + NET[50.0] - NET/2 (3/1/50.000000)\n"
+          "node1:4242:4250 [0] NCCL INFO + SYS[20.0] - CPU/0\n"
+          "node1:4242:4250 [0] NCCL INFO ==========================================\n"};
 }

@@ -1,14 +1,12 @@
-// Processes that die, fork and exec; memory that moves while others write.
+// Processes that die, fork and exec.
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -279,114 +277,6 @@ TEST(SoftnicFork, AChildKeepsNoConnectionThatAThreadHadInHand) {
   EXPECT_EQ(status, 0) << "exit status " << WEXITSTATUS(status);
   EXPECT_GE(::fcntl(in_hand, F_GETFD), 0);
   ::close(in_hand);
-}
-
-/// The name of the file behind the mapping that holds an address.
-std::string mapped_file(const void* address) {
-  std::ifstream maps("/proc/self/maps");
-  std::string line;
-  while (std::getline(maps, line)) {
-    unsigned long long begin, end;
-    if (std::sscanf(line.c_str(), "%llx-%llx", &begin, &end) != 2) continue;
-    const auto at = reinterpret_cast<unsigned long long>(address);
-    if (at >= begin && at < end) return line.find('/') == std::string::npos ? "" : line.substr(line.find('/'));
-  }
-  return "not mapped";
-}
-
-bool is_moved(const void* address) { return mapped_file(address).find("softnic-window") != std::string::npos; }
-
-TEST(SoftnicMove, PagesMoveAndComeBack) {
-  auto context = open_device("soft0");
-  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
-  Memory memory(nullptr, 1 << 20);
-  memory.fill(4);
-  // Pages at either end belong to it in part: a NIC would pin them as well.
-  Owned<ibv_mr> mr(register_memory(pd.get(), memory.data() + 100, memory.size() - 200, kAllAccess));
-  ASSERT_NE(mr, nullptr);
-  if (!is_moved(memory.data() + 8192)) GTEST_SKIP() << "pages cannot be moved here";
-  EXPECT_TRUE(is_moved(memory.data()));
-  EXPECT_TRUE(is_moved(memory.data() + memory.size() - 1));
-  EXPECT_TRUE(memory.holds(4, 0, memory.size()));
-  // A second region over a part: both have to end.
-  Owned<ibv_mr> second(register_memory(pd.get(), memory.data() + 65536, 65536, kAllAccess));
-  mr.reset();
-  EXPECT_FALSE(is_moved(memory.data() + 8192));
-  EXPECT_TRUE(is_moved(memory.data() + 65536));
-  second.reset();
-  EXPECT_FALSE(is_moved(memory.data() + 65536));
-  EXPECT_TRUE(memory.holds(4, 0, memory.size()));
-}
-
-TEST(SoftnicMove, WritesOfOtherThreadsAreNotLost) {
-  auto context = open_device("soft0");
-  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
-  Memory memory(nullptr, 1 << 20);
-  std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> lost{0};
-  // Counts in every page, each from what it finds there.
-  std::thread writer([&] {
-    std::uint64_t count = 0;
-    while (!stop) {
-      for (std::size_t page = 0; page < memory.size(); page += 4096) {
-        auto* word = reinterpret_cast<volatile std::uint64_t*>(memory.data() + page);
-        if (*word != count) ++lost;
-        *word = count + 1;
-      }
-      ++count;
-    }
-  });
-  for (int i = 0; i < 100; ++i) {
-    ibv_mr* mr = register_memory(pd.get(), memory.data(), memory.size(), kAllAccess);
-    ASSERT_NE(mr, nullptr);
-    ASSERT_EQ(ibv_dereg_mr(mr), 0);
-  }
-  stop = true;
-  writer.join();
-  EXPECT_EQ(lost, 0u);
-}
-
-TEST(SoftnicMove, MemoryUnmappedBeforeDeregistrationIsLeftAlone) {
-  auto context = open_device("soft0");
-  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
-  constexpr std::size_t kBytes = 1 << 20;
-  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  Owned<ibv_mr> mr(register_memory(pd.get(), mapped, kBytes, kAllAccess));
-  ASSERT_NE(mr, nullptr);
-  // Somebody else's memory at the same place by now.
-  void* again = ::mmap(mapped, kBytes / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  ASSERT_EQ(again, mapped);
-  std::memset(again, 0x77, kBytes / 2);
-  ::munmap(static_cast<std::uint8_t*>(mapped) + kBytes / 2, kBytes / 2);
-  // And registered anew, over the old region.
-  Owned<ibv_mr> second(register_memory(pd.get(), again, kBytes / 2, kAllAccess));
-  EXPECT_NE(second, nullptr);
-  mr.reset();
-  second.reset();
-  for (std::size_t i = 0; i < kBytes / 2; ++i) ASSERT_EQ(static_cast<std::uint8_t*>(again)[i], 0x77);
-  ::munmap(again, kBytes / 2);
-}
-
-TEST(SoftnicMove, HeapAndStackSurvive) {
-  auto context = open_device("soft0");
-  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
-  for (const std::size_t bytes : {std::size_t{64}, std::size_t{20'000}, std::size_t{300'000}}) {
-    std::vector<std::uint8_t> heap(bytes, 0x31);
-    Owned<ibv_mr> mr(register_memory(pd.get(), heap.data(), bytes, kAllAccess));
-    ASSERT_NE(mr, nullptr);
-    heap.assign(bytes, 0x32);
-    mr.reset();
-    for (const std::uint8_t byte : heap) ASSERT_EQ(byte, 0x32);
-  }
-  // On the thread's own stack: sanitizers may put arrays on one of their own, in the heap.
-  constexpr std::size_t kStackBytes = 20'000;
-  auto* const stack = static_cast<std::uint8_t*>(__builtin_alloca(kStackBytes));
-  std::memset(stack, 0x11, kStackBytes);
-  Owned<ibv_mr> mr(register_memory(pd.get(), stack, kStackBytes, kAllAccess));
-  ASSERT_NE(mr, nullptr);
-  EXPECT_FALSE(is_moved(stack + 8192));
-  mr.reset();
-  EXPECT_EQ(stack[19'999], 0x11);
 }
 
 }  // namespace
