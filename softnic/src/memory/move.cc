@@ -26,7 +26,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kCopyBytes = 1u << 30;
-constexpr std::uint64_t kPieceBytes = 64u << 20;
+// A whole number of huge pages.
+constexpr std::uint64_t kPieceBytes = 4u << 20;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -242,9 +243,9 @@ bool PageMover::cover(PageRange range) {
     // Splitting may take two more entries.
     if (count_ + 3 > kMaxIntervals) return false;
     const PageRange gap{at, next < count_ ? std::min(intervals_[next].range.begin, range.end) : range.end};
-    // In pieces: only one of them is there twice at a time.
+    // In pieces: only one of them is there twice at a time. They end where huge pages do.
     for (bool first = true; at < gap.end; first = false) {
-      const PageRange piece{at, std::min(at + kPieceBytes, gap.end)};
+      const PageRange piece{at, std::min((at / kPieceBytes + 1) * kPieceBytes, gap.end)};
       if (!move_out(piece)) return false;
       if (first) {
         std::memmove(intervals_ + next + 1, intervals_ + next, (count_ - next) * sizeof(Interval));
