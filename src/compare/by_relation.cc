@@ -50,9 +50,9 @@ class FiguresReader {
         [&](const std::string& path, const Scalar& value) { take(path, value); },
         [&](std::string_view list, const Fields& item) { take_card(list, item); },
         [&](const std::string& relation, std::size_t, const Fields& run) { runs_.emplace_back(relation, run); }};
-    scan_document(text, figures_.path, handler);
+    scan_document(text, figures_.path.raw(), handler);
     if (schema_ != report::kSchemaName) {
-      throw usage_error(figures_.path + ": no result document of this version's schema",
+      throw usage_error(printable(figures_.path) + ": no result document of this version's schema",
                         "give the file that 'gdrperf sweep --json FILE' wrote");
     }
     figures_.digest = digest(text);
@@ -176,7 +176,7 @@ Session session_of(const PlacementFigures& document, const std::vector<std::stri
 /// Sessions without a trusted value of a cell are left out of it where others have one.
 Side side_of(std::span<const PlacementFigures> documents, const std::vector<std::string>& pairs, std::vector<std::string>& notes) {
   std::vector<Session> sessions;
-  std::set<std::string> trusted;
+  std::set<Outside> trusted;
   for (const PlacementFigures& each : documents) {
     sessions.push_back(session_of(each, pairs));
     for (const CellValue& cell : sessions.back().cells) {
@@ -186,8 +186,8 @@ Side side_of(std::span<const PlacementFigures> documents, const std::vector<std:
   Side side;
   for (Session& session : sessions) {
     std::erase_if(session.cells, [&](const CellValue& cell) { return !cell.doubt.empty() && trusted.contains(cell.key.name); });
-    if (session.partial) notes.push_back(session.path + ": planned runs are missing in it");
-    if (!side.add(session)) notes.push_back(session.path + ": the same document twice, counted once");
+    if (session.partial) notes.push_back(printable(session.path) + ": planned runs are missing in it");
+    if (!side.add(session)) notes.push_back(printable(session.path) + ": the same document twice, counted once");
   }
   return side;
 }
@@ -291,7 +291,7 @@ PlacementComparison::PlacementComparison(std::span<const PlacementFigures> befor
   const std::vector<std::string> ids = moved(pairs_before, pairs_after);
   const Side was = side_of(before, ids, notes_);
   const Side now = side_of(after, ids, notes_);
-  std::map<std::string, CellResult> results;
+  std::map<Outside, CellResult> results;
   for (CellResult& cell : judge(was, now, {}, settings).cells) {
     doubt_before(cell, was);
     results[cell.key.name] = std::move(cell);
@@ -322,7 +322,7 @@ PlacementComparison::PlacementComparison(std::span<const PlacementFigures> befor
 }
 
 std::string PlacementComparison::text() const {
-  std::string text = fmt::format("before: {}\nafter:  {}\n{}", fmt::join(before_, ", "), fmt::join(after_, ", "),
+  std::string text = fmt::format("before: {}\nafter:  {}\n{}", listed(before_), listed(after_),
                                  simulated_ ? "(simulated)\n" : "");
   for (const std::string& note : notes_) text += fmt::format("note: {}\n", note);
   std::string test;
@@ -338,8 +338,8 @@ std::string PlacementComparison::text() const {
   for (const Move& move : moves_) {
     const bool same = move.before.label == move.after.label;
     const bool by_name = move.before.by_name || move.after.by_name;
-    text += fmt::format("\n{}{} moved from {} to {}{}:\n", move.before.label,
-                        same ? "" : fmt::format(" (now {})", move.after.label), move.before.relation,
+    text += fmt::format("\n{}{} moved from {} to {}{}:\n", printable(move.before.label),
+                        same ? "" : fmt::format(" (now {})", printable(move.after.label)), move.before.relation,
                         move.after.relation, by_name ? " (matched by name: no UUID or GUID is recorded)" : "");
     for (const Row& row : move.rows) {
       text += fmt::format("  {} {}: {} to {}, {} ({}): {}\n", row.work.first, format_size(row.work.second),

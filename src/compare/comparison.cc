@@ -3,7 +3,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "gdrperf/compare/judge.h"
 #include "gdrperf/stats/shift.h"
@@ -92,8 +91,8 @@ Pairing pairing_of(const Series& before, const Series& now, const NoiseTable& re
 
 void note_doubts(Comparison& comparison, const Side& baseline, const Side& candidates) {
   comparison.partial = !candidates.partial().empty();
-  for (const std::string& path : candidates.partial()) {
-    comparison.warnings.push_back(path + ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
+  for (const Outside& path : candidates.partial()) {
+    comparison.warnings.push_back(printable(path) + ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
   }
   std::size_t doubted = 0;
   std::size_t drifting = 0;
@@ -116,15 +115,15 @@ void note_doubts(Comparison& comparison, const Side& baseline, const Side& candi
                   doubted, values));
 }
 
-std::string host_of(const CellKey& key) {
+Outside host_of(const CellKey& key) {
   for (const Condition& each : key.conditions) {
     if (each.name == "host") return each.value;
   }
   return {};
 }
 
-std::set<std::string> hosts_of(const Side& side) {
-  std::set<std::string> hosts;
+std::set<Outside> hosts_of(const Side& side) {
+  std::set<Outside> hosts;
   for (const auto& [name, all] : side.cells()) {
     for (const Series& each : all) hosts.insert(host_of(each.key));
   }
@@ -134,7 +133,7 @@ std::set<std::string> hosts_of(const Side& side) {
 /// Cells of the baseline that were not measured now. A store holds other machines,
 /// too: nobody expects those to be measured here.
 void add_gone(Comparison& comparison, const Side& baseline, const Side& candidates) {
-  const std::set<std::string> hosts = hosts_of(candidates);
+  const std::set<Outside> hosts = hosts_of(candidates);
   const auto here = [&](const Series& series) {
     return comparison.settings.across.contains("host") || hosts.contains(host_of(series.key));
   };
@@ -147,7 +146,7 @@ void add_gone(Comparison& comparison, const Side& baseline, const Side& candidat
   }
   if (known == 0 && !baseline.cells().empty() && !candidates.cells().empty()) {
     comparison.warnings.push_back(fmt::format("the baseline is of another machine: it has {}, this is {}",
-                                              fmt::join(hosts_of(baseline), ", "), fmt::join(hosts, ", ")));
+                                              listed(hosts_of(baseline)), listed(hosts)));
   }
 }
 
@@ -192,7 +191,7 @@ Comparison judge(const Side& baseline, const Side& candidates, const NoiseTable&
   note_missing(comparison, candidates);
   if (baseline.tools() != candidates.tools() && !baseline.tools().empty() && !candidates.tools().empty()) {
     comparison.warnings.push_back(fmt::format("measured by different builds of gdrperf: {}, now {}",
-                                              *baseline.tools().rbegin(), *candidates.tools().rbegin()));
+                                              printable(*baseline.tools().rbegin()), printable(*candidates.tools().rbegin())));
   }
   return comparison;
 }

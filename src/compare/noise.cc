@@ -38,8 +38,8 @@ double certain_t(int freedom) {
 
 CellNoise noise_from(const Json& item) {
   CellNoise noise;
-  item.at("cell").get_to(noise.key.name);
-  noise.key.better = noise.key.name.find("_lat/") != std::string::npos ? Better::kLower : Better::kHigher;
+  noise.key.name = item.at("cell").get<std::string>();
+  noise.key.better = noise.key.name.raw().find("_lat/") != std::string::npos ? Better::kLower : Better::kHigher;
   for (const auto& [name, value] : item.at("conditions").items()) {
     noise.key.conditions.push_back({name, value.get<std::string>()});
   }
@@ -171,7 +171,7 @@ void NoiseTable::read(std::string_view text, const std::string& path) {
     for (const Json& item : document.at("cells")) {
       CellNoise noise = noise_from(item);
       if (noise.sessions < kFewestForNoise || !(noise.spread >= 0) || noise.spread > 100) {
-        throw usage_error(fmt::format("{}: '{}' has no usable spread", path, noise.key.name));
+        throw usage_error(fmt::format("{}: '{}' has no usable spread", path, printable(noise.key.name)));
       }
       add(std::move(noise));
     }

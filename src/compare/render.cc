@@ -104,7 +104,7 @@ void add_changes(std::vector<std::string>& out, const Comparison& comparison) {
   std::map<std::string, std::size_t> counts;
   for (const CellResult& cell : comparison.cells) {
     for (const Change& each : cell.changed) {
-      ++counts[fmt::format("{}: {} -> {}", each.name, each.before, each.now)];
+      ++counts[fmt::format("{}: {} -> {}", each.name, printable(each.before), printable(each.now))];
     }
   }
   for (const auto& [text, count] : counts) {
@@ -140,7 +140,7 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
   std::size_t count = 0;
   for (const CellResult& cell : comparison.cells) {
     if (cell.verdict != Verdict::kBlind) continue;
-    if (++count <= kNamed) names.push_back(fmt::format("{} ({:.1f} %)", cell.key.name, cell.limit * 100));
+    if (++count <= kNamed) names.push_back(fmt::format("{} ({:.1f} %)", printable(cell.key.name), cell.limit * 100));
   }
   if (count == 0) return;
   out.push_back(fmt::format(
@@ -167,7 +167,7 @@ void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
   if (widest) {
     out.push_back(fmt::format(
         "noise widens the limit of {} beyond {} %: smaller changes there go unnoticed (widest: {} at {:.1f} %)",
-        cells(count), plain_digits(comparison.settings.threshold * 100, 3), widest->key.name, widest->limit * 100));
+        cells(count), plain_digits(comparison.settings.threshold * 100, 3), printable(widest->key.name), widest->limit * 100));
   }
   if (unknown > 0) {
     out.push_back(fmt::format("the noise of {} is not known: fewer than {} baseline sessions and none recorded",

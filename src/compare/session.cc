@@ -57,9 +57,9 @@ class Reader {
         [&](const std::string& relation, std::size_t index, const Fields& run) {
           runs_.push_back({relation, index, run});
         }};
-    scan_document(text, session_.path, handler);
+    scan_document(text, session_.path.raw(), handler);
     if (!schema_seen_) {
-      throw usage_error(session_.path + ": no result document, it has no \"schema\"",
+      throw usage_error(printable(session_.path) + ": no result document, it has no \"schema\"",
                         "give the file that 'gdrperf sweep --json FILE' wrote");
     }
     session_.digest = digest(text);
@@ -91,8 +91,8 @@ class Reader {
     if (path == "schema") return check_schema(value.text);
     if (path == "partial") session_.partial = value.text == "true";
     if (path == "started") session_.started = value.text;
-    if (path == "tool.version") session_.tool = value.text + session_.tool;
-    if (path == "tool.git") session_.tool += " (" + value.text + ")";
+    if (path == "tool.version") session_.tool = value.text + session_.tool.raw();
+    if (path == "tool.git") session_.tool = session_.tool.raw() + " (" + value.text + ")";
     if (!path.starts_with("hosts.") || value.kind == Scalar::Kind::kNull) return;
     Host& host = path.starts_with("hosts.server") ? server_ : client_;
     const std::string_view field = std::string_view(path).substr(path.rfind('.') + 1);
@@ -109,7 +109,7 @@ class Reader {
     schema_seen_ = true;
     if (schema == report::kSchemaName) return;
     throw usage_error(
-        fmt::format("{}: its schema is '{:.60}', this gdrperf reads '{}'", session_.path, schema,
+        fmt::format("{}: its schema is '{:.60}', this gdrperf reads '{}'", printable(session_.path), schema,
                     report::kSchemaName),
         "measure again with this version, or compare with the version that wrote it");
   }
@@ -120,7 +120,7 @@ class Reader {
   }
 
   std::string where(const Run& run, const char* field) const {
-    return fmt::format("{}: relations.{}, run {}: {}", session_.path, run.relation, run.index + 1, field);
+    return fmt::format("{}: relations.{}, run {}: {}", printable(session_.path), printable(run.relation), run.index + 1, field);
   }
 
   std::string required(const Run& run, const char* field, Scalar::Kind kind) const {
@@ -153,8 +153,8 @@ class Reader {
     key.name = cell_name(run, op);
     session_.imported = session_.imported || text_of(run.fields, "device_kind") == report::kImported;
     key.conditions = conditions(run);
-    std::string id = key.name;
-    for (const Condition& each : key.conditions) id += "\n" + each.value;
+    std::string id = key.name.raw();
+    for (const Condition& each : key.conditions) id += "\n" + each.value.raw();
     Cell& cell = cells_[id];
     cell.key = std::move(key);
     if (const auto value = figure(run, bandwidth ? "bw.median_gbps" : "latency.p50_ns")) {
@@ -224,7 +224,7 @@ class Reader {
     std::vector<Condition> list;
     for (const std::string_view name : condition_names()) {
       list.push_back({std::string(name), condition(run, name)});
-      if (kOfMachine.contains(name)) machine_key_.insert(list.back().name + "=" + list.back().value);
+      if (kOfMachine.contains(name)) machine_key_.insert(list.back().name + "=" + list.back().value.raw());
     }
     std::string nics = text_of(run.fields, "client.device") + "_" + condition(run, "kind");
     const std::string firmware = condition(run, "firmware");

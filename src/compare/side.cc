@@ -20,7 +20,7 @@ bool Side::add(const Session& session) {
   digests_.insert(session.digest);
   if (!session.tool.empty()) tools_.insert(session.tool);
   if (session.partial) partial_.push_back(session.path);
-  for (const std::string& cell : session.unusable) unusable_.push_back(session.path + ": " + cell);
+  for (const Outside& cell : session.unusable) unusable_.push_back(printable(session.path) + ": " + printable(cell));
   for (const CellValue& cell : session.cells) {
     std::vector<Series>& all = cells_[cell.key.name];
     auto series = std::find_if(all.begin(), all.end(), [&](const Series& each) {
@@ -45,7 +45,7 @@ std::vector<Change> changes(const CellKey& before, const CellKey& now,
     if (across.contains(is.name)) continue;
     const auto was = std::find_if(before.conditions.begin(), before.conditions.end(),
                                   [&](const Condition& each) { return each.name == is.name; });
-    const std::string old = was == before.conditions.end() ? "-" : was->value;
+    const Outside old = was == before.conditions.end() ? Outside("-") : was->value;
     if (old != is.value) list.push_back({is.name, old, is.value});
   }
   return list;

@@ -48,7 +48,7 @@ std::vector<TrendChange> changes_of(const History& history, double threshold, do
 Trends find_trends(std::vector<Session> sessions, double threshold, double alpha) {
   std::stable_sort(sessions.begin(), sessions.end(),
                    [](const Session& one, const Session& other) { return one.started < other.started; });
-  std::map<std::string, History> histories;
+  std::map<Outside, History> histories;
   for (const Session& session : sessions) {
     for (const CellValue& cell : session.cells) {
       History& history = histories[cell.key.name];

@@ -63,7 +63,7 @@ std::string settings_of(const RunRecord& record) {
   if (spec.test.metric == Metric::kBandwidth) line("Footprint", footprint_of(spec));
   line("rdma_cm QPs", spec.connector == Connector::kRdmaCm ? "ON" : "OFF");
   line("Measured by", fmt::format("gdrperf, device kind {}", printable(record.device_kind)));
-  const std::string& program = record.server.program.empty() ? record.client.program : record.server.program;
+  const Outside& program = record.server.program.empty() ? record.client.program : record.server.program;
   if (!program.empty()) line("Peer", printable(program));
   return text;
 }
@@ -164,8 +164,8 @@ double perftest_scale(RateUnit unit) {
 std::string PerftestColumns::add(const RunRecord& record) {
   std::string text;
   // Rows of one block differ in size and what follows from it.
-  const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device,
-                                        record.server.device, record.client.buffer, record.server.buffer);
+  const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device.raw(),
+                                        record.server.device.raw(), record.client.buffer, record.server.buffer);
   if (block != block_)
     text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_));
   block_ = block;

@@ -96,8 +96,8 @@ proto::Result result_of(const RunRecord& record) {
   proto::Result result;
   result.spec = record.spec;
   result.device_kind = record.device_kind;
-  result.client_device = record.client.device;
-  result.server_device = record.server.device;
+  result.client_device = record.client.device.raw();
+  result.server_device = record.server.device.raw();
   result.gid_type = record.server.gid_type;
   result.client_gid_index = record.client.gid_index;
   result.server_gid_index = record.server.gid_index;

@@ -23,7 +23,7 @@ bool in_gpu(const std::string& buffer) { return buffer != "host"; }
 /// The file knows one end, and of that neither the relation of GPU and NIC.
 void complete(RunRecord& run, const ImportHints& hints, const std::string& file) {
   if (run.client.device.empty()) run.client.device = "-";
-  run.server.device = hints.peer_device.empty() ? run.client.device : hints.peer_device;
+  run.server.device = hints.peer_device.empty() ? run.client.device : Outside(hints.peer_device);
   run.server.buffer = hints.peer_buffer.empty() ? run.client.buffer : hints.peer_buffer;
   const bool gpu = in_gpu(run.client.buffer) || in_gpu(run.server.buffer);
   if (gpu && hints.relation.empty()) {

@@ -120,7 +120,7 @@ Data comparison_data(const PageComparison& each) {
 Data trend_data(const PageTrend& trend) {
   Data sessions = Data::array();
   for (const auto& [started, path] : trend.sessions) sessions.push_back({started, path});
-  std::map<std::string, Data> changes;
+  std::map<Outside, Data> changes;
   for (const compare::CellTrend& cell : trend.trends.changed) {
     for (const compare::TrendChange& each : cell.changes) {
       const auto at = std::find_if(trend.sessions.begin(), trend.sessions.end(), [&](const auto& one) { return one.second == each.path; });

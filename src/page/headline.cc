@@ -56,7 +56,7 @@ std::string noise_words(const Tally& tally) {
 }
 
 std::string places_words(const Page& page, const Tally& tally) {
-  if (tally.places == 0) return fmt::format("{} is empty: it has no runs.", page.documents.back().path);
+  if (tally.places == 0) return fmt::format("{} is empty: it has no runs.", printable(page.documents.back().path));
   if (!tally.slow.empty() || tally.noisy > 0) {
     return (tally.slow.empty() ? "" : slow_words(tally.slow)) + (tally.noisy > 0 ? noise_words(tally) : "") + ".";
   }
@@ -150,7 +150,7 @@ std::string title_of(const Page& page) {
   }
   const PageDocument& shown = page.documents.back();
   const std::string machine = machine_of(shown);
-  return fmt::format("{}, {}", machine.empty() ? shown.path : machine, date_words(shown.started));
+  return fmt::format("{}, {}", machine.empty() ? printable(shown.path) : machine, date_words(shown.started));
 }
 
 }  // namespace gdrperf::page

@@ -14,7 +14,7 @@ PageTrend trend_of(const std::string& folder, std::vector<compare::Session> sess
   PageTrend trend;
   trend.folder = folder;
   if (!sessions.empty()) trend.machine = sessions.back().machine;
-  std::map<std::string, PageTrend::Cell> cells;
+  std::map<Outside, PageTrend::Cell> cells;
   for (std::size_t at = 0; at < sessions.size(); ++at) {
     trend.sessions.emplace_back(sessions[at].started, sessions[at].path);
     for (const compare::CellValue& each : sessions[at].cells) {

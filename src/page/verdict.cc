@@ -110,10 +110,10 @@ void judge_paths(const PageDocument& document, std::vector<Finding>& out) {
   Sayer sayer(out, "comparisons of direct with staged: see the charts");
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // words: the ends they hold for
   for (const PathWords& each : document.paths) {
-    const std::string words = fmt::format("{} to {}: the better path is {}", each.op, each.server, each.better);
+    const std::string words = fmt::format("{} to {}: the better path is {}", each.op, printable(each.server), each.better);
     auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == words; });
     if (found == alike.end()) found = alike.insert(alike.end(), {words, {}});
-    found->second.push_back(each.client);
+    found->second.push_back(printable(each.client));
   }
   for (const auto& [words, ends] : alike) {
     sayer.add({Level::kNote, ends_words(ends), words, ""});
@@ -185,19 +185,19 @@ std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& o
   {
     Sayer sayer(out, "regressions: see the comparison");
     for (const compare::CellResult* cell : worse) {
-      sayer.add({Level::kBad, cell->key.name,
+      sayer.add({Level::kBad, printable(cell->key.name),
                  fmt::format("regression: {} from {} in {}", compare::format_change(cell->change),
-                             compare::format_value(cell->baseline_median, cell->key.better), each.before),
+                             compare::format_value(cell->baseline_median, cell->key.better), printable(each.before)),
                  "confirm it with gdrperf compare --rerun CMD"});
     }
   }
   if (suspects > 0) {
-    out.push_back({Level::kWarn, each.after,
+    out.push_back({Level::kWarn, printable(each.after),
                    fmt::format("{} of {} results are worse than in {} by more than the limit, but there are too few sessions to call it a regression",
-                               suspects, each.result.cells.size(), each.before),
+                               suspects, each.result.cells.size(), printable(each.before)),
                    "measure before and after several times, then run gdrperf compare"});
   }
-  out.push_back({Level::kNote, each.after, fmt::format("compared with {}: {}", each.before, compare::summary_line(each.result)), ""});
+  out.push_back({Level::kNote, printable(each.after), fmt::format("compared with {}: {}", printable(each.before), compare::summary_line(each.result)), ""});
   return worse.size();
 }
 
@@ -206,8 +206,8 @@ void judge_trend(const PageTrend& trend, std::vector<Finding>& out) {
   for (const compare::CellTrend& cell : trend.trends.changed) {
     for (const compare::TrendChange& each : cell.changes) {
       std::string with;
-      for (const compare::Change& other : each.conditions) with += fmt::format(", with {}: {} -> {}", other.name, other.before, other.now);
-      sayer.add({Level::kNote, cell.cell, fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with), ""});
+      for (const compare::Change& other : each.conditions) with += fmt::format(", with {}: {} -> {}", other.name, printable(other.before), printable(other.now));
+      sayer.add({Level::kNote, printable(cell.cell), fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with), ""});
     }
   }
 }

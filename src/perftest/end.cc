@@ -110,8 +110,9 @@ report::RunRecord record_of_perftest(const PerftestEnd& perftest, const TestSpec
   report::EndRecord& other = client ? record.server : record.client;
   own = end_record(end.endpoint());
   other.program = perftest.program();
-  other.device = other.buffer = report::kUnknown;
-  (client ? record.spec.client : record.spec.server).device = own.device;
+  other.device = report::kUnknown;
+  other.buffer = report::kUnknown;
+  (client ? record.spec.client : record.spec.server).device = own.device.raw();
   record.device_kind = own.kind;
   return record;
 }

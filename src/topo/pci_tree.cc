@@ -50,9 +50,9 @@ bool is_gpu(const PciFunction& function) {
   // A Radeon, or the VGA chip of a server's management controller.
   constexpr std::string_view kComputes[] = {"renderD", "opencl", "rsmi"};
   return std::any_of(function.os_devices.begin(), function.os_devices.end(),
-                     [&](const std::string& name) {
+                     [&](const Outside& name) {
                        return std::any_of(std::begin(kComputes), std::end(kComputes),
-                                          [&](auto stem) { return name.starts_with(stem); });
+                                          [&](auto stem) { return name.raw().starts_with(stem); });
                      });
 }
 

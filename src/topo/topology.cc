@@ -101,7 +101,7 @@ void add_pairs_of_declared(const Topology& topology, std::vector<Pair>& pairs) {
 /// The tree's word beside nvidia-smi's, and which counts.
 void add_tree(Pair& pair, const PciTree& tree) {
   const TreeGpu* const gpu = tree.gpu(pair.gpu);
-  const TreeNic* const nic = tree.nic(pair.nic);
+  const TreeNic* const nic = tree.nic(pair.nic.raw());
   if (gpu == nullptr || nic == nullptr) return;
   relate(pair, tree, *gpu, *nic);
   if (!pair.relation || pair.tree->contains(*pair.relation)) return;
@@ -152,15 +152,16 @@ struct Rank {
 Rank rank_of(const Topology& topology, const Pair& pair) {
   Rank rank{pair.relation ? static_cast<int>(*pair.relation) : 99, 0};
   const TreeGpu* gpu = topology.tree ? topology.tree->gpu(pair.gpu) : nullptr;
-  const TreeNic* nic = topology.tree ? topology.tree->nic(pair.nic) : nullptr;
+  const TreeNic* nic = topology.tree ? topology.tree->nic(pair.nic.raw()) : nullptr;
   if (gpu == nullptr || nic == nullptr) return rank;
   const PciPath path = path_to_nic(*topology.tree, gpu->function, *nic);
   if (const PathHop* least = narrowest_hop(path)) rank.minus_gbps = -usable_link_gbps(*least);
   return rank;
 }
 
-std::optional<std::size_t> best_with(const Topology& topology, const std::vector<Pair>& pairs,
-                                     std::string Pair::*name, std::string_view wanted) {
+template <typename Name>
+std::optional<std::size_t> best_with(const Topology& topology, const std::vector<Pair>& pairs, Name Pair::*name,
+                                     std::string_view wanted) {
   std::optional<std::size_t> best;
   Rank least;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -228,7 +229,7 @@ const char* cpu_on_c2c(const PciTree& tree) {
     if (const char* const cpu = cpu_of_root_port(each)) return cpu;
   }
   const bool with_grace = std::any_of(tree.gpus.begin(), tree.gpus.end(), [&](const TreeGpu& gpu) {
-    const std::string& model = tree.functions[gpu.function].model;
+    const std::string& model = tree.functions[gpu.function].model.raw();
     return model.find("GH200") != std::string::npos || model.find("GB200") != std::string::npos ||
            model.find("GB10") != std::string::npos || model.find("GB300") != std::string::npos;
   });

@@ -91,6 +91,78 @@ class Outside(CliTest):
             self.assertIsNone(FORBIDDEN.search(result.out + result.err), f"{words}: {result!s}"[:2000].encode("unicode_escape").decode())
 
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Of result documents: what devices, hosts, GPUs and programs are called.
+NAMES = {
+    "hostname", "kernel", "cpu_model", "cpus_allowed", "governor", "clock_source", "gpu_driver", "name", "model", "uuid",
+    "device", "firmware", "driver", "gid", "netdev", "guid", "pair", "limited_by", "version", "git"
+}
+
+
+def hostile(value, key=None):
+    """The document with ESCAPES behind each name in it."""
+    if isinstance(value, dict):
+        return {f"{name}{ESCAPES}" if key == "pairs" else name: hostile(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [hostile(one, key) for one in value]
+    return value + ESCAPES if isinstance(value, str) and key in NAMES else value
+
+
+class Documents(CliTest):
+    """Result documents and topologies of somebody else."""
+
+    def clean(self, *words):
+        result = run(*words)
+        controls = CONTROLS if "--json" in words else FORBIDDEN
+        bad = controls.search(result.out) or FORBIDDEN.search(result.err)
+        self.assertIsNone(bad, f"{words}: {result!s}"[:2000].encode("unicode_escape").decode())
+        return result
+
+    def test_names_in_result_documents(self):
+        folder = pathlib.Path(self.scratch())
+        sessions = sorted((ROOT / "results" / "baselines").rglob("*.json"))
+        sessions = [path for path in sessions if path.name != "noise.json"][:6]
+        for number, path in enumerate(sessions):
+            document = hostile(json.loads(path.read_text()))
+            (folder / f"{number}{ESCAPES}.json").write_text(json.dumps(document))
+        mine = sorted(folder.glob("*.json"))
+        original = sorted(sessions)
+        store = folder / "store"
+        shown = 0
+        for words in (["compare", mine[0], mine[1]], ["compare", original[0], mine[1]], ["compare", mine[0], mine[1], "--all"],
+                      ["compare", "--by", "relation", mine[0], mine[1]], ["compare", mine[0], mine[1], "--json"],
+                      ["report", mine[0], "--format", "markdown"], ["report", *mine[:2], "--format", "markdown"],
+                      ["baseline", "add", "--dir", store, *mine], ["baseline", "noise", "--dir", store, *mine],
+                      ["baseline", "list", "--dir", store], ["baseline", "trend", *mine]):
+            result = self.clean(*words)
+            shown += "\ufffd" in result.out + result.err
+        self.assertGreater(shown, 5, "names are in what is printed")
+
+    def test_names_in_a_copy_of_sysfs(self):
+        root = pathlib.Path(self.scratch())
+        bus = root / "sys" / "bus" / "pci" / "devices"
+        bus.mkdir(parents=True)
+        name = f"mlx5_0{ESCAPES}"
+        for address, files in (("0000:01:00.0", {"vendor": "0x10de", "class": "0x030200"}),
+                               ("0000:02:00.0", {"vendor": "0x15b3", "class": "0x020700"})):
+            function = root / "sys" / "devices" / f"pci0000:00{ESCAPES}" / address
+            function.mkdir(parents=True)
+            for file, text in files.items():
+                (function / file).write_text(text + "\n")
+            (function / "iommu_group").mkdir()
+            (function / "iommu_group" / "type").write_text(f"DMA{ESCAPES}\n")
+            (bus / address).symlink_to(function)
+        (function / "infiniband" / name).mkdir(parents=True)
+        (function / "net" / name).mkdir(parents=True)
+        shown = 0
+        for words in (["topo"], ["topo", "-v"], ["topo", "--explain", "GPU0", name], ["topo", "--json"],
+                      ["sweep", "--dry-run", "--local", "--softnic", "--pairs", "all"],
+                      ["sweep", "--dry-run", "--local", "--softnic", "--pairs", "nobody"]):
+            result = self.clean(*words, "--sysfs", root)
+            shown += "\ufffd" in result.out + result.err
+        self.assertGreater(shown, 2, "names are in what is printed")
+
+
 # Of any message, and of the environment and its facts: what is said to people.
 SAID = {
     "host", "tool_version", "serving", "work", "warnings", "reason", "hint", "device", "firmware", "driver", "gid_why",

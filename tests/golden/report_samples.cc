@@ -188,10 +188,10 @@ RunRecord nan_run() {
       Bandwidth{kNan, kNan, kNan, kNan, -infinity, infinity, {kNan, infinity}, kNan};
   record.measured.iterations = 0;
   record.measured.duration_s = kNan;
-  record.client.gid.clear();
+  record.client.gid = {};
   record.client.gid_index = -1;
-  record.client.gid_type.clear();
-  record.client.gid_why.clear();
+  record.client.gid_type = {};
+  record.client.gid_why = {};
   record.server = record.client;
   return record;
 }

@@ -10,6 +10,8 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
+# clang stops after twenty.
+ALL_ERRORS = ["-ferror-limit=0"] if any("clang" in word for word in COMPILER) else []
 HEAD = """
 #include <fmt/format.h>
 #include <iostream>
@@ -18,7 +20,12 @@ HEAD = """
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/outside.h"
 #include "gdrperf/base/terminal.h"
+#include "gdrperf/compare/judge.h"
+#include "gdrperf/page/page.h"
+#include "gdrperf/report/document.h"
+#include "gdrperf/topo/topology.h"
 using gdrperf::Outside;
+using namespace gdrperf;
 void take(const std::string&);
 void look(std::string_view);
 """
@@ -27,6 +34,9 @@ void use(const Outside& name) {
   std::cout << printable(name) << fmt::format("{}", printable(name)) << "sudo ip link set " + shell_word(name);
   take(name.raw());
   throw gdrperf::usage_error("no device " + printable(name));
+}
+std::string use(const std::vector<Outside>& names, const Outside& name) {
+  return listed(names) + markdown_text(name) + markdown_code(name);
 }
 """
 BAD = {
@@ -45,12 +55,32 @@ BAD = {
     "a function that takes a view": "void use(const Outside& name) { look(name); }",
     "an error": "void use(const Outside& name) { throw gdrperf::usage_error(name); }",
     "wrapped lines": "std::string use(const Outside& name) { return gdrperf::wrapped(name, 80, 0); }",
+    "a NIC of a topology": "std::string use(const topo::TreeNic& nic) { return nic.name; }",
+    "its interface": "std::string use(const topo::TreeNic& nic) { return \"of \" + nic.netdev; }",
+    "a NIC of nvidia-smi's matrix": "void use(const topo::Nic& nic) { std::cout << nic.name; }",
+    "a CPU list of that matrix": "void use(const topo::Matrix& matrix) { std::cout << matrix.cpu_affinity->front(); }",
+    "a model in the PCI tree": "std::string use(const topo::PciFunction& function) { return function.model; }",
+    "a root bus": "std::string use(const topo::PciRoot& root) { return root.name; }",
+    "a pair": "std::string use(const topo::Pair& pair) { return pair.gpu + \":\" + pair.nic; }",
+    "a pair's key": "void use(const topo::Pair& pair) { std::cout << pair.key(); }",
+    "a NIC of a document": "std::string use(const report::TopologyNic& nic) { return nic.firmware + \"\"; }",
+    "a run's device": "std::string use(const report::EndRecord& end) { return end.device; }",
+    "a run's host": "void use(const report::EndRecord& end) { std::cerr << end.host; }",
+    "a run's pair": "std::string use(const report::RunPath& path) { return path.pair; }",
+    "a rail": "std::string use(const report::Part& part) { return part.name; }",
+    "an imported file": "void use(const report::ImportedFile& file) { std::cout << file.file; }",
+    "a cell's name": "std::string use(const compare::CellKey& key) { return key.name; }",
+    "a condition": "std::string use(const compare::Condition& one) { return one.name + \": \" + one.value; }",
+    "a changed condition": "void use(const compare::Change& one) { std::cout << one.before << one.now; }",
+    "a document's path": "void use(const compare::Session& session) { throw usage_error(session.path); }",
+    "a cell that changed": "void use(const compare::CellTrend& cell) { std::cout << cell.cell; }",
+    "a document of a page": "std::string use(const page::PageDocument& document) { return \"# \" + document.path; }",
 }
 
 
 def errors_of(code):
     """What the compiler says about it."""
-    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", "-fsyntax-only", f"-I{ROOT}/include", "-"]
+    command = COMPILER + ["-std=c++20", "-w", "-x", "c++", "-fsyntax-only", *ALL_ERRORS, f"-I{ROOT}/include", "-"]
     return subprocess.run(command, input=HEAD + code, capture_output=True, text=True, check=False).stderr
 
 
@@ -62,8 +92,8 @@ class OutsideTest(unittest.TestCase):
         # Each in a namespace and on a line of its own: the compiler goes on behind an error.
         errors = errors_of("".join(f"namespace n{number} {{ {code} }}\n" for number, code in enumerate(BAD.values())))
         first = HEAD.count("\n") + 1
-        for number, name in enumerate(BAD):
-            self.assertIn(f"<stdin>:{first + number}:", errors, f"{name} compiles")
+        compiles = [name for number, name in enumerate(BAD) if f"<stdin>:{first + number}:" not in errors]
+        self.assertEqual(compiles, [])
 
 
 if __name__ == "__main__":

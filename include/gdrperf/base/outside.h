@@ -12,8 +12,8 @@
 namespace gdrperf {
 
 /// Text that somebody else chose: a name in sysfs, in a recording or a document, a message of a peer, a value of the
-/// environment. Any string becomes one; it becomes a string by printable(), as text for people, by shell_word(), as a
-/// word of a command, or by raw(). Streams, fmt and operator+ do not compile (tests/unit/outside_test.py).
+/// environment. Any string becomes one; it becomes a string by printable() or Markdown's two functions, as text for
+/// people, by shell_word(), as a word of a command, or by raw(). Streams, fmt and operator+ do not compile (tests/unit/outside_test.py).
 class Outside {
  public:
   Outside() = default;
@@ -40,6 +40,30 @@ class Outside {
 template <std::same_as<Outside> Text>
 std::string printable(const Text& text) {
   return printable(std::string_view(text.raw()));
+}
+
+/// All of them, with ", " between.
+template <typename Names>
+std::string listed(const Names& names) {
+  std::string text;
+  for (const Outside& name : names) text += (text.empty() ? "" : ", ") + printable(name);
+  return text;
+}
+
+template <std::same_as<Outside> Text>
+std::string markdown_text(const Text& text) {
+  return markdown_text(std::string_view(text.raw()));
+}
+
+template <std::same_as<Outside> Text>
+std::string markdown_code(const Text& text) {
+  return markdown_code(std::string_view(text.raw()));
+}
+
+/// In JSON it is data, as it came (nlohmann/json finds this).
+template <typename Json, std::same_as<Outside> Text>
+void to_json(Json& json, const Text& text) {
+  json = text.raw();
 }
 
 /// As one word that a POSIX shell takes for itself alone: in quotes unless it holds nothing but letters, digits and

@@ -23,7 +23,7 @@ struct PlacedFigure {
 
 /// A GPU and a NIC, wherever they are plugged in.
 struct CardPair {
-  std::string label;     ///< "GPU0/mlx5_1", as that document calls it
+  Outside label;         ///< "GPU0/mlx5_1", as that document calls it
   std::string relation;  ///< "PIX"
   bool by_name = false;  ///< one of them has no UUID or GUID: told by its name
   std::map<Work, std::vector<PlacedFigure>> values;
@@ -31,7 +31,7 @@ struct CardPair {
 
 /// The figures of one document by relation and by pair: one session.
 struct PlacementFigures {
-  std::string path;
+  Outside path;
   std::string started;       ///< RFC 3339
   std::uint64_t digest = 0;  ///< of the bytes: tells the same document twice
   bool simulated = false;
@@ -73,8 +73,8 @@ class PlacementComparison {
     CardPair after;
     std::vector<Row> rows;
   };
-  std::vector<std::string> before_;  ///< paths
-  std::vector<std::string> after_;
+  std::vector<Outside> before_;  ///< paths
+  std::vector<Outside> after_;
   bool simulated_ = false;
   std::vector<std::string> notes_;
   std::vector<RelationRow> rows_;

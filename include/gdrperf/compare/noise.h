@@ -62,14 +62,14 @@ class NoiseTable {
   /// Of this cell under these conditions (those in `across` aside); nullptr.
   const CellNoise* find(const CellKey& key, const std::set<std::string>& across) const;
   std::size_t size() const { return size_; }
-  const std::map<std::string, std::vector<CellNoise>>& cells() const { return cells_; }
+  const std::map<Outside, std::vector<CellNoise>>& cells() const { return cells_; }
 
   std::string to_json() const;
   /// Adds what `text` holds; `path` is for messages. Throws usage_error.
   void read(std::string_view text, const std::string& path);
 
  private:
-  std::map<std::string, std::vector<CellNoise>> cells_;
+  std::map<Outside, std::vector<CellNoise>> cells_;
   std::size_t size_ = 0;
 };
 

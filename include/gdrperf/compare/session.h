@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
+
 namespace gdrperf::compare {
 
 /// Larger documents are refused: reading one takes its size in memory.
@@ -15,7 +17,7 @@ inline constexpr std::size_t kLargestDocument = std::size_t{128} << 20;
 /// the kernel, the depth of the queue. "-" where the document does not say.
 struct Condition {
   std::string name;
-  std::string value;
+  Outside value;
   bool operator==(const Condition&) const = default;
 };
 
@@ -28,7 +30,7 @@ enum class Better { kHigher, kLower };
 /// One thing that is measured again and again: "write_bw/PIX/GPU0:mlx5_0/65536".
 struct CellKey {
   /// report::run_name()
-  std::string name;
+  Outside name;
   /// Only cells under the same conditions are compared.
   std::vector<Condition> conditions;
   Better better = Better::kHigher;
@@ -45,15 +47,15 @@ struct CellValue {
 
 /// One document: one invocation of gdrperf, the unit of repetition.
 struct Session {
-  std::string path;
+  Outside path;
   std::string started;        ///< RFC 3339
-  std::string tool;           ///< version and git revision
+  Outside tool;               ///< version and git revision
   std::uint64_t digest = 0;   ///< of the bytes: tells the same document twice
   std::string machine;        ///< hosts, NICs and firmware as a folder's name
   std::vector<CellValue> cells;
   bool partial = false;       ///< planned runs are missing: it was stopped, or they failed
   bool imported = false;      ///< another program's: its conditions are not known
-  std::vector<std::string> unusable;  ///< cells whose figure is null, not positive or not there
+  std::vector<Outside> unusable;  ///< cells whose figure is null, not positive or not there
 };
 
 /// Reads a result document ("-": standard input) in one pass, with memory in

@@ -35,22 +35,22 @@ class Side {
   bool add(const Session& session);
 
   /// By name; under each the series by what their conditions are.
-  const std::map<std::string, std::vector<Series>>& cells() const { return cells_; }
+  const std::map<Outside, std::vector<Series>>& cells() const { return cells_; }
   bool has(std::uint64_t digest) const { return digests_.contains(digest); }
   std::size_t sessions() const { return digests_.size(); }
-  /// Cells of a document without a usable figure, as "FILE: CELL".
+  /// Cells of a document without a usable figure, as "FILE: CELL", printable.
   const std::vector<std::string>& unusable() const { return unusable_; }
   /// Documents in which planned runs are missing.
-  const std::vector<std::string>& partial() const { return partial_; }
-  const std::set<std::string>& tools() const { return tools_; }
+  const std::vector<Outside>& partial() const { return partial_; }
+  const std::set<Outside>& tools() const { return tools_; }
 
  private:
   std::set<std::string> across_;
-  std::map<std::string, std::vector<Series>> cells_;
+  std::map<Outside, std::vector<Series>> cells_;
   std::set<std::uint64_t> digests_;
   std::vector<std::string> unusable_;
-  std::vector<std::string> partial_;
-  std::set<std::string> tools_;
+  std::vector<Outside> partial_;
+  std::set<Outside> tools_;
 };
 
 /// Documents at `paths`: files; folders stand for the *.json files in them and
@@ -61,8 +61,8 @@ std::vector<std::string> documents_at(const std::vector<std::string>& paths);
 /// Differences between conditions: "firmware: 28.39 -> 28.40".
 struct Change {
   std::string name;
-  std::string before;
-  std::string now;
+  Outside before;
+  Outside now;
 };
 std::vector<Change> changes(const CellKey& before, const CellKey& now, const std::set<std::string>& across);
 

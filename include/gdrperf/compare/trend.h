@@ -12,7 +12,7 @@ namespace gdrperf::compare {
 /// A cell's level changed.
 struct TrendChange {
   std::string since;    ///< RFC 3339: the first session after it
-  std::string path;     ///< of that session
+  Outside path;         ///< of that session
   double before = 0;    ///< medians of the sessions up to the changes next to it
   double after = 0;
   double change = 0;    ///< after against before as a share, in the figure's own direction
@@ -23,7 +23,7 @@ struct TrendChange {
 };
 
 struct CellTrend {
-  std::string cell;
+  Outside cell;
   Better better = Better::kHigher;
   std::size_t sessions = 0;
   std::vector<TrendChange> changes;  ///< in time order

@@ -18,15 +18,15 @@ namespace gdrperf::page {
 /// Direct against staged, as the document itself says it.
 struct PathWords {
   std::string op;
-  std::string client;
-  std::string server;
+  Outside client;
+  Outside server;
   std::string better;
 };
 
 /// A counter of a port that rose: over all runs of a document that used the port.
 struct PageCounter {
   std::string end;  ///< "client" or "server"
-  std::string device;
+  Outside device;
   std::string name;
   std::uint64_t rise = 0;   ///< of all runs together
   std::size_t runs = 0;  ///< in which it rose
@@ -35,7 +35,7 @@ struct PageCounter {
 /// A result document, ready to be shown. Nothing in it is trusted: any text may be
 /// in any string.
 struct PageDocument {
-  std::string path;
+  Outside path;
   std::string started;
   bool simulated = false;
   std::string head;  ///< JSON: the document without its runs
@@ -51,21 +51,21 @@ PageDocument parse_document(std::string_view text, const std::string& path);
 
 /// One document, or several sessions, against others.
 struct PageComparison {
-  std::string before;
-  std::string after;
+  Outside before;
+  Outside after;
   compare::Comparison result;
 };
 
 /// The sessions of a folder, in the order in which they were started.
 struct PageTrend {
   struct Cell {
-    std::string name;
+    Outside name;
     compare::Better better = compare::Better::kHigher;
     std::vector<double> values;  ///< one for each session, NaN where it has none
   };
   std::string folder;
   std::string machine;  ///< of the latest session
-  std::vector<std::pair<std::string, std::string>> sessions;  ///< started, path
+  std::vector<std::pair<std::string, Outside>> sessions;  ///< started, path
   std::vector<Cell> cells;
   compare::Trends trends;
 };

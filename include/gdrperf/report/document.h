@@ -27,7 +27,7 @@ struct Tool {
 };
 /// A file of another program that is in a document.
 struct ImportedFile {
-  std::string file;
+  Outside file;
   std::string format;  ///< ImportFormat::name
   std::size_t runs = 0;
 };

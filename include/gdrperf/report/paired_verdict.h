@@ -47,8 +47,8 @@ struct PairedPoint {
 struct PairedVerdict {
   const Pairing* pairing;
   Test test;
-  std::string client;  ///< "mlx5_0 host"
-  std::string server;
+  Outside client;  ///< "mlx5_0 host"
+  Outside server;
   std::string relation;
   std::map<std::uint64_t, PairedPoint> points;  ///< by size in bytes
 

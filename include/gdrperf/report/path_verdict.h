@@ -22,8 +22,8 @@ struct PathPoint {
 /// The two ways of one test between two ends, over the sizes that were run.
 struct PathVerdict {
   Test test;
-  std::string client;  ///< "soft0 cuda:0"
-  std::string server;
+  Outside client;  ///< "soft0 cuda:0"
+  Outside server;
   std::string relation;
   std::map<std::uint64_t, PathPoint> points;  ///< by size in bytes
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/proto/counters.h"
 #include "gdrperf/proto/gpu.h"
 #include "gdrperf/proto/spec.h"
@@ -79,16 +80,16 @@ struct UnderLoad {
 /// Latency test beside an incast, and the same before it.
 struct Victim {
   Test test;
-  std::string device;       ///< of the client's end
+  Outside device;       ///< of the client's end
   Latency idle;
   Latency loaded;
 };
 
 /// One of several runs at the same time.
 struct Part {
-  std::string name;         ///< "rail mlx5_0", "thread 1", "client 2"
-  std::string device;
-  std::string peer_device;
+  Outside name;         ///< "rail mlx5_0", "thread 1", "client 2"
+  Outside device;
+  Outside peer_device;
   int cpu = -1;
   int peer_cpu = -1;
   int qps = 1;
@@ -145,33 +146,33 @@ inline constexpr const char* kUnknown = "unknown";
 
 /// One end as it was used.
 struct EndRecord {
-  std::string device;
+  Outside device;
   std::string kind;      ///< hardware | rxe | software | simulated
   int port = 0;
   int gid_index = 0;
-  std::string gid;
+  Outside gid;
   std::string gid_type;  ///< "RoCE v2/IPv4", ...
-  std::string gid_why;
+  Outside gid_why;
   std::string buffer;
   int cpu = -1;
   int numa = -1;
-  std::string firmware = {};  ///< of the NIC; "" where it says none
-  std::string driver = {};    ///< kernel driver of the NIC; "" where there is none
+  Outside firmware = {};  ///< of the NIC; "" where it says none
+  Outside driver = {};    ///< kernel driver of the NIC; "" where there is none
   std::string registration = {};  ///< host | dmabuf | peermem | ""
   std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
   std::optional<GpuInfo> gpu = {};
-  std::string host = {};  ///< its name; "" unknown
-  std::string interrupt_cpus = {};    ///< that serve its completion vector's interrupt; "": not known
+  Outside host = {};  ///< its name; "" unknown
+  Outside interrupt_cpus = {};    ///< that serve its completion vector's interrupt; "": not known
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;          ///< its QPs place packets out of order
   std::string ece = {};      ///< "vendor 0x15b3, options 0x3": agreed on with the other end (client alone); "": none
   std::optional<double> rate_limit_gbps = {};  ///< that its device keeps its QPs to, all together; none: it keeps no rate
-  std::string program = {};  ///< "perftest 6.06"; "": gdrperf
+  Outside program = {};  ///< "perftest 6.06"; "": gdrperf
 };
 
 /// Place of a run's memory relative to its NIC, and the ceiling of the path between them.
 struct RunPath {
-  std::string pair;         ///< "GPU0/mlx5_0"; "" with host memory
+  Outside pair;             ///< "GPU0/mlx5_0"; "" with host memory
   std::string host_node;    ///< host memory: "local" or "remote" to the NIC's node; "" unknown
   double ceiling_gbps = 0;  ///< 1e9 bit/s of payload; 0: unknown
   std::string limited_by;   ///< the part of the path that sets the ceiling

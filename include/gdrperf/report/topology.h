@@ -5,26 +5,28 @@
 #include <string>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
+
 namespace gdrperf::report {
 
 /// The machine's topology as a result document shows it: plain data, for
 /// whoever knows it to fill in. Empty strings and nullopt become null.
 struct TopologyGpu {
   std::string name;  ///< "GPU0"
-  std::string model;
+  Outside model;
   std::string pci_address;
   std::optional<int> numa_node;
-  std::string uuid = {};
+  Outside uuid = {};
 };
 
 struct TopologyNic {
-  std::string name;  ///< RDMA device
+  Outside name;  ///< RDMA device
   std::string pci_address;
-  std::string netdev;
+  Outside netdev;
   std::optional<int> numa_node;
-  std::string firmware = {};
-  std::string driver = {};  ///< of the kernel
-  std::string guid = {};    ///< of the node, as ibv_devinfo prints it
+  Outside firmware = {};
+  Outside driver = {};  ///< of the kernel
+  Outside guid = {};    ///< of the node, as ibv_devinfo prints it
 };
 
 /// One PCIe link of a path, from the GPU to the NIC.
@@ -54,7 +56,7 @@ struct Topology {
                                 ///< "file" (a matrix), "hwloc", "sysfs", "lspci", "nccl-xml"
   std::vector<TopologyGpu> gpus;
   std::vector<TopologyNic> nics;
-  std::map<std::string, TopologyPair> pairs;  ///< key "GPU0/mlx5_0"
+  std::map<Outside, TopologyPair> pairs;  ///< key "GPU0/mlx5_0"
 };
 
 }  // namespace gdrperf::report

@@ -6,13 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/topo/relation.h"
 
 namespace gdrperf::topo {
 
 struct Nic {
-  std::string label;  ///< of the column: "NIC0", or "mlx5_0" with old drivers
-  std::string name;   ///< RDMA device: from the NIC legend, else the label
+  Outside label;  ///< of the column: "NIC0", or "mlx5_0" with old drivers
+  Outside name;   ///< RDMA device: from the NIC legend, else the label
 };
 
 /// The matrix of `nvidia-smi topo -m`: devices in column order, cells and
@@ -20,7 +21,7 @@ struct Nic {
 struct Matrix {
   /// One value for each GPU, "" where the cell is empty; nothing when the
   /// driver does not print that column.
-  using Column = std::optional<std::vector<std::string>>;
+  using Column = std::optional<std::vector<Outside>>;
 
   std::vector<std::string> gpus;  ///< "GPU0", ...
   std::vector<Nic> nics;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gdrperf/base/outside.h"
 #include "gdrperf/topo/pci.h"
 
 namespace gdrperf::topo {
@@ -23,8 +24,8 @@ struct PciFunction {
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
   std::uint32_t subsystem = 0;  ///< vendor << 16 | device
-  std::string model;            ///< in words
-  std::string product;          ///< by its vital product data: "CONNECTX-6 VPI adapter card, HDR200 IB (200Gb/s) ..."
+  Outside model;                ///< in words
+  Outside product;              ///< by its vital product data: "CONNECTX-6 VPI adapter card, HDR200 IB (200Gb/s) ..."
   PcieLink link;                ///< the link towards the root, or a port's link downwards
   PcieLink link_max;
   double link_gbytes = 0;  ///< GB/s of that link, from sources that tell no width
@@ -34,22 +35,22 @@ struct PciFunction {
   std::optional<bool> acs_redirect;  ///< of a bridge
   std::string acs_unknown;           ///< why that is not known
   int iommu_group = -1;
-  std::string iommu_type;               ///< of the group: "DMA", "DMA-FQ", "identity"
+  Outside iommu_type;                   ///< of the group: "DMA", "DMA-FQ", "identity"
   std::vector<int> numa;                ///< nodes next to it, ascending
-  std::vector<std::string> os_devices;  ///< "mlx5_0", "ib0", "cuda0"
+  std::vector<Outside> os_devices;      ///< "mlx5_0", "ib0", "cuda0"
 };
 
 /// A root bus: below one host bridge.
 struct PciRoot {
-  std::string name;  ///< "0000:[00-0f]", "0000:c0"
+  Outside name;  ///< "0000:[00-0f]", "0000:c0"
   /// Attributes of NCCL's <cpu>, as they stand there: numaid, affinity, ...
-  std::vector<std::pair<std::string, std::string>> attributes;
+  std::vector<std::pair<std::string, Outside>> attributes;
 };
 
 struct TreeGpu {
   std::string label;  ///< "GPU0"
   std::size_t function = 0;
-  std::string uuid;
+  Outside uuid;
   bool by_class = false;  ///< the source does not call it a GPU: its class does
 };
 
@@ -65,10 +66,10 @@ std::string_view to_string(PortRate source);
 
 /// An RDMA device. Several may share a function (ports of one card).
 struct TreeNic {
-  std::string name;
+  Outside name;
   std::size_t function = 0;
-  std::string guid;
-  std::string netdev;
+  Outside guid;
+  Outside netdev;
   std::optional<std::size_t> data_direct;  ///< function that reads and writes GPU memory in place of `function` (data_direct.h)
   double rate_gbps = 0;  ///< of its port, the fastest that is up; 0: not known
   PortRate rate_source = PortRate::kPort;
@@ -76,7 +77,7 @@ struct TreeNic {
   bool by_class = false;
   bool declared = false;  ///< its maker says where it is; the source does not show it
   /// Attributes of NCCL's <net>, as they stand there: port, gdr, speed.
-  std::vector<std::pair<std::string, std::string>> attributes;
+  std::vector<std::pair<std::string, Outside>> attributes;
 };
 
 /// PCI functions of one machine, as far as they lie on paths of GPUs and NICs
@@ -86,12 +87,12 @@ struct PciTree {
   std::string source = "pci";
   /// As NCCL has trees: a switch is one function, and root ports are left out.
   bool of_nccl = false;
-  std::string version;  ///< of the file's format: "2.0"
+  Outside version;  ///< of the file's format: "2.0"
   std::vector<PciRoot> roots;
   std::vector<PciFunction> functions;
   std::vector<TreeGpu> gpus;  ///< labels may skip numbers
   std::vector<TreeNic> nics;
-  std::map<std::string, std::vector<std::string>> nets_without_pci;  ///< name -> NUMA nodes
+  std::map<Outside, std::vector<Outside>> nets_without_pci;  ///< name -> NUMA nodes
   std::vector<std::string> notes;  ///< what the reader of a result should know about the source
 
   const TreeGpu* gpu(std::string_view label) const;

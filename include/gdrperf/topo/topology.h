@@ -36,7 +36,7 @@ bool declare_nic(Topology& topology, TreeNic nic, const PciAddress& address);
 /// One GPU and one NIC.
 struct Pair {
   std::string gpu;  ///< "GPU0"
-  std::string nic;  ///< "mlx5_0"
+  Outside nic;      ///< "mlx5_0"
   std::optional<Relation> relation;   ///< the one results are keyed by
   std::string nvidia_smi;             ///< as printed; "" without a matrix
   std::optional<RelationRange> tree;  ///< nothing without a tree that has both
@@ -44,7 +44,7 @@ struct Pair {
   /// those of its DMA function.
   std::optional<RelationRange> through_cpu;
   std::string explanation;            ///< why the two differ; "" when they don't
-  std::string key() const { return gpu + "/" + nic; }
+  Outside key() const { return gpu + "/" + nic.raw(); }
 };
 
 /// All pairs, GPU by GPU in the source's order; with a matrix, those of declared

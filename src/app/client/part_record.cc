@@ -49,7 +49,7 @@ std::optional<double> cpu_of_all(const std::vector<PartRun>& parts, std::optiona
 void add_counters(Measurement& sum, const std::vector<PartRun>& parts) {
   std::set<std::string> seen;
   const auto add = [&](gdrperf::Counters& to, const std::string& side, const report::EndRecord& end, const gdrperf::Counters& from) {
-    if (!seen.insert(side + end.device).second) return;
+    if (!seen.insert(side + end.device.raw()).second) return;
     for (const auto& [name, count] : from) to[name] += count;
   };
   for (const PartRun& part : parts) {

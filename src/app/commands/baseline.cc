@@ -65,7 +65,7 @@ int noise(const BaselineOptions& options, std::ostream& out) {
   Table table({"cell", "sessions", "spread", "noise of 3 sessions"});
   for (const auto& [name, all] : recorded.table.cells()) {
     for (const compare::CellNoise& each : all) {
-      table.add({name, std::to_string(each.sessions), fmt::format("{:.2f} %", each.spread * 100),
+      table.add({printable(name), std::to_string(each.sessions), fmt::format("{:.2f} %", each.spread * 100),
                  fmt::format("{:.2f} %", std::expm1(compare::noise_shift(each, each.sessions, 3)) * 100)});
     }
   }
@@ -89,12 +89,12 @@ int trend(const BaselineOptions& options, std::ostream& out) {
   Table table({"cell", "since", "before", "after", "change", "sessions", "p"});
   for (const compare::CellTrend& cell : trends.changed) {
     for (const compare::TrendChange& each : cell.changes) {
-      table.add({cell.cell, each.since, compare::format_value(each.before, cell.better),
+      table.add({printable(cell.cell), each.since, compare::format_value(each.before, cell.better),
                  compare::format_value(each.after, cell.better), compare::format_change(each.change),
                  fmt::format("{} + {}", each.sessions_before, each.sessions_after),
                  fmt::format("{}", plain_digits(each.p, 1))});
       for (const compare::Change& condition : each.conditions) {
-        table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, condition.before, condition.now));
+        table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, printable(condition.before), printable(condition.now)));
       }
     }
   }
@@ -150,7 +150,7 @@ int show(const BaselineOptions& options, std::ostream& out) {
     for (const compare::Series& each : all) {
       const auto text = [&](double value) { return compare::format_value(value, each.key.better); };
       const auto [least, most] = std::minmax_element(each.values.begin(), each.values.end());
-      table.add({name, std::to_string(each.values.size()), text(stats::median(each.values)), text(*least), text(*most),
+      table.add({printable(name), std::to_string(each.values.size()), text(stats::median(each.values)), text(*least), text(*most),
                  each.last_started});
     }
   }

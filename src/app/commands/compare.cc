@@ -163,7 +163,7 @@ struct Common {
 
 std::vector<std::string> row(const CellResult& cell, const Common& common) {
   const auto better = cell.key.better;
-  std::vector<std::string> words = {cell.key.name,
+  std::vector<std::string> words = {printable(cell.key.name),
                                     std::string(to_string(cell.verdict)),
                                     compare::format_value(cell.baseline_median, better),
                                     compare::format_value(cell.candidate_median, better),

@@ -83,7 +83,7 @@ void add_folder(const std::string& folder, const std::vector<std::string>& files
   for (const std::string& path : compare::documents_at({folder})) sessions.push_back(compare::read_session(path));
   const auto latest = std::max_element(sessions.begin(), sessions.end(),
                                        [](const auto& one, const auto& other) { return one.started < other.started; });
-  if (files.empty()) page.documents.push_back(read_page(latest->path));
+  if (files.empty()) page.documents.push_back(read_page(latest->path.raw()));
   page.trends.push_back(page::trend_of(folder, std::move(sessions)));
   if (!files.empty()) page.comparisons.push_back(against_baseline(folder, files));
 }

@@ -39,8 +39,8 @@ doctor::Facts facts_from_json(const std::string& text) {
 
 struct Outcome {
   doctor::Probe probe;
-  std::string here_device;
-  std::string there_device;
+  Outside here_device;
+  Outside there_device;
 };
 
 Outcome run_probe(Client& client, const ClientOptions& options, Test test, std::string way) {

@@ -102,7 +102,7 @@ void RequiredRuns::add(const report::RunRecord& record, std::vector<std::string>
   const std::string group = fmt::format("{} at {} of {} pairs", to_string(record.spec.test), format_size(record.spec.size_bytes), record.relation);
   const double gbytes = report::goodput_gbytes(record.measured);
   if (std::isfinite(gbytes)) rates_[group].push_back(gbytes);
-  const std::string& nic = record.client.device.empty() ? record.spec.client.device : record.client.device;
+  const std::string nic = record.client.device.empty() ? record.spec.client.device : printable(record.client.device);
   OfNic& of_nic = nics_[nic];
   ++of_nic.asked;
   bool missed = false;

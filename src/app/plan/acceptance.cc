@@ -19,7 +19,7 @@ std::string relation_of(const PlannedRun& run) { return run.pair ? std::string(t
 
 /// How much a line says of a run: a pair more than a relation, and that more than "all"; 0: nothing.
 int telling(const std::string& place, const PlannedRun& run) {
-  if (run.pair && place == run.pair->gpu + ":" + run.pair->nic) return 3;
+  if (run.pair && place == run.pair->gpu + ":" + run.pair->nic.raw()) return 3;
   if (place == relation_of(run)) return 2;
   return place == "all" ? 1 : 0;
 }

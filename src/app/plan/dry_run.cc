@@ -30,7 +30,7 @@ struct Sum {
     ++runs;
     least_bytes = std::min(least_bytes, run.spec.size_bytes);
     most_bytes = std::max(most_bytes, run.spec.size_bytes);
-    ends.insert(run.pair ? run.pair->key() : run.spec.client.device + " " + run.spec.client.buffer);
+    ends.insert(run.pair ? run.pair->key().raw() : run.spec.client.device + " " + run.spec.client.buffer);
     grow(here, engine::memory_of(run.spec, conn::Side::kClient));
     grow(there, engine::memory_of(run.spec, conn::Side::kServer));
     const StopRule& stop = run.spec.stop;

@@ -79,7 +79,7 @@ struct PairLink {
 };
 
 PairLink link_of(const LinkModel& model, const topo::Pair& pair) {
-  const auto own = model.pairs.find(pair.gpu + ":" + pair.nic);
+  const auto own = model.pairs.find(pair.gpu + ":" + pair.nic.raw());
   const std::string relation = lower(std::string(to_string(*pair.relation)));
   if (own == model.pairs.end()) return {*pair.relation, relation, model.relations.at(*pair.relation)};
   return {*pair.relation, fmt::format("{}pair{}_", relation, std::distance(model.pairs.begin(), own)), own->second};

@@ -31,7 +31,7 @@ std::set<std::size_t> named(const topo::Topology& topology, const std::vector<to
   }
   const auto relation = topo::relation_from_token(word);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const bool by_name = word == pairs[i].gpu + ":" + pairs[i].nic;
+    const bool by_name = word == pairs[i].gpu + ":" + pairs[i].nic.raw();
     if (word == "all" || by_name || (relation && pairs[i].relation == *relation)) chosen.insert(i);
   }
   if (chosen.empty() && relation) {
@@ -41,7 +41,7 @@ std::set<std::size_t> named(const topo::Topology& topology, const std::vector<to
   if (chosen.empty()) {
     throw usage_error(fmt::format("--pairs '{:.60}': no such pair of GPU and NIC", word),
                       fmt::format("give all, best, relations (PIX,SYS) or pairs ({}:{})",
-                                  pairs.front().gpu, pairs.front().nic));
+                                  pairs.front().gpu, printable(pairs.front().nic)));
   }
   return chosen;
 }

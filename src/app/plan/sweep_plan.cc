@@ -129,7 +129,7 @@ std::vector<PlannedRun> plan_pairs(const SweepOptions& options,
     for (const topo::Pair& pair : pairs) {
       SweepOptions each = options;
       if (options.machine.empty()) {
-        each.spec.client.device = pair.nic;
+        each.spec.client.device = pair.nic.raw();
         each.spec.client.buffer = buffer_of(pair, topology);
       } else {
         each.spec.client.device = client_device(model, pair);
@@ -152,7 +152,7 @@ void enter_links(const SweepOptions& options, const std::vector<topo::Pair>& pai
   const LinkModel model = link_model_of(options);
   for (const auto& each : model.pairs) {
     const std::string& name = each.first;
-    const auto named = [&](const topo::Pair& pair) { return pair.gpu + ":" + pair.nic == name; };
+    const auto named = [&](const topo::Pair& pair) { return pair.gpu + ":" + pair.nic.raw() == name; };
     if (std::none_of(pairs.begin(), pairs.end(), named)) throw usage_error(fmt::format("{}: no pair {} is simulated", options.link_model, name));
   }
   // Verifying looks at every byte.
@@ -198,7 +198,7 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
 
 std::string planned_name(const PlannedRun& run) {
   return fmt::format("{} {} {} {} to {}{}", to_string(run.spec.test), format_size(run.spec.size_bytes),
-                     run.pair ? run.pair->key() : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
+                     run.pair ? printable(run.pair->key()) : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
                      run.spec.client.buffer, run.spec.server.buffer,
                      run.spec.path == Path::kStaged ? " staged" : "") +
          (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "") +

@@ -29,7 +29,7 @@ namespace {
 
 std::string shown_name(const PlannedRun& run) {
   return fmt::format("{} {} {}", to_string(run.spec.test), format_size(run.spec.size_bytes),
-                     run.pair ? run.pair->key() : run.spec.client.device);
+                     printable(run.pair ? run.pair->key() : Outside(run.spec.client.device)));
 }
 
 // Goes through the plan. Prints each error once; records all.
@@ -151,7 +151,7 @@ constexpr std::size_t kPairsOfMatrix = 5;
 Summary summary_of(const std::vector<PlannedRun>& runs) {
   std::set<std::pair<std::string, std::string>> places;
   for (const PlannedRun& run : runs) {
-    places.insert(report::matrix_place(run.pair ? run.pair->key() : "", run.spec.client, run.spec.server));
+    places.insert(report::matrix_place(run.pair ? run.pair->key().raw() : "", run.spec.client, run.spec.server));
   }
   return places.size() >= kPairsOfMatrix ? Summary::kMatrix : Summary::kTables;
 }

@@ -26,7 +26,7 @@ void print_hop(const PciTree& tree, const PathHop& hop, std::ostream& out) {
   const PciFunction& function = tree.functions[hop.function];
   std::string text = fmt::format("  {} link of {}", hop.side == PathHop::Side::kGpu ? "up" : "down",
                                  to_string(function.address));
-  if (!function.model.empty()) text += fmt::format(" ({})", function.model);
+  if (!function.model.empty()) text += fmt::format(" ({})", printable(function.model));
   if (!hop.cpu_link.empty()) {
     out << fmt::format("  up {} of {} to the CPU: {:g} GB/s each way, instead of PCIe\n", hop.cpu_link,
                        to_string(function.address), hop.link_gbytes);
@@ -73,14 +73,14 @@ void print_device(const PciTree& tree, std::string_view name, std::size_t index,
                   std::ostream& out) {
   const PciFunction& function = tree.functions[index];
   out << fmt::format("{} is {} ", name, to_string(function.address));
-  if (!function.model.empty()) out << fmt::format("({}) ", function.model);
+  if (!function.model.empty()) out << fmt::format("({}) ", printable(function.model));
   out << fmt::format("on NUMA node {}", function.numa.empty() ? "unknown" : numa_text(function));
   if (function.root >= 0) {
-    out << ", root bus " << tree.roots[static_cast<std::size_t>(function.root)].name;
+    out << ", root bus " << printable(tree.roots[static_cast<std::size_t>(function.root)].name);
   }
   if (function.iommu_group >= 0) {
     out << fmt::format(", IOMMU group {}{}", function.iommu_group,
-                       function.iommu_type.empty() ? "" : " (" + function.iommu_type + ")");
+                       function.iommu_type.empty() ? "" : " (" + printable(function.iommu_type) + ")");
   }
   out << '\n';
 }

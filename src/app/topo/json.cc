@@ -33,7 +33,7 @@ Json matrix_json(const Matrix& matrix) {
   for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
     Json to_nics = Json::object();
     for (std::size_t n = 0; n < matrix.nics.size(); ++n)
-      to_nics[matrix.nics[n].name] = matrix.gpu_nic[g][n];
+      to_nics[matrix.nics[n].name.raw()] = matrix.gpu_nic[g][n];
     Json to_gpus = Json::object();
     for (std::size_t other = 0; other < matrix.gpus.size(); ++other) {
       if (other != g) to_gpus[matrix.gpus[other]] = matrix.gpu_gpu[g][other];
@@ -50,6 +50,9 @@ Json matrix_json(const Matrix& matrix) {
 std::size_t end_of(const PciTree&, std::size_t, const topo::TreeGpu& other) { return other.function; }
 std::size_t end_of(const PciTree& tree, std::size_t gpu, const topo::TreeNic& nic) { return topo::function_towards(tree, gpu, nic); }
 
+const std::string& key_of(const std::string& name) { return name; }
+const std::string& key_of(const Outside& name) { return name.raw(); }
+
 // A table [gpu][gpu or NIC] of words about two functions.
 template <typename Columns, typename Name, typename Word>
 Json table_json(const PciTree& tree, const Columns& columns, Name name, Word word) {
@@ -58,7 +61,7 @@ Json table_json(const PciTree& tree, const Columns& columns, Name name, Word wor
     Json row = Json::object();
     for (const auto& column : columns) {
       if (column.*name == gpu.label) continue;
-      row[column.*name] = word(tree, gpu.function, end_of(tree, gpu.function, column));
+      row[key_of(column.*name)] = word(tree, gpu.function, end_of(tree, gpu.function, column));
     }
     table[gpu.label] = std::move(row);
   }
@@ -140,13 +143,13 @@ Json tree_json(const PciTree& tree) {
   return document;
 }
 
-Json attributes_json(const std::vector<std::pair<std::string, std::string>>& attributes) {
+Json attributes_json(const std::vector<std::pair<std::string, Outside>>& attributes) {
   Json json = Json::object();
   for (const auto& [name, value] : attributes) json[name == "speed" ? "speed_mbps" : name] = value;
   return json;
 }
 
-std::string numa_id(const PciTree& tree, std::size_t function) {
+Outside numa_id(const PciTree& tree, std::size_t function) {
   const int root = tree.functions[function].root;
   for (const auto& [name, value] : tree.roots[static_cast<std::size_t>(root)].attributes) {
     if (name == "numaid") return value;
@@ -191,7 +194,7 @@ Json nccl_json(const PciTree& tree) {
   if (const auto merged = topo::with_broadcom_switches_merged(tree)) {
     document["relations_after_broadcom_flatten"] = nic_table(*merged, nccl_word);
   }
-  if (!tree.nets_without_pci.empty()) document["nets_without_pci"] = tree.nets_without_pci;
+  for (const auto& [net, nodes] : tree.nets_without_pci) document["nets_without_pci"][net.raw()] = nodes;
   return document;
 }
 
@@ -261,7 +264,7 @@ Json path_json(const PciTree& tree, const topo::TreeNic& nic, const topo::PciPat
 
 Json pair_json(const PciTree& tree, const topo::Pair& pair) {
   const std::size_t gpu = tree.gpu(pair.gpu)->function;
-  const topo::TreeNic& nic = *tree.nic(pair.nic);
+  const topo::TreeNic& nic = *tree.nic(pair.nic.raw());
   Json json = path_json(tree, nic, topo::path_to_nic(tree, gpu, nic), pair.relation);
   if (!pair.through_cpu) return json;
   json["data_direct"] = to_string(tree.functions[*nic.data_direct].address);
@@ -278,12 +281,12 @@ void add_paths(Json& document, const topo::Topology& topology,
   Json best_nic = Json::object();
   Json best_gpu = Json::object();
   for (const topo::Pair& pair : pairs) {
-    if (pair.tree && paths.size() < kMostPaths) paths[pair.key()] = pair_json(*topology.tree, pair);
+    if (pair.tree && paths.size() < kMostPaths) paths[pair.key().raw()] = pair_json(*topology.tree, pair);
     if (!best_nic.contains(pair.gpu)) {
       best_nic[pair.gpu] = pairs[*best_of_gpu(topology, pairs, pair.gpu)].nic;
     }
-    if (!best_gpu.contains(pair.nic)) {
-      best_gpu[pair.nic] = pairs[*best_of_nic(topology, pairs, pair.nic)].gpu;
+    if (!best_gpu.contains(pair.nic.raw())) {
+      best_gpu[pair.nic.raw()] = pairs[*best_of_nic(topology, pairs, pair.nic.raw())].gpu;
     }
   }
   document["paths"] = std::move(paths);

@@ -94,7 +94,9 @@ Placement::Placement(topo::Topology topology, Machine machine)
     take_recorded_nics();
   }
   for (topo::Pair& pair : pairs_of(topology_)) {
-    if (pair.relation) pairs_.emplace(pair.key(), std::move(pair));
+    if (!pair.relation) continue;
+    Outside key = pair.key();
+    pairs_.emplace(std::move(key), std::move(pair));
   }
 }
 
@@ -176,7 +178,7 @@ report::Topology Placement::describe() const {
 
 std::optional<topo::PciPath> Placement::path_of(const topo::Pair& pair, Way way) const {
   const topo::TreeGpu* gpu = topology_.tree ? topology_.tree->gpu(pair.gpu) : nullptr;
-  const topo::TreeNic* nic = topology_.tree ? topology_.tree->nic(pair.nic) : nullptr;
+  const topo::TreeNic* nic = topology_.tree ? topology_.tree->nic(pair.nic.raw()) : nullptr;
   if (gpu == nullptr || nic == nullptr) return std::nullopt;
   if (way == Way::kThroughCpu) return topo::path_between(*topology_.tree, gpu->function, nic->function);
   return topo::path_to_nic(*topology_.tree, gpu->function, *nic);
@@ -200,7 +202,7 @@ void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo:
     record.path.link_gbps = nic.rate_gbps;
     const topo::PortLimit port{nic.rate_gbps, record.spec.mtu_bytes, carrier_of(record.client)};
     ceiling = topo::lesser(ceiling,
-                           topo::port_ceiling(nic.described.name, port,
+                           topo::port_ceiling(printable(nic.described.name), port,
                                               transfer_of(record.spec.test.operation),
                                               record.spec.size_bytes));
   }
@@ -213,7 +215,7 @@ void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo:
 /// Ceilings of several NICs at the same time add up; where one is not known, nor is their sum.
 void Placement::add_other_rails(report::RunRecord& record) const {
   if (record.measured.incast) return;  // one port at the other end
-  std::set<std::string> seen{record.client.device};
+  std::set<Outside> seen{record.client.device};
   for (const report::Part& part : record.measured.parts) {
     if (!seen.insert(part.device).second || record.path.ceiling_gbps <= 0) continue;
     report::RunRecord other = record;
@@ -228,9 +230,9 @@ void Placement::add_other_rails(report::RunRecord& record) const {
 }
 
 void Placement::annotate(report::RunRecord& record) const {
-  std::string& key = record.path.pair;
+  Outside& key = record.path.pair;
   const std::string gpu = gpu_of(record.client, topology_);
-  if (key.empty() && !gpu.empty()) key = gpu + "/" + record.client.device;
+  if (key.empty() && !gpu.empty()) key = gpu + "/" + record.client.device.raw();
   const auto found = pairs_.find(key);
   const topo::Pair* pair = found == pairs_.end() ? nullptr : &found->second;
   if (pair == nullptr && !key.empty()) {
@@ -238,9 +240,9 @@ void Placement::annotate(report::RunRecord& record) const {
       record.warnings.push_back(fmt::format(
           "the relation of {} is not known, so its results are stored under {}; give a capture with "
           "--nvidia-smi FILE",
-          key, record.relation));
+          printable(key), record.relation));
     }
-    key.clear();
+    key = {};
   }
   const bool through_cpu = pair != nullptr && pair->through_cpu && registered_otherwise(record.client);
   if (pair != nullptr) record.relation = to_string(through_cpu ? pair->through_cpu->farthest : *pair->relation);

@@ -50,7 +50,7 @@ class Placement {
   void add_ceiling(report::RunRecord& record, const std::optional<topo::PciPath>& path) const;
 
   topo::Topology topology_;
-  std::map<std::string, topo::Pair> pairs_;  ///< by key
+  std::map<Outside, topo::Pair> pairs_;  ///< by key
   std::vector<Nic> nics_;
   Machine machine_;
 };

@@ -33,7 +33,7 @@ void print_whole_matrix(const Matrix& matrix, std::size_t columns, std::ostream&
       {"GPU NUMA ID", &matrix.gpu_numa_id}};
   std::vector<std::string> header = {""};
   header.insert(header.end(), matrix.gpus.begin(), matrix.gpus.end());
-  for (const topo::Nic& nic : matrix.nics) header.push_back(nic.name);
+  for (const topo::Nic& nic : matrix.nics) header.push_back(printable(nic.name));
   for (const auto& [title, column] : affinities) {
     if (*column) header.emplace_back(title);
   }
@@ -43,12 +43,12 @@ void print_whole_matrix(const Matrix& matrix, std::size_t columns, std::ostream&
     row.insert(row.end(), matrix.gpu_gpu[g].begin(), matrix.gpu_gpu[g].end());
     row.insert(row.end(), matrix.gpu_nic[g].begin(), matrix.gpu_nic[g].end());
     for (const auto& [title, column] : affinities) {
-      if (*column) row.push_back((**column)[g]);
+      if (*column) row.push_back(printable((**column)[g]));
     }
     table.add(std::move(row));
   }
   for (std::size_t n = 0; n < matrix.nics.size(); ++n) {
-    std::vector<std::string> row = {matrix.nics[n].name};
+    std::vector<std::string> row = {printable(matrix.nics[n].name)};
     for (std::size_t g = 0; g < matrix.gpus.size(); ++g) row.push_back(matrix.gpu_nic[g][n]);
     row.insert(row.end(), matrix.nic_nic[n].begin(), matrix.nic_nic[n].end());
     table.add(std::move(row));
@@ -123,7 +123,7 @@ void print_paths(const topo::Topology& topology, std::size_t columns, std::ostre
   bool any_direct = false;
   for (const topo::Pair& pair : pairs_of(topology)) {
     const topo::TreeGpu* gpu = tree.gpu(pair.gpu);
-    const topo::TreeNic* nic = tree.nic(pair.nic);
+    const topo::TreeNic* nic = tree.nic(pair.nic.raw());
     if (gpu == nullptr || nic == nullptr || !pair.relation) continue;
     if (++rows > kMostRows) continue;
     const auto add = [&](const std::string& name, const std::string& word, const PciPath& path, topo::Relation relation) {
@@ -132,11 +132,11 @@ void print_paths(const topo::Topology& topology, std::size_t columns, std::ostre
                  expected ? report::range_text(*expected) : std::string("unknown")});
     };
     const bool open = pair.nvidia_smi.empty() && !pair.tree->known();
-    add(pair.nic, open ? to_string(*pair.tree) : std::string(to_string(*pair.relation)),
+    add(printable(pair.nic), open ? to_string(*pair.tree) : std::string(to_string(*pair.relation)),
         topo::path_to_nic(tree, gpu->function, *nic), *pair.relation);
     if (!pair.through_cpu) continue;
     any_direct = true;
-    add(pair.nic + " by CPU", to_string(*pair.through_cpu), topo::path_between(tree, gpu->function, nic->function),
+    add(printable(pair.nic) + " by CPU", to_string(*pair.through_cpu), topo::path_between(tree, gpu->function, nic->function),
         pair.through_cpu->farthest);
   }
   if (rows == 0) return;
@@ -158,11 +158,11 @@ void print_gpu_nic(const Matrix& matrix, std::size_t columns, std::ostream& out)
     std::size_t width = label;
     std::size_t end = first;
     for (; end < matrix.nics.size(); ++end) {
-      std::size_t cell = matrix.nics[end].name.size();
+      std::size_t cell = matrix.nics[end].name.raw().size();
       for (const auto& row : matrix.gpu_nic) cell = std::max(cell, row[end].size());
       width += 2 + cell;
       if (columns > 0 && width > columns && end > first) break;
-      header.push_back(matrix.nics[end].name);
+      header.push_back(printable(matrix.nics[end].name));
     }
     Table table(std::move(header));
     for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
@@ -185,7 +185,7 @@ std::string relation_text(const topo::Pair& pair) {
 /// Where all pairs are alike, no "best" means anything.
 void print_tie(const std::vector<topo::Pair>& pairs, std::ostream& out) {
   std::set<std::string> gpus;
-  std::set<std::string> nics;
+  std::set<Outside> nics;
   std::set<std::string> relations;
   for (const topo::Pair& pair : pairs) {
     gpus.insert(pair.gpu);
@@ -200,7 +200,7 @@ void print_tie(const std::vector<topo::Pair>& pairs, std::ostream& out) {
 std::string expected_text(const topo::Topology& topology, const topo::Pair& pair) {
   if (!topology.tree || !pair.tree || !pair.relation) return "unknown";
   const PciTree& tree = *topology.tree;
-  const topo::TreeNic& nic = *tree.nic(pair.nic);
+  const topo::TreeNic& nic = *tree.nic(pair.nic.raw());
   const auto expected =
       report::predict(tree, topo::path_to_nic(tree, tree.gpu(pair.gpu)->function, nic), nic, *pair.relation);
   return expected ? report::range_text(*expected) : std::string("unknown");
@@ -215,7 +215,7 @@ void print_best_nics(const topo::Topology& topology, const std::vector<topo::Pai
   for (const topo::Pair& pair : pairs) {
     if (!done.insert(pair.gpu).second) continue;
     const topo::Pair& best = pairs[*best_of_gpu(topology, pairs, pair.gpu)];
-    std::vector<std::string> row = {pair.gpu, best.nic, relation_text(best)};
+    std::vector<std::string> row = {pair.gpu, printable(best.nic), relation_text(best)};
     if (topology.tree) row.push_back(expected_text(topology, best));
     table.add(std::move(row));
   }
@@ -226,11 +226,11 @@ void print_best_nics(const topo::Topology& topology, const std::vector<topo::Pai
 void print_best_gpus(const topo::Topology& topology, const std::vector<topo::Pair>& pairs, std::size_t columns,
                      std::ostream& out) {
   Table table({"NIC", "best GPU", "relation"});
-  std::set<std::string> done;
+  std::set<Outside> done;
   for (const topo::Pair& pair : pairs) {
     if (!done.insert(pair.nic).second) continue;
-    const topo::Pair& best = pairs[*best_of_nic(topology, pairs, pair.nic)];
-    table.add({pair.nic, best.gpu, relation_text(best)});
+    const topo::Pair& best = pairs[*best_of_nic(topology, pairs, pair.nic.raw())];
+    table.add({printable(pair.nic), best.gpu, relation_text(best)});
   }
   out << '\n';
   table.print(out, columns);
@@ -240,7 +240,7 @@ void print_best_gpus(const topo::Topology& topology, const std::vector<topo::Pai
 void print_differences(const std::vector<topo::Pair>& pairs, std::size_t columns, std::ostream& out) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const topo::Pair& pair : pairs) {
-    if (!pair.explanation.empty()) by_reason[pair.explanation].push_back(pair.key());
+    if (!pair.explanation.empty()) by_reason[pair.explanation].push_back(printable(pair.key()));
   }
   for (const auto& [reason, keys] : by_reason) {
     constexpr std::size_t kNamed = 4;

@@ -29,11 +29,11 @@ std::map<std::string, NearestGpu> nearest_gpus(const topo::Topology& topology) {
   std::erase_if(pairs, [](const topo::Pair& pair) { return !pair.relation; });
   std::map<std::string, NearestGpu> nearest;
   for (const topo::Pair& pair : pairs) {
-    if (nearest.contains(pair.nic)) continue;
-    const topo::Pair& best = pairs[*topo::best_of_nic(topology, pairs, pair.nic)];
+    if (nearest.contains(pair.nic.raw())) continue;
+    const topo::Pair& best = pairs[*topo::best_of_nic(topology, pairs, pair.nic.raw())];
     // By address where the tree knows it: CUDA may count GPUs in another order.
     const topo::TreeGpu* gpu = topology.tree ? topology.tree->gpu(best.gpu) : nullptr;
-    nearest[pair.nic] = {gpu == nullptr ? best.gpu.substr(3) : to_string(topology.tree->functions[gpu->function].address),
+    nearest[pair.nic.raw()] = {gpu == nullptr ? best.gpu.substr(3) : to_string(topology.tree->functions[gpu->function].address),
                          std::string(to_string(*best.relation))};
   }
   return nearest;

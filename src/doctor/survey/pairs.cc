@@ -70,7 +70,7 @@ std::vector<PairVerdict> judge_pairs(const Survey& survey) {
   topology.tree = survey.tree;
   for (const topo::Pair& pair : topo::pairs_of(topology)) {
     const topo::TreeGpu& gpu = *survey.tree.gpu(pair.gpu);
-    const topo::TreeNic& nic = *survey.tree.nic(pair.nic);
+    const topo::TreeNic& nic = *survey.tree.nic(pair.nic.raw());
     const PciFunction* function = survey.function(topo::to_string(survey.tree.functions[gpu.function].address));
     const auto device = std::find_if(survey.rdma.begin(), survey.rdma.end(), [&](const RdmaDevice& each) { return each.name == pair.nic; });
     if (function == nullptr || device == survey.rdma.end() || !pair.relation) continue;

@@ -87,7 +87,7 @@ std::vector<PciFunction> look_at_pci(const Machine& machine, const topo::PciTree
     const auto found = parsed ? index.find(*parsed) : index.end();
     if (found != index.end()) {
       const topo::PciFunction& placed = tree.functions[found->second];
-      if (placed.root >= 0) function.root = "pci" + tree.roots[static_cast<std::size_t>(placed.root)].name;
+      if (placed.root >= 0) function.root = "pci" + tree.roots[static_cast<std::size_t>(placed.root)].name.raw();
       for (const std::size_t bridge : tree.bridges(found->second)) {
         function.bridges.push_back(topo::to_string(tree.functions[bridge].address));
       }

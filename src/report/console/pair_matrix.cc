@@ -48,10 +48,10 @@ std::pair<std::string, std::string> matrix_place(const std::string& pair, const 
 void PairMatrix::add(const RunRecord& record) {
   EndSpec client;
   client.buffer = record.client.buffer;
-  client.device = record.client.device;
+  client.device = record.client.device.raw();
   EndSpec server;
   server.buffer = record.server.buffer;
-  const Place place = matrix_place(record.path.pair, client, server);
+  const Place place = matrix_place(record.path.pair.raw(), client, server);
   append_new(rows_, place.first);
   append_new(columns_, place.second);
   relations_[place] = record.relation;

@@ -58,7 +58,7 @@ std::vector<Part> rails_of(const Measurement& measured) {
       continue;
     }
     rails.push_back(part);
-    rails.back().name = "rail " + part.device;
+    rails.back().name = "rail " + part.device.raw();
     rails.back().cpu = rails.back().peer_cpu = -1;
   }
   // One rail is the sum; rails of one thread stand there already.

@@ -52,7 +52,7 @@ Json topology_json(const Topology& topology) {
                       {"width_max", or_null(hop.width_max)},
                       {"max_payload_bytes", or_null(hop.max_payload_bytes)}});
     }
-    pairs[name] = {
+    pairs[name.raw()] = {
         {"relation", pair.relation},
         {"nvidia_smi", text_or_null(pair.nvidia_smi)},
         {"pci", text_or_null(pair.pci)},

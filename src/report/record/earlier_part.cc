@@ -21,7 +21,7 @@ Error no_document(const std::string& path, const std::string& why) {
 
 EndRecord end_of(const Json& json) {
   EndRecord end;
-  end.device = json.at("device");
+  end.device = json.at("device").get<std::string>();
   end.buffer = json.at("buffer");
   if (json.contains("gpu")) end.gpu.emplace();
   return end;

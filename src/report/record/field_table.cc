@@ -22,6 +22,7 @@ FieldValue value(double quantity) { return quantity; }
 FieldValue value(const std::optional<double>& quantity) { return quantity ? FieldValue(*quantity) : FieldValue(); }
 FieldValue value(const std::string& text) { return text.empty() ? FieldValue() : FieldValue(text); }
 FieldValue value(std::string_view text) { return value(std::string(text)); }
+FieldValue value(const Outside& text) { return value(text.raw()); }  // fields are data
 
 template <auto Member>
 FieldValue record(const RunRecord& run) { return value(run.*Member); }

@@ -57,6 +57,8 @@ double rounded(double value) {
 
 Json number(double value) { return std::isfinite(value) ? Json(rounded(value)) : Json(nullptr); }
 
+Json text_or_null(const Outside& text) { return text_or_null(text.raw()); }
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 std::string pretty(const Json& value, int indent) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gdrperf/base/outside.h"
+
 namespace gdrperf::report {
 
 using Json = nlohmann::ordered_json;
@@ -16,6 +18,7 @@ Json number(double value);
 
 /// null for "".
 Json text_or_null(const std::string& text);
+Json text_or_null(const Outside& text);
 
 /// Without blanks or line ends. Invalid UTF-8 becomes U+FFFD.
 std::string one_line(const Json& value);

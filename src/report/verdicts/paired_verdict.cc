@@ -10,7 +10,7 @@
 namespace gdrperf::report {
 namespace {
 
-std::string name_of(const EndRecord& end) { return end.device + " " + end.buffer; }
+Outside name_of(const EndRecord& end) { return end.device.raw() + " " + end.buffer; }
 
 PairedFigure paired_figure(const Measurement& measured) {
   if (measured.bandwidth) {

@@ -10,7 +10,7 @@
 namespace gdrperf::report {
 namespace {
 
-std::string end_name(const EndRecord& end) { return end.device + " " + end.buffer; }
+Outside end_name(const EndRecord& end) { return end.device.raw() + " " + end.buffer; }
 
 bool latency(const PathVerdict& verdict) { return verdict.test.metric == Metric::kLatency; }
 

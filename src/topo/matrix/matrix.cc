@@ -24,7 +24,7 @@ std::map<std::string, Relation> pair_relations(const Matrix& matrix) {
   for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
     for (std::size_t n = 0; n < matrix.nics.size(); ++n) {
       if (const auto relation = relation_from_token(matrix.gpu_nic[g][n])) {
-        pairs.emplace(fmt::format("{}/{}", matrix.gpus[g], matrix.nics[n].name), *relation);
+        pairs.emplace(fmt::format("{}/{}", matrix.gpus[g], matrix.nics[n].name.raw()), *relation);
       }
     }
   }

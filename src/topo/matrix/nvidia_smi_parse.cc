@@ -200,7 +200,7 @@ Matrix Parser::build(const std::vector<std::string_view>& names) const {
   matrix.nic_nic = block(nics, nics);
   const auto column = [&](Affinity which) -> Matrix::Column {
     if (!header_.has[which]) return std::nullopt;
-    std::vector<std::string> values;
+    std::vector<Outside> values;
     for (const std::size_t gpu : gpus) values.emplace_back(rows_[gpu]->affinities[which]);
     return values;
   };

@@ -113,9 +113,9 @@ std::optional<Ceiling> port_ceiling(const TreeNic& nic) {
   constexpr int kLargestMtu = 4096;
   constexpr std::uint64_t kLarge = 1 << 20;
   const PortLimit port{nic.rate_gbps, kLargestMtu, nic.infiniband ? Carrier::kInfiniBand : Carrier::kRoceV2Ipv4};
-  std::optional<Ceiling> ceiling = port_ceiling(nic.name, port, Transfer::kWrite, kLarge);
+  std::optional<Ceiling> ceiling = port_ceiling(printable(nic.name), port, Transfer::kWrite, kLarge);
   if (ceiling && nic.rate_source == PortRate::kAtMost) {
-    ceiling->limited_by = fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", nic.name, nic.rate_gbps);
+    ceiling->limited_by = fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", printable(nic.name), nic.rate_gbps);
   }
   return ceiling;
 }
@@ -147,7 +147,7 @@ std::vector<std::string> likely_reasons(const PciTree& tree, const PciPath& path
     small_payload = small_payload || (hop.max_payload_bytes > 0 && hop.max_payload_bytes < 256);
     if (hop.device && (function.iommu_type == "DMA" || function.iommu_type == "DMA-FQ")) {
       reasons.push_back(fmt::format("the IOMMU translates the addresses of {} (mode {})",
-                                    to_string(function.address), function.iommu_type));
+                                    to_string(function.address), printable(function.iommu_type)));
     }
   }
   if (small_payload) reasons.emplace_back("a maximum payload of 128 B on the path");

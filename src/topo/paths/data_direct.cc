@@ -78,7 +78,7 @@ void add_dma_functions(PciTree& tree, const PciTree& known) {
     if (is_dma_function(known.functions[i])) graft(tree, index, known, i);
   }
   for (const TreeNic& nic : known.nics) {
-    if (nic.data_direct) name_dma_function(tree, nic.name, known.functions[*nic.data_direct].address);
+    if (nic.data_direct) name_dma_function(tree, nic.name.raw(), known.functions[*nic.data_direct].address);
   }
 }
 

@@ -68,7 +68,7 @@ bool digit(char c) { return c >= '0' && c <= '9'; }
 const KnownNic* known_nic(const PciFunction& function) {
   for (const KnownNic& nic : kNics) {
     if (function.vendor == nic.vendor && function.device == nic.device) return &nic;
-    if (function.vendor == 0 && is_called(function.model, nic.name)) return &nic;
+    if (function.vendor == 0 && is_called(function.model.raw(), nic.name)) return &nic;
   }
   return nullptr;
 }
@@ -137,7 +137,7 @@ void fill_port_rates(PciTree& tree) {
   for (TreeNic& nic : tree.nics) {
     if (nic.rate_gbps > 0) continue;
     const PciFunction& function = tree.functions[nic.function];
-    nic.rate_gbps = rate_in_words(function.product);
+    nic.rate_gbps = rate_in_words(function.product.raw());
     if (nic.rate_gbps > 0) {
       nic.rate_source = PortRate::kProduct;
     } else if (const KnownNic* known = known_nic(function)) {

@@ -133,7 +133,7 @@ PciPath path_between(const PciTree& tree, std::size_t gpu, std::size_t nic) {
     path.common_bridge = up_gpu[common - 1];
     path.common_ancestor = to_string(tree.functions[up_gpu[common - 1]].address);
   } else if (root >= 0 && root == tree.functions[nic].root) {
-    path.common_ancestor = tree.roots[static_cast<std::size_t>(root)].name;
+    path.common_ancestor = printable(tree.roots[static_cast<std::size_t>(root)].name);
   }
   if (const KnownGpu* const joined = common == 0 ? gpu_on_cpu_link(tree, gpu) : nullptr) {
     path.hops = {cpu_link_hop(gpu, *joined)};

@@ -125,10 +125,11 @@ class HwlocHandler : public XmlHandler {
 
   void start_topology(const XmlAttributes& attributes) {
     tree_.version = std::string(attributes.get("version").value_or("1"));
-    const std::string_view major = std::string_view(tree_.version).substr(0, tree_.version.find('.'));
+    const std::string_view version = tree_.version.raw();
+    const std::string_view major = version.substr(0, version.find('.'));
     if (major != "1" && major != "2" && major != "3") {
       throw error(fmt::format("hwloc XML of version {} is not known; versions 1, 2 and 3 are",
-                              in_quotes(tree_.version)));
+                              in_quotes(version)));
     }
   }
 
@@ -225,7 +226,7 @@ class HwlocHandler : public XmlHandler {
     int value = -1;
     std::from_chars(type.data(), type.data() + type.size(), value);
     if (value < 0) return OsDevice::kOther;
-    if (tree_.version.starts_with("3")) {
+    if (tree_.version.raw().starts_with("3")) {
       return (value & 32) != 0 ? OsDevice::kRdma
              : (value & 16) != 0 ? OsDevice::kNetwork
                                  : OsDevice::kOther;

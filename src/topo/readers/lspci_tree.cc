@@ -196,10 +196,10 @@ class LspciParser {
     for (const std::size_t i : by_address) {
       const PciFunction& function = tree_.functions[i];
       if (function.bridge) continue;
-      if (function.address.function == 0 && is_gpu_name(function.model)) {
+      if (function.address.function == 0 && is_gpu_name(function.model.raw())) {
         tree_.gpus.push_back({fmt::format("GPU{}", tree_.gpus.size()), i, "", false});
       }
-      if (has_any(function.model, {"ConnectX", "Connect-IB"})) {
+      if (has_any(function.model.raw(), {"ConnectX", "Connect-IB"})) {
         TreeNic nic;
         nic.name = fmt::format("mlx5_{}", tree_.nics.size());
         nic.function = i;

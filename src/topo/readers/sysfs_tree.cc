@@ -248,7 +248,7 @@ class SysfsReader {
     for (const std::string& name : files_.list(folder + "/infiniband")) {
       if (tree_.nic(name) == nullptr && name.size() <= kMostName) add_nic(index, name, folder + "/infiniband/" + name, netdevs);
     }
-    std::vector<std::string>& devices = tree_.functions[index].os_devices;
+    std::vector<Outside>& devices = tree_.functions[index].os_devices;
     devices.insert(devices.end(), netdevs.begin(), netdevs.end());
   }
 
@@ -365,7 +365,7 @@ void add_sysfs_details(PciTree& tree, const std::string& sys) {
     }
   }
   for (TreeNic& nic : tree.nics) {
-    const TreeNic* from = known.nic(nic.name);
+    const TreeNic* from = known.nic(nic.name.raw());
     if (from != nullptr && nic.guid.empty()) nic.guid = from->guid;
     if (from != nullptr && nic.netdev.empty()) nic.netdev = from->netdev;
     if (from != nullptr) nic.rate_gbps = from->rate_gbps;

@@ -18,8 +18,8 @@ using report::field_samples::all_runs;
 Session session_of(const RunRecord& run) {
   report::Document document(report::this_tool({}), "2025-01-31T12:00:00Z");
   report::Environment client, server;
-  client.hostname = run.client.host;
-  server.hostname = run.server.host;
+  client.hostname = run.client.host.raw();
+  server.hostname = run.server.host.raw();
   document.set_client(client);
   document.set_server(server);
   document.add(run);

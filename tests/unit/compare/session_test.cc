@@ -29,7 +29,7 @@ std::string refusal(const std::string& text) {
 
 std::string condition(const CellKey& key, const std::string& name) {
   for (const Condition& each : key.conditions) {
-    if (each.name == name) return each.value;
+    if (each.name == name) return each.value.raw();
   }
   return "(none)";
 }

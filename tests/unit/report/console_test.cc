@@ -107,10 +107,9 @@ TEST(ConsoleTable, OnlyHardwareIsRankedAmongPublishedFigures) {
 
 TEST(ConsoleTable, WhatAnotherHostSaysReachesTheTerminalHarmless) {
   RunRecord record = record_of_kind("hardware");
-  for (std::string* text : {&record.client.device, &record.server.buffer, &record.client.gid, &record.server.gid_type,
-                            &record.path.pair, &record.path.limited_by}) {
-    *text = "x\x1b[2J\r";
-  }
+  constexpr const char* kHostile = "x\x1b[2J\r";
+  for (Outside* text : {&record.client.device, &record.client.gid, &record.path.pair}) *text = kHostile;
+  for (std::string* text : {&record.server.buffer, &record.server.gid_type, &record.path.limited_by}) *text = kHostile;
   record.path.ceiling_gbps = 100;
   record.warnings = {"y\x1b[2J\n"};
   EXPECT_THAT(table_of(record), Not(testing::AnyOf(HasSubstr("\x1b"), HasSubstr("\r"))));

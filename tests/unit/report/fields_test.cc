@@ -163,7 +163,7 @@ TEST(Fields, ARunTwiceIsARepetition) {
 
 TEST(RunName, SaysTestRelationMemoryNicAndSize) {
   RunRecord run = base_run(Metric::kBandwidth);
-  run.path.pair.clear();
+  run.path.pair = {};
   EXPECT_EQ(run_name(run), "write_bw/PIX/GPU0:mlx5_0/65536");
   run.server.buffer = "host";
   run.server.device = "mlx5_1";

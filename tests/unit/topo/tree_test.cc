@@ -78,7 +78,7 @@ TEST(PciTreeTest, ADeclaredNicTakesItsPlaceInTheTree) {
   EXPECT_FALSE(declare_nic(topology, nic, {0, 0x04, 0, 0})) << "nvidia-smi knows it";
   std::vector<std::string> words;
   for (const topo::Pair& pair : pairs_of(topology)) {
-    words.push_back(pair.key() + " " + std::string(to_string(*pair.relation)) + " " + pair.nvidia_smi);
+    words.push_back(pair.key().raw() + " " + std::string(to_string(*pair.relation)) + " " + pair.nvidia_smi);
   }
   EXPECT_THAT(words, testing::ElementsAre("GPU0/mlx5_0 PIX PIX", "GPU1/mlx5_0 PXB PXB", "GPU0/soft0 PIX ",
                                           "GPU1/soft0 PXB "));
