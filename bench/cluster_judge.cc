@@ -254,6 +254,31 @@ void spines(int runs) {
   }
 }
 
+// Uplinks of a pod, and a path between two: a link of a dragonfly.
+void levels(int runs) {
+  const World world{.nodes = 512, .rails = kRails, .nodes_per_leaf = 16, .leaves_per_pod = 4, .collided = 0.1};
+  for (const double factor : {0.5, 0.8, 0.9}) {
+    const auto plant_pod = [&](World& w, std::mt19937_64& random) {
+      w.faults.push_back({.rail = pick(random, w.rails), .factor = factor, .pod = pick(random, 8)});
+    };
+    print_found(world, fmt::format("uplinks of a pod on a rail {:+.0f} %", 100 * (factor - 1)),
+                count(world, runs, plant_pod, [](const World& w, const Suspect& suspect) {
+                  return suspect.part == Part::kPodUplink && suspect.pod == w.faults[0].pod &&
+                         suspect.rail == w.faults[0].rail;
+                }));
+    const auto plant_path = [&](World& w, std::mt19937_64& random) {
+      const int pod = pick(random, 7);
+      w.faults.push_back({.factor = factor, .path = pod, .other = pod + 1});
+    };
+    print_found(world, fmt::format("path between two pods {:+.0f} %", 100 * (factor - 1)),
+                count(world, runs, plant_path, [](const World& w, const Suspect& suspect) {
+                  return suspect.part == Part::kPath && suspect.pod == w.faults[0].path &&
+                         suspect.other == w.faults[0].other && suspect.rail < 0;
+                }));
+  }
+  print_found(world, "healthy pods", count(world, runs, [](World&, std::mt19937_64&) {}, [](const World&, const Suspect&) { return false; }));
+}
+
 // Everything below 93 % of the fastest is called slow, as it was measured once.
 void share_of_the_fastest() {
   for (const double scatter : {0.01, 0.02}) {
@@ -317,6 +342,7 @@ int main(int argc, char** argv) {
   if (fault_runs > 0) {
     quiet_faults(fault_runs);
     spines(std::min(fault_runs, 100));
+    levels(std::min(fault_runs, 100));
     fmt::print("{} nodes x {} rails, {} nodes a leaf, 16 matchings, scatter 1 %, NICs 0.5 %\n", kNodes, kRails,
                kPerLeaf);
     faults(fault_runs);

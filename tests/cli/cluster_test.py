@@ -210,6 +210,11 @@ class Ranks(ClusterTest):
         self.assertEqual(flows, {("bisection", "both halves"): RANKS, ("ring", "each to the next"): RANKS,
                                  ("incast", "the victim alone"): 0, ("incast", "2 to one"): 2,
                                  ("all", "each to all others"): RANKS * (RANKS - 1)})
+        for name in (("ring", "each to the next"), ("all", "each to all others"), ("incast", "2 to one")):
+            self.assertGreater(steps[name]["share_of_pairs"], 0, steps[name])
+            self.assertGreaterEqual(steps[name]["share_of_pairs"], steps[name]["slowest_share"])
+        self.assertIsNone(steps["incast", "the victim alone"]["share_of_pairs"])
+        self.assertRegex(ranks[0].out, r"ring, each to the next: .*; \d+ % of\s+pairs' rate")
         self.assertGreater(steps["incast", "the victim alone"]["victim_gbytes"], 0)
         two = steps["incast", "2 to one"]
         self.assertGreater(two["victim_gbytes"], 0)

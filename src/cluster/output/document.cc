@@ -168,7 +168,10 @@ Json patterns_json(const ClusterResult& result) {
                     {"least_gbytes", one.least_gbytes},
                     {"median_gbytes", one.median_gbytes},
                     {"most_gbytes", one.most_gbytes},
-                    {"victim_gbytes", one.victim_gbytes > 0 ? Json(one.victim_gbytes) : Json(nullptr)}});
+                    {"victim_gbytes", one.victim_gbytes > 0 ? Json(one.victim_gbytes) : Json(nullptr)},
+                    {"share_of_pairs", one.share_of_pairs > 0 ? Json(one.share_of_pairs) : Json(nullptr)},
+                    {"slowest_nic", one.slowest < 0 ? Json(nullptr) : Json(one.slowest)},
+                    {"slowest_share", one.slowest < 0 ? Json(nullptr) : Json(one.slowest_share)}});
   }
   return list;
 }

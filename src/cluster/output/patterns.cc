@@ -9,6 +9,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "app/options/lists.h"
+#include "cluster/output/findings.h"
 
 namespace gdrperf::app {
 namespace {
@@ -45,7 +46,28 @@ std::vector<double> measure_step(Star& star, const ClusterTest& test, const Clus
   return rates;
 }
 
-PatternStep summarize(cluster::Pattern pattern, const cluster::Step& step, const std::vector<double>& rates) {
+// All flows of a NIC together against a pair's rate: a NIC that sends to several has its whole rate for all of them.
+void compare_with_pairs(const cluster::Step& step, const std::vector<double>& rates, double pair_gbytes, PatternStep& row) {
+  if (!(pair_gbytes > 0)) return;
+  const bool into_one = step.victim >= 0;
+  std::map<int, double> of_nic;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    if (static_cast<int>(i) != step.victim && rates[i] > 0) of_nic[into_one ? step.flows[i].b : step.flows[i].a] += rates[i];
+  }
+  if (of_nic.empty()) return;
+  std::vector<double> sums;
+  for (const auto& [nic, sum] : of_nic) {
+    sums.push_back(sum);
+    if (row.slowest >= 0 && sum / pair_gbytes >= row.slowest_share) continue;
+    row.slowest = nic;
+    row.slowest_share = sum / pair_gbytes;
+  }
+  std::sort(sums.begin(), sums.end());
+  row.share_of_pairs = sums[sums.size() / 2] / pair_gbytes;
+}
+
+PatternStep summarize(cluster::Pattern pattern, const cluster::Step& step, const std::vector<double>& rates,
+                      double pair_gbytes) {
   PatternStep row;
   row.pattern = cluster::to_string(pattern);
   row.label = step.label;
@@ -55,6 +77,7 @@ PatternStep summarize(cluster::Pattern pattern, const cluster::Step& step, const
     else if (rates[i] > 0) flows.push_back(rates[i]);
     else ++row.failed;
   }
+  compare_with_pairs(step, rates, pair_gbytes, row);
   std::sort(flows.begin(), flows.end());
   row.flows = flows.size();
   for (const double rate : flows) row.sum_gbytes += rate;
@@ -97,10 +120,15 @@ void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster
   }
   star.open_slots(counts);
   int id = 1 << 20;
-  for (const auto& [pattern, step] : all) result.patterns.push_back(summarize(pattern, step, measure_step(star, test, result, step, ++id)));
+  for (const auto& [pattern, step] : all) {
+    result.patterns.push_back(
+        summarize(pattern, step, measure_step(star, test, result, step, ++id), result.judgement.typical_gbytes));
+  }
 }
 
-std::string pattern_lines(const ClusterResult& result) {
+std::string pattern_lines(const Star& star, const ClusterResult& result) {
+  // Less than that share of what pairs reach is no scatter.
+  constexpr double kAsPairs = 0.8;
   std::string out;
   for (const PatternStep& row : result.patterns) {
     out += fmt::format("{}, {}:", row.pattern, row.label);
@@ -112,7 +140,16 @@ std::string pattern_lines(const ClusterResult& result) {
     if (row.victim_gbytes > 0)
       out += fmt::format("{} victim {} GB/s", row.flows > 0 ? ";" : "", plain_digits(row.victim_gbytes));
     if (row.failed > 0) out += fmt::format("; {} failed", row.failed);
+    if (row.share_of_pairs > 0) out += fmt::format("; {:.0f} % of pairs' rate", 100 * row.share_of_pairs);
     out += "\n";
+    if (row.share_of_pairs > 0 && row.share_of_pairs < kAsPairs)
+      out += fmt::format("SLOWER TOGETHER {}, {}: each NIC reaches {:.0f} % of what it does in pairs: links shared above "
+                         "the leaves, or congestion\n",
+                         row.pattern, row.label, 100 * row.share_of_pairs);
+    else if (row.slowest >= 0 && row.slowest_share < kAsPairs * row.share_of_pairs)
+      out += fmt::format("SLOWER TOGETHER {}, {}: {} at {:.0f} % of pairs' rate, half of the others at {:.0f} % or more\n",
+                         row.pattern, row.label, name_of_nic(star, result, row.slowest), 100 * row.slowest_share,
+                         100 * row.share_of_pairs);
   }
   return out;
 }

@@ -234,7 +234,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_losses(star, result, out);
   out << heat_map(star.members(), result);
   print_differences(star.members(), out);
-  out << pattern_lines(result);
+  out << pattern_lines(star, result);
   print_typical(result, out);
   print_job(star, test, result, out);
 }

@@ -35,6 +35,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr auto kHelloPatience = 3500ms;
+// Rank 0 may be that much later than a rank that only says why it cannot measure.
+constexpr auto kTroublePatience = 10s;
 // A deep queue of middling messages takes a slow link long to drain; of large ones the engine's own choice is few.
 constexpr int kTxDepth = 32;
 constexpr std::uint64_t kLargeBytes = 128u << 10;
@@ -215,7 +217,7 @@ void report_trouble(const cluster::Launch& launch, const RootAddress& root, cons
   try {
     Card card = bare_card(launch, report::collect_environment());
     card.trouble = trouble;
-    proto::Channel channel = connect_root(root, token, kHelloPatience);
+    proto::Channel channel = connect_root(root, token, kTroublePatience);
     channel.send(encode_cluster(card));
   } catch (const Error&) {
     // The trouble itself is what counts.
