@@ -242,6 +242,10 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
   say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  if (stop.triggered()) {
+    throw Error(ExitCode::kInconclusive, "a signal ended the wait for ranks: nothing was measured",
+                "--start-timeout limits that wait");
+  }
   star.set_leaves(leaves, pods);
   const Report report(options, star, start.launch);
   ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
