@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/text.h"
 
 namespace gdrperf {
@@ -24,7 +25,7 @@ struct NumberAndUnit {
 std::optional<NumberAndUnit> split_number(std::string_view text) {
   NumberAndUnit result{};
   const char* end = text.data() + text.size();
-  const auto real = std::from_chars(text.data(), end, result.value, std::chars_format::fixed);
+  const auto real = real_from_chars(text.data(), end, result.value, std::chars_format::fixed);
   if (real.ec != std::errc() || result.value < 0) return std::nullopt;
   const auto whole = std::from_chars(text.data(), end, result.whole);
   result.integral = whole.ec == std::errc() && whole.ptr == real.ptr;
@@ -115,7 +116,7 @@ std::chrono::nanoseconds parse_duration(std::string_view text, std::string_view 
 
 double parse_rate(std::string_view text, std::string_view flag) {
   double value = 0;
-  const auto number = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const auto number = real_from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   const std::string_view unit = text.substr(static_cast<std::size_t>(number.ptr - text.data()));
   double scale = 0;
   if (unit == "GB/s") scale = 1e9;

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "gdrperf/base/compat/real.h"
+
 namespace gdrperf::doctor {
 namespace {
 
@@ -54,7 +56,7 @@ double leading_number(std::string_view text) {
   // Not "inf", "nan" or a sign.
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) return 0;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = real_from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() ? std::min(value, 1e15) : 0;
 }
 

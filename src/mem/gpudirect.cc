@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "gdrperf/verbs/compat.h"
 #include "gdrperf/verbs/resources.h"
 
 namespace gdrperf::mem {

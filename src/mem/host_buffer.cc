@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/compat/kernel_numbers.h"
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/report/fields.h"
 
 namespace gdrperf::page {
@@ -47,7 +48,7 @@ double RunTable::number(std::size_t row, std::string_view column) const { return
 
 double number_of(const std::string& shown) {
   double value = 0;
-  const auto [end, error] = std::from_chars(shown.data(), shown.data() + shown.size(), value);
+  const auto [end, error] = real_from_chars(shown.data(), shown.data() + shown.size(), value);
   if (error != std::errc() || end != shown.data() + shown.size() || !std::isfinite(value)) {
     return std::numeric_limits<double>::quiet_NaN();
   }

@@ -12,6 +12,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
+#include "device/errno_names.h"
 #include "shared/segment/layout.h"
 
 namespace gdrperf::softnic {
@@ -35,9 +36,8 @@ bool is_device_name(std::string_view name) {
 }
 
 std::optional<int> errno_by_name(std::string_view name) {
-  for (int error = 1; error < 256; ++error) {
-    const char* candidate = ::strerrorname_np(error);
-    if (candidate != nullptr && name == candidate) return error;
+  for (const ErrnoName& known : kErrnoNames) {
+    if (name == known.name) return known.error;
   }
   return std::nullopt;
 }

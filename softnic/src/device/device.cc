@@ -16,6 +16,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/text.h"
+#include "softnic_headers.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -278,7 +279,9 @@ void describe_device_ex(const Device& device, ibv_device_attr_ex& attr, std::siz
   ibv_device_attr_ex full{};
   describe_device(device, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+#ifdef SOFTNIC_HAS_PHYS_PORT_CNT_EX
   full.phys_port_cnt_ex = device.port_count();
+#endif
   // Completions are stamped with CLOCK_MONOTONIC, in nanoseconds.
   full.completion_timestamp_mask = ~std::uint64_t{0};
   full.hca_core_clock = kStampClockKhz;

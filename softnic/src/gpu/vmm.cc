@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gdrperf/base/compat/kernel_numbers.h"
+
 namespace gdrperf::softnic::gpu {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "abi/libc/forward.h"
+#include "abi/verbs/compat.h"
 
 /// Functions of libibverbs that look at no device: those that have a state, or may know more
 /// than this one, are left to the real library; where there is none they are here.
@@ -60,7 +61,7 @@ constexpr Rate kRates[] = {
     {IBV_RATE_80_GBPS, 32, 80000},    {IBV_RATE_100_GBPS, 40, 103125}, {IBV_RATE_112_GBPS, 45, 112500},
     {IBV_RATE_120_GBPS, 48, 120000},  {IBV_RATE_168_GBPS, 67, 168750}, {IBV_RATE_200_GBPS, 80, 206250},
     {IBV_RATE_300_GBPS, 120, 309375}, {IBV_RATE_400_GBPS, 160, 425000}, {IBV_RATE_600_GBPS, 240, 637500},
-    {IBV_RATE_800_GBPS, 320, 850000}, {IBV_RATE_1200_GBPS, 480, 1275000}};
+    {kRate800, 320, 850000}, {kRate1200, 480, 1275000}};
 
 }  // namespace
 }  // namespace gdrperf::softnic

@@ -16,6 +16,7 @@
 #include "app/topo/expected.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
+#include "gdrperf/base/host.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/run_program.h"
 #include "gdrperf/base/text.h"
@@ -106,7 +107,7 @@ std::vector<std::string> telling_lines(const std::string& output, StepVerdict ve
 }
 
 StepOutcome run_step(const Step& step) {
-  std::vector<std::string> argv = {"/proc/self/exe"};
+  std::vector<std::string> argv = {own_program()};
   argv.insert(argv.end(), step.words.begin(), step.words.end());
   const auto begin = std::chrono::steady_clock::now();
   const ProgramResult result = run_program(argv, kLongestStep);

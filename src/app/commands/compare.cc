@@ -17,6 +17,7 @@
 #include "app/options/options.h"
 #include "app/output/output.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/flags.h"
@@ -71,7 +72,7 @@ std::set<std::string> parse_across(const std::string& text) {
 
 double parse_alpha(const std::string& text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = real_from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0 && value <= 0.5)) {
     throw usage_error(fmt::format("--alpha '{}': not a number above 0 and up to 0.5", text));
   }

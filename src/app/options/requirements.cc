@@ -12,6 +12,7 @@
 #include "app/options/options.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/report/fields.h"
 #include "gdrperf/report/network.h"
@@ -26,7 +27,7 @@ constexpr const char* kGroup = "Required results (exit code 1 if not reached)";
 double positive_number(const std::string& text, const char* flag, const char* what) {
   double value = 0;
   const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const auto [rest, error] = real_from_chars(text.data(), end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) {
     throw usage_error(fmt::format("{} '{:.40}': give {}", flag, text, what));
   }

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/topo/readers.h"
 
@@ -33,7 +34,7 @@ void check_value(const std::string& key, const std::string& value, const std::st
   } else if (key == "header" || key == "slow") {
     const char* end = value.data() + value.size();
     double number = -1;
-    const auto parsed = std::from_chars(value.data(), end, number, std::chars_format::fixed);
+    const auto parsed = real_from_chars(value.data(), end, number, std::chars_format::fixed);
     const bool header = key == "header";
     const bool whole = !header || value.find('.') == std::string::npos;
     if (parsed.ec != std::errc() || parsed.ptr != end || !whole || number < (header ? 0 : 0.001) ||

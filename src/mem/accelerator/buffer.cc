@@ -10,6 +10,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/verbs/compat.h"
 #include "mem/accelerator/library.h"
 
 namespace gdrperf::mem {

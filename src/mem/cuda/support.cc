@@ -9,6 +9,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/mem/gpudirect.h"
+#include "gdrperf/verbs/compat.h"
 
 namespace gdrperf::mem {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 
@@ -15,7 +16,7 @@ namespace {
 std::optional<std::pair<double, std::string_view>> number_and_unit(const std::string& text) {
   double number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const auto [rest, error] = real_from_chars(text.data(), end, number);
   if (error != std::errc()) return std::nullopt;
   return std::pair{number, std::string_view(rest, static_cast<std::size_t>(end - rest))};
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "gdrperf/base/compat/real.h"
+
 namespace gdrperf::report {
 namespace {
 
@@ -51,7 +53,7 @@ double rounded(double value) {
   const auto end =
       std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 7).ptr;
   double result = 0;
-  std::from_chars(digits, end, result);
+  real_from_chars(digits, end, result);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "gdrperf/base/compat/real.h"
 #include "topo/vendors.h"
 
 namespace gdrperf::topo {
@@ -115,7 +116,7 @@ double rate_in_words(std::string_view product) {
   for (std::size_t at = 0; at < product.size(); ++at) {
     if (!digit(product[at]) || (at > 0 && (digit(product[at - 1]) || product[at - 1] == '.'))) continue;
     double value = 0;
-    const auto [rest, error] = std::from_chars(product.data() + at, product.data() + product.size(), value);
+    const auto [rest, error] = real_from_chars(product.data() + at, product.data() + product.size(), value);
     if (error != std::errc()) continue;
     std::string_view unit = product.substr(static_cast<std::size_t>(rest - product.data()));
     if (unit.starts_with(' ')) unit.remove_prefix(1);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "topo/readers/captured_text.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/topo/readers.h"
 #include "topo/readers/read_parsed.h"
 #include "topo/readers/tree_limits.h"
@@ -188,7 +189,7 @@ class HwlocHandler : public XmlHandler {
     function.subsystem = type->subvendor << 16 | type->subdevice;
     function.model = std::string(attributes.get_or_empty("name").substr(0, kMostName));
     const std::string_view speed = attributes.get_or_empty("pci_link_speed");
-    std::from_chars(speed.data(), speed.data() + speed.size(), function.link_gbytes);
+    real_from_chars(speed.data(), speed.data() + speed.size(), function.link_gbytes);
     if (!(function.link_gbytes >= 0 && function.link_gbytes < 1e4)) function.link_gbytes = 0;
     tree_.functions.push_back(std::move(function));
     return static_cast<int>(tree_.functions.size()) - 1;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "topo/readers/captured_text.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/topo/readers.h"
 #include "topo/readers/read_parsed.h"
 #include "topo/readers/tree_limits.h"
@@ -140,7 +141,7 @@ class NcclLogParser {
     function.root = above.root;
     function.bridge = node.kind == "PCI";
     function.numa = {numa_};
-    std::from_chars(link.data() + 4, link.data() + link.size(), function.link_gbytes);
+    real_from_chars(link.data() + 4, link.data() + link.size(), function.link_gbytes);
     if (!(function.link_gbytes >= 0 && function.link_gbytes < 1e4)) function.link_gbytes = 0;
     tree_.functions.push_back(std::move(function));
     const int index = static_cast<int>(tree_.functions.size()) - 1;

@@ -6,15 +6,8 @@
 
 #include <cstdint>
 
+#include "gdrperf/base/compat/kernel_numbers.h"
 #include "shared/segment/segment.h"
-
-// Newer than some headers that this is built with.
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 namespace gdrperf::softnic {
 namespace {
