@@ -14,6 +14,7 @@
 #include "gdrperf/conn/connector.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/ece.h"
+#include "gdrperf/verbs/library.h"
 #include "gdrperf/verbs/resources.h"
 #include "conn/cm_objects.h"
 
@@ -49,6 +50,10 @@ class RdmaCmConnector final : public Connector {
                   fmt::format("{}: rdma_cm cannot use the link-local GID {}", device_, gid.address), rdma_cm_hint());
     }
     channel_.reset(rdma_create_event_channel());
+    if (const std::string missing = verbs::missing_library(); !channel_ && !missing.empty()) {
+      throw Error(ExitCode::kEnvironment, fmt::format("{}: {}", flag<&TestSpec::connector>(), missing),
+                  verbs::kInstallLibraries);
+    }
     if (!channel_) throw call_error("rdma_create_event_channel", errno, device_, rdma_cm_hint());
     first_ = bind_new_id();
     if (first_->verbs == nullptr || device_ != ibv_get_device_name(first_->verbs->device)) {

@@ -15,6 +15,7 @@
 #include "gdrperf/base/limits.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/gid.h"
+#include "gdrperf/verbs/library.h"
 #include "verbs/device_list.h"
 #include "verbs/sysfs.h"
 
@@ -108,6 +109,9 @@ DeviceKind kind_from(const KindHints& hints) {
 }
 
 Error no_device_error() {
+  if (const std::string missing = missing_library(); missing.find("libibverbs") != std::string::npos) {
+    return Error(ExitCode::kEnvironment, fmt::format("no RDMA device: {}", missing), kInstallLibraries);
+  }
   const char* preload = std::getenv("LD_PRELOAD");
   const char* softnic = std::getenv("SOFTNIC");
   if (preload != nullptr && std::strstr(preload, "libgdrperf_softnic") != nullptr) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/verbs/compat.h"
 
 namespace gdrperf::verbs {
 

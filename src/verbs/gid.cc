@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/file.h"
+#include "gdrperf/verbs/compat.h"
 #include "verbs/sysfs.h"
 
 namespace gdrperf::verbs {

@@ -12,6 +12,7 @@
 #include "gdrperf/base/limits.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
+#include "gdrperf/verbs/compat.h"
 
 namespace gdrperf::verbs {
 namespace {
@@ -94,6 +95,7 @@ Error no_thread_domain(const char* call, ibv_context* context) {
 }
 
 ibv_cq* cq_of_domain(ibv_context* context, int entries, ibv_comp_channel* channel, int vector, ibv_pd* domain) {
+#ifdef GDRPERF_HAS_IBV_CQ_INIT_ATTR_EX_PARENT_DOMAIN
   ibv_cq_init_attr_ex attr{};
   attr.cqe = static_cast<std::uint32_t>(entries);
   attr.channel = channel;
@@ -102,6 +104,11 @@ ibv_cq* cq_of_domain(ibv_context* context, int entries, ibv_comp_channel* channe
   attr.parent_domain = domain;
   ibv_cq_ex* cq = ibv_create_cq_ex(context, &attr);
   return cq == nullptr ? nullptr : ibv_cq_ex_to_cq(cq);
+#else  // rdma-core 29
+  (void)context, (void)entries, (void)channel, (void)vector, (void)domain;
+  errno = EOPNOTSUPP;
+  return nullptr;
+#endif
 }
 
 }  // namespace

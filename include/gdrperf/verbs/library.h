@@ -12,4 +12,11 @@ struct Library {
 };
 Library library();
 
+/// "libibverbs.so.1 is not installed", or librdmacm, or why one that is there does not load; "" where both are in use.
+std::string missing_library();
+/// What to type where one is missing.
+inline constexpr const char* kInstallLibraries =
+    "install it: apt install libibverbs1 librdmacm1 ibverbs-providers (Debian, Ubuntu), dnf install libibverbs librdmacm "
+    "(Rocky, RHEL), or zypper install libibverbs1 librdmacm1 (SLES)";
+
 }  // namespace gdrperf::verbs

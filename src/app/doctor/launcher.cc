@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "app/command.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
 #include "app/output/terminal.h"
 
 namespace gdrperf::app {
@@ -26,8 +26,7 @@ bool loads(const char* library) {
 
 /// Comes back only where there is no gdrperf beside this program.
 void become_gdrperf(int argc, char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path self = own_program();
   std::string program = (self.parent_path() / "gdrperf").string();
   std::string command = "doctor";
   std::vector<char*> words = {program.data(), command.data()};

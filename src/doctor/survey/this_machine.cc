@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "gdrperf/base/run_program.h"
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/doctor/machine.h"
+#include "gdrperf/verbs/library.h"
 
 namespace gdrperf::doctor {
 namespace {
@@ -131,13 +131,8 @@ class ThisMachine : public Machine {
     return verbs::list_devices();
   }
   std::string libibverbs_error() const override {
-    // Part of this process where it is installed.
-    for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
-      void* handle = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-      if (handle == nullptr) return std::string(library) + " is not installed: no RDMA program runs here";
-      ::dlclose(handle);
-    }
-    return {};
+    const std::string missing = verbs::missing_library();
+    return missing.empty() ? missing : missing + ": no RDMA program runs here";
   }
 
  private:
