@@ -57,12 +57,18 @@ Clock::Clock() {
   const Pair end = read_pair();
   tsc_ = true;
   ns_per_tick_ = static_cast<double>(end.ns - start.ns) / static_cast<double>(end.ticks - start.ticks);
+#elif defined(__aarch64__)
+  std::uint64_t per_second = 0;
+  asm volatile("mrs %0, cntfrq_el0" : "=r"(per_second));
+  ns_per_tick_ = 1e9 / static_cast<double>(per_second);
 #endif
 }
 
 const char* Clock::source() noexcept {
 #if defined(__x86_64__)
   if (tsc_is_invariant()) return "tsc";
+#elif defined(__aarch64__)
+  return "cntvct";
 #endif
   return "clock_gettime";
 }

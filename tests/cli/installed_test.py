@@ -34,6 +34,17 @@ class Installed(CliTest):
         self.assertEqual([name for name in files if not (prefix / name).is_file() or not (prefix / name).stat().st_size], [])
         (library,) = prefix.rglob("libgdrperf_softnic.so")
         self.check_programs(prefix, library)
+        if support.softnic_works() is None:
+            self.check_a_folder_that_no_preload_can_name(prefix)
+
+    def check_a_folder_that_no_preload_can_name(self, prefix):
+        moved = pathlib.Path(self.scratch()) / "with a space:and a colon"
+        shutil.copytree(prefix, moved, symlinks=True)
+        for words in ([moved / "bin/gdrperf", "devices", "--softnic"], [moved / "bin/softnic", moved / "bin/gdrperf", "devices"]):
+            done = subprocess.run(words, env=support.environment(), cwd="/", capture_output=True, text=True,
+                                  timeout=support.PATIENCE_S, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("soft0", done.stdout)
 
     def check_programs(self, prefix, library):
         def installed(*words):

@@ -11,8 +11,9 @@
 namespace gdrperf {
 
 /// The tool's one clock: the invariant TSC, calibrated once per process
-/// against CLOCK_MONOTONIC_RAW; where the TSC is not invariant (or not x86),
-/// a tick is a nanosecond of clock_gettime. Ticks of one process on one host
+/// against CLOCK_MONOTONIC_RAW; on Arm the virtual counter (CNTVCT), which says
+/// its own frequency; where the TSC is not invariant, and elsewhere, a tick is a
+/// nanosecond of clock_gettime. Ticks of one process on one host
 /// only; thread-safe.
 class Clock {
  public:
@@ -23,6 +24,10 @@ class Clock {
   std::uint64_t ticks() const noexcept {
 #if defined(__x86_64__)
     if (tsc_) return __rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
 #endif
     timespec now;
     ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
@@ -37,12 +42,12 @@ class Clock {
   std::uint64_t from_ns(double ns) const noexcept {
     return static_cast<std::uint64_t>(ns / ns_per_tick_);
   }
-  /// "tsc" or "clock_gettime", for the record; needs no calibration.
+  /// "tsc", "cntvct" or "clock_gettime", for the record; needs no calibration.
   static const char* source() noexcept;
 
  private:
   Clock();
-  bool tsc_ = false;
+  [[maybe_unused]] bool tsc_ = false;
   double ns_per_tick_ = 1.0;
 };
 

@@ -13,18 +13,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gdrperf/base/compat/kernel_numbers.h"
 #include "memory/maps.h"
 #include "memory/own_window.h"
 #include "memory/surroundings.h"
 #include "memory/write_guard.h"
 #include "shared/segment/huge_pages.h"
+#include "shared/segment/page.h"
 #include "shared/segment/sealed.h"
 #include "shared/segment/segment.h"
 
 namespace gdrperf::softnic {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kCopyBytes = 1u << 30;
 // A whole number of huge pages.
 constexpr std::uint64_t kPieceBytes = 4u << 20;
@@ -210,13 +211,14 @@ bool PageMover::collides(PageRange range) const noexcept {
 }
 
 PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
-  const PageRange range{address & ~(kPage - 1), (address + length + kPage - 1) & ~(kPage - 1)};
+  const std::uint64_t page = page_bytes();
+  const PageRange range{address & ~(page - 1), (address + length + page - 1) & ~(page - 1)};
   if (range.begin >= range.end || obstacle() != nullptr) return {};
   // A guard on this thread's own stack would hold up this thread; so would one on what libc keeps of it.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  if (here + kPage > range.begin && here < range.end + (1u << 20)) return {};
+  if (here + page > range.begin && here < range.end + (1u << 20)) return {};
   const auto thread = reinterpret_cast<std::uint64_t>(::pthread_self());
-  if (thread + kPage > range.begin && thread < range.end + (64u << 10)) return {};
+  if (thread + page > range.begin && thread < range.end + (64u << 10)) return {};
   const MutexLock guard(mutex_);
   if (collides(range)) return {};
   if (cover(range)) {
@@ -387,8 +389,8 @@ void PageMover::copy_for_child() noexcept {
     const OwnPart& part = parts_[i];
     if (copy(part)) continue;
     // Another thread has put something else into it since.
-    for (std::uint64_t at = 0; at < part.range.bytes(); at += kPage) {
-      copy({{part.range.begin + at, part.range.begin + at + kPage}, part.offset + at, part.protection});
+    for (std::uint64_t at = 0; at < part.range.bytes(); at += page_bytes()) {
+      copy({{part.range.begin + at, part.range.begin + at + page_bytes()}, part.offset + at, part.protection});
     }
   }
   count_ = 0;

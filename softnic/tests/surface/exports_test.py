@@ -44,6 +44,21 @@ def programs():
     yield Path(GDRPERF)
 
 
+class Versions(unittest.TestCase):
+    """dlsym(RTLD_NEXT) finds the oldest version of a function before glibc 2.36."""
+
+    def test_functions_of_several_versions_are_listed(self):
+        libc = re.search(r"/\S*/libc\.so\.6", Path("/proc/self/maps").read_text(encoding="utf-8")).group()
+        shown = subprocess.run([NM, "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
+        ours = set(re.findall(r" [TW] ([a-z_]\w*)$", shown, re.M))
+        shown = subprocess.run([NM, "-D", "--defined-only", libc], capture_output=True, text=True, check=True).stdout
+        versions = re.findall(r" [TWi] (\w+)@", shown, re.M)
+        several = {name for name in ours if versions.count(name) > 1}
+        self.assertIn("realpath", several)
+        source = Path(__file__).parents[2] / "src/abi/libc/libc_functions.h"
+        self.assertLessEqual(several, set(re.findall(r'\{"(\w+)", "GLIBC_', source.read_text(encoding="utf-8"))))
+
+
 class Exports(unittest.TestCase):
     def setUp(self):
         self.ours = set(names(LIBRARY, "--defined-only"))

@@ -1,12 +1,13 @@
 #include "app/client/softnic_exec.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/host.h"
 
 namespace gdrperf::app {
 namespace {
@@ -66,6 +68,31 @@ std::string find_library(const fs::path& program) {
               "build or install all of gdrperf ('ninja -C BUILD')");
 }
 
+/// ld.so separates names by colons and blanks, and no name can have one: a library in a folder with one is reached by
+/// a link in a folder that this user alone can write to.
+std::string preloadable(const std::string& library) {
+  if (library.find_first_of(": \t\n") == std::string::npos) return library;
+  const fs::path folder = fmt::format("/tmp/gdrperf-{}", ::geteuid());
+  struct stat found {};
+  if ((::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) || ::lstat(folder.c_str(), &found) != 0 ||
+      !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 022) != 0) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("--softnic: '{}' cannot be preloaded: its path has a space or a colon, and {} is not a "
+                            "folder of this user's alone for a link to it", library, folder.string()),
+                fmt::format("remove {}, or move gdrperf to a folder without spaces and colons", folder.string()));
+  }
+  const fs::path place = folder / fmt::format("{:016x}", std::hash<std::string>{}(library));
+  const fs::path link = place / kLibrary;
+  std::error_code error;
+  fs::create_directory(place, error);
+  if (fs::read_symlink(link, error) == library) return link;
+  const fs::path fresh = place / fmt::format("{}.{}", kLibrary, ::getpid());
+  fs::create_symlink(library, fresh, error);
+  if (!error) fs::rename(fresh, link, error);
+  if (error) throw call_error("symlink " + link.string(), error.value());
+  return link;
+}
+
 /// Executes this program again with the library in front. `guard` says that it
 /// was done before: the process keeps its number through execv, its children
 /// have others.
@@ -75,7 +102,7 @@ std::string find_library(const fs::path& program) {
     throw Error(ExitCode::kEnvironment, "--softnic: LD_PRELOAD does not stay set for this program",
                 "programs with set-user-ID or file capabilities cannot preload");
   }
-  set_environment("LD_PRELOAD", preload_with(find_library(program), environment("LD_PRELOAD")));
+  set_environment("LD_PRELOAD", preload_with(preloadable(find_library(program)), environment("LD_PRELOAD")));
   set_environment(guard, own_pid);
   if (kAddressSanitizer) {
     const std::string options = environment("ASAN_OPTIONS");
@@ -100,9 +127,8 @@ std::string preload_with(const std::string& library, const std::string& preload)
 }
 
 std::string softnic_library() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return {};
+  const fs::path program = own_program();
+  if (program.empty()) return {};
   try {
     return find_library(program);
   } catch (const Error&) {
@@ -111,9 +137,8 @@ std::string softnic_library() {
 }
 
 void enter_softnic_with(char** argv, const std::string& devices) {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) throw call_error("readlink /proc/self/exe", error.value());
+  const fs::path program = own_program();
+  if (program.empty()) throw call_error("readlink /proc/self/exe", ENOENT);
   if (preload_with(find_library(program), environment("LD_PRELOAD")) == environment("LD_PRELOAD") &&
       environment("SOFTNIC") == devices) {
     return;
@@ -123,9 +148,8 @@ void enter_softnic_with(char** argv, const std::string& devices) {
 }
 
 void enter_softnic(char** argv) {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) throw call_error("readlink /proc/self/exe", error.value());
+  const fs::path program = own_program();
+  if (program.empty()) throw call_error("readlink /proc/self/exe", ENOENT);
   const std::string before = environment("LD_PRELOAD");
   if (preload_with(find_library(program), before) == before) return;
   execute_again(argv, program, kGuard);

@@ -7,6 +7,7 @@
 
 #include "abi/libc/libc_functions.h"
 #include "memory/move.h"
+#include "shared/segment/page.h"
 
 /// madvise() and mremap(), where pages of registered memory were moved. munmap(),
 /// mprotect() and mmap() over them need nobody: the device has a mapping of its own.
@@ -17,11 +18,11 @@ namespace {
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-constexpr std::uint64_t kPageMask = 4095;
+std::uint64_t page_mask() { return page_bytes() - 1; }
 
 PageRange pages_of(const void* address, std::size_t length) {
   const auto begin = reinterpret_cast<std::uint64_t>(address);
-  return {begin, (begin + length + kPageMask) & ~kPageMask};
+  return {begin, (begin + length + page_mask()) & ~page_mask()};
 }
 
 /// 0 or 1: whether something is left for the kernel; or a negative errno.
@@ -49,7 +50,7 @@ extern "C" {
 SOFTNIC_STANDS_FOR(int, madvise, (void* address, std::size_t length, int advice) noexcept) {
   PageMover* mover = PageMover::active();
   const PageRange range = pages_of(address, length);
-  if (mover != nullptr && (range.begin & kPageMask) == 0 && range.begin < range.end) {
+  if (mover != nullptr && (range.begin & page_mask()) == 0 && range.begin < range.end) {
     const int left = advise_moved(*mover, range, advice);
     if (left < 0) errno = -left;
     if (left <= 0) return left < 0 ? -1 : 0;
@@ -67,9 +68,9 @@ SOFTNIC_STANDS_FOR(void*, mremap, (void* old, std::size_t old_bytes, std::size_t
   PageMover* mover = PageMover::active();
   const PageRange from = pages_of(old, old_bytes);
   const bool plain =
-      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0 && (from.begin & kPageMask) == 0 && from.begin < from.end;
+      (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0 && (from.begin & page_mask()) == 0 && from.begin < from.end;
   if (mover != nullptr && plain && mover->has_pages_in(from)) {
-    return mover->relocate(from, (new_bytes + kPageMask) & ~kPageMask, flags, reinterpret_cast<std::uint64_t>(to));
+    return mover->relocate(from, (new_bytes + page_mask()) & ~page_mask(), flags, reinterpret_cast<std::uint64_t>(to));
   }
   return SOFTNIC_NEXT(mremap)(old, old_bytes, new_bytes, flags, to);
 }

@@ -9,11 +9,13 @@
 #include <memory>
 #include <string>
 
+#include "gdrperf/base/compat/kernel_numbers.h"
 #include "gpu/memory.h"
 #include "memory/maps.h"
 #include "memory/own_window.h"
 #include "objects/queues/failure.h"
 #include "objects/memory/mw.h"
+#include "shared/segment/page.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -34,15 +36,16 @@ int check_arguments(void* address, std::size_t length, std::uint64_t iova, unsig
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   if (length == 0 || begin + length < begin || iova + length < iova) return EINVAL;
-  if (((begin ^ iova) & 4095) != 0) return EINVAL;
+  if (((begin ^ iova) & (page_bytes() - 1)) != 0) return EINVAL;
   return 0;
 }
 
 /// Kernels since 5.14 can fault pages in on request.
 bool can_populate() {
   static const bool can = [] {
-    alignas(4096) static std::uint8_t page[4096];
-    return ::madvise(page, sizeof page, MADV_POPULATE_WRITE) == 0;
+    constexpr std::size_t kLargestPage = 64u << 10;
+    alignas(kLargestPage) static std::uint8_t page[kLargestPage];
+    return ::madvise(page, page_bytes(), MADV_POPULATE_WRITE) == 0;
   }();
   return can;
 }
@@ -63,8 +66,8 @@ bool visit_rights(const Mapping& mapping, void* argument) {
 /// Faults the pages in, as pinning would, and so finds out whether they are
 /// there with the rights that are needed. 0, or EFAULT.
 int populate(void* address, std::size_t length, bool writable) {
-  const PageRange pages{reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095},
-                        (reinterpret_cast<std::uintptr_t>(address) + length + 4095) & ~std::uintptr_t{4095}};
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const PageRange pages{begin & ~(page_bytes() - 1), (begin + length + page_bytes() - 1) & ~(page_bytes() - 1)};
   if (!can_populate()) {
     RightsCheck check{pages.begin, writable, true};
     const bool read = visit_mappings(pages, &visit_rights, &check);

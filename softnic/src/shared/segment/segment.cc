@@ -4,10 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
 #include "shared/sync/limited.h"
+#include "shared/segment/page.h"
 #include "shared/segment/sealed.h"
 
 namespace gdrperf::softnic {
@@ -25,7 +27,7 @@ int raw_munmap(void* address, std::size_t length) {
 namespace {
 
 std::uint64_t rounded(std::uint64_t bytes) {
-  return std::bit_ceil(bytes < 4096 ? std::uint64_t{4096} : bytes);
+  return std::bit_ceil(std::max(bytes, page_bytes()));
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ SegmentMemory::SegmentMemory() : fd_(sealed_memory("softnic-segment", kSegmentBy
   ::madvise(mapped, kSegmentBytes, MADV_DONTFORK);
   ::madvise(mapped, kSegmentBytes, MADV_DONTDUMP);
   segment_ = static_cast<Segment*>(mapped);
-  next_ = (sizeof(Segment) + 4095) & ~std::uint64_t{4095};
+  next_ = (sizeof(Segment) + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
 std::uint64_t SegmentMemory::allocate(std::uint64_t bytes) {

@@ -16,6 +16,9 @@ namespace gdrperf::softnic {
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
+#elif defined(__aarch64__)
+  // Waits for some 10 ns, where yield does nothing on most cores.
+  asm volatile("isb" : : : "memory");
 #else
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
