@@ -1,0 +1,74 @@
+# shellcheck shell=bash disable=SC2154  # of the scripts that source this
+# A tree of Debian 11 to build against: its C library and the libraries that are linked in.
+
+readonly kSysrootPackages=libc6-dev,linux-libc-dev,libibverbs-dev,librdmacm-dev,libhwloc-dev,libexpat1-dev,zlib1g-dev,nettle-dev,libpmix-dev,libgtest-dev,libgmock-dev
+# Header-only here, and newer than Debian 11's: this machine's are used.
+readonly kOwnHeaders=(infiniband/verbs.h rdma/rdma_cma.h CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
+
+debian_arch() { if [ "$1" = aarch64 ]; then echo arm64; else echo amd64; fi; }
+triplet() { echo "$1-linux-gnu"; }
+strip_of() { if [ "$1" = "$(uname -m)" ]; then echo strip; else echo "$1-linux-gnu-strip"; fi; }
+
+# make_sysroot ARCH FOLDER: nothing of it is run, so that any architecture can be had on any machine.
+make_sysroot() {
+  local arch=$1 tree=$2 package header
+  [ -f "$tree/complete" ] && return
+  command -v debootstrap >/dev/null || die "$kExitEnvironment" "debootstrap is missing" "apt install debootstrap"
+  stage "Debian 11 for $arch in $tree"
+  rm -rf "$tree"
+  mkdir -p "$tree"
+  debootstrap --foreign --variant=minbase --arch="$(debian_arch "$arch")" --include="$kSysrootPackages" bullseye "$tree" \
+    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$tree.log" 2>&1 ||
+    { tail -n 5 "$tree.log" >&2; die "$kExitEnvironment" "debootstrap could not get Debian 11"; }
+  for package in "$tree"/var/cache/apt/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$tree"
+    rm "$package"
+  done
+  # Links that lead out of the tree, and what must not be linked in.
+  find "$tree/usr" -type l -lname '/*' -printf '%p %l\n' | while read -r link aim; do
+    ln -sfn "$(realpath -m --relative-to="${link%/*}" "$tree$aim")" "$link"
+  done
+  rm -f "$tree/proc" "$tree/usr/lib/$(triplet "$arch")/"lib{c,dl,m,pthread,rt}.a
+  for header in "${kOwnHeaders[@]}"; do
+    [ -f "/usr/include/$header" ] || die "$kExitEnvironment" "/usr/include/$header is missing" "scripts/install-deps build"
+    rm -rf "$tree/usr/include/${header%%/*}"
+    cp -r "/usr/include/${header%%/*}" "$tree/usr/include/"
+  done
+  rm -f "$tree/usr/lib/$(triplet "$arch")/pkgconfig/"{fmt,CLI11,nlohmann_json}.pc
+  local pc
+  pc=$tree/usr/lib/$(triplet "$arch")/pkgconfig
+  printf 'Name: fmt\nDescription: headers\nVersion: 9\nCflags: -DFMT_HEADER_ONLY\n' >"$pc/fmt.pc"
+  printf 'Name: CLI11\nDescription: headers\nVersion: 2\n' >"$pc/CLI11.pc"
+  printf 'Name: nlohmann_json\nDescription: headers\nVersion: 3\n' >"$pc/nlohmann_json.pc"
+  # Its own leaves out where the headers are.
+  printf 'Name: pmix\nDescription: headers\nVersion: 4\nCflags: -I/usr/lib/%s/pmix2/include\n' "$(triplet "$arch")" >"$pc/pmix.pc"
+  touch "$tree/complete"
+}
+
+# write_cross_file ARCH TREE FILE [WRAPPER]: WRAPPER runs programs of that architecture.
+write_cross_file() {
+  local arch=$1 tree=$2 file=$3 wrapper=${4-} lib toolchain=/usr
+  lib=$tree/usr/lib/$(triplet "$arch")
+  local flags
+  flags="'--target=$(triplet "$arch")', '--sysroot=$tree', '--gcc-toolchain=$toolchain'"
+  local floor=${file%/*}/glibc_floor.o
+  # shellcheck disable=SC2086
+  clang++ --target="$(triplet "$arch")" --sysroot="$tree" --gcc-toolchain=$toolchain -O2 -fPIC -ffunction-sections \
+    -ffile-prefix-map="$PWD"=. -c "$here/release/glibc_floor.cc" -o "$floor" ||
+    die "$kExitEnvironment" "clang++ compiles nothing for $arch" "apt install clang lld g++-$arch-linux-gnu"
+  cat >"$file" <<TEXT
+[binaries]
+cpp = 'clang++'
+cpp_ld = 'lld'
+pkgconfig = 'pkg-config'
+${wrapper:+exe_wrapper = ['$wrapper']}
+
+[built-in options]
+cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=']
+cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1', '-Wl,--exclude-libs,ALL', '$floor']
+
+[properties]
+sys_root = '$tree'
+pkg_config_libdir = ['$lib/pkgconfig', '$tree/usr/share/pkgconfig']
+TEXT
+}
