@@ -35,6 +35,15 @@ make_sysroot() {
     cp -r "/usr/include/${header%%/*}" "$tree/usr/include/"
   done
   rm -f "$tree/usr/lib/$(triplet "$arch")/pkgconfig/"{fmt,CLI11,nlohmann_json}.pc
+  # The cross compiler's headers of another C library must not come first: its libstdc++ and libgcc alone.
+  local cross
+  cross=$(find "/usr/lib/gcc-cross/$(triplet "$arch")" -mindepth 1 -maxdepth 1 2>/dev/null | sort -V | tail -n 1)
+  if [ "$arch" != "$(uname -m)" ]; then
+    [ -n "$cross" ] || die "$kExitEnvironment" "no libstdc++ for $arch" "apt install g++-$arch-linux-gnu"
+    mkdir -p "$tree/usr/lib/gcc/$(triplet "$arch")" "$tree/usr/include/c++"
+    cp -r "$cross" "$tree/usr/lib/gcc/$(triplet "$arch")/"
+    cp -r "/usr/$(triplet "$arch")/include/c++/${cross##*/}" "$tree/usr/include/c++/"
+  fi
   local pc
   pc=$tree/usr/lib/$(triplet "$arch")/pkgconfig
   printf 'Name: fmt\nDescription: headers\nVersion: 9\nCflags: -DFMT_HEADER_ONLY\n' >"$pc/fmt.pc"
@@ -42,18 +51,21 @@ make_sysroot() {
   printf 'Name: nlohmann_json\nDescription: headers\nVersion: 3\n' >"$pc/nlohmann_json.pc"
   # Its own leaves out where the headers are.
   printf 'Name: pmix\nDescription: headers\nVersion: 4\nCflags: -I/usr/lib/%s/pmix2/include\n' "$(triplet "$arch")" >"$pc/pmix.pc"
+  # What it calls of udev is in release/glibc_floor.cc.
+  sed -i 's/ -ludev//' "$pc/hwloc.pc"
   touch "$tree/complete"
 }
 
 # write_cross_file ARCH TREE FILE [WRAPPER]: WRAPPER runs programs of that architecture.
 write_cross_file() {
   local arch=$1 tree=$2 file=$3 wrapper=${4-} lib toolchain=/usr
+  if [ "$arch" != "$(uname -m)" ]; then toolchain=$tree/usr; fi
   lib=$tree/usr/lib/$(triplet "$arch")
   local flags
   flags="'--target=$(triplet "$arch")', '--sysroot=$tree', '--gcc-toolchain=$toolchain'"
   local floor=${file%/*}/glibc_floor.o
   # shellcheck disable=SC2086
-  clang++ --target="$(triplet "$arch")" --sysroot="$tree" --gcc-toolchain=$toolchain -O2 -fPIC -ffunction-sections \
+  clang++ -std=c++20 --target="$(triplet "$arch")" --sysroot="$tree" --gcc-toolchain="$toolchain" -O2 -fPIC -ffunction-sections \
     -ffile-prefix-map="$PWD"=. -c "$here/release/glibc_floor.cc" -o "$floor" ||
     die "$kExitEnvironment" "clang++ compiles nothing for $arch" "apt install clang lld g++-$arch-linux-gnu"
   cat >"$file" <<TEXT

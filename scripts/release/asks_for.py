@@ -32,10 +32,14 @@ def main():
         others = [found for found in re.findall(r"^ +NEEDED +(\S+)", shown, re.M) if not OF_GLIBC.match(found)]
         libstdcxx = re.findall(r"GLIBCXX_\S+", shown)
         asks = glibc[-1] if glibc else "0"
-        too_new = version(asks) > version(options.most) or others or libstdcxx
+        symbols = subprocess.run(["objdump", "-T", str(path)], capture_output=True, text=True, check=True).stdout
+        # Weak ones may be missing.
+        found = re.findall(r"^[0-9a-f]+\s+(w\s+)?D\w?\s+\*UND\*\s+[0-9a-f]+\s+Base\s+(\S+)$", symbols, re.M)
+        nowhere = [name for weak, name in found if not weak]
+        too_new = version(asks) > version(options.most) or others or libstdcxx or nowhere
         bad += bool(too_new)
         print(f"{path.relative_to(options.folder)}: GLIBC_{asks}"
-              f"{', ' + ' '.join(others) if others else ''}{', GLIBCXX' if libstdcxx else ''}{' (too new)' if too_new else ''}")
+              f"{', ' + ' '.join(others) if others else ''}{', GLIBCXX' if libstdcxx else ''}{', without a version: ' + ' '.join(nowhere) if nowhere else ''}{' (too new)' if too_new else ''}")
     return 1 if bad else 0
 
 

@@ -258,6 +258,26 @@ SOFTNIC_STAT_AT(fstatat64)
 SOFTNIC_FSTAT(fstat)
 SOFTNIC_FSTAT(fstat64)
 
+// Before glibc 2.33.
+#define SOFTNIC_OLD_FSTAT(name) \
+  SOFTNIC_STANDS_FOR(int, name, (int version, int fd, struct stat* status) noexcept) { \
+    const std::string path = opened_path(fd); \
+    const auto found = path.empty() ? std::nullopt : find_class_path(path.c_str()); \
+    return choose(found, nullptr, [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char*) { return SOFTNIC_NEXT(name)(version, fd, status); }); \
+  }
+SOFTNIC_OLD_FSTAT(__fxstat)
+SOFTNIC_OLD_FSTAT(__fxstat64)
+
+#define SOFTNIC_OLD_STAT_AT(name) \
+  SOFTNIC_STANDS_FOR(int, name, (int version, int folder, const char* path, struct stat* status, int flags) noexcept) { \
+    return choose(find_class_path_at(folder, path, last_for_stat(flags)), path, \
+                  [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
+                  [&](const char* real) { return SOFTNIC_NEXT(name)(version, folder, real, status, flags); }); \
+  }
+SOFTNIC_OLD_STAT_AT(__fxstatat)
+SOFTNIC_OLD_STAT_AT(__fxstatat64)
+
 SOFTNIC_STANDS_FOR(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status) noexcept) {
   const bool itself = path != nullptr && path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0 && is_cm_file(folder);
   const auto found = itself ? find_class_path(opened_path(folder).c_str())
