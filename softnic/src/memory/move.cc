@@ -27,8 +27,7 @@ namespace gdrperf::softnic {
 namespace {
 
 constexpr std::size_t kCopyBytes = 1u << 30;
-// A whole number of huge pages.
-constexpr std::uint64_t kPieceBytes = 4u << 20;
+constexpr std::uint64_t kPieceBytes = 4u << 20;  // a whole number of huge pages
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -212,7 +211,7 @@ bool PageMover::collides(PageRange range) const noexcept {
 
 PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
   const std::uint64_t page = page_bytes();
-  const PageRange range{address & ~(page - 1), (address + length + page - 1) & ~(page - 1)};
+  const PageRange range{address & -page, (address + length + page - 1) & -page};
   if (range.begin >= range.end || obstacle() != nullptr) return {};
   // A guard on this thread's own stack would hold up this thread; so would one on what libc keeps of it.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
