@@ -143,6 +143,12 @@ class OneMachine(support.CliTest):
         self.assertIn("Verdict: not ready; run 'gdrperf " if failed else "Verdict: undecided; run 'gdrperf ",
                       result.out)
 
+    def test_expectations_that_are_none_are_refused(self):
+        for command in (("bringup", "node2"), ("accept", "node2"), ("cluster",)):
+            refused = run(*command, "--expect", "nics=eight")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("--expect 'nics=eight': the number is none from 0 to 1024", refused.err)
+
     def test_bring_up_without_a_server_is_not_ready(self):
         result = run("bringup", "127.0.0.1", "-p", "1", "--softnic", timeout=3 * support.PATIENCE_S)
         self.assertEqual(result.code, 1, result)

@@ -36,7 +36,7 @@ double share_of_others(const Tally& total, const Tally& own) {
 }
 
 double chance_of(const Tally& own, double others) {
-  return own.all == 0 ? 0 : log_chance(static_cast<double>(own.bad), static_cast<double>(own.all), others);
+  return own.all == 0 ? 0 : log_tail(static_cast<double>(own.bad), static_cast<double>(own.all), others);
 }
 
 bool covered(const Judgement& judgement, const Fabric& fabric, std::uint32_t nic) {

@@ -38,6 +38,21 @@ double log_chance(double bad, double count, double share) {
   return -count * (own * std::log(own / share) + rest);
 }
 
+double log_tail(double bad, double count, double share) {
+  if (!(bad / count > share)) return 0;
+  const double first = std::lgamma(count + 1);
+  double most = -HUGE_VAL;
+  std::vector<double> terms;
+  for (double k = bad; k <= count; ++k) {
+    terms.push_back(first - std::lgamma(k + 1) - std::lgamma(count - k + 1) + k * std::log(share) +
+                    (count - k) * std::log1p(-share));
+    most = std::max(most, terms.back());
+  }
+  double sum = 0;
+  for (const double term : terms) sum += std::exp(term - most);
+  return std::min(0.0, most + std::log(sum));
+}
+
 void Grouped::layout() {
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   next_.assign(first_.begin(), first_.end() - 1);

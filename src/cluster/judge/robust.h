@@ -25,6 +25,8 @@ double step_of(std::vector<float> values);
 /// Upper bound (Chernoff) of the logarithm of the chance that `bad` of `count` draws or more are bad, each with the
 /// chance `share`.
 double log_chance(double bad, double count, double share);
+/// The same exactly, of a binomial distribution: less by a factor of some, and what asks for retests.
+double log_tail(double bad, double count, double share);
 
 /// Values by group, in one block: count() all, then layout(), then add() all.
 class Grouped {
