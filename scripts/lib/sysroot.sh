@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154  # of the scripts that source this
 # A tree of Debian 11 to build against: its C library and the libraries that are linked in.
 
-readonly kSysrootPackages=libc6-dev,linux-libc-dev,libibverbs-dev,librdmacm-dev,libhwloc-dev,libexpat1-dev,zlib1g-dev,nettle-dev,libpmix-dev,libgtest-dev,libgmock-dev
+readonly kSysrootPackages=libc6-dev,linux-libc-dev,libibverbs-dev,librdmacm-dev,libhwloc-dev,libexpat1-dev,zlib1g-dev,nettle-dev,libpmix-dev
 # Header-only here, and newer than Debian 11's: this machine's are used.
 readonly kOwnHeaders=(infiniband/verbs.h rdma/rdma_cma.h CLI/CLI.hpp fmt/format.h nlohmann/json.hpp)
 
@@ -56,6 +56,23 @@ make_sysroot() {
   touch "$tree/complete"
 }
 
+# make_googletest ARCH TREE: from the sources that googletest's package has; Debian 11's own is made for C++14.
+make_googletest() {
+  local arch=$1 tree=$2 source=/usr/src/googletest name lib
+  lib=$tree/usr/lib/$(triplet "$arch")
+  [ -f "$lib/libgmock.a" ] && return
+  [ -d "$source" ] || die "$kExitEnvironment" "$source is missing" "apt install googletest"
+  cp -r /usr/include/gtest /usr/include/gmock "$tree/usr/include/"
+  for name in googletest/src/gtest-all googletest/src/gtest_main googlemock/src/gmock-all; do
+    clang++ -std=c++20 --target="$(triplet "$arch")" --sysroot="$tree" --gcc-toolchain="$tree/usr" -fPIC \
+      -I"$source/googletest" -I"$source/googlemock" -c "$source/$name.cc" -o "$tree/${name##*/}.o" ||
+      die "$kExitEnvironment" "googletest does not compile for $arch"
+  done
+  ar rc "$lib/libgtest.a" "$tree/gtest-all.o"
+  ar rc "$lib/libgtest_main.a" "$tree/gtest_main.o"
+  ar rc "$lib/libgmock.a" "$tree/gmock-all.o"
+}
+
 # write_cross_file ARCH TREE FILE [WRAPPER]: WRAPPER runs programs of that architecture.
 write_cross_file() {
   local arch=$1 tree=$2 file=$3 wrapper=${4-} lib toolchain=/usr
@@ -77,7 +94,7 @@ ${wrapper:+exe_wrapper = ['$wrapper']}
 
 [built-in options]
 cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=']
-cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1', '-Wl,--exclude-libs,ALL', '$floor']
+cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1', '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
 
 [properties]
 sys_root = '$tree'
