@@ -11,6 +11,7 @@
 #include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/mlx5.h"
 #include "gdrperf/verbs/resources.h"
+#include "gdrperf/verbs/xrc.h"
 
 namespace gdrperf::conn {
 namespace {
@@ -28,11 +29,15 @@ class ExchangeConnector final : public Connector {
     pd_ = pd;
     std::random_device random;
     for (int i = 0; i < settings.count; ++i) {
-      owners_.push_back(settings_.ooo ? verbs::make_out_of_order_qp(pd, settings_.init, settings_.inlining)
-                                       : verbs::make_qp(pd, settings_.init, settings_.inlining));
+      owners_.push_back(make_qp());
       qps_.push_back(owners_.back().get());
       verbs::to_init(qps_.back(), local.port, settings.access, settings.pkey_index);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
+    }
+    for (int i = 0; settings_.xrc_domain != nullptr && i < settings.count; ++i) {
+      responders_.push_back(verbs::make_xrc_responder(context_, settings_.xrc_domain));
+      verbs::to_init(responders_.back().get(), local.port, settings.access, settings.pkey_index);
+      local.xrc.push_back({responders_.back()->qp_num, 0});
     }
     if (settings_.ece == Use::kOff) return;
     local.ece = verbs::query_ece(qps_.front());
@@ -42,6 +47,10 @@ class ExchangeConnector final : public Connector {
   void connect(const proto::Endpoint& local, const proto::Endpoint& remote) override {
     if (remote.qps.size() != qps_.size()) {
       throw peer_error(fmt::format("the peer offers {} QPs, this host has {}", remote.qps.size(), qps_.size()));
+    }
+    if (remote.xrc.size() != responders_.size()) {
+      throw peer_error(
+          fmt::format("the peer offers {} XRC responders, this host has {}", remote.xrc.size(), responders_.size()));
     }
     verbs::QpPath path = settings_.path;
     path.port = static_cast<std::uint8_t>(local.port);
@@ -53,18 +62,29 @@ class ExchangeConnector final : public Connector {
     path.mtu_bytes = local.mtu_bytes;
     path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);
     path.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
-    if (settings_.init.qp_type == IBV_QPT_UD) address_handle_ = verbs::make_address_handle(pd_, path);
+    if (settings_.init.qp_type == IBV_QPT_UD) {
+      if (settings_.peers_group) path.remote_gid = *settings_.peers_group;
+      address_handle_ = verbs::make_address_handle(pd_, path);
+    }
     for (std::size_t i = 0; i < qps_.size(); ++i) {
-      path.remote_qpn = remote.qps[i].qpn;
+      path.remote_qpn = responders_.empty() ? remote.qps[i].qpn : remote.xrc[i].qpn;
       path.remote_psn = remote.qps[i].psn & kPsnMask;
       path.local_psn = local.qps[i].psn & kPsnMask;
       const std::vector<int>& labels = settings_.flow_labels;
       if (!labels.empty()) path.flow_label = labels[i % labels.size()];
       if (local.ece && remote.ece) take_ece(qps_[i], remote);
       verbs::to_rts(qps_[i], path);
+      if (!responders_.empty()) {
+        path.remote_qpn = remote.qps[i].qpn;
+        verbs::to_rts(responders_[i].get(), path);
+      }
       // Older kernels make no source port of the label; where this fails it counts all the same.
       if (!labels.empty() && settings_.init.qp_type != IBV_QPT_UD) verbs::set_udp_source_port(qps_[i], udp_source_port(path.flow_label));
       if (!settings_.lag_ports.empty()) verbs::set_lag_port(qps_[i], settings_.lag_ports[i % settings_.lag_ports.size()]);
+    }
+    if (settings_.own_group) {
+      verbs::join(qps_.front(), *settings_.own_group);
+      joined_ = true;
     }
     if (takes_ece_) ece_ = verbs::query_ece(qps_.front());
   }
@@ -80,12 +100,21 @@ class ExchangeConnector final : public Connector {
   proto::Ece ece() const override { return ece_; }
 
   void destroy_qps() noexcept override {
+    if (joined_) verbs::leave(qps_.front(), *settings_.own_group);
+    joined_ = false;
     qps_.clear();
+    responders_.clear();
     owners_.clear();
     address_handle_.reset();
   }
 
  private:
+  verbs::Qp make_qp() {
+    if (settings_.xrc_domain != nullptr) return verbs::make_xrc_sender(pd_, settings_.init, settings_.inlining);
+    return settings_.ooo ? verbs::make_out_of_order_qp(pd_, settings_.init, settings_.inlining)
+                         : verbs::make_qp(pd_, settings_.init, settings_.inlining);
+  }
+
   /// What the client took its server takes as well: with one end alone the two would not understand each other.
   void take_ece(ibv_qp* qp, const proto::Endpoint& remote) {
     const int error = verbs::set_ece(qp, remote.ece);
@@ -102,7 +131,9 @@ class ExchangeConnector final : public Connector {
   verbs::AddressHandle address_handle_;
   bool takes_ece_ = false;
   proto::Ece ece_;
+  bool joined_ = false;
   std::vector<verbs::Qp> owners_;
+  std::vector<verbs::Qp> responders_;  ///< XRC: to the peer's QPs, in their order
   std::vector<ibv_qp*> qps_;
 };
 

@@ -4,12 +4,14 @@
 #include "gdrperf/mem/kind.h"
 #include "gdrperf/proto/settings.h"
 #include "mem/accelerator/buffer.h"
+#include "mem/file_buffer.h"
 #include "mem/host_buffer.h"
 
 namespace gdrperf::mem {
 
 void check_kind(const std::string& text, const std::string& flag) {
   const Kind kind = parse_kind(text, flag);
+  if (kind.place == Place::kFile) return check_file(kind, flag + " " + text);
   if (kind.place == Place::kRocm) return check_accelerator(kind, flag + " " + text);
   if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag.c_str());
 }
@@ -47,6 +49,7 @@ std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, 
   switch (kind.place) {
     case Place::kHost: return make_host_buffer(bytes);
     case Place::kHugepage: return make_hugepage_buffer(bytes);
+    case Place::kFile: return make_file_buffer(kind, bytes);
     case Place::kRocm: return make_accelerator_buffer(kind, bytes, registration);
     default: return cuda::make(kind, bytes, registration);
   }

@@ -40,6 +40,7 @@ const char* type_name(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_UC: return "UC";
     case IBV_QPT_UD: return "UD";
+    case IBV_QPT_XRC_SEND: return "XRC";
     default: return "RC";
   }
 }
@@ -75,8 +76,11 @@ QpMasks masks_of(ibv_qp_type type) {
   if (type == IBV_QPT_UD) return {0, IBV_QP_SQ_PSN};
   constexpr int kPath = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type == IBV_QPT_UC) return {kPath, IBV_QP_SQ_PSN};
-  return {kPath | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-          IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
+  constexpr int kAsked = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+  constexpr int kAnswers = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (type == IBV_QPT_XRC_SEND) return {kPath, kAsked};
+  if (type == IBV_QPT_XRC_RECV) return {kPath | kAnswers, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN};
+  return {kPath | kAnswers, kAsked};
 }
 
 }  // namespace
@@ -269,6 +273,16 @@ AddressHandle make_address_handle(ibv_pd* pd, const QpPath& path) {
   if (!handle) throw call_error("ibv_create_ah", errno, device_name(pd->context), other_gid_hint());
   return handle;
 }
+
+void join(ibv_qp* qp, const ibv_gid& group) {
+  const int error = ibv_attach_mcast(qp, &group, 0);
+  if (error == 0) return;
+  throw call_error("ibv_attach_mcast", error_of(error), device_name(qp->context),
+                   fmt::format("the device or its driver may have no multicast for this group: leave {} out",
+                               flag<&TestSpec::multicast>()));
+}
+
+void leave(ibv_qp* qp, const ibv_gid& group) noexcept { ibv_detach_mcast(qp, &group, 0); }
 
 ibv_mtu mtu_from_bytes(int bytes) {
   switch (bytes) {

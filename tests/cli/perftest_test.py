@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 import support
@@ -20,11 +21,16 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/perftest-op
 PROGRAMS = [f"ib_{verb}_{metric}" for verb in ("write", "send", "read", "atomic") for metric in ("bw", "lat")]
 HEAD = "| option | here | what to know |\n| :--- | :--- | :--- |\n"
 
+FILES = tempfile.TemporaryDirectory(prefix="gdrperf-cli-")
+PAYLOAD, MAPPED = (str(pathlib.Path(FILES.name) / name) for name in ("payload.txt", "mapped"))
+pathlib.Path(PAYLOAD).write_text("0x01020304,0xdeadbeef\n", encoding="utf-8")
+pathlib.Path(MAPPED).write_bytes(bytes(1 << 20))
 # Values that options take, and the test that knows them; else 1 and write_bw.
 VALUES = {"--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
-          "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0",
+          "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0", "--payload_file_path": PAYLOAD, "--mmap": MAPPED, "-M": "239.1.2.3", "--MGID": "239.1.2.3",
           "--output": "perftest", "--source_ip": "127.0.0.1", "--bind_source_ip": "127.0.0.1"}
-TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw", "--send_with_imm": "send_bw"}
+TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw", "--send_with_imm": "send_bw",
+         "-g": "send_bw", "--mcg": "send_bw", "-M": "send_bw", "--MGID": "send_bw", "--latency_gap": "write_lat"}
 LOCAL = ["--local", "--softnic"]
 
 
@@ -139,8 +145,8 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "XRC"), 2, "--transport 'XRC': XRC QPs are not measured", "give rc, uc or ud")
-        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc or ud")
+        self.expect_error(run("write_bw", "--local", "-c", "DC"), 2, "--transport 'DC': DC is made by mlx5's own verbs", "give rc, uc, ud or xrc")
+        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc, ud or xrc")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
@@ -158,10 +164,15 @@ class Options(CliTest):
         self.expect_error(run("ib_write_bw", "--local", "--sig_o"), 2, "--sig_offload: signatures")
         self.expect_error(run("write_bw", "--local", "--dry-run", "--bidir"), 2, "unknown option '--bidir'")
 
-    def test_the_first_of_several_cpus(self):
-        result = run("write_bw", "--local", "--dry-run", "--pin_cores", "0,1")
-        self.assertEqual(result.code, 0, str(result))
-        self.assertIn("--pin_cores 0,1: a run has one thread, which runs on CPU 0", result.err)
+    def test_several_cpus_are_those_that_may_be_used(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        for text in (f"{cpus[0]},{cpus[-1]}", f"{cpus[0]}-{cpus[0]}", f"{cpus[0]}, {cpus[-1]}"):
+            result = run("write_bw", "--local", "--dry-run", "--pin_cores", text)
+            self.assertEqual(result.code, 0, str(result))
+            self.assertEqual(result.err, "")
+        self.expect_error(run("write_bw", "--local", "--dry-run", "--pin_cores", f"{cpus[0]},60000"), 2, "this process may not use CPU 60000")
+        for text in ("0-", "1-0", "0,,1", "0,x"):
+            self.expect_error(run("write_bw", "--local", "--dry-run", "--pin_cores", text), 2, "--pin_cores")
 
     def test_messages_with_an_immediate_are_tests_of_their_own(self):
         for verb in ("write", "send"):
@@ -181,12 +192,19 @@ class Options(CliTest):
         self.assertIn("--rate_limit changes nothing", latency.err)
 
     def test_the_help_has_the_kinds_of_connections_as_scripts_read_them(self):
-        for program, kinds in (("ib_write_bw", "RC/UC"), ("ib_send_lat", "RC/UC/UD"), ("ib_read_bw", "RC")):
+        for program, kinds in (("ib_write_bw", "RC/XRC/UC"), ("ib_send_lat", "RC/XRC/UC/UD"), ("ib_read_bw", "RC/XRC")):
             self.assertIn(f"--connection=<{kinds}>", run(program, "--help").out)
 
 
 @unittest.skipIf(support.softnic_works(), "no software device")
 class Runs(CliTest):
+    def test_a_datagram_is_cut_to_the_mtu(self):
+        result = run("ib_send_bw", *LOCAL, "-c", "UD", "-s", "65536", "-n", "100")
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("note: -s 65536: a message over UD has an MTU at most: 4096 bytes", result.err)
+        self.assertRegex(result.out, r"(?m)^ 4096 +100 ")
+        self.expect_error(run("send_bw", *LOCAL, "-c", "UD", "-s", "65536"), 2, "-s 64 KiB: a message over UD is one packet")
+
     def test_limits_end_with_status_1(self):
         fine = run("write_bw", *LOCAL, "-n", "200", "-s", "4K", "-w", "0.001", "-y", "0.000001")
         self.expect_ok(fine)

@@ -374,7 +374,7 @@ class House(unittest.TestCase):
     # A member without a row would be left out of the command line, the protocol and the record.
     def test_every_member_of_a_test_has_a_row_in_the_option_table(self):
         spec = (ROOT / "include/gdrperf/proto/spec.h").read_text()
-        table = (ROOT / "src/proto/spec/setting_table.cc").read_text()
+        table = "".join((ROOT / "src/proto/spec" / name).read_text() for name in ("setting_table.cc", "setting_ends.h"))
         rows = set(re.findall(r"to<([^>]*)>", table))
         rows |= {row.replace("End,", f"{end},") for row in rows for end in ("kClient", "kServer")}
         missing = []

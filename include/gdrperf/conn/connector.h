@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct QpSettings {
   Use ece = Use::kOff;
   bool ooo = false;              ///< QPs that place packets out of order (verbs/mlx5.h)
   std::vector<int> lag_ports;    ///< that the QPs take in turn; empty: the device chooses
+  ibv_xrcd* xrc_domain = nullptr;      ///< XRC: of the QPs that answer the peer's
+  std::optional<ibv_gid> own_group;    ///< multicast that comes here; none: none does
+  std::optional<ibv_gid> peers_group;  ///< multicast that the peer receives
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit
   int max_dest_rd_atomic = 1;
 };

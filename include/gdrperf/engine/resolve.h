@@ -6,6 +6,7 @@
 #include "gdrperf/conn/connector.h"
 #include "engine/setup/op_traits.h"
 #include "gdrperf/mem/kind.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 
@@ -18,6 +19,11 @@ struct Layout {
   std::uint64_t header = 0;  ///< bytes of a slot in front of the message: a datagram's GRH ends there
   std::uint64_t qp_bytes() const { return stride * slots; }
 };
+
+/// A signal's words have a cache line of their own, behind their message: the one that is waited for, and the one that
+/// an atomic brings back.
+inline constexpr std::uint64_t kFlagLineBytes = 64;
+inline constexpr std::uint64_t kFlagBytes = 8;
 
 /// Slots of both ends' staging memory.
 struct WireShape {
@@ -41,7 +47,7 @@ class ResolvedSpec : public TestSpec {
   DataPath data_path() const { return data_path_; }
   bool latency() const { return test.metric == Metric::kLatency; }
   /// Every message arrives, or the run fails.
-  bool reliable() const { return transport == Transport::kRc; }
+  bool reliable() const { return acknowledged(transport); }
   bool bidirectional() const { return direction == Direction::kBidirectional; }
 
   const EndSpec& end(conn::Side side) const { return side == conn::Side::kClient ? client : server; }

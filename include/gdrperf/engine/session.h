@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/observer.h"
@@ -37,6 +38,8 @@ struct ClientTerms {
   /// Of a bandwidth run that is one of several: those that begin and end with it. Borrowed; null: none.
   Together* together = nullptr;
   Account* account = nullptr;  ///< as Terms::account
+  /// Content of the client's messages, repeated in each of them; empty: zeros.
+  std::vector<std::uint8_t> payload = {};
 };
 
 /// Runs one test as the client over `channel`, already past Hello, and returns

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ enum class Place {
   kCudaVmm,   ///< "cuda-vmm:N": cuMemCreate, GPUDirect RDMA allowed
   kCudaHost,  ///< "cuda-host": pinned host memory that GPUs see
   kRocm,      ///< "rocm:N": hipMalloc, of an AMD GPU
+  kFile,      ///< "file:PATH", "file:PATH@OFFSET": a mapped file or device
   kStaged,    ///< "staged:N": GPU memory reached through pinned host memory
 };
 
@@ -20,6 +22,8 @@ enum class Place {
 struct Kind {
   Place place = Place::kHost;
   std::string gpu;
+  std::string file = {};     ///< kFile
+  std::uint64_t offset = 0;  ///< kFile: of its first byte
 };
 
 /// Throws usage_error, naming `flag`, for a text that names no kind.

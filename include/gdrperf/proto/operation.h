@@ -33,6 +33,9 @@ const OperationFacts& facts_of(Operation operation);
 /// Of the sizes asked for, those that a sweep measures: all of them, or the only one there is.
 std::vector<std::uint64_t> sizes_of(Operation operation, const std::vector<std::uint64_t>& asked);
 
+/// Whether requests are acknowledged, and sent again, over QPs of this kind: RC and XRC.
+bool acknowledged(Transport transport);
+
 /// Whether verbs have the operation on QPs of this kind.
 bool goes_over(Operation operation, Transport transport);
 

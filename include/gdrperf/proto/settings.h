@@ -32,13 +32,14 @@ enum class Scope {
   kAll,
   kBandwidth,
   kLatency,
-  kCarriesData,  ///< the request itself carries the data: not reads
-  kEvents,       ///< completions say when a round ends: not write_lat
-  kReceives,     ///< the peer posts receives
+  kCarriesData,   ///< the request itself carries the data: not reads
+  kPolledMemory,  ///< a round ends with bytes in memory: write_lat
+  kEvents,        ///< completions say when a round ends: not write_lat
+  kReceives,      ///< the peer posts receives
   kAtomic,
-  kReliable,     ///< requests are acknowledged: not UC and UD
-  kGpu,          ///< GPU memory at either end
-  kStaged,       ///< copies between GPU and host memory
+  kReliable,  ///< requests are acknowledged: not UC and UD
+  kGpu,       ///< GPU memory at either end
+  kStaged,    ///< copies between GPU and host memory
 };
 /// Treatment of a setting that was typed for a test outside of its scope.
 enum class Elsewhere { kRefused, kNoted };

@@ -20,9 +20,9 @@ enum class Direction { kUnidirectional, kBidirectional };
 enum class Wait { kPoll, kEvent };
 /// How QPs reach RTS: addresses exchanged over the control channel, or rdma_cm.
 enum class Connector { kExchange, kRdmaCm };
-/// Service of the QPs: reliable or unreliable connections, or datagrams. Over UC and UD nothing is sent
-/// again, and a message that finds no receive is lost.
-enum class Transport { kRc, kUc, kUd };
+/// Service of the QPs: reliable or unreliable connections, datagrams, or extended reliable connections. Over UC and UD
+/// nothing is sent again, and a message that finds no receive is lost.
+enum class Transport { kRc, kUc, kUd, kXrc };
 
 /// How a NIC is given GPU memory: kAuto the first of Data Direct, dma-buf and peer memory that works, or one of them;
 /// kDmabufPcie: a dma-buf whose pages are mapped over PCIe also where the GPU is joined to the CPU by C2C.
@@ -99,6 +99,10 @@ double paced_rate_of(const struct TestSpec& spec);
 /// The initiator's messages carry no data, the answers do: reads and atomics.
 bool answers_carry_data(const struct TestSpec& spec);
 
+/// What follows each message of write_lat, in a work request of its own, to say that it is there: nothing, a write of 8
+/// bytes, a write with immediate of none, or a fetch and add.
+enum class Signal { kNone, kWrite, kImmediate, kAtomic };
+
 /// Everything both ends agree on for one run; immutable once validated. One
 /// default for a sweep and for a single run.
 struct TestSpec {
@@ -126,6 +130,10 @@ struct TestSpec {
   int service_level = 0;
   int hop_limit = 64;        ///< of the GRH
   GidFamily gid_family = GidFamily::kAny;  ///< of both GIDs
+  std::uint64_t stride_bytes = 0;  ///< bandwidth: from one message to the next in memory; 0: as close as they lie
+  bool random_places = false;      ///< bandwidth: messages take the places of their memory in no order
+  /// bandwidth: sizes of a list of messages whose mean is `size_bytes`, "4096x100,65536x10"; "": one size
+  std::string mix = {};
   int sges = 1;              ///< pieces that a message is gathered from, and scattered to by its receive
   bool mr_per_qp = false;    ///< a memory region for each QP, of the same memory
   bool odp = false;          ///< memory is registered for on-demand paging
@@ -139,6 +147,8 @@ struct TestSpec {
   double rate_per_s = 0;     ///< messages due per second and direction, times of latency counted from when they were due; 0: as fast as they complete
   double rate_bytes_per_s = 0;  ///< the same in payload; one of them is set at most
   int burst = 1;             ///< messages that are due together
+  Signal signal = Signal::kNone;            ///< write_lat: the receiver waits for it, and then looks at the message
+  std::chrono::nanoseconds latency_gap{0};  ///< latency: pause between the end of a round and the next one
   std::string load = {};     ///< latency: stream beside the test, as parse_load() reads it (proto/rate.h); "": none
   std::uint64_t load_size_bytes = 65536;  ///< of the stream's messages
   int threads = 1;           ///< bandwidth: of each rail at both ends, to which its QPs are dealt
@@ -153,6 +163,7 @@ struct TestSpec {
   Wait wait = Wait::kPoll;
   Connector connector = Connector::kExchange;
   Transport transport = Transport::kRc;
+  std::string multicast = {};  ///< UD: group that datagrams are sent to, as an address; "auto": one by itself; "": none
   Registration registration = Registration::kAuto;  ///< of GPU memory, at both ends
   Ordering ordering = Ordering::kAuto;
   Limiter limiter = Limiter::kSoftware;

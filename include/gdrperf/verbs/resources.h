@@ -125,6 +125,12 @@ void to_rts(ibv_qp* qp, const QpPath& path);
 /// Where datagrams go that take `path`.
 AddressHandle make_address_handle(ibv_pd* pd, const QpPath& path);
 
+/// Makes a UD QP a member of a multicast group. leave() comes before the QP goes.
+void join(ibv_qp* qp, const ibv_gid& group);
+void leave(ibv_qp* qp, const ibv_gid& group) noexcept;
+/// Where the datagrams of a multicast group go, in place of one QP.
+inline constexpr std::uint32_t kMulticastQpn = 0xffffff;
+
 /// 256..4096 as ibv_mtu; throws peer_error on anything else.
 ibv_mtu mtu_from_bytes(int bytes);
 

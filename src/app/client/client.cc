@@ -205,6 +205,7 @@ std::unique_ptr<Client> Client::guest() {
   std::unique_ptr<Client> other = make_guest();
   other->set_max_memory(max_memory_bytes_);
   other->set_talk(talk_);
+  other->set_payload(payload_);
   return other;
 }
 

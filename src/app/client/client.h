@@ -41,7 +41,11 @@ class Client {
   /// failed; the session is given up then. run_test() runs what `spec` asks for beside it, too.
   report::RunRecord run_alone(const TestSpec& spec, const engine::ClientTerms& terms);
   /// Terms of run_alone().
-  engine::ClientTerms terms() const { return {max_memory_bytes_, observer_, server_here(), stop_flag_}; }
+  engine::ClientTerms terms() const {
+    engine::ClientTerms terms{max_memory_bytes_, observer_, server_here(), stop_flag_};
+    terms.payload = payload_;
+    return terms;
+  }
   /// Another client of the same server, for a run at the same time; while this session lasts. After open(). Throws
   /// peer_error where the server serves one connection at a time.
   std::unique_ptr<Client> guest();
@@ -54,6 +58,8 @@ class Client {
   /// Memory this end may use for a run; with a local client that end twice. 0: a quarter
   /// of what is available. Before open().
   void set_max_memory(std::uint64_t bytes) { max_memory_bytes_ = bytes; }
+  /// Content of its messages; empty: zeros.
+  void set_payload(const std::vector<std::uint8_t>& payload) { payload_ = payload; }
   /// Told what runs are doing; borrowed. null: nobody.
   void set_observer(engine::RunObserver* observer) { observer_ = observer; }
   /// kQuiet: waiting for the server is shown on no terminal.
@@ -80,6 +86,7 @@ class Client {
 
   std::uint64_t max_memory_bytes_ = 0;
   engine::RunObserver* observer_ = nullptr;
+  std::vector<std::uint8_t> payload_;
   Talk talk_ = Talk::kUsual;
   const std::atomic<bool>* stop_flag_ = nullptr;
   std::optional<report::RateUnit> perftest_unit_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/flags.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "app/output/terminal.h"
 
@@ -25,7 +26,7 @@ std::string why_not(const Setting& each, const ClientOptions& options, const std
   const bool gpu_receives = gpu && any([](Test test) { return test.metric == Metric::kLatency; });
   bool means = concerned;
   if (each.scope == Scope::kReceives) means = concerned || gpu_receives;
-  if (each.scope == Scope::kReliable) means = options.spec.transport == Transport::kRc;
+  if (each.scope == Scope::kReliable) means = acknowledged(options.spec.transport);
   if (each.scope == Scope::kGpu) means = gpu;
   if (each.scope == Scope::kStaged) means = gpu && staged(options);
   if (means) return {};

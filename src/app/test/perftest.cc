@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/text.h"
@@ -19,7 +20,9 @@
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/proto/spec.h"
 #include "app/options/late_options.h"
+#include "app/output/terminal.h"
 #include "gdrperf/perftest/options.h"
+#include "gdrperf/verbs/device.h"
 
 namespace gdrperf::app {
 namespace {
@@ -69,12 +72,41 @@ void take_least_mpps(ClientOptions&, PerftestTyped& typed, const std::string& te
   typed.least_mpps = limit_of(text, flag, typed);
 }
 
-void take_cpu(ClientOptions& options, PerftestTyped& typed, const std::string& text, const std::string& flag) {
-  const Setting& cpu = setting<&TestSpec::client, &EndSpec::cpu>();
-  const std::string first = text.substr(0, text.find_first_of(",-"));
-  take(cpu, options.spec, first.empty() ? text : first, flag);
-  if (first.empty() || first == text) return;
-  typed.notes.push_back(fmt::format("{} {:.40}: a run has one thread, which runs on CPU {}", flag, text, first));
+/// "0-3,8" as numbers. Throws usage_error for CPUs that this process may not use.
+std::vector<int> cpus_in(const std::string& text, const std::string& flag) {
+  constexpr int kMostCpu = 65535;
+  const std::vector<int> allowed = allowed_cpus();
+  std::vector<int> cpus;
+  for (const std::string_view item : split(text, ',')) {
+    const std::string one(item.substr(std::min(item.find_first_not_of(' '), item.size())));
+    const std::size_t dash = one.find('-');
+    const auto first = static_cast<int>(parse_integer(one.substr(0, dash), flag, 0, kMostCpu));
+    const std::string behind = dash == std::string::npos ? one : one.substr(dash + 1);
+    const auto last = static_cast<int>(parse_integer(behind, flag, first, kMostCpu));
+    for (int cpu = first; cpu <= last; ++cpu) {
+      if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end()) {
+        throw usage_error(fmt::format("{} {:.60}: this process may not use CPU {}", flag, text, cpu));
+      }
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
+void take_cpu(ClientOptions& options, PerftestTyped&, const std::string& text, const std::string& flag) {
+  const bool several = text.find_first_of(",-") != std::string::npos && text.front() != '-';
+  if (several) return bind_this_thread(cpus_in(text, flag));
+  take(setting<&TestSpec::client, &EndSpec::cpu>(), options.spec, text, flag);
+}
+
+void take_file(ClientOptions& options, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  if (flag == "--mmap")
+    typed.file = text;
+  else
+    typed.file_offset = parse_integer(text, flag, 0, std::numeric_limits<std::int64_t>::max());
+  if (typed.file.empty()) return;
+  options.spec.client.buffer =
+      "file:" + typed.file + (typed.file_offset > 0 ? fmt::format("@{}", typed.file_offset) : "");
 }
 
 void take_rate_limit(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
@@ -104,22 +136,30 @@ void take_immediate(ClientOptions&, PerftestTyped&, const std::string&, const st
                     "gdrperf write_imm_bw or send_imm_bw, or _lat");
 }
 
+void take_gap(ClientOptions& options, PerftestTyped&, const std::string& text, const std::string& flag) {
+  constexpr std::int64_t kMostMicroseconds = 10'000'000;
+  options.spec.latency_gap = std::chrono::microseconds(parse_integer(text, flag, 0, kMostMicroseconds));
+}
+
 struct Taken {
   std::string_view name;
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 11> kTakers = {{{"out_json", take_json},
-                                          {"out_json_file", take_json},
-                                          {"limit_bw", take_least_rate},
-                                          {"limit_msgrate", take_least_mpps},
-                                          {"pin_cores", take_cpu},
-                                          {"write_with_imm", take_immediate},
-                                          {"send_with_imm", take_immediate},
-                                          {"rate_limit", take_rate_limit},
-                                          {"burst_size", take_burst},
-                                          {"retry_count", take_retries},
-                                          {"rate_units", take_rate_units}}};
+constexpr std::array<Taken, 14> kTakers = {{{"latency_gap", take_gap},
+                                            {"mmap", take_file},
+                                            {"mmap-offset", take_file},
+                                            {"out_json", take_json},
+                                            {"out_json_file", take_json},
+                                            {"limit_bw", take_least_rate},
+                                            {"limit_msgrate", take_least_mpps},
+                                            {"pin_cores", take_cpu},
+                                            {"write_with_imm", take_immediate},
+                                            {"send_with_imm", take_immediate},
+                                            {"rate_limit", take_rate_limit},
+                                            {"burst_size", take_burst},
+                                            {"retry_count", take_retries},
+                                            {"rate_units", take_rate_units}}};
 
 /// Its longest name without dashes: "limit_bw".
 std::string_view long_name(const PerftestOption& option) {
@@ -165,10 +205,25 @@ void name_immediate(Argv& words, std::size_t test) {
   }
 }
 
+/// As perftest does: what is too large for a datagram becomes the MTU of the client's port.
+void cut_to_datagram(TestSpec& spec) {
+  constexpr std::uint64_t kLeastMtu = 256;
+  if (spec.size_bytes <= kLeastMtu) return;
+  auto most = static_cast<std::uint64_t>(spec.mtu_bytes);
+  if (most == 0) {
+    const verbs::Context device = verbs::Context::open(spec.client.device);
+    most = static_cast<std::uint64_t>(verbs::choose_port(device, spec.client.port).active_mtu_bytes);
+  }
+  if (spec.size_bytes <= most) return;
+  say(fmt::format("note: {} {}: a message over UD has an MTU at most: {} bytes", flag<&TestSpec::size_bytes>(),
+                  spec.size_bytes, most));
+  spec.size_bytes = most;
+}
+
 /// "RC/UC": kinds of QPs that the test goes over, in perftest's own form, which scripts read from its help.
 std::string connections_of(const std::string& test) {
   std::string kinds;
-  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd}) {
+  for (const Transport each : {Transport::kRc, Transport::kXrc, Transport::kUc, Transport::kUd}) {
     const std::optional<Test> parsed = parse_test(test);
     if (parsed && goes_over(parsed->operation, each))
       kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));
@@ -255,6 +310,7 @@ TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec) {
   constexpr std::uint64_t kPage = 4096;
   const bool own =
       !typed.by_name || spec.footprint_bytes != 0 || spec.verify_seed || spec.test.metric != Metric::kBandwidth;
+  if (typed.by_name && spec.transport == Transport::kUd) cut_to_datagram(spec);
   if (!own) spec.footprint_bytes = std::max(kPage, spec.size_bytes);
   return spec;
 }

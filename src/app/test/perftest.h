@@ -23,6 +23,8 @@ struct PerftestTyped {
   std::optional<double> rate_limit;  ///< --rate_limit
   std::int64_t burst = 0;            ///< --burst_size; 0: none
   char rate_unit = 'g';              ///< --rate_units: M, g or p
+  std::string file;                  ///< --mmap; "": none
+  std::int64_t file_offset = 0;      ///< --mmap-offset
   std::optional<double> least_mpps;  ///< -y, million messages per second
 };
 

@@ -16,8 +16,10 @@
 #include "app/client/stop_signal.h"
 #include "app/plan/sweep.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/file.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/blocks.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "app/intervals/interval_log.h"
@@ -29,6 +31,7 @@
 #include "app/options/parse_words.h"
 #include "app/client/parts.h"
 #include "app/options/paths.h"
+#include "app/test/payload.h"
 #include "app/test/perftest.h"
 #include "app/test/test_options.h"
 #include "app/plan/rail_gpus.h"
@@ -120,6 +123,8 @@ std::vector<TestSpec> specs_of(const TestOptions& options) {
     for (const int qps : counts) {
       TestSpec one = as_perftest(options.perftest, spec_for(options, options.test, size));
       one.qps = qps;
+      // One list crosses while the next one is posted.
+      if (options.blocks > 0 && one.tx_depth == 0) one.tx_depth = 2 * options.blocks;
       for (TestSpec& each : variants(one, paths, options)) specs.push_back(std::move(each));
     }
   }
@@ -139,6 +144,14 @@ void measure_registrations(const TestSpec& spec, Output& output, const RunOne& r
   }
   output.finish();
   print_registrations(rows, spec, output.table_stream());
+}
+
+/// `alone`: one run, with nothing beside it.
+void set_terms(Client& client, const TestOptions& options, bool alone) {
+  client.set_max_memory(options.max_memory_bytes);
+  client.set_payload(options.payload);
+  client.set_talk(options.output.talk);
+  if (alone && options.payload.empty()) client.allow_perftest(options.output.rate_unit);
 }
 
 /// All that watches runs.
@@ -230,10 +243,9 @@ int measure(TestOptions options, const Argv& argv) {
   place_rails(specs, output.topology(), options, &output);
   const auto client =
       options.local ? make_local_client() : make_remote_client(address, say);
-  client->set_max_memory(options.max_memory_bytes);
-  client->set_talk(options.output.talk);
-  // Its server serves one run.
-  if (specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty()) client->allow_perftest(options.output.rate_unit);
+  // perftest's server serves one run.
+  const bool alone = specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty();
+  set_terms(*client, options, alone);
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
   StopSignal stop;
@@ -293,6 +305,30 @@ void add_series(CLI::App& command, TestOptions& options) {
       ->type_name("FILE")->group(kGroup);
 }
 
+/// "32Kx512", or the name of a file.
+void take_blocks(TestOptions& options, const std::string& text) {
+  constexpr std::size_t kMostFileBytes = 1u << 20;
+  const bool typed = !text.empty() && text[0] >= '0' && text[0] <= '9' &&
+                     text.find_first_not_of("0123456789kKmMgGiIbBx,") == std::string::npos;
+  const std::vector<BlockRun> asked =
+      typed ? parse_blocks(text, "--blocks") : parse_block_file(read_file(text, kMostFileBytes), text);
+  std::uint64_t mean = 0;
+  const std::vector<BlockRun> blocks = with_whole_mean(asked, mean);
+  options.sizes = {mean};
+  options.blocks = static_cast<int>(count_of(blocks));
+  options.spec.post_list = options.blocks;
+  options.spec.mix = blocks.size() > 1 ? to_text(blocks) : "";
+}
+
+void add_blocks(CLI::App& command, TestOptions& options, CLI::Option* sizes) {
+  CLI::Option* const blocks = command.add_option_function<std::string>(
+      "--blocks", [&options](const std::string& text) { take_blocks(options, text); },
+      "messages posted as one list: SIZExCOUNT, several like 4Kx100,1Mx2, or a file of lines SIZE COUNT "
+      "(bandwidth)");
+  blocks->type_name("LIST")->group("Queues and messages")->excludes(sizes);
+  blocks->excludes(command.get_option(flag<&TestSpec::post_list>()));
+}
+
 void add_options(CLI::App& command, TestOptions& options) {
   CLI::Option* const sizes = command.add_option_function<std::string>(
       "-s,--size", [&options](const std::string& text) { options.sizes = parse_size_list(text, "-s"); },
@@ -303,9 +339,17 @@ void add_options(CLI::App& command, TestOptions& options) {
       ->group("Queues and messages")
       ->excludes(sizes);
   add_client_options(command, options);
+  if (options.test.metric == Metric::kBandwidth) add_blocks(command, options, sizes);
   command.add_option_function<std::string>(
       "--devices", [&options](const std::string& text) { take(setting<&TestSpec::rails>(), options.spec, text, "--devices"); }, "as --rails")
       ->type_name("LIST")->group("Queues and messages")->excludes(command.get_option(flag<&TestSpec::rails>()));
+  command
+      .add_option_function<std::string>(
+          "--payload,--payload_file_path",
+          [&options](const std::string& file) { options.payload = read_payload(file); },
+          "fill the client's messages with the words of a file: 0xaaaaaaaa,0xbbbbbbbb (default: zeros)")
+      ->type_name("FILE")
+      ->group("Queues and messages");
   add_dry_run(command, options.dry_run);
   add_series(command, options);
 }

@@ -15,6 +15,8 @@ namespace gdrperf::app {
 struct TestOptions : ClientOptions {
   Test test;
   std::vector<std::uint64_t> sizes;  ///< -s; empty: the default
+  std::vector<std::uint8_t> payload;  ///< of the client's messages; empty: zeros
+  int blocks = 0;  ///< --blocks: messages of a list; 0: none
   bool all = false;
   double interval_s = 0;  ///< --interval; 0: none
   std::string listen_metrics;

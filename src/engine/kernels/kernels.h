@@ -131,8 +131,9 @@ inline bool post_due(SendStream& stream, const Clock& clock, Fault& fault) noexc
   return true;
 }
 
-/// When messages leave: as soon as there is credit (or the last is back), or when they are due.
-enum class Pace { kClosed, kOpen };
+/// When messages leave: as soon as there is credit (or the last is back), when they are due, or (latency) some time
+/// after the last is back.
+enum class Pace { kClosed, kOpen, kGap };
 
 /// Posts what may be posted now on all queues.
 template <Pace kPace>

@@ -12,6 +12,12 @@
 
 namespace gdrperf::engine::kernels {
 
+/// A second request behind each message says that it is there: what `Base` waits for, then the message is looked at.
+template <class Base>
+struct WaitSignal : Base {
+  static constexpr bool kSignals = true;
+};
+
 // End of a round. arrived(): kReached once the message of this round is
 // here, kIdle when nothing came for a while.
 
@@ -20,6 +26,7 @@ namespace gdrperf::engine::kernels {
 template <class Completion>
 struct WaitMemory {
   static constexpr bool kTouchesMemory = true;
+  static constexpr bool kSignals = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const std::uint8_t expected = p.sequence;
     for (std::uint32_t i = 0; i < Completion::kLooks; ++i) {
@@ -64,6 +71,7 @@ Outcome await_completion(ibv_cq* cq, Events& events, Fault& fault, const char* c
 template <class Completion>
 struct WaitReceive {
   static constexpr bool kTouchesMemory = false;
+  static constexpr bool kSignals = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const Outcome outcome = await_completion<Completion>(p.recv_cq, events, fault, "receive completion");
     if (outcome == Outcome::kReached && !post_receives(*p.recv, 1, fault)) return Outcome::kFailed;
@@ -74,6 +82,7 @@ struct WaitReceive {
 template <class Completion>
 struct WaitOwnCompletion {
   static constexpr bool kTouchesMemory = false;
+  static constexpr bool kSignals = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const Outcome outcome = await_completion<Completion>(p.send_cq, events, fault, "read completion");
     if (outcome == Outcome::kReached) p.signal_pending = false;
@@ -122,6 +131,16 @@ inline bool wait_until_due(PingPong& p, const Clock& clock) noexcept {
   return true;
 }
 
+/// False when the pause is not over after about 0.1 ms.
+inline bool wait_gap(PingPong& p, const Clock& clock) noexcept {
+  constexpr int kLooks = 8192;
+  for (int i = 0; i < kLooks; ++i) {
+    p.started_ticks = clock.ticks();
+    if (p.started_ticks - p.gap_from_ticks >= p.gap_ticks) return true;
+  }
+  return false;
+}
+
 /// Round trips until `goal` in all. The initiator reads the clock once a round
 /// and records the ticks between one message's departure and the next; in an
 /// open loop from when the message was due, so that one slow round shows in all
@@ -136,7 +155,11 @@ Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t 
         if constexpr (kPace == Pace::kOpen) {
           if (!wait_until_due(p, clock)) return Outcome::kIdle;
         }
+        if constexpr (kPace == Pace::kGap) {
+          if (!wait_gap(p, clock)) return Outcome::kIdle;
+        }
         ++p.sequence;
+        if constexpr (WaitPolicy::kSignals) p.stamp();
         if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
         if (!post_round(p, fault)) return Outcome::kFailed;
         p.in_flight = true;
@@ -148,17 +171,21 @@ Outcome pingpong(PingPong& p, Events& events, const Clock& clock, std::uint64_t 
     const Outcome outcome = WaitPolicy::arrived(p, events, fault);
     if (outcome != Outcome::kReached) return outcome;
     p.in_flight = false;
+    if constexpr (WaitPolicy::kSignals) p.check_stamps();
     if constexpr (kCounts) {
       const std::uint64_t now = clock.ticks();
       std::uint64_t taken = now - p.started_ticks;
       if constexpr (kPace == Pace::kOpen) taken += p.wait_weight * (p.started_ticks - p.due_ticks);
       p.histogram->record(taken);
       p.started_ticks = now;
+      if constexpr (kPace == Pace::kGap) p.gap_from_ticks = now;
     } else {
       if constexpr (kRole == Role::kTimingResponder) p.note_arrival(clock.ticks());
+      if constexpr (WaitPolicy::kSignals) p.stamp();
       if constexpr (WaitPolicy::kTouchesMemory) *p.outgoing_last = p.sequence;
       if (!post_round(p, fault)) return Outcome::kFailed;
     }
+    if (p.lane_count > 1) p.take_next_lane();
     ++p.rounds;
   }
   return Outcome::kReached;

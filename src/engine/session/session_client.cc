@@ -14,6 +14,7 @@
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/engine/session.h"
 #include "gdrperf/engine/together.h"
+#include "gdrperf/proto/blocks.h"
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/report/network.h"
 #include "gdrperf/report/spread.h"
@@ -163,6 +164,7 @@ report::Measurement measure_latency(Transfer& transfer, const ResolvedSpec& spec
   const Watched own = watched(peer);
   peer.send(proto::Stop{{transfer.rounds()}});
   const auto done = peer.expect<proto::Done>();
+  check_signals(transfer, spec, Side::kClient);
   // Filling and comparing is no work of a message's.
   if (laps == nullptr) note_cpu(run.measured, own, done, transfer.rounds());
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);
@@ -273,9 +275,34 @@ bool one_device(const OpenDevice& own, const std::string& others) {
          kind == verbs::DeviceKind::kSimulated;
 }
 
+/// What leaves this end is `payload`, from the beginning of each message.
+void fill_messages(LocalEnd& end, const std::vector<std::uint8_t>& payload) {
+  if (payload.empty()) return;
+  const ResolvedSpec& spec = end.spec();
+  const Layout& layout = spec.layout();
+  const std::uint64_t slots = layout.slots * static_cast<std::uint64_t>(spec.qps);
+  for (std::uint64_t slot = 0; slot < slots; ++slot) {
+    std::byte* const message = end.initiator_area() + slot * layout.stride;
+    for (std::uint64_t at = 0; at < largest_bytes(spec); ++at)
+      message[at] = static_cast<std::byte>(payload[at % payload.size()]);
+  }
+}
+
+void check_payload(const ResolvedSpec& spec, const std::vector<std::uint8_t>& payload) {
+  if (payload.empty()) return;
+  const bool sends = spec.initiates(Side::kClient) && !answers_carry_data(spec);
+  const bool in_host = !mem::on_gpu(spec.kind(Side::kClient));
+  const char* const why = !sends             ? "the server's memory is what is sent"
+                          : spec.verify_seed ? "verified messages carry a pattern"
+                          : !in_host         ? "only host memory is filled"
+                                             : nullptr;
+  if (why != nullptr) throw usage_error(fmt::format("--payload: {}", why), "leave it out");
+}
+
 report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environment, const ClientTerms& terms,
                       std::unique_ptr<LocalEnd>& made) {
   const ResolvedSpec asked = resolve(given);
+  check_payload(asked, terms.payload);
   mem::check_kind(asked.client.buffer, end_flag<&EndSpec::buffer>(Side::kClient));
   OpenDevice device = open_device(asked.client, Side::kClient);
   const Demand demand = demand_of(asked, Side::kClient);
@@ -316,6 +343,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
     peer.watch_port(made->port_watch());
   }
   LocalEnd& end = *made;
+  fill_messages(end, terms.payload);
   steps.server();
   peer.expect<proto::Ready>();
 

@@ -1,5 +1,7 @@
 #include "engine/session/session_common.h"
 
+#include <fmt/format.h>
+
 #include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/port_counters.h"
 
@@ -40,6 +42,17 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
 bool server_rests(const ResolvedSpec& spec) {
   if (spec.op().consumes_receives || spec.bidirectional() || spec.reverse || spec.verify_seed) return false;
   return !spec.latency() || spec.op().round_end == RoundEnd::kOwnCompletion;
+}
+
+void check_signals(const Transfer& transfer, const ResolvedSpec& spec, conn::Side side) {
+  const std::uint64_t early = transfer.early_signals();
+  if (early == 0) return;
+  throw peer_error(fmt::format("the signals of {} of {} messages were seen by the {} before the message was there",
+                               early, transfer.rounds(), side == conn::Side::kClient ? "client" : "server"),
+                   spec.relaxes_ordering()
+                       ? fmt::format("memory is registered with relaxed ordering: {} off keeps the order",
+                                     flag<&TestSpec::ordering>())
+                       : "the path between NIC and memory does not keep the order of writes");
 }
 
 CounterWatch::CounterWatch(const proto::Endpoint& endpoint)

@@ -5,8 +5,10 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/engine/resolve.h"
+#include "gdrperf/conn/connector.h"
 #include "gdrperf/proto/channel.h"
 #include "gdrperf/report/record.h"
+#include "engine/transfer/transfer.h"
 
 namespace gdrperf::engine {
 
@@ -32,5 +34,8 @@ class CounterWatch {
   Counters before_;
   std::chrono::steady_clock::time_point begin_;
 };
+
+/// Throws peer_error where a signal was seen in front of its message.
+void check_signals(const Transfer& transfer, const ResolvedSpec& spec, conn::Side side);
 
 }  // namespace gdrperf::engine

@@ -62,13 +62,14 @@ proto::Done receive(Transfer& transfer, Peer& peer) {
   }
 }
 
-proto::Done bounce(Transfer& transfer, Peer& peer) {
+proto::Done bounce(Transfer& transfer, const ResolvedSpec& spec, Peer& peer) {
   for (Chunk chunk(1);; chunk.done()) {
     std::optional<proto::Message> message = transfer.bounce_until(transfer.rounds() + chunk.messages());
     peer.watch().look();
     if (!message) message = peer.poll_now_and_then();
     if (!message) continue;
     stop_of(*message);
+    check_signals(transfer, spec, Side::kServer);
     return done_with(transfer.rounds());
   }
 }
@@ -145,7 +146,7 @@ proto::Done serve(LocalEnd& end, const ResolvedSpec& spec, Peer& peer) {
     return {};
   }
   if (spec.latency()) {
-    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(*transfer, peer);
+    if (op.round_end != RoundEnd::kOwnCompletion) return bounce(*transfer, spec, peer);
     return transfer->receives() ? receive(*transfer, peer) : sit(peer);
   }
   if (spec.bidirectional()) return stream(*transfer, peer, spec);
@@ -187,8 +188,18 @@ struct Prepared {
   std::unique_ptr<LocalEnd> end;
 };
 
+/// A client chooses the server's memory, but opens no files there.
+void check_buffer_of_client(const std::string& buffer) {
+  const std::string peer_buffer = peer_flag<&EndSpec::buffer>();
+  if (mem::parse_kind(buffer, peer_buffer).place != mem::Place::kFile) return;
+  throw usage_error(
+      fmt::format("{} {}: a server maps no file that its client names", peer_buffer, buffer),
+      fmt::format("start the server with it: 'gdrperf write_bw {} file:PATH'", own_flag<&EndSpec::buffer>()));
+}
+
 Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   TestSpec asked = request.spec;
+  check_buffer_of_client(asked.server.buffer);
   asked.server = with_defaults(asked.server, terms.own_end);
   Prepared prepared{resolve(asked), {}, nullptr};
   mem::check_kind(prepared.spec.server.buffer, end_flag<&EndSpec::buffer>(Side::kServer));

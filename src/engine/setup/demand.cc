@@ -65,7 +65,8 @@ Demand demand_of(const ResolvedSpec& spec, Side side) {
   const std::uint64_t per_qp = kQpBytes + demand.requests_bytes + static_cast<std::uint64_t>(demand.send_wr) * kSendEntryBytes +
                                static_cast<std::uint64_t>(demand.recv_wr) * kRecvEntryBytes;
   const std::uint64_t completions = static_cast<std::uint64_t>(demand.send_entries) + static_cast<std::uint64_t>(demand.recv_entries);
-  demand.queues_bytes = plus(times(qps, per_qp), completions * kCompletionBytes);
+  const std::uint64_t all_qps = qps * static_cast<std::uint64_t>(demand.qps_per_pair);
+  demand.queues_bytes = plus(times(all_qps, per_qp), completions * kCompletionBytes);
   return demand;
 }
 
@@ -81,12 +82,16 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   const std::string qps = flag<&TestSpec::qps>();
   const std::string tx_depth = flag<&TestSpec::tx_depth>();
   const std::string rx_depth = flag<&TestSpec::rx_depth>();
-  if (attr.max_qp > 0 && demand.qps > attr.max_qp) refuse(fmt::format("{} {}", qps, demand.qps), attr.max_qp, "QPs");
+  if (attr.max_qp > 0 && std::int64_t{demand.qps} * demand.qps_per_pair > attr.max_qp)
+    refuse(fmt::format("{} {}", qps, demand.qps), attr.max_qp, "QPs");
   if (attr.max_qp_wr > 0 && demand.send_wr > attr.max_qp_wr) {
     refuse(fmt::format("{} {}", tx_depth, demand.send_wr), attr.max_qp_wr, "requests in a queue");
   }
   if (attr.max_qp_wr > 0 && demand.recv_wr > attr.max_qp_wr) {
     refuse(fmt::format("{} {}", rx_depth, demand.recv_wr), attr.max_qp_wr, "requests in a queue");
+  }
+  if (demand.srq_wr > 0 && demand.srqs > attr.max_srq && demand.srqs > 1) {
+    refuse(fmt::format("{} {} over XRC", qps, demand.qps), attr.max_srq, "shared receive queues");
   }
   if (demand.srq_wr > 0 && attr.max_srq <= 0) {
     throw Error(ExitCode::kEnvironment, fmt::format("{}: {} has no shared receive queues (its max_srq is {})", flag<&TestSpec::srq>(), device, attr.max_srq),
@@ -170,15 +175,16 @@ Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side
     return {};
   }
   const std::string& buffer = spec.end(side).buffer;
-  return account->take({demand.host_bytes(), demand.gpu_bytes(), buffer, demand.qps}, [&](const Account::State& state) {
+  const int qps = demand.qps * demand.qps_per_pair;
+  return account->take({demand.host_bytes(), demand.gpu_bytes(), buffer, qps}, [&](const Account::State& state) {
     check_room(demand, side, {state.max_bytes, state.host_available, state.host_taken},
                {state.max_bytes, state.gpu_available, state.gpu_taken});
     // Besides: memory that others on this host have taken meanwhile.
     if (state.max_bytes == 0 && state.host_taken > 0) check_memory(demand, spec, side, 0);
-    if (demand.qps <= Account::kMostQps - state.qps_taken) return;
+    if (qps <= Account::kMostQps - state.qps_taken) return;
     throw Error(ExitCode::kEnvironment,
                 fmt::format("{} {}: the server has {} QPs for all runs at the same time, and {} are in use",
-                            flag<&TestSpec::qps>(), demand.qps, Account::kMostQps, state.qps_taken),
+                            flag<&TestSpec::qps>(), qps, Account::kMostQps, state.qps_taken),
                 fmt::format("use fewer QPs or fewer {}", flag<&TestSpec::threads>()));
   });
 }

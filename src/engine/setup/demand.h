@@ -18,7 +18,9 @@ std::uint64_t area_bytes(const ResolvedSpec& resolved);
 struct QueueDemand {
   int send_wr = 1;       ///< per QP
   int recv_wr = 1;
-  std::int64_t srq_wr = 0;  ///< of all QPs together, in place of recv_wr at each; 0: none is shared
+  std::int64_t srq_wr = 0;  ///< of a shared receive queue, in place of recv_wr at each QP; 0: there is none
+  int srqs = 1;             ///< of those
+  int qps_per_pair = 1;     ///< XRC: one that sends, one that answers
   int send_entries = 1;  ///< of the completion queues
   int recv_entries = 1;
   std::uint64_t requests_bytes = 0;  ///< of work requests built in advance, per QP

@@ -21,6 +21,7 @@ ibv_qp_type qp_type(Transport transport) {
   switch (transport) {
     case Transport::kUc: return IBV_QPT_UC;
     case Transport::kUd: return IBV_QPT_UD;
+    case Transport::kXrc: return IBV_QPT_XRC_SEND;
     case Transport::kRc: break;
   }
   return IBV_QPT_RC;

@@ -11,6 +11,7 @@
 #include "gdrperf/base/host.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/multicast.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/host_side.h"
@@ -212,8 +213,9 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   }
   verbs::QpCapacity capacity;
   capacity.send_wr = demand.send_wr;
-  if (demand.srq_wr > 0) srq_ = verbs::make_srq(pd_.get(), static_cast<std::uint32_t>(demand.srq_wr), spec_.sges);
-  capacity.recv_wr = srq_ ? 0 : demand.recv_wr;
+  if (spec_.transport == Transport::kXrc) xrc_domain_ = verbs::make_xrc_domain(context);
+  make_srqs(demand);
+  capacity.recv_wr = srqs_.empty() ? demand.recv_wr : 0;
   capacity.sges = spec_.sges;
   capacity.inline_bytes = rights.inline_bytes;
   conn::QpSettings settings;
@@ -237,9 +239,52 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
-  settings.init.srq = srq_.get();
+  if (!xrc_domain_ && !srqs_.empty()) settings.init.srq = srqs_.front().get();
+  settings.xrc_domain = xrc_domain_.get();
+  fill_groups(settings);
   steps_.queues("creating");
   connector_->prepare(parent_domain_ ? parent_domain_.get() : pd_.get(), settings, endpoint_);
+  for (std::size_t q = 0; q < endpoint_.xrc.size() && !srqs_.empty(); ++q) {
+    endpoint_.xrc[q].srq = verbs::srq_number(srqs_[q % srqs_.size()].get());
+  }
+}
+
+void LocalEnd::make_srqs(const Demand& demand) {
+  if (demand.srq_wr == 0) return;
+  const auto receives = static_cast<std::uint32_t>(demand.srq_wr);
+  for (int i = 0; i < demand.srqs; ++i) {
+    srqs_.push_back(xrc_domain_
+                        ? verbs::make_xrc_srq(pd_.get(), xrc_domain_.get(), recv_cq_.get(), receives, spec_.sges)
+                        : verbs::make_srq(pd_.get(), receives, spec_.sges));
+  }
+}
+
+std::vector<ibv_srq*> LocalEnd::srqs() const {
+  std::vector<ibv_srq*> queues;
+  for (const verbs::Srq& each : srqs_) queues.push_back(each.get());
+  return queues;
+}
+
+void LocalEnd::fill_groups(conn::QpSettings& settings) const {
+  if (spec_.multicast.empty()) return;
+  if (device_.port.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{}: {} is an InfiniBand port, whose groups are joined at the subnet manager, which is not "
+                            "supported",
+                            flag<&TestSpec::multicast>(), device()),
+                "RoCE ports have multicast");
+  }
+  const bool ipv4 = endpoint_.gid.find(':') == std::string::npos;
+  const auto as_gid = [](const GroupAddress& address) {
+    ibv_gid gid{};
+    std::copy(address.begin(), address.end(), gid.raw);
+    return gid;
+  };
+  const ibv_gid to_server = as_gid(group_to_server(spec_, ipv4));
+  const ibv_gid to_client = as_gid(group_to_client(spec_, ipv4));
+  const bool server = side_ == conn::Side::kServer;
+  if (is_target()) settings.own_group = server ? to_server : to_client;
+  if (initiates()) settings.peers_group = server ? to_client : to_server;
 }
 
 bool LocalEnd::places_out_of_order() {

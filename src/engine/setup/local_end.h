@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/setup/affinity.h"
+#include "engine/setup/demand.h"
 #include "gdrperf/conn/connector.h"
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/mem/buffer.h"
@@ -13,6 +14,7 @@
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/resources.h"
+#include "gdrperf/verbs/xrc.h"
 #include "engine/transfer/transfer.h"
 #include "engine/watch/peer.h"
 #include "engine/watch/port_watch.h"
@@ -105,7 +107,8 @@ class LocalEnd {
   ibv_ah* address_handle() const { return connector_->address_handle(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
-  ibv_srq* srq() const { return srq_.get(); }
+  /// Shared receive queues: one for all QPs, or (XRC) one for each; empty: QPs have receives of their own.
+  std::vector<ibv_srq*> srqs() const;
   ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }
   std::uint32_t lkey() const { return mr_->lkey; }
   /// Of the QPs' work requests, round-robin.
@@ -161,6 +164,9 @@ class LocalEnd {
   bool pulls() const;
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
   void note_ece(const proto::Endpoint& remote);
+  void make_srqs(const Demand& demand);
+  /// Groups of a multicast test.
+  void fill_groups(conn::QpSettings& settings) const;
   /// Both ends' QPs place packets out of order, or none.
   bool places_out_of_order();
 
@@ -184,7 +190,8 @@ class LocalEnd {
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
-  verbs::Srq srq_;  ///< none: each QP has receives of its own
+  verbs::XrcDomain xrc_domain_;    ///< none: not XRC
+  std::vector<verbs::Srq> srqs_;  ///< see srqs()
   QpRelease qp_release_{*this};
   QueueRights rights_;
   int inline_bytes_ = 0;

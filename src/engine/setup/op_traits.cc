@@ -28,6 +28,23 @@ constexpr OpTraits with_opcode(OpTraits traits, ibv_wr_opcode opcode) {
 }
 constexpr OpTraits kCompareSwap = with_opcode(kFetchAdd, IBV_WR_ATOMIC_CMP_AND_SWP);
 
+constexpr OpTraits kWriteThenWrite = {
+    .opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .target_access = kWritten,
+    .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true, .flag = true, .round_end = RoundEnd::kMemory,
+    .halved = true};
+
+constexpr OpTraits kWriteThenImmediate = {
+    .opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .consumes_receives = true, .target_access = kWritten,
+    .qp_access = IBV_ACCESS_REMOTE_WRITE, .can_inline = true, .flag = true, .flag_opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+    .round_end = RoundEnd::kReceive, .halved = true};
+
+constexpr OpTraits kWriteThenAtomic = {
+    .opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .initiator_access = IBV_ACCESS_LOCAL_WRITE,
+    .target_access = kWritten | IBV_ACCESS_REMOTE_ATOMIC,
+    .qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+    .can_inline = true, .flag = true, .flag_opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .round_end = RoundEnd::kMemory,
+    .halved = true};
+
 // In the order of Operation.
 constexpr OpTraits kTraits[] = {
     {.opcode = IBV_WR_RDMA_WRITE, .has_remote_address = true, .target_access = kWritten,
@@ -49,5 +66,10 @@ const OpTraits& traits_of(Operation operation) { return kTraits[static_cast<std:
 const OpTraits& write_with_immediate() { return kWriteWithImmediate; }
 
 const OpTraits& compare_and_swap() { return kCompareSwap; }
+
+const OpTraits& signalled_write(Signal signal) {
+  return signal == Signal::kImmediate ? kWriteThenImmediate
+         : signal == Signal::kAtomic  ? kWriteThenAtomic : kWriteThenWrite;
+}
 
 }  // namespace gdrperf::engine

@@ -19,6 +19,8 @@ struct OpTraits {
   int qp_access = 0;             ///< rights its QP grants
   bool can_inline = false;
   bool carries_operands = false;     ///< an atomic: the request says what to add, or to compare and put in
+  bool flag = false;             ///< a second request follows each, which says that the message is there
+  ibv_wr_opcode flag_opcode = IBV_WR_RDMA_WRITE;
   RoundEnd round_end;
   bool halved = false;               ///< latency is half a round trip
 };
@@ -27,5 +29,7 @@ const OpTraits& traits_of(Operation operation);
 /// Event that ends the rounds of write_lat where no CPU can poll the last byte.
 const OpTraits& write_with_immediate();
 const OpTraits& compare_and_swap();
+/// write_lat with `signal`, which is not kNone.
+const OpTraits& signalled_write(Signal signal);
 
 }  // namespace gdrperf::engine

@@ -1,10 +1,13 @@
 #include "engine/setup/plan.h"
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 #include <span>
 
 #include "gdrperf/base/clock.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/blocks.h"
 #include "engine/setup/op_traits.h"
 #include "gdrperf/verbs/resources.h"
 #include "engine/kernels/kernels.h"
@@ -31,6 +34,16 @@ void split_into(std::span<ibv_sge> pieces, ibv_sge whole) {
   }
 }
 
+/// Slots in the order in which messages use them.
+std::vector<std::size_t> slot_order(const ResolvedSpec& spec) {
+  std::vector<std::size_t> order(spec.layout().slots);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!spec.random_places) return order;
+  std::mt19937_64 random(1);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
 /// Addend of an atomic, and operands of a compare and swap, until arm_atomics() sets others.
 constexpr std::uint64_t kAdded = 1;
 
@@ -46,9 +59,10 @@ void aim(ibv_send_wr& request, const PlanInput& input, std::size_t q, std::uint6
   const proto::Region region = region_of(input, q);
   const std::uint64_t address = region.address + offset_in_qp;
   const std::uint32_t rkey = region.rkey;
+  if (q < input.remote.xrc.size()) request.qp_type.xrc.remote_srqn = input.remote.xrc[q].srq;
   if (input.address_handle != nullptr) {
     request.wr.ud.ah = input.address_handle;
-    request.wr.ud.remote_qpn = input.remote.qps[q].qpn;
+    request.wr.ud.remote_qpn = input.spec.multicast.empty() ? input.remote.qps[q].qpn : verbs::kMulticastQpn;
     request.wr.ud.remote_qkey = verbs::kQkey;
   } else if (op.carries_operands) {
     request.wr.atomic.remote_addr = address;
@@ -73,7 +87,7 @@ std::size_t send_ring_length(const ResolvedSpec& resolved) {
 ReceiveShape receive_shape(const ResolvedSpec& resolved) {
   ReceiveShape shape;
   if (resolved.latency()) {
-    shape.depth = std::min(resolved.rx_depth, 64);
+    shape.depth = std::min(resolved.rx_depth, resolved.qps > 1 ? 4 : 64);
   } else {
     shape.batch = std::clamp(resolved.rx_depth / 4, 1, 16);
     shape.depth = resolved.rx_depth / shape.batch * shape.batch;
@@ -103,12 +117,15 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
   const auto sges = static_cast<std::size_t>(spec.sges);
   send_pieces_.resize(send_requests_.size() * sges);
   send_queues_.resize(qp_count);
+  const std::vector<std::size_t> places = slot_order(spec);
+  const std::vector<std::uint64_t> blocks = block_sizes(spec);
   cut_messages.assign(qp_count, 0);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < length; ++i) {
-      const std::uint64_t offset = (i & (layout.slots - 1)) * layout.stride;
+      const std::uint64_t offset = places[i & (layout.slots - 1)] * layout.stride;
+      const std::uint64_t bytes = blocks.empty() ? spec.size_bytes : blocks[i % blocks.size()];
       const std::span pieces(&send_pieces_[(q * length + i) * sges], sges);
-      split_into(pieces, piece_of(input.initiator_area + q * layout.qp_bytes() + offset, spec.size_bytes,
+      split_into(pieces, piece_of(input.initiator_area + q * layout.qp_bytes() + offset, bytes,
                                   input.lkeys[q % input.lkeys.size()]));
       ibv_send_wr& request = send_requests_[q * length + i];
       request = {};
@@ -117,7 +134,7 @@ void Plan::build_sends(const PlanInput& input, const Layout& layout) {
       request.num_sge = spec.sges;
       request.opcode = op.opcode;
       if ((i + 1) % cq_mod == 0) request.send_flags |= IBV_SEND_SIGNALED;
-      if (op.can_inline && spec.size_bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
+      if (op.can_inline && bytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
         request.send_flags |= IBV_SEND_INLINE;
       }
       aim(request, input, q, offset);
@@ -150,11 +167,13 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
   const auto sges = static_cast<std::size_t>(input.spec.sges);
   recv_pieces_.resize(recv_requests_.size() * sges);
   recv_queues_.resize(qp_count);
+  const std::vector<std::size_t> places = slot_order(input.spec);
+  const std::uint64_t largest = largest_bytes(input.spec);
   for (std::size_t q = 0; q < qp_count; ++q) {
     for (std::size_t i = 0; i < depth; ++i) {
-      const std::uint64_t offset = q * layout.qp_bytes() + (i & (layout.slots - 1)) * layout.stride;
+      const std::uint64_t offset = q * layout.qp_bytes() + places[i & (layout.slots - 1)] * layout.stride;
       const std::span pieces(&recv_pieces_[(q * depth + i) * sges], sges);
-      split_into(pieces, piece_of(input.target_area + offset + layout.header - grh, grh + input.spec.size_bytes,
+      split_into(pieces, piece_of(input.target_area + offset + layout.header - grh, grh + largest,
                                   input.lkeys[q % input.lkeys.size()]));
       ibv_recv_wr& request = recv_requests_[q * depth + i];
       request = {};
@@ -166,7 +185,7 @@ void Plan::build_receives(const PlanInput& input, const Layout& layout) {
     }
     RecvQueue& queue = recv_queues_[q];
     queue.qp = input.qps[q];
-    queue.srq = input.srq;
+    if (!input.srqs.empty()) queue.srq = input.srqs[q % input.srqs.size()];
     queue.begin = queue.cursor = recv_requests_.data() + q * depth;
     queue.end = queue.begin + depth;
   }
@@ -194,7 +213,72 @@ void Plan::build_pingpong(const PlanInput& input) {
   pingpong.until_signal = pingpong.signal_every;
   pingpong.histogram = &histogram;
   if (rate_of(spec) > 0) pingpong.interval_ticks = static_cast<double>(Clock::get().from_ns(1e9)) / rate_of(spec);
+  pingpong.gap_ticks = Clock::get().from_ns(static_cast<double>(spec.latency_gap.count()));
   pingpong.wait_weight = op.halved ? 2 : 1;
+  if (op.flag) build_signals(input);
+  if (input.qps.size() > 1) build_lanes(input);
+}
+
+/// Behind each message, in its slot, lies the line of its signal.
+void Plan::build_signals(const PlanInput& input) {
+  const OpTraits& op = input.spec.op();
+  const std::uint64_t at = input.spec.layout().stride - kFlagLineBytes;
+  const bool atomic = op.flag_opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  std::byte* const out = input.initiator_area + at;
+  signal_pieces_ = {piece_of(atomic ? out + kFlagBytes : out, kFlagBytes, input.lkeys.front())};
+  signal_requests_.assign(send_requests_.size(), {});
+  const proto::Region region = region_of(input, 0);
+  for (std::size_t i = 0; i < send_requests_.size(); ++i) {
+    ibv_send_wr& data = send_requests_[i];
+    ibv_send_wr& signal = signal_requests_[i];
+    signal.opcode = op.flag_opcode;
+    signal.sg_list = signal_pieces_.data();
+    signal.num_sge = op.flag_opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? 0 : 1;
+    signal.send_flags = data.send_flags & IBV_SEND_SIGNALED;
+    if (op.flag_opcode == IBV_WR_RDMA_WRITE && kFlagBytes <= static_cast<std::uint64_t>(input.inline_bytes)) {
+      signal.send_flags |= IBV_SEND_INLINE;
+    }
+    data.send_flags &= ~static_cast<unsigned>(IBV_SEND_SIGNALED);
+    data.next = &signal;
+    signal.qp_type = data.qp_type;
+    if (atomic) {
+      signal.wr.atomic.remote_addr = region.address + at;
+      signal.wr.atomic.rkey = region.rkey;
+      signal.wr.atomic.compare_add = kAdded;
+    } else {
+      signal.wr.rdma.remote_addr = region.address + at;
+      signal.wr.rdma.rkey = region.rkey;
+    }
+  }
+  const auto byte_at = [](std::byte* area, std::uint64_t offset) {
+    return reinterpret_cast<std::uint8_t*>(area + offset);
+  };
+  const std::uint64_t last = input.spec.size_bytes - 1;
+  pingpong.stamps[0] = byte_at(input.initiator_area, 0);
+  pingpong.stamps[1] = byte_at(input.initiator_area, last);
+  pingpong.expected_stamps[0] = byte_at(input.target_area, 0);
+  pingpong.expected_stamps[1] = byte_at(input.target_area, last);
+  pingpong.incoming_last = byte_at(input.target_area, at);
+  pingpong.outgoing_last = atomic ? &unsent_ : byte_at(input.initiator_area, at);
+}
+
+void Plan::build_lanes(const PlanInput& input) {
+  const std::uint64_t qp_bytes = input.spec.layout().qp_bytes();
+  for (std::size_t q = 0; q < input.qps.size(); ++q) {
+    PingPongLane lane;
+    lane.qp = input.qps[q];
+    lane.request = &send_requests_[2 * q];
+    lane.signalled = &send_requests_[2 * q + 1];
+    if (!recv_queues_.empty()) lane.recv = &recv_queues_[q];
+    lane.outgoing_last = pingpong.outgoing_last + q * qp_bytes;
+    if (pingpong.incoming_last != nullptr) lane.incoming_last = pingpong.incoming_last + q * qp_bytes;
+    // Not all signalled in the same lap of the QPs.
+    lane.until_signal = static_cast<std::uint32_t>(q) % pingpong.signal_every + 1;
+    lanes_.push_back(lane);
+  }
+  pingpong.lanes = lanes_.data();
+  pingpong.lane_count = static_cast<std::uint32_t>(lanes_.size());
+  pingpong.use_lane();
 }
 
 void Plan::post_receives() {

@@ -24,7 +24,7 @@ struct PlanInput {
   int inline_bytes = 0;
   const proto::Endpoint& remote;
   ibv_ah* address_handle = nullptr;     ///< of datagrams
-  ibv_srq* srq = nullptr;               ///< receives of all QPs; null: each has its own
+  std::vector<ibv_srq*> srqs = {};      ///< of the QPs, round-robin; empty: each has receives of its own
 };
 
 /// All work requests of one end, built before the run; owns them and the state
@@ -59,6 +59,8 @@ class Plan {
   void build_sends(const PlanInput& input, const Layout& layout);
   void build_receives(const PlanInput& input, const Layout& layout);
   void build_pingpong(const PlanInput& input);
+  void build_signals(const PlanInput& input);
+  void build_lanes(const PlanInput& input);
 
   std::size_t slots_ = 1;
   std::vector<ibv_send_wr> send_requests_;
@@ -67,6 +69,10 @@ class Plan {
   std::vector<ibv_recv_wr> recv_requests_;
   std::vector<ibv_sge> recv_pieces_;
   std::vector<RecvQueue> recv_queues_;
+  std::vector<ibv_send_wr> signal_requests_;  ///< behind each request of a latency test with a signal
+  std::vector<ibv_sge> signal_pieces_;
+  std::uint8_t unsent_ = 0;  ///< where the kernel puts numbers that an atomic makes
+  std::vector<PingPongLane> lanes_;
 };
 
 /// Work requests of one QP's ring: a multiple of cq_mod, so that signalling fits into

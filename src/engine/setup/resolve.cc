@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/proto/blocks.h"
 #include "engine/setup/staging_rules.h"
 
 namespace gdrperf::engine {
@@ -25,7 +26,11 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 /// A datagram's data is as aligned as any message's.
 std::uint64_t header_of(const TestSpec& spec) { return spec.transport == Transport::kUd ? 64 : 0; }
 
-std::uint64_t stride_of(const TestSpec& spec) { return round_up(std::max<std::uint64_t>(spec.size_bytes, 1), 64) + header_of(spec); }
+std::uint64_t stride_of(const TestSpec& spec) {
+  const std::uint64_t flag = spec.signal == Signal::kNone ? 0 : kFlagLineBytes;
+  if (spec.stride_bytes > 0) return spec.stride_bytes + header_of(spec);
+  return round_up(std::max<std::uint64_t>(largest_bytes(spec), 1), 64) + header_of(spec) + flag;
+}
 
 /// A lap is a multiple of cq_mod and puts every message into a slot of its own,
 /// also where receives decide about the slots (laps.cc).
@@ -70,6 +75,8 @@ void put_in_defaults(TestSpec& spec, DataPath path) {
     spec.cq_mod = 1;
     spec.post_list = 1;
   }
+  // One message of each is in flight; its queue holds what is not signalled.
+  if (spec.tx_depth == 0 && spec.test.metric == Metric::kLatency && spec.qps > 1) spec.tx_depth = 32;
   if (spec.tx_depth == 0) {
     const std::uint64_t in_flight = kInFlightBytes / std::max<std::uint64_t>(spec.size_bytes, 1);
     spec.tx_depth = static_cast<int>(std::clamp<std::uint64_t>(in_flight, 8, 128));
@@ -88,7 +95,9 @@ void put_in_defaults(TestSpec& spec, DataPath path) {
     const std::uint64_t stride = stride_of(spec);
     const auto depth = std::bit_ceil(static_cast<std::uint64_t>(spec.tx_depth));
     const std::uint64_t share = std::min(kFootprintBytes, kAllFootprintsBytes / static_cast<std::uint64_t>(std::max(spec.qps, 1)));
-    const std::uint64_t slots = std::min(depth, std::bit_floor(std::max<std::uint64_t>(share / stride, 1)));
+    // With a distance, each message in flight has a place of its own.
+    const std::uint64_t slots =
+        spec.stride_bytes > 0 ? depth : std::min(depth, std::bit_floor(std::max<std::uint64_t>(share / stride, 1)));
     spec.footprint_bytes = slots * stride;
   }
   if (spec.verify_seed) shape_for_laps(spec);
@@ -125,6 +134,13 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
   const bool by_memory = latency() && op_->round_end == RoundEnd::kMemory;
   if (gpu && by_memory && initiator == Initiator::kCpu) op_ = &write_with_immediate();
+  if (signal != Signal::kNone) {
+    if (gpu)
+      throw usage_error(fmt::format("{}: the CPU, which waits for the signal, cannot look at a message in GPU memory",
+                                    flag<&TestSpec::signal>()),
+                        "use host memory on both hosts");
+    op_ = &signalled_write(signal);
+  }
   if (op_->carries_operands && atomic == Atomic::kCompareSwap) op_ = &compare_and_swap();
   const bool stages = consume || path == Path::kStaged || staged(conn::Side::kClient) || staged(conn::Side::kServer);
   if (stages) {
@@ -146,7 +162,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
                                              : "the GPU sees no message that is staged through host memory"),
                       fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }
-  if (ordering == Ordering::kRelaxed && polls_last_byte()) {
+  if (ordering == Ordering::kRelaxed && polls_last_byte() && signal == Signal::kNone) {
     throw usage_error(fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",
                                   flag<&TestSpec::ordering>(), to_string(test)),
                       "leave it out; write_imm_lat waits for a completion and relaxes the order");
@@ -173,6 +189,7 @@ std::string ResolvedSpec::needs_order() const {
   if (data_path_ == DataPath::kStaging) return "chunks that are staged through host memory come in order";
   if (verify_seed && op_->consumes_receives) return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
   if (srq) return fmt::format("receives of {} are given out in order", flag<&TestSpec::srq>());
+  if (transport == Transport::kXrc) return "QPs of XRC are made in order";
   if (connector == Connector::kRdmaCm) return "rdma_cm makes its QPs by ibv_create_qp";
   return {};
 }

@@ -44,7 +44,7 @@ void check_staging(const ResolvedSpec& spec) {
     throw usage_error(fmt::format("{}: {} sends whole chunks of registered memory", asked, what),
                       "leave it out, or take memory that the NIC reaches itself");
   }
-  if (!spec.reliable()) {
+  if (spec.transport != Transport::kRc) {
     throw usage_error(fmt::format("{} {}: {} counts on every chunk's arrival", flag<&TestSpec::transport>(),
                                   to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport)), what),
                       "leave it out, or take memory that the NIC reaches itself");

@@ -82,6 +82,18 @@ struct RecvStream {
   std::uint64_t received = 0;           ///< messages, all queues
 };
 
+/// What is particular to one QP of a latency test with several.
+struct PingPongLane {
+  ibv_qp* qp = nullptr;
+  ibv_send_wr* request = nullptr;
+  ibv_send_wr* signalled = nullptr;
+  RecvQueue* recv = nullptr;
+  std::uint8_t* outgoing_last = nullptr;
+  const std::uint8_t* incoming_last = nullptr;
+  std::uint8_t sequence = 0;
+  std::uint32_t until_signal = 1;
+};
+
 struct PingPong {
   ibv_qp* qp = nullptr;
   ibv_send_wr* request = nullptr;       ///< unsignalled
@@ -105,7 +117,41 @@ struct PingPong {
   std::uint64_t due_ticks = 0;          ///< of the round in flight
   std::uint64_t wait_weight = 1;        ///< recorded per tick of delay: 2 where half a round is reported
   std::uint64_t late_rounds = 0;        ///< rounds that were due before the one in front was back
+  std::uint64_t gap_ticks = 0;          ///< pause before each round (initiator)
+  std::uint64_t gap_from_ticks = 0;     ///< end of the last round
   stats::Histogram* histogram = nullptr;  ///< ticks per round (initiator)
+  // With several QPs: each round takes the next one.
+  PingPongLane* lanes = nullptr;
+  std::uint32_t lane_count = 1;
+  std::uint32_t lane = 0;
+  // With a signal behind each message: first and last byte of the message hold the round's number, too.
+  std::uint8_t* stamps[2] = {};
+  const std::uint8_t* expected_stamps[2] = {};
+  std::uint64_t early_signals = 0;      ///< seen in front of their message
+
+  void stamp() noexcept { *stamps[0] = *stamps[1] = sequence; }
+  void check_stamps() noexcept {
+    const bool there = __atomic_load_n(expected_stamps[0], __ATOMIC_ACQUIRE) == sequence &&
+                       __atomic_load_n(expected_stamps[1], __ATOMIC_ACQUIRE) == sequence;
+    early_signals += there ? 0 : 1;
+  }
+  void take_next_lane() noexcept {
+    lanes[lane].sequence = sequence;
+    lanes[lane].until_signal = until_signal;
+    lane = lane + 1 == lane_count ? 0 : lane + 1;
+    use_lane();
+  }
+  void use_lane() noexcept {
+    const PingPongLane& next = lanes[lane];
+    qp = next.qp;
+    request = next.request;
+    signalled = next.signalled;
+    recv = next.recv;
+    outgoing_last = next.outgoing_last;
+    incoming_last = next.incoming_last;
+    sequence = next.sequence;
+    until_signal = next.until_signal;
+  }
 
   /// Of an end that answers: a round trip goes from the last arrival to this one.
   void note_arrival(std::uint64_t now_ticks) noexcept {

@@ -20,7 +20,7 @@ int entries(int qps, int depth) {
 
 StreamingEnd::StreamingEnd(EndInput input) : LocalEnd(std::move(input)) {
   const OpTraits& op = spec().op();
-  if (op.carries_operands) check_atomics();
+  if (op.carries_operands || op.flag_opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) check_atomics();
   register_memory((initiates() ? op.initiator_access : 0) | (is_target() ? op.target_access : 0));
   if (is_target()) offer(target_area(), messages_bytes());
   make_queues(rights());
@@ -43,13 +43,21 @@ LocalEnd::QueueRights StreamingEnd::rights() const {
 
 QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
   const bool receives = spec.is_target(side) && spec.op().consumes_receives;
+  const bool xrc = spec.transport == Transport::kXrc;
   QueueDemand demand;
-  demand.send_wr = spec.tx_depth;
+  if (xrc) demand.qps_per_pair = 2;
+  // Every request over XRC names a shared receive queue, whose protection domain it is judged by.
+  if (xrc) demand.srq_wr = 1;
+  demand.send_wr = spec.tx_depth * (spec.op().flag ? 2 : 1);
   demand.send_entries = entries(spec.qps, demand.send_wr);
   if (spec.initiates(side)) demand.requests_bytes = send_ring_length(spec) * (sizeof(ibv_send_wr) + sizeof(ibv_sge));
   if (!receives) return demand;
   demand.recv_wr = receive_shape(spec).depth;
   demand.recv_entries = entries(spec.qps, demand.recv_wr);
+  if (xrc && !spec.srq) {
+    demand.srq_wr = demand.recv_wr;
+    demand.srqs = spec.qps;
+  }
   if (spec.srq) demand.srq_wr = static_cast<std::int64_t>(spec.qps) * demand.recv_wr;
   demand.requests_bytes += static_cast<std::uint64_t>(demand.recv_wr) * (sizeof(ibv_recv_wr) + sizeof(ibv_sge));
   return demand;
@@ -58,7 +66,7 @@ QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
 void StreamingEnd::connected() {
   if (initiates() && spec().op().has_remote_address) check_offered(messages_bytes());
   plan_ = std::make_unique<Plan>(PlanInput{spec(), qps(), send_cq(), recv_cq(), initiator_area(), target_area(),
-                                           lkeys(), inline_bytes(), remote(), address_handle(), srq()});
+                                           lkeys(), inline_bytes(), remote(), address_handle(), srqs()});
   plan_->post_receives();
 }
 

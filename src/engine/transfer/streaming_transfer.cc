@@ -38,9 +38,19 @@ Outcome pingpong_kernel(Plan& plan, Events& events, std::uint64_t goal, Fault& f
   return kernels::pingpong<WaitPolicy, kRole, kPace>(plan.pingpong, events, Clock::get(), goal, fault);
 }
 
+template <class Completion, kernels::Role kRole, kernels::Pace kPace>
+Kernels::Function choose_signalled(RoundEnd round_end) {
+  using kernels::WaitMemory;
+  using kernels::WaitReceive;
+  using kernels::WaitSignal;
+  return round_end == RoundEnd::kReceive ? pingpong_kernel<WaitSignal<WaitReceive<Completion>>, kRole, kPace>
+                                         : pingpong_kernel<WaitSignal<WaitMemory<Completion>>, kRole, kPace>;
+}
+
 template <class Completion, kernels::Role kRole, kernels::Pace kPace = kernels::Pace::kClosed>
-Kernels::Function choose_pingpong(RoundEnd round_end) {
-  switch (round_end) {
+Kernels::Function choose_pingpong(const OpTraits& op) {
+  if (op.flag) return choose_signalled<Completion, kRole, kPace>(op.round_end);
+  switch (op.round_end) {
     case RoundEnd::kReceive: return pingpong_kernel<kernels::WaitReceive<Completion>, kRole, kPace>;
     case RoundEnd::kOwnCompletion: return pingpong_kernel<kernels::WaitOwnCompletion<Completion>, kRole, kPace>;
     case RoundEnd::kMemory: break;
@@ -57,13 +67,14 @@ template <class Completion>
 Kernels::Function choose_pingpong(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   using kernels::Pace;
   using kernels::Role;
-  const RoundEnd round_end = spec.op().round_end;
+  const OpTraits& op = spec.op();
   if (side != opener) {
-    return side == conn::Side::kServer ? choose_pingpong<Completion, Role::kResponder>(round_end)
-                                       : choose_pingpong<Completion, Role::kTimingResponder>(round_end);
+    return side == conn::Side::kServer ? choose_pingpong<Completion, Role::kResponder>(op)
+                                       : choose_pingpong<Completion, Role::kTimingResponder>(op);
   }
-  return paced_rate_of(spec) > 0 ? choose_pingpong<Completion, Role::kInitiator, Pace::kOpen>(round_end)
-                           : choose_pingpong<Completion, Role::kInitiator>(round_end);
+  if (spec.latency_gap.count() > 0) return choose_pingpong<Completion, Role::kInitiator, Pace::kGap>(op);
+  return paced_rate_of(spec) > 0 ? choose_pingpong<Completion, Role::kInitiator, Pace::kOpen>(op)
+                                 : choose_pingpong<Completion, Role::kInitiator>(op);
 }
 
 template <class Completion>
@@ -256,7 +267,7 @@ std::optional<Edge> StreamingTransfer::edge() {
 }
 
 std::optional<proto::Message> StreamingTransfer::receive_rest(std::uint64_t total) {
-  if (transport_ == Transport::kRc) return receive_until(total);
+  if (acknowledged(transport_)) return receive_until(total);
   Patience quiet(kQuiet);
   Fault fault;
   for (std::uint64_t before = received(); received() < total && !quiet.over(); before = received()) {

@@ -43,6 +43,7 @@ class StreamingTransfer final : public Transfer {
   stats::Histogram& histogram() override { return plan_.histogram; }
   void begin_schedule() override;
   Lateness lateness() const override { return {plan_.pingpong.due_rounds, plan_.pingpong.late_rounds}; }
+  std::uint64_t early_signals() const override { return plan_.pingpong.early_signals; }
   void be_patient(std::chrono::milliseconds patience) override { patience_ = patience; }
   void drain() override;
 

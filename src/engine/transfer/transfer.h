@@ -68,6 +68,8 @@ class Transfer {
   /// Of an open loop: the next round is due now, and none was late.
   virtual void begin_schedule() {}
   virtual Lateness lateness() const { return {}; }
+  /// Signals that this end saw in front of their message.
+  virtual std::uint64_t early_signals() const { return 0; }
   /// The other end may rest for so long.
   virtual void be_patient(std::chrono::milliseconds /*patience*/) {}
   /// Stops posting and waits until nothing is in flight; receives go on.

@@ -13,6 +13,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
 #include "gdrperf/engine/session.h"
+#include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 #include "gdrperf/verbs/resources.h"
 
@@ -170,7 +171,7 @@ void StallWatch::check(std::uint64_t progress) {
   if (progress != progress_) {
     progress_ = progress;
     patience_.restart();
-  } else if (patience_.over() && transport_ != Transport::kRc) {
+  } else if (patience_.over() && !acknowledged(transport_)) {
     throw peer_error(fmt::format("{}: nothing came for {} s: a message over {} was lost, or all of them are", device_,
                                  plain_digits(std::chrono::duration<double>(limit_).count(), 3), to_string(transport_)),
                      fmt::format("nothing is sent again there: {} rc does so", flag<&TestSpec::transport>()));

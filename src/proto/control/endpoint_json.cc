@@ -11,6 +11,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::uint32_t kMost24Bits = 0xffffff;  // QPN and PSN have 24 bits on the wire
+
 json qps_to_json(const std::vector<QpAddress>& qps) {
   json list = json::array();
   for (const QpAddress& qp : qps) list.push_back({qp.qpn, qp.psn});
@@ -18,15 +20,31 @@ json qps_to_json(const std::vector<QpAddress>& qps) {
 }
 
 std::vector<QpAddress> qps_from_json(const JsonReader& in) {
-  constexpr std::uint32_t kMax24Bits = 0xffffff;  // QPN and PSN have 24 bits on the wire
   std::vector<QpAddress> qps;
   const std::string path = in.path_of("qps");
   for (const json& item : in.array("qps", kMaxQps)) {
     if (!item.is_array() || item.size() != 2) JsonReader::refuse(path, "is no list of [qpn, psn]");
-    qps.push_back({JsonReader::to_integer<std::uint32_t>(item[0], path, 0, kMax24Bits),
-                   JsonReader::to_integer<std::uint32_t>(item[1], path, 0, kMax24Bits)});
+    qps.push_back({JsonReader::to_integer<std::uint32_t>(item[0], path, 0, kMost24Bits),
+                   JsonReader::to_integer<std::uint32_t>(item[1], path, 0, kMost24Bits)});
   }
   return qps;
+}
+
+json xrc_to_json(const std::vector<XrcAddress>& addresses) {
+  json list = json::array();
+  for (const XrcAddress& each : addresses) list.push_back({each.qpn, each.srq});
+  return list;
+}
+
+std::vector<XrcAddress> xrc_from_json(const JsonReader& in) {
+  std::vector<XrcAddress> addresses;
+  const std::string path = in.path_of("xrc");
+  for (const json& item : in.array("xrc", kMaxQps)) {
+    if (!item.is_array() || item.size() != 2) JsonReader::refuse(path, "is no list of [qpn, srq]");
+    addresses.push_back({JsonReader::to_integer<std::uint32_t>(item[0], path, 0, kMost24Bits),
+                         JsonReader::to_integer<std::uint32_t>(item[1], path, 0, ~0u)});
+  }
+  return addresses;
 }
 
 json gpu_to_json(const GpuInfo& gpu) {
@@ -94,6 +112,7 @@ json endpoint_to_json(const Endpoint& e) {
   if (!e.relaxed_ordering.empty()) value["relaxed_ordering"] = e.relaxed_ordering;
   if (e.ooo) value["ooo"] = 1;
   if (e.rate_limit_kbps > 0) value["rate_limit_kbps"] = e.rate_limit_kbps;
+  if (!e.xrc.empty()) value["xrc"] = xrc_to_json(e.xrc);
   if (e.ece) value["ece"] = {e.ece.vendor, e.ece.options};
   return value;
 }
@@ -140,6 +159,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   if (in.has("rate_limit_kbps")) e.rate_limit_kbps = in.integer<std::uint32_t>("rate_limit_kbps");
   if (in.has("ece")) e.ece = ece_from_json(in);
   e.qps = qps_from_json(in);
+  if (in.has("xrc")) e.xrc = xrc_from_json(in);
   return e;
 }
 

@@ -70,13 +70,15 @@ std::span<const OperationFacts> operations() { return kOperations; }
 
 const OperationFacts& facts_of(Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
 
+bool acknowledged(Transport transport) { return transport == Transport::kRc || transport == Transport::kXrc; }
+
 bool goes_over(Operation operation, Transport transport) {
   const OperationFacts& facts = facts_of(operation);
-  return transport == Transport::kRc || (transport == Transport::kUc ? facts.over_uc : facts.over_ud);
+  return acknowledged(transport) || (transport == Transport::kUc ? facts.over_uc : facts.over_ud);
 }
 
 bool can_verify(const Test& test, Transport transport) {
-  return transport == Transport::kRc || facts_of(test.operation).receives || test.metric == Metric::kLatency;
+  return acknowledged(transport) || facts_of(test.operation).receives || test.metric == Metric::kLatency;
 }
 
 std::vector<std::uint64_t> sizes_within(const TestSpec& spec, const std::vector<std::uint64_t>& sizes) {

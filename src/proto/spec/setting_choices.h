@@ -31,7 +31,8 @@ constexpr Choice kGidFamilies[] = {{"any", static_cast<int>(GidFamily::kAny)},
                                    {"ipv6", static_cast<int>(GidFamily::kIpv6)}};
 constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
-constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"RC", 0}, {"UC", 1}, {"UD", 2}};
+constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"xrc", 3},
+                                   {"RC", 0}, {"UC", 1}, {"UD", 2}, {"XRC", 3}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
                                      {"peermem", static_cast<int>(Registration::kPeermem)},
                                      {"dmabuf-pcie", static_cast<int>(Registration::kDmabufPcie)},
@@ -49,6 +50,10 @@ constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)},
                                   {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
+constexpr Choice kSignals[] = {{"none", static_cast<int>(Signal::kNone)},
+                               {"write", static_cast<int>(Signal::kWrite)},
+                               {"imm", static_cast<int>(Signal::kImmediate)},
+                               {"atomic", static_cast<int>(Signal::kAtomic)}};
 constexpr std::int64_t kMtus[] = {256, 512, 1024, 2048, 4096};
 
 constexpr Recorded kCondition = {.identity = Identity::kCondition};

@@ -3,88 +3,15 @@
 
 #include <limits>
 
-#include "proto/spec/setting_access.h"
 #include "proto/spec/setting_choices.h"
+#include "proto/spec/setting_ends.h"
 #include "proto/spec/setting_takers.h"
 
 namespace gdrperf {
 namespace setting_rows {
 
-using setting_access::to;
-using T = TestSpec;
-using E = EndSpec;
-using S = StopRule;
-using enum SettingType;
-
-constexpr auto kClient = &T::client;
-constexpr auto kServer = &T::server;
-constexpr auto kStop = &T::stop;
-
 constexpr const char* kHostMemory =
     "client and server both use host memory; GPU memory is --buffer or --peer-buffer cuda:N";
-
-// Rows that both ends have: each states what differs.
-template <auto End>
-constexpr Setting of_end(Setting row, const char* member, SettingAccess access, const char* placeholder) {
-  row.object = End == kClient ? "client" : "server";
-  row.group = End == kClient ? kOwnGroup : kPeerGroup;
-  row.member = member;
-  row.access = access;
-  row.placeholder = placeholder;
-  return row;
-}
-
-template <auto End>
-constexpr Setting device(Setting row) {
-  row.type = kName;
-  row.range = {0, kMaxName};
-  return of_end<End>(row, "device", to<End, &E::device>(), "DEVICE");
-}
-
-template <auto End>
-constexpr Setting port(Setting row) {
-  row.range = {1, 255};
-  row.rule = "a device's ports have the numbers {}";
-  row.help = "its port (default: the first active one)";
-  return of_end<End>(row, "port", to<End, &E::port>(), "N");
-}
-
-template <auto End>
-constexpr Setting gid_index(Setting row) {
-  row.range = {0, 65535};
-  row.rule = "a GID has an index {}";
-  return of_end<End>(row, "gid_index", to<End, &E::gid_index>(), "N");
-}
-
-template <auto End>
-constexpr Setting buffer(Setting row) {
-  row.type = kName;
-  row.range = {1, kMaxName};
-  return of_end<End>(row, "buffer", to<End, &E::buffer>(), "KIND");
-}
-
-template <auto End>
-constexpr Setting buffer_given() {
-  Setting row = of_end<End>({.type = kFlag, .wire = Wire::kMayMiss}, "buffer_given", to<End, &E::buffer_given>(), "");
-  row.group = "";
-  return row;
-}
-
-template <auto End>
-constexpr Setting cpu(Setting row) {
-  row.range = {0, 65535};
-  row.rule = "a CPU has a number {}";
-  return of_end<End>(row, "cpu", to<End, &E::cpu>(), "N");
-}
-
-template <auto End>
-constexpr Setting numa(Setting row) {
-  row.range = {0, 4095};
-  row.rule = "a NUMA node has a number {}";
-  row.help = "NUMA node of thread and host buffers (default: the NIC's)";
-  row.wire = Wire::kMayMiss;
-  return of_end<End>(row, "numa", to<End, &E::numa>(), "N");
-}
 
 constexpr Setting kSettings[] = {
     {.member = "size_bytes", .access = to<&T::size_bytes>(), .type = kSize, .range = {1, kMaxMessageBytes},
@@ -95,8 +22,9 @@ constexpr Setting kSettings[] = {
     port<kClient>({.flags = "-i,--ib-port"}),
     gid_index<kClient>({.flags = "-x,--gid-index", .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"}),
     buffer<kClient>({.flags = "--buffer",
-                     .help = "kind of memory: host, hugepage, cuda:N, cuda-vmm:N, cuda-host, staged:N or rocm:N, where N is a GPU index, "
-             "PCI address or UUID; with --rails a list, or cuda for the GPU nearest to each NIC (default: {})"}),
+                     .help = "kind of memory: host, hugepage, file:PATH (mapped; its content is lost), cuda:N, "
+             "cuda-vmm:N, cuda-host, staged:N or rocm:N, where N is a GPU index, PCI address or UUID; with --rails a list, "
+             "or cuda for the GPU nearest to each NIC (default: {})"}),
     buffer_given<kClient>(),
     cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
     numa<kClient>({.flags = "--numa,--numa_node"}),
@@ -155,8 +83,18 @@ constexpr Setting kSettings[] = {
      .scope = Scope::kAtomic, .reason = "{} does no atomics", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "transport", .access = to<&T::transport>(), .type = kChoice, .choices = kTransports,
      .flags = "--transport,-c,--connection", .placeholder = "KIND", .group = kQueueGroup,
-     .help = "QP transport: rc; uc (write, write_imm, send only); ud (send only, up to one MTU) (default: {})",
+     .help = "QP transport: rc; uc (write, write_imm, send only); ud (send only, up to one MTU); xrc (as rc, with a "
+             "shared receive queue) (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed, .take = take_transport},
+    {.member = "multicast_group", .access = to<&T::multicast>(), .type = kName, .range = {0, kMaxName},
+     .flags = "--multicast-group,-M,--MGID", .placeholder = "ADDR", .group = kQueueGroup,
+     .help = "multicast group to send to over UD: an IPv4 or IPv6 address (default: 239.103.100.114 or "
+             "ff0e::6764:7270); implies --multicast",
+     .scope = Scope::kReceives, .reason = "{} is not sent in datagrams", .wire = Wire::kWhenSet, .recorded = kNamed,
+     .take = take_group},
+    {.type = kFlag, .flags = "--multicast,-g,--mcg", .group = kQueueGroup,
+     .help = "send datagrams to a multicast group that the peer is a member of; implies --transport ud (send)",
+     .take = take_any_group},
     {.member = "rate_per_s", .access = to<&T::rate_per_s>(), .type = kNumber, .range = {1, 1'000'000'000},
      .rule = "a rate is {} messages per second", .flags = "--rate", .placeholder = "RATE", .group = kQueueGroup,
      .help = "send at a fixed rate: messages per second, or payload such as 10Gb/s or 1.25GB/s, per direction; "
@@ -175,6 +113,16 @@ constexpr Setting kSettings[] = {
      .help = "who enforces --rate: sw (the sender), hw (the device: packet pacing per QP), or auto (the device "
              "where it can) (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = {.identity = Identity::kName, .name = "rate_limiter"}},
+    {.member = "signal", .access = to<&T::signal>(), .type = kChoice, .choices = kSignals,
+     .flags = "--signal", .placeholder = "HOW", .group = kQueueGroup,
+     .help = "write_lat: follow each message by a signal that the receiver waits for: write (8 bytes), imm (a write "
+             "with immediate) or atomic (fetch and add); the message must be there then (default: {})",
+     .scope = Scope::kPolledMemory, .reason = "write_lat alone waits for one", .wire = Wire::kWhenSet,
+     .recorded = kNamed},
+    {.member = "latency_gap", .access = to<&T::latency_gap>(), .type = kTime, .range = {1, 10'000 * kMillisecond},
+     .rule = "a pause lasts {}", .flags = "--latency-gap", .placeholder = "TIME", .group = kQueueGroup,
+     .help = "pause between the end of a round trip and the next one (default: none; latency)",
+     .scope = Scope::kLatency, .reason = "{} is no latency test", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "load", .access = to<&T::load>(), .type = kName, .range = {0, kMaxName},
      .flags = "--load", .placeholder = "SHARE", .group = kQueueGroup,
      .help = "also measure while a stream runs on a second QP: a share of the rate it reaches alone, such as 50%, "
@@ -213,8 +161,10 @@ constexpr Setting kSettings[] = {
     {.member = "part", .access = to<&T::part>(), .range = {0, kMaxParts}, .rule = "of runs at the same time one has a number {}",
      .wire = Wire::kWhenSet},
     {.member = "qps", .access = to<&T::qps>(), .range = {1, 16384},
-     .rule = "a test has {} QPs", .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup, .help = "QPs; a list or a range (1,8 or 1:4096:x4): a run with each (default: {}; bandwidth)",
-     .scope = Scope::kBandwidth, .reason = "{} uses one QP", .recorded = kNamed},
+     .rule = "a test has {} QPs", .flags = "-q,--qp", .placeholder = "N", .group = kQueueGroup,
+     .help = "QPs; a list or a range (1,8 or 1:4096:x4): a run with each; latency tests use them round-robin "
+             "(default: {})",
+     .recorded = kNamed},
     {.member = "tx_depth", .access = to<&T::tx_depth>(), .range = {1, kMaxDepth},
      .rule = "a QP has {} messages in flight", .flags = "-t,--tx-depth", .placeholder = "N", .group = kQueueGroup,
      .help = "messages in flight per QP (default: 128; fewer from 128 KiB on, but at least 8 and -Q)",
@@ -243,6 +193,18 @@ constexpr Setting kSettings[] = {
      .rule = "the memory that a QP walks through has {}", .flags = "--footprint", .placeholder = "SIZE", .group = kQueueGroup,
      .help = "memory each QP walks through (default: one slot per message in flight, up to 4 MiB)",
      .scope = Scope::kBandwidth, .elsewhere = Elsewhere::kNoted, .reason = "a latency test sends from one place", .recorded = kBytes},
+    {.member = "stride_bytes", .access = to<&T::stride_bytes>(), .type = kSize, .range = {64, 1ll << 32},
+     .rule = "the distance between messages is {}", .flags = "--stride", .placeholder = "SIZE", .group = kQueueGroup,
+     .help = "distance from one message to the next in memory, on both hosts (default: adjacent; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} sends from one place", .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kName, .name = "stride"}},
+    {.member = "random_places", .access = to<&T::random_places>(), .type = kFlag, .flags = "--random-places",
+     .group = kQueueGroup, .help = "messages use the slots of their memory in random order (bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} sends from one place", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "mix", .access = to<&T::mix>(), .type = kName, .range = {0, kMaxList},
+     .flags = "--blocks", .placeholder = "LIST", .scope = Scope::kBandwidth, .reason = "{} has messages of one size",
+     .wire = Wire::kWhenSet,
+     .recorded = {.identity = Identity::kName, .name = "blocks"}},
     {.member = "sges", .access = to<&T::sges>(), .range = {1, 256},
      .rule = "a message has {} pieces", .flags = "--sge", .placeholder = "N", .group = kQueueGroup,
      .help = "gather each message from N pieces of memory, and scatter it to N pieces of its receive (default: {})",

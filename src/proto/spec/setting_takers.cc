@@ -8,6 +8,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/multicast.h"
 #include "gdrperf/proto/rate.h"
 #include "gdrperf/proto/settings.h"
 
@@ -20,9 +21,8 @@ void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view 
 }
 
 void take_transport(TestSpec& spec, const std::string& text, std::string_view flag) {
-  constexpr const char* kInstead = "give rc, uc or ud";
+  constexpr const char* kInstead = "give rc, uc, ud or xrc";
   const std::string typed = fmt::format("{} '{:.20}': ", flag, text);
-  if (text == "XRC" || text == "xrc") throw usage_error(typed + "XRC QPs are not measured", kInstead);
   if (text == "DC" || text == "dc")
     throw usage_error(typed + "DC is made by mlx5's own verbs (mlx5dv_create_qp), which are not used for QPs",
                       kInstead);
@@ -34,6 +34,16 @@ void take_transport(TestSpec& spec, const std::string& text, std::string_view fl
     return;
   }
   throw usage_error(typed + kInstead);
+}
+
+void take_any_group(TestSpec& spec, const std::string&, std::string_view) {
+  if (spec.transport == Transport::kRc) spec.transport = Transport::kUd;
+  if (spec.multicast.empty()) spec.multicast = kAnyGroup;
+}
+
+void take_group(TestSpec& spec, const std::string& text, std::string_view) {
+  if (spec.transport == Transport::kRc) spec.transport = Transport::kUd;
+  spec.multicast = text;
 }
 
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag) {

@@ -11,6 +11,8 @@ namespace gdrperf::setting_rows {
 
 void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_transport(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_any_group(TestSpec& spec, const std::string& text, std::string_view flag);
+void take_group(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_rate(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_load(TestSpec& spec, const std::string& text, std::string_view flag);
 void take_gpu(TestSpec& spec, const std::string& text, std::string_view flag);

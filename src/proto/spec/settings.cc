@@ -237,6 +237,7 @@ bool concerns(const Setting& setting, const Test& test) {
     case Scope::kBandwidth: return !latency;
     case Scope::kLatency: return latency;
     case Scope::kCarriesData: return operation.carries_data;
+    case Scope::kPolledMemory: return latency && operation.round_in_memory;
     case Scope::kEvents: return !(latency && operation.round_in_memory);
     case Scope::kReceives: return operation.receives;
     case Scope::kAtomic: return test.operation == Operation::kAtomic;

@@ -4,7 +4,9 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/blocks.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/multicast.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
 
@@ -109,6 +111,9 @@ void check_transport(const TestSpec& spec) {
                       fmt::format("{} supports {}; {} needs RC", kind, tests_over(spec.transport, spec.test.metric),
                                   to_string(spec.test)));
   }
+  if (spec.ece == Use::kOn && spec.transport == Transport::kXrc) {
+    throw usage_error(fmt::format("{}: {} on is not supported there", asked, flag<&TestSpec::ece>()), "leave it out");
+  }
   if (spec.ece == Use::kOn && spec.transport == Transport::kUd) {
     throw usage_error(fmt::format("{}: {} on is agreed on in a connection, and datagrams have none", asked, flag<&TestSpec::ece>()));
   }
@@ -173,6 +178,31 @@ void check_load(const TestSpec& spec) {
   throw usage_error(
       fmt::format("{}: verified messages are sent in rounds, and nothing else runs meanwhile", flag<&TestSpec::load>()),
       "leave one of them out");
+}
+
+void check_latency(const TestSpec& spec) {
+  const auto refuse = [](bool typed, const std::string& one, const std::string& other, const char* why) {
+    if (typed) throw usage_error(fmt::format("{} and {}: {}", one, other, why), "leave one of them out");
+  };
+  const bool latency = spec.test.metric == Metric::kLatency;
+  const std::string qps = fmt::format("{} {}", flag<&TestSpec::qps>(), spec.qps);
+  refuse(latency && spec.qps > 1 && spec.verify_seed, qps, flag<&TestSpec::verify_seed>(),
+         "verified messages of a latency test have one QP");
+  refuse(latency && spec.qps > 1 && spec.initiator == Initiator::kGpuProxy, qps, flag<&TestSpec::initiator>(),
+         "the GPU's kernel waits for one QP");
+  refuse(spec.latency_gap.count() > 0 && rate_of(spec) > 0, flag<&TestSpec::latency_gap>(),
+         flag<&TestSpec::rate_per_s>(), "each decides when a message leaves");
+  refuse(spec.latency_gap.count() > 0 && spec.verify_seed, flag<&TestSpec::latency_gap>(),
+         flag<&TestSpec::verify_seed>(), "verified messages are sent in rounds");
+  if (spec.signal == Signal::kNone) return;
+  const std::string signal = flag<&TestSpec::signal>();
+  if (spec.signal == Signal::kAtomic && !acknowledged(spec.transport)) {
+    throw usage_error(fmt::format("{} atomic: there are none over {}", signal, to_string(spec.transport)),
+                      "give write or imm");
+  }
+  refuse(spec.qps > 1, signal, qps, "a signal is that of one QP");
+  refuse(spec.verify_seed.has_value(), signal, flag<&TestSpec::verify_seed>(), "the signal's order is what is checked");
+  refuse(spec.null_mr, signal, flag<&TestSpec::null_mr>(), "nothing is written there, so nothing would be seen");
 }
 
 void check_srq(const TestSpec& spec) {
@@ -281,6 +311,7 @@ std::string_view to_string(Transport transport) {
   switch (transport) {
     case Transport::kUc: return "UC";
     case Transport::kUd: return "UD";
+    case Transport::kXrc: return "XRC";
     case Transport::kRc: break;
   }
   return "RC";
@@ -328,12 +359,15 @@ void validate(const TestSpec& spec) {
   for (const Setting& each : settings()) refuse_elsewhere(each, spec);
   check_size(spec);
   check_transport(spec);
+  check_multicast(spec);
   check_rate(spec);
   check_load(spec);
+  check_latency(spec);
   check_parts(spec);
   check_srq(spec);
   check_depths(spec);
   check_footprint(spec);
+  check_blocks(spec);
   check_pieces(spec);
   check_path(spec);
   check_reverse(spec);

@@ -31,6 +31,7 @@ void spin(double ns) {
 
 struct SlowOnce {
   static constexpr bool kTouchesMemory = false;
+  static constexpr bool kSignals = false;
   static Outcome arrived(PingPong& p, Events&, Fault&) noexcept {
     spin(p.rounds == kStalled ? kStallNs : kRoundNs);
     return Outcome::kReached;

@@ -185,9 +185,13 @@ TEST(Settings, ATestLeavesOutWhatItWouldRefuse) {
     EXPECT_EQ(spec.incast == 1 && spec.victim.empty(), !bandwidth) << to_string(test);
     spec.incast = 1;
     spec.srq = false;
+    spec.multicast = "";  // over UD alone
+    EXPECT_EQ(spec.mix.empty(), !bandwidth) << to_string(test);
+    spec.mix = "";
+    EXPECT_EQ(spec.stride_bytes == 0, !bandwidth) << to_string(test);
+    spec.stride_bytes = 0;
     spec.victim = "";
     EXPECT_NO_THROW(validate(spec)) << to_string(test);
-    EXPECT_EQ(spec.qps == 1, !bandwidth) << to_string(test);
   }
 }
 

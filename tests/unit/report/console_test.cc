@@ -278,7 +278,7 @@ TEST(Console, SettingsNameTheTransport) {
   RunRecord run;
   run.spec.size_bytes = 64;
   run.measured.bandwidth = Bandwidth();
-  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd}) {
+  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd, Transport::kXrc}) {
     run.spec.transport = each;
     std::ostringstream out;
     ConsoleTable(out, {}).add(run);
