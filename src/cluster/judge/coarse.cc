@@ -169,7 +169,10 @@ void judge_paths(const Fabric& fabric, const JudgeOptions& options, bool by_rail
   for (auto& [group, count] : nodes) count = nodes_of_group(fabric, group);
   for (std::size_t i = 0; i < residuals.samples.size(); ++i) {
     const Nic& from = fabric.nics[residuals.samples[i].from];
-    const auto [low, high] = std::minmax(group_of(from), group_of(fabric.nics[residuals.samples[i].to]));
+    const int one = group_of(from);
+    const int other = group_of(fabric.nics[residuals.samples[i].to]);
+    const int low = std::min(one, other);
+    const int high = std::max(one, other);
     if (low == high || nodes[low] < kLeastNodes || nodes[high] < kLeastNodes) continue;
     flows[{low, high, by_rail ? from.rail : -1}].push_back(i);
   }
