@@ -331,10 +331,14 @@ bool PageMover::move_back(PageRange range) {
   const PageRange offsets{offset_of(range.begin), offset_of(range.begin) + range.bytes()};
   while (true) {
     const MutexLock pages(pages_mutex_);
-    OwnPart part = next_own_part(relocated_.load() ? kEverywhere : range, offsets);
+    const PageRange where = relocated_.load() ? kEverywhere : range;
+    OwnPart part = next_own_part(where, offsets);
     if (part.range.empty()) break;
     part.range.end = std::min(part.range.end, part.range.begin + kPieceBytes);
     if (!make_private(part)) return false;
+    // At once, so that no more than a piece is there twice; mremap() may have left the same pages elsewhere, too.
+    const PageRange copied{part.offset, part.offset + part.range.bytes()};
+    if (next_own_part(where, copied).range.empty()) give_back(copied);
   }
   give_back(range);
   return true;
