@@ -151,7 +151,7 @@ class Refusals(CliTest):
     def test_what_cannot_go_together(self):
         self.refuse("write_bw", "h", "-n", "5", "-D", "2s", says=["-n and -D exclude"])
         self.refuse("write_lat", "h", "-b", says=["-b", "write_lat"])
-        self.refuse("read_lat", "h", "-q", "2", says=["-q 2", "read_lat"])
+        self.refuse("read_lat", "h", "-q", "2", "--verify", says=["-q 2", "verified messages"])
         self.refuse("write_bw", "h", "-t", "128", "-l", "3", says=["-l 3", "-t 128"])
         self.refuse("read_bw", "h", "-I", "8", says=["-I 8"])
         self.refuse("write_bw", "h", "--local", says=["HOST and --local exclude each other"])
