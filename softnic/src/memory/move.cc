@@ -40,9 +40,7 @@ bool write_all(int fd, std::uint64_t from, std::uint64_t bytes, std::uint64_t of
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return false;
     const auto done = static_cast<std::uint64_t>(put);
-    from += done;
-    offset += done;
-    bytes -= done;
+    from += done, offset += done, bytes -= done;
   }
   return true;
 }
@@ -54,9 +52,7 @@ bool read_all(int fd, std::uint64_t to, std::uint64_t bytes, std::uint64_t offse
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     const auto done = static_cast<std::uint64_t>(got);
-    to += done;
-    offset += done;
-    bytes -= done;
+    to += done, offset += done, bytes -= done;
   }
   return true;
 }
@@ -345,8 +341,8 @@ bool PageMover::move_back(PageRange range) {
 }
 
 void PageMover::give_back(PageRange range) const noexcept {
-  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(offset_of(range.begin)), static_cast<off_t>(range.bytes()));
+  const auto begin = static_cast<off_t>(offset_of(range.begin));
+  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, static_cast<off_t>(range.bytes()));
 }
 
 bool PageMover::make_private(const OwnPart& part) {
