@@ -104,7 +104,7 @@ void run_once(benchmark::State& state, Session& session, const app::PlannedRun& 
 }
 
 /// Kinds of devices here; one of a server that was not asked yet is taken to be alike.
-std::string kind_of(const std::vector<verbs::DeviceInfo>& devices, const std::string& name) {
+std::string kind_of(const std::vector<verbs::DeviceInfo>& devices, const Outside& name) {
   for (const verbs::DeviceInfo& device : devices) {
     if (device.name == name) return std::string(to_string(device.kind));
   }

@@ -31,8 +31,8 @@ void check_block(const std::vector<std::vector<std::string>>& block, std::size_t
 void check_column(const Matrix::Column& column, std::size_t gpus) {
   if (!column) return;
   require(column->size() == gpus);
-  for (const std::string& value : *column) {
-    for (const char c : value) require(c >= ' ' && c <= '~');
+  for (const gdrperf::Outside& value : *column) {
+    for (const char c : value.raw()) require(c >= ' ' && c <= '~');
   }
 }
 
