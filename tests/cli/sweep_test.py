@@ -51,8 +51,8 @@ class Sweep(CliTest):
                                  "-I", "16", "-e")
         runs = {one["op"]: one for one in self.runs_of(document)}
         self.assertEqual(sorted(runs), sorted(TESTS))
-        self.assertEqual(runs["write_bw"]["qps"], 2)
-        self.assertEqual(runs["write_lat"]["qps"], 1)
+        self.assertEqual((runs["write_bw"]["qps"], runs["write_lat"]["qps"]), (2, 2))
+        self.assertEqual(runs["write_bw"]["direction"], "bidirectional")
         self.assertEqual((runs["write_lat"]["wait"], runs["send_lat"]["wait"]), ("poll", "event"))
 
     def test_one_server_for_all_of_it(self):
