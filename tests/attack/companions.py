@@ -59,7 +59,7 @@ def ask_at_once(peers, message):
 def memory(row):
     """--max-memory 128M, and 16 or 64 runs of 120 MiB at the same time: one is served, the others are refused in words."""
     count = 63 if row.long else 15
-    with serve("--max-memory", "128M") as server:
+    with serve("--max-memory", "128M", weighed=True) as server:
         row.serves(server)
         for _ in row.times(1, 3):
             watched = Memory(server.process.pid)

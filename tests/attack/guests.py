@@ -43,11 +43,13 @@ class Guest(support.Peer):
         return self.turn()
 
 
-def serve(*options, env=None):
+def serve(*options, env=None, weighed=False):
+    """`weighed`: its memory is held against a limit, to which sanitizers' second stack of each thread would add."""
     env = dict(env or {})
     if support.sanitized():
         # Freed memory is kept back for 256 MiB by default, in a server whose memory is compared.
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=8"]))
+        mine = ["quarantine_size_mb=8"] + ["detect_stack_use_after_return=0"] * weighed
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), *mine]))
     return support.Server("--bind", "127.0.0.1", *options, env=env)
 
 
