@@ -1,5 +1,7 @@
 // -Dverbs=loaded: librdmacm is loaded when it is first called, as libibverbs is (src/verbs/loaded.cc).
 
+#include <cstdint>
+
 #include <rdma/rdma_cma.h>
 
 #include "gdrperf/verbs/lookup.h"

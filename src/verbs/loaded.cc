@@ -1,6 +1,8 @@
 // -Dverbs=loaded: libibverbs is loaded when it is first called, so that the program starts where there is none.
 // newer.cc has the other functions, src/conn/loaded.cc those of librdmacm.
 
+#include <cstdint>
+
 #include <infiniband/verbs.h>
 
 #include "gdrperf/verbs/lookup.h"

@@ -56,7 +56,9 @@ class Rates(ClusterTest):
         plan = support.run("cluster", "--plan", "--ranks", RANKS, "-D", "250ms", "--small", "0", "--from", path)
         self.assertEqual(plan.code, 0, plan)
         seconds = float(plan.out.split("time: ")[1].split(" s")[0])
-        self.assertAlmostEqual(seconds, took["seconds_per_round"] * took["rounds"], delta=0.2 * seconds)
+        # Sanitized ranks start one after the other, as they get a CPU.
+        if not support.sanitized():
+            self.assertAlmostEqual(seconds, took["seconds_per_round"] * took["rounds"], delta=0.2 * seconds)
         self.assertGreater(took["start_s"], 0)
         self.check_planned_patterns()
         self.check_planned_data(load(path))
