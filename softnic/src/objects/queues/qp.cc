@@ -158,7 +158,7 @@ Qp::~Qp() {
     shared->qpn = 0;
     process.qp_indices.give_back(index);
   } else {
-    static_cast<void>(recv_queue_.release());
+    RecvQueue::keep(std::move(recv_queue_));
   }
   if (srq_ != nullptr) --srq_->users;
   --recv_cq_->users;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "objects/queues/failure.h"
 
@@ -27,6 +29,13 @@ RecvQueue::RecvQueue(Process& owner, std::uint32_t max_wr, std::uint32_t max_sge
 
 RecvQueue::~RecvQueue() {
   process.memory().free(RingPlace::of(place).offset, RecvRing::bytes(ring.shift, ring.max_sge));
+}
+
+void RecvQueue::keep(std::unique_ptr<RecvQueue> queue) {
+  static Mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<RecvQueue>>();
+  const MutexLock guard(mutex);
+  kept.push_back(std::move(queue));
 }
 
 int RecvQueue::post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {

@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <memory>
 
 #include "objects/attributes/context.h"
 #include "shared/sync/ring.h"
@@ -21,6 +22,8 @@ struct RecvQueue {
   ~RecvQueue();
   RecvQueue(const RecvQueue&) = delete;
   RecvQueue& operator=(const RecvQueue&) = delete;
+  /// Keeps its memory until the process ends.
+  static void keep(std::unique_ptr<RecvQueue> queue);
 
   /// 0, EINVAL (too many SGEs) or ENOMEM (full); posts up to *bad.
   int post(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
