@@ -1,5 +1,5 @@
-// Light ranks of `gdrperf cluster`, many in one process: they say hello, send a card, go to their place in the tree, pass
-// on what is for others and answer with made-up rates.
+// Light ranks of `gdrperf cluster`, many in one process: they say hello, send a card, go to their place in the tree,
+// pass on what is for others and answer with made-up rates.
 #pragma once
 
 #include <sys/epoll.h>
@@ -265,7 +265,8 @@ class Light {
 inline void run_agents(int first, int last, int ranks, int root_port, bool relays) {
   const int events = ::epoll_create1(EPOLL_CLOEXEC);
   Light::watch = [events](int fd, Light& light) {
-    epoll_event event{EPOLLIN, {.u64 = static_cast<std::uint64_t>(light.rank()) << 32 | static_cast<std::uint32_t>(fd)}};
+    epoll_event event{EPOLLIN,
+                      {.u64 = static_cast<std::uint64_t>(light.rank()) << 32 | static_cast<std::uint32_t>(fd)}};
     ::epoll_ctl(events, EPOLL_CTL_ADD, fd, &event);
   };
   std::map<int, std::unique_ptr<Light>> lights;

@@ -75,21 +75,30 @@ Times time_rounds(Star& star, const std::vector<int>& ranks, int rounds, std::in
   return {times[times.size() / 2], times.back()};
 }
 
+/// Two processes, since one may not have as many descriptors.
+std::vector<pid_t> start_all_agents(int ranks, int port) {
+  // So many have somebody below them.
+  const int relays = std::min(ranks - 1, ranks / kTreeFanout + 1);
+  return {start_agents(1, relays + 1, ranks, port, true), start_agents(relays + 1, ranks, ranks, port, false)};
+}
+
+StarSettings star_of(int ranks) {
+  StarSettings settings;
+  settings.ranks = ranks;
+  settings.address = "127.0.0.1";
+  settings.start_patience = 60s;
+  settings.deadline = 60s;
+  settings.fanout = kTreeFanout;
+  return settings;
+}
+
 void run(int ranks, int rounds) {
   proto::Listener listener("127.0.0.1", 0);
   const int port = listener.port();
-  // So many have somebody below them; two processes, since one may not have as many descriptors.
-  const int relays = std::min(ranks - 1, ranks / kTreeFanout + 1);
-  std::vector<pid_t> agents = {start_agents(1, relays + 1, ranks, port, true), start_agents(relays + 1, ranks, ranks, port, false)};
+  const std::vector<pid_t> agents = start_all_agents(ranks, port);
   const auto start = steady_clock::now();
   {
-    StarSettings settings;
-    settings.ranks = ranks;
-    settings.address = "127.0.0.1";
-    settings.start_patience = 60s;
-    settings.deadline = 60s;
-    settings.fanout = kTreeFanout;
-    Star star(std::move(listener), settings, card_of(0, ranks));
+    Star star(std::move(listener), star_of(ranks), card_of(0, ranks));
     fmt::print("{} cards gathered in {:.2f} s, the tree of {} stands and all have answered once after {:.2f} s   (wanted < 5 s)\n", ranks,
                star.gathered_s(), kTreeFanout, std::chrono::duration<double>(steady_clock::now() - start).count());
     std::vector<int> all;
@@ -120,31 +129,26 @@ void run_job(int ranks) {
   Light::made_up_rates = true;
   proto::Listener listener("127.0.0.1", 0);
   const int port = listener.port();
-  const int relays = std::min(ranks - 1, ranks / kTreeFanout + 1);
-  std::vector<pid_t> agents = {start_agents(1, relays + 1, ranks, port, true), start_agents(relays + 1, ranks, ranks, port, false)};
+  const std::vector<pid_t> agents = start_all_agents(ranks, port);
   const auto start = steady_clock::now();
   {
-    StarSettings settings;
-    settings.ranks = ranks;
-    settings.address = "127.0.0.1";
-    settings.start_patience = 60s;
-    settings.deadline = 60s;
-    settings.fanout = kTreeFanout;
     // Rank 0 measures nothing here: it has no such NICs.
     Card own = card_of(0, ranks);
     own.devices.clear();
-    Star star(std::move(listener), settings, own);
-    fmt::print("{} ranks, {} NICs: the tree stands after {:.2f} s\n", ranks, (ranks - 1) * kRails, seconds_since(start));
+    Star star(std::move(listener), star_of(ranks), own);
+    fmt::print("{} ranks, {} NICs: the tree stands after {:.2f} s\n", ranks, (ranks - 1) * kRails,
+               seconds_since(start));
     const auto begin = steady_clock::now();
     double rounds_s = 0;
     const ClusterResult result = run_cluster(star, {}, nullptr, [&](const ClusterResult&) {
       rounds_s = seconds_since(begin);
       return true;
     });
-    fmt::print("{} rounds of {} runs, {} measurements each of 4 series: {:.1f} s, retests and judgement {:.1f} s   (the runs "
-               "themselves take no time here; really {:.0f} s)\n",
-               result.rounds, runs_per_round({}), result.samples.size(), rounds_s, seconds_since(begin) - rounds_s,
-               static_cast<double>(result.rounds) * runs_per_round({}) * 0.25);
+    fmt::print(
+        "{} rounds of {} runs, {} measurements each of 4 series: {:.1f} s, retests and judgement {:.1f} s   (the runs "
+        "themselves take no time here; really {:.0f} s)\n",
+        result.rounds, runs_per_round({}), result.samples.size(), rounds_s, seconds_since(begin) - rounds_s,
+        static_cast<double>(result.rounds) * runs_per_round({}) * 0.25);
     const auto write = steady_clock::now();
     const std::string document = cluster_document(star, {}, {}, result, "", "pairs");
     fmt::print("document: {:.1f} MB in {:.1f} s\n", static_cast<double>(document.size()) / 1e6, seconds_since(write));
@@ -152,8 +156,8 @@ void run_job(int ranks) {
       if (suspect.verdict != cluster::Verdict::kSlow) continue;
       const NicPlace& place = result.places[static_cast<std::size_t>(std::max(suspect.nic, 0))];
       fmt::print("slow: {} of rank {}, device {}, {:.1f} %   (planted: nic of rank {}, device {}, -10 %)\n",
-                 to_string(suspect.part), place.rank, place.device, 100 * (std::exp(suspect.retest_shift) - 1), kSlowRank,
-                 kSlowRail);
+                 to_string(suspect.part), place.rank, place.device, 100 * (std::exp(suspect.retest_shift) - 1),
+                 kSlowRank, kSlowRail);
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

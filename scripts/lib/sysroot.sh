@@ -94,7 +94,8 @@ ${wrapper:+exe_wrapper = ['$wrapper']}
 
 [built-in options]
 cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=']
-cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1', '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
+cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1',
+  '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
 
 [properties]
 sys_root = '$tree'

@@ -39,7 +39,8 @@ def main():
         too_new = version(asks) > version(options.most) or others or libstdcxx or nowhere
         bad += bool(too_new)
         print(f"{path.relative_to(options.folder)}: GLIBC_{asks}"
-              f"{', ' + ' '.join(others) if others else ''}{', GLIBCXX' if libstdcxx else ''}{', without a version: ' + ' '.join(nowhere) if nowhere else ''}{' (too new)' if too_new else ''}")
+              f"{', ' + ' '.join(others) if others else ''}{', GLIBCXX' if libstdcxx else ''}"
+              f"{', without a version: ' + ' '.join(nowhere) if nowhere else ''}{' (too new)' if too_new else ''}")
     return 1 if bad else 0
 
 

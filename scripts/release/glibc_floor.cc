@@ -32,8 +32,8 @@ __asm__(".symver old_pow,pow@" OLD_VERSION);
 VISIBLE double old_pow(double, double);
 double pow(double base, double exponent) { return old_pow(base, exponent); }
 
-// 2.30: waits by the clock of the condition, which std::condition_variable leaves at CLOCK_REALTIME, and looks at its own
-// clock afterwards.
+// 2.30: waits by the clock of the condition, which std::condition_variable leaves at CLOCK_REALTIME, and looks at its
+// own clock afterwards.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   constexpr long kSecond = 1'000'000'000;
   timespec now;

@@ -92,7 +92,9 @@ Pairing pairing_of(const Series& before, const Series& now, const NoiseTable& re
 void note_doubts(Comparison& comparison, const Side& baseline, const Side& candidates) {
   comparison.partial = !candidates.partial().empty();
   for (const Outside& path : candidates.partial()) {
-    comparison.warnings.push_back(printable(path) + ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
+    comparison.warnings.push_back(
+        printable(path) +
+        ": planned runs are missing in it ('gdrperf sweep --resume' makes them); no verdict is ok with it");
   }
   std::size_t doubted = 0;
   std::size_t drifting = 0;
@@ -191,7 +193,8 @@ Comparison judge(const Side& baseline, const Side& candidates, const NoiseTable&
   note_missing(comparison, candidates);
   if (baseline.tools() != candidates.tools() && !baseline.tools().empty() && !candidates.tools().empty()) {
     comparison.warnings.push_back(fmt::format("measured by different builds of gdrperf: {}, now {}",
-                                              printable(*baseline.tools().rbegin()), printable(*candidates.tools().rbegin())));
+                                              printable(*baseline.tools().rbegin()),
+                                              printable(*candidates.tools().rbegin())));
   }
   return comparison;
 }

@@ -167,7 +167,8 @@ void add_widened(std::vector<std::string>& out, const Comparison& comparison) {
   if (widest) {
     out.push_back(fmt::format(
         "noise widens the limit of {} beyond {} %: smaller changes there go unnoticed (widest: {} at {:.1f} %)",
-        cells(count), plain_digits(comparison.settings.threshold * 100, 3), printable(widest->key.name), widest->limit * 100));
+        cells(count), plain_digits(comparison.settings.threshold * 100, 3), printable(widest->key.name),
+        widest->limit * 100));
   }
   if (unknown > 0) {
     out.push_back(fmt::format("the noise of {} is not known: fewer than {} baseline sessions and none recorded",

@@ -120,7 +120,8 @@ class Reader {
   }
 
   std::string where(const Run& run, const char* field) const {
-    return fmt::format("{}: relations.{}, run {}: {}", printable(session_.path), printable(run.relation), run.index + 1, field);
+    return fmt::format("{}: relations.{}, run {}: {}", printable(session_.path), printable(run.relation), run.index + 1,
+                       field);
   }
 
   std::string required(const Run& run, const char* field, Scalar::Kind kind) const {

@@ -110,7 +110,8 @@ void judge_paths(const PageDocument& document, std::vector<Finding>& out) {
   Sayer sayer(out, "comparisons of direct with staged: see the charts");
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // words: the ends they hold for
   for (const PathWords& each : document.paths) {
-    const std::string words = fmt::format("{} to {}: the better path is {}", each.op, printable(each.server), each.better);
+    const std::string words =
+        fmt::format("{} to {}: the better path is {}", each.op, printable(each.server), each.better);
     auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == words; });
     if (found == alike.end()) found = alike.insert(alike.end(), {words, {}});
     found->second.push_back(printable(each.client));
@@ -197,7 +198,8 @@ std::size_t judge_comparison(const PageComparison& each, std::vector<Finding>& o
                                suspects, each.result.cells.size(), printable(each.before)),
                    "measure before and after several times, then run gdrperf compare"});
   }
-  out.push_back({Level::kNote, printable(each.after), fmt::format("compared with {}: {}", printable(each.before), compare::summary_line(each.result)), ""});
+  out.push_back({Level::kNote, printable(each.after),
+                 fmt::format("compared with {}: {}", printable(each.before), compare::summary_line(each.result)), ""});
   return worse.size();
 }
 
@@ -206,8 +208,11 @@ void judge_trend(const PageTrend& trend, std::vector<Finding>& out) {
   for (const compare::CellTrend& cell : trend.trends.changed) {
     for (const compare::TrendChange& each : cell.changes) {
       std::string with;
-      for (const compare::Change& other : each.conditions) with += fmt::format(", with {}: {} -> {}", other.name, printable(other.before), printable(other.now));
-      sayer.add({Level::kNote, printable(cell.cell), fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with), ""});
+      for (const compare::Change& other : each.conditions)
+        with += fmt::format(", with {}: {} -> {}", other.name, printable(other.before), printable(other.now));
+      sayer.add({Level::kNote, printable(cell.cell),
+                 fmt::format("level changed by {} on {}{}", compare::format_change(each.change), each.since, with),
+                 ""});
     }
   }
 }

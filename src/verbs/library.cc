@@ -35,7 +35,8 @@ Library library() {
 }
 
 std::string missing_library() {
-  for (const auto& [library, first] : {std::pair(From::kVerbs, "ibv_get_device_list"), std::pair(From::kRdmaCm, "rdma_create_id")}) {
+  for (const auto& [library, first] :
+       {std::pair(From::kVerbs, "ibv_get_device_list"), std::pair(From::kRdmaCm, "rdma_create_id")}) {
     if (look_up(library, first) != nullptr) continue;
     const char* const name = library == From::kVerbs ? "libibverbs.so.1" : "librdmacm.so.1";
     ::dlerror();

@@ -46,8 +46,8 @@ GDRPERF_VERBS(int, ibv_modify_qp, (ibv_qp * qp, ibv_qp_attr* attr, int mask), qp
 GDRPERF_VERBS(ibv_context*, ibv_open_device, (ibv_device * device), device)
 GDRPERF_VERBS(int, ibv_query_device, (ibv_context * context, ibv_device_attr* attr), context, attr)
 // The macro in front of it fills in what this function, of older programs, leaves alone.
-GDRPERF_VERBS(int, ibv_query_port, (ibv_context * context, std::uint8_t port, _compat_ibv_port_attr* attr), context, port,
-              attr)
+GDRPERF_VERBS(int, ibv_query_port, (ibv_context * context, std::uint8_t port, _compat_ibv_port_attr* attr), context,
+              port, attr)
 GDRPERF_VERBS(ibv_mr*, ibv_reg_mr, (ibv_pd * pd, void* at, std::size_t bytes, int access), pd, at, bytes, access)
 GDRPERF_VERBS(const char*, ibv_wc_status_str, (ibv_wc_status status), status)
 

@@ -8,14 +8,15 @@ using gdrperf::verbs::From;
 
 // IBVERBS_1.8, of rdma-core 28
 GDRPERF_FORWARD(From::kVerbs, ibv_mr*, ibv_reg_mr_iova2,
-                (ibv_pd * pd, void* at, std::size_t bytes, std::uint64_t iova, unsigned int access), pd, at, bytes, iova,
-                access)
+                (ibv_pd * pd, void* at, std::size_t bytes, std::uint64_t iova, unsigned int access), pd, at, bytes,
+                iova, access)
 // IBVERBS_1.10, of 31
 GDRPERF_FORWARD(From::kVerbs, int, ibv_query_ece, (ibv_qp * qp, ibv_ece* ece), qp, ece)
 GDRPERF_FORWARD(From::kVerbs, int, ibv_set_ece, (ibv_qp * qp, ibv_ece* ece), qp, ece)
 // IBVERBS_1.11, of 33
 GDRPERF_FORWARD(From::kVerbs, ssize_t, _ibv_query_gid_table,
-                (ibv_context * context, ibv_gid_entry* entries, std::size_t most, std::uint32_t flags, std::size_t bytes),
+                (ibv_context * context, ibv_gid_entry* entries, std::size_t most, std::uint32_t flags,
+                 std::size_t bytes),
                 context, entries, most, flags, bytes)
 // IBVERBS_1.12, of 34
 GDRPERF_FORWARD(From::kVerbs, ibv_mr*, ibv_reg_dmabuf_mr,

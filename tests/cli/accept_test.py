@@ -121,7 +121,8 @@ class OneMachine(support.CliTest):
         self.assertIn("has no known theoretical maximum, which --min-efficiency 90% refers to", " ".join(
             result.out.split()))
         self.assertIn("undecided", result.err)
-        missing = run("accept", "--local", "--softnic", "--devices", "soft0", "-n", "100", "-s", "4K", "--expect", "nics=9")
+        missing = run("accept", "--local", "--softnic", "--devices", "soft0", "-n", "100", "-s", "4K", "--expect",
+                      "nics=9")
         self.assertEqual(missing.code, 1, missing)
         self.assertRegex(missing.err, r"MISSED +\d NICs? with an active port, 9 expected \(--expect\)")
         planned = run("accept", "--local", "--softnic", "--dry-run")

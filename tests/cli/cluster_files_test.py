@@ -65,7 +65,8 @@ def variant(folder):
         objects += variant(resource[3:]) if resource.startswith("../") else load_all(f"{folder}/{resource}")
     for patch in kustomization.get("patches", []):
         target = patch["target"]
-        found = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (target["kind"], target["name"])]
+        found = [each for each in objects
+                 if (each["kind"], each["metadata"]["name"]) == (target["kind"], target["name"])]
         group = f"{target['group']}/{target['version']}"
         assert [each["apiVersion"] for each in found] == [group], patch
         for change in load_all(f"{folder}/{patch['path']}")[0]:
@@ -104,7 +105,8 @@ class Manifests(unittest.TestCase):
     def test_pods_of_each_variant_can_open_their_nics(self):
         """Privileged with the node's devices, or with what a device plugin hands out; the network that goes with it."""
         wanted = {"privileged": (True, True, []), "device-plugin": (True, False, ["rdma/hca_shared_devices_a"]),
-                  "sriov": (False, False, ["openshift.io/rdma_vf"]), "gpu": (False, False, ["nvidia.com/gpu", "openshift.io/rdma_vf"])}
+                  "sriov": (False, False, ["openshift.io/rdma_vf"]),
+                  "gpu": (False, False, ["nvidia.com/gpu", "openshift.io/rdma_vf"])}
         self.assertEqual(sorted(wanted), sorted(VARIANTS))
         for folder, (of_host, privileged, resources) in wanted.items():
             objects = variant(folder)
@@ -118,19 +120,22 @@ class Manifests(unittest.TestCase):
                 self.assertEqual("volumes" in pod, privileged, where)
                 mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", [])}
                 self.assertEqual(mounts, {"infiniband": "/dev/infiniband"} if privileged else {}, where)
-                self.assertEqual({each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}, mounts, where)
+                self.assertEqual({each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}, mounts,
+                                 where)
                 if folder == "gpu" and kind == "DaemonSet":
                     continue  # servers do not hold the GPUs of a node for good
                 limits = container.get("resources", {}).get("limits", {})
                 self.assertEqual(sorted(limits), resources, where)
                 networks = template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks", "")
                 # One interface for each virtual function.
-                self.assertEqual(len([each for each in networks.split(",") if each]), limits.get("openshift.io/rdma_vf", 0), where)
+                self.assertEqual(len([each for each in networks.split(",") if each]),
+                                 limits.get("openshift.io/rdma_vf", 0), where)
 
     @unittest.skipUnless(shutil.which("kubectl"), "no kubectl here")
     def test_kubectl_makes_the_same(self):
         for folder in VARIANTS:
-            made = subprocess.run(["kubectl", "kustomize", manifest(folder)], capture_output=True, text=True, check=True)
+            made = subprocess.run(["kubectl", "kustomize", manifest(folder)], capture_output=True, text=True,
+                                  check=True)
             self.assertEqual(made.stderr, "")
             by_name = [{(each["kind"], each["metadata"]["name"]): each for each in objects}
                        for objects in (yaml.safe_load_all(made.stdout), variant(folder))]
@@ -232,7 +237,8 @@ class NothingStarts(unittest.TestCase):
         self.assertIn("WORLD_SIZE is set but RANK is not", result.err)
 
 
-@unittest.skipUnless(yaml and jsonschema and shutil.which("kubectl"), "kubectl, python3-yaml or python3-jsonschema is not there")
+@unittest.skipUnless(yaml and jsonschema and shutil.which("kubectl"),
+                     "kubectl, python3-yaml or python3-jsonschema is not there")
 class Schemas(unittest.TestCase):
     """check-manifests over schemas made up for this: the published ones are not here (GDRPERF_K8S_SCHEMAS names them)."""
 

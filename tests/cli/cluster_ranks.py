@@ -13,7 +13,8 @@ WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 RANKS = 6
 
-# Of a sanitized program beside others each message takes long enough to be late on a faster link: suspects all over, and
+# Of a sanitized program beside others each message takes long enough to be late on a faster link: suspects all over,
+# and
 # retests of minutes.
 LINK = "rate=2MB/s,react=500ms" if support.sanitized() else "rate=20MB/s,react=200ms"
 

@@ -290,8 +290,10 @@ class Ranks(ClusterTest):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
             port = support.free_port()
-            ranks = [support.Background(*options(port, "--ranks", 3, "--rank", rank, *(["--json", path, "-D", "50ms"] if rank == 0 else []),
-                                                 *(["--devices", "mlx5_9"] if rank == 2 else [])), env={"SOFTNIC": devices(count=3)})
+            ranks = [support.Background(*options(port, "--ranks", 3, "--rank", rank,
+                                                 *(["--json", path, "-D", "50ms"] if rank == 0 else []),
+                                                 *(["--devices", "mlx5_9"] if rank == 2 else [])),
+                                        env={"SOFTNIC": devices(count=3)})
                      for rank in range(3)]
             codes = [rank.wait() for rank in ranks]
             document = self.check_document(path)
@@ -299,15 +301,18 @@ class Ranks(ClusterTest):
         self.assertEqual(codes, [4, 0, 2], [rank.err for rank in ranks])
         self.assertRegex(ranks[0].out, r"lost: rank 2 on .* \(--devices: rank 2 on .* has no device 'mlx5_9'\)")
         self.assertIn("has no device 'mlx5_9'", document["ranks"][2]["lost"])
-        self.assertIn("has no device 'mlx5_9'", next(line for line in metrics.out.splitlines() if line.startswith("gdrperf_cluster_rank_lost{")))
+        self.assertIn("has no device 'mlx5_9'",
+                      next(line for line in metrics.out.splitlines() if line.startswith("gdrperf_cluster_rank_lost{")))
         waited = float(re.search(r"2 of 3 ranks are here, after ([0-9.]+) s", ranks[0].err).group(1))
         self.assertLess(waited, 20, "not --start-timeout")
 
     def test_ranks_that_are_waited_for_are_named(self):
-        rank = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 0, "--start-timeout", "7s"), env={"SOFTNIC": devices(count=3)})
+        rank = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 0, "--start-timeout", "7s"),
+                                  env={"SOFTNIC": devices(count=3)})
         self.assertIn("waiting for rank 1, 2, 7 s in all", rank.wait_line("waiting for"))
         self.assertEqual(rank.wait(), 4, rank.err)
-        other = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 1, "--start-timeout", "6s"), env={"SOFTNIC": devices(count=3)})
+        other = support.Background(*options(support.free_port(), "--ranks", 3, "--rank", 1, "--start-timeout", "6s"),
+                                   env={"SOFTNIC": devices(count=3)})
         self.assertIn("still no rank 0 at 127.0.0.1:", other.wait_line("still no rank 0"))
         self.assertEqual(other.wait(), 5, other.err)
 
@@ -315,7 +320,9 @@ class Ranks(ClusterTest):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
             port = support.free_port()
-            ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank, *(["--json", path, "-D", "50ms", "--expect", "nics=8"] if rank == 0 else [])),
+            ranks = [support.Background(*options(port, "--ranks", 2, "--rank", rank,
+                                                 *(["--json", path, "-D", "50ms", "--expect", "nics=8"] if rank == 0
+                                                   else [])),
                                         env={"SOFTNIC": devices(count=4)}) for rank in range(2)]
             codes = [rank.wait() for rank in ranks]
             document = self.check_document(path)

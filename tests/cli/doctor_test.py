@@ -287,7 +287,8 @@ class Doctor(CliTest):
         checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
         self.assertEqual(done.returncode, 1, done)
         self.assertEqual(checks["libibverbs"]["verdict"], "FAIL")
-        self.assertRegex(checks["libibverbs"]["found"], r"libibverbs\.so\.1: file too short: no RDMA program runs here$")
+        self.assertRegex(checks["libibverbs"]["found"],
+                         r"libibverbs\.so\.1: file too short: no RDMA program runs here$")
         self.assertIn("libibverbs", checks["libibverbs"]["fix"])
         listed = subprocess.run([launcher, "--list"], env=environment(), capture_output=True, text=True, timeout=60)
         self.assertEqual(listed.stdout, run("doctor", "--list").out)

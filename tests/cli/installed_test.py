@@ -40,7 +40,8 @@ class Installed(CliTest):
     def check_a_folder_that_no_preload_can_name(self, prefix):
         moved = pathlib.Path(self.scratch()) / "with a space:and a colon"
         shutil.copytree(prefix, moved, symlinks=True)
-        for words in ([moved / "bin/gdrperf", "devices", "--softnic"], [moved / "bin/softnic", moved / "bin/gdrperf", "devices"]):
+        for words in ([moved / "bin/gdrperf", "devices", "--softnic"],
+                      [moved / "bin/softnic", moved / "bin/gdrperf", "devices"]):
             done = subprocess.run(words, env=support.environment(), cwd="/", capture_output=True, text=True,
                                   timeout=support.PATIENCE_S, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)

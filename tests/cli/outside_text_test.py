@@ -94,7 +94,8 @@ class Outside(CliTest):
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of result documents: what devices, hosts, GPUs and programs are called.
 NAMES = {
-    "hostname", "kernel", "cpu_model", "cpus_allowed", "governor", "clock_source", "gpu_driver", "name", "model", "uuid",
+    "hostname", "kernel", "cpu_model", "cpus_allowed", "governor", "clock_source", "gpu_driver", "name", "model",
+    "uuid",
     "device", "firmware", "driver", "gid", "netdev", "guid", "pair", "limited_by", "version", "git"
 }
 
@@ -129,7 +130,8 @@ class Documents(CliTest):
         original = sorted(sessions)
         store = folder / "store"
         shown = 0
-        for words in (["compare", mine[0], mine[1]], ["compare", original[0], mine[1]], ["compare", mine[0], mine[1], "--all"],
+        for words in (["compare", mine[0], mine[1]], ["compare", original[0], mine[1]],
+                      ["compare", mine[0], mine[1], "--all"],
                       ["compare", "--by", "relation", mine[0], mine[1]], ["compare", mine[0], mine[1], "--json"],
                       ["report", mine[0], "--format", "markdown"], ["report", *mine[:2], "--format", "markdown"],
                       ["baseline", "add", "--dir", store, *mine], ["baseline", "noise", "--dir", store, *mine],

@@ -27,9 +27,12 @@ pathlib.Path(PAYLOAD).write_text("0x01020304,0xdeadbeef\n", encoding="utf-8")
 pathlib.Path(MAPPED).write_bytes(bytes(1 << 20))
 # Values that options take, and the test that knows them; else 1 and write_bw.
 VALUES = {"--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
-          "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json", "--pin_cores": "0", "--payload_file_path": PAYLOAD, "--mmap": MAPPED, "-M": "239.1.2.3", "--MGID": "239.1.2.3",
+          "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json",
+          "--pin_cores": "0", "--payload_file_path": PAYLOAD, "--mmap": MAPPED, "-M": "239.1.2.3",
+          "--MGID": "239.1.2.3",
           "--output": "perftest", "--source_ip": "127.0.0.1", "--bind_source_ip": "127.0.0.1"}
-TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw", "--send_with_imm": "send_bw",
+TESTS = {"--use-srq": "send_bw", "-A": "atomic_bw", "--atomic_type": "atomic_bw", "-e": "read_bw", "-r": "send_bw",
+         "--send_with_imm": "send_bw",
          "-g": "send_bw", "--mcg": "send_bw", "-M": "send_bw", "--MGID": "send_bw", "--latency_gap": "write_lat"}
 LOCAL = ["--local", "--softnic"]
 
@@ -145,7 +148,8 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "DC"), 2, "--transport 'DC': DC is made by mlx5's own verbs", "give rc, uc, ud or xrc")
+        self.expect_error(run("write_bw", "--local", "-c", "DC"), 2,
+                          "--transport 'DC': DC is made by mlx5's own verbs", "give rc, uc, ud or xrc")
         self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc, ud or xrc")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
@@ -170,7 +174,8 @@ class Options(CliTest):
             result = run("write_bw", "--local", "--dry-run", "--pin_cores", text)
             self.assertEqual(result.code, 0, str(result))
             self.assertEqual(result.err, "")
-        self.expect_error(run("write_bw", "--local", "--dry-run", "--pin_cores", f"{cpus[0]},60000"), 2, "this process may not use CPU 60000")
+        self.expect_error(run("write_bw", "--local", "--dry-run", "--pin_cores", f"{cpus[0]},60000"), 2,
+                          "this process may not use CPU 60000")
         for text in ("0-", "1-0", "0,,1", "0,x"):
             self.expect_error(run("write_bw", "--local", "--dry-run", "--pin_cores", text), 2, "--pin_cores")
 
@@ -203,7 +208,8 @@ class Runs(CliTest):
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("note: -s 65536: a message over UD has an MTU at most: 4096 bytes", result.err)
         self.assertRegex(result.out, r"(?m)^ 4096 +100 ")
-        self.expect_error(run("send_bw", *LOCAL, "-c", "UD", "-s", "65536"), 2, "-s 64 KiB: a message over UD is one packet")
+        self.expect_error(run("send_bw", *LOCAL, "-c", "UD", "-s", "65536"), 2,
+                          "-s 64 KiB: a message over UD is one packet")
 
     def test_limits_end_with_status_1(self):
         fine = run("write_bw", *LOCAL, "-n", "200", "-s", "4K", "-w", "0.001", "-y", "0.000001")

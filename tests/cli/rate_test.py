@@ -117,20 +117,25 @@ class Paced(Measured):
 
     def test_the_device_keeps_it(self):
         paced = {"SOFTNIC": "soft0:pacing=on;soft1"}
-        for words, ends in ((("write_bw",), ("client",)), (("send_bw", "--transport", "uc"), ("client",)), (("write_bw", "-q", "3", "-R"), ("client",)),
-                            (("write_bw", "-b"), ("client", "server")), (("send_bw", "--reverse"), ("server",)), (("write_bw", "--burst", "16"), ("client",)),
+        for words, ends in ((("write_bw",), ("client",)), (("send_bw", "--transport", "uc"), ("client",)),
+                            (("write_bw", "-q", "3", "-R"), ("client",)),
+                            (("write_bw", "-b"), ("client", "server")), (("send_bw", "--reverse"), ("server",)),
+                            (("write_bw", "--burst", "16"), ("client",)),
                             (("write_bw", "--threads", "2", "--rate-limiter", "auto"), ("client",))):
-            one = self.measured(*words, *LOCAL, "-s", "4K", "--rate", "80Mb/s", *(() if "auto" in words else ("--rate-limiter", "hw")), "-D", "300ms", env=paced)
+            one = self.measured(*words, *LOCAL, "-s", "4K", "--rate", "80Mb/s",
+                                *(() if "auto" in words else ("--rate-limiter", "hw")), "-D", "300ms", env=paced)
             self.assertEqual(one["rate_limiter"], "auto" if "auto" in words else "hw")
             self.assertEqual([end for end in ("client", "server") if "rate_limit_gbps" in one[end]], list(ends), words)
             for end in ends:
                 self.assertAlmostEqual(one[end]["rate_limit_gbps"], 0.08, delta=2e-6)
             # A burst more than the rate may leave in the time.
-            self.assertLess(one["bw"]["mean_gbps"], 0.08 * len(ends) * 1.02 + (0.01 if "--burst" in words else 0), words)
+            self.assertLess(one["bw"]["mean_gbps"], 0.08 * len(ends) * 1.02 + (0.01 if "--burst" in words else 0),
+                            words)
             # What a sender that gets no CPU misses, the device does not make up for.
             if not sanitized():
                 self.assertGreater(one["bw"]["mean_gbps"], 0.04, words)
-        result = run("write_bw", *LOCAL, "-s", "4096", "--rate_limit", "0.08", "--rate_limit_type", "HW", "-n", "500", "--json", "-", env=paced)
+        result = run("write_bw", *LOCAL, "-s", "4096", "--rate_limit", "0.08", "--rate_limit_type", "HW", "-n", "500",
+                     "--json", "-", env=paced)
         self.assertLess(record_of(result)["bw"]["mean_gbps"], 0.08 * 1.05)
 
 

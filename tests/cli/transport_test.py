@@ -8,7 +8,9 @@ from support import CliTest, Server, main, run, softnic_works
 
 LOCAL = ("--local", "--softnic")
 TESTS = [name + "_" + metric for name in ("write", "send", "read", "write_imm", "atomic") for metric in ("bw", "lat")]
-GO = {"rc": set(TESTS), "xrc": set(TESTS), "uc": {"write_bw", "write_lat", "send_bw", "send_lat", "write_imm_bw", "write_imm_lat"}, "ud": {"send_bw", "send_lat"}}
+GO = {"rc": set(TESTS), "xrc": set(TESTS),
+      "uc": {"write_bw", "write_lat", "send_bw", "send_lat", "write_imm_bw", "write_imm_lat"},
+      "ud": {"send_bw", "send_lat"}}
 
 
 def record_of(result):
@@ -76,14 +78,17 @@ class Transport(CliTest):
         self.assertEqual(result.code, 1, str(result))
 
     def test_xrc_has_a_queue_for_each_qp_or_one_for_all(self):
-        for words in (("send_bw", "-q", "3"), ("send_bw", "-q", "3", "--srq"), ("send_bw", "-q", "2", "-b"), ("write_imm_bw", "-e"), ("read_bw", "-q", "5"),
+        for words in (("send_bw", "-q", "3"), ("send_bw", "-q", "3", "--srq"), ("send_bw", "-q", "2", "-b"),
+                      ("write_imm_bw", "-e"), ("read_bw", "-q", "5"),
                       ("write_bw", "--reverse"), ("write_bw", "--threads", "2", "-q", "2"), ("atomic_bw",)):
             record = self.measured(*words, "--transport", "xrc")
             self.assertEqual((record["transport"], record["iterations"]), ("xrc", 4000), words)
-        for words in (("send_bw", "-q", "3"), ("read_bw",), ("write_imm_lat",), ("write_bw", "-q", "2", "-b"), ("atomic_bw",)):
+        for words in (("send_bw", "-q", "3"), ("read_bw",), ("write_imm_lat",), ("write_bw", "-q", "2", "-b"),
+                      ("atomic_bw",)):
             result = run(*words, *LOCAL, "--transport", "xrc", "--verify", "-n", "400")
             self.assertEqual(result.code, 0, str(result))
-        wrong = run("write_bw", *LOCAL, "--transport", "xrc", "--verify", "-n", "400", env={"SOFTNIC": "soft0:fault=flip:every=100"})
+        wrong = run("write_bw", *LOCAL, "--transport", "xrc", "--verify", "-n", "400",
+                    env={"SOFTNIC": "soft0:fault=flip:every=100"})
         self.assertEqual(wrong.code, 5, str(wrong))
 
     def test_a_group_receives_what_is_sent_to_it(self):
@@ -91,16 +96,21 @@ class Transport(CliTest):
             record = self.measured(*words, "--multicast", "-s", "64")
             both = 2 if "-b" in words else 1
             self.assertEqual((record["transport"], record["multicast_group"]), ("ud", "auto"))
-            self.assertEqual((record["delivery"]["sent_messages"], record["delivery"]["lost_messages"]), (4000 * both, 0), words)
-        self.assertEqual(self.measured("send_lat", "--multicast-group", "ff0e::17", "-s", "64")["latency"]["samples"], 4000)
+            self.assertEqual((record["delivery"]["sent_messages"], record["delivery"]["lost_messages"]),
+                             (4000 * both, 0), words)
+        self.assertEqual(self.measured("send_lat", "--multicast-group", "ff0e::17", "-s", "64")["latency"]["samples"],
+                         4000)
         self.assertEqual(self.measured("send_bw", "-M", "239.1.2.3", "-g", "-s", "64")["multicast_group"], "239.1.2.3")
         result = run("send_bw", *LOCAL, "--multicast", "--verify", "-n", "300")
         self.assertEqual(result.code, 0, str(result))
 
     def test_what_goes_to_no_group(self):
-        for words, text in ((("write_bw", "--multicast"), "write_bw is not sent in datagrams"), (("send_bw", "--multicast-group", "10.0.0.1"), "is no multicast group"),
-                            (("send_bw", "--multicast-group", "x"), "is no multicast group"), (("send_bw", "--multicast", "-q", "2"), "each QP of a group"),
-                            (("send_bw", "--multicast", "--threads", "2"), "each thread"), (("send_bw", "--multicast", "-c", "UC"), "datagrams alone go to a group"),
+        for words, text in ((("write_bw", "--multicast"), "write_bw is not sent in datagrams"),
+                            (("send_bw", "--multicast-group", "10.0.0.1"), "is no multicast group"),
+                            (("send_bw", "--multicast-group", "x"), "is no multicast group"),
+                            (("send_bw", "--multicast", "-q", "2"), "each QP of a group"),
+                            (("send_bw", "--multicast", "--threads", "2"), "each thread"),
+                            (("send_bw", "--multicast", "-c", "UC"), "datagrams alone go to a group"),
                             (("send_lat", "--multicast", "--load", "50%"), "the stream goes over RC")):
             result = run(*words, *LOCAL)
             self.assertEqual(result.code, 2, str(result))
@@ -168,8 +178,10 @@ class Transport(CliTest):
         result = run("send_bw", *LOCAL, "--transport", "uc", "-R")
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("--transport uc: -R connects RC QPs", result.err)
-        for words, text in ((("-R",), "--transport xrc: -R connects RC QPs"), (("--ece", "on"), "--transport xrc: --ece on is not supported there"),
-                            (("--ooo", "on"), "--ooo on: QPs of XRC are made in order"), (("--path", "staged", "--buffer", "cuda-host"), "--transport xrc")):
+        for words, text in ((("-R",), "--transport xrc: -R connects RC QPs"),
+                            (("--ece", "on"), "--transport xrc: --ece on is not supported there"),
+                            (("--ooo", "on"), "--ooo on: QPs of XRC are made in order"),
+                            (("--path", "staged", "--buffer", "cuda-host"), "--transport xrc")):
             result = run("send_bw", *LOCAL, "--transport", "xrc", *words)
             self.assertIn(result.code, (2, 3), str(result))
             if "staged" not in words:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The variants of scripts/cluster/kubernetes under a container runtime: each pod of the indexed Job is a container of
-crun or runc with the devices, capabilities, limits and network that kubelet, containerd and a device plugin give for its
-manifest, on a "node" of its own (a network namespace). A character device that the runtime's default cgroup refuses
-stands for the NIC's. In each pod the NIC's device opens and memory is locked; `gdrperf cluster` runs with the manifest's
-arguments over software devices. The same pod with nothing but the node's folder cannot open the device.
+crun or runc with the devices, capabilities, limits and network that kubelet, containerd and a device plugin give for
+its manifest, on a "node" of its own (a network namespace). A character device that the runtime's default cgroup refuses
+stands for the NIC's. In each pod the NIC's device opens and memory is locked; `gdrperf cluster` runs with the
+manifest's arguments over software devices. The same pod with nothing but the node's folder cannot open the device.
 
 usage: kubernetes_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
 """
@@ -14,7 +14,8 @@ import shutil
 import subprocess
 import sys
 
-from namespaces import MEASURE, check_hosts, host_address, main, make_head, make_hosts, measured, run, skip, write, write_devices
+from namespaces import (MEASURE, check_hosts, host_address, main, make_head, make_hosts, measured, run, skip, write,
+                        write_devices)
 
 try:
     import yaml
@@ -23,12 +24,15 @@ except ImportError:
 
 WORK = "/tmp/pods"  # of the mount namespace
 PATIENCE_S = 240
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scripts", "cluster", "kubernetes")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scripts",
+                      "cluster", "kubernetes")
 SLOW = 2
 # What containerd gives every container.
-CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID",
+CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
+                "CAP_SETUID",
                 "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"]
-ALL_CAPABILITIES = [*CAPABILITIES, "CAP_IPC_LOCK", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_SYS_RAWIO", "CAP_SYS_PTRACE", "CAP_SYS_NICE"]
+ALL_CAPABILITIES = [*CAPABILITIES, "CAP_IPC_LOCK", "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_SYS_RAWIO", "CAP_SYS_PTRACE",
+                    "CAP_SYS_NICE"]
 # Of the kernel's log, for writing: /dev/infiniband/uverbs0 by another number.
 MAJOR, MINOR = 1, 11
 NIC = "/dev/infiniband/uverbs0"
@@ -48,7 +52,8 @@ print("memory:", "locks" if libc.mlock(ctypes.c_void_p(at), 4 << 20) == 0 else o
 
 
 def rendered(variant):
-    text = subprocess.run(["kubectl", "kustomize", os.path.join(FOLDER, variant)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    text = subprocess.run(["kubectl", "kustomize", os.path.join(FOLDER, variant)], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
     return {(each["kind"], each["metadata"]["labels"]["start"]): each for each in yaml.safe_load_all(text)}
 
 
@@ -67,15 +72,19 @@ def bundle(pod, name, node, command, env):
     container = pod["containers"][0]
     security = container["securityContext"]
     privileged = security.get("privileged", False)
-    capabilities = ALL_CAPABILITIES if privileged else CAPABILITIES + ["CAP_" + each for each in security["capabilities"]["add"]]
+    capabilities = ALL_CAPABILITIES if privileged else CAPABILITIES + ["CAP_" + each
+                                                                       for each in security["capabilities"]["add"]]
     devices = plugin_devices(container.get("resources", {}).get("limits", {}))
     allowed = [{"allow": privileged, "access": "rwm"}]
-    allowed += [{"allow": True, "type": "c", "major": each["major"], "minor": each["minor"], "access": "rw"} for each in devices]
+    allowed += [{"allow": True, "type": "c", "major": each["major"], "minor": each["minor"], "access": "rw"}
+                for each in devices]
     volumes = {each["name"]: each["hostPath"]["path"] for each in pod.get("volumes", [])}
-    bind = [{"destination": each, "source": each, "type": "bind", "options": ["rbind", "ro"]} for each in ("/usr", "/etc", IMAGE)]
+    bind = [{"destination": each, "source": each, "type": "bind", "options": ["rbind", "ro"]}
+            for each in ("/usr", "/etc", IMAGE)]
     bind += [{"destination": WORK, "source": WORK, "type": "bind", "options": ["rbind"]}]
     # The node's devices are in WORK, and not in this machine's /dev.
-    bind += [{"destination": each["mountPath"], "source": WORK + volumes[each["name"]], "type": "bind", "options": ["rbind"]}
+    bind += [{"destination": each["mountPath"], "source": WORK + volumes[each["name"]], "type": "bind",
+              "options": ["rbind"]}
              for each in container.get("volumeMounts", [])]
     config = {
         "ociVersion": "1.0.2",
@@ -134,7 +143,8 @@ def measure(runtime, variant, spec, pod_name, binary):
         for index, name in enumerate(pods):
             args = [*pod["containers"][0]["args"], *MEASURE]
             args[args.index("--json") + 1] = document if index == 0 else "/dev/null"
-            started.append(start(runtime, pod, name, f"node{index}", [binary, *map(str, args)], environment(name, f"node{index}", index)))
+            started.append(start(runtime, pod, name, f"node{index}", [binary, *map(str, args)],
+                                 environment(name, f"node{index}", index)))
         texts = [process.communicate(timeout=PATIENCE_S)[0] for process in started]
         print(f"{variant}:\n{texts[0]}", flush=True)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`gdrperf cluster` under a real Slurm: slurmctld and 16 slurmd on this host, in namespaces of their own. Started by
 environment and by PMIx, with the leaves of Slurm's topology; a node that dies is named and the rest has its result; at
-a time limit nobody is drained, and the job that is requeued goes on; a prolog's quick check, whose drain lines Slurm takes.
+a time limit nobody is drained, and the job that is requeued goes on; a prolog's quick check, whose drain lines Slurm
+takes.
 
 usage: slurm_test.py GDRPERF     exit 0 passed, 1 failed, 77 skipped (says why)
 """
@@ -183,23 +184,28 @@ def state_of(job):
 
 def survives_its_time_limit(binary):
     """scripts/cluster/gdrperf.sbatch with runs too long for its limit; then the same job requeued."""
-    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scripts", "cluster", "gdrperf.sbatch")
+    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scripts",
+                          "cluster", "gdrperf.sbatch")
     os.makedirs(f"{WORK}/bin", exist_ok=True)
     os.symlink(binary, f"{WORK}/bin/gdrperf")
     env = {**os.environ, "SOFTNIC": devices(None), "PATH": f"{WORK}/bin:" + os.environ["PATH"]}
     # Slurm ends a job up to a minute after its limit, and signals it up to a minute early.
-    sent = subprocess.run(["sbatch", "--parsable", "-N", str(NODES), "--time=2", "--signal=TERM@60", "--output=job.log", "--open-mode=append", script,
+    sent = subprocess.run(["sbatch", "--parsable", "-N", str(NODES), "--time=2", "--signal=TERM@60",
+                           "--output=job.log", "--open-mode=append", script,
                            "--softnic", "-e", "-s", "16K", "--small", "0", "-D", "6s", "--deadline", "30s"],
                           cwd=WORK, env=env, capture_output=True, text=True, check=True)
     job = sent.stdout.strip()
     document = f"{WORK}/gdrperf-cluster-{job}.json"
     wait_until("the end of the job", lambda: state_of(job) not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
     begun = load(document)
-    print(f"time limit: {state_of(job)}, {begun['test']['rounds_done']} of {begun['test']['rounds']} rounds\n{open(f'{WORK}/job.log', encoding='utf-8').read()}", flush=True)
+    print(f"time limit: {state_of(job)}, {begun['test']['rounds_done']} of {begun['test']['rounds']} rounds")
+    with open(f"{WORK}/job.log", encoding="utf-8") as log:
+        print(log.read(), flush=True)
     assert begun["partial"] and 0 < begun["test"]["rounds_done"] < begun["test"]["rounds"], begun["test"]
     assert not [each for each in begun["ranks"] if each["lost"]], begun["ranks"]
     assert "slow" not in [each["verdict"] for each in begun["suspects"]], begun["suspects"]
-    drains = subprocess.run([binary, "cluster", "--from", document, "--format", "slurm"], capture_output=True, text=True, check=True)
+    drains = subprocess.run([binary, "cluster", "--from", document, "--format", "slurm"], capture_output=True,
+                            text=True, check=True)
     assert "DRAIN" not in drains.stdout, drains.stdout
     subprocess.run(["scontrol", "update", f"JobId={job}", "TimeLimit=10"], check=False)
     run("scontrol", "requeue", job)
@@ -207,7 +213,8 @@ def survives_its_time_limit(binary):
     wait_until("the requeued job", lambda: load(document)["test"]["rounds_done"] > begun["test"]["rounds_done"])
     whole = load(document)
     assert whole["measurements"][:len(begun["measurements"])] == begun["measurements"], "it began anew"
-    print(f"requeued: {whole['test']['rounds_done']} rounds so far, the first {begun['test']['rounds_done']} of them from before", flush=True)
+    print(f"requeued: {whole['test']['rounds_done']} rounds so far, "
+          f"the first {begun['test']['rounds_done']} of them from before", flush=True)
     run("scancel", job)
     wait_until("the end of the requeued job", lambda: state_of(job) in ("CANCELLED", "FAILED", "COMPLETED", "TIMEOUT"))
 
@@ -218,15 +225,19 @@ def drains_what_a_prolog_finds(binary):
 
     def attempt():
         begin = time.monotonic()
-        done = subprocess.run(command(binary, document, "--mpi=none") + ["--quick"], env={**os.environ, "SOFTNIC": devices(SLOW)},
+        done = subprocess.run(command(binary, document, "--mpi=none") + ["--quick"],
+                              env={**os.environ, "SOFTNIC": devices(SLOW)},
                               capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        print(f"--quick, exit status {done.returncode} after {time.monotonic() - begin:.1f} s:\n{done.stdout}{done.stderr}", flush=True)
+        print(f"--quick, exit status {done.returncode} after {time.monotonic() - begin:.1f} s:\n"
+              f"{done.stdout}{done.stderr}", flush=True)
 
     measured(document, attempt)
-    lines = subprocess.run([binary, "cluster", "--from", document, "--format", "slurm"], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run([binary, "cluster", "--from", document, "--format", "slurm"], capture_output=True,
+                           text=True, check=True).stdout
     print(lines, flush=True)
     subprocess.run(["sh", "-e"], input=lines, text=True, check=True)
-    drained = subprocess.run(["sinfo", "-h", "-N", "-t", "drain", "-o", "%N %E"], capture_output=True, text=True, check=True).stdout
+    drained = subprocess.run(["sinfo", "-h", "-N", "-t", "drain", "-o", "%N %E"], capture_output=True, text=True,
+                             check=True).stdout
     print(drained, flush=True)
     assert [line.split()[0] for line in drained.splitlines()] == [f"n{SLOW + 1}"], drained
     assert "gdrperf: NIC nic5 -" in drained, drained

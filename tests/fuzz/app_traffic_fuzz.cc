@@ -1,5 +1,6 @@
-// Files that say what is sent, on hostile text: parse_block_file(), parse_blocks() and parse_payload() throw gdrperf::Error
-// that names the option, or yield blocks whose mean is whole and which their own text gives again, or whole words.
+// Files that say what is sent, on hostile text: parse_block_file(), parse_blocks() and parse_payload() throw
+// gdrperf::Error that names the option, or yield blocks whose mean is whole and which their own text gives again, or
+// whole words.
 #include <cstdlib>
 #include <string_view>
 

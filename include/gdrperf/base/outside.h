@@ -13,7 +13,8 @@ namespace gdrperf {
 
 /// Text that somebody else chose: a name in sysfs, in a recording or a document, a message of a peer, a value of the
 /// environment. Any string becomes one; it becomes a string by printable() or Markdown's two functions, as text for
-/// people, by shell_word(), as a word of a command, or by raw(). Streams, fmt and operator+ do not compile (tests/unit/outside_test.py).
+/// people, by shell_word(), as a word of a command, or by raw(). Streams, fmt and operator+ do not compile
+/// (tests/unit/outside_test.py).
 class Outside {
  public:
   Outside() = default;

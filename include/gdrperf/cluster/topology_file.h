@@ -10,8 +10,8 @@ namespace gdrperf::cluster {
 /// Leaf switch of each host, by the host's name.
 using Leaves = std::map<std::string, std::string>;
 
-/// Pod of each leaf switch, by the leaf's name, where the network has more than two levels: leaves that reach the others
-/// by switches of their own.
+/// Pod of each leaf switch, by the leaf's name, where the network has more than two levels: leaves that reach the
+/// others by switches of their own.
 using Pods = std::map<std::string, std::string>;
 
 /// All of Slurm's "n[3-5,20],m1", in that order. Throws usage_error for what is no such list, or one of more

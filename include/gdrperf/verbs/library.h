@@ -16,7 +16,8 @@ Library library();
 std::string missing_library();
 /// What to type where one is missing.
 inline constexpr const char* kInstallLibraries =
-    "install it: apt install libibverbs1 librdmacm1 ibverbs-providers (Debian, Ubuntu), dnf install libibverbs librdmacm "
+    "install it: apt install libibverbs1 librdmacm1 ibverbs-providers (Debian, Ubuntu), dnf install libibverbs "
+    "librdmacm "
     "(Rocky, RHEL), or zypper install libibverbs1 librdmacm1 (SLES)";
 
 }  // namespace gdrperf::verbs

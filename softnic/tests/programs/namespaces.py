@@ -108,7 +108,8 @@ class Hosts:
 def environment(library, softnic):
     # A library built with a sanitizer needs that one's runtime before it.
     linked = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=False).stdout
-    runtimes = [line.split()[2] for line in linked.splitlines() if line.strip().startswith(("libasan.", "libtsan.", "libclang_rt."))]
+    runtimes = [line.split()[2] for line in linked.splitlines()
+                if line.strip().startswith(("libasan.", "libtsan.", "libclang_rt."))]
     env = dict(os.environ, LD_PRELOAD=":".join([*runtimes, str(library)]), GDRPERF_SOFTNIC="1", SOFTNIC=softnic)
     env["ASAN_OPTIONS"] = ":".join(["detect_leaks=0", "verify_asan_link_order=0"] + [it for it in [env.get("ASAN_OPTIONS")] if it])
     return env

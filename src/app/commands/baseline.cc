@@ -94,7 +94,8 @@ int trend(const BaselineOptions& options, std::ostream& out) {
                  fmt::format("{} + {}", each.sessions_before, each.sessions_after),
                  fmt::format("{}", plain_digits(each.p, 1))});
       for (const compare::Change& condition : each.conditions) {
-        table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, printable(condition.before), printable(condition.now)));
+        table.add_line(fmt::format("    with it: {}: {} -> {}", condition.name, printable(condition.before),
+                                   printable(condition.now)));
       }
     }
   }
@@ -150,8 +151,8 @@ int show(const BaselineOptions& options, std::ostream& out) {
     for (const compare::Series& each : all) {
       const auto text = [&](double value) { return compare::format_value(value, each.key.better); };
       const auto [least, most] = std::minmax_element(each.values.begin(), each.values.end());
-      table.add({printable(name), std::to_string(each.values.size()), text(stats::median(each.values)), text(*least), text(*most),
-                 each.last_started});
+      table.add({printable(name), std::to_string(each.values.size()), text(stats::median(each.values)), text(*least),
+                 text(*most), each.last_started});
     }
   }
   table.print(out);

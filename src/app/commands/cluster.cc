@@ -248,10 +248,11 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   }
   star.set_leaves(leaves, pods);
   const Report report(options, star, start.launch);
-  ClusterResult result = run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
-    report.round_done(so_far);
-    return !stop.triggered();
-  });
+  ClusterResult result =
+      run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {
+        report.round_done(so_far);
+        return !stop.triggered();
+      });
   result.unexpected = find_unexpected(star, options.expected);
   if (!result.stopped) run_patterns(star, options.test, options.patterns, result);
   on_signals.reset();

@@ -213,7 +213,8 @@ void complete_fish(std::ostream& out, const CLI::App& app) {
 }
 
 void print_completion(std::ostream& out, const CLI::App& app, const std::string& shell) {
-  const std::map<std::string, void (*)(std::ostream&, const CLI::App&)> shells = {{"bash", complete_bash}, {"fish", complete_fish}, {"zsh", complete_zsh}};
+  const std::map<std::string, void (*)(std::ostream&, const CLI::App&)> shells = {
+      {"bash", complete_bash}, {"fish", complete_fish}, {"zsh", complete_zsh}};
   const auto found = shells.find(shell.empty() ? "bash" : shell);
   if (found == shells.end())
     throw usage_error(fmt::format("completion: there is none for '{}'", shell), "choose bash, fish or zsh");
@@ -231,7 +232,8 @@ void write_text(const std::string& path, Print* print, const CLI::App& app, cons
 /// All that is installed of them, from one start of the program: a page of each command and a file for each shell.
 void write_all(const CLI::App& app, const std::string& folder) {
   write_text(folder + "/gdrperf.1", print_man, app, "");
-  for (const std::string& name : command_names(app)) write_text(folder + "/gdrperf-" + name + ".1", print_man, app, name);
+  for (const std::string& name : command_names(app))
+    write_text(folder + "/gdrperf-" + name + ".1", print_man, app, name);
   for (const auto& [file, shell] : {std::pair("gdrperf.bash", "bash"), {"_gdrperf", "zsh"}, {"gdrperf.fish", "fish"}})
     write_text(folder + "/" + file, print_completion, app, shell);
 }
@@ -244,8 +246,7 @@ void add_manual_commands(CLI::App& app, Action& action) {
     const auto chosen = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option(word, *chosen, which);
-    // What the build installs.
-    command->add_option("--all-to", *folder)->group("");
+    if (print == print_man) command->add_option("--all-to", *folder)->group("");  // what the build installs
     command->final_callback([&app, &action, print, chosen, folder] {
       action = [&app, print, chosen, folder](const Argv&) {
         add_all_now();

@@ -197,8 +197,9 @@ std::vector<PlannedRun> plan_sweep(SweepOptions options, Output& output) {
 }
 
 std::string planned_name(const PlannedRun& run) {
+  const std::string device = run.spec.client.device.empty() ? "any device" : run.spec.client.device;
   return fmt::format("{} {} {} {} to {}{}", to_string(run.spec.test), format_size(run.spec.size_bytes),
-                     run.pair ? printable(run.pair->key()) : run.spec.client.device.empty() ? "any device" : run.spec.client.device,
+                     run.pair ? printable(run.pair->key()) : device,
                      run.spec.client.buffer, run.spec.server.buffer,
                      run.spec.path == Path::kStaged ? " staged" : "") +
          (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "") +

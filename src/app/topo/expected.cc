@@ -136,7 +136,8 @@ std::vector<std::string> unmet(const Expected& expected, const Equipment& equipm
   constexpr double kAsFast = 0.99;
   for (const Equipment::Nic& nic : equipment.nics) {
     if (expected.rate_gbps > 0 && nic.rate_gbps < kAsFast * expected.rate_gbps)
-      found.push_back(fmt::format("port of {} at {:g} Gb/s, {:g} expected", nic.name, nic.rate_gbps, expected.rate_gbps));
+      found.push_back(
+          fmt::format("port of {} at {:g} Gb/s, {:g} expected", nic.name, nic.rate_gbps, expected.rate_gbps));
   }
   return found;
 }

@@ -136,8 +136,8 @@ void print_paths(const topo::Topology& topology, std::size_t columns, std::ostre
         topo::path_to_nic(tree, gpu->function, *nic), *pair.relation);
     if (!pair.through_cpu) continue;
     any_direct = true;
-    add(printable(pair.nic) + " by CPU", to_string(*pair.through_cpu), topo::path_between(tree, gpu->function, nic->function),
-        pair.through_cpu->farthest);
+    add(printable(pair.nic) + " by CPU", to_string(*pair.through_cpu),
+        topo::path_between(tree, gpu->function, nic->function), pair.through_cpu->farthest);
   }
   if (rows == 0) return;
   out << "\nPaths (--explain GPU NIC shows one hop by hop)\n";

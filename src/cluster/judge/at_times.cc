@@ -41,7 +41,8 @@ double chance_of(const Tally& own, double others) {
 
 bool covered(const Judgement& judgement, const Fabric& fabric, std::uint32_t nic) {
   return std::any_of(judgement.suspects.begin(), judgement.suspects.end(), [&](const Suspect& one) {
-    return one.part != Part::kRail && one.part != Part::kPair && one.part != Part::kPath && belongs_to(one, fabric, nic);
+    return one.part != Part::kRail && one.part != Part::kPair && one.part != Part::kPath &&
+           belongs_to(one, fabric, nic);
   });
 }
 

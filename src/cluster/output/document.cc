@@ -25,8 +25,13 @@ Json ranks_json(const Star& star) {
   Json ranks = Json::array();
   for (std::size_t rank = 0; rank < star.members().size(); ++rank) {
     const Member& member = star.members()[rank];
-    Json one = {{"rank", rank}, {"host", member.card.host}, {"address", member.address},
-                {"node", member.card.node}, {"devices", member.devices}, {"leaf", member.card.leaf}, {"pod", member.card.pod}};
+    Json one = {{"rank", rank},
+                {"host", member.card.host},
+                {"address", member.address},
+                {"node", member.card.node},
+                {"devices", member.devices},
+                {"leaf", member.card.leaf},
+                {"pod", member.card.pod}};
     one["lost"] = member.lost.empty() ? Json(nullptr) : Json(member.lost);
     ranks.push_back(std::move(one));
   }
@@ -76,7 +81,8 @@ void add_suspects(const ClusterResult& result, const cluster::Judgement& judgeme
          {"leaf", suspect.leaf < 0 ? Json(nullptr) : Json(result.leaves[static_cast<std::size_t>(suspect.leaf)])},
          {"pod", suspect.pod < 0 ? Json(nullptr) : Json(result.pods[static_cast<std::size_t>(suspect.pod)])},
          {"other", suspect.other < 0 ? Json(nullptr)
-                                     : Json((suspect.pod < 0 ? result.leaves : result.pods)[static_cast<std::size_t>(suspect.other)])},
+                                     : Json((suspect.pod < 0 ? result.leaves
+                                                             : result.pods)[static_cast<std::size_t>(suspect.other)])},
          {"way", cluster::to_string(suspect.way)},
          {"shift_percent", shift_percent(suspect.shift)},
          {"sigmas", suspect.sigmas},

@@ -132,7 +132,8 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const Su
       return fmt::format("{} of leaf {}, rail {}", suspect.when == When::kAtTimes ? "some uplinks or paths" : "uplinks",
                          leaf(), suspect.rail);
     case cluster::Part::kPodUplink:
-      return fmt::format("uplinks of pod {}, rail {}", result.pods[static_cast<std::size_t>(suspect.pod)], suspect.rail);
+      return fmt::format("uplinks of pod {}, rail {}", result.pods[static_cast<std::size_t>(suspect.pod)],
+                         suspect.rail);
     case cluster::Part::kPath: return name_of_path(result, suspect);
     case cluster::Part::kNode: return "node " + name_of_node(star, result, suspect.node);
     case cluster::Part::kNic: return "NIC " + name_of_nic(star, result, suspect.nic);

@@ -47,12 +47,14 @@ std::vector<double> measure_step(Star& star, const ClusterTest& test, const Clus
 }
 
 // All flows of a NIC together against a pair's rate: a NIC that sends to several has its whole rate for all of them.
-void compare_with_pairs(const cluster::Step& step, const std::vector<double>& rates, double pair_gbytes, PatternStep& row) {
+void compare_with_pairs(const cluster::Step& step, const std::vector<double>& rates, double pair_gbytes,
+                        PatternStep& row) {
   if (!(pair_gbytes > 0)) return;
   const bool into_one = step.victim >= 0;
   std::map<int, double> of_nic;
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    if (static_cast<int>(i) != step.victim && rates[i] > 0) of_nic[into_one ? step.flows[i].b : step.flows[i].a] += rates[i];
+    if (static_cast<int>(i) != step.victim && rates[i] > 0)
+      of_nic[into_one ? step.flows[i].b : step.flows[i].a] += rates[i];
   }
   if (of_nic.empty()) return;
   std::vector<double> sums;
@@ -143,13 +145,15 @@ std::string pattern_lines(const Star& star, const ClusterResult& result) {
     if (row.share_of_pairs > 0) out += fmt::format("; {:.0f} % of pairs' rate", 100 * row.share_of_pairs);
     out += "\n";
     if (row.share_of_pairs > 0 && row.share_of_pairs < kAsPairs)
-      out += fmt::format("SLOWER TOGETHER {}, {}: each NIC reaches {:.0f} % of what it does in pairs: links shared above "
-                         "the leaves, or congestion\n",
-                         row.pattern, row.label, 100 * row.share_of_pairs);
+      out += fmt::format(
+          "SLOWER TOGETHER {}, {}: each NIC reaches {:.0f} % of what it does in pairs: links shared above "
+          "the leaves, or congestion\n",
+          row.pattern, row.label, 100 * row.share_of_pairs);
     else if (row.slowest >= 0 && row.slowest_share < kAsPairs * row.share_of_pairs)
-      out += fmt::format("SLOWER TOGETHER {}, {}: {} at {:.0f} % of pairs' rate, half of the others at {:.0f} % or more\n",
-                         row.pattern, row.label, name_of_nic(star, result, row.slowest), 100 * row.slowest_share,
-                         100 * row.share_of_pairs);
+      out +=
+          fmt::format("SLOWER TOGETHER {}, {}: {} at {:.0f} % of pairs' rate, half of the others at {:.0f} % or more\n",
+                      row.pattern, row.label, name_of_nic(star, result, row.slowest), 100 * row.slowest_share,
+                      100 * row.share_of_pairs);
   }
   return out;
 }

@@ -150,7 +150,8 @@ void print_unexpected(const Star& star, const ClusterResult& result, std::ostrea
     const Card& card = star.members()[static_cast<std::size_t>(one.rank)].card;
     print_line(out, fmt::format("MISSING on {} (rank {}): {}", card.host, one.rank, one.what), 2);
   }
-  if (result.unexpected.size() > kMostLines) out << fmt::format("... and {} more\n", result.unexpected.size() - kMostLines);
+  if (result.unexpected.size() > kMostLines)
+    out << fmt::format("... and {} more\n", result.unexpected.size() - kMostLines);
 }
 
 /// The slow parts, with the evidence against each.
@@ -200,7 +201,8 @@ std::string verdict_text(ExitCode code, const ClusterTest& test, const ClusterRe
       if (losing > 0)
         text += fmt::format("{}{} NIC{} messages or packets", text.empty() ? "" : "; ", losing,
                             losing == 1 ? " loses" : "s lose");
-      if (!result.unexpected.empty()) text += std::string(text.empty() ? "" : "; ") + "not all that is expected is there";
+      if (!result.unexpected.empty())
+        text += std::string(text.empty() ? "" : "; ") + "not all that is expected is there";
       return text;
     }
     default: break;

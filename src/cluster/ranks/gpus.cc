@@ -33,8 +33,9 @@ std::map<std::string, NearestGpu> nearest_gpus(const topo::Topology& topology) {
     const topo::Pair& best = pairs[*topo::best_of_nic(topology, pairs, pair.nic.raw())];
     // By address where the tree knows it: CUDA may count GPUs in another order.
     const topo::TreeGpu* gpu = topology.tree ? topology.tree->gpu(best.gpu) : nullptr;
-    nearest[pair.nic.raw()] = {gpu == nullptr ? best.gpu.substr(3) : to_string(topology.tree->functions[gpu->function].address),
-                         std::string(to_string(*best.relation))};
+    nearest[pair.nic.raw()] = {
+        gpu == nullptr ? best.gpu.substr(3) : to_string(topology.tree->functions[gpu->function].address),
+        std::string(to_string(*best.relation))};
   }
   return nearest;
 }

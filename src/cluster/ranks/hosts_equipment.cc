@@ -15,7 +15,8 @@ std::vector<Unexpected> find_unexpected(const Star& star, const Expected& expect
     const Member& member = star.members()[rank];
     // A client of servers (--hosts) measures nothing.
     if (!star.there(static_cast<int>(rank)) || member.devices.empty()) continue;
-    const auto at = hosts.try_emplace({member.card.host_id, member.card.host}, static_cast<int>(rank), Equipment{}).first;
+    const auto at =
+        hosts.try_emplace({member.card.host_id, member.card.host}, static_cast<int>(rank), Equipment{}).first;
     Equipment& equipment = at->second.second;
     equipment.gpu_nodes = member.card.gpu_nodes;
     for (const CardDevice& device : member.card.devices) {

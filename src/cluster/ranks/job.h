@@ -93,7 +93,8 @@ struct PatternStep {
   double median_gbytes = 0;
   double most_gbytes = 0;
   double victim_gbytes = 0;  ///< 0: none
-  double share_of_pairs = 0;  ///< rate of the median NIC, all of its flows together, against that of pairs; 0: not known
+  /// Rate of the median NIC, all of its flows together, against that of pairs; 0: not known.
+  double share_of_pairs = 0;
   int slowest = -1;           ///< NIC that sends (an incast: receives) least in all
   double slowest_share = 0;   ///< its rate against that of pairs
 };

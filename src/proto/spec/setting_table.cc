@@ -23,8 +23,8 @@ constexpr Setting kSettings[] = {
     gid_index<kClient>({.flags = "-x,--gid-index", .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"}),
     buffer<kClient>({.flags = "--buffer",
                      .help = "kind of memory: host, hugepage, file:PATH (mapped; its content is lost), cuda:N, "
-             "cuda-vmm:N, cuda-host, staged:N or rocm:N, where N is a GPU index, PCI address or UUID; with --rails a list, "
-             "or cuda for the GPU nearest to each NIC (default: {})"}),
+             "cuda-vmm:N, cuda-host, staged:N or rocm:N, where N is a GPU index, PCI address or UUID; with --rails a "
+             "list, or cuda for the GPU nearest to each NIC (default: {})"}),
     buffer_given<kClient>(),
     cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
     numa<kClient>({.flags = "--numa,--numa_node"}),

@@ -115,7 +115,8 @@ std::optional<Ceiling> port_ceiling(const TreeNic& nic) {
   const PortLimit port{nic.rate_gbps, kLargestMtu, nic.infiniband ? Carrier::kInfiniBand : Carrier::kRoceV2Ipv4};
   std::optional<Ceiling> ceiling = port_ceiling(printable(nic.name), port, Transfer::kWrite, kLarge);
   if (ceiling && nic.rate_source == PortRate::kAtMost) {
-    ceiling->limited_by = fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", printable(nic.name), nic.rate_gbps);
+    ceiling->limited_by =
+        fmt::format("port of {}: at most {:g} Gb/s, by its PCI ID", printable(nic.name), nic.rate_gbps);
   }
   return ceiling;
 }

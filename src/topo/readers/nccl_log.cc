@@ -155,7 +155,8 @@ class NcclLogParser {
     TreeNic nic;
     nic.name = known != names_.end() ? std::string(known->second) : fmt::format("net{}", number);
     nic.function = static_cast<std::size_t>(open_.back().function);
-    if (tree_.nic(nic.name.raw()) != nullptr) throw text_.error(line, fmt::format("two NICs are called {}", in_quotes(nic.name.raw())));
+    if (tree_.nic(nic.name.raw()) != nullptr)
+      throw text_.error(line, fmt::format("two NICs are called {}", in_quotes(nic.name.raw())));
     if (tree_.nics.size() == kMostNics) throw text_.error(line, "too many NICs");
     tree_.nics.push_back(std::move(nic));
   }

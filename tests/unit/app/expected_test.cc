@@ -52,8 +52,8 @@ TEST(Expected, APortAtHalfItsRateIsNamed) {
 }
 
 TEST(Expected, OtherWordsAreRefusedByName) {
-  for (const char* bad : {"", "gpus", "gpus=", "gpus=x", "gpus=-1", "gpus=4+", "gpus=9999", "cpus=2", "rate=0", "rate=inf",
-                          "rate=400Gb", "gpus=8,gpus=8", "gpus=8,"}) {
+  for (const char* bad : {"", "gpus", "gpus=", "gpus=x", "gpus=-1", "gpus=4+", "gpus=9999", "cpus=2", "rate=0",
+                          "rate=inf", "rate=400Gb", "gpus=8,gpus=8", "gpus=8,"}) {
     try {
       parse_expected(bad);
       ADD_FAILURE() << bad;

@@ -43,7 +43,8 @@ TEST(TopologyFile, OfSlurm) {
 
 TEST(TopologyFile, PodsOfSlurmAreBelowTheTop) {
   const std::string leaves = "SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n2\nSwitchName=l3 Nodes=n3\n";
-  EXPECT_THAT(parse_pods(leaves + "SwitchName=p1 Switches=l[1-2]\nSwitchName=p2 Switches=l3\nSwitchName=core Switches=p[1-2]\n"),
+  EXPECT_THAT(parse_pods(leaves +
+                         "SwitchName=p1 Switches=l[1-2]\nSwitchName=p2 Switches=l3\nSwitchName=core Switches=p[1-2]\n"),
               ElementsAre(Pair("l1", "p1"), Pair("l2", "p1"), Pair("l3", "p2")));
   EXPECT_TRUE(parse_pods(leaves + "SwitchName=spine Switches=l[1-3]\n").empty());
   EXPECT_TRUE(parse_pods(leaves).empty());
@@ -56,8 +57,8 @@ TEST(TopologyFile, PodsOfIbnetdiscoverHaveSwitchesOfTheirOwn) {
     const char* above[] = {"A", "A", of_three, of_three};
     for (int i = 1; i <= 4; ++i) {
       const std::string n = std::to_string(i);
-      text += "Switch\t40 \"S-" + n + "\"\t# \"leaf" + n + "\" base\n[1]\t\"H-" + n + "\"[1](a) # \"n" + n + " mlx5_0\" lid\n[2]\t\"S-" +
-              above[i - 1] + "\"[" + n + "]\t# \"spine\" lid\n\n";
+      text += "Switch\t40 \"S-" + n + "\"\t# \"leaf" + n + "\" base\n[1]\t\"H-" + n + "\"[1](a) # \"n" + n +
+              " mlx5_0\" lid\n[2]\t\"S-" + above[i - 1] + "\"[" + n + "]\t# \"spine\" lid\n\n";
     }
     return text;
   };

@@ -270,7 +270,8 @@ SOFTNIC_OLD_FSTAT(__fxstat)
 SOFTNIC_OLD_FSTAT(__fxstat64)
 
 #define SOFTNIC_OLD_STAT_AT(name) \
-  SOFTNIC_STANDS_FOR(int, name, (int version, int folder, const char* path, struct stat* status, int flags) noexcept) { \
+  SOFTNIC_STANDS_FOR(int, name, \
+                     (int version, int folder, const char* path, struct stat* status, int flags) noexcept) { \
     return choose(find_class_path_at(folder, path, last_for_stat(flags)), path, \
                   [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
                   [&](const char* real) { return SOFTNIC_NEXT(name)(version, folder, real, status, flags); }); \
