@@ -5,7 +5,7 @@ import json
 import pathlib
 import unittest
 
-from support import CliTest, Server, cases, main, run, softnic_works
+from support import CliTest, Server, cases, main, run, sanitized, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -181,6 +181,27 @@ class Runs(CliTest):
                             (("write_bw", "--verify"), "verified messages carry a pattern"),
                             (("write_bw", "--reverse"), "the server's memory is what is sent")):
             self.expect_error(run(*words, *LOCAL, "--payload", payload, "-n", "10"), 2, text)
+
+
+@unittest.skipIf(softnic_works(), "no software device")
+class Rates(CliTest):
+    """Held against the model of a link, whatever the program is taken to need between a message and its answer."""
+
+    def test_latency_over_several_qps_is_the_links(self):
+        for react in ("500ns", "100us"):
+            link = f"rate=20MB/s,latency=20us,react={react}"
+            for words, one_way in ((("write_lat", "-q", "2"), 1), (("send_lat", "-q", "2"), 1),
+                                   (("read_lat", "-q", "2"), 2), (("write_lat", "-q", "16"), 1),
+                                   (("write_lat", "--signal", "write"), 1), (("write_lat", "--signal", "imm"), 1),
+                                   (("write_lat", "--signal", "atomic"), 1)):
+                result = run(*words, *LOCAL, "-d", "soft0", "--peer-dev", "soft1", "-s", "8", "-D", "300ms", "--json",
+                             "-", env={"SOFTNIC": f"soft0:{link};soft1:{link}"})
+                self.expect_ok(result)
+                (record,) = self.runs_of(json.loads(result.out))
+                median = record["latency"]["p50_ns"]
+                self.assertGreater(median, 20_000 * one_way, (words, react))
+                if not sanitized():
+                    self.assertLess(median, 24_000 * one_way, (words, react, record["warnings"]))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ struct FlightParts {
   Process& process;
   QpShared& shared;
   std::uint32_t pd;
+  std::atomic<Instant>& last_post;  ///< on any QP of the context
 };
 
 /// A request is posted, sent (the port is reserved for it), arrives (executed),
@@ -97,6 +98,7 @@ class Flight {
   void start_anew(std::uint32_t count) noexcept;
   Instant completion_answered() noexcept REQUIRES(queue_.lock);
   Instant ready_time(const LinkModel& link) noexcept REQUIRES(queue_.lock);
+  bool is_old(Instant event, Instant time) noexcept REQUIRES(queue_.lock);
   void send_ready() noexcept REQUIRES(queue_.lock);
   void dispatch(Stamp& stamp, const SendOp& op) noexcept REQUIRES(queue_.lock);
   Instant due() noexcept REQUIRES(queue_.lock);
@@ -139,6 +141,7 @@ class Flight {
   Process& process_;
   QpShared& shared_;
   const std::uint32_t pd_;
+  std::atomic<Instant>& last_post_;
   std::unique_ptr<Stamp[]> stamps_;
   PortShared* port_;
   PortShared* peer_port_ = nullptr;  ///< null: the peer's device has no model
@@ -157,6 +160,7 @@ class Flight {
   std::uint32_t told_ = 0;           ///< request whose signalled completion covers answered_
   std::uint32_t mtu_ = 4096;
   Instant last_ready_ = 0;
+  Instant own_last_post_ = 0;
   Instant last_arrival_ = 0;
   Instant path_free_ = 0;  ///< when a slower path of the network has carried what went before
   double limit_per_byte_ = 0;  ///< Instants, of the QP's rate limit; 0: none

@@ -59,7 +59,7 @@ std::uint64_t total_bytes(const SendOp& op) noexcept {
 Flight::Flight(const FlightParts& parts)
     : qp_(parts.qp), queue_(parts.queue), transport_(parts.transport), patience_(parts.patience),
       attributes_(parts.attributes), device_(&parts.device), process_(parts.process), shared_(parts.shared),
-      pd_(parts.pd), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port) {
+      pd_(parts.pd), last_post_(parts.last_post), stamps_(new Stamp[parts.queue.slots()]()), port_(parts.device.port) {
   queue_.lock.is_held();
   start_anew(queue_.done());
   for (std::uint32_t count = queue_.done() + 1; count != queue_.posted() + 1; ++count) {
@@ -141,12 +141,24 @@ Instant Flight::completion_answered() noexcept {
   return stamp(told_).done;
 }
 
+/// Whether the program posted on another QP after that event, and this QP has rested since: it answers what it was told
+/// there, when nobody here knows.
+bool Flight::is_old(Instant event, Instant time) noexcept {
+  const Instant last = last_post_.load(std::memory_order_relaxed);
+  if (last < event || last == own_last_post_) return false;
+  const std::uint32_t before_this = queue_.posted() - 1;
+  return arrived_ == before_this && stamp(before_this).done < time;
+}
+
 /// A program that answers within `react` of what it was told, a completion or
 /// a write that arrived, is taken to have answered when that was due.
 Instant Flight::ready_time(const LinkModel& link) noexcept {
   const Instant time = instant();
   const Instant event = std::max(shared_.arrival_due.load(std::memory_order_relaxed), completion_answered());
-  if (event == 0 || event > time) return time;
+  const bool answers = event != 0 && event <= time && !is_old(event, time);
+  own_last_post_ = time;
+  last_post_.store(time, std::memory_order_relaxed);
+  if (!answers) return time;
   if (time - event >= link.react) {
     ++tally_.reactions_late;
     return time;

@@ -98,8 +98,12 @@ Spin spin_of(const LocalEnd& end) {
   // Of several runs at the same time some share CPUs, with ends that rest or with ends that work.
   const ResolvedSpec& spec = end.spec();
   const bool alone_here = !same_host(end.endpoint(), end.remote()) || (spec.parts > 1 && server_rests(spec));
+  // The software device's link sees to a write that several may follow when its sender polls, or later.
+  const bool polls_move_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kSimulated) &&
+                               spec.op().round_end == RoundEnd::kMemory && (spec.qps > 1 || spec.op().flag);
   const bool crowded = spec.parts > 1 && spec.parts * (alone_here ? 1 : 2) > end.process_cpus();
-  return kernel_moves_data || crowded || end.process_cpus() < 2 || (end.shares_cpu() && !alone_here) ? Spin::kYield : Spin::kBusy;
+  const bool one_cpu = end.process_cpus() < 2 || (end.shares_cpu() && !alone_here);
+  return kernel_moves_data || polls_move_data || crowded || one_cpu ? Spin::kYield : Spin::kBusy;
 }
 
 /// A kernel that has not reached its goal has posted at most what had completed by

@@ -57,6 +57,7 @@ struct Context final : verbs_context, LocalContext {
   Device& device;
   Process& process;
   std::atomic<int> qps{0};
+  std::atomic<std::uint64_t> last_post{0};  ///< Instant, on any QP with a link's model
 
  private:
   void publish_ports();

@@ -230,7 +230,8 @@ Outcome Qp::execute(const SendOp& op) noexcept {
 void Qp::start_flight() {
   send_queue.lock.share();
   flight_ = std::make_unique<Flight>(
-      FlightParts{*this, send_queue, *transport_, patience_, attr_, device(), process, *shared, pd});
+      FlightParts{*this, send_queue, *transport_, patience_, attr_, device(), process, *shared, pd,
+                  owner.last_post});
   send_queue.set_mode(SendQueue::Mode::kModelled);
 }
 
