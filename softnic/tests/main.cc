@@ -28,7 +28,9 @@ constexpr const char* kDevices =
     "tcp0:tcp=on,netdev=lo,shared=never;users0:peers=0+65533+65534;some0:fault=stale:every=3:from=4:count=2:op=write;"
     "ib0:link_layer=infiniband;ib1:link_layer=infiniband;"
     "two0:ports=2;half0:ports=2,port2=down;wide0:ports=2,latency=0us;twin0:ports=2,link_layer=infiniband;"
-    "ece0:ece=0x15b3:0x7";
+    "ece0:ece=0x15b3:0x7;"
+    "mlx0:mlx5=on;mlx1:mlx5=on;mlxlink0:mlx5=on,rate=1GB/s,latency=20us;mlxlink1:mlx5=on,rate=1GB/s,latency=20us;"
+    "mlxtcp0:mlx5=on,tcp=on,netdev=lo,shared=never;mlxdrop0:mlx5=on,fault=drop";
 
 int list_devices() {
   int count = 0;

@@ -71,6 +71,7 @@ struct DeviceConfig {
   int numa = -1;
   std::uint32_t ece_vendor = 0;  ///< of enhanced connection establishment; 0: the device has none
   std::uint32_t ece_options = 0;
+  bool mlx5 = false;  ///< rings in the format of NVIDIA's NICs
   std::vector<CallFault> faults;
   LinkConfig link;
   std::vector<FaultRule> message_faults;
@@ -87,7 +88,7 @@ struct DeviceConfig {
 ///     OPTION: mode=full|null  port=up|down  ports=1|2  port2=up|down  gid=all|none  link_layer=ethernet|infiniband  move=auto|never
 ///             kernel=auto|never  tcp=off|on|PORT  token=FILE  shared=auto|never  peers=own|any|UID[+UID]...  fail=reg_mr|create_qp|modify_qp:ERRNO_NAME
 ///             fault=KIND[:KEY=VALUE]...  netdev=NAME  mac=02:00:00:00:00:01  pci=0000:3b:00.0  numa=NODE
-///             ece=VENDOR:OPTIONS and those of the link (model_config.h)
+///             ece=VENDOR:OPTIONS  mlx5=on|off and those of the link (model_config.h)
 ///
 /// An empty text means "soft0;soft1"; "@FILE" is replaced by the text of the
 /// file, where a line end separates devices as well and # begins a comment.

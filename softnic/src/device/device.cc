@@ -23,6 +23,8 @@ namespace {
 
 /// No company's OUI; programs take 0 for a device that was not asked.
 constexpr std::uint32_t kNoVendor = 0xffffff;
+/// What programs look for that write WQEs by themselves.
+constexpr std::uint32_t kMlx5Vendor = 0x2c9;
 constexpr std::uint8_t kWidth4x = 2;
 constexpr std::uint8_t kSpeedHdr = 64;
 constexpr std::uint8_t kSpeedNdr = 128;
@@ -246,7 +248,7 @@ void describe_device(const Device& device, ibv_device_attr& attr) {
                 device.simulated() ? " simulated" : "");
   attr.node_guid = device.guid();
   attr.sys_image_guid = device.guid();
-  attr.vendor_id = kNoVendor;
+  attr.vendor_id = device.config.mlx5 ? kMlx5Vendor : kNoVendor;
   attr.max_mr_size = 1ull << 46;
   attr.page_size_cap = 0xfffff000;
   attr.max_qp = static_cast<int>(kMaxQps - 1);

@@ -1,20 +1,33 @@
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "abi/libc/libc_functions.h"
+#include "device/device.h"
 
 /// dlopen(), for programs that load libibverbs by themselves (NCCL, Python's ctypes): they get
-/// this library, which has all of that one's functions at their versions.
+/// this library, which has all of that one's functions at their versions. With mlx5=on, who loads
+/// libmlx5 gets the device's.
 namespace gdrperf::softnic {
 namespace {
 
-bool is_libibverbs(std::string_view file) {
+/// The library NAME.so, or NAME.so.1, in whatever folder.
+bool is_library(std::string_view file, std::string_view name) {
   const std::size_t folder = file.rfind('/');
-  const std::string_view name = folder == std::string_view::npos ? file : file.substr(folder + 1);
-  return name == "libibverbs.so.1" || name == "libibverbs.so";
+  if (folder != std::string_view::npos) file.remove_prefix(folder + 1);
+  return file.starts_with(name) && (file.substr(name.size()) == ".so" || file.substr(name.size()) == ".so.1");
 }
+
+bool any_mlx5() {
+  return std::any_of(devices().begin(), devices().end(), [](const auto& it) { return it->config.mlx5; });
+}
+
+/// From the folder of this library: as it is built, as it is installed, and from the stand-in for libibverbs.
+constexpr const char* kMlx5Places[] = {"standin/mlx5/", "gdrperf/mlx5/", "mlx5/"};
 
 }  // namespace
 }  // namespace gdrperf::softnic
@@ -24,15 +37,24 @@ extern "C" {
 /// libc's.
 __attribute__((visibility("hidden"))) void* (*softnic_next_dlopen)(const char*, int) = nullptr;
 
-/// A handle of this library in place of libibverbs'; null: for libc.
+/// A handle of this library in place of libibverbs', or of the device's libmlx5; null: for libc.
 __attribute__((visibility("hidden"), used)) void* softnic_loaded_instead(const char* file, int mode) {
   if (softnic_next_dlopen == nullptr) {
     softnic_next_dlopen = gdrperf::softnic::next_function<void* (*)(const char*, int)>("dlopen");
   }
   Dl_info here;
-  if (file == nullptr || !gdrperf::softnic::is_libibverbs(file)) return nullptr;
+  if (file == nullptr) return nullptr;
+  const bool verbs = gdrperf::softnic::is_library(file, "libibverbs");
+  if (!verbs && (!gdrperf::softnic::is_library(file, "libmlx5") || !gdrperf::softnic::any_mlx5())) return nullptr;
   if (::dladdr(reinterpret_cast<const void*>(&softnic_loaded_instead), &here) == 0) return nullptr;
-  return softnic_next_dlopen(here.dli_fname, mode | RTLD_NOLOAD);
+  if (verbs) return softnic_next_dlopen(here.dli_fname, mode | RTLD_NOLOAD);
+  const std::string_view path = here.dli_fname;
+  const std::string folder(path.substr(0, path.rfind('/') + 1));
+  for (const char* const place : gdrperf::softnic::kMlx5Places) {
+    const std::string library = folder + place + "libmlx5.so.1";
+    if (::access(library.c_str(), R_OK) == 0) return softnic_next_dlopen(library.c_str(), mode);
+  }
+  return nullptr;
 }
 
 }  // extern "C"

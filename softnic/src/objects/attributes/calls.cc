@@ -8,6 +8,7 @@
 #include "objects/queues/cq.h"
 #include "objects/memory/device_memory.h"
 #include "objects/memory/domains.h"
+#include "mlx5/nic.h"
 #include "objects/queues/guarded.h"
 #include "objects/memory/mr.h"
 #include "objects/memory/mw.h"
@@ -70,6 +71,14 @@ void check_qp_request(const Device& device, const ibv_qp_init_attr_ex& attr) {
   if (attr.srq == nullptr && (cap.max_recv_wr > kMaxQpWr || cap.max_recv_sge > kMaxSge)) {
     throw VerbsFailure{EINVAL};
   }
+}
+
+/// With mlx5=on: RC and UC have rings of its format. What was granted is written to `attr`.
+std::unique_ptr<mlx5::WorkQueues> lay_out_rings(Context& owner, ibv_qp_init_attr_ex& attr) {
+  if (owner.nic == nullptr || (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC)) return nullptr;
+  auto rings = mlx5::WorkQueues::of_qp(owner.nic->pages, attr.cap, attr.srq == nullptr);
+  if (rings == nullptr) throw VerbsFailure{ENOMEM};
+  return rings;
 }
 
 }  // namespace
@@ -192,8 +201,9 @@ ibv_cq* make_cq(ibv_context* context, int entries, void* user, ibv_comp_channel*
         vector >= context->num_comp_vectors) {
       throw VerbsFailure{EINVAL};
     }
-    auto* cq = new Cq(owner, static_cast<std::uint32_t>(entries), user, channel);
-    return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(cq));
+    auto cq = std::make_unique<Cq>(owner, static_cast<std::uint32_t>(entries), user, channel);
+    if (owner.nic != nullptr) cq->lay_out_cqes();
+    return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(cq.release()));
   });
 }
 
@@ -213,9 +223,13 @@ ibv_cq_ex* make_cq_ex(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
         attr.comp_vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) {
       throw VerbsFailure{EINVAL};
     }
-    auto* cq = new Cq(owner, attr.cqe, attr.cq_context, attr.channel);
+    auto cq = std::make_unique<Cq>(owner, attr.cqe, attr.cq_context, attr.channel);
     cq->enable_extended_poll(attr.wc_flags);
-    return cq;
+    if (owner.nic != nullptr) {
+      cq->lay_out_cqes();
+      cq->poll_by_cqes();
+    }
+    return cq.release();
   });
 }
 
@@ -230,7 +244,8 @@ int destroy_cq(ibv_cq* cq) {
 
 int resize_cq(ibv_cq* cq, int entries) {
   if (dead(cq->context) || entries <= 0) return EINVAL;
-  return Cq::of(cq).resize(static_cast<std::uint32_t>(entries));
+  Cq& ours = Cq::of(cq);
+  return ours.cqes != nullptr ? ours.resize_cqes(static_cast<std::uint32_t>(entries)) : ours.resize(static_cast<std::uint32_t>(entries));
 }
 
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
@@ -256,6 +271,7 @@ ibv_srq* make_srq(ibv_pd* pd, ibv_srq_init_attr& attr) {
     living(pd->context);
     check_srq_request(attr.attr);
     auto srq = std::make_unique<Srq>(Pd::of(pd), attr);
+    if (Context::of(pd->context).nic != nullptr) srq->lay_out_ring();
     attr.attr = srq->attributes;
     return srq.release();
   });
@@ -298,7 +314,7 @@ ibv_qp* make_qp(ibv_qp_init_attr_ex& attr) {
     Context& owner = living(full.pd->context);
     check_qp_request(owner.device, full);
     const bool builders = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-    auto* qp = new Qp(Pd::of(full.pd), full, builders);
+    auto* qp = new Qp(Pd::of(full.pd), full, builders, lay_out_rings(owner, full));
     attr.cap = qp->limits();
     return &qp->qp_base;
   });

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "cm/links/tcp_ports.h"
+#include "mlx5/nic.h"
 #include "shared/sync/event_fd.h"
 #include "shared/sync/limited.h"
 #include "transport/ud/ud_arrivals.h"
@@ -29,7 +30,8 @@ void add_one(int fd) {
 }  // namespace
 
 Context::Context(Device& opened, const ContextOps& functions)
-    : verbs_context{}, device(opened), process(Process::get()), functions_(functions) {
+    : verbs_context{}, device(opened), process(Process::get()),
+      nic(opened.config.mlx5 ? std::make_unique<mlx5::Nic>() : nullptr), functions_(functions) {
   // Some programs stat cmd_fd or duplicate it for ibv_import_device; it must be
   // a descriptor, and one that can be told from others.
   context.cmd_fd = ::memfd_create(kCommandName, MFD_CLOEXEC);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "device/device.h"
@@ -15,6 +16,9 @@ namespace gdrperf::softnic {
 
 struct Context;
 struct Mw;
+namespace mlx5 {
+struct Nic;
+}
 
 /// The functions behind a context's verbs: of one that is open, and of one that a
 /// forked child inherited; `post_send` is chosen anew where the device's model changes.
@@ -57,6 +61,7 @@ struct Context final : verbs_context, LocalContext {
   Device& device;
   Process& process;
   std::atomic<int> qps{0};
+  const std::unique_ptr<mlx5::Nic> nic;  ///< with mlx5=on
   std::atomic<std::uint64_t> last_post{0};  ///< Instant, on any QP with a link's model
 
  private:

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "mlx5/nic.h"
 #include "objects/queues/failure.h"
 #include "shared/sync/notice.h"
 
@@ -126,6 +127,7 @@ Cq::Cq(Context& context, std::uint32_t entries, void* user, ibv_comp_channel* ev
 }
 
 Cq::~Cq() {
+  if (cqes != nullptr) owner.nic->watcher.remove(watched);
   if (events != nullptr) events->remove(this);
   await_acknowledged();
   free_ring(process_, placed_);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "mlx5/rings.h"
 #include "objects/queues/channel.h"
 #include "shared/segment/completion.h"
 #include "shared/segment/layout.h"
@@ -32,8 +33,16 @@ struct PlacedRing {
   std::uint64_t word = 0;
 };
 
+struct Cq;
+/// A completion queue whose CQEs the program polls by itself.
+struct WatchedCq final : mlx5::Watched {
+  explicit WatchedCq(Cq& watched) : cq(watched) {}
+  bool look(bool rung) noexcept override;
+  Cq& cq;
+};
+
 /// A completion queue; the ring itself lies in the segment.
-struct Cq : ibv_cq_ex, EventSource {
+struct Cq final : ibv_cq_ex, EventSource {
   /// Throws VerbsFailure; `entries` is rounded up to what ibv_cq::cqe then says.
   Cq(Context& owner, std::uint32_t entries, void* user, ibv_comp_channel* event_channel);
   ~Cq();
@@ -61,6 +70,18 @@ struct Cq : ibv_cq_ex, EventSource {
 
   void enable_extended_poll(std::uint64_t wc_flags);
 
+  // --- CQEs in mlx5's format (objects/mlx5/cq_ring.cc)
+  void lay_out_cqes();  // throws std::bad_alloc
+  /// The program polls CQEs by itself from now on. 0, or an errno.
+  int watch_cqes();
+  int poll_ring(int count, ibv_wc* completions) noexcept;
+  /// ibv_start_poll and what follows it, where there are CQEs.
+  void poll_by_cqes();
+  int resize_cqes(std::uint32_t entries);
+  bool look() noexcept;
+  std::unique_ptr<mlx5::CompletionRing> cqes;  ///< null without mlx5=on
+  WatchedCq watched{*this};
+
   Context& owner;
   std::uint32_t index;
   Channel* events;
@@ -80,6 +101,13 @@ struct Cq : ibv_cq_ex, EventSource {
   void raise_if_armed(std::uint64_t tag, bool urgent) noexcept;
   void move_waiting() noexcept;
   void advance() noexcept;
+
+  void follow_consumer() noexcept REQUIRES(lock);
+  unsigned write_cqes() noexcept REQUIRES(lock);
+  void tell_consumer() noexcept;
+  static int start_poll_cqes(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) NO_THREAD_SAFETY_ANALYSIS;
+  static int next_poll_cqes(ibv_cq_ex* cq) NO_THREAD_SAFETY_ANALYSIS;
+  static void end_poll_cqes(ibv_cq_ex* cq);
 
   /// Extended poll: makes it the one that is being read.
   void open(CqCell& cell) noexcept REQUIRES(lock);

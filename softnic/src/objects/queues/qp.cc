@@ -9,7 +9,9 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "mlx5/nic.h"
 #include "objects/queues/failure.h"
 #include "objects/xrc/xrc.h"
 #include "transport/rc/uc.h"
@@ -30,12 +32,13 @@ ibv_qp_cap limits_of(const ibv_qp_init_attr_ex& attr) {
 
 }  // namespace
 
-Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
+Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders, std::unique_ptr<mlx5::WorkQueues> own_rings)
     : ibv_qp_ex{}, owner(Context::of(owner_pd.context)), process(owner.process), pd_ref(owner_pd), pd(owner_pd.number),
       recv_pd(attr.srq != nullptr ? static_cast<Pd*>(attr.srq->pd)->number : owner_pd.number),
       index(process.qp_indices.take()), shared(&process.segment().qps[index]), cap_(limits_of(attr)),
       send_queue(cap_, process.sq_released[index], owner.null_mode() ? SendQueue::Mode::kNull : SendQueue::Mode::kPlain,
                  process.barrier_registered()),
+      rings(std::move(own_rings)),
       signal_all_(attr.sq_sig_all != 0), srq_(attr.srq != nullptr ? &Srq::of(attr.srq) : nullptr),
       send_cq_(&Cq::of(attr.send_cq)), recv_cq_(&Cq::of(attr.recv_cq)) {
   if (index == 0) throw VerbsFailure{ENOMEM};
@@ -48,6 +51,7 @@ Qp::Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders)
   if (with_builders) install_builders();
   share(attr);
   if (send_queue.mode() != SendQueue::Mode::kNull && owner.modelled()) start_flight();
+  if (owner.nic != nullptr) enter_rings();
   ++owner.qps;
   ++owner_pd.users;
   ++send_cq_->users;
@@ -144,6 +148,7 @@ void Qp::share(const ibv_qp_init_attr_ex& attr) {
 }
 
 Qp::~Qp() {
+  if (rings != nullptr) owner.nic->watcher.remove(*this);
   process.withdraw(index);
   process.strangers().strike(index);
   --owner.qps;
@@ -152,6 +157,7 @@ Qp::~Qp() {
   set_state(IBV_QPS_RESET);
   const bool settled = settle_turn();
   purge_queues();
+  if (owner.nic != nullptr) leave_rings();
   owner.drop_events(&qp_base);
   // A peer that was stopped in the middle may still write there: keep it.
   if (settled) {
@@ -166,18 +172,6 @@ Qp::~Qp() {
   --pd_ref.users;
   ::pthread_mutex_destroy(&qp_base.mutex);
   ::pthread_cond_destroy(&qp_base.cond);
-}
-
-void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
-  const MutexLock guard(control_mutex_);
-  attr = attr_;
-  attr.qp_state = state();
-  attr.cur_qp_state = state();
-  attr.path_mig_state = IBV_MIG_MIGRATED;
-  attr.cap = cap_;
-  attr.port_num = attr_.port_num;
-  init = init_;
-  qp_base.state = attr.qp_state;
 }
 
 bool Qp::settle_turn() {
@@ -388,6 +382,7 @@ void Qp::reset() {
   send_queue.lock.lock();
   leave_queues();
   send_queue.clear();
+  if (rings != nullptr) restart_rings();
   patience_.forget();
   if (flight_ != nullptr) flight_->restart();
   process.sq_released[index].store(0);

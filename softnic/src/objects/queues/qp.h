@@ -14,6 +14,7 @@
 #include "flight/tcp_flight.h"
 #include "gdrperf/base/mutex.h"
 #include "host/process/local.h"
+#include "mlx5/rings.h"
 #include "objects/attributes/context.h"
 #include "objects/queues/cq.h"
 #include "objects/memory/mw.h"
@@ -25,12 +26,17 @@
 
 namespace gdrperf::softnic {
 
+namespace mlx5 {
+struct SendWqe;
+}
+
 /// A QP: its state, its limits, and what else makes it one. Requests are executed
 /// by the thread that posts them (Transport); those that cannot be yet wait in
 /// slots (SendQueue) and are moved on by polls of the send CQ and by the control
 /// thread, when they can (Patience) or when they are due (Flight).
-struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
-  Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders);  // throws VerbsFailure
+struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::Watched {
+  /// `own_rings`: not null with mlx5=on, where the QP's type has some. Throws VerbsFailure.
+  Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders, std::unique_ptr<mlx5::WorkQueues> own_rings = nullptr);
   ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
@@ -66,6 +72,14 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   Outcome execute(const SendOp& op) noexcept override;
   void complete(const SendOp& op, ibv_wc_status status, std::uint32_t bytes) noexcept override;
   void fail(const SendOp& op, ibv_wc_status status) noexcept override;
+
+  // --- rings in mlx5's format (objects/mlx5/qp_ring.cc)
+  int post_send_ring(ibv_send_wr* request, ibv_send_wr** bad) noexcept;
+  int post_recv_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  int submit_drafts() noexcept REQUIRES(send_queue.lock);
+  /// Executes what the program writes to the rings by itself, from now on. 0, or an errno.
+  int watch_rings();
+  bool look(bool rung) noexcept override;
 
   // --- LocalQp
   std::uint32_t qp_number() const noexcept override { return number(); }
@@ -103,6 +117,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
 
  public:
   SendQueue send_queue;
+  const std::unique_ptr<mlx5::WorkQueues> rings;
 
  private:
   void set_up(const ibv_qp_init_attr_ex& attr);
@@ -123,6 +138,16 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   void enter_error_state() noexcept REQUIRES(send_queue.lock);
   void overrun() noexcept;
   bool sleeps() const noexcept;
+
+  // --- rings in mlx5's format (objects/mlx5/qp_ring.cc)
+  void enter_rings() noexcept;
+  void leave_rings() noexcept;
+  void restart_rings() noexcept REQUIRES(send_queue.lock);
+  void end_wqe(SendOp& op, ibv_wc_status status) noexcept REQUIRES(send_queue.lock);
+  bool run_wqe(mlx5::SendWqe& wqe, std::uint16_t ahead) noexcept REQUIRES(send_queue.lock);
+  unsigned run_sends(unsigned most) noexcept REQUIRES(send_queue.lock);
+  int write_wqe(const SendOp& op) noexcept REQUIRES(send_queue.lock);
+  unsigned take_receives() noexcept;
 
   // --- state (qp.cc, qp_modify.cc)
   void set_state(ibv_qp_state state) noexcept;
@@ -185,6 +210,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner {
   Mutex repair_mutex_;
   ibv_qp_init_attr init_{};
   std::optional<std::uint32_t> ece_options_;  ///< as set
+  bool watch_on_ = false;  ///< by the watching thread: some WQEs are not through
 };
 
 }  // namespace gdrperf::softnic

@@ -53,6 +53,13 @@ int complete_in_steps(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS {
   return error;
 }
 
+int complete_by_ring(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS {
+  Qp& qp = Qp::of(base);
+  const int error = qp.submit_drafts();
+  qp.end_post();
+  return error;
+}
+
 void abort(ibv_qp_ex* base) noexcept NO_THREAD_SAFETY_ANALYSIS { Qp::of(base).send_queue.lock.unlock(); }
 
 void remote(ibv_qp_ex* base, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address,
@@ -159,7 +166,7 @@ void set_inline_data(ibv_qp_ex* base, void* address, std::size_t length) noexcep
 
 void Qp::install_builders() {
   wr_start = &start;
-  wr_complete = owner.in_steps() ? &complete_in_steps : &gdrperf::softnic::complete;
+  wr_complete = rings != nullptr ? &complete_by_ring : owner.in_steps() ? &complete_in_steps : &gdrperf::softnic::complete;
   wr_abort = &abort;
   wr_rdma_write = &rdma_write;
   wr_rdma_write_imm = &rdma_write_imm;

@@ -257,6 +257,18 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   return 0;
 }
 
+void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
+  const MutexLock guard(control_mutex_);
+  attr = attr_;
+  attr.qp_state = state();
+  attr.cur_qp_state = state();
+  attr.path_mig_state = IBV_MIG_MIGRATED;
+  attr.cap = cap_;
+  attr.port_num = attr_.port_num;
+  init = init_;
+  qp_base.state = attr.qp_state;
+}
+
 int Qp::limit_rate(const ibv_qp_rate_limit_attr& attr) {
   if (attr.comp_mask != 0) return EINVAL;
   if (!owner.device.link().pacing) return EOPNOTSUPP;

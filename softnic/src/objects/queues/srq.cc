@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mlx5/nic.h"
 #include "objects/queues/failure.h"
 
 namespace gdrperf::softnic {
@@ -81,6 +82,7 @@ Srq::Srq(Pd& owner, const ibv_srq_init_attr& attr)
 }
 
 Srq::~Srq() {
+  if (rings != nullptr) Context::of(context).nic->watcher.remove(*this);
   --static_cast<Pd*>(pd)->users;
   ::pthread_mutex_destroy(&mutex);
   ::pthread_cond_destroy(&cond);

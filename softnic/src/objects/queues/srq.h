@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "mlx5/rings.h"
 #include "objects/attributes/context.h"
 #include "shared/sync/ring.h"
 #include "shared/sync/spin.h"
@@ -37,16 +38,26 @@ struct RecvQueue {
   FavouringSpin lock;
 };
 
-struct Srq : ibv_srq {
+struct Srq : ibv_srq, mlx5::Watched {
   Srq(Pd& owner, const ibv_srq_init_attr& attr);  // throws VerbsFailure
   virtual ~Srq();
   static Srq& of(ibv_srq* srq) { return *static_cast<Srq*>(srq); }
 
+  // --- a ring in mlx5's format (objects/mlx5/srq_ring.cc)
+  void lay_out_ring();  // throws std::bad_alloc
+  int watch_ring();
+  int post_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+  bool look(bool rung) noexcept override;
+
   RecvQueue queue;
+  std::unique_ptr<mlx5::WorkQueues> rings;  ///< null without mlx5=on
   ibv_srq_attr attributes;
   /// A limit was set and has not been reported.
   std::atomic<bool> limit_set{false};
   std::atomic<int> users{0};
+
+ private:
+  unsigned take_receives() noexcept;
 };
 
 }  // namespace gdrperf::softnic

@@ -44,6 +44,20 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) {
   return Srq::of(srq).queue.post(request, bad);
 }
 
+int poll_cq_ring(ibv_cq* cq, int count, ibv_wc* completions) { return Cq::of(cq).poll_ring(count, completions); }
+
+int post_send_ring(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send_ring(request, bad);
+}
+
+int post_recv_ring(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
+  return Qp::of(qp).post_recv_ring(request, bad);
+}
+
+int post_srq_recv_ring(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) {
+  return Srq::of(srq).post_ring(request, bad);
+}
+
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) { return make_mw(pd, type); }
 
 int bind_mw_op(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) { return bind_mw(qp, mw, *bind); }
@@ -81,7 +95,7 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) { return make_qp(*
 
 /// Programs may post through the function at this moment, when a device follows a changed SOFTNIC: both take requests.
 void choose_post_send(Context& context) {
-  const auto chosen = context.null_mode() ? &post_send_null : context.in_steps() ? &post_send_in_steps : &post_send;
+  const auto chosen = context.null_mode() ? &post_send_null : context.nic != nullptr ? &post_send_ring : context.in_steps() ? &post_send_in_steps : &post_send;
   auto& place = context.context.ops.post_send;
   if (place != chosen) __atomic_store_n(&place, chosen, __ATOMIC_RELEASE);
 }
@@ -93,6 +107,11 @@ void fill_verbs_ops(Context& context) {
   choose_post_send(context);
   ops.post_recv = &post_recv;
   ops.post_srq_recv = &post_srq_recv;
+  if (context.nic != nullptr) {
+    ops.poll_cq = &poll_cq_ring;
+    ops.post_recv = &post_recv_ring;
+    ops.post_srq_recv = &post_srq_recv_ring;
+  }
   ops.alloc_mw = &alloc_mw;
   ops.bind_mw = &bind_mw_op;
   ops.dealloc_mw = &dealloc_mw;

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <infiniband/mlx5dv.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+
+/// Rings in mlx5's format, driven by hand as a GPU's kernel does it: by what mlx5dv.h says, and by nothing of
+/// the device's own.
+namespace softnic_test {
+
+/// The functions of libmlx5.so.1, loaded as programs do.
+struct Mlx5Library {
+  static const Mlx5Library& get();
+  bool (*is_supported)(ibv_device* device);
+  int (*query_device)(ibv_context* context, mlx5dv_context* attributes);
+  int (*init_obj)(mlx5dv_obj* objects, std::uint64_t types);
+};
+
+/// A CQ as its CQEs.
+class HandCq {
+ public:
+  explicit HandCq(ibv_cq* cq);
+  explicit HandCq(const mlx5dv_cq& rings) : rings_(rings) {}
+  /// The next CQE, within five seconds; none after that. Says that it was polled, by the doorbell record.
+  std::optional<mlx5_cqe64> next();
+  bool stays_empty();
+  /// The CQE at the consumer's place, owned by software or not.
+  const mlx5_cqe64& current() const;
+  bool ready() const;
+  void tell(bool whether) { tells_ = whether; }
+  std::uint32_t consumer() const { return consumer_; }
+  const mlx5dv_cq& rings() const { return rings_; }
+
+ private:
+  mlx5dv_cq rings_{};
+  std::uint32_t consumer_ = 0;
+  bool tells_ = true;
+};
+
+struct Wqe {
+  std::uint8_t opcode = MLX5_OPCODE_RDMA_WRITE;
+  std::uint8_t flags = MLX5_WQE_CTRL_CQ_UPDATE;
+  std::uint32_t imm = 0;  ///< as it stands in the WQE
+  std::uint64_t remote = 0;
+  std::uint32_t rkey = 0;
+  std::vector<ibv_sge> sges;
+  std::string inlined;
+  std::uint64_t swap_add = 0;
+  std::uint64_t compare = 0;
+};
+
+/// A QP as its rings.
+class HandQp {
+ public:
+  explicit HandQp(ibv_qp* qp);
+  HandQp(const mlx5dv_qp& rings, std::uint32_t number) : rings_(rings), number_(number) {}
+
+  /// Writes a WQE; the index of its first block.
+  std::uint16_t write(const Wqe& wqe);
+  /// The same of any bytes, a multiple of 16.
+  std::uint16_t write_bytes(const std::uint8_t* bytes, std::size_t size);
+  /// As write(), and rings.
+  std::uint16_t post(const Wqe& wqe);
+  void update_record();
+  /// Of the WQE that was written last.
+  void ring_doorbell();
+  void ring() {
+    update_record();
+    ring_doorbell();
+  }
+  void post_receive(std::initializer_list<ibv_sge> sges);
+
+  std::uint16_t producer() const { return producer_; }
+  void set_producer(std::uint16_t place) { producer_ = place; }
+  const mlx5dv_qp& rings() const { return rings_; }
+  std::uint8_t* block(std::uint16_t index) const;
+  std::uint32_t number() const { return number_; }
+
+ private:
+  mlx5dv_qp rings_{};
+  std::uint32_t number_;
+  std::uint16_t producer_ = 0;
+  std::uint16_t last_ = 0;
+  std::uint16_t receives_ = 0;
+};
+
+std::uint8_t cqe_opcode(const mlx5_cqe64& cqe);
+std::uint8_t syndrome(const mlx5_cqe64& cqe);
+std::uint16_t wqe_counter(const mlx5_cqe64& cqe);
+std::uint32_t cqe_qpn(const mlx5_cqe64& cqe);
+/// Of the WQE that a request's CQE completes.
+std::uint8_t wqe_opcode(const mlx5_cqe64& cqe);
+
+}  // namespace softnic_test
