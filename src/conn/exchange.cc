@@ -31,7 +31,10 @@ class ExchangeConnector final : public Connector {
     for (int i = 0; i < settings.count; ++i) {
       owners_.push_back(make_qp());
       qps_.push_back(owners_.back().get());
-      verbs::to_init(qps_.back(), local.port, settings.access, settings.pkey_index);
+      if (settings_.driver)
+        verbs::driver_qp_to_init(qps_.back(), *settings_.driver, local.port, settings.pkey_index);
+      else
+        verbs::to_init(qps_.back(), local.port, settings.access, settings.pkey_index);
       local.qps.push_back({qps_.back()->qp_num, random() & kPsnMask});
     }
     for (int i = 0; settings_.xrc_domain != nullptr && i < settings.count; ++i) {
@@ -39,6 +42,7 @@ class ExchangeConnector final : public Connector {
       verbs::to_init(responders_.back().get(), local.port, settings.access, settings.pkey_index);
       local.xrc.push_back({responders_.back()->qp_num, 0});
     }
+    if (settings_.driver == verbs::DriverKind::kDc) make_targets(local);
     if (settings_.ece == Use::kOff) return;
     local.ece = verbs::query_ece(qps_.front());
     if (settings_.ece == Use::kOn && !local.ece) throw verbs::no_ece(local.device);
@@ -50,19 +54,16 @@ class ExchangeConnector final : public Connector {
     }
     if (remote.xrc.size() != responders_.size()) {
       throw peer_error(
-          fmt::format("the peer offers {} XRC responders, this host has {}", remote.xrc.size(), responders_.size()));
+          fmt::format("the peer offers {} QPs that answer, this host has {}", remote.xrc.size(), responders_.size()));
     }
-    verbs::QpPath path = settings_.path;
-    path.port = static_cast<std::uint8_t>(local.port);
-    path.gid_index = static_cast<std::uint8_t>(local.gid_index);
+    verbs::QpPath path = own_path(local);
     // perftest's ends on InfiniBand have none, and go by LID.
     path.global = !remote.gid_raw.empty();
     if (path.global) path.remote_gid = gid_from_hex(remote.gid_raw);
     path.remote_lid = static_cast<std::uint16_t>(remote.lid);
-    path.mtu_bytes = local.mtu_bytes;
     path.max_rd_atomic = std::clamp(std::min(settings_.max_rd_atomic, remote.max_rd_atomic), 1, 255);
     path.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
-    if (settings_.init.qp_type == IBV_QPT_UD) {
+    if (settings_.init.qp_type == IBV_QPT_UD || settings_.driver) {
       if (settings_.peers_group) path.remote_gid = *settings_.peers_group;
       address_handle_ = verbs::make_address_handle(pd_, path);
     }
@@ -72,6 +73,11 @@ class ExchangeConnector final : public Connector {
       path.local_psn = local.qps[i].psn & kPsnMask;
       const std::vector<int>& labels = settings_.flow_labels;
       if (!labels.empty()) path.flow_label = labels[i % labels.size()];
+      if (settings_.driver) {
+        verbs::driver_qp_to_rts(qps_[i], *settings_.driver, path);
+        routes_.push_back(std::make_unique<verbs::DriverRoute>(qps_[i], *settings_.driver, address_handle_.get(), path.remote_qpn));
+        continue;
+      }
       if (local.ece && remote.ece) take_ece(qps_[i], remote);
       verbs::to_rts(qps_[i], path);
       if (!responders_.empty()) {
@@ -91,7 +97,8 @@ class ExchangeConnector final : public Connector {
 
   std::span<ibv_qp* const> qps() const override { return qps_; }
 
-  ibv_ah* address_handle() const override { return address_handle_.get(); }
+  // Of a driver's QPs the route has it, in place of the requests.
+  ibv_ah* address_handle() const override { return settings_.driver ? nullptr : address_handle_.get(); }
 
   int inline_bytes() const override { return static_cast<int>(settings_.init.cap.max_inline_data); }
 
@@ -102,6 +109,7 @@ class ExchangeConnector final : public Connector {
   void destroy_qps() noexcept override {
     if (joined_) verbs::leave(qps_.front(), *settings_.own_group);
     joined_ = false;
+    routes_.clear();
     qps_.clear();
     responders_.clear();
     owners_.clear();
@@ -110,9 +118,32 @@ class ExchangeConnector final : public Connector {
 
  private:
   verbs::Qp make_qp() {
+    if (settings_.driver)
+      return verbs::make_driver_qp(pd_, settings_.init, *settings_.driver, settings_.send_ops, settings_.inlining);
     if (settings_.xrc_domain != nullptr) return verbs::make_xrc_sender(pd_, settings_.init, settings_.inlining);
     return settings_.ooo ? verbs::make_out_of_order_qp(pd_, settings_.init, settings_.inlining)
                          : verbs::make_qp(pd_, settings_.init, settings_.inlining);
+  }
+
+  verbs::QpPath own_path(const proto::Endpoint& local) const {
+    verbs::QpPath path = settings_.path;
+    path.port = static_cast<std::uint8_t>(local.port);
+    path.gid_index = static_cast<std::uint8_t>(local.gid_index);
+    path.mtu_bytes = local.mtu_bytes;
+    return path;
+  }
+
+  /// They have numbers once they are ready to answer, whoever asks.
+  void make_targets(proto::Endpoint& local) {
+    verbs::QpPath path = own_path(local);
+    path.remote_gid = gid_from_hex(local.gid_raw);
+    path.remote_lid = static_cast<std::uint16_t>(local.lid);
+    const std::vector<ibv_srq*>& queues = settings_.target_srqs;
+    for (std::size_t i = 0; i < qps_.size(); ++i) {
+      responders_.push_back(verbs::make_dc_target(pd_, settings_.init.recv_cq, queues[i % queues.size()]));
+      verbs::answer_dc(responders_.back().get(), path, settings_.access, settings_.pkey_index);
+      local.xrc.push_back({responders_.back()->qp_num, 0});
+    }
   }
 
   /// What the client took its server takes as well: with one end alone the two would not understand each other.
@@ -133,7 +164,8 @@ class ExchangeConnector final : public Connector {
   proto::Ece ece_;
   bool joined_ = false;
   std::vector<verbs::Qp> owners_;
-  std::vector<verbs::Qp> responders_;  ///< XRC: to the peer's QPs, in their order
+  std::vector<verbs::Qp> responders_;  ///< XRC, DC: to the peer's QPs, in their order
+  std::vector<std::unique_ptr<verbs::DriverRoute>> routes_;  ///< DC, SRD: of each QP's requests
   std::vector<ibv_qp*> qps_;
 };
 

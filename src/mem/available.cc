@@ -92,7 +92,7 @@ std::uint64_t available_bytes(const std::string& root) {
 
 std::uint64_t available_gpu_bytes(const std::string& text) {
   const Kind kind = parse_kind(text, own_flag<&EndSpec::buffer>());
-  if (kind.place == Place::kRocm) return 0;
+  if (of_other_maker(kind)) return 0;
   return on_gpu(kind) ? cuda::free_bytes(kind) : 0;
 }
 

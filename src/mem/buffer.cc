@@ -12,7 +12,7 @@ namespace gdrperf::mem {
 void check_kind(const std::string& text, const std::string& flag) {
   const Kind kind = parse_kind(text, flag);
   if (kind.place == Place::kFile) return check_file(kind, flag + " " + text);
-  if (kind.place == Place::kRocm) return check_accelerator(kind, flag + " " + text);
+  if (of_other_maker(kind)) return check_accelerator(kind, flag + " " + text);
   if (kind.place != Place::kHost && kind.place != Place::kHugepage) cuda::check(kind, text, flag.c_str());
 }
 
@@ -34,7 +34,8 @@ std::vector<std::string> expand_kinds(const std::vector<std::string>& kinds, con
     } else if (kind.ends_with(":all")) {
       const std::string place = kind.substr(0, kind.size() - 4);
       check_kind(place, flag);
-      const int gpus = parse_kind(place, flag).place == Place::kRocm ? accelerator_count() : cuda::gpu_count();
+      const Kind parsed = parse_kind(place, flag);
+      const int gpus = of_other_maker(parsed) ? accelerator_count(parsed) : cuda::gpu_count();
       for (int i = 0; i < gpus; ++i) result.push_back(place + ":" + std::to_string(i));
     } else {
       check_kind(kind, flag);
@@ -50,7 +51,8 @@ std::unique_ptr<Buffer> make_buffer(const std::string& text, std::size_t bytes, 
     case Place::kHost: return make_host_buffer(bytes);
     case Place::kHugepage: return make_hugepage_buffer(bytes);
     case Place::kFile: return make_file_buffer(kind, bytes);
-    case Place::kRocm: return make_accelerator_buffer(kind, bytes, registration);
+    case Place::kRocm:
+    case Place::kZe: return make_accelerator_buffer(kind, bytes, registration);
     default: return cuda::make(kind, bytes, registration);
   }
 }

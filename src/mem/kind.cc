@@ -21,7 +21,7 @@ constexpr std::array kNames = {
     Name{"host", Place::kHost, false},        Name{"hugepage", Place::kHugepage, false},
     Name{"cuda", Place::kCuda, true},         Name{"cuda-vmm", Place::kCudaVmm, true},
     Name{"cuda-host", Place::kCudaHost, false}, Name{"staged", Place::kStaged, true},
-    Name{"rocm", Place::kRocm, true},
+    Name{"rocm", Place::kRocm, true},         Name{"ze", Place::kZe, true},
 };
 
 /// "/dev/x", "/tmp/x@4096".
@@ -60,13 +60,15 @@ Kind parse_kind(std::string_view text, const std::string& flag) {
   }
   throw usage_error(
       fmt::format("{} '{}': no such kind of memory", flag, text),
-      "choose host, hugepage, file:PATH, cuda:N, cuda-vmm:N, cuda-host, staged:N or rocm:N; N is a GPU's index, "
+      "choose host, hugepage, file:PATH, cuda:N, cuda-vmm:N, cuda-host, staged:N, rocm:N or ze:N; N is a GPU's index, "
       "for NVIDIA also its PCI address or UUID");
 }
 
 bool on_gpu(const Kind& kind) {
-  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kRocm ||
-         kind.place == Place::kStaged;
+  return kind.place == Place::kCuda || kind.place == Place::kCudaVmm || kind.place == Place::kStaged ||
+         of_other_maker(kind);
 }
+
+bool of_other_maker(const Kind& kind) { return kind.place == Place::kRocm || kind.place == Place::kZe; }
 
 }  // namespace gdrperf::mem

@@ -15,14 +15,14 @@ using Fate = PerftestFate;
 constexpr const char* kLeaveOut = "leave it out";
 constexpr const char* kNoEncryption = "nothing is encrypted";
 constexpr const char* kNoEthernet = "raw Ethernet is not measured";
-constexpr const char* kGpuMemory = "only GPUs of NVIDIA and AMD are supported";
-constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N, cuda-host or rocm:N";
+constexpr const char* kGpuMemory = "only GPUs of NVIDIA, AMD and Intel are supported";
+constexpr const char* kBuffers = "--buffer cuda:N, cuda-vmm:N, cuda-host, rocm:N or ze:N";
 
 constexpr PerftestOption kOptions[] = {
     {"-a,--all", "", Fate::kSame, ""},
     {"-A,--atomic_type", "TYPE", Fate::kSame, "also accepts fetch_add and cmp_swap"},
     {"-b,--bidirectional", "", Fate::kSame, "given on the client; the server does not need it"},
-    {"-c,--connection", "TYPE", Fate::kSame, "RC, UC, UD and XRC, as --transport; DC and SRD are refused"},
+    {"-c,--connection", "TYPE", Fate::kSame, "RC, UC, UD, XRC, DC and SRD, as --transport; DC needs an mlx5 device, SRD an EFA"},
     {"-C,--report-cycles", "", Fate::kRefused, "times are in microseconds, in documents in nanoseconds", kLeaveOut},
     {"-d,--ib-dev", "DEVICE", Fate::kSame, "--peer-dev names the server's device"},
     {"-D,--duration", "SECONDS", Fate::kSame, "may have a unit: 500ms, 2m"},

@@ -6,6 +6,8 @@
 
 using gdrperf::verbs::From;
 
+// IBVERBS_1.6, of rdma-core 24
+GDRPERF_FORWARD(From::kVerbs, ibv_qp_ex*, ibv_qp_to_qp_ex, (ibv_qp * qp), qp)
 // IBVERBS_1.8, of rdma-core 28
 GDRPERF_FORWARD(From::kVerbs, ibv_mr*, ibv_reg_mr_iova2,
                 (ibv_pd * pd, void* at, std::size_t bytes, std::uint64_t iova, unsigned int access), pd, at, bytes,

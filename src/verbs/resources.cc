@@ -41,23 +41,9 @@ const char* type_name(ibv_qp_type type) {
     case IBV_QPT_UC: return "UC";
     case IBV_QPT_UD: return "UD";
     case IBV_QPT_XRC_SEND: return "XRC";
+    case IBV_QPT_DRIVER: return "DC or SRD";
     default: return "RC";
   }
-}
-
-ibv_ah_attr address_of(const QpPath& path) {
-  ibv_ah_attr attr{};
-  attr.dlid = path.remote_lid;
-  attr.sl = static_cast<std::uint8_t>(path.service_level);
-  attr.port_num = path.port;
-  if (!path.global) return attr;
-  attr.is_global = 1;
-  attr.grh.dgid = path.remote_gid;
-  attr.grh.sgid_index = path.gid_index;
-  attr.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
-  attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
-  attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
-  return attr;
 }
 
 std::string other_gid_hint() {
@@ -84,6 +70,21 @@ QpMasks masks_of(ibv_qp_type type) {
 }
 
 }  // namespace
+
+ibv_ah_attr address_of(const QpPath& path) {
+  ibv_ah_attr attr{};
+  attr.dlid = path.remote_lid;
+  attr.sl = static_cast<std::uint8_t>(path.service_level);
+  attr.port_num = path.port;
+  if (!path.global) return attr;
+  attr.is_global = 1;
+  attr.grh.dgid = path.remote_gid;
+  attr.grh.sgid_index = path.gid_index;
+  attr.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
+  attr.grh.flow_label = static_cast<std::uint32_t>(path.flow_label);
+  attr.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  return attr;
+}
 
 Pd make_pd(ibv_context* context) {
   Pd pd(ibv_alloc_pd(context));

@@ -140,7 +140,7 @@ class Options(CliTest):
 
     def test_all_spellings_of_a_row_are_taken_alike(self):
         self.expect_error(run("write_bw", "--local", "--vlan_en"), 2, "--vlan_en: raw Ethernet is not measured")
-        self.expect_error(run("write_bw", "--local", "--use_mlu=0"), 2, "--use_mlu: only GPUs of NVIDIA and AMD",
+        self.expect_error(run("write_bw", "--local", "--use_mlu=0"), 2, "--use_mlu: only GPUs of NVIDIA, AMD and Intel",
                           "--buffer cuda:N")
 
     def test_other_commands_say_what_to_type(self):
@@ -148,9 +148,7 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "DC"), 2,
-                          "--transport 'DC': DC is made by mlx5's own verbs", "give rc, uc, ud or xrc")
-        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc, ud or xrc")
+        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc, ud, xrc, dc or srd")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")

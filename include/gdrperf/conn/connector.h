@@ -9,6 +9,7 @@
 
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/verbs/device.h"
+#include "gdrperf/verbs/driver_qp.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/resources.h"
 
@@ -29,6 +30,9 @@ struct QpSettings {
   bool ooo = false;              ///< QPs that place packets out of order (verbs/mlx5.h)
   std::vector<int> lag_ports;    ///< that the QPs take in turn; empty: the device chooses
   ibv_xrcd* xrc_domain = nullptr;      ///< XRC: of the QPs that answer the peer's
+  std::optional<verbs::DriverKind> driver;  ///< QPs of a maker's own library
+  std::uint64_t send_ops = 0;               ///< of `driver`: IBV_QP_EX_WITH_* of all requests
+  std::vector<ibv_srq*> target_srqs;        ///< DC: that the targets take, round-robin
   std::optional<ibv_gid> own_group;    ///< multicast that comes here; none: none does
   std::optional<ibv_gid> peers_group;  ///< multicast that the peer receives
   int max_rd_atomic = 1;  ///< what the device can, before the peer's limit

@@ -13,6 +13,7 @@ enum class Place {
   kCudaVmm,   ///< "cuda-vmm:N": cuMemCreate, GPUDirect RDMA allowed
   kCudaHost,  ///< "cuda-host": pinned host memory that GPUs see
   kRocm,      ///< "rocm:N": hipMalloc, of an AMD GPU
+  kZe,        ///< "ze:N": zeMemAllocDevice, of an Intel GPU
   kFile,      ///< "file:PATH", "file:PATH@OFFSET": a mapped file or device
   kStaged,    ///< "staged:N": GPU memory reached through pinned host memory
 };
@@ -29,7 +30,10 @@ struct Kind {
 /// Throws usage_error, naming `flag`, for a text that names no kind.
 Kind parse_kind(std::string_view text, const std::string& flag);
 
-/// Data lies in GPU memory (cuda, cuda-vmm, rocm, staged): the CPU cannot look at it.
+/// Data lies in GPU memory (cuda, cuda-vmm, rocm, ze, staged): the CPU cannot look at it.
 bool on_gpu(const Kind& kind);
+
+/// Memory of a GPU that is not NVIDIA's: rocm, ze.
+bool of_other_maker(const Kind& kind);
 
 }  // namespace gdrperf::mem

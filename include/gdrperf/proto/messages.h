@@ -89,7 +89,7 @@ struct QpAddress {
   std::optional<Region> region = {};  ///< of this QP alone, at an end that speaks another protocol: it does not travel
 };
 
-/// Of XRC: what answers the peer's QP, and the queue that its requests name.
+/// Of XRC and DC: what answers the peer's QP, and the queue that its requests name.
 struct XrcAddress {
   std::uint32_t qpn = 0;
   std::uint32_t srq = 0;
@@ -131,7 +131,7 @@ struct Endpoint {
   bool ooo = false;       ///< its QPs place packets out of order: both ends' do, or none
   std::uint32_t rate_limit_kbps = 0;  ///< that its device keeps each of its QPs to; 0: none
   std::vector<QpAddress> qps;
-  std::vector<XrcAddress> xrc = {};  ///< by QP, over XRC
+  std::vector<XrcAddress> xrc = {};  ///< by QP, over XRC and DC
 };
 
 /// Server: it can do the run; its resources are up. Client: its own follow.

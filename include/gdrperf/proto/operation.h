@@ -33,8 +33,11 @@ const OperationFacts& facts_of(Operation operation);
 /// Of the sizes asked for, those that a sweep measures: all of them, or the only one there is.
 std::vector<std::uint64_t> sizes_of(Operation operation, const std::vector<std::uint64_t>& asked);
 
-/// Whether requests are acknowledged, and sent again, over QPs of this kind: RC and XRC.
+/// Whether requests are acknowledged, and sent again, over QPs of this kind: all but UC and UD.
 bool acknowledged(Transport transport);
+
+/// Whether QPs of this kind are made by a maker's own library alone: DC and SRD.
+bool by_driver(Transport transport);
 
 /// Whether verbs have the operation on QPs of this kind.
 bool goes_over(Operation operation, Transport transport);

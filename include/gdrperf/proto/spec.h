@@ -22,7 +22,7 @@ enum class Wait { kPoll, kEvent };
 enum class Connector { kExchange, kRdmaCm };
 /// Service of the QPs: reliable or unreliable connections, datagrams, or extended reliable connections. Over UC and UD
 /// nothing is sent again, and a message that finds no receive is lost.
-enum class Transport { kRc, kUc, kUd, kXrc };
+enum class Transport { kRc, kUc, kUd, kXrc, kDc, kSrd };
 
 /// How a NIC is given GPU memory: kAuto the first of Data Direct, dma-buf and peer memory that works, or one of them;
 /// kDmabufPcie: a dma-buf whose pages are mapped over PCIe also where the GPU is joined to the CPU by C2C.

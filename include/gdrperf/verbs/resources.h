@@ -113,6 +113,9 @@ struct QpPath {
   int max_dest_rd_atomic = 1;    ///< reads we serve at once
 };
 
+/// `path` as ibv_create_ah(3) and ibv_modify_qp(3) take it.
+ibv_ah_attr address_of(const QpPath& path);
+
 /// Of all UD QPs of gdrperf: a datagram without it is dropped.
 inline constexpr std::uint32_t kQkey = 0x67647270;
 /// Bytes in front of a datagram in the receive's memory.

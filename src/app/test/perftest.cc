@@ -23,6 +23,7 @@
 #include "app/output/terminal.h"
 #include "gdrperf/perftest/options.h"
 #include "gdrperf/verbs/device.h"
+#include "gdrperf/verbs/driver_qp.h"
 
 namespace gdrperf::app {
 namespace {
@@ -220,12 +221,18 @@ void cut_to_datagram(TestSpec& spec) {
   spec.size_bytes = most;
 }
 
+/// Scripts try each kind that the help lists: DC and SRD are there where a device has them.
+bool has_device_for(Transport transport) {
+  if (!by_driver(transport)) return true;
+  return verbs::device_at_hand(transport == Transport::kDc ? verbs::DriverKind::kDc : verbs::DriverKind::kSrd);
+}
+
 /// "RC/UC": kinds of QPs that the test goes over, in perftest's own form, which scripts read from its help.
 std::string connections_of(const std::string& test) {
   std::string kinds;
-  for (const Transport each : {Transport::kRc, Transport::kXrc, Transport::kUc, Transport::kUd}) {
+  for (const Transport each : {Transport::kRc, Transport::kXrc, Transport::kUc, Transport::kUd, Transport::kDc, Transport::kSrd}) {
     const std::optional<Test> parsed = parse_test(test);
-    if (parsed && goes_over(parsed->operation, each))
+    if (parsed && goes_over(parsed->operation, each) && has_device_for(each))
       kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));
   }
   return kinds;

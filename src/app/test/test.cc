@@ -75,7 +75,7 @@ Examples:
 constexpr std::uint64_t kDefaultDatagramBytes = 1024;
 
 std::uint64_t default_size(Test test, Transport transport) {
-  const bool small = test.metric == Metric::kBandwidth && transport == Transport::kUd;
+  const bool small = test.metric == Metric::kBandwidth && (transport == Transport::kUd || (transport == Transport::kSrd && !facts_of(test.operation).names_address));
   const std::uint64_t any = small ? kDefaultDatagramBytes : test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
   return sizes_of(test.operation, {any}).front();
 }

@@ -91,7 +91,7 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
     refuse(fmt::format("{} {}", rx_depth, demand.recv_wr), attr.max_qp_wr, "requests in a queue");
   }
   if (demand.srq_wr > 0 && demand.srqs > attr.max_srq && demand.srqs > 1) {
-    refuse(fmt::format("{} {} over XRC", qps, demand.qps), attr.max_srq, "shared receive queues");
+    refuse(fmt::format("{} {} over XRC or DC", qps, demand.qps), attr.max_srq, "shared receive queues");
   }
   if (demand.srq_wr > 0 && attr.max_srq <= 0) {
     throw Error(ExitCode::kEnvironment, fmt::format("{}: {} has no shared receive queues (its max_srq is {})", flag<&TestSpec::srq>(), device, attr.max_srq),

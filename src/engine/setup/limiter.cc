@@ -22,6 +22,8 @@ ibv_qp_type qp_type(Transport transport) {
     case Transport::kUc: return IBV_QPT_UC;
     case Transport::kUd: return IBV_QPT_UD;
     case Transport::kXrc: return IBV_QPT_XRC_SEND;
+    case Transport::kDc:
+    case Transport::kSrd: return IBV_QPT_DRIVER;
     case Transport::kRc: break;
   }
   return IBV_QPT_RC;

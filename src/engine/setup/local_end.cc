@@ -13,6 +13,7 @@
 #include "gdrperf/proto/flow.h"
 #include "gdrperf/proto/multicast.h"
 #include "gdrperf/proto/operation.h"
+#include "gdrperf/verbs/driver_qp.h"
 #include "gdrperf/verbs/ece.h"
 #include "gdrperf/verbs/host_side.h"
 #include "gdrperf/verbs/mlx5.h"
@@ -22,7 +23,22 @@
 namespace gdrperf::engine {
 namespace {
 
-void check_message_size(const OpenDevice& device, std::uint64_t size_bytes) {
+/// None: QPs of every device.
+std::optional<verbs::DriverKind> driver_kind(Transport transport) {
+  if (transport == Transport::kDc) return verbs::DriverKind::kDc;
+  if (transport == Transport::kSrd) return verbs::DriverKind::kSrd;
+  return std::nullopt;
+}
+
+void check_message_size(const OpenDevice& device, const ResolvedSpec& spec) {
+  const std::uint64_t size_bytes = spec.size_bytes;
+  if (spec.transport == Transport::kSrd && spec.op().has_remote_address) {
+    const std::uint64_t most = verbs::most_srd_bytes(device.context.get(), spec.op().opcode);
+    if (size_bytes <= most) return;
+    const std::string what = most == 0 ? fmt::format("has no {} over SRD (device_caps of efadv_query_device)", facts_of(spec.test.operation).request)
+                                       : fmt::format("takes RDMA requests up to {} over SRD", format_size(most));
+    throw usage_error(fmt::format("{} {}: {} {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes), device.context.name(), what), "send_bw and send_lat are on every EFA");
+  }
   ibv_port_attr attr{};
   if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
   const std::uint64_t limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
@@ -90,7 +106,9 @@ std::string keeps_order(const ResolvedSpec& spec, conn::Side side, ibv_context* 
 LocalEnd::LocalEnd(EndInput input)
     : side_(input.side), opener_(input.opener), spec_(input.spec), steps_(std::move(input.steps)), device_(std::move(input.device)),
       accepted_(std::move(input.accepted)), affinity_(spec_, verbs::numa_node(device_.context), side_, input.others_cpus) {
-  check_message_size(device_, spec_.size_bytes);
+  const std::optional<verbs::DriverKind> driver = driver_kind(spec_.transport);
+  if (driver) verbs::require_driver_qps(device_.context.get(), *driver);
+  check_message_size(device_, spec_);
   connector_ = spec_.connector == Connector::kRdmaCm
                    ? conn::make_rdma_cm_connector(side_, device_.context, input.gid.gid)
                    : conn::make_exchange_connector(side_, device_.context);
@@ -233,18 +251,23 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.path.min_rnr_timer = spec_.rnr_timer;
   settings.pkey_index = spec_.pkey_index;
   settings.lag_ports = lag_ports_of(spec_);
-  settings.ece = spec_.transport == Transport::kUd ? Use::kOff : spec_.ece;
+  settings.ece = spec_.transport == Transport::kUd || by_driver(spec_.transport) ? Use::kOff : spec_.ece;
   settings.ooo = endpoint_.ooo = places_out_of_order();
   settings.max_rd_atomic = std::clamp(device_.context.attr().orig_attr.max_qp_init_rd_atom, 1, 255);
   if (spec_.max_rd_atomic > 0) settings.max_rd_atomic = std::min(settings.max_rd_atomic, spec_.max_rd_atomic);
   settings.max_dest_rd_atomic = endpoint_.max_rd_atomic;
   settings.init = verbs::qp_attr(qp_type(spec_.transport), send_cq_.get(), recv_cq_.get(), capacity);
-  if (!xrc_domain_ && !srqs_.empty()) settings.init.srq = srqs_.front().get();
+  settings.driver = driver_kind(spec_.transport);
+  const OpTraits& op = spec_.op();
+  settings.send_ops = verbs::send_ops_of(op.opcode) | (op.flag ? verbs::send_ops_of(op.flag_opcode) : 0);
+  settings.target_srqs = srqs();
+  const bool own_queue = xrc_domain_ || settings.driver == verbs::DriverKind::kDc;
+  if (!own_queue && !srqs_.empty()) settings.init.srq = srqs_.front().get();
   settings.xrc_domain = xrc_domain_.get();
   fill_groups(settings);
   steps_.queues("creating");
   connector_->prepare(parent_domain_ ? parent_domain_.get() : pd_.get(), settings, endpoint_);
-  for (std::size_t q = 0; q < endpoint_.xrc.size() && !srqs_.empty(); ++q) {
+  for (std::size_t q = 0; xrc_domain_ && q < endpoint_.xrc.size() && !srqs_.empty(); ++q) {
     endpoint_.xrc[q].srq = verbs::srq_number(srqs_[q % srqs_.size()].get());
   }
 }

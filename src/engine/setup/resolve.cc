@@ -150,9 +150,9 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
                         "swap client and server, or leave one of them out");
     check_staging(*this);
   }
-  const bool amd = client_kind_.place == mem::Place::kRocm || server_kind_.place == mem::Place::kRocm;
-  if (initiator == Initiator::kGpuProxy && amd) {
-    throw usage_error(fmt::format("{} gpu-proxy: there is no kernel for AMD's GPUs", flag<&TestSpec::initiator>()),
+  const bool other_maker = mem::of_other_maker(client_kind_) || mem::of_other_maker(server_kind_);
+  if (initiator == Initiator::kGpuProxy && other_maker) {
+    throw usage_error(fmt::format("{} gpu-proxy: there are kernels for NVIDIA's GPUs only", flag<&TestSpec::initiator>()),
                       "leave it out: the CPU detects arrival");
   }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
@@ -189,7 +189,8 @@ std::string ResolvedSpec::needs_order() const {
   if (data_path_ == DataPath::kStaging) return "chunks that are staged through host memory come in order";
   if (verify_seed && op_->consumes_receives) return fmt::format("{} compares message by message, in the order of the receives", flag<&TestSpec::verify_seed>());
   if (srq) return fmt::format("receives of {} are given out in order", flag<&TestSpec::srq>());
-  if (transport == Transport::kXrc) return "QPs of XRC are made in order";
+  if (transport == Transport::kXrc || by_driver(transport))
+    return fmt::format("QPs of {} are made in order", to_string(transport));
   if (connector == Connector::kRdmaCm) return "rdma_cm makes its QPs by ibv_create_qp";
   return {};
 }

@@ -13,9 +13,8 @@ void check_staging(const ResolvedSpec& spec) {
   const std::string what = spec.consume                   ? consume
                            : spec.path == Path::kStaged ? flag<&TestSpec::path>() + " staged"
                                                         : "staged memory";
-  if (spec.kind(conn::Side::kClient).place == mem::Place::kRocm ||
-      spec.kind(conn::Side::kServer).place == mem::Place::kRocm) {
-    throw usage_error(fmt::format("{}: memory of AMD's GPUs is measured directly, not through copies", what),
+  if (mem::of_other_maker(spec.kind(conn::Side::kClient)) || mem::of_other_maker(spec.kind(conn::Side::kServer))) {
+    throw usage_error(fmt::format("{}: memory of AMD's and Intel's GPUs is measured directly, not through copies", what),
                       "leave it out, or take memory of an NVIDIA GPU");
   }
   if (spec.op().carries_operands) {

@@ -34,7 +34,8 @@ std::uint64_t StreamingEnd::messages_bytes() const {
 LocalEnd::QueueRights StreamingEnd::rights() const {
   const int access = is_target() ? spec().op().qp_access : 0;
   // The CPU that posts would have to read it.
-  const bool can = spec().op().can_inline && initiates() && buffer().cpu_reachable();
+  const bool srd_write = spec().transport == Transport::kSrd && spec().op().has_remote_address;
+  const bool can = spec().op().can_inline && initiates() && buffer().cpu_reachable() && !srd_write;
   if (!can) return {access};
   if (spec().inline_bytes >= 0) return {access, spec().inline_bytes};
   if (!spec().latency()) return {access};
@@ -43,18 +44,19 @@ LocalEnd::QueueRights StreamingEnd::rights() const {
 
 QueueDemand StreamingEnd::queues(const ResolvedSpec& spec, conn::Side side) {
   const bool receives = spec.is_target(side) && spec.op().consumes_receives;
-  const bool xrc = spec.transport == Transport::kXrc;
+  // One QP that sends, one that answers.
+  const bool pairs = spec.transport == Transport::kXrc || spec.transport == Transport::kDc;
   QueueDemand demand;
-  if (xrc) demand.qps_per_pair = 2;
-  // Every request over XRC names a shared receive queue, whose protection domain it is judged by.
-  if (xrc) demand.srq_wr = 1;
+  if (pairs) demand.qps_per_pair = 2;
+  // Every request over XRC names a shared receive queue, whose protection domain it is judged by; DC targets have one.
+  if (pairs) demand.srq_wr = 1;
   demand.send_wr = spec.tx_depth * (spec.op().flag ? 2 : 1);
   demand.send_entries = entries(spec.qps, demand.send_wr);
   if (spec.initiates(side)) demand.requests_bytes = send_ring_length(spec) * (sizeof(ibv_send_wr) + sizeof(ibv_sge));
   if (!receives) return demand;
   demand.recv_wr = receive_shape(spec).depth;
   demand.recv_entries = entries(spec.qps, demand.recv_wr);
-  if (xrc && !spec.srq) {
+  if (pairs && !spec.srq) {
     demand.srq_wr = demand.recv_wr;
     demand.srqs = spec.qps;
   }

@@ -1,5 +1,7 @@
 #include "mem/accelerator/buffer.h"
 
+#include <dlfcn.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -99,30 +101,43 @@ class AcceleratorBuffer final : public Buffer {
   std::vector<std::byte> copy_;
 };
 
+const AcceleratorLibrary& library_of(const Kind& kind) { return kind.place == Place::kZe ? level_zero() : rocm(); }
+
 int device_of(const AcceleratorLibrary& library, const Kind& kind, const std::string& asked) {
   int index = -1;
   const char* end = kind.gpu.data() + kind.gpu.size();
   const auto [rest, error] = std::from_chars(kind.gpu.data(), end, index);
   const int count = library.count();
   if (error == std::errc() && rest == end && index >= 0 && index < count) return index;
-  if (count == 0) throw Error(ExitCode::kEnvironment, asked + ": there is no AMD GPU here", "'rocminfo' lists them");
-  throw usage_error(fmt::format("{}: there are AMD GPUs 0 to {}", asked, count - 1), "give rocm:N");
+  if (count == 0) {
+    throw Error(ExitCode::kEnvironment, fmt::format("{}: there is no {} GPU here", asked, library.maker()),
+                fmt::format("'{}' lists them", library.lister()));
+  }
+  throw usage_error(fmt::format("{}: there are {} GPUs 0 to {}", asked, library.maker(), count - 1),
+                    fmt::format("give {}:N", library.kind()));
 }
 
 }  // namespace
 
-void check_accelerator(const Kind& kind, const std::string& asked) { device_of(rocm(), kind, asked); }
+void* open_first(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
 
-int accelerator_count() { return rocm().count(); }
+void check_accelerator(const Kind& kind, const std::string& asked) { device_of(library_of(kind), kind, asked); }
+
+int accelerator_count(const Kind& kind) { return library_of(kind).count(); }
 
 std::unique_ptr<Buffer> make_accelerator_buffer(const Kind& kind, std::size_t bytes, Registration registration) {
-  const std::string name = "rocm:" + kind.gpu;
   if (registration == Registration::kDataDirect || registration == Registration::kDmabufPcie) {
     throw usage_error(fmt::format("{} {}: that is for NVIDIA's GPUs", flag<&TestSpec::registration>(),
                                   to_text(setting<&TestSpec::registration>(), static_cast<std::int64_t>(registration))),
                       "give dmabuf or peermem, or leave it out");
   }
-  const AcceleratorLibrary& library = rocm();
+  const AcceleratorLibrary& library = library_of(kind);
+  const std::string name = fmt::format("{}:{}", library.kind(), kind.gpu);
   return std::make_unique<AcceleratorBuffer>(library, name, device_of(library, kind, name), bytes, registration);
 }
 

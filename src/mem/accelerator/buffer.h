@@ -14,7 +14,7 @@ namespace gdrperf::mem {
 void check_accelerator(const Kind& kind, const std::string& asked);
 
 /// How many there are; throws as check_accelerator().
-int accelerator_count();
+int accelerator_count(const Kind& kind);
 
 /// Memory of an accelerator whose library is loaded at run time. Filled and compared by copies.
 std::unique_ptr<Buffer> make_accelerator_buffer(const Kind& kind, std::size_t bytes, Registration registration);

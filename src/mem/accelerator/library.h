@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "gdrperf/base/unique_fd.h"
@@ -14,6 +15,9 @@ namespace gdrperf::mem {
 class AcceleratorLibrary {
  public:
   virtual ~AcceleratorLibrary() = default;
+  virtual const char* maker() const = 0;  ///< "AMD"
+  virtual const char* kind() const = 0;   ///< "rocm", as in "rocm:0"
+  virtual const char* lister() const = 0; ///< a program that lists its GPUs
   virtual int count() const = 0;
   virtual GpuInfo describe(int device) const = 0;
   /// Zeroed.
@@ -30,5 +34,11 @@ class AcceleratorLibrary {
 
 /// AMD's: libamdhip64.so, and libhsa-runtime64.so for dma-buf. Throws Error(kEnvironment) where it cannot be loaded.
 const AcceleratorLibrary& rocm();
+
+/// Intel's: libze_loader.so.1. Throws as rocm().
+const AcceleratorLibrary& level_zero();
+
+/// The first of these libraries that there is; null: none.
+void* open_first(std::initializer_list<const char*> names);
 
 }  // namespace gdrperf::mem

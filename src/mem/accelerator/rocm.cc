@@ -18,18 +18,10 @@ constexpr int kHipToDevice = 1;
 constexpr int kHipToHost = 2;
 constexpr int kHsaSuccess = 0;
 
-/// The first of these names that there is.
-void* open_library(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
 class Rocm final : public AcceleratorLibrary {
  public:
   Rocm() {
-    void* hip = open_library({"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"});
+    void* hip = open_first({"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"});
     if (hip == nullptr) {
       throw Error(ExitCode::kEnvironment, fmt::format("no AMD GPU can be used: {}", ::dlerror()),
                   "install ROCm's runtime (libamdhip64), and let LD_LIBRARY_PATH name its folder");
@@ -49,12 +41,16 @@ class Rocm final : public AcceleratorLibrary {
     find(error_string_, "hipGetErrorString");
     find(bus_id_, "hipDeviceGetPCIBusId");
     // Without it memory is registered by its address.
-    if (void* hsa = open_library({"libhsa-runtime64.so", "libhsa-runtime64.so.1"})) {
+    if (void* hsa = open_first({"libhsa-runtime64.so", "libhsa-runtime64.so.1"})) {
       hsa_init_ = reinterpret_cast<int (*)()>(::dlsym(hsa, "hsa_init"));
       export_ = reinterpret_cast<int (*)(const void*, std::size_t, int*, std::uint64_t*)>(
           ::dlsym(hsa, "hsa_amd_portable_export_dmabuf"));
     }
   }
+
+  const char* maker() const override { return "AMD"; }
+  const char* kind() const override { return "rocm"; }
+  const char* lister() const override { return "rocminfo"; }
 
   int count() const override {
     int found = 0;

@@ -70,10 +70,13 @@ std::span<const OperationFacts> operations() { return kOperations; }
 
 const OperationFacts& facts_of(Operation operation) { return kOperations[static_cast<std::size_t>(operation)]; }
 
-bool acknowledged(Transport transport) { return transport == Transport::kRc || transport == Transport::kXrc; }
+bool acknowledged(Transport transport) { return transport != Transport::kUc && transport != Transport::kUd; }
+
+bool by_driver(Transport transport) { return transport == Transport::kDc || transport == Transport::kSrd; }
 
 bool goes_over(Operation operation, Transport transport) {
   const OperationFacts& facts = facts_of(operation);
+  if (transport == Transport::kSrd) return operation != Operation::kAtomic;
   return acknowledged(transport) || (transport == Transport::kUc ? facts.over_uc : facts.over_ud);
 }
 

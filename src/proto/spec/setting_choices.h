@@ -31,8 +31,8 @@ constexpr Choice kGidFamilies[] = {{"any", static_cast<int>(GidFamily::kAny)},
                                    {"ipv6", static_cast<int>(GidFamily::kIpv6)}};
 constexpr Choice kWaits[] = {{"poll", 0}, {"event", 1}};
 constexpr Choice kConnectors[] = {{"exchange", 0}, {"rdma_cm", 1}};
-constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"xrc", 3},
-                                   {"RC", 0}, {"UC", 1}, {"UD", 2}, {"XRC", 3}};
+constexpr Choice kTransports[] = {{"rc", 0}, {"uc", 1}, {"ud", 2}, {"xrc", 3}, {"dc", 4}, {"srd", 5},
+                                   {"RC", 0}, {"UC", 1}, {"UD", 2}, {"XRC", 3}, {"DC", 4}, {"SRD", 5}};
 constexpr Choice kRegistrations[] = {{"dmabuf", static_cast<int>(Registration::kDmabuf)},
                                      {"peermem", static_cast<int>(Registration::kPeermem)},
                                      {"dmabuf-pcie", static_cast<int>(Registration::kDmabufPcie)},

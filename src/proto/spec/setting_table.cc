@@ -23,7 +23,7 @@ constexpr Setting kSettings[] = {
     gid_index<kClient>({.flags = "-x,--gid-index", .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"}),
     buffer<kClient>({.flags = "--buffer",
                      .help = "kind of memory: host, hugepage, file:PATH (mapped; its content is lost), cuda:N, "
-             "cuda-vmm:N, cuda-host, staged:N or rocm:N, where N is a GPU index, PCI address or UUID; with --rails a "
+             "cuda-vmm:N, cuda-host, staged:N, rocm:N or ze:N, where N is a GPU index, PCI address or UUID; with --rails a "
              "list, or cuda for the GPU nearest to each NIC (default: {})"}),
     buffer_given<kClient>(),
     cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
@@ -84,7 +84,7 @@ constexpr Setting kSettings[] = {
     {.member = "transport", .access = to<&T::transport>(), .type = kChoice, .choices = kTransports,
      .flags = "--transport,-c,--connection", .placeholder = "KIND", .group = kQueueGroup,
      .help = "QP transport: rc; uc (write, write_imm, send only); ud (send only, up to one MTU); xrc (as rc, with a "
-             "shared receive queue) (default: {})",
+             "shared receive queue); dc (of mlx5 devices); srd (of EFA, all but atomic) (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed, .take = take_transport},
     {.member = "multicast_group", .access = to<&T::multicast>(), .type = kName, .range = {0, kMaxName},
      .flags = "--multicast-group,-M,--MGID", .placeholder = "ADDR", .group = kQueueGroup,

@@ -21,19 +21,12 @@ void take_peer_buffer(TestSpec& spec, const std::string& text, std::string_view 
 }
 
 void take_transport(TestSpec& spec, const std::string& text, std::string_view flag) {
-  constexpr const char* kInstead = "give rc, uc, ud or xrc";
-  const std::string typed = fmt::format("{} '{:.20}': ", flag, text);
-  if (text == "DC" || text == "dc")
-    throw usage_error(typed + "DC is made by mlx5's own verbs (mlx5dv_create_qp), which are not used for QPs",
-                      kInstead);
-  if (text == "SRD" || text == "srd")
-    throw usage_error(typed + "SRD is made by EFA's own verbs (efadv_create_qp_ex), which are not used", kInstead);
   for (const Choice& each : setting<&TestSpec::transport>().choices) {
     if (text != each.word) continue;
     spec.transport = static_cast<Transport>(each.value);
     return;
   }
-  throw usage_error(typed + kInstead);
+  throw usage_error(fmt::format("{} '{:.20}': give rc, uc, ud, xrc, dc or srd", flag, text));
 }
 
 void take_any_group(TestSpec& spec, const std::string&, std::string_view) {

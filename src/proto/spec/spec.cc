@@ -74,9 +74,10 @@ void check_path(const TestSpec& spec) {
     throw usage_error(fmt::format("{} and {}: both choose the paths of the QPs", flag<&TestSpec::spread>(),
                                   flag<&TestSpec::flow_label>()));
   }
-  if (labels.size() > 1 && spec.transport == Transport::kUd) {
-    throw usage_error(fmt::format("{} with {} ud: a client's datagrams share one address handle, and so one flow label",
-                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(), flag<&TestSpec::transport>()));
+  if (labels.size() > 1 && (spec.transport == Transport::kUd || by_driver(spec.transport))) {
+    throw usage_error(fmt::format("{} with {} {}: a client's messages share one address handle, and so one flow label",
+                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(), flag<&TestSpec::transport>(),
+                                  to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport))));
   }
   if (spec.connector == Connector::kExchange) return;
   const auto refuse = [&](const std::string& option, const char* why) {
@@ -111,7 +112,7 @@ void check_transport(const TestSpec& spec) {
                       fmt::format("{} supports {}; {} needs RC", kind, tests_over(spec.transport, spec.test.metric),
                                   to_string(spec.test)));
   }
-  if (spec.ece == Use::kOn && spec.transport == Transport::kXrc) {
+  if (spec.ece == Use::kOn && (spec.transport == Transport::kXrc || by_driver(spec.transport))) {
     throw usage_error(fmt::format("{}: {} on is not supported there", asked, flag<&TestSpec::ece>()), "leave it out");
   }
   if (spec.ece == Use::kOn && spec.transport == Transport::kUd) {
@@ -125,6 +126,11 @@ void check_transport(const TestSpec& spec) {
     throw usage_error(
         fmt::format("{}: {} cannot be verified: nobody learns when a write has arrived", asked, to_string(spec.test)),
         "write_imm_bw and send_bw are verified over UC");
+  }
+  if (spec.verify_seed && spec.transport == Transport::kSrd && facts_of(spec.test.operation).receives) {
+    throw usage_error(fmt::format("{}: {} compares message by message, and these arrive in any order", asked,
+                                  flag<&TestSpec::verify_seed>()),
+                      "write_bw and read_bw are verified over SRD");
   }
   if (sizes_within(spec, {spec.size_bytes}).empty()) {
     throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most", flag<&TestSpec::size_bytes>(),
@@ -200,6 +206,8 @@ void check_latency(const TestSpec& spec) {
     throw usage_error(fmt::format("{} atomic: there are none over {}", signal, to_string(spec.transport)),
                       "give write or imm");
   }
+  refuse(spec.transport == Transport::kSrd, signal, flag<&TestSpec::transport>() + " srd",
+         "SRD keeps no order, and a signal may overtake its message");
   refuse(spec.qps > 1, signal, qps, "a signal is that of one QP");
   refuse(spec.verify_seed.has_value(), signal, flag<&TestSpec::verify_seed>(), "the signal's order is what is checked");
   refuse(spec.null_mr, signal, flag<&TestSpec::null_mr>(), "nothing is written there, so nothing would be seen");
@@ -208,8 +216,10 @@ void check_latency(const TestSpec& spec) {
 void check_srq(const TestSpec& spec) {
   if (!spec.srq) return;
   const std::string asked = flag<&TestSpec::srq>();
-  if (spec.transport == Transport::kUc) {
-    throw usage_error(fmt::format("{}: verbs have shared receive queues for RC and UD, not for UC", asked), "leave one of them out");
+  if (spec.transport == Transport::kUc || spec.transport == Transport::kSrd) {
+    throw usage_error(fmt::format("{}: verbs have shared receive queues for RC and UD, not for {}", asked,
+                                  to_string(spec.transport)),
+                      "leave one of them out");
   }
   if (!spec.verify_seed) return;
   throw usage_error(asked + ": messages take receives as they come, and not the places that are compared", "leave one of them out");
@@ -312,6 +322,8 @@ std::string_view to_string(Transport transport) {
     case Transport::kUc: return "UC";
     case Transport::kUd: return "UD";
     case Transport::kXrc: return "XRC";
+    case Transport::kDc: return "DC";
+    case Transport::kSrd: return "SRD";
     case Transport::kRc: break;
   }
   return "RC";

@@ -195,7 +195,7 @@ TEST(Import, WhatIsNoOutputIsRefusedWithItsLine) {
   EXPECT_THAT(spoilt("11742.06", "nan"), HasSubstr("x.txt:19: 'nan'"));
   EXPECT_THAT(spoilt("0.187873", "0.187873 7"), HasSubstr("x.txt:19: a row of 6 numbers under 5 columns"));
   EXPECT_THAT(spoilt("MsgRate[Mpps]", "Wishes"), HasSubstr("x.txt:17: no column of perftest that is known: 'Wishes'"));
-  EXPECT_THAT(spoilt(": RC", ": DC"), HasSubstr("x.txt:5: connection type DC"));
+  EXPECT_THAT(spoilt(": RC", ": RawEth"), HasSubstr("x.txt:5: connection type RawEth"));
   EXPECT_THAT(spoilt("RDMA_Write BW Test", "Send_imm BW Test"), HasSubstr("x.txt:2: 'Send_imm BW Test': gdrperf has no such test"));
   EXPECT_THAT(spoilt(" 65536 ", " 0 "), HasSubstr("x.txt:19: no message size"));
 }

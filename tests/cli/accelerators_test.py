@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Memory of AMD's and Intel's GPUs (--buffer rocm:N, ze:N), with libraries that stand in for their makers'.
+
+usage: accelerators_test.py GDRPERF SCHEMA; GDRPERF_STANDINS: the folder of the libraries
+"""
+
+import json
+import os
+import unittest
+
+import support
+from support import CliTest, run
+
+STANDIN = {"LD_LIBRARY_PATH": os.environ.get("GDRPERF_STANDINS", "/nonexistent")}
+LOCAL = ["--local", "--softnic"]
+# kind: (maker, library, what to install, its GPU's name, place of GPU 1)
+MAKERS = {"rocm": ("AMD", "libamdhip64", "ROCm's runtime", "AMD GPU", "0000:84:00.0"),
+          "ze": ("Intel", "libze_loader", "Level Zero", "Intel stand-in GPU", "0000:42:00.0")}
+
+
+class Words(CliTest):
+    def each(self):
+        for kind, words in MAKERS.items():
+            with self.subTest(kind):
+                yield kind, words
+
+    def test_without_the_library_it_says_what_to_install(self):
+        for kind, (maker, library, install, *_) in self.each():
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "-n", "10", env={"LD_LIBRARY_PATH": "/nonexistent"})
+            self.expect_error(result, 3, f"no {maker} GPU can be used", library, install)
+
+    def test_a_gpu_that_is_not_there(self):
+        for kind, (maker, *_) in self.each():
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:7", "-n", "10", env=STANDIN)
+            self.expect_error(result, 2, f"--buffer {kind}:7", f"{maker} GPUs 0 to 1", f"give {kind}:N")
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:", "-n", "10", env=STANDIN)
+            self.expect_error(result, 2, "--buffer", "no such kind")
+
+    def test_what_is_for_nvidias_gpus(self):
+        for kind, (maker, *_) in self.each():
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--path", "staged", env=STANDIN)
+            self.expect_error(result, 2, "--path staged", maker)
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--register", "data-direct", "-n", "10", env=STANDIN)
+            self.expect_error(result, 2, "--register data-direct", "NVIDIA")
+
+
+@unittest.skipIf(support.softnic_works(), "no software device")
+class Runs(CliTest):
+    def test_every_byte_of_every_test(self):
+        for kind in MAKERS:
+            for test in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat", "read_lat"):
+                for size in ("8", "5000"):
+                    with self.subTest(kind=kind, test=test, size=size):
+                        result = run(test, *LOCAL, "--buffer", f"{kind}:0", "--peer-buffer", f"{kind}:1", "--verify", "-s", size, "-n", "64", env=STANDIN)
+                        self.expect_ok(result)
+
+    def test_the_record_names_memory_and_registration(self):
+        for kind, (_, _, _, name, place) in MAKERS.items():
+            typed = ["--use_rocm=1"] if kind == "rocm" else ["--buffer", f"{kind}:1"]
+            result = run("write_bw", *LOCAL, *typed, "-n", "64", "--json", "-", env=STANDIN)
+            self.expect_ok(result)
+            for text in (f"{kind}:1", name, place):
+                self.assertIn(text, result.out)
+
+    def test_memory_is_registered_as_asked(self):
+        def registered(kind, *words):
+            result = run("reg_lat", "--softnic", "--buffer", f"{kind}:0", *words, "-s", "64K", "--time", "1ms", "--json", "-", env=STANDIN)
+            return json.loads(result.out)["registrations"][0]
+        for kind in MAKERS:
+            for words in ([], ["--register", "peermem"]):
+                self.assertEqual(registered(kind, *words)["registration"], "peermem")
+            # What stands in exports a file descriptor that is no dma-buf: the library's part is done, the device refuses.
+            self.assertIn(f"{kind}:0: ibv_reg_dmabuf_mr: ", registered(kind, "--register", "dmabuf")["error"])
+
+
+if __name__ == "__main__":
+    support.main()
