@@ -1,5 +1,10 @@
 #include "gdrperf/base/clock.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -46,7 +51,52 @@ Pair read_pair() {
 
 }  // namespace
 
+double clock_step(std::span<const std::uint64_t> distances) {
+  constexpr std::uint64_t kLeast = 3;  // a counter that must not stand still goes on by 1 between its steps
+  constexpr double kRounding = 1.5;    // ticks: a step is no whole number of them
+  constexpr double kInCommon = 0.98;
+  std::vector<std::uint64_t> apart;
+  for (const std::uint64_t distance : distances) {
+    if (distance >= kLeast) apart.push_back(distance);
+  }
+  if (apart.empty()) return 1;
+  std::sort(apart.begin(), apart.end());
+  const auto shortest = static_cast<double>(apart[apart.size() / 100]);
+  // A reading may itself take several steps.
+  for (double guess = shortest; guess > 4 * kRounding; guess = shortest / (std::round(shortest / guess) + 1)) {
+    double ticks = 0;
+    double steps = 0;
+    std::size_t fitting = 0;
+    for (const std::uint64_t distance : apart) {
+      const auto length = static_cast<double>(distance);
+      const double step = steps > 0 ? ticks / steps : guess;
+      const double count = std::round(length / step);
+      if (std::abs(length - count * step) > kRounding) continue;
+      ++fitting;
+      ticks += length;
+      steps += count;
+    }
+    if (static_cast<double>(fitting) >= kInCommon * static_cast<double>(apart.size())) return ticks / steps;
+  }
+  return 1;
+}
+
 Clock::Clock() {
+  calibrate();
+  constexpr std::size_t kReadings = 2000;
+  std::vector<std::uint64_t> distances;
+  distances.reserve(kReadings);
+  std::uint64_t before = ticks();
+  for (std::size_t i = 0; i < kReadings; ++i) {
+    for (std::size_t pause = i * 31 % 97; pause != 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
+    const std::uint64_t now = ticks();
+    distances.push_back(now - before);
+    before = now;
+  }
+  step_ticks_ = clock_step(distances);
+}
+
+void Clock::calibrate() {
 #if defined(__x86_64__)
   if (!tsc_is_invariant()) return;
   const Pair start = read_pair();

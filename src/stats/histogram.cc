@@ -49,18 +49,47 @@ Interval Histogram::bounds_at_rank(std::uint64_t rank) const noexcept {
           static_cast<double>(std::min(bucket.low + bucket.span, max_))};
 }
 
-double Histogram::percentile_of(double percent, std::uint64_t count) const noexcept {
+double Histogram::value_at_rank(std::uint64_t rank, double step) const noexcept {
+  const std::size_t index = index_at_rank(rank);
+  const Bucket bucket = bucket_of(index);
+  const auto middle_of = [](const Bucket& at) {
+    return static_cast<double>(at.low) + static_cast<double>(at.span) / 2;
+  };
+  const double width = std::max(step, static_cast<double>(bucket.span) + 1);
+  std::uint64_t within = counts_[index];
+  double sum = middle_of(bucket) * static_cast<double>(within);
+  std::size_t first = index;
+  const auto take = [&](std::size_t at) {
+    const double middle = middle_of(bucket_of(at));
+    if (std::abs(middle - middle_of(bucket)) >= width / 2) return false;
+    within += counts_[at];
+    sum += middle * static_cast<double>(counts_[at]);
+    return true;
+  };
+  while (first > 0 && take(first - 1)) --first;
+  for (std::size_t at = index + 1; at < kBuckets && take(at); ++at) continue;
+  const std::uint64_t below = std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(first),
+                                              std::uint64_t{0});
+  const double share = (static_cast<double>(rank - below) + 0.5) / static_cast<double>(within);
+  const double value = sum / static_cast<double>(within) + width * (share - 0.5);
+  return std::clamp(value, static_cast<double>(min_), static_cast<double>(max_));
+}
+
+double Histogram::percentile_of(double percent, std::uint64_t count, double step) const noexcept {
   const std::uint64_t rank = rank_of(percent, count);
   if (rank == 0) return static_cast<double>(min_);
   if (rank == count - 1) return static_cast<double>(max_);
+  if (step > 0) return value_at_rank(rank, step);
   const Bucket bucket = bucket_of(index_at_rank(rank));
   const double middle = static_cast<double>(bucket.low) + static_cast<double>(bucket.span) / 2;
   return std::clamp(middle, static_cast<double>(min_), static_cast<double>(max_));
 }
 
-double Histogram::percentile(double percent) const noexcept {
+double Histogram::percentile(double percent) const noexcept { return percentile(percent, 0); }
+
+double Histogram::percentile(double percent, double step) const noexcept {
   if (empty()) return std::numeric_limits<double>::quiet_NaN();
-  return percentile_of(percent, count());
+  return percentile_of(percent, count(), step);
 }
 
 double Histogram::stdev_of(double mean, std::uint64_t count) const noexcept {
@@ -74,7 +103,7 @@ double Histogram::stdev_of(double mean, std::uint64_t count) const noexcept {
   return std::sqrt(squares / static_cast<double>(count));
 }
 
-HistogramSummary Histogram::summary(double scale) const noexcept {
+HistogramSummary Histogram::summary(double scale, double step) const noexcept {
   HistogramSummary result;
   result.samples = count();
   if (empty()) {
@@ -82,7 +111,7 @@ HistogramSummary Histogram::summary(double scale) const noexcept {
         result.mean = result.stdev = kNan;
     return result;
   }
-  const auto at = [&](double percent) { return percentile_of(percent, result.samples) * scale; };
+  const auto at = [&](double percent) { return percentile_of(percent, result.samples, step) * scale; };
   result.min = static_cast<double>(min_) * scale;
   result.p50 = at(50);
   result.p90 = at(90);
@@ -93,7 +122,7 @@ HistogramSummary Histogram::summary(double scale) const noexcept {
   const double mean = static_cast<double>(sum_) / static_cast<double>(result.samples);
   result.mean = mean * scale;
   result.stdev = stdev_of(mean, result.samples) * scale;
-  if (const auto interval = median_interval(*this)) {
+  if (const auto interval = median_interval(*this, 0.95, step)) {
     result.p50_ci = Interval{interval->low * scale, interval->high * scale};
   }
   return result;
@@ -117,11 +146,19 @@ void Histogram::merge(const Histogram& other) noexcept {
   max_ = std::max(max_, other.max_);
 }
 
-std::optional<Interval> median_interval(const Histogram& histogram, double confidence) {
+std::optional<Interval> median_interval(const Histogram& histogram, double confidence, double step) {
   const auto ranks = rank_interval(histogram.count(), confidence);
   if (!ranks) return std::nullopt;
-  return Interval{histogram.bounds_at_rank(ranks->first).low,
-                  histogram.bounds_at_rank(ranks->second).high};
+  if (!(step > 0)) {
+    return Interval{histogram.bounds_at_rank(ranks->first).low,
+                    histogram.bounds_at_rank(ranks->second).high};
+  }
+  // A time that never varies is d steps above one reading with the chance d, and the grouped median off by as much as
+  // 0.086 of a step.
+  constexpr double kGroupingError = 0.09;
+  const double middle = histogram.percentile(50, step);
+  return Interval{std::min(middle, histogram.value_at_rank(ranks->first, step) - kGroupingError * step),
+                  std::max(middle, histogram.value_at_rank(ranks->second, step) + kGroupingError * step)};
 }
 
 }  // namespace gdrperf::stats

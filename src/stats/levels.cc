@@ -171,6 +171,18 @@ std::vector<Level> find_levels(std::span<const double> values, double least) {
   return levels;
 }
 
+double growth_to_one_level(std::span<const Level> levels, std::size_t count) {
+  double growth = 1;
+  const auto longest = std::max_element(levels.begin(), levels.end(),
+                                        [](const Level& a, const Level& b) { return a.count < b.count; });
+  for (auto level = levels.begin(); level != levels.end(); ++level) {
+    if (level == longest) continue;
+    const double most = level == levels.begin() ? kMostLevels : kMostBetween;
+    growth = std::max(growth, most * static_cast<double>(level->count) / static_cast<double>(count));
+  }
+  return growth;
+}
+
 namespace {
 
 /// How long a beginning keeps its level before it goes to that behind it in a straight line, in values: the

@@ -99,8 +99,9 @@ class Samples(CliTest):
         self.assertEqual({(row[4].digits, row[4].lowest) for row in rows}, {(3, 1)})
         for name, percent in (("p50_ns", 50), ("p90_ns", 90), ("p99_ns", 99), ("max_ns", 100), ("min_ns", 0)):
             low, high = percentile(rows, percent)
-            # Half a nanosecond of rounding and the log's three digits; the record has the middles of its own buckets.
-            slack = 1 + 0.005 * latency[name]
+            # Half a nanosecond of rounding and the log's three digits; the record has the middles of its own buckets,
+            # and percentiles within half a step of the clock (10 ns, of half a round trip 5).
+            slack = 1 + 0.005 * latency[name] + (0 if percent in (0, 100) else 2.5)
             self.assertGreaterEqual(latency[name], low - slack, (name, latency))
             self.assertLessEqual(latency[name], high + slack, (name, latency))
         for _, start, length, most, histogram in rows:

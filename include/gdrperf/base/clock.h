@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <span>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -42,13 +43,21 @@ class Clock {
   std::uint64_t from_ns(double ns) const noexcept {
     return static_cast<std::uint64_t>(ns / ns_per_tick_);
   }
+  /// What the counter goes on by at once, in ticks: 1, or about 26 where the TSC is a multiple of a slower clock
+  /// (AMD). Of two readings, neither says more than that.
+  double step_ticks() const noexcept { return step_ticks_; }
   /// "tsc", "cntvct" or "clock_gettime", for the record; needs no calibration.
   static const char* source() noexcept;
 
  private:
   Clock();
+  void calibrate();
   [[maybe_unused]] bool tsc_ = false;
   double ns_per_tick_ = 1.0;
+  double step_ticks_ = 1.0;
 };
+
+/// The step of a counter by the distances of readings at irregular times; 1 where they have none in common.
+double clock_step(std::span<const std::uint64_t> distances);
 
 }  // namespace gdrperf

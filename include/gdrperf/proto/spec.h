@@ -89,6 +89,8 @@ struct StopRule {
   bool forever = false;  ///< until a signal
   double precision = 0.01;
   std::chrono::nanoseconds cap = std::chrono::seconds(5);
+  /// From then on only as long as the rest of `cap` may make the figure known; 0: all of it. Of the client alone.
+  std::chrono::nanoseconds share{0};
   bool operator==(const StopRule&) const = default;
 };
 

@@ -59,13 +59,19 @@ class Histogram {
   /// outside [min, max]; the least and the largest value exactly. NaN when empty.
   double percentile(double percent) const noexcept;
 
+  /// The same where values are multiples of `step`, those of a clock that goes on by it: each stands for a stretch of
+  /// that width about it (grouped data), and the percentile lies where its rank falls within the stretch. 0: as above.
+  double percentile(double percent, double step) const noexcept;
+
   /// Bounds of the bucket that holds the value with 0-based `rank` in ascending
   /// order, cut to [min, max]: where that value truly lies. `rank` < count().
   Interval bounds_at_rank(std::uint64_t rank) const noexcept;
+  /// The value with that rank as percentile() with a `step` has it.
+  double value_at_rank(std::uint64_t rank, double step) const noexcept;
 
   /// min, percentiles, max and mean, each times `scale` (ns per tick, one half
-  /// for half round trips).
-  HistogramSummary summary(double scale = 1.0) const noexcept;
+  /// for half round trips); `step` as in percentile().
+  HistogramSummary summary(double scale = 1.0, double step = 0) const noexcept;
 
   /// Values of a bucket that has some: `count` of them lie in low..high, bounds that are cut to [min, max].
   struct Counted {
@@ -100,7 +106,7 @@ class Histogram {
   };
   static Bucket bucket_of(std::size_t index) noexcept;
   std::size_t index_at_rank(std::uint64_t rank) const noexcept;
-  double percentile_of(double percent, std::uint64_t count) const noexcept;
+  double percentile_of(double percent, std::uint64_t count, double step) const noexcept;
   double stdev_of(double mean, std::uint64_t count) const noexcept;
 
   std::array<std::uint64_t, kBuckets> counts_{};
@@ -112,6 +118,7 @@ class Histogram {
 /// Interval of the median of what was sampled, by order statistics: the outer
 /// bounds of the buckets at both ranks of rank_interval(), so the rounding to
 /// buckets never narrows it. nullopt when there are too few values.
-std::optional<Interval> median_interval(const Histogram& histogram, double confidence = 0.95);
+/// With a `step` (see percentile()) both ends lie within their stretches, and as far apart as grouping may be wrong.
+std::optional<Interval> median_interval(const Histogram& histogram, double confidence = 0.95, double step = 0);
 
 }  // namespace gdrperf::stats

@@ -18,6 +18,10 @@ struct Level {
 /// far off is an outlier. Values that are not finite do not occur. O(n) for each of a few cuts.
 std::vector<Level> find_levels(std::span<const double> values, double least);
 
+/// How many times as long a series of `count` values has to be until the longest of its `levels` is the only one, if
+/// it keeps that from now on; 1 where there is one.
+double growth_to_one_level(std::span<const Level> levels, std::size_t count);
+
 /// Beginning of a run: how many values are warm-up, and the levels of the others (one: no change).
 struct Beginning {
   std::size_t warmup = 0;

@@ -38,7 +38,7 @@ class Sweep {
   Sweep(Client& client, Output& output, const SweepOptions& options, const std::vector<PlannedRun>& runs,
         const StopSignal& stop)
       : client_(client), output_(output), options_(options), runs_(runs), stop_(stop), total_(runs.size()),
-        live_(live_to(options.output), options.output.rate_unit, total_) {
+        live_(live_to(options.output), options.output.rate_unit, total_), bank_(time_of(runs)) {
     client_.set_observer(&live_);
     for (const PlannedRun& each : runs) missing_.push_back(planned_name(each));
   }
@@ -100,9 +100,17 @@ class Sweep {
     output_.add(*record);
   }
 
-  /// A run that ends by its precision has what earlier ones have left of their time as well.
+  static TimeBank::Time time_of(const std::vector<PlannedRun>& runs) {
+    TimeBank::Time all{0};
+    for (const PlannedRun& run : runs) all += run.spec.stop.cap;
+    return all;
+  }
+
+  /// A run that ends by its precision has what earlier ones have left of their time as well, where that helps.
   TestSpec with_time(TestSpec spec) const {
-    if (!spec.stop.duration && !spec.stop.iterations && !spec.stop.forever) spec.stop.cap = bank_.limit(spec.stop.cap);
+    if (spec.stop.duration || spec.stop.iterations || spec.stop.forever) return spec;
+    spec.stop.share = spec.stop.cap;
+    spec.stop.cap = bank_.limit(spec.stop.cap);
     return spec;
   }
 

@@ -65,7 +65,7 @@ class Bouncer {
 
 report::Latency latency_figures(const LatencySeries::Steady& steady, const Clock& clock, bool halved) {
   const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
-  const stats::HistogramSummary s = steady.histogram->summary(scale);
+  const stats::HistogramSummary s = steady.histogram->summary(scale, clock.step_ticks());
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   report::Latency latency;
   latency.min_ns = s.min;
@@ -126,7 +126,7 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
   live.begin();
   measured.warmup_cut_s = bouncer.warm_up(spec.stop);
 
-  LatencySeries series;
+  LatencySeries series(clock.step_ticks());
   StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop, stats::Better::kLower);
   const double full_s = intervals.on() ? kWatchedBatchSeconds : first_batch_seconds(spec.stop);
   const double batch_s = spec.stop.duration ? std::min(full_s, seconds(*spec.stop.duration) / kMinBatches) : full_s;

@@ -10,7 +10,7 @@ void LatencySeries::add(const stats::Histogram& batch, double seconds) {
   longest_s_ = std::max(longest_s_, seconds);
   total_s_ += seconds;
   if (batches_++ % keep_every_ == 0) {
-    medians_.push_back(batch.percentile(50));
+    medians_.push_back(batch.percentile(50, step_));
     if (medians_.size() == kMaxMedians) {
       for (std::size_t i = 0; i < kMaxMedians / 2; ++i) medians_[i] = medians_[2 * i];
       medians_.resize(kMaxMedians / 2);

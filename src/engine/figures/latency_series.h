@@ -22,7 +22,8 @@ class LatencySeries {
   static constexpr std::size_t kMaxMedians = 2048;
   static constexpr std::size_t kMaxSegments = 32;
 
-  LatencySeries() { segments_.reserve(kMaxSegments); }
+  /// `step`: of the clock, in ticks.
+  explicit LatencySeries(double step = 1) : step_(step) { segments_.reserve(kMaxSegments); }
 
   /// Takes the values of one batch that lasted `seconds`.
   void add(const stats::Histogram& batch, double seconds);
@@ -60,6 +61,7 @@ class LatencySeries {
   };
   void merge_neighbours();
 
+  double step_;
   std::vector<double> medians_;
   std::vector<Segment> segments_;
   std::size_t keep_every_ = 1;

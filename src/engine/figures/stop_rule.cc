@@ -77,12 +77,20 @@ stats::Beginning beginning_of(const Samples& all, double precision, stats::Bette
   return stats::find_beginning(all.values, kLevelsApart * precision, better);
 }
 
-bool StopJudge::tight_enough(const Samples& all) const {
+double StopJudge::growth_needed(const Samples& all) const {
   const stats::Beginning beginning = beginning_of(all, precision_, better_);
   const Samples steady = all.from(beginning.warmup);
-  if (beginning.levels.size() > 1 || steady.values.size() < kMinBatches) return false;
+  const auto batches = static_cast<double>(std::max<std::size_t>(steady.values.size(), 1));
+  const double more = std::max(kMinBatches / batches, stats::growth_to_one_level(beginning.levels, steady.values.size()));
+  if (more > 1) return more;
   const Known known = known_of(steady);
-  return known.half_width <= precision_ && known.lopsided <= precision_;
+  const double width = std::max(known.half_width, known.lopsided) / precision_;
+  return width <= 1 ? 1 : width * width;
+}
+
+bool StopJudge::hopeless(double growth, double elapsed_s) const {
+  constexpr double kGuess = 1.2;  // a growth is one
+  return rule_.share.count() > 0 && elapsed_s >= seconds(rule_.share) && growth * elapsed_s > kGuess * seconds(rule_.cap);
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {

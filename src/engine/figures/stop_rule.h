@@ -57,8 +57,10 @@ class StopJudge {
     const bool over = at_limit(done, elapsed_s);
     if (rule_.forever || rule_.iterations || rule_.duration || reason_ == report::StopReason::kSignal) return over;
     if (!over && (series.size() < kMinBatches || series.size() % kEvery != 0)) return false;
-    const bool tight = tight_enough(series.samples());
-    return end_if(tight || over, tight ? report::StopReason::kPrecision : report::StopReason::kCap);
+    const double growth = growth_needed(series.samples());
+    const bool tight = growth <= 1;
+    return end_if(tight || over || hopeless(growth, elapsed_s),
+                  tight ? report::StopReason::kPrecision : report::StopReason::kCap);
   }
 
   /// Whether its number, its time or a signal alone ends it now, in the middle of a batch.
@@ -76,8 +78,10 @@ class StopJudge {
     reason_ = reason;
     return over;
   }
-  /// The series after the warm-up.
-  bool tight_enough(const Samples& all) const;
+  /// How many times as long the run has to be until its figure is known, after the warm-up; 1 at most: it is.
+  double growth_needed(const Samples& all) const;
+  /// Its share is over, and all of its time would not do.
+  bool hopeless(double growth, double elapsed_s) const;
 
   const StopRule& rule_;
   double precision_;

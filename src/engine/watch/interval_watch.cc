@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gdrperf/base/clock.h"
+
 namespace gdrperf::engine {
 namespace {
 
@@ -105,9 +107,10 @@ void IntervalWatch::tell(double end_s) {
   now_.test = test_;
   now_.size_bytes = size_bytes_;
   if (!rounds_.empty()) {
-    now_.p50_ns = rounds_.percentile(50) * scale_;
-    now_.p99_ns = rounds_.percentile(99) * scale_;
-    now_.p999_ns = rounds_.percentile(99.9) * scale_;
+    const double step = Clock::get().step_ticks();
+    now_.p50_ns = rounds_.percentile(50, step) * scale_;
+    now_.p99_ns = rounds_.percentile(99, step) * scale_;
+    now_.p999_ns = rounds_.percentile(99.9, step) * scale_;
     now_.max_ns = static_cast<double>(rounds_.max()) * scale_;
     rounds_.clear();
   }

@@ -27,5 +27,12 @@ TEST(TimeBank, NobodyHasLessThanItsShareNorAsMuchAsASingleRun) {
   EXPECT_EQ(bank.limit(10s), 10s);
 }
 
+TEST(TimeBank, ATenthIsThereFromTheBeginning) {
+  TimeBank bank(10 * 400ms);
+  EXPECT_EQ(bank.limit(400ms), 800ms);
+  bank.add(400ms, 800ms);
+  EXPECT_EQ(bank.limit(400ms), 400ms);
+}
+
 }  // namespace
 }  // namespace gdrperf::app

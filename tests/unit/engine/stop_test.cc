@@ -55,5 +55,18 @@ TEST(StopJudge, WhenTightOrAtTheCap) {
   EXPECT_EQ(judge.reason(), report::StopReason::kCap);
 }
 
+TEST(StopJudge, BeyondItsShareOnlyWhereThatHelps) {
+  StopRule rule;
+  rule.share = std::chrono::milliseconds(400);
+  rule.cap = std::chrono::seconds(4);
+  StopJudge judge(rule, 0.01);
+  EXPECT_FALSE(judge.finished(Steady{64, 0.5}, 10, 0.39)) << "its share is its own";
+  EXPECT_FALSE(judge.finished(Steady{64, 0.02}, 10, 0.41)) << "four times as long may do";
+  EXPECT_TRUE(judge.finished(Steady{64, 0.5}, 10, 0.41)) << "2,500 times as long is not to be had";
+  EXPECT_EQ(judge.reason(), report::StopReason::kCap);
+  rule.share = std::chrono::milliseconds(0);
+  EXPECT_FALSE(judge.finished(Steady{64, 0.5}, 10, 0.41)) << "a single run has all of its time";
+}
+
 }  // namespace
 }  // namespace gdrperf::engine

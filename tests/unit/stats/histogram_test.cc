@@ -171,6 +171,62 @@ TEST(Histogram, SummaryScales) {
   EXPECT_GE(plain.p50_ci->high, plain.p50);
 }
 
+/// `count` times of `truth` and a little more, each the difference of two readings of a clock that goes on by `step`.
+std::unique_ptr<Histogram> read_in_steps(double truth, double spread, double step, int count) {
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<double> phase(0, step);
+  std::normal_distribution<double> noise(0, spread);
+  auto histogram = std::make_unique<Histogram>();
+  for (int i = 0; i < count; ++i) {
+    const double begin = phase(random);
+    const double end = begin + truth + noise(random);
+    histogram->record(static_cast<std::uint64_t>(std::floor(end / step) * step - std::floor(begin / step) * step));
+  }
+  return histogram;
+}
+
+TEST(Histogram, PercentilesWithinAStepOfTheClock) {
+  constexpr double kStep = 25.6;
+  for (const double spread : {0.0, 5.0, 40.0}) {
+    for (double truth = 400; truth < 426; truth += 3.7) {
+      const auto histogram = read_in_steps(truth, spread + 1e-9, kStep, 20'000);
+      EXPECT_NEAR(histogram->percentile(50, kStep), truth, kStep * 0.13) << truth << " " << spread;
+      const auto interval = median_interval(*histogram, 0.95, kStep);
+      ASSERT_TRUE(interval);
+      EXPECT_LE(interval->low - 1, truth) << truth << " " << spread;  // a step is no whole number of ticks
+      EXPECT_GE(interval->high + 1, truth) << truth << " " << spread;
+      EXPECT_LT(interval->high - interval->low, kStep / 2);
+    }
+  }
+}
+
+TEST(Histogram, GroupedPercentilesAscend) {
+  for (const double step : {1.0, 25.6, 64.0}) {
+    const auto histogram = read_in_steps(410, 60, step, 5'000);
+    double before = 0;
+    for (double percent = 0; percent <= 100; percent += 0.5) {
+      const double value = histogram->percentile(percent, step);
+      EXPECT_GE(value, before - 2) << step << " " << percent;  // a tick is rounded twice
+      before = value;
+    }
+    EXPECT_EQ(histogram->percentile(0, step), static_cast<double>(histogram->min()));
+    EXPECT_EQ(histogram->percentile(100, step), static_cast<double>(histogram->max()));
+    const HistogramSummary summary = histogram->summary(0.5, step);
+    EXPECT_DOUBLE_EQ(summary.p50, histogram->percentile(50, step) / 2);
+    ASSERT_TRUE(summary.p50_ci);
+    EXPECT_LE(summary.p50_ci->low, summary.p50);
+    EXPECT_GE(summary.p50_ci->high, summary.p50);
+  }
+}
+
+// Two paths: the median stays with the one that has more, half a step at most from it.
+TEST(Histogram, AStepReachesNoOtherMode) {
+  std::vector<std::uint64_t> values(600, 150);
+  values.resize(1000, 2000);
+  EXPECT_NEAR(histogram_of(values)->percentile(50, 26), 150, 13);
+  EXPECT_EQ(histogram_of(std::vector<std::uint64_t>(1000, 150))->percentile(50, 26), 150);
+}
+
 TEST(Histogram, MedianIntervalHoldsTheExactOne) {
   const std::vector<std::uint64_t> values = latencies(9'999);
   std::vector<double> exact(values.begin(), values.end());

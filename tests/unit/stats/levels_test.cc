@@ -115,5 +115,14 @@ TEST(Autocorrelation, OfKnownSeries) {
   EXPECT_DOUBLE_EQ(effective_count(90, 0.8), 10);
 }
 
+TEST(GrowthToOneLevel, UntilTheOthersAreTooShort) {
+  EXPECT_EQ(growth_to_one_level({}, 0), 1);
+  EXPECT_EQ(growth_to_one_level(std::vector<Level>{{0, 50, 1}}, 50), 1);
+  // A beginning of 4 %, or a tenth between others, is none.
+  EXPECT_EQ(growth_to_one_level(std::vector<Level>{{0, 10, 2}, {10, 90, 1}}, 100), 2.5);
+  EXPECT_EQ(growth_to_one_level(std::vector<Level>{{0, 40, 1}, {40, 20, 2}, {60, 40, 1}}, 100), 4);
+  EXPECT_EQ(growth_to_one_level(std::vector<Level>{{0, 80, 1}, {80, 20, 2}}, 100), 2);
+}
+
 }  // namespace
 }  // namespace gdrperf::stats
