@@ -29,9 +29,11 @@ bool DoorbellPage::rung() noexcept {
   bool changed = false;
   for (unsigned i = 0; i < kRegistersPerPage * 2; ++i) {
     auto* word = reinterpret_cast<std::uint64_t*>(reg(i / 2) + i % 2 * kRegisterBuffer);
-    const std::uint64_t now = std::atomic_ref(*word).load(std::memory_order_acquire);
-    changed |= now != seen[i];
-    seen[i] = now;
+    const std::atomic_ref doorbell(*word);
+    if (doorbell.load(std::memory_order_relaxed) == 0) continue;
+    // No WQE begins with zeros. Taken away, so that the same value is seen when it comes again.
+    doorbell.exchange(0, std::memory_order_acquire);
+    changed = true;
   }
   return changed;
 }

@@ -31,12 +31,11 @@ class Buffer {
 struct DoorbellPage {
   std::uint32_t number;
   Buffer memory;
-  std::uint64_t seen[kRegistersPerPage * 2] = {};  ///< by the watching thread
 
   explicit DoorbellPage(std::uint32_t page_number);
   std::uint8_t* base() const noexcept { return memory.data(); }
   std::uint8_t* reg(unsigned which) const noexcept { return base() + kRegisterAt + which * kRegisterStride; }
-  /// Has a register of it changed since the last call?
+  /// Was a register of it written to since the last call?
   bool rung() noexcept;
 };
 

@@ -90,6 +90,35 @@ class HandQp {
   std::uint16_t receives_ = 0;
 };
 
+/// Ends on devices with mlx5=on; only what asks for a completion gets one.
+inline EndOptions mlx5_end(const std::string& device = "mlx0") {
+  EndOptions options;
+  options.device = device;
+  options.signal_all = false;
+  return options;
+}
+
+/// Both ends connected, and the client's rings.
+struct HandPair {
+  explicit HandPair(const EndOptions& client = mlx5_end(), const EndOptions& server = mlx5_end())
+      : pair(client, server), qp(pair.client.qp.get()), cq(pair.client.send_cq.get()) {}
+  Wqe write(std::size_t offset, std::uint32_t length) {
+    Wqe wqe;
+    wqe.remote = pair.server.memory->address(offset);
+    wqe.rkey = pair.server.memory->mr()->rkey;
+    wqe.sges = {pair.client.memory->sge(offset, length)};
+    return wqe;
+  }
+  Wqe request(std::uint8_t opcode, std::size_t offset, std::uint32_t length) {
+    Wqe wqe = write(offset, length);
+    wqe.opcode = opcode;
+    return wqe;
+  }
+  Pair pair;
+  HandQp qp;
+  HandCq cq;
+};
+
 std::uint8_t cqe_opcode(const mlx5_cqe64& cqe);
 std::uint8_t syndrome(const mlx5_cqe64& cqe);
 std::uint16_t wqe_counter(const mlx5_cqe64& cqe);

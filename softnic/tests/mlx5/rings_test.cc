@@ -10,33 +10,6 @@ namespace softnic_test {
 namespace {
 
 /// Both ends on devices with mlx5=on, connected, and the client's rings.
-EndOptions mlx5_end(const std::string& device = "mlx0") {
-  EndOptions options;
-  options.device = device;
-  options.signal_all = false;
-  return options;
-}
-
-struct HandPair {
-  explicit HandPair(const EndOptions& client = mlx5_end(), const EndOptions& server = mlx5_end())
-      : pair(client, server), qp(pair.client.qp.get()), cq(pair.client.send_cq.get()) {}
-  Wqe write(std::size_t offset, std::uint32_t length) {
-    Wqe wqe;
-    wqe.remote = pair.server.memory->address(offset);
-    wqe.rkey = pair.server.memory->mr()->rkey;
-    wqe.sges = {pair.client.memory->sge(offset, length)};
-    return wqe;
-  }
-  Wqe request(std::uint8_t opcode, std::size_t offset, std::uint32_t length) {
-    Wqe wqe = write(offset, length);
-    wqe.opcode = opcode;
-    return wqe;
-  }
-  Pair pair;
-  HandQp qp;
-  HandCq cq;
-};
-
 TEST(SoftnicMlx5, TheLibraryKnowsItsDevices) {
   const Mlx5Library& library = Mlx5Library::get();
   int count = 0;
