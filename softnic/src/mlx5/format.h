@@ -13,9 +13,9 @@ namespace gdrperf::softnic::mlx5 {
 /// Send queues count blocks of 64 bytes, in 16 bits; a WQE has one or more, and begins with a block.
 inline constexpr std::uint32_t kBlockBytes = 64;
 inline constexpr std::uint32_t kMaxBlocks = 1u << 15;
-inline constexpr std::uint32_t kSegmentBytes = 16;
+inline constexpr std::uint32_t kOctoword = 16;
 /// The control segment has six bits for the number of segments.
-inline constexpr std::uint32_t kMaxWqeBytes = 63 * kSegmentBytes;
+inline constexpr std::uint32_t kMaxWqeBytes = 63 * kOctoword;
 
 enum Opcode : std::uint8_t {
   kNop = 0x00,
@@ -74,8 +74,8 @@ struct NextReceive {
   std::uint16_t index;
   std::uint8_t rest[12];
 };
-static_assert(sizeof(Control) == kSegmentBytes && sizeof(RemoteAddress) == kSegmentBytes && sizeof(Atomic) == kSegmentBytes &&
-              sizeof(Data) == kSegmentBytes && sizeof(NextReceive) == kSegmentBytes);
+static_assert(sizeof(Control) == kOctoword && sizeof(RemoteAddress) == kOctoword && sizeof(Atomic) == kOctoword &&
+              sizeof(Data) == kOctoword && sizeof(NextReceive) == kOctoword);
 
 struct Cqe {
   std::uint8_t reserved[32];

@@ -16,23 +16,45 @@
 
 namespace gdrperf::softnic::mlx5 {
 
+/// Some of the program's memory. Null: none.
+struct Span {
+  std::uint8_t* address = nullptr;
+  bool in_gpu = false;
+};
+
+/// Copies to and from a GPU's memory, which have ended when these return. False: the driver refused.
+bool read_gpu(void* to, const std::uint8_t* from, std::size_t bytes) noexcept;
+bool write_gpu(std::uint8_t* to, const void* from, std::size_t bytes) noexcept;
+
 /// A doorbell record of a Pages', or one that the program placed by itself.
 class Record {
  public:
   explicit Record(Pages& pages) : pages_(&pages), words_(pages.take_record()) {}
-  explicit Record(std::uint32_t* words) : words_(words) {}
+  explicit Record(const Span& placed) : words_(reinterpret_cast<std::uint32_t*>(placed.address)), in_gpu_(placed.in_gpu) {}
   ~Record() {
     if (pages_ != nullptr) pages_->give_back(words_);
   }
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
-  std::uint32_t load(unsigned which) const noexcept { return load_record(words_ + which); }
-  void store(unsigned which, std::uint32_t value) noexcept { store_record(words_ + which, value); }
+  std::uint32_t load(unsigned which) const noexcept {
+    return in_gpu_ ? load_from_gpu(which) : load_record(words_ + which);
+  }
+  void store(unsigned which, std::uint32_t value) noexcept {
+    if (in_gpu_) {
+      store_to_gpu(which, value);
+    } else {
+      store_record(words_ + which, value);
+    }
+  }
   std::uint32_t* words() const noexcept { return words_; }
 
  private:
+  std::uint32_t load_from_gpu(unsigned which) const noexcept;
+  void store_to_gpu(unsigned which, std::uint32_t value) noexcept;
+
   Pages* pages_ = nullptr;
   std::uint32_t* words_;
+  bool in_gpu_ = false;
 };
 
 /// Place and size of a QP's rings.
@@ -54,11 +76,15 @@ struct WorkQueues {
   /// In memory of the program's.
   WorkQueues(const Layout& placed, std::unique_ptr<Record> placed_record, Pages::Register placed_reg);
 
+  /// The send ring is in a GPU: the device reads a copy of it, and fetches what is posted.
+  void copy_from_gpu();
+  void fetch(std::uint16_t posted) noexcept;
   /// Nothing was posted: the state RESET.
   void restart() noexcept;
 
   Layout layout;
   std::unique_ptr<Buffer> memory;
+  const std::uint8_t* gpu_send = nullptr;  ///< not null: of this ring, layout.send is a copy
   std::unique_ptr<Record> record;
   Pages::Register reg;
 
@@ -85,16 +111,19 @@ struct CompletionRing {
   /// In memory of the program's. `overrun_ignored`: nobody says what was polled. `one_cqe`: collapsed, each
   /// CQE replaces the one before.
   struct Placed {
-    Cqe* cqes;
-    std::uint32_t* record;
+    Span cqes;
+    Span record;
     std::shared_ptr<DoorbellPage> page;
     unsigned shift;
     bool overrun_ignored;
     bool one_cqe;
   };
   explicit CompletionRing(const Placed& placed);
+  /// CQEs from one position to another were written: to a GPU's memory as well, where they are to be.
+  void show(std::uint64_t from, std::uint64_t to) noexcept;
 
   std::unique_ptr<Buffer> memory;
+  std::uint8_t* gpu = nullptr;  ///< not null: the program's CQEs, of which `cqes` are a copy
   Cqe* cqes;
   std::unique_ptr<Record> record;
   std::shared_ptr<DoorbellPage> page;

@@ -68,7 +68,7 @@ bool read_data(SendWqe& wqe, std::uint32_t at, std::uint32_t end) noexcept {
       if (pointers || is_read_like(op.opcode) || length > end - at - sizeof head) return false;
       op.flags |= IBV_SEND_INLINE;
       sge = {reinterpret_cast<std::uint64_t>(wqe.bytes + at + sizeof head), length, 0};
-      at += (static_cast<std::uint32_t>(sizeof head) + length + kSegmentBytes - 1) / kSegmentBytes * kSegmentBytes;
+      at += (static_cast<std::uint32_t>(sizeof head) + length + kOctoword - 1) / kOctoword * kOctoword;
       continue;
     }
     if ((op.flags & IBV_SEND_INLINE) != 0) return false;
@@ -77,7 +77,7 @@ bool read_data(SendWqe& wqe, std::uint32_t at, std::uint32_t end) noexcept {
     // 2 GiB, which is more than the device carries in one message.
     const std::uint32_t length = head != 0 ? head : static_cast<std::uint32_t>(kZeroMeans);
     sge = {be64toh(data.address), length, be32toh(data.key)};
-    at += kSegmentBytes;
+    at += kOctoword;
   }
   return true;
 }
@@ -91,21 +91,21 @@ void read_request(SendWqe& wqe, const Control& control, const KnownOpcode& opcod
     wqe.kind = SendWqe::Kind::kOwn;
     return;
   }
-  std::uint32_t at = kSegmentBytes;
+  std::uint32_t at = kOctoword;
   if (opcode.remote) {
-    if (at + kSegmentBytes > end) return refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
+    if (at + kOctoword > end) return refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
     const auto remote = segment<RemoteAddress>(wqe.bytes + at);
     op.remote_addr = be64toh(remote.address);
     op.rkey = be32toh(remote.key);
-    at += kSegmentBytes;
+    at += kOctoword;
   }
   if (is_atomic(op.opcode)) {
-    if (at + kSegmentBytes > end) return refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
+    if (at + kOctoword > end) return refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
     const auto words = segment<Atomic>(wqe.bytes + at);
     const bool swaps = op.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
     op.compare_add = be64toh(swaps ? words.compare : words.swap_add);
     op.swap = swaps ? be64toh(words.swap_add) : 0;
-    at += kSegmentBytes;
+    at += kOctoword;
   }
   if (!read_data(wqe, at, end)) refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
 }
@@ -126,7 +126,7 @@ void read_send_wqe(const std::uint8_t* ring, std::uint32_t blocks, std::uint16_t
   const std::uint32_t head = be32toh(control.opmod_index_opcode);
   const std::uint32_t tail = be32toh(control.qpn_segments);
   const auto opcode = static_cast<std::uint8_t>(head & 0xff);
-  const std::uint32_t bytes = (tail & 63) * kSegmentBytes;
+  const std::uint32_t bytes = (tail & 63) * kOctoword;
   wqe.op.wr_id = completion_word(index, opcode);
   wqe.op.opcode = IBV_WR_SEND;
   const std::uint32_t length = (bytes + kBlockBytes - 1) / kBlockBytes;
@@ -157,17 +157,17 @@ std::uint32_t data_bytes(const SendOp& op) noexcept {
   if ((op.flags & IBV_SEND_INLINE) == 0) {
     std::uint32_t segments = 0;
     for (unsigned i = 0; i < op.num_sge; ++i) segments += op.sges[i].length > 0 ? 1 : 0;
-    return segments * kSegmentBytes;
+    return segments * kOctoword;
   }
   std::uint32_t length = 0;
   for (unsigned i = 0; i < op.num_sge; ++i) length += op.sges[i].length;
-  return length == 0 ? 0 : (4 + length + kSegmentBytes - 1) / kSegmentBytes * kSegmentBytes;
+  return length == 0 ? 0 : (4 + length + kOctoword - 1) / kOctoword * kOctoword;
 }
 
 std::uint32_t wqe_bytes(const SendOp& op) noexcept {
-  if (is_local(op.opcode)) return kSegmentBytes;
+  if (is_local(op.opcode)) return kOctoword;
   const bool remote = is_read_like(op.opcode) || op.opcode == IBV_WR_RDMA_WRITE || op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  return kSegmentBytes * (1 + (remote ? 1 : 0) + (is_atomic(op.opcode) ? 1 : 0)) + data_bytes(op);
+  return kOctoword * (1 + (remote ? 1 : 0) + (is_atomic(op.opcode) ? 1 : 0)) + data_bytes(op);
 }
 
 template <typename T>
@@ -207,7 +207,7 @@ void write_send_wqe(std::uint8_t* ring, std::uint32_t blocks, std::uint16_t inde
   }
   Control control{};
   control.opmod_index_opcode = htobe32(static_cast<std::uint32_t>(index) << 8 | opcode);
-  control.qpn_segments = htobe32(qpn << 8 | bytes / kSegmentBytes);
+  control.qpn_segments = htobe32(qpn << 8 | bytes / kOctoword);
   if (always || (op.flags & IBV_SEND_SIGNALED) != 0) control.fm_ce_se |= kCompletionAlways;
   if ((op.flags & IBV_SEND_SOLICITED) != 0) control.fm_ce_se |= kSolicited;
   if ((op.flags & IBV_SEND_FENCE) != 0) control.fm_ce_se |= kFenceReads;

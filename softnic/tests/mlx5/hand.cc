@@ -33,6 +33,16 @@ const Mlx5Library& Mlx5Library::get() {
     find(handle, "mlx5dv_is_supported", found.is_supported);
     find(handle, "mlx5dv_query_device", found.query_device);
     find(handle, "mlx5dv_init_obj", found.init_obj);
+    find(handle, "mlx5dv_devx_umem_reg", found.umem_reg);
+    find(handle, "mlx5dv_devx_umem_dereg", found.umem_dereg);
+    find(handle, "mlx5dv_devx_alloc_uar", found.alloc_uar);
+    find(handle, "mlx5dv_devx_free_uar", found.free_uar);
+    find(handle, "mlx5dv_devx_query_eqn", found.query_eqn);
+    find(handle, "mlx5dv_devx_obj_create", found.obj_create);
+    find(handle, "mlx5dv_devx_obj_query", found.obj_query);
+    find(handle, "mlx5dv_devx_obj_modify", found.obj_modify);
+    find(handle, "mlx5dv_devx_obj_destroy", found.obj_destroy);
+    find(handle, "mlx5dv_devx_general_cmd", found.general_cmd);
     return found;
   }();
   return library;

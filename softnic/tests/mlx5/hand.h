@@ -20,6 +20,16 @@ struct Mlx5Library {
   bool (*is_supported)(ibv_device* device);
   int (*query_device)(ibv_context* context, mlx5dv_context* attributes);
   int (*init_obj)(mlx5dv_obj* objects, std::uint64_t types);
+  mlx5dv_devx_umem* (*umem_reg)(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access);
+  int (*umem_dereg)(mlx5dv_devx_umem* umem);
+  mlx5dv_devx_uar* (*alloc_uar)(ibv_context* context, std::uint32_t flags);
+  void (*free_uar)(mlx5dv_devx_uar* uar);
+  int (*query_eqn)(ibv_context* context, std::uint32_t vector, std::uint32_t* number);
+  mlx5dv_devx_obj* (*obj_create)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  int (*obj_query)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  int (*obj_modify)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  int (*obj_destroy)(mlx5dv_devx_obj* object);
+  int (*general_cmd)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 };
 
 /// A CQ as its CQEs.

@@ -61,7 +61,9 @@ TEST(SoftnicMlx5Requests, SendsFindReceivesWrittenToTheRing) {
     EXPECT_EQ(be32toh(got->byte_cnt), 300u);
     EXPECT_EQ(wqe_counter(*got), receive++);
     EXPECT_EQ(cqe_qpn(*got), server.number());
-    if (kind.imm != 0) EXPECT_EQ(got->imm_inval_pkey, kind.imm);
+    if (kind.imm != 0) {
+      EXPECT_EQ(got->imm_inval_pkey, kind.imm);
+    }
     EXPECT_TRUE(hand.pair.server.memory->holds(static_cast<std::uint8_t>(19 + receive), 0, 300));
   }
 }
@@ -237,7 +239,9 @@ TEST(SoftnicMlx5Requests, AnotherProcessIsReached) {
     tell(socket, 1);
     const auto got = arrived.next();
     EXPECT_TRUE(got);
-    if (got) EXPECT_EQ(cqe_opcode(*got), MLX5_CQE_RESP_SEND_IMM);
+    if (got) {
+      EXPECT_EQ(cqe_opcode(*got), MLX5_CQE_RESP_SEND_IMM);
+    }
     EXPECT_TRUE(end.memory->holds(11, 0, 32));
     tell(socket, 2);
     EXPECT_EQ(hear<int>(socket), 3);

@@ -1,9 +1,12 @@
 #include "abi/mlx5/direct.h"
 
+#include <endian.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "mlx5/nic.h"
+#include "objects/attributes/ah.h"
 #include "objects/queues/cq.h"
 #include "objects/queues/qp.h"
 #include "objects/queues/srq.h"
@@ -59,9 +62,31 @@ int show_srq(ibv_srq* in, mlx5dv_srq& out) {
   return srq.watch_ring();
 }
 
-int show_pd(const ibv_pd* in, mlx5dv_pd& out) {
+int show_pd(ibv_pd* in, mlx5dv_pd& out) {
   if (!has_rings(in->context)) return EOPNOTSUPP;
-  out.pdn = in->handle;
+  Pd& pd = Pd::of(in);
+  mlx5::Nic& nic = *Context::of(in->context).nic;
+  const MutexLock guard(nic.mutex);
+  nic.pds[pd.number] = &pd;
+  out.pdn = pd.number;
+  out.comp_mask = 0;
+  return 0;
+}
+
+/// What a UD WQE would have of it. Programs take the hardware address from there.
+int show_ah(ibv_ah* in, mlx5dv_ah& out) {
+  if (!has_rings(in->context)) return EOPNOTSUPP;
+  Ah& ah = *static_cast<Ah*>(in);
+  mlx5_wqe_av vector{};
+  static_assert(sizeof vector == sizeof ah.mlx5_vector);
+  hardware_address_of(ah.attributes.grh.dgid, vector.rmac);
+  vector.fl_mlid = ah.attributes.src_path_bits & 0x7f;
+  vector.rlid = htobe16(ah.attributes.dlid);
+  vector.tclass = ah.attributes.grh.traffic_class;
+  vector.hop_limit = ah.attributes.grh.hop_limit;
+  std::memcpy(vector.rgid, ah.attributes.grh.dgid.raw, sizeof vector.rgid);
+  std::memcpy(ah.mlx5_vector, &vector, sizeof vector);
+  out.av = reinterpret_cast<mlx5_wqe_av*>(ah.mlx5_vector);
   out.comp_mask = 0;
   return 0;
 }
@@ -85,13 +110,14 @@ int query_mlx5(ibv_context* context, mlx5dv_context& attributes) {
 }
 
 int show_rings(mlx5dv_obj& objects, std::uint64_t types) {
-  constexpr std::uint64_t kKnown = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_PD;
+  constexpr std::uint64_t kKnown = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_PD | MLX5DV_OBJ_AH;
   if ((types & ~kKnown) != 0) return EOPNOTSUPP;
   int error = 0;
   if (error == 0 && (types & MLX5DV_OBJ_QP) != 0) error = show_qp(objects.qp.in, *objects.qp.out);
   if (error == 0 && (types & MLX5DV_OBJ_CQ) != 0) error = show_cq(objects.cq.in, *objects.cq.out);
   if (error == 0 && (types & MLX5DV_OBJ_SRQ) != 0) error = show_srq(objects.srq.in, *objects.srq.out);
   if (error == 0 && (types & MLX5DV_OBJ_PD) != 0) error = show_pd(objects.pd.in, *objects.pd.out);
+  if (error == 0 && (types & MLX5DV_OBJ_AH) != 0) error = show_ah(objects.ah.in, *objects.ah.out);
   return error;
 }
 

@@ -12,6 +12,7 @@ namespace gdrperf::softnic {
 /// An address handle: where datagrams go.
 struct Ah : ibv_ah {
   ibv_ah_attr attributes;
+  alignas(8) std::uint8_t mlx5_vector[48];  ///< filled in where a program asks for it
 };
 
 /// VerbsFailure with EINVAL for what is no address.

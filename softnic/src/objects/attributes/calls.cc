@@ -107,6 +107,10 @@ int destroy_pd(ibv_pd* pd) {
     return 0;
   }
   if (ours->users.load() != 0) return EBUSY;
+  if (mlx5::Nic* const nic = Context::of(pd->context).nic.get(); nic != nullptr) {
+    const MutexLock guard(nic->mutex);
+    nic->pds.erase(ours->number);
+  }
   delete ours;
   return 0;
 }

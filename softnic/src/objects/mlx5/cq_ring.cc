@@ -58,6 +58,7 @@ unsigned Cq::write_cqes() noexcept {
     mlx5::Cqe& cqe = out.cqes[out.one_cqe ? 0 : at & ring().mask];
     mlx5::write_cqe(cqe, cell, table.has_sends(cell.qpn), static_cast<std::uint8_t>(at >> out.shift & 1));
   }
+  out.show(from, at);
   out.written.store(at, std::memory_order_relaxed);
   return static_cast<unsigned>(at - from);
 }

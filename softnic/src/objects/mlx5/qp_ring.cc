@@ -84,6 +84,7 @@ unsigned Qp::run_sends(unsigned most) noexcept {
   queues.stuck = false;
   if (state() < IBV_QPS_RTS) return 0;
   const auto posted = static_cast<std::uint16_t>(queues.record->load(mlx5::kSendRecord));
+  if (queues.gpu_send != nullptr) queues.fetch(posted);
   unsigned done = 0;
   while (queues.sent != posted && done < most && send_queue.waiting() < send_queue.slots()) {
     mlx5::SendWqe wqe;

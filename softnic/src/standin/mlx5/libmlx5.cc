@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "abi/mlx5/table.h"
+#include "abi/mlx5/interface.h"
 
 /// The device's libmlx5.so.1: names, and nothing of a device, which is in the library that is preloaded or
 /// stands in for libibverbs.
@@ -27,6 +27,12 @@ const Mlx5Table* table() {
   return found;
 }
 
+template <typename T>
+T nothing() {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace gdrperf::softnic
 
@@ -46,6 +52,66 @@ int mlx5dv_query_device(ibv_context* context, mlx5dv_context* attributes) {
 int mlx5dv_init_obj(mlx5dv_obj* objects, std::uint64_t types);
 int mlx5dv_init_obj(mlx5dv_obj* objects, std::uint64_t types) {
   return table() != nullptr ? table()->init_obj(objects, types) : EOPNOTSUPP;
+}
+
+ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attributes);
+ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attributes) {
+  return table() != nullptr ? table()->open_device(device, attributes) : nothing<ibv_context*>();
+}
+
+mlx5dv_devx_umem* mlx5dv_devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access);
+mlx5dv_devx_umem* mlx5dv_devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access) {
+  return table() != nullptr ? table()->umem_reg(context, address, bytes, access) : nothing<mlx5dv_devx_umem*>();
+}
+
+mlx5dv_devx_umem* mlx5dv_devx_umem_reg_ex(ibv_context* context, Mlx5UmemIn* in);
+mlx5dv_devx_umem* mlx5dv_devx_umem_reg_ex(ibv_context* context, Mlx5UmemIn* in) {
+  return table() != nullptr ? table()->umem_reg_ex(context, in) : nothing<mlx5dv_devx_umem*>();
+}
+
+int mlx5dv_devx_umem_dereg(mlx5dv_devx_umem* umem);
+int mlx5dv_devx_umem_dereg(mlx5dv_devx_umem* umem) {
+  return table() != nullptr ? table()->umem_dereg(umem) : EOPNOTSUPP;
+}
+
+mlx5dv_devx_uar* mlx5dv_devx_alloc_uar(ibv_context* context, std::uint32_t flags);
+mlx5dv_devx_uar* mlx5dv_devx_alloc_uar(ibv_context* context, std::uint32_t flags) {
+  return table() != nullptr ? table()->alloc_uar(context, flags) : nothing<mlx5dv_devx_uar*>();
+}
+
+int mlx5dv_devx_query_eqn(ibv_context* context, std::uint32_t vector, std::uint32_t* number);
+int mlx5dv_devx_query_eqn(ibv_context* context, std::uint32_t vector, std::uint32_t* number) {
+  return table() != nullptr ? table()->query_eqn(context, vector, number) : EOPNOTSUPP;
+}
+
+mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+  return table() != nullptr ? table()->obj_create(context, in, in_size, out, out_size) : nothing<mlx5dv_devx_obj*>();
+}
+
+int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+  return table() != nullptr ? table()->obj_query(object, in, in_size, out, out_size) : EOPNOTSUPP;
+}
+
+int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+  return table() != nullptr ? table()->obj_modify(object, in, in_size, out, out_size) : EOPNOTSUPP;
+}
+
+int mlx5dv_devx_obj_destroy(mlx5dv_devx_obj* object);
+int mlx5dv_devx_obj_destroy(mlx5dv_devx_obj* object) {
+  return table() != nullptr ? table()->obj_destroy(object) : EOPNOTSUPP;
+}
+
+int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+  return table() != nullptr ? table()->general_cmd(context, in, in_size, out, out_size) : EOPNOTSUPP;
+}
+
+void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar);
+void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar) {
+  if (table() != nullptr) table()->free_uar(uar);
 }
 
 #pragma GCC visibility pop
