@@ -3,6 +3,7 @@
 #include <endian.h>
 
 #include <cstring>
+#include <random>
 
 #include "mlx5/hand.h"
 
@@ -157,6 +158,37 @@ TEST(SoftnicMlx5Garbage, AReceiveThatIsNoneFailsItsMessage) {
   const auto sent = hand.cq.next();
   ASSERT_TRUE(sent);
   EXPECT_EQ(syndrome(*sent), MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
+}
+
+TEST(SoftnicMlx5Garbage, AnyBytesAtAll) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 150; ++round) {
+    HandPair hand;
+    HandPair quiet;
+    auto* ring = static_cast<std::uint8_t*>(hand.qp.rings().sq.buf);
+    for (std::uint32_t i = 0; i < hand.qp.rings().sq.wqe_cnt * 64; ++i) ring[i] = static_cast<std::uint8_t>(random());
+    // Half of them begin like a WQE.
+    const unsigned wqes = random() % 8;
+    for (unsigned i = 0; i < wqes; ++i) {
+      auto* control = reinterpret_cast<mlx5_wqe_ctrl_seg*>(ring + i * 64);
+      control->opmod_idx_opcode = htobe32(i << 8 | random() % 0x30);
+      control->qpn_ds = htobe32(hand.qp.number() << 8 | random() % 64);
+    }
+    auto* receives = static_cast<std::uint8_t*>(hand.qp.rings().rq.buf);
+    for (unsigned i = 0; i < hand.qp.rings().rq.wqe_cnt * hand.qp.rings().rq.stride; ++i) receives[i] = static_cast<std::uint8_t>(random());
+    std::atomic_ref(hand.qp.rings().dbrec[MLX5_RCV_DBR]).store(random(), std::memory_order_release);
+    hand.qp.set_producer(random() % 2 == 0 ? static_cast<std::uint16_t>(random()) : static_cast<std::uint16_t>(wqes + 1));
+    hand.qp.ring();
+    if (hand.qp.producer() != 0) {
+      const auto done = hand.cq.next();
+      ASSERT_TRUE(done) << round;
+    }
+    // Others are not affected.
+    quiet.qp.post(quiet.write(0, 8));
+    const auto other = quiet.cq.next();
+    ASSERT_TRUE(other) << round;
+    ASSERT_EQ(cqe_opcode(*other), MLX5_CQE_REQ);
+  }
 }
 
 TEST(SoftnicMlx5Garbage, RecordsOfOtherQueuesAreNotBelieved) {
