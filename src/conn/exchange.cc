@@ -29,6 +29,7 @@ class ExchangeConnector final : public Connector {
     pd_ = pd;
     std::random_device random;
     for (int i = 0; i < settings.count; ++i) {
+      if (!settings_.send_cqs.empty()) settings_.init.send_cq = settings_.send_cqs[static_cast<std::size_t>(i)];
       owners_.push_back(make_qp());
       qps_.push_back(owners_.back().get());
       if (settings_.driver)

@@ -20,6 +20,7 @@ enum class Side { kClient, kServer };
 /// Parameters that all QPs of a run share.
 struct QpSettings {
   ibv_qp_init_attr init{};
+  std::vector<ibv_cq*> send_cqs = {};  ///< one for each QP; empty: that of `init` for all
   verbs::Inlining inlining = verbs::Inlining::kExactly;  ///< of what `init` asks to be sent inline
   int count = 1;
   int pkey_index = 0;

@@ -59,6 +59,12 @@ class ResolvedSpec : public TestSpec {
   bool is_target(conn::Side side) const { return both_ways() || side == (reverse ? conn::Side::kClient : conn::Side::kServer); }
   /// A kernel on that end's GPU waits for messages and starts the next ones.
   bool relays(conn::Side side) const { return initiator == Initiator::kGpuProxy && mem::on_gpu(kind(side)); }
+  /// That end's messages are posted to the rings of its QPs, by a kernel on its GPU or by a thread of the CPU.
+  bool posts_to_rings(conn::Side side) const {
+    if (!initiates(side)) return false;
+    const bool gpu = mem::on_gpu(kind(side));
+    return (initiator == Initiator::kGpu && gpu && !mem::of_other_maker(kind(side))) || (initiator == Initiator::kCpuRings && !gpu);
+  }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
   bool ends_by_immediate() const { return op_ == &write_with_immediate(); }
   /// A round of a latency test ends with the last byte in memory, which holds the round's number.

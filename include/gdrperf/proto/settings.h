@@ -98,6 +98,7 @@ struct Setting {
   const char* rule = "";         ///< for messages: "a message has {}"; {} stands for the range
   std::span<const Choice> choices{};
   const char* every = "";        ///< typed in place of a value: one run with each of several, compared; "": no such word
+  const char* every_more = "";   ///< another such word, with more of them
   const char* flags = "";        ///< the shortest spelling first; "": cannot be typed
   const char* placeholder = "";  ///< what stands for the value in help
   const char* group = "";        ///< of help; "": the command declares the option itself

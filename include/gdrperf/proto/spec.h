@@ -44,9 +44,12 @@ enum class GidFamily { kAny, kIpv4, kIpv6 };
 /// Who keeps a bandwidth test's rate: the sender, the device (packet pacing), or the device where it can.
 enum class Limiter { kSoftware, kHardware, kAuto };
 
-/// Who waits for a message in GPU memory and starts the next one (write_lat): the CPU, which a write with immediate
-/// tells; or a kernel on the GPU that sees the last byte, with a CPU thread that posts for it.
-enum class Initiator { kCpu, kGpuProxy };
+/// Who posts messages. The CPU, by verbs; a kernel on the GPU that sees the last byte (write_lat), with a CPU thread that
+/// posts for it; a kernel that writes to the rings of mlx5 QPs itself; or a CPU thread that does the same.
+enum class Initiator { kCpu, kGpuProxy, kGpu, kCpuRings };
+
+/// Which threads of a kernel write a list of messages together.
+enum class GpuScope { kThread, kWarp, kBlock };
 
 /// An operation and what is measured of it: "write_bw", "read_lat", ...
 struct Test {
@@ -173,6 +176,9 @@ struct TestSpec {
   Use ooo = Use::kOff;                  ///< packets are placed, and receives taken, in any order
   Path path = Path::kDirect;            ///< for ends in GPU memory
   Initiator initiator = Initiator::kCpu;
+  int gpu_threads = 1;       ///< kGpu, bandwidth: of a block
+  int gpu_blocks = 1;
+  GpuScope gpu_scope = GpuScope::kThread;
   std::uint64_t chunk_bytes = 0;        ///< staged: bytes per copy; 0: the best of several, tried before the run
   bool consume = false;                 ///< the receiving GPU computes on what arrived and copies the result back
   std::optional<std::uint64_t> verify_seed;  ///< every message carries a pattern and is checked

@@ -23,7 +23,7 @@ struct Pairing {
   /// Whether a run is one of the first way; nullopt: it takes no part.
   std::optional<bool> (*is_first)(const TestSpec& spec);
 };
-/// Relaxed and strict ordering; a GPU and a CPU that start messages.
+/// Relaxed and strict ordering; a GPU that starts messages by way of a CPU or itself, and a CPU.
 std::span<const Pairing> pairings();
 
 /// A figure and the ends of its 95 % interval: GB/s, or microseconds of a latency test.

@@ -127,6 +127,9 @@ struct Measurement {
   double start_spread_s = 0;        ///< between the first and the last of them to begin
   std::vector<QpShare> qp_shares = {};  ///< by QP; empty where they were not spread
   /// CPU time of the end's thread over the messages of the run, warm-up included.
+  /// Where others than the CPU's thread post (mem/rings.h): by so much their clock was fast, and the doubt of that.
+  std::optional<double> poster_clock_ppm = {};
+  std::optional<double> poster_clock_doubt_ppm = {};
   std::optional<double> client_cpu_per_message_ns = {};
   std::optional<double> server_cpu_per_message_ns = {};
   /// Bidirectional: what each end sent, the median over the same batches as that of both.
@@ -162,6 +165,7 @@ struct EndRecord {
   std::string checker = {};       ///< cpu | gpu | copy | "" (nothing was verified)
   std::optional<GpuInfo> gpu = {};
   Outside host = {};  ///< its name; "" unknown
+  Outside doorbells = {};         ///< of rings that threads post to themselves: uar | memory | cpu; "": verbs post
   Outside interrupt_cpus = {};    ///< that serve its completion vector's interrupt; "": not known
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;          ///< its QPs place packets out of order

@@ -141,7 +141,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> values_of_options(
     if (each.type != SettingType::kChoice) continue;
     std::vector<std::string> words;
     for (const Choice& choice : each.choices) words.emplace_back(choice.word);
-    if (*each.every != 0) words.emplace_back(each.every);
+    for (const char* word : {each.every, each.every_more})
+      if (*word != 0) words.emplace_back(word);
     values.emplace_back(flag_of(each), std::move(words));
   }
   std::vector<std::string> formats;

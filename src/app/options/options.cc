@@ -67,6 +67,7 @@ void take_typed(const Setting& each, ClientOptions& options, const std::string& 
     if (path) options.paths = {Path::kDirect, Path::kStaged};
     return;
   }
+  if (*each.every_more != 0 && text == each.every_more) return options.every_more.push_back(&each);
   if (&each == &setting<&TestSpec::qps>() && text.find_first_of(",:.") != std::string::npos)
     return take_qp_counts(each, options, text, flag);
   take(each, options.spec, text, flag);

@@ -30,12 +30,17 @@ struct ClientOptions {
   std::uint64_t max_memory_bytes = 0;  ///< of a run at this end; 0: a quarter of what is available
   std::vector<Path> paths = {Path::kDirect};  ///< --path; both: one run each
   std::vector<const Setting*> every;          ///< of which one run with each value was asked for
+  std::vector<const Setting*> every_more;     ///< the same by Setting::every_more
   OutputOptions output;
 
   /// Whether one run with each value of that setting was asked for ("--relaxed-ordering both").
   template <auto Member>
   bool asks_every() const {
     return std::find(every.begin(), every.end(), &setting<Member>()) != every.end();
+  }
+  template <auto Member>
+  bool asks_every_more() const {
+    return std::find(every_more.begin(), every_more.end(), &setting<Member>()) != every_more.end();
   }
 };
 

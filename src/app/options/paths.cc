@@ -23,11 +23,26 @@ std::vector<Ordering> orderings_of(TestSpec spec) {
   return {Ordering::kRelaxed, Ordering::kStrict};
 }
 
-/// Other tests than write_lat, and host memory, have the CPU alone.
-std::vector<Initiator> initiators_of(TestSpec spec) {
-  spec.initiator = Initiator::kGpuProxy;
-  if (!possible(spec)) return {Initiator::kCpu};
-  return {Initiator::kGpuProxy, Initiator::kCpu};
+/// Other tests than write_lat, and host memory, have the CPU alone, or with --initiator all a kernel that posts.
+std::vector<Initiator> initiators_of(TestSpec spec, const ClientOptions& options) {
+  const bool all = options.asks_every_more<&TestSpec::initiator>();
+  if (!all && !options.asks_every<&TestSpec::initiator>()) return {spec.initiator};
+  std::vector<Initiator> found;
+  for (const Initiator each : {Initiator::kGpu, Initiator::kGpuProxy}) {
+    spec.initiator = each;
+    if ((all || each == Initiator::kGpuProxy) && possible(spec)) found.push_back(each);
+  }
+  found.push_back(Initiator::kCpu);
+  return found;
+}
+
+/// The shape of a kernel says nothing of runs without one.
+void leave_kernel(TestSpec& spec) {
+  const TestSpec defaults;
+  if (spec.initiator == Initiator::kGpu) return;
+  spec.gpu_threads = defaults.gpu_threads;
+  spec.gpu_blocks = defaults.gpu_blocks;
+  spec.gpu_scope = defaults.gpu_scope;
 }
 
 }  // namespace
@@ -54,11 +69,13 @@ std::vector<TestSpec> variants(const TestSpec& spec, const std::vector<Path>& pa
     const std::vector<Ordering> orderings = options.asks_every<&TestSpec::ordering>() ? orderings_of(each) : std::vector{each.ordering};
     for (const Ordering ordering : orderings) {
       each.ordering = ordering;
-      const std::vector<Initiator> initiators = options.asks_every<&TestSpec::initiator>() ? initiators_of(each) : std::vector{each.initiator};
+      const std::vector<Initiator> initiators = initiators_of(each, options);
       for (const Initiator initiator : initiators) {
-        each.initiator = initiator;
-        validate(each);
-        all.push_back(each);
+        TestSpec one = each;
+        one.initiator = initiator;
+        if (initiators.size() > 1) leave_kernel(one);
+        validate(one);
+        all.push_back(one);
       }
     }
   }

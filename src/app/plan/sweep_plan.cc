@@ -203,7 +203,9 @@ std::string planned_name(const PlannedRun& run) {
                      run.spec.client.buffer, run.spec.server.buffer,
                      run.spec.path == Path::kStaged ? " staged" : "") +
          (run.spec.ordering == Ordering::kRelaxed ? " relaxed" : run.spec.ordering == Ordering::kStrict ? " strict" : "") +
-         (run.spec.initiator == Initiator::kGpuProxy ? " gpu-proxy" : "");
+         (run.spec.initiator == Initiator::kCpu
+              ? ""
+              : " " + to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(run.spec.initiator)));
 }
 
 std::unique_ptr<Client> make_sweep_client(const SweepOptions& options) {

@@ -66,6 +66,13 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
   return record;
 }
 
+void note_clock(report::Measurement& measured, Transfer& transfer) {
+  const std::optional<mem::RingClock> clock = transfer.poster_clock();
+  if (!clock || clock->seconds <= 0) return;
+  measured.poster_clock_ppm = clock->apart_ns * 1e-3 / clock->seconds;
+  measured.poster_clock_doubt_ppm = clock->uncertain_ns * 1e-3 / clock->seconds;
+}
+
 std::string typed_there(const EndSpec& asked, const EndSpec& taken) {
   std::string text;
   const auto note = [&](const char* what, const auto& before, const auto& now) {

@@ -4,6 +4,7 @@
 
 #include "gdrperf/engine/resolve.h"
 #include "gdrperf/proto/messages.h"
+#include "engine/transfer/transfer.h"
 #include "gdrperf/report/record.h"
 
 namespace gdrperf::engine {
@@ -13,5 +14,8 @@ report::RunRecord record_of(const ResolvedSpec& spec, const proto::Endpoint& cli
 
 /// Warning that the server's end is as somebody there typed, where the client made no choice.
 std::string typed_there(const EndSpec& asked, const EndSpec& taken);
+
+/// What the poster's clock said, where there is one: it ends.
+void note_clock(report::Measurement& measured, Transfer& transfer);
 
 }  // namespace gdrperf::engine

@@ -165,6 +165,7 @@ report::Measurement measure_latency(Transfer& transfer, const ResolvedSpec& spec
   peer.send(proto::Stop{{transfer.rounds()}});
   const auto done = peer.expect<proto::Done>();
   check_signals(transfer, spec, Side::kClient);
+  note_clock(run.measured, transfer);
   // Filling and comparing is no work of a message's.
   if (laps == nullptr) note_cpu(run.measured, own, done, transfer.rounds());
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);
@@ -178,7 +179,9 @@ report::Measurement measure_laps(Transfer& transfer, const ResolvedSpec& spec, P
   peer.send(proto::Stop{transfer.posted_messages()});
   const auto done = peer.expect<proto::Done>();
   if (watchers.together != nullptr) watchers.together->add(spec.part, run, spec, nullptr);
-  return with_standstill(bandwidth_figures(run, spec, nullptr), {}, own, done);
+  report::Measurement measured = bandwidth_figures(run, spec, nullptr);
+  note_clock(measured, transfer);
+  return with_standstill(std::move(measured), {}, own, done);
 }
 
 /// Runs at the same time begin by their servers' clocks.
@@ -258,6 +261,7 @@ report::Measurement measure(LocalEnd& end, const ResolvedSpec& spec, Peer& peer,
   if (terms.together != nullptr) terms.together->add(spec.part, run, spec, bidirectional ? &peer_bytes : nullptr);
   report::Measurement measured = bandwidth_figures(run, spec, bidirectional ? &peer_bytes : nullptr);
   measured.chunk_bytes = transfer->chunk_bytes();
+  note_clock(measured, *transfer);
   const std::uint64_t all_sent = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   note_rate(measured, spec);
   note_losses(measured, spec, all_sent, *transfer, done);

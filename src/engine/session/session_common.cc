@@ -32,6 +32,7 @@ report::EndRecord end_record(const proto::Endpoint& endpoint) {
   record.gpu = endpoint.gpu;
   record.cpu = endpoint.cpu;
   record.numa = endpoint.numa;
+  record.doorbells = endpoint.doorbells;
   record.interrupt_cpus = endpoint.interrupt_cpus;
   record.relaxed_ordering = endpoint.relaxed_ordering;
   record.ooo = endpoint.ooo;

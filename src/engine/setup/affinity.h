@@ -16,6 +16,21 @@
 
 namespace gdrperf::engine {
 
+/// While it lives, the calling thread and those that it starts may use other CPUs.
+class OtherCpus {
+ public:
+  explicit OtherCpus(const cpu_set_t& cpus) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof cpus, &cpus);
+  }
+  ~OtherCpus() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  OtherCpus(const OtherCpus&) = delete;
+  OtherCpus& operator=(const OtherCpus&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
 /// Binds the calling thread for its own lifetime: to the CPU the end
 /// asks for, else on the CPUs of the NUMA node it asks for, else on those of the
 /// NIC's node; always within what taskset or a cgroup allows, and where that
@@ -53,6 +68,8 @@ class AffinityScope {
   }
   /// CPUs that the thread might use before: those of the process.
   int process_cpus() const { return CPU_COUNT(&before_); }
+  /// For threads that work beside this one.
+  OtherCpus unbound() const { return OtherCpus(before_); }
   ~AffinityScope() { ::sched_setaffinity(0, sizeof before_, &before_); }
   AffinityScope(const AffinityScope&) = delete;
   AffinityScope& operator=(const AffinityScope&) = delete;

@@ -124,7 +124,7 @@ LocalEnd::LocalEnd(EndInput input)
   steps_.memory("allocating");
   buffer_ = mem::make_buffer(spec_.end(side_).buffer, area * (initiates() && is_target() ? 2 : 1), spec_.registration);
   // Small messages that mlx5 hands over within their completion never reach GPU memory.
-  if (!buffer_->cpu_reachable()) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+  if (!buffer_->cpu_reachable() || spec_.posts_to_rings(side_)) ::setenv("MLX5_SCATTER_TO_CQE", "0", 1);
   if (initiates()) initiator_area_ = buffer_->data();
   if (is_target()) target_area_ = buffer_->data() + (initiates() ? area : 0);
   fill_endpoint(input.gid, input.mtu_bytes);
@@ -263,12 +263,22 @@ void LocalEnd::make_queues(const QueueRights& rights) {
   settings.target_srqs = srqs();
   const bool own_queue = xrc_domain_ || settings.driver == verbs::DriverKind::kDc;
   if (!own_queue && !srqs_.empty()) settings.init.srq = srqs_.front().get();
+  if (spec_.posts_to_rings(side_)) make_own_cqs(demand.send_wr + 1);
+  settings.send_cqs = own_cqs_;
   settings.xrc_domain = xrc_domain_.get();
   fill_groups(settings);
   steps_.queues("creating");
   connector_->prepare(parent_domain_ ? parent_domain_.get() : pd_.get(), settings, endpoint_);
   for (std::size_t q = 0; xrc_domain_ && q < endpoint_.xrc.size() && !srqs_.empty(); ++q) {
     endpoint_.xrc[q].srq = verbs::srq_number(srqs_[q % srqs_.size()].get());
+  }
+}
+
+/// Threads that post to one QP poll for it alone.
+void LocalEnd::make_own_cqs(int entries) {
+  for (int q = 0; q < spec_.qps; ++q) {
+    more_cqs_.push_back(verbs::make_cq(connector_->context(), entries, nullptr, spec_.comp_vector, parent_domain_.get()));
+    own_cqs_.push_back(more_cqs_.back().get());
   }
 }
 

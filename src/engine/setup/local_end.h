@@ -97,6 +97,7 @@ class LocalEnd {
   std::optional<std::uint64_t> sink_offset() const;
   /// CPUs this process may use, wherever this end is pinned.
   int process_cpus() const { return affinity_.process_cpus(); }
+  OtherCpus unbound() const { return affinity_.unbound(); }
   /// The other end is on this host and on this end's CPU.
   bool shares_cpu() const { return same_host(endpoint_, remote_) && endpoint_.cpu == remote_.cpu; }
   const std::string& device() const { return device_.context.name(); }
@@ -107,6 +108,8 @@ class LocalEnd {
   ibv_ah* address_handle() const { return connector_->address_handle(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* recv_cq() const { return recv_cq_.get(); }
+  /// Of each QP where they have one of their own; else empty.
+  const std::vector<ibv_cq*>& send_cqs() const { return own_cqs_; }
   /// Shared receive queues: one for all QPs, or (XRC) one for each; empty: QPs have receives of their own.
   std::vector<ibv_srq*> srqs() const;
   ibv_comp_channel* completion_channel() const { return completion_channel_.get(); }
@@ -138,6 +141,8 @@ class LocalEnd {
     verbs::Inlining inlining = verbs::Inlining::kExactly;
   };
   void make_queues(const QueueRights& rights);
+  /// For the peer, and the record.
+  void note_doorbells(const std::string& doorbells) { endpoint_.doorbells = doorbells; }
 
   /// Throws peer_error where the peer offers less than `bytes`.
   void check_offered(std::uint64_t bytes) const;
@@ -165,6 +170,7 @@ class LocalEnd {
   void fill_endpoint(const verbs::GidChoice& gid, int mtu_bytes);
   void note_ece(const proto::Endpoint& remote);
   void make_srqs(const Demand& demand);
+  void make_own_cqs(int entries);
   /// Groups of a multicast test.
   void fill_groups(conn::QpSettings& settings) const;
   /// Both ends' QPs place packets out of order, or none.
@@ -190,6 +196,8 @@ class LocalEnd {
   verbs::CompletionChannel completion_channel_;
   verbs::Cq send_cq_;
   verbs::Cq recv_cq_;
+  std::vector<verbs::Cq> more_cqs_;
+  std::vector<ibv_cq*> own_cqs_;  ///< see send_cqs()
   verbs::XrcDomain xrc_domain_;    ///< none: not XRC
   std::vector<verbs::Srq> srqs_;  ///< see srqs()
   QpRelease qp_release_{*this};

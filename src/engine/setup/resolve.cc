@@ -7,6 +7,7 @@
 
 #include "gdrperf/base/error.h"
 #include "gdrperf/proto/blocks.h"
+#include "engine/rings/ring_rules.h"
 #include "engine/setup/staging_rules.h"
 
 namespace gdrperf::engine {
@@ -133,12 +134,12 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   qps = std::max(qps, spread);
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
   const bool by_memory = latency() && op_->round_end == RoundEnd::kMemory;
-  if (gpu && by_memory && initiator == Initiator::kCpu) op_ = &write_with_immediate();
+  if (gpu && by_memory && (initiator == Initiator::kCpu || initiator == Initiator::kCpuRings)) op_ = &write_with_immediate();
   if (signal != Signal::kNone) {
-    if (gpu)
+    if (gpu && initiator != Initiator::kGpu)
       throw usage_error(fmt::format("{}: the CPU, which waits for the signal, cannot look at a message in GPU memory",
                                     flag<&TestSpec::signal>()),
-                        "use host memory on both hosts");
+                        fmt::format("use host memory on both hosts, or {} gpu", flag<&TestSpec::initiator>()));
     op_ = &signalled_write(signal);
   }
   if (op_->carries_operands && atomic == Atomic::kCompareSwap) op_ = &compare_and_swap();
@@ -162,6 +163,7 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
                                              : "the GPU sees no message that is staged through host memory"),
                       fmt::format("write_lat {} cuda:N", flag<&TestSpec::client, &EndSpec::buffer>()));
   }
+  check_rings(*this);
   if (ordering == Ordering::kRelaxed && polls_last_byte() && signal == Signal::kNone) {
     throw usage_error(fmt::format("{} on: {} waits for the last byte of a message, which could then overtake the others",
                                   flag<&TestSpec::ordering>(), to_string(test)),

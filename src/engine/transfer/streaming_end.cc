@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/rings/ring_transfer.h"
 #include "engine/transfer/streaming_transfer.h"
 
 namespace gdrperf::engine {
@@ -24,6 +25,25 @@ StreamingEnd::StreamingEnd(EndInput input) : LocalEnd(std::move(input)) {
   register_memory((initiates() ? op.initiator_access : 0) | (is_target() ? op.target_access : 0));
   if (is_target()) offer(target_area(), messages_bytes());
   make_queues(rights());
+  if (spec().posts_to_rings(side())) map_rings();
+}
+
+/// In front of the peer's set-up, so that what is missing here is said before it.
+void StreamingEnd::map_rings() {
+  mem::Poster poster;
+  const bool kernel = spec().initiator == Initiator::kGpu;
+  if (kernel) poster.gpu = buffer().gpu()->index;
+  if (!spec().latency()) {
+    poster.blocks = spec().gpu_blocks;
+    poster.threads = spec().gpu_threads;
+    poster.scope = spec().gpu_scope;
+  }
+  std::vector<mem::RingQueue> queues;
+  for (std::size_t q = 0; q < qps().size(); ++q) queues.push_back({qps()[q], send_cqs()[q], recv_cq()});
+  // Threads of the device's library, too.
+  const OtherCpus others = unbound();
+  rings_ = mem::make_rings(queues, poster, flag<&TestSpec::initiator>() + (kernel ? " gpu" : " cpu-rings"));
+  note_doorbells(rings_->doorbells());
 }
 
 std::uint64_t StreamingEnd::messages_bytes() const {
@@ -35,7 +55,8 @@ LocalEnd::QueueRights StreamingEnd::rights() const {
   const int access = is_target() ? spec().op().qp_access : 0;
   // The CPU that posts would have to read it.
   const bool srd_write = spec().transport == Transport::kSrd && spec().op().has_remote_address;
-  const bool can = spec().op().can_inline && initiates() && buffer().cpu_reachable() && !srd_write;
+  const bool can = spec().op().can_inline && initiates() && buffer().cpu_reachable() && !srd_write &&
+                   !spec().posts_to_rings(side());
   if (!can) return {access};
   if (spec().inline_bytes >= 0) return {access, spec().inline_bytes};
   if (!spec().latency()) return {access};
@@ -79,6 +100,9 @@ std::unique_ptr<mem::Relay> StreamingEnd::make_relay() {
   return buffer().make_relay({offset(target_area()), offset(initiator_area()), static_cast<std::uint8_t>(side() == conn::Side::kClient)});
 }
 
-std::unique_ptr<Transfer> StreamingEnd::make_transfer(Peer& peer) { return std::make_unique<StreamingTransfer>(*this, peer); }
+std::unique_ptr<Transfer> StreamingEnd::make_transfer(Peer& peer) {
+  if (rings_) return std::make_unique<RingTransfer>(*this, peer);
+  return std::make_unique<StreamingTransfer>(*this, peer);
+}
 
 }  // namespace gdrperf::engine

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "gdrperf/mem/rings.h"
 #include "gdrperf/proto/messages.h"
 #include "gdrperf/stats/histogram.h"
 
@@ -70,6 +71,8 @@ class Transfer {
   virtual Lateness lateness() const { return {}; }
   /// Signals that this end saw in front of their message.
   virtual std::uint64_t early_signals() const { return 0; }
+  /// Where others than this end's thread post, and count time: ends them, and compares the clocks.
+  virtual std::optional<mem::RingClock> poster_clock() { return std::nullopt; }
   /// The other end may rest for so long.
   virtual void be_patient(std::chrono::milliseconds /*patience*/) {}
   /// Stops posting and waits until nothing is in flight; receives go on.

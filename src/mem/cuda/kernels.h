@@ -28,6 +28,8 @@ struct KernelVerdict {
 
 /// False: this build has no kernels (no nvcc); nothing below may be called.
 bool kernels_built();
+/// Loads them all: what is loaded at its first launch waits for kernels that run.
+cudaError_t load_kernels();
 cudaError_t launch_fill(const KernelRun& run, cudaStream_t stream);
 /// `flags`: run.count words, zeroed.
 cudaError_t launch_check(const KernelRun& run, KernelVerdict* verdict, unsigned* flags, cudaStream_t stream);

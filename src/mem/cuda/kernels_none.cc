@@ -5,6 +5,7 @@
 namespace gdrperf::mem::cuda {
 
 bool kernels_built() { return false; }
+cudaError_t load_kernels() { return cudaErrorNotSupported; }
 cudaError_t launch_fill(const KernelRun&, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t launch_check(const KernelRun&, KernelVerdict*, unsigned*, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t launch_triad(float*, const float*, std::size_t, float, cudaStream_t) { return cudaErrorNotSupported; }

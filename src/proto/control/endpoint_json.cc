@@ -108,6 +108,7 @@ json endpoint_to_json(const Endpoint& e) {
   if (!e.transport.empty()) value["transport"] = e.transport;
   if (!e.checker.empty()) value["checker"] = e.checker;
   if (e.gpu) value["gpu"] = gpu_to_json(*e.gpu);
+  if (!e.doorbells.empty()) value["doorbells"] = e.doorbells;
   if (!e.interrupt_cpus.empty()) value["interrupt_cpus"] = e.interrupt_cpus;
   if (!e.relaxed_ordering.empty()) value["relaxed_ordering"] = e.relaxed_ordering;
   if (e.ooo) value["ooo"] = 1;
@@ -153,6 +154,7 @@ Endpoint endpoint_from_json(const JsonReader& in) {
   e.max_rd_atomic = in.integer<int>("max_rd_atomic", 0, 65535);
   e.cm_port = in.integer<int>("cm_port", 0, kMaxTcpPort);
   e.cm_address = in.text("cm_address");
+  e.doorbells = in.text_or_empty("doorbells");
   e.interrupt_cpus = in.text_or_empty("interrupt_cpus");
   e.relaxed_ordering = in.text_or_empty("relaxed_ordering");
   if (in.has("ooo")) e.ooo = in.integer<int>("ooo", 0, 1) != 0;

@@ -47,7 +47,12 @@ constexpr Choice kLimiters[] = {
     {"auto", static_cast<int>(Limiter::kAuto)},   {"SW", static_cast<int>(Limiter::kSoftware)},
     {"HW", static_cast<int>(Limiter::kHardware)}, {"PP", static_cast<int>(Limiter::kHardware)}};
 constexpr Choice kInitiators[] = {{"cpu", static_cast<int>(Initiator::kCpu)},
-                                  {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)}};
+                                  {"gpu-proxy", static_cast<int>(Initiator::kGpuProxy)},
+                                  {"gpu", static_cast<int>(Initiator::kGpu)},
+                                  {"cpu-rings", static_cast<int>(Initiator::kCpuRings)}};
+constexpr Choice kGpuScopes[] = {{"thread", static_cast<int>(GpuScope::kThread)},
+                                 {"warp", static_cast<int>(GpuScope::kWarp)},
+                                 {"block", static_cast<int>(GpuScope::kBlock)}};
 constexpr Choice kPaths[] = {{"direct", 0}, {"staged", 1}};
 constexpr Choice kAtomics[] = {{"fetch_add", 0}, {"cmp_swap", 1}, {"FETCH_AND_ADD", 0}, {"CMP_AND_SWAP", 1}};
 constexpr Choice kSignals[] = {{"none", static_cast<int>(Signal::kNone)},

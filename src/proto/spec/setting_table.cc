@@ -50,10 +50,24 @@ constexpr Setting kSettings[] = {
      .help = "direct (GPUDirect RDMA), staged (through pinned host memory), or both to compare them (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "initiator", .access = to<&T::initiator>(), .type = kChoice, .choices = kInitiators, .every = "both",
-     .flags = "--initiator", .placeholder = "WHO", .group = kGpuGroup,
-     .help = "write_lat: who detects arrival in GPU memory and starts the next message: cpu (by write with "
-             "immediate), gpu-proxy (a GPU kernel; the CPU posts for it), or both to compare them (default: {})",
+     .every_more = "all", .flags = "--initiator", .placeholder = "WHO", .group = kGpuGroup,
+     .help = "who posts messages: cpu, gpu-proxy (write_lat: a GPU kernel waits, the CPU posts for it), gpu (a kernel "
+             "writes to the rings of mlx5 QPs), cpu-rings (a CPU thread does); both compares the first two, all the "
+             "first three (default: {})",
      .wire = Wire::kWhenSet, .recorded = kCondition},
+    {.member = "gpu_threads", .access = to<&T::gpu_threads>(), .range = {1, 1024}, .rule = "a block has {} threads",
+     .flags = "--gpu-threads", .placeholder = "N", .group = kGpuGroup,
+     .help = "--initiator gpu: threads of each block that post (default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one thread", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "gpu_blocks", .access = to<&T::gpu_blocks>(), .range = {1, 1024}, .rule = "a kernel has {} blocks",
+     .flags = "--gpu-blocks", .placeholder = "N", .group = kGpuGroup,
+     .help = "--initiator gpu: blocks that post; with -q N as many, each has a QP of its own (default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one block", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "gpu_scope", .access = to<&T::gpu_scope>(), .type = kChoice, .choices = kGpuScopes,
+     .flags = "--gpu-scope", .placeholder = "WHICH", .group = kGpuGroup,
+     .help = "--initiator gpu: who writes a list (-l) of messages: each thread, each warp, or each block together "
+             "(default: {}; bandwidth)",
+     .scope = Scope::kBandwidth, .reason = "{} has one thread", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "chunk_bytes", .access = to<&T::chunk_bytes>(), .type = kSize, .range = {4096, 1 << 30},
      .rule = "a copy has {}", .flags = "--chunk", .placeholder = "SIZE", .group = kGpuGroup,
      .help = "staged: bytes per copy (default: the fastest of several, tried before the run)",

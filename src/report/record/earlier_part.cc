@@ -7,6 +7,7 @@
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/units.h"
+#include "gdrperf/proto/settings.h"
 #include "gdrperf/report/document.h"
 #include "report/record/json_text.h"
 
@@ -36,7 +37,10 @@ RunRecord facts_of(const Json& json, const std::string& relation) {
   facts.spec.size_bytes = json.at("size_bytes");
   facts.spec.consume = json.value("consume", false);
   if (json.value("path", "direct") == "staged") facts.spec.path = Path::kStaged;
-  if (json.value("initiator", "cpu") == "gpu-proxy") facts.spec.initiator = Initiator::kGpuProxy;
+  const std::string initiator = json.value("initiator", "cpu");
+  for (const Initiator each : {Initiator::kGpuProxy, Initiator::kGpu, Initiator::kCpuRings}) {
+    if (to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(each)) == initiator) facts.spec.initiator = each;
+  }
   if (json.contains("relaxed_ordering")) {
     facts.spec.ordering = json.at("relaxed_ordering") == "on" ? Ordering::kRelaxed : Ordering::kStrict;
   }

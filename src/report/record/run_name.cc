@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/report/fields.h"
+#include "gdrperf/proto/settings.h"
 #include "report/record/json_text.h"
 
 namespace gdrperf::report {
@@ -71,7 +72,8 @@ std::string series_name(const RunRecord& record) {
   const TestSpec& spec = record.spec;
   std::string name = to_string(spec.test) + name_suffix(record);
   if (spec.ordering != Ordering::kAuto) name += spec.ordering == Ordering::kRelaxed ? ", relaxed ordering" : ", strict ordering";
-  return spec.initiator == Initiator::kGpuProxy ? name + ", gpu-proxy" : name;
+  if (spec.initiator == Initiator::kCpu) return name;
+  return name + ", " + to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(spec.initiator));
 }
 
 std::string run_name(const FieldText& text) {

@@ -27,13 +27,20 @@ std::optional<bool> relaxed(const TestSpec& spec) {
 
 std::optional<bool> started_by_gpu(const TestSpec& spec) {
   if (spec.test != Test{Operation::kWrite, Metric::kLatency}) return std::nullopt;
+  if (spec.initiator != Initiator::kGpuProxy && spec.initiator != Initiator::kCpu) return std::nullopt;
   return spec.initiator == Initiator::kGpuProxy;
+}
+
+std::optional<bool> posted_by_gpu(const TestSpec& spec) {
+  if (spec.initiator != Initiator::kGpu && spec.initiator != Initiator::kCpu) return std::nullopt;
+  return spec.initiator == Initiator::kGpu;
 }
 
 constexpr Pairing kPairings[] = {
     {"orderings", "relaxed or strict ordering", "relaxed ordering", "relaxed", "strict", "relaxed", "strict", relaxed},
     {"initiators", "a kernel on the GPU or the CPU waits and starts", "gpu-proxy", "gpu-proxy", "cpu", "gpu_proxy", "cpu",
-     started_by_gpu}};
+     started_by_gpu},
+    {"gpu_initiators", "a kernel on the GPU or the CPU posts", "gpu", "gpu", "cpu", "gpu", "cpu", posted_by_gpu}};
 
 }  // namespace
 
@@ -94,10 +101,52 @@ std::vector<PairedVerdict> PairedVerdicts::all() const {
   return result;
 }
 
+namespace {
+
+const PairedPoint* point_at(const PairedVerdict& verdict, std::uint64_t size) {
+  const auto found = verdict.points.find(size);
+  return found != verdict.points.end() && found->second.both() ? &found->second : nullptr;
+}
+
+const char* mark_of(const PairedPoint& point) { return point.unstable ? " !" : point.differ() ? "  " : " ="; }
+
+/// The verdict on two other initiators of the same test between the same ends; null: there is none.
+const PairedVerdict* beside(const std::vector<PairedVerdict>& verdicts, const PairedVerdict& one, const char* list) {
+  const auto found = std::find_if(verdicts.begin(), verdicts.end(), [&](const PairedVerdict& other) {
+    return std::string_view(other.pairing->list) == list && other.test == one.test && other.client == one.client &&
+           other.server == one.server;
+  });
+  return found == verdicts.end() ? nullptr : &*found;
+}
+
+/// All initiators in one table, each compared with the CPU.
+std::string three_to_text(const PairedVerdict& gpu, const PairedVerdict& proxy, const char* unit) {
+  std::string text = fmt::format("\n{} {} to {}: who posts\n{:>10}{:>15}{:>15}{:>15}{:>13}{:>13}\n", to_string(gpu.test),
+                                 printable(gpu.client), printable(gpu.server), "size", fmt::format("cpu {}", unit),
+                                 fmt::format("gpu-proxy {}", unit), fmt::format("gpu {}", unit), "gpu-proxy x", "gpu x");
+  for (const auto& [size, ours] : gpu.points) {
+    const PairedPoint* const theirs = point_at(proxy, size);
+    if (theirs == nullptr || !ours.both()) continue;
+    text += fmt::format("{:>10}{:>15}{:>15}{:>15}{:>11.2f}{}{:>11.2f}{}\n", format_size(size), plain_digits(ours.second.value),
+                        plain_digits(theirs->first.value), plain_digits(ours.first.value), proxy.ratio(*theirs),
+                        mark_of(*theirs), gpu.ratio(ours), mark_of(ours));
+  }
+  return text + fmt::format("  {}\n  {} ('=': the 95 % intervals touch; '!': unstable)\n", proxy.words(), gpu.words());
+}
+
+}  // namespace
+
 std::string to_text(const std::vector<PairedVerdict>& verdicts) {
   std::string text;
   for (const PairedVerdict& verdict : verdicts) {
     const char* unit = verdict.test.metric == Metric::kLatency ? "us" : "GB/s";
+    const bool gpu = verdict.pairing->is_first == posted_by_gpu;
+    const bool proxy = verdict.pairing->is_first == started_by_gpu;
+    if (proxy && beside(verdicts, verdict, "gpu_initiators") != nullptr) continue;
+    if (const PairedVerdict* other = gpu ? beside(verdicts, verdict, "initiators") : nullptr) {
+      text += three_to_text(verdict, *other, unit);
+      continue;
+    }
     text += fmt::format("\n{} {} to {}: {}\n{:>10}{:>15}{:>15}{:>13}\n", to_string(verdict.test), printable(verdict.client),
                         printable(verdict.server), verdict.pairing->title, "size", fmt::format("{} {}", verdict.pairing->first, unit),
                         fmt::format("{} {}", verdict.pairing->second, unit), fmt::format("{} x", verdict.pairing->first));

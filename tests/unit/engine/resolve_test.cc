@@ -179,6 +179,44 @@ TEST(Resolve, AKernelOnTheGpuWaitsForTheLastByte) {
   EXPECT_FALSE(resolved.relays(conn::Side::kClient));
 }
 
+TEST(Resolve, AKernelPostsWhereItsMemoryIs) {
+  TestSpec spec;
+  spec.initiator = Initiator::kGpu;
+  const auto refusal = [&] {
+    try {
+      resolve(spec);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu: the memory that messages leave from, or answers come to, is not in a GPU"));
+  spec.client.buffer = "cuda:0";
+  EXPECT_TRUE(resolve(spec).posts_to_rings(conn::Side::kClient));
+  EXPECT_FALSE(resolve(spec).posts_to_rings(conn::Side::kServer));
+  spec.gpu_scope = GpuScope::kWarp;
+  EXPECT_THAT(refusal(), HasSubstr("--gpu-scope warp: --gpu-threads 1 is no multiple of 32"));
+  spec.gpu_threads = 64;
+  EXPECT_EQ(refusal(), "nothing");
+  spec.transport = Transport::kUc;
+  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu and --transport: the threads write requests of RC"));
+  spec.transport = Transport::kRc;
+  spec.initiator = Initiator::kCpu;
+  EXPECT_THAT(refusal(), HasSubstr("--gpu-threads: no kernel posts messages"));
+  spec.gpu_threads = 1;
+  spec.gpu_scope = GpuScope::kThread;
+  spec.initiator = Initiator::kCpuRings;
+  EXPECT_THAT(refusal(), HasSubstr("--initiator cpu-rings: the memory that messages leave from, or answers come to, is not in the host"));
+  spec.client.buffer = "host";
+  spec.server.buffer = "cuda:0";
+  EXPECT_EQ(refusal(), "nothing");
+  spec.test = {Operation::kWrite, Metric::kLatency};
+  EXPECT_TRUE(resolve(spec).ends_by_immediate());
+  spec.initiator = Initiator::kGpu;
+  EXPECT_TRUE(resolve(spec).polls_last_byte());
+  EXPECT_TRUE(resolve(spec).posts_to_rings(conn::Side::kServer));
+}
+
 TEST(Resolve, WhatNoKernelCanWaitForIsRefused) {
   TestSpec spec;
   spec.initiator = Initiator::kGpuProxy;

@@ -89,5 +89,21 @@ TEST(PairedVerdict, AGpuAndACpuThatStartMessages) {
   EXPECT_THAT(to_text(verdicts.all()), HasSubstr("   gpu-proxy us         cpu us  gpu-proxy x\n"));
 }
 
+TEST(PairedVerdict, AllInitiatorsInOneTable) {
+  PairedVerdicts verdicts;
+  const std::pair<Initiator, double> runs[] = {{Initiator::kGpu, 2000}, {Initiator::kGpuProxy, 6000}, {Initiator::kCpu, 3000}, {Initiator::kCpuRings, 1}};
+  for (const auto& [initiator, p50_ns] : runs) {
+    RunRecord record = latency_run(p50_ns);
+    record.spec.initiator = initiator;
+    verdicts.add(record);
+  }
+  ASSERT_EQ(verdicts.all().size(), 2u);
+  const std::string text = to_text(verdicts.all());
+  EXPECT_THAT(text, HasSubstr("      size         cpu us   gpu-proxy us         gpu us  gpu-proxy x        gpu x\n"
+                              "       8 B              3              6              2       0.50         1.50  \n"));
+  EXPECT_THAT(text, HasSubstr("gpu is worth +50 % at 8 B"));
+  EXPECT_THAT(text, HasSubstr("gpu-proxy is worth -50 % at 8 B"));
+}
+
 }  // namespace
 }  // namespace gdrperf::report

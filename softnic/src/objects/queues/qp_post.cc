@@ -43,8 +43,6 @@ inline int Qp::prepare(const ibv_send_wr& request, SendOp& op) noexcept {
   return prepare_special(request, op);
 }
 
-int Qp::prepare_for_ring(const ibv_send_wr& request, SendOp& op) noexcept { return prepare(request, op); }
-
 int Qp::prepare_special(const ibv_send_wr& request, SendOp& op) noexcept {
   if (!datagrams()) {
     const int error = op.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ? take_window_request(request, op) : 0;
