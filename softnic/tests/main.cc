@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,6 +34,27 @@ constexpr const char* kDevices =
     "mlx0:mlx5=on;mlx1:mlx5=on;mlxlink0:mlx5=on,rate=1GB/s,latency=20us;mlxlink1:mlx5=on,rate=1GB/s,latency=20us;"
     "mlxtcp0:mlx5=on,tcp=on,netdev=lo,shared=never;mlxdrop0:mlx5=on,fault=drop";
 
+/// A TCP port that nobody has: of one that programs share, each may become the listener when another one ends.
+std::string free_port() {
+  const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  socklen_t length = sizeof address;
+  const bool found = socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  if (socket >= 0) ::close(socket);
+  return found ? std::to_string(ntohs(address.sin6_port)) : "on";
+}
+
+std::string devices() {
+  std::string text = kDevices;
+  const std::string port = "tcp=" + free_port();
+  for (std::size_t at = 0; (at = text.find("tcp=on", at)) != std::string::npos; at += port.size()) {
+    text.replace(at, 6, port);
+  }
+  return text;
+}
+
 int list_devices() {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
@@ -55,7 +78,7 @@ int main(int argc, char** argv) {
   const char* preloaded = std::getenv("LD_PRELOAD");
   if (preloaded == nullptr || std::strstr(preloaded, SOFTNIC_LIBRARY) == nullptr) {
     ::setenv("LD_PRELOAD", SOFTNIC_LIBRARY, 1);
-    ::setenv("SOFTNIC", kDevices, 1);
+    ::setenv("SOFTNIC", devices().c_str(), 1);
     const char* given = std::getenv("ASAN_OPTIONS");
     const std::string options =
         std::string("verify_asan_link_order=0") + (given != nullptr ? std::string(":") + given : "");

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fixture.h"
 
@@ -207,10 +209,21 @@ class Survivor {
   std::uint64_t next_ = 0;
 };
 
-std::size_t descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& it : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
+/// What each descriptor is, in order.
+std::vector<std::string> descriptors() {
+  std::vector<std::string> all;
+  for (const auto& it : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    all.push_back(it.path().filename().string() + " " + std::filesystem::read_symlink(it.path(), closed).string());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::string lines_of(const std::vector<std::string>& all) {
+  std::string text;
+  for (const std::string& each : all) text += "\n  " + each;
+  return text;
 }
 
 std::size_t lines_with(const char* path, const std::string& text) {
@@ -364,7 +377,7 @@ TEST(SoftnicKill, EitherEndAtAnyMoment) {
   ASSERT_EQ(hear<int>(third.socket()), 1);
 
   Rounds trial(board, survivor);
-  std::size_t descriptors_before = 0;
+  std::vector<std::string> descriptors_before;
   std::size_t mappings_before = 0;
   const auto begin = Clock::now();
   for (std::uint32_t round = 1; round <= rounds; ++round) {
@@ -386,8 +399,9 @@ TEST(SoftnicKill, EitherEndAtAnyMoment) {
   }));
   // The last hang-up is noticed by another thread.
   EXPECT_TRUE(within(kHang, [&] {
-    return descriptors() <= descriptors_before && lines_with("/proc/self/maps", "softnic-") <= mappings_before;
-  })) << descriptors() << " descriptors, before " << descriptors_before;
+    return descriptors().size() <= descriptors_before.size() &&
+           lines_with("/proc/self/maps", "softnic-") <= mappings_before;
+  })) << "descriptors now:" << lines_of(descriptors()) << "\nbefore:" << lines_of(descriptors_before);
   EXPECT_EQ(files_of_ours(), files);
   std::cout << "figure: softnic kill -9: " << rounds << " rounds in " << elapsed << " ms, the third party's "
             << survivor.messages_of_third() << " messages whole and in order\n";
