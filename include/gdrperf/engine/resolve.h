@@ -63,7 +63,8 @@ class ResolvedSpec : public TestSpec {
   bool posts_to_rings(conn::Side side) const {
     if (!initiates(side)) return false;
     const bool gpu = mem::on_gpu(kind(side));
-    return (initiator == Initiator::kGpu && gpu && !mem::of_other_maker(kind(side))) || (initiator == Initiator::kCpuRings && !gpu);
+    const bool seen_by_gpu = (gpu && !mem::of_other_maker(kind(side))) || kind(side).place == mem::Place::kCudaHost;
+    return (initiator == Initiator::kGpu && seen_by_gpu) || (initiator == Initiator::kCpuRings && !gpu);
   }
   /// write_lat with an end in GPU memory, whose last byte no CPU can poll.
   bool ends_by_immediate() const { return op_ == &write_with_immediate(); }

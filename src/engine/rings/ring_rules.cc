@@ -42,7 +42,7 @@ void check_rings(const ResolvedSpec& spec) {
     const std::string own = flag<&TestSpec::client, &EndSpec::buffer>();
     throw usage_error(fmt::format("{}: the memory that messages leave from, or answers come to, is {}", asked,
                                   kernel ? "not in a GPU of NVIDIA's" : "not in the host"),
-                      kernel ? own + " cuda:N" : own + " host");
+                      kernel ? own + " cuda:N, or cuda-host" : own + " host");
   }
   for (const conn::Side side : {conn::Side::kClient, conn::Side::kServer}) {
     if (!mem::of_other_maker(spec.kind(side))) continue;

@@ -32,7 +32,8 @@ StreamingEnd::StreamingEnd(EndInput input) : LocalEnd(std::move(input)) {
 void StreamingEnd::map_rings() {
   mem::Poster poster;
   const bool kernel = spec().initiator == Initiator::kGpu;
-  if (kernel) poster.gpu = buffer().gpu()->index;
+  // Pinned host memory is every GPU's.
+  if (kernel) poster.gpu = buffer().gpu() == nullptr ? 0 : buffer().gpu()->index;
   if (!spec().latency()) {
     poster.blocks = spec().gpu_blocks;
     poster.threads = spec().gpu_threads;
