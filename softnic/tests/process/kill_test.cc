@@ -220,11 +220,6 @@ std::vector<std::string> descriptors() {
   return all;
 }
 
-std::string lines_of(const std::vector<std::string>& all) {
-  std::string text;
-  for (const std::string& each : all) text += "\n  " + each;
-  return text;
-}
 
 std::size_t lines_with(const char* path, const std::string& text) {
   std::ifstream file(path);
@@ -401,7 +396,8 @@ TEST(SoftnicKill, EitherEndAtAnyMoment) {
   EXPECT_TRUE(within(kHang, [&] {
     return descriptors().size() <= descriptors_before.size() &&
            lines_with("/proc/self/maps", "softnic-") <= mappings_before;
-  })) << "descriptors now:" << lines_of(descriptors()) << "\nbefore:" << lines_of(descriptors_before);
+  })) << "descriptors now: " << ::testing::PrintToString(descriptors())
+      << "\nbefore: " << ::testing::PrintToString(descriptors_before);
   EXPECT_EQ(files_of_ours(), files);
   std::cout << "figure: softnic kill -9: " << rounds << " rounds in " << elapsed << " ms, the third party's "
             << survivor.messages_of_third() << " messages whole and in order\n";
