@@ -68,10 +68,13 @@ std::string settings_of(const RunRecord& record) {
   return text;
 }
 
-std::string headings_of(const TestSpec& spec, RateUnit unit) {
+std::string headings_of(const TestSpec& spec, RateUnit unit, PortColumns ports) {
   if (spec.test.metric == Metric::kBandwidth) {
     const char* name = unit == RateUnit::kGigabits ? "Gb" : "MiB";
-    return fmt::format(" #bytes     #iterations    BW peak[{0}/sec]    BW average[{0}/sec]   MsgRate[Mpps]", name);
+    std::string text = fmt::format(" #bytes     #iterations    BW peak[{0}/sec]    BW average[{0}/sec]   MsgRate[Mpps]", name);
+    for (int port = 1; port <= 2 && ports == PortColumns::kEach; ++port)
+      text += fmt::format("   BW Port{1}[{0}/sec]   MsgRate Port{1}[Mpps]", name, port);
+    return text;
   }
   if (spec.stop.duration) return " #bytes        #iterations       t_avg[usec]    tps average";
   return " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
@@ -81,13 +84,18 @@ std::string headings_of(const TestSpec& spec, RateUnit unit) {
 /// perftest has 0 where nothing is known.
 double or_zero(double value) { return std::isfinite(value) ? value : 0; }
 
-std::string rate_row(const RunRecord& record, RateUnit unit) {
+std::string rate_row(const RunRecord& record, RateUnit unit, PortColumns ports) {
   const Bandwidth& rate = *record.measured.bandwidth;
   const double average = or_zero(rate.mean_gbytes);
   const double scale = perftest_scale(unit);
-  return fmt::format(" {:<7}    {:<10}       {:<10.2f}         {:<10.2f}            {:<.6f}", record.spec.size_bytes,
-                     record.measured.iterations, or_zero(rate.max_gbytes) * scale, average * scale,
-                     average * 1e3 / static_cast<double>(record.spec.size_bytes));
+  const double mpps = 1e3 / static_cast<double>(record.spec.size_bytes);
+  std::string row = fmt::format(" {:<7}    {:<10}       {:<10.2f}         {:<10.2f}            {:<.6f}", record.spec.size_bytes,
+                                record.measured.iterations, or_zero(rate.max_gbytes) * scale, average * scale, average * mpps);
+  for (std::size_t port = 0; port < record.measured.parts.size() && ports == PortColumns::kEach; ++port) {
+    const double own = or_zero(record.measured.parts[port].gbytes);
+    row += fmt::format("        {:<10.2f}          {:<.6f}", own * scale, own * mpps);
+  }
+  return row;
 }
 
 std::string round_trip_row(const RunRecord& record) {
@@ -167,9 +175,9 @@ std::string PerftestColumns::add(const RunRecord& record) {
   const std::string block = fmt::format("{}\n{}\n{}\n{}\n{}", perftest_title(record.spec), record.client.device.raw(),
                                         record.server.device.raw(), record.client.buffer, record.server.buffer);
   if (block != block_)
-    text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_));
+    text = fmt::format("{0}\n{1}{0}\n{2}\n", dashes(), settings_of(record), headings_of(record.spec, unit_, ports_));
   block_ = block;
-  return text + (record.measured.bandwidth ? rate_row(record, unit_) : round_trip_row(record)) + "\n";
+  return text + (record.measured.bandwidth ? rate_row(record, unit_, ports_) : round_trip_row(record)) + "\n";
 }
 
 std::string PerftestColumns::end() const { return block_.empty() ? std::string() : dashes() + "\n"; }

@@ -8,10 +8,13 @@
 
 namespace gdrperf::report {
 
+/// Whether a row has the rate of each port behind that of both: perftest's --report-per-port.
+enum class PortColumns { kSum, kEach };
+
 /// perftest's tables, a run at a time, for who shows them while others are measured.
 class PerftestColumns {
  public:
-  explicit PerftestColumns(RateUnit unit) : unit_(unit) {}
+  explicit PerftestColumns(RateUnit unit, PortColumns ports = PortColumns::kSum) : unit_(unit), ports_(ports) {}
   /// The run's row, in front of it the settings and the heading where they are not those of the run before.
   std::string add(const RunRecord& record);
   /// The line below the last row; "" where there was none.
@@ -19,6 +22,7 @@ class PerftestColumns {
 
  private:
   RateUnit unit_;
+  PortColumns ports_;
   std::string block_;
 };
 

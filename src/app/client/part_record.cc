@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
 
@@ -49,7 +51,7 @@ std::optional<double> cpu_of_all(const std::vector<PartRun>& parts, std::optiona
 void add_counters(Measurement& sum, const std::vector<PartRun>& parts) {
   std::set<std::string> seen;
   const auto add = [&](gdrperf::Counters& to, const std::string& side, const report::EndRecord& end, const gdrperf::Counters& from) {
-    if (!seen.insert(side + end.device.raw()).second) return;
+    if (!seen.insert(fmt::format("{}{}:{}", side, end.device.raw(), end.port)).second) return;
     for (const auto& [name, count] : from) to[name] += count;
   };
   for (const PartRun& part : parts) {

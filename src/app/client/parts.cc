@@ -15,6 +15,7 @@
 
 #include "app/server/session_guests.h"
 #include "gdrperf/base/error.h"
+#include "gdrperf/base/units.h"
 #include "gdrperf/base/mutex.h"
 #include "gdrperf/base/thread.h"
 #include "gdrperf/engine/together.h"
@@ -64,6 +65,32 @@ int clients_of(const TestSpec& spec, const Rails& rails) {
   return spec.incast > 1 ? spec.incast : std::max(static_cast<int>(rails.own.size()), 1) * spec.threads;
 }
 
+/// The ports of "soft0:1", which become "soft0".
+std::vector<int> take_ports(std::vector<std::string>& devices, const std::string& option) {
+  constexpr int kMostPort = 255;
+  std::vector<int> ports;
+  for (std::string& device : devices) {
+    const std::size_t colon = device.rfind(':');
+    const bool named = colon != std::string::npos;
+    ports.push_back(named ? static_cast<int>(parse_integer(device.substr(colon + 1), option, 1, kMostPort)) : 0);
+    if (named) device.resize(colon);
+  }
+  return ports;
+}
+
+int port_at(const std::vector<int>& ports, std::size_t rail) { return rail < ports.size() ? ports[rail] : 0; }
+
+void place(EndSpec& end, const std::string& device, int port) {
+  end.device = device;
+  if (port > 0) end.port = port;
+}
+
+/// "soft0", "soft0:2", "port 2".
+std::string name_of(const std::string& device, int port) {
+  if (port == 0) return device;
+  return device.empty() ? fmt::format("port {}", port) : fmt::format("{}:{}", device, port);
+}
+
 /// Of "cuda:0,cuda:1" that of one rail; one kind of memory is that of all.
 std::string buffer_of(const std::string& buffer, std::size_t rail, std::size_t rails, const std::string& option) {
   if (buffer.find(',') == std::string::npos) return buffer;
@@ -76,9 +103,9 @@ PartPlan client_plan(PartPlan plan, const Rails& rails, int part) {
   plan.name = fmt::format("client {}", part);
   if (rails.own.empty()) return plan;
   const std::size_t rail = static_cast<std::size_t>(part) % rails.own.size();
-  plan.spec.client.device = rails.own[rail];
+  place(plan.spec.client, rails.own[rail], port_at(rails.own_ports, rail));
   plan.spec.client.buffer = buffer_of(plan.spec.client.buffer, rail, rails.own.size(), own_flag<&EndSpec::buffer>());
-  plan.name += " " + plan.spec.client.device;
+  plan.name += " " + name_of(rails.own[rail], port_at(rails.own_ports, rail));
   return plan;
 }
 
@@ -87,11 +114,11 @@ PartPlan rail_plan(PartPlan plan, const TestSpec& spec, const Rails& rails, int 
   const int thread = part % spec.threads;
   plan.spec.qps = dealt(std::max(spec.qps, spec.threads), spec.threads, thread);
   if (!rails.own.empty()) {
-    plan.spec.client.device = rails.own[rail];
-    plan.spec.server.device = rails.peer[rail];
+    place(plan.spec.client, rails.own[rail], port_at(rails.own_ports, rail));
+    place(plan.spec.server, rails.peer[rail], port_at(rails.peer_ports, rail));
     plan.spec.client.buffer = buffer_of(spec.client.buffer, rail, rails.own.size(), own_flag<&EndSpec::buffer>());
     plan.spec.server.buffer = buffer_of(spec.server.buffer, rail, rails.own.size(), peer_flag<&EndSpec::buffer>());
-    plan.name = "rail " + plan.spec.client.device;
+    plan.name = "rail " + name_of(rails.own[rail], port_at(rails.own_ports, rail));
   }
   if (spec.threads > 1) plan.name += fmt::format("{}thread {}", plan.name.empty() ? "" : " ", thread);
   return plan;
@@ -105,7 +132,7 @@ TestSpec victim_spec(const TestSpec& spec, const Rails& rails) {
   if (spec.victim != "any") {
     test.client.device = spec.victim;
   } else if (!rails.own.empty()) {
-    test.client.device = rails.own.front();
+    place(test.client, rails.own.front(), port_at(rails.own_ports, 0));
   }
   test.client.buffer = buffer_of(spec.client.buffer, 0, std::max(rails.own.size(), std::size_t{1}), own_flag<&EndSpec::buffer>());
   return test;
@@ -320,7 +347,11 @@ Rails rails_of(const TestSpec& spec) {
   rails.own = spec.rails == "all" ? active_devices() : split_list(spec.rails, flag<&TestSpec::rails>().c_str());
   // NICs of one rail have one name at both ends, as a rule.
   rails.peer = spec.peer_rails.empty() ? rails.own : split_list(spec.peer_rails, flag<&TestSpec::peer_rails>().c_str());
-  if (rails.peer.size() == rails.own.size()) return rails;
+  if (rails.peer.size() == rails.own.size()) {
+    rails.own_ports = take_ports(rails.own, flag<&TestSpec::rails>());
+    rails.peer_ports = take_ports(rails.peer, flag<&TestSpec::peer_rails>());
+    return rails;
+  }
   throw usage_error(fmt::format("{} {}: {} devices, but the client has {} ({})", flag<&TestSpec::peer_rails>(),
                                 spec.peer_rails, rails.peer.size(), rails.own.size(), fmt::join(rails.own, ", ")));
 }

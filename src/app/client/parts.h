@@ -19,9 +19,12 @@ struct PartPlan {
 struct Rails {
   std::vector<std::string> own;
   std::vector<std::string> peer;  ///< as many
+  std::vector<int> own_ports = {};  ///< of each; 0: the port that the end's settings name, or its first active one
+  std::vector<int> peer_ports = {};
 };
 
-/// Those of `spec`, with "all" as the devices there are. Throws usage_error where the ends have not as many.
+/// Those of `spec`, with "all" as the devices there are; "soft0:2" is port 2 of soft0, ":2" that of the device by
+/// default. Throws usage_error where the ends have not as many.
 Rails rails_of(const TestSpec& spec);
 
 /// Whether `spec` asks for several runs at the same time.

@@ -149,7 +149,7 @@ Output::Output(OutputOptions options, std::vector<std::string> argv)
       document_(report::this_tool(std::move(argv)), report::rfc3339_utc(std::chrono::system_clock::now())),
       csv_(report::csv_header()),
       started_(report::rfc3339_utc(std::chrono::system_clock::now())),
-      columns_(options_.rate_unit),
+      columns_(options_.rate_unit, options_.each_port),
       placement_(place(options_)),
       required_(std::make_unique<RequiredRuns>()) {
   client_ = report::collect_environment();

@@ -44,6 +44,7 @@ struct OutputOptions {
   bool progress_lines = false;  ///< what runs are doing, as lines
   Talk talk = Talk::kUsual;
   ColourChoice colour = ColourChoice::kAuto;
+  report::PortColumns each_port = report::PortColumns::kSum;  ///< of perftest's columns
 };
 
 /// Output of a command: the table people read, on standard output or, when

@@ -147,7 +147,17 @@ struct Taken {
   TakePerftest take;
 };
 
-constexpr std::array<Taken, 14> kTakers = {{{"latency_gap", take_gap},
+void take_dual_port(ClientOptions&, PerftestTyped& typed, const std::string&, const std::string&) {
+  typed.dual_port = true;
+}
+
+void take_each_port(ClientOptions& options, PerftestTyped&, const std::string&, const std::string&) {
+  options.output.each_port = report::PortColumns::kEach;
+}
+
+constexpr std::array<Taken, 16> kTakers = {{{"latency_gap", take_gap},
+                                            {"dualport", take_dual_port},
+                                            {"report-per-port", take_each_port},
                                             {"mmap", take_file},
                                             {"mmap-offset", take_file},
                                             {"out_json", take_json},
@@ -204,21 +214,6 @@ void name_immediate(Argv& words, std::size_t test) {
     words[test].replace(0, verb.size(), verb + "_imm");
     return;
   }
-}
-
-/// As perftest does: what is too large for a datagram becomes the MTU of the client's port.
-void cut_to_datagram(TestSpec& spec) {
-  constexpr std::uint64_t kLeastMtu = 256;
-  if (spec.size_bytes <= kLeastMtu) return;
-  auto most = static_cast<std::uint64_t>(spec.mtu_bytes);
-  if (most == 0) {
-    const verbs::Context device = verbs::Context::open(spec.client.device);
-    most = static_cast<std::uint64_t>(verbs::choose_port(device, spec.client.port).active_mtu_bytes);
-  }
-  if (spec.size_bytes <= most) return;
-  say(fmt::format("note: {} {}: a message over UD has an MTU at most: {} bytes", flag<&TestSpec::size_bytes>(),
-                  spec.size_bytes, most));
-  spec.size_bytes = most;
 }
 
 /// Scripts try each kind that the help lists: DC and SRD are there where a device has them.
@@ -298,6 +293,8 @@ std::optional<double> settle_endless(const PerftestTyped& typed, StopRule& stop)
   if (!typed.by_name || !stop.forever) return std::nullopt;
   const std::chrono::nanoseconds every = stop.duration.value_or(kIntervalAsPerftest);
   stop.duration.reset();
+  // perftest runs on as well, whatever -n is.
+  stop.iterations.reset();
   return std::chrono::duration<double>(every).count();
 }
 
@@ -311,15 +308,6 @@ void settle_out_json(PerftestTyped& typed, OutputOptions& output) {
   output.json = typed.json_file;
   typed.notes.push_back(
       fmt::format("--out_json: {} is gdrperf's document (results/schema.json), not perftest's", output.json));
-}
-
-TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec) {
-  constexpr std::uint64_t kPage = 4096;
-  const bool own =
-      !typed.by_name || spec.footprint_bytes != 0 || spec.verify_seed || spec.test.metric != Metric::kBandwidth;
-  if (typed.by_name && spec.transport == Transport::kUd) cut_to_datagram(spec);
-  if (!own) spec.footprint_bytes = std::max(kPage, spec.size_bytes);
-  return spec;
 }
 
 void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec) {

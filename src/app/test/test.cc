@@ -243,8 +243,8 @@ int measure(TestOptions options, const Argv& argv) {
   place_rails(specs, output.topology(), options, &output);
   const auto client =
       options.local ? make_local_client() : make_remote_client(address, say);
-  // perftest's server serves one run.
-  const bool alone = specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty();
+  // perftest's server serves one run, over one connection.
+  const bool alone = specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty() && !has_parts(options.spec);
   set_terms(*client, options, alone);
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);
@@ -381,6 +381,8 @@ void add_test_commands(CLI::App& app, Action& action) {
       settle_rate(options->perftest, options->test, options->spec);
       require_typed(options->perftest, options->test, sizes_of(*options), options->output);
       options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      if (!options->host.empty() || options->local)
+        settle_dual_port(options->perftest, options->test, options->spec, options->output);
       if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0) options->interval_s = *every;
       check_figure(options->test, options->output);
       action = [options](const Argv& argv) {

@@ -153,8 +153,8 @@ constexpr Setting kSettings[] = {
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "rails", .access = to<&T::rails>(), .type = kName, .range = {0, kMaxList},
      .flags = "--rails", .placeholder = "LIST", .group = kQueueGroup,
-     .help = "devices to use simultaneously, such as mlx5_0,mlx5_1, or all with an active port (default: one; "
-             "bandwidth)",
+     .help = "devices to use simultaneously, such as mlx5_0,mlx5_1, ports of one such as mlx5_0:1,mlx5_0:2, or all "
+             "with an active port (default: one; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "peer_rails", .access = to<&T::peer_rails>(), .type = kName, .range = {0, kMaxList},
      .flags = "--peer-rails", .placeholder = "LIST", .group = kQueueGroup,
