@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <set>
 
 namespace gdrperf::softnic::mlx5 {
 namespace {
@@ -23,7 +24,39 @@ Buffer::Buffer(std::size_t bytes) : size_((bytes + page_bytes() - 1) / page_byte
 
 Buffer::~Buffer() { ::munmap(data_, size_); }
 
-DoorbellPage::DoorbellPage(std::uint32_t page_number) : number(page_number), memory(page_bytes()) {}
+namespace {
+
+/// Of this process.
+struct AllPages {
+  Mutex mutex;
+  std::set<const DoorbellPage*> pages GUARDED_BY(mutex);
+};
+AllPages& all_pages() {
+  static AllPages& all = *new AllPages();
+  return all;
+}
+
+}  // namespace
+
+DoorbellPage::DoorbellPage(std::uint32_t page_number) : number(page_number), memory(page_bytes()) {
+  const MutexLock guard(all_pages().mutex);
+  all_pages().pages.insert(this);
+}
+
+DoorbellPage::~DoorbellPage() {
+  const MutexLock guard(all_pages().mutex);
+  all_pages().pages.erase(this);
+}
+
+bool DoorbellPage::has(const void* address, std::size_t bytes) {
+  const MutexLock guard(all_pages().mutex);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (const DoorbellPage* it : all_pages().pages) {
+    const auto from = reinterpret_cast<std::uintptr_t>(it->base());
+    if (at >= from && at - from <= it->memory.size() && bytes <= it->memory.size() - (at - from)) return true;
+  }
+  return false;
+}
 
 bool DoorbellPage::rung() noexcept {
   bool changed = false;

@@ -33,6 +33,9 @@ struct DoorbellPage {
   Buffer memory;
 
   explicit DoorbellPage(std::uint32_t page_number);
+  ~DoorbellPage();
+  /// All of it is in a page of doorbells of this process.
+  static bool has(const void* address, std::size_t bytes);
   std::uint8_t* base() const noexcept { return memory.data(); }
   std::uint8_t* reg(unsigned which) const noexcept { return base() + kRegisterAt + which * kRegisterStride; }
   /// Was a register of it written to since the last call?

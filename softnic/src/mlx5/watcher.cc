@@ -50,11 +50,9 @@ int Watcher::add(Watched& queue, std::shared_ptr<DoorbellPage> page) {
   if (page != nullptr) {
     const auto found = std::find_if(pages_.begin(), pages_.end(), [&](const Page& it) { return it.page == page; });
     place = static_cast<std::size_t>(found - pages_.begin());
-    // What was rung before it was watched is looked at with the first pass.
-    if (found == pages_.end()) pages_.push_back({std::move(page), true});
+    if (found == pages_.end()) pages_.push_back({std::move(page), false});
   }
-  entries_.push_back({&queue, place});
-  queue.look(true);
+  entries_.push_back({&queue, place, true});
   return 0;
 }
 
@@ -67,7 +65,11 @@ void Watcher::remove(Watched& queue) noexcept {
 bool Watcher::pass() noexcept {
   for (Page& it : pages_) it.rung = it.page->rung();
   bool busy = false;
-  for (const Entry& it : entries_) busy |= it.queue->look(it.page != kNoPage && pages_[it.page].rung);
+  for (Entry& it : entries_) {
+    // What was rung before it was watched is looked at once.
+    const bool fresh = std::exchange(it.fresh, false);
+    busy |= it.queue->look(fresh || (it.page != kNoPage && pages_[it.page].rung));
+  }
   return busy;
 }
 

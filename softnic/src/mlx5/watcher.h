@@ -39,6 +39,7 @@ class Watcher {
   struct Entry {
     Watched* queue;
     std::size_t page;  ///< kNoPage, or index into pages_
+    bool fresh;
   };
   struct Page {
     std::shared_ptr<DoorbellPage> page;

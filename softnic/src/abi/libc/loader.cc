@@ -11,7 +11,7 @@
 
 /// dlopen(), for programs that load libibverbs by themselves (NCCL, Python's ctypes): they get
 /// this library, which has all of that one's functions at their versions. With mlx5=on, who loads
-/// libmlx5 gets the device's.
+/// libmlx5 gets the device's, and who loads libcuda one that registers doorbells.
 namespace gdrperf::softnic {
 namespace {
 
@@ -27,7 +27,18 @@ bool any_mlx5() {
 }
 
 /// From the folder of this library: as it is built, as it is installed, and from the stand-in for libibverbs.
-constexpr const char* kMlx5Places[] = {"standin/mlx5/", "gdrperf/mlx5/", "mlx5/"};
+constexpr const char* kPlaces[] = {"standin/", "gdrperf/", ""};
+
+/// A library that comes with this one, in `folder`; null: it is not there.
+void* load_own(const char* own_path, const char* name, int mode, void* (*load)(const char*, int)) {
+  const std::string_view path = own_path;
+  const std::string folder(path.substr(0, path.rfind('/') + 1));
+  for (const char* const place : kPlaces) {
+    const std::string library = folder + place + name;
+    if (::access(library.c_str(), R_OK) == 0) return load(library.c_str(), mode);
+  }
+  return nullptr;
+}
 
 }  // namespace
 }  // namespace gdrperf::softnic
@@ -45,16 +56,14 @@ __attribute__((visibility("hidden"), used)) void* softnic_loaded_instead(const c
   Dl_info here;
   if (file == nullptr) return nullptr;
   const bool verbs = gdrperf::softnic::is_library(file, "libibverbs");
-  if (!verbs && (!gdrperf::softnic::is_library(file, "libmlx5") || !gdrperf::softnic::any_mlx5())) return nullptr;
+  const bool mlx5 = gdrperf::softnic::is_library(file, "libmlx5");
+  const bool cuda = gdrperf::softnic::is_library(file, "libcuda") && (mode & RTLD_NOLOAD) == 0;
+  if (!verbs && !((mlx5 || cuda) && gdrperf::softnic::any_mlx5())) return nullptr;
   if (::dladdr(reinterpret_cast<const void*>(&softnic_loaded_instead), &here) == 0) return nullptr;
   if (verbs) return softnic_next_dlopen(here.dli_fname, mode | RTLD_NOLOAD);
-  const std::string_view path = here.dli_fname;
-  const std::string folder(path.substr(0, path.rfind('/') + 1));
-  for (const char* const place : gdrperf::softnic::kMlx5Places) {
-    const std::string library = folder + place + "libmlx5.so.1";
-    if (::access(library.c_str(), R_OK) == 0) return softnic_next_dlopen(library.c_str(), mode);
-  }
-  return nullptr;
+  // First libcuda itself, which the one that stands in front of it needs.
+  if (cuda && softnic_next_dlopen(file, mode) == nullptr) return nullptr;
+  return gdrperf::softnic::load_own(here.dli_fname, mlx5 ? "mlx5/libmlx5.so.1" : "cuda/libgdrperf_softnic_cuda.so", mode, softnic_next_dlopen);
 }
 
 }  // extern "C"

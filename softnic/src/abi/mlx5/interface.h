@@ -31,6 +31,8 @@ struct Mlx5UmemIn {
 /// mlx5dv_*(3) on devices with mlx5=on.
 struct Mlx5Table {
   bool (*is_supported)(ibv_device* device);
+  /// Memory within a page of doorbells of this process.
+  bool (*is_doorbell)(const void* address, std::size_t bytes);
   int (*query_device)(ibv_context* context, mlx5dv_context* attributes);
   int (*init_obj)(mlx5dv_obj* objects, std::uint64_t types);
   ibv_context* (*open_device)(ibv_device* device, mlx5dv_context_attr* attributes);

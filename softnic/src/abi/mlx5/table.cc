@@ -2,12 +2,14 @@
 
 #include "abi/mlx5/devx_calls.h"
 #include "abi/mlx5/direct.h"
+#include "mlx5/pages.h"
 
 using namespace gdrperf::softnic;
 
 extern "C" __attribute__((visibility("default"))) const Mlx5Table* gdrperf_softnic_mlx5(unsigned version) {
   static const Mlx5Table kTable = {
       .is_supported = [](ibv_device* device) { return is_mlx5(device); },
+      .is_doorbell = &mlx5::DoorbellPage::has,
       .query_device = [](ibv_context* context, mlx5dv_context* attributes) { return query_mlx5(context, *attributes); },
       .init_obj = [](mlx5dv_obj* objects, std::uint64_t types) { return show_rings(*objects, types); },
       .open_device = [](ibv_device* device, mlx5dv_context_attr*) { return open_mlx5(device); },

@@ -121,6 +121,8 @@ bool Qp::look(bool rung) noexcept {
   mlx5::WorkQueues& queues = *rings;
   bool busy = false;
   if (rung || watch_on_) {
+    // The first copy of a thread sets things up that a GPU which waits for this QP would keep waiting.
+    if (queues.gpu_send != nullptr && state() < IBV_QPS_RTS) queues.record->load(mlx5::kSendRecord);
     send_queue.lock.lock();
     busy = run_sends(kRun) > 0;
     const bool remote = stream_ != nullptr;

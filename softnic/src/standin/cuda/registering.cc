@@ -1,0 +1,85 @@
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "abi/mlx5/interface.h"
+
+/// Handed out in place of libcuda.so.1, which it needs: whoever looks for a function finds it here, or behind this
+/// in libcuda. A page of doorbells of the device is memory and no device's register, and CUDA registers it only
+/// without the flag for those, which programs give.
+namespace gdrperf::softnic {
+namespace {
+
+using Result = int;
+constexpr unsigned kIoMemory = 4;  // CU_MEMHOSTREGISTER_IOMEMORY
+constexpr Result kNotFound = 500;  // CUDA_ERROR_NOT_FOUND
+/// From this version of the driver's interface on, cuGetProcAddress has a fifth parameter.
+constexpr int kFiveParameters = 12000;
+
+using FindTable = const Mlx5Table*(unsigned version);
+using Register = Result(void* memory, std::size_t bytes, unsigned flags);
+using Look = Result(const char* name, void** found, int version, std::uint64_t flags);
+using LookAndTell = Result(const char* name, void** found, int version, std::uint64_t flags, int* status);
+
+template <typename F>
+F* real(const char* name) {
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return cuda != nullptr ? reinterpret_cast<F*>(::dlsym(cuda, name)) : nullptr;
+}
+
+bool is_doorbell(const void* memory, std::size_t bytes) {
+  static auto* const find = reinterpret_cast<FindTable*>(::dlsym(RTLD_DEFAULT, "gdrperf_softnic_mlx5"));
+  const Mlx5Table* const table = find != nullptr ? find(kMlx5TableVersion) : nullptr;
+  return table != nullptr && table->is_doorbell(memory, bytes);
+}
+
+}  // namespace
+}  // namespace gdrperf::softnic
+
+using namespace gdrperf::softnic;
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags);
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
+  static auto* const next = real<Register>("cuMemHostRegister_v2");
+  if ((flags & kIoMemory) != 0 && is_doorbell(memory, bytes)) flags &= ~kIoMemory;
+  return next != nullptr ? next(memory, bytes, flags) : kNotFound;
+}
+
+int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags);
+int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags) { return cuMemHostRegister_v2(memory, bytes, flags); }
+
+int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64_t flags, int* status);
+int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags);
+
+#pragma GCC visibility pop
+
+/// In place of what the driver found.
+static void stand_in(const char* name, void** found, int version) {
+  if (name == nullptr || found == nullptr || *found == nullptr) return;
+  if (std::strcmp(name, "cuMemHostRegister") == 0) *found = reinterpret_cast<void*>(&cuMemHostRegister_v2);
+  if (std::strcmp(name, "cuGetProcAddress") != 0) return;
+  *found = version >= kFiveParameters ? reinterpret_cast<void*>(&cuGetProcAddress_v2) : reinterpret_cast<void*>(&cuGetProcAddress);
+}
+
+int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64_t flags, int* status) {
+  static auto* const next = real<LookAndTell>("cuGetProcAddress_v2");
+  if (next == nullptr) return kNotFound;
+  const int result = next(name, found, version, flags, status);
+  if (result == 0) stand_in(name, found, version);
+  return result;
+}
+
+int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags) {
+  static auto* const next = real<Look>("cuGetProcAddress");
+  if (next == nullptr) return kNotFound;
+  const int result = next(name, found, version, flags);
+  if (result == 0) stand_in(name, found, version);
+  return result;
+}
+
+}  // extern "C"

@@ -1,0 +1,44 @@
+// A program that registers a page of doorbells with CUDA, as a device's registers: with a libcuda that refuses those.
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include "mlx5/hand.h"
+
+namespace softnic_test {
+namespace {
+
+using Register = int(void* memory, std::size_t bytes, unsigned flags);
+using Look = int(const char* name, void** found, int version, std::uint64_t flags, int* status);
+
+TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW);
+  ASSERT_NE(cuda, nullptr) << ::dlerror();
+  // What is not of the device's business is libcuda's.
+  ASSERT_NE(::dlsym(cuda, "cuInit"), nullptr);
+  auto* const flags = static_cast<unsigned*>(::dlsym(cuda, "fake_cuda_flags"));
+  ASSERT_NE(flags, nullptr);
+  auto* const look = reinterpret_cast<Look*>(::dlsym(cuda, "cuGetProcAddress_v2"));
+  ASSERT_NE(look, nullptr);
+  void* again = nullptr;
+  ASSERT_EQ(look("cuGetProcAddress", &again, 12000, 0, nullptr), 0);
+  void* found = nullptr;
+  ASSERT_EQ(reinterpret_cast<Look*>(again)("cuMemHostRegister", &found, 12000, 0, nullptr), 0);
+  HandPair hand;
+  void* const page = hand.qp.rings().bf.reg;
+  void* const other = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (Register* const it : {reinterpret_cast<Register*>(found), reinterpret_cast<Register*>(::dlsym(cuda, "cuMemHostRegister_v2"))}) {
+    ASSERT_NE(it, nullptr);
+    EXPECT_EQ(it(page, 8, 1 | 2 | 4), 0);
+    EXPECT_EQ(*flags, 3u);
+    EXPECT_EQ(it(page, 8, 3), 0);
+    // Of all other memory nothing is changed.
+    EXPECT_EQ(it(other, 4096, 4), 1);
+    EXPECT_EQ(*flags, 4u);
+    EXPECT_EQ(it(hand.qp.rings().sq.buf, 64, 4), 1);
+  }
+  ::munmap(other, 4096);
+}
+
+}  // namespace
+}  // namespace softnic_test
