@@ -9,7 +9,14 @@
 /// Handed out in place of libcuda.so.1, which it needs: whoever looks for a function finds it here, or behind this
 /// in libcuda. A page of doorbells of the device is memory and no device's register, and CUDA registers it only
 /// without the flag for those, which programs give.
+extern "C" int cuInit(unsigned flags);
+
 namespace gdrperf::softnic {
+
+/// Linkers leave out libraries of which nothing is used, and functions that are not here are looked for in libcuda
+/// only because this library needs it.
+__attribute__((used)) static int (*const needs_cuda)(unsigned) = &cuInit;
+
 namespace {
 
 using Result = int;
