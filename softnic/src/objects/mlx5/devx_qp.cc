@@ -205,7 +205,8 @@ void query_devx_qp(DevxQp& qp, mlx5::Words& out) {
   set(qp::kState, attr.qp_state == IBV_QPS_SQD ? 5 : attr.qp_state == IBV_QPS_SQE ? 4 : attr.qp_state);
   set(qp::kType, init.qp_type == IBV_QPT_UC ? 1 : 0);
   set(qp::kPathMigration, 3);
-  set(qp::kMtu, attr.path_mtu);
+  // GPUNetIO asks before there is a path, and takes only what is an MTU.
+  set(qp::kMtu, attr.path_mtu != 0 ? attr.path_mtu : IBV_MTU_256);
   set(qp::kRemoteQpn, attr.dest_qp_num);
   set(qp::kReceivePsn, attr.rq_psn);
   set(qp::kSendPsn, attr.sq_psn);

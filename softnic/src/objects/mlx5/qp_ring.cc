@@ -177,7 +177,7 @@ int Qp::post_send_ring(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   int error = state() < IBV_QPS_RTS ? EINVAL : 0;
   for (; error == 0 && request != nullptr; request = request->next) {
     SendOp op = SendOp::from(*request);
-    error = prepare(*request, op);
+    error = prepare_apart(*request, op);
     if (error == 0) error = write_wqe(op);
     if (error != 0) break;
     run_sends(~0u);

@@ -55,6 +55,9 @@ int Qp::prepare_special(const ibv_send_wr& request, SendOp& op) noexcept {
   return 0;
 }
 
+/// For what is not in this file: in post_send() it is a part of the loop.
+int Qp::prepare_apart(const ibv_send_wr& request, SendOp& op) noexcept { return prepare(request, op); }
+
 int Qp::post_send(ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   send_queue.lock.lock_favoured();
   int error = 0;
