@@ -81,7 +81,7 @@ void append_range(std::vector<std::uint64_t>& sizes, std::string_view item, std:
 std::uint64_t parse_size(std::string_view text, std::string_view flag) {
   const auto parsed = split_number(text);
   const auto shift = parsed ? size_shift(parsed->unit) : std::nullopt;
-  if (!shift) throw usage_error(fmt::format("{} '{}': not a size; give {}", flag, text, kSizeForms));
+  if (!shift) throw usage_error(fmt::format("{} '{}': not a size", flag, text), fmt::format("give {}", kSizeForms));
   if (parsed->integral) {
     if (parsed->whole > (~0ull >> *shift)) {
       throw usage_error(fmt::format("{} '{}': too large", flag, text));
