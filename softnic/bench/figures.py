@@ -7,6 +7,8 @@ usage: softnic/bench/figures.py [--rounds N] [--only WORD] [--quick]
 - WRITE and READ of 64 KiB and 8 MiB beside a memcpy loop over the same footprint;
 - instructions inside the device per 8-byte write at cq_mod 100 (callgrind; needs
   valgrind), and the message rate of `ib_write_bw -N`;
+- rings in mlx5's format: messages a second and instructions in the device's thread, for WQEs
+  written by hand, beside ibv_post_send on the same device;
 - 8-byte write latency beside a cache line that goes to and fro between two CPUs;
 - the link model: what is measured beside what its rate and latency say;
 - between two network namespaces over TCP: WRITE of 1 MiB beside iperf3, and 8 bytes
@@ -125,6 +127,39 @@ def message_rate(rounds):
     rates = [peers.perftest_rate("ib_write_bw", ["-N", "-s", "8", "-n", "2000000"], PLAIN) for _ in range(rounds)]
     rate = statistics.median(rates)
     row("ib_write_bw -N, 8 B", f"{rate:.1f}", "M msg/s", "> 30", rate > 30, f"{min(rates):.1f} to {max(rates):.1f}")
+
+
+def by_rings(*arguments, prefix=()):
+    """Millions of messages a second of a program that writes WQEs (hand) or posts by verbs (post)."""
+    program = peers.build_dir() / "softnic/bench/softnic_rings"
+    done = subprocess.run([*prefix, program, *map(str, arguments)], env=peers.environment("soft0:mlx5=on"),
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout)
+
+
+def instructions_of_rings(count):
+    """What the thread of the device executes for `count` WQEs by hand: what looks at no WQE is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "callgrind.out"
+        inside = ("*Qp::run_sends*", "*Cq::write_cqes*")
+        by_rings("hand", 1, 32, count, prefix=["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={path}",
+                                               *(f"--toggle-collect={it}" for it in inside)])
+        found = re.search(r"^(?:summary|totals): (\d+)", path.read_text(encoding="utf-8"), re.M)
+    return int(found.group(1))
+
+
+def rings(rounds):
+    if shutil.which("valgrind"):
+        few, many = 6_400, 38_400
+        count = (instructions_of_rings(many) - instructions_of_rings(few)) / (many - few)
+        row("mlx5 rings, 8 B: in the device's thread", f"{count:.1f}", "instr/msg", "", None, "lists of 32, one CQE each")
+    posted = statistics.median(by_rings("post", 1, 32, 1_000_000) for _ in range(rounds))
+    row("mlx5 rings, ibv_post_send", f"{posted:.2f}", "M msg/s", "", None, "executed by the thread that posts")
+    for queues, length in ((1, 1), (1, 32), (4, 32), (16, 32)):
+        rates = [by_rings("hand", queues, length, 1_000_000 if length > 1 else 100_000) for _ in range(rounds)]
+        rate = statistics.median(rates)
+        row(f"mlx5 rings by hand, {queues} QPs, lists of {length}", f"{rate:.2f}", "M msg/s", "", None,
+            f"{rate / posted:.2f} of ibv_post_send, {min(rates):.2f} to {max(rates):.2f}")
 
 
 def latency(rounds):
@@ -304,13 +339,13 @@ def tcp(rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", choices=["copies", "instructions", "rate", "latency", "link", "tcp"], action="append")
+    parser.add_argument("--only", choices=["copies", "instructions", "rate", "rings", "latency", "link", "tcp"], action="append")
     parser.add_argument("--quick", action="store_true", help="fewer points of the link model")
     options = parser.parse_args()
-    wanted = options.only or ["copies", "instructions", "rate", "latency", "link", "tcp"]
+    wanted = options.only or ["copies", "instructions", "rate", "rings", "latency", "link", "tcp"]
     print(f"software device on this machine, load {os.getloadavg()[0]:.1f}, medians of {options.rounds}")
     print(f"{'figure':<38} {'measured':>11} {'':<11} {'limit or truth':<16} {'':<7} note")
-    sections = {"copies": copies, "instructions": instructions, "rate": message_rate, "latency": latency,
+    sections = {"copies": copies, "instructions": instructions, "rate": message_rate, "rings": rings, "latency": latency,
                 "link": lambda rounds: link_model(rounds, options.quick), "tcp": tcp}
     for name in wanted:
         sections[name](options.rounds)

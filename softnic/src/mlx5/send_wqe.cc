@@ -1,6 +1,8 @@
 #include "mlx5/send_wqe.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 namespace gdrperf::softnic::mlx5 {
 namespace {
@@ -30,11 +32,15 @@ constexpr KnownOpcode kOpcodes[] = {
     {kUmr, IBV_WR_BIND_MW, false},
 };
 
+/// By opcode: its place in kOpcodes and 1 more, or 0.
+constexpr auto kPlaces = [] {
+  std::array<std::uint8_t, 64> places{};
+  for (std::size_t i = 0; i < std::size(kOpcodes); ++i) places[kOpcodes[i].wqe] = static_cast<std::uint8_t>(i + 1);
+  return places;
+}();
+
 const KnownOpcode* known(std::uint8_t opcode) noexcept {
-  for (const KnownOpcode& it : kOpcodes) {
-    if (it.wqe == opcode) return &it;
-  }
-  return nullptr;
+  return opcode < kPlaces.size() && kPlaces[opcode] != 0 ? &kOpcodes[kPlaces[opcode] - 1] : nullptr;
 }
 
 void refuse(SendWqe& wqe, ibv_wc_status status) noexcept {
@@ -121,7 +127,7 @@ void read_send_wqe(const std::uint8_t* ring, std::uint32_t blocks, std::uint16_t
   wqe.blocks = 0;
   wqe.op = {};
   wqe.op.sges = wqe.sges;
-  copy_out(ring, ring_bytes, at, wqe.bytes, kBlockBytes);
+  std::memcpy(wqe.bytes, ring + at, kBlockBytes);
   const auto control = segment<Control>(wqe.bytes);
   const std::uint32_t head = be32toh(control.opmod_index_opcode);
   const std::uint32_t tail = be32toh(control.qpn_segments);

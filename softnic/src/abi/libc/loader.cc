@@ -57,13 +57,15 @@ __attribute__((visibility("hidden"), used)) void* softnic_loaded_instead(const c
   if (file == nullptr) return nullptr;
   const bool verbs = gdrperf::softnic::is_library(file, "libibverbs");
   const bool mlx5 = gdrperf::softnic::is_library(file, "libmlx5");
-  const bool cuda = gdrperf::softnic::is_library(file, "libcuda") && (mode & RTLD_NOLOAD) == 0;
+  const bool cuda = gdrperf::softnic::is_library(file, "libcuda");
   if (!verbs && !((mlx5 || cuda) && gdrperf::softnic::any_mlx5())) return nullptr;
   if (::dladdr(reinterpret_cast<const void*>(&softnic_loaded_instead), &here) == 0) return nullptr;
   if (verbs) return softnic_next_dlopen(here.dli_fname, mode | RTLD_NOLOAD);
-  // First libcuda itself, which the one that stands in front of it needs.
-  if (cuda && softnic_next_dlopen(file, mode) == nullptr) return nullptr;
-  return gdrperf::softnic::load_own(here.dli_fname, mlx5 ? "mlx5/libmlx5.so.1" : "cuda/libgdrperf_softnic_cuda.so", mode, softnic_next_dlopen);
+  if (mlx5) return gdrperf::softnic::load_own(here.dli_fname, "mlx5/libmlx5.so.1", mode, softnic_next_dlopen);
+  // First libcuda itself, which the one that stands in front of it needs. Of a libcuda that is there already, CUDA's
+  // runtime asks for no more than a handle.
+  if (softnic_next_dlopen(file, mode) == nullptr) return nullptr;
+  return gdrperf::softnic::load_own(here.dli_fname, "cuda/libgdrperf_softnic_cuda.so", mode & ~RTLD_NOLOAD, softnic_next_dlopen);
 }
 
 }  // extern "C"

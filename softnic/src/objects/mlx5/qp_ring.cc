@@ -66,7 +66,7 @@ bool Qp::run_wqe(mlx5::SendWqe& wqe, std::uint16_t ahead) noexcept {
     wqe.status = IBV_WC_LOC_QP_OP_ERR;
   }
   if (wqe.kind != Kind::kRequest && (send_queue.waiting() > 0 || state() == IBV_QPS_SQD)) return false;
-  queues.own_ops.erase(queues.sent);
+  if (!queues.own_ops.empty()) queues.own_ops.erase(queues.sent);
   // One that does not say how long it is: nothing behind it can be told apart.
   queues.sent = static_cast<std::uint16_t>(queues.sent + (wqe.blocks != 0 ? wqe.blocks : ahead));
   if (queues.run++ == queues.written) ++queues.written;

@@ -32,8 +32,7 @@ using LookAndTell = Result(const char* name, void** found, int version, std::uin
 
 template <typename F>
 F* real(const char* name) {
-  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return cuda != nullptr ? reinterpret_cast<F*>(::dlsym(cuda, name)) : nullptr;
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
 bool is_doorbell(const void* memory, std::size_t bytes) {

@@ -24,6 +24,10 @@ TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
   ASSERT_EQ(look("cuGetProcAddress", &again, 12000, 0, nullptr), 0);
   void* found = nullptr;
   ASSERT_EQ(reinterpret_cast<Look*>(again)("cuMemHostRegister", &found, 12000, 0, nullptr), 0);
+  // As CUDA's runtime asks where a program is linked to libcuda.
+  void* const there = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(there, nullptr);
+  EXPECT_EQ(::dlsym(there, "cuMemHostRegister_v2"), found);
   HandPair hand;
   void* const page = hand.qp.rings().bf.reg;
   void* const other = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
