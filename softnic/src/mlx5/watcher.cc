@@ -66,9 +66,8 @@ bool Watcher::pass() noexcept {
   for (Page& it : pages_) it.rung = it.page->rung();
   bool busy = false;
   for (Entry& it : entries_) {
-    // What was rung before it was watched is looked at once.
-    const bool fresh = std::exchange(it.fresh, false);
-    busy |= it.queue->look(fresh || (it.page != kNoPage && pages_[it.page].rung));
+    if (std::exchange(it.fresh, false)) it.queue->prepare();
+    busy |= it.queue->look(it.page != kNoPage && pages_[it.page].rung);
   }
   return busy;
 }

@@ -15,6 +15,8 @@ class Watched {
  public:
   /// On the watching thread. `rung`: its doorbell page was written to. True: something was done.
   virtual bool look(bool rung) noexcept = 0;
+  /// On the watching thread, before the first look.
+  virtual void prepare() noexcept {}
 
  protected:
   ~Watched() = default;

@@ -117,12 +117,16 @@ unsigned Qp::take_receives() noexcept {
   return taken;
 }
 
+/// The first copy of a thread sets up what a GPU that waits for this QP would keep waiting.
+void Qp::prepare() noexcept {
+  std::uint32_t word = 0;
+  if (rings->gpu_send != nullptr) mlx5::read_gpu(&word, rings->gpu_send, sizeof word);
+}
+
 bool Qp::look(bool rung) noexcept {
   mlx5::WorkQueues& queues = *rings;
   bool busy = false;
   if (rung || watch_on_) {
-    // The first copy of a thread sets things up that a GPU which waits for this QP would keep waiting.
-    if (queues.gpu_send != nullptr && state() < IBV_QPS_RTS) queues.record->load(mlx5::kSendRecord);
     send_queue.lock.lock();
     busy = run_sends(kRun) > 0;
     const bool remote = stream_ != nullptr;

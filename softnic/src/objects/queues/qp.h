@@ -80,6 +80,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   /// Executes what the program writes to the rings by itself, from now on. 0, or an errno.
   int watch_rings();
   bool look(bool rung) noexcept override;
+  void prepare() noexcept override;
 
   // --- LocalQp
   std::uint32_t qp_number() const noexcept override { return number(); }
