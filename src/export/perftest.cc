@@ -89,8 +89,11 @@ std::string rate_row(const RunRecord& record, RateUnit unit, PortColumns ports) 
   const double average = or_zero(rate.mean_gbytes);
   const double scale = perftest_scale(unit);
   const double mpps = 1e3 / static_cast<double>(record.spec.size_bytes);
-  std::string row = fmt::format(" {:<7}    {:<10}       {:<10.2f}         {:<10.2f}            {:<.6f}", record.spec.size_bytes,
-                                record.measured.iterations, or_zero(rate.max_gbytes) * scale, average * scale, average * mpps);
+  // As perftest's: two decimals of 0.001 Gb/s would be 0.00.
+  const int decimals = unit == RateUnit::kGigabits && average * scale < 0.1 ? 6 : 2;
+  std::string row = fmt::format(" {:<7}    {:<10}       {:<10.{}f}         {:<10.{}f}            {:<.6f}",
+                                record.spec.size_bytes, record.measured.iterations, or_zero(rate.max_gbytes) * scale,
+                                decimals, average * scale, decimals, average * mpps);
   for (std::size_t port = 0; port < record.measured.parts.size() && ports == PortColumns::kEach; ++port) {
     const double own = or_zero(record.measured.parts[port].gbytes);
     row += fmt::format("        {:<10.2f}          {:<.6f}", own * scale, own * mpps);

@@ -255,6 +255,13 @@ class Runs(CliTest):
         self.assertEqual([row[0] for row in rows], ["64", "4096"])
         self.assertTrue(all(len(row) == 5 for row in rows), rows)
 
+    def test_small_rates_have_as_many_decimals_as_perftests(self):
+        slow = {"SOFTNIC": "soft0:rate=1MB/s"}
+        rows = {words: next(line.split() for line in run("ib_write_bw", *LOCAL, "-s", "64", "-n", "100", *words, env=slow).out.splitlines() if line.startswith(" 64 "))
+                for words in (("--report_gbits",), ())}
+        self.assertRegex(rows["--report_gbits",][3], r"^0\.00[5-9]\d{3}$")
+        self.assertRegex(rows[()][3], r"^\d\.\d\d$")
+
     def test_columns_of_a_latency_test(self):
         result = run("ib_send_lat", *LOCAL, "-n", "2000", "-s", "64", "--json", "run.json", cwd=self.folder())
         heading, (row,) = columns(result.out)
