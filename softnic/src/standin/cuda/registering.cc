@@ -41,6 +41,39 @@ bool is_doorbell(const void* memory, std::size_t bytes) {
   return table != nullptr && table->is_doorbell(memory, bytes);
 }
 
+// By these names, not by those of CUDA: where a program is linked to libcuda, its functions come first under them.
+Result register_memory(void* memory, std::size_t bytes, unsigned flags) {
+  static auto* const next = real<Register>("cuMemHostRegister_v2");
+  if ((flags & kIoMemory) != 0 && is_doorbell(memory, bytes)) flags &= ~kIoMemory;
+  return next != nullptr ? next(memory, bytes, flags) : kNotFound;
+}
+
+void stand_in(const char* name, void** found, int version);
+
+Result look_and_tell(const char* name, void** found, int version, std::uint64_t flags, int* status) {
+  static auto* const next = real<LookAndTell>("cuGetProcAddress_v2");
+  if (next == nullptr) return kNotFound;
+  const Result result = next(name, found, version, flags, status);
+  if (result == 0) stand_in(name, found, version);
+  return result;
+}
+
+Result look(const char* name, void** found, int version, std::uint64_t flags) {
+  static auto* const next = real<Look>("cuGetProcAddress");
+  if (next == nullptr) return kNotFound;
+  const Result result = next(name, found, version, flags);
+  if (result == 0) stand_in(name, found, version);
+  return result;
+}
+
+/// In place of what the driver found.
+void stand_in(const char* name, void** found, int version) {
+  if (name == nullptr || found == nullptr || *found == nullptr) return;
+  if (std::strcmp(name, "cuMemHostRegister") == 0) *found = reinterpret_cast<void*>(&register_memory);
+  if (std::strcmp(name, "cuGetProcAddress") != 0) return;
+  *found = version >= kFiveParameters ? reinterpret_cast<void*>(&look_and_tell) : reinterpret_cast<void*>(&look);
+}
+
 }  // namespace
 }  // namespace gdrperf::softnic
 
@@ -50,42 +83,18 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags);
-int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
-  static auto* const next = real<Register>("cuMemHostRegister_v2");
-  if ((flags & kIoMemory) != 0 && is_doorbell(memory, bytes)) flags &= ~kIoMemory;
-  return next != nullptr ? next(memory, bytes, flags) : kNotFound;
-}
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) { return register_memory(memory, bytes, flags); }
 
 int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags);
-int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags) { return cuMemHostRegister_v2(memory, bytes, flags); }
+int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags) { return register_memory(memory, bytes, flags); }
 
 int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64_t flags, int* status);
+int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64_t flags, int* status) {
+  return look_and_tell(name, found, version, flags, status);
+}
+
 int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags);
+int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags) { return look(name, found, version, flags); }
 
 #pragma GCC visibility pop
-
-/// In place of what the driver found.
-static void stand_in(const char* name, void** found, int version) {
-  if (name == nullptr || found == nullptr || *found == nullptr) return;
-  if (std::strcmp(name, "cuMemHostRegister") == 0) *found = reinterpret_cast<void*>(&cuMemHostRegister_v2);
-  if (std::strcmp(name, "cuGetProcAddress") != 0) return;
-  *found = version >= kFiveParameters ? reinterpret_cast<void*>(&cuGetProcAddress_v2) : reinterpret_cast<void*>(&cuGetProcAddress);
 }
-
-int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64_t flags, int* status) {
-  static auto* const next = real<LookAndTell>("cuGetProcAddress_v2");
-  if (next == nullptr) return kNotFound;
-  const int result = next(name, found, version, flags, status);
-  if (result == 0) stand_in(name, found, version);
-  return result;
-}
-
-int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags) {
-  static auto* const next = real<Look>("cuGetProcAddress");
-  if (next == nullptr) return kNotFound;
-  const int result = next(name, found, version, flags);
-  if (result == 0) stand_in(name, found, version);
-  return result;
-}
-
-}  // extern "C"

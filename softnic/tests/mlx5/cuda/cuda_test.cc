@@ -12,7 +12,8 @@ using Register = int(void* memory, std::size_t bytes, unsigned flags);
 using Look = int(const char* name, void** found, int version, std::uint64_t flags, int* status);
 
 TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
-  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW);
+  // Of a program that is linked to libcuda: its functions are found before all others of their names.
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   ASSERT_NE(cuda, nullptr) << ::dlerror();
   // What is not of the device's business is libcuda's.
   ASSERT_NE(::dlsym(cuda, "cuInit"), nullptr);
@@ -27,7 +28,7 @@ TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
   // As CUDA's runtime asks where a program is linked to libcuda.
   void* const there = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(there, nullptr);
-  EXPECT_EQ(::dlsym(there, "cuMemHostRegister_v2"), found);
+  EXPECT_EQ(::dlsym(there, "cuMemHostRegister_v2"), ::dlsym(cuda, "cuMemHostRegister_v2"));
   HandPair hand;
   void* const page = hand.qp.rings().bf.reg;
   void* const other = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
