@@ -30,9 +30,13 @@ void Qp::leave_rings() noexcept { mlx5::RingTable::get().remove(index); }
 int Qp::watch_rings() { return owner.nic->watcher.add(*this, rings->reg.page); }
 
 void Qp::restart_rings() noexcept {
-  if (recv_queue_ != nullptr) recv_queue_->lock.lock();
+  if (recv_queue_ == nullptr) {
+    rings->restart();
+    return;
+  }
+  recv_queue_->lock.lock();
   rings->restart();
-  if (recv_queue_ != nullptr) recv_queue_->lock.unlock();
+  recv_queue_->lock.unlock();
 }
 
 /// One WQE that is none, or that nothing is sent for. Everything in front of it is through.
