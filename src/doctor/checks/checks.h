@@ -76,6 +76,7 @@ void check_cgroup(const Survey& survey, Findings& findings);
 // checks_gpu_path.cc
 void check_vgpu(const Survey& survey, Findings& findings);
 void check_topology_override(const Survey& survey, Findings& findings);
+void check_gpu_initiated(const Survey& survey, Findings& findings);
 void check_resizable_bar(const Survey& survey, Findings& findings);
 void check_data_direct(const Survey& survey, Findings& findings);
 void check_common_root(const Survey& survey, Findings& findings);

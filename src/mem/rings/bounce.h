@@ -77,6 +77,8 @@ class Bouncer {
       if ((order & (kStop | kFinish)) != 0) return false;
       limit_ = order;
       known_ = true;
+      operand_ = load(&orders_->operand);
+      compare_ = load(&orders_->compare);
       if (rounds_ < limit_) break;
       rest();
     }
@@ -114,10 +116,9 @@ class Bouncer {
     }
     Message message = queue_.message;
     if (is_atomic(message.opcode)) {
-      message.compare = load(&orders_->compare);
-      const std::uint64_t step = load(&orders_->operand);
-      message.operand = message.opcode == Opcode::kFetchAdd ? step : message.compare + step;
-      if (message.opcode == Opcode::kFetchAdd) message.compare = 0;
+      const bool adds = message.opcode == Opcode::kFetchAdd;
+      message.operand = adds ? operand_ : compare_ + operand_;
+      message.compare = adds ? 0 : compare_;
     }
     const bool follows = bounce_.signal.opcode != Opcode::kNop;
     message.signalled = due && !follows;
@@ -220,6 +221,8 @@ class Bouncer {
   std::uint64_t rounds_ = 0;
   std::uint64_t limit_ = 0;
   bool known_ = false;
+  std::uint64_t operand_ = 0;
+  std::uint64_t compare_ = 0;
   std::uint8_t number_ = 0;
   std::uint64_t posts_ = 0;
   std::uint64_t sent_ = 0;      ///< requests

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -17,14 +17,6 @@ class CpuPlace final : public Place {
   CpuPlace& operator=(const CpuPlace&) = delete;
 
   void* near(std::size_t bytes) override { return shared(bytes); }
-  void put(void* to, const void* from, std::size_t bytes) override {
-    auto* const words = static_cast<std::uint64_t*>(to);
-    for (std::size_t i = 0; i < bytes / 8; ++i) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, static_cast<const std::uint8_t*>(from) + 8 * i, 8);
-      store(words + i, word);
-    }
-  }
   void* shared(std::size_t bytes) override {
     memory_.emplace_back((bytes + sizeof(Line) - 1) / sizeof(Line));
     return memory_.back().data();
@@ -36,6 +28,7 @@ class CpuPlace final : public Place {
   }
 
   void launch(const Run& run) override {
+    std::copy(run.given, run.given + run.queue_count, run.queues);
     store(&run.meeting->started, std::uint64_t{1});
     for (std::uint32_t group = 0; group < groups_; ++group) {
       threads_.push_back(start_thread("posting", [this, run, group] { post(run, group); }, [](const std::exception_ptr&) {}));

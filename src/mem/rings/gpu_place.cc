@@ -75,8 +75,6 @@ class GpuPlace final : public Place {
     }
     load_kernels();
     ok(cudaStreamCreateWithFlags(&posting_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", poster.gpu);
-    ok(cudaStreamCreateWithFlags(&orders_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", poster.gpu);
-    ok(cudaHostAlloc(&sent_, kMostSent, cudaHostAllocPortable), "cudaHostAlloc", poster.gpu);
   }
   ~GpuPlace() override {
     cudaSetDevice(poster_.gpu);
@@ -84,9 +82,7 @@ class GpuPlace final : public Place {
     for (const std::uintptr_t page : pages_) Pages::get().remove(page);
     for (void* each : near_) cudaFree(each);
     for (void* each : shared_) cudaFreeHost(each);
-    cudaFreeHost(sent_);
     if (posting_ != nullptr) cudaStreamDestroy(posting_);
-    if (orders_ != nullptr) cudaStreamDestroy(orders_);
   }
   GpuPlace(const GpuPlace&) = delete;
   GpuPlace& operator=(const GpuPlace&) = delete;
@@ -96,18 +92,9 @@ class GpuPlace final : public Place {
     void* at = nullptr;
     ok(cudaMalloc(&at, bytes), "cudaMalloc", poster_.gpu);
     near_.push_back(at);
-    ok(cudaMemsetAsync(at, 0, bytes, orders_), "cudaMemsetAsync", poster_.gpu);
-    ok(cudaStreamSynchronize(orders_), "cudaStreamSynchronize", poster_.gpu);
+    ok(cudaMemsetAsync(at, 0, bytes, posting_), "cudaMemsetAsync", poster_.gpu);
+    ok(cudaStreamSynchronize(posting_), "cudaStreamSynchronize", poster_.gpu);
     return at;
-  }
-  void put(void* to, const void* from, std::size_t bytes) override {
-    use_device(poster_.gpu);
-    for (std::size_t done = 0; done < bytes; done += kMostSent) {
-      const std::size_t part = std::min(kMostSent, bytes - done);
-      std::memcpy(sent_, static_cast<const std::uint8_t*>(from) + done, part);
-      ok(cudaMemcpyAsync(static_cast<std::uint8_t*>(to) + done, sent_, part, cudaMemcpyHostToDevice, orders_), "cudaMemcpyAsync", poster_.gpu);
-      ok(cudaStreamSynchronize(orders_), "cudaStreamSynchronize", poster_.gpu);
-    }
   }
   void* shared(std::size_t bytes) override {
     use_device(poster_.gpu);
@@ -155,8 +142,6 @@ class GpuPlace final : public Place {
   }
 
  private:
-  static constexpr std::size_t kMostSent = 65536;
-
   /// Kernels that are loaded when first used would wait for the one that runs.
   void load_kernels() const {
     ok(cuda::load_kernels(), "cudaFuncGetAttributes", poster_.gpu);
@@ -197,8 +182,6 @@ class GpuPlace final : public Place {
   Poster poster_;
   std::string flag_;
   cudaStream_t posting_ = nullptr;
-  cudaStream_t orders_ = nullptr;
-  void* sent_ = nullptr;
   std::vector<void*> near_;
   std::vector<void*> shared_;
   std::vector<std::uintptr_t> pages_;

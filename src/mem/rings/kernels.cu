@@ -66,9 +66,15 @@ template <bool kShared, class Group>
 __global__ void stream_kernel(Run run, unsigned groups) {
   const bool first = blockIdx.x == 0 && threadIdx.x == 0;
   if (first) {
+    for (unsigned q = 0; q < run.queue_count; ++q) run.queues[q] = run.given[q];
+    fence_near();
+    store(run.copied, std::uint64_t{1});
     store(&run.meeting->started, std::uint64_t{1});
     meet(run.meeting, 0);
   }
+  while (load(run.copied) == 0) {
+  }
+  fence_near();
   __syncthreads();
   const unsigned group = group_number<Group>();
   stream<kShared>(Group(), run.queues, run.orders, run.reports, duty_of(group, groups, run.queue_count));
@@ -77,7 +83,7 @@ __global__ void stream_kernel(Run run, unsigned groups) {
 
 __global__ void bounce_kernel(Run run) {
   // In registers.
-  Queue queue = run.queues[0];
+  Queue queue = run.given[0];
   const Bounce bounce = *run.bounce;
   store(&run.meeting->started, std::uint64_t{1});
   Bouncer bouncer(queue, bounce, run.orders, run.reports);

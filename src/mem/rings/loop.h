@@ -14,7 +14,7 @@ constexpr std::uint64_t kFinish = std::uint64_t{1} << 63;  ///< post nothing new
 constexpr std::uint64_t kStop = std::uint64_t{1} << 62;    ///< end now
 constexpr std::uint64_t kNoLimit = kStop - 1;
 
-/// Written by the CPU while threads post, in memory near to them.
+/// Written by the CPU, in its memory, while threads post: far for a GPU, which looks now and then.
 struct alignas(16) Orders {
   Pair reach = {0, 0};           ///< messages to post in all, with orders; index of the message that takes slot 0
   std::uint64_t operand = 1;     ///< of atomics
@@ -70,6 +70,8 @@ struct Queue {
   std::uint32_t signal_every = 1;
 
   // Of the threads that share this queue.
+  Orders known;                  ///< as last looked at
+  std::uint64_t orders_ns = 0;   ///< when that was
   std::uint64_t reserved = 0;
   std::uint64_t written = 0;
   std::uint64_t rung = 0;
@@ -84,7 +86,7 @@ struct Queue {
   std::uint64_t poll_lock = 0;
 };
 
-/// Reports come so often at most: each costs a fence.
+/// Reports come so often at most, and orders are looked at: each crosses the bus.
 constexpr std::uint64_t kReportEveryNs = 16'000;
 
 /// The `count`-th one.
@@ -152,16 +154,15 @@ GDRPERF_BOTH void ring_for(Queue& queue, std::uint64_t end, const Message& last)
 }
 
 /// Message `index` of the queue, whose slot is counted from `base`.
-GDRPERF_BOTH Message message_at(const Queue& queue, const Orders* orders, std::uint64_t index, std::uint64_t base,
-                                std::uint64_t end) {
+GDRPERF_BOTH Message message_at(const Queue& queue, std::uint64_t index, std::uint64_t base, std::uint64_t end) {
   Message message = queue.message;
   const std::uint64_t slot = (index - base) & queue.slot_mask;
   message.local += slot * queue.stride;
   if (has_remote(message.opcode)) message.remote += slot * queue.stride;
   message.signalled = (index + 1) % queue.signal_every == 0 || index + 1 == end;
   if (is_atomic(message.opcode)) {
-    const std::uint64_t step = load(&orders->operand);
-    message.compare = load(&orders->compare) + slot * load(&orders->compare_step);
+    const std::uint64_t step = load(&queue.known.operand);
+    message.compare = load(&queue.known.compare) + slot * load(&queue.known.compare_step);
     message.operand = message.opcode == Opcode::kFetchAdd ? step : message.compare + step;
     if (message.opcode == Opcode::kFetchAdd) message.compare = 0;
   }
@@ -238,11 +239,31 @@ GDRPERF_BOTH Share wait_for_more(Queue& queue, Report* to, bool finished, std::u
   return share;
 }
 
+/// The CPU's orders, looked at anew where nothing may be posted, or some time after the last look.
+GDRPERF_BOTH Pair orders_for(Queue& queue, const Orders* orders) {
+  const std::uint64_t limit = load(&queue.known.reach.first) & ~(kFinish | kStop);
+  const std::uint64_t now = now_ns();
+  const bool idle = (load(&queue.reserved) & ~kFinish) >= limit;
+  if (!idle && now - load(&queue.orders_ns) < kReportEveryNs) return load_pair(&queue.known.reach);
+  store(&queue.orders_ns, now);
+  const Pair reach = load_pair(&orders->reach);
+  // What belongs to new messages comes before they may be posted, as the CPU wrote it.
+  if (is_atomic(queue.message.opcode)) {
+    store(&queue.known.operand, load(&orders->operand));
+    store(&queue.known.compare, load(&orders->compare));
+    store(&queue.known.compare_step, load(&orders->compare_step));
+  }
+  store(&queue.known.reach.second, reach.second);
+  fence_near();
+  store(&queue.known.reach.first, reach.first);
+  return reach;
+}
+
 /// By a group's first thread: which messages the group writes now.
 template <bool kShared>
 GDRPERF_BOTH Share claim(Queue& queue, const Orders* orders, Report* to) {
   Share share;
-  const Pair reach = load_pair(&orders->reach);
+  const Pair reach = orders_for(queue, orders);
   if ((reach.first & kStop) != 0 || load(&queue.failed) != 0) {
     share.over = 1;
     return share;
@@ -323,7 +344,7 @@ GDRPERF_BOTH bool serve(const Group& group, Queue& queue, const Orders* orders, 
   if (share.messages == 0) return share.over != 0;
   for (std::uint32_t i = group.rank(); i < share.messages; i += group.size()) {
     const std::uint64_t index = share.first + i;
-    write_request(queue, message_at(queue, orders, index, share.base, share.end), index);
+    write_request(queue, message_at(queue, index, share.base, share.end), index);
   }
   group.sync();
   if (group.rank() == 0) publish<kShared>(queue, share.first, share.first + share.messages);
@@ -333,7 +354,7 @@ GDRPERF_BOTH bool serve(const Group& group, Queue& queue, const Orders* orders, 
 /// Posts until the CPU's orders end it.
 template <bool kShared, class Group>
 GDRPERF_BOTH void stream(const Group& group, Queue* queues, const Orders* orders, Report* reports, Duty duty) {
-  if (!kShared && duty.first + duty.step >= duty.count) {
+  if (!kShared && group.size() == 1 && duty.first + duty.step >= duty.count) {
     // In registers.
     const std::uint32_t q = duty.first;
     Queue queue = queues[q];

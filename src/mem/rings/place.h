@@ -22,8 +22,6 @@ class Place {
   virtual ~Place() = default;
   /// Zeroed memory that is quick for the threads; this address is theirs.
   virtual void* near(std::size_t bytes) = 0;
-  /// Copies words to it while threads look, and waits until they see them.
-  virtual void put(void* to, const void* from, std::size_t bytes) = 0;
   /// Zeroed memory of the CPU at an address that the threads know, too.
   virtual void* shared(std::size_t bytes) = 0;
   /// The threads' address of memory of the device's library.

@@ -109,14 +109,16 @@ class MappedRings final : public Rings {
     for (const RingQueue& each : queues) hosts_.push_back(rings_of(each.qp, each.send_cq, each.recv_cq, flag));
     const std::size_t count = queues.size();
     near_queues_ = static_cast<Queue*>(place_->near(count * sizeof(Queue)));
-    near_orders_ = static_cast<Orders*>(place_->near(count * sizeof(Orders)));
-    near_bounce_ = static_cast<Bounce*>(place_->near(sizeof(Bounce)));
+    copied_ = static_cast<std::uint64_t*>(place_->near(sizeof(std::uint64_t)));
+    given_ = static_cast<Queue*>(place_->shared(count * sizeof(Queue)));
+    orders_ = static_cast<Orders*>(place_->shared(count * sizeof(Orders)));
+    bounce_ = static_cast<Bounce*>(place_->shared(sizeof(Bounce)));
     reports_ = static_cast<Report*>(place_->shared(count * sizeof(Report)));
     meeting_ = static_cast<Meeting*>(place_->shared(sizeof(Meeting)));
     samples_ = static_cast<std::uint32_t*>(place_->shared(kSamples * sizeof(std::uint32_t)));
     auto* const bells = static_cast<std::uint64_t*>(place_->shared(count * kBellStride * sizeof(std::uint64_t)));
     for (std::size_t q = 0; q < count; ++q) queues_.push_back(mapped(hosts_[q], bells + q * kBellStride));
-    orders_.resize(count);
+    std::fill_n(orders_, count, Orders());
     if (!lines_.empty()) ringer_ = std::make_unique<Ringer>(lines_);
   }
   ~MappedRings() override {
@@ -132,15 +134,14 @@ class MappedRings final : public Rings {
   const std::string& doorbells() const override { return doorbells_; }
 
   void start(const std::vector<RingWork>& work, const std::optional<RingBounce>& bounce) override {
-    for (std::size_t q = 0; q < queues_.size(); ++q) give(queues_[q], work[q]);
-    place_->put(near_queues_, queues_.data(), queues_.size() * sizeof(Queue));
-    place_->put(near_orders_, orders_.data(), orders_.size() * sizeof(Orders));
-    if (bounce) {
-      const Bounce given = bounce_of(*bounce);
-      place_->put(near_bounce_, &given, sizeof given);
+    // Nothing here asks the GPU's driver, which may wait for kernels of the peer in this process.
+    for (std::size_t q = 0; q < queues_.size(); ++q) {
+      give(queues_[q], work[q]);
+      given_[q] = queues_[q];
     }
-    place_->launch({near_queues_, near_orders_, reports_, meeting_, static_cast<std::uint32_t>(queues_.size()),
-                    bounce ? near_bounce_ : nullptr});
+    if (bounce) *bounce_ = bounce_of(*bounce);
+    place_->launch({near_queues_, given_, copied_, orders_, reports_, meeting_, static_cast<std::uint32_t>(queues_.size()),
+                    bounce ? bounce_ : nullptr});
     running_ = true;
     Patience patience(kStart);
     while (load(&meeting_->started) == 0) {
@@ -155,21 +156,16 @@ class MappedRings final : public Rings {
   }
 
   void orders(const std::vector<RingOrder>& orders) override {
-    bool moved = false;
-    for (std::size_t q = 0; q < orders_.size(); ++q) {
+    for (std::size_t q = 0; q < queues_.size(); ++q) {
       Orders& now = orders_[q];
       const RingOrder& wanted = orders[q];
-      moved = moved || now.reach.second != wanted.base || now.operand != wanted.operand || now.compare != wanted.compare ||
-              now.compare_step != wanted.compare_step;
-      now.reach.second = wanted.base;
-      now.operand = wanted.operand;
-      now.compare = wanted.compare;
-      now.compare_step = wanted.compare_step;
+      store(&now.reach.second, wanted.base);
+      store(&now.operand, wanted.operand);
+      store(&now.compare, wanted.compare);
+      store(&now.compare_step, wanted.compare_step);
+      // What belongs to new messages is there before they may be posted.
+      store(&now.reach.first, std::min(wanted.limit, kNoLimit));
     }
-    // What belongs to new messages is there before they may be posted.
-    if (moved && running_) send_orders();
-    for (std::size_t q = 0; q < orders_.size(); ++q) orders_[q].reach.first = std::min(orders[q].limit, kNoLimit);
-    if (running_) send_orders();
   }
 
   void finish() override { flag_all(kFinish); }
@@ -291,10 +287,8 @@ class MappedRings final : public Rings {
   }
 
   void flag_all(std::uint64_t flag) {
-    for (Orders& each : orders_) each.reach.first |= flag;
-    send_orders();
+    for (std::size_t q = 0; q < queues_.size(); ++q) store(&orders_[q].reach.first, load(&orders_[q].reach.first) | flag);
   }
-  void send_orders() { place_->put(near_orders_, orders_.data(), orders_.size() * sizeof(Orders)); }
 
   /// The clocks' meeting: of several the shortest.
   Moment meet_threads() {
@@ -343,10 +337,11 @@ class MappedRings final : public Rings {
   std::vector<QueueRings> hosts_;
   Bounce receives_;  ///< the first queue's
   std::vector<Queue> queues_;
-  std::vector<Orders> orders_;
   Queue* near_queues_ = nullptr;
-  Orders* near_orders_ = nullptr;
-  Bounce* near_bounce_ = nullptr;
+  std::uint64_t* copied_ = nullptr;
+  Queue* given_ = nullptr;
+  Orders* orders_ = nullptr;
+  Bounce* bounce_ = nullptr;
   Report* reports_ = nullptr;
   Meeting* meeting_ = nullptr;
   std::uint32_t* samples_ = nullptr;

@@ -11,7 +11,9 @@ namespace gdrperf::mem::rings {
 
 /// All in memory that the threads reach.
 struct Run {
-  Queue* queues = nullptr;
+  Queue* queues = nullptr;       ///< near to the threads, which copy `given` there
+  const Queue* given = nullptr;
+  std::uint64_t* copied = nullptr;  ///< near, too: they have
   const Orders* orders = nullptr;
   Report* reports = nullptr;
   Meeting* meeting = nullptr;

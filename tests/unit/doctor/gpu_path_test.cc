@@ -71,6 +71,32 @@ TEST(GpuPath, TopologyOverride) {
   EXPECT_EQ(examine_for(machine, "topology-override").verdict, Verdict::kOk);
 }
 
+TEST(GpuPath, WhatAGpuNeedsToRingANic) {
+  FakeMachine machine = good_server();
+  const std::string parameters = "/proc/driver/nvidia/params";
+  machine.file(parameters, "EnableStreamMemOPs: 0\nRegistryDwords: \"\"\n");
+  const Finding unset = examine_for(machine, "gpu-initiated");
+  EXPECT_EQ(unset.verdict, Verdict::kSkip) << "others need it not";
+  EXPECT_THAT(unset.fix, HasSubstr("PeerMappingOverride=1;"));
+  machine.file(parameters, "EnableStreamMemOPs: 0\nRegistryDwords: \"PeerMappingOverride=1;\"\n");
+  const Finding half = examine_for(machine, "gpu-initiated");
+  EXPECT_EQ(half.verdict, Verdict::kWarn);
+  EXPECT_THAT(half.found, HasSubstr("EnableStreamMemOPs"));
+  EXPECT_THAT(half.fix, HasSubstr("NVreg_EnableStreamMemOPs=1"));
+  machine.file(parameters, "EnableStreamMemOPs: 1\nRegistryDwords: \"PeerMappingOverride=1;\"\n");
+  EXPECT_EQ(examine_for(machine, "gpu-initiated").verdict, Verdict::kOk);
+  machine.file(parameters, "RegistryDwords: \"PeerMappingOverride=1;\"\n");
+  EXPECT_EQ(examine_for(machine, "gpu-initiated").verdict, Verdict::kOk) << "no such setting any more";
+}
+
+TEST(GpuPath, OnlyConnectX5AndLaterAreRungByGpus) {
+  FakeMachine machine = good_server();
+  machine.file(machine.resolve("/sys/bus/pci/devices/0000:3d:00.0") + "/device", "0x1013\n");
+  const Finding finding = examine_for(machine, "gpu-initiated");
+  EXPECT_EQ(finding.verdict, Verdict::kSkip);
+  EXPECT_THAT(finding.found, HasSubstr("older than ConnectX-5"));
+}
+
 TEST(GpuPath, Vgpu) {
   EXPECT_EQ(examine_for(good_server(), "vgpu").verdict, Verdict::kSkip);
   for (const char* name : {"NVIDIA A100-40C", "GRID T4-2Q", "NVIDIA A100-4-20C"}) {
