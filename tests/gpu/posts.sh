@@ -6,7 +6,7 @@ export SOFTNIC="${SOFTNIC:-soft0:mlx5=on}"
 
 show() {
   printf '\n$ gdrperf %s\n' "$*"
-  timeout 60 "$gdrperf" "$@" 2>&1 | grep -v '^  warning\|^  RoCE\|^  RC by\|^  CPU time\|^  Results of\|^  Figures of'
+  timeout -k 1 30 "$gdrperf" "$@" 2>&1 | grep -v '^  warning\|^  RoCE\|^  RC by\|^  CPU time\|^  Results of\|^  Figures of'
 }
 
 printf 'date: %s\n' "$(date -u +%FT%TZ)"
