@@ -13,7 +13,6 @@ namespace {
 using Fate = PerftestFate;
 
 constexpr const char* kLeaveOut = "leave it out";
-constexpr const char* kNoHints = "TLP processing hints take ibv_alloc_dmah of rdma-core 60 or later, which is not called";
 constexpr const char* kNoEncryption = "nothing is encrypted";
 constexpr const char* kNoEthernet = "raw Ethernet is not measured";
 constexpr const char* kGpuMemory = "only GPUs of NVIDIA, AMD and Intel are supported";
@@ -133,9 +132,9 @@ constexpr PerftestOption kOptions[] = {
     {"--numa_node", "NODE", Fate::kSame, "as --numa"},
     {"--disable_numa", "", Fate::kRefused, "a thread runs on its NIC's NUMA node", "--numa NODE or --cpu N"},
     {"--congest_type", "NAME", Fate::kRefused, "congestion control is configured on the device", kLeaveOut},
-    {"--tph_mem", "TYPE", Fate::kRefused, kNoHints, kLeaveOut},
-    {"--cpu_id", "N", Fate::kRefused, kNoHints, kLeaveOut},
-    {"--ph", "N", Fate::kRefused, kNoHints, kLeaveOut},
+    {"--tph_mem", "TYPE", Fate::kMapped, "--tph, with --ph and --cpu_id"},
+    {"--cpu_id", "N", Fate::kMapped, "--tph, with --ph and --tph_mem"},
+    {"--ph", "N", Fate::kMapped, "--tph: TLP processing hints, by ibv_alloc_dmah of rdma-core 60"},
     {"--sig_offload", "", Fate::kRefused, "signatures are not offloaded", "--verify compares every byte"},
     {"--use_cuda", "GPU", Fate::kSame, "as --buffer cuda:GPU"},
     {"--use_cuda_bus_id", "ADDRESS", Fate::kSame, "as --buffer cuda:ADDRESS"},

@@ -26,7 +26,7 @@ PAYLOAD, MAPPED = (str(pathlib.Path(FILES.name) / name) for name in ("payload.tx
 pathlib.Path(PAYLOAD).write_text("0x01020304,0xdeadbeef\n", encoding="utf-8")
 pathlib.Path(MAPPED).write_bytes(bytes(1 << 20))
 # Values that options take, and the test that knows them; else 1 and write_bw.
-VALUES = {"--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
+VALUES = {"--tph_mem": "vm", "--rate_limit_type": "SW", "--rate_units": "p", "-A": "FETCH_AND_ADD", "--atomic_type": "CMP_AND_SWAP", "-c": "RC", "--connection": "RC", "-d": "soft0", "--ib-dev": "soft0",
           "-m": "1024", "--mtu": "1024", "--use_cuda_bus_id": "0000:17:00.0", "--out_json_file": "out.json",
           "--pin_cores": "0", "--payload_file_path": PAYLOAD, "--mmap": MAPPED, "-M": "239.1.2.3",
           "--MGID": "239.1.2.3",
@@ -85,6 +85,10 @@ def columns(text):
     return lines[at], rows
 
 
+# What an option is typed with.
+TOGETHER = {"--report-per-port": ["-O", "-D", "1"], "--tph_mem": ["--ph", "1", "--cpu_id", "0"], "--cpu_id": ["--ph", "1", "--tph_mem", "vm"]}
+
+
 class Options(CliTest):
     def test_the_page_has_the_table(self):
         rows = "".join(f"| {', '.join(f'`{flag}`' for flag in flags)}{' ' if value else ''}{' '.join(value)} | {fate} | {text} |\n"
@@ -121,7 +125,7 @@ class Options(CliTest):
     def try_option(self, flag, value, fate, text):
         # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of --format.
         ends = [] if flag in ("-h", "-V") else ["127.0.0.1" if "source_ip" in flag else "--local", "--dry-run"]
-        result = run("ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw"), *ends, flag, *([VALUES.get(flag, "1")] if value else []))
+        result = run("ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw"), *ends, flag, *([VALUES.get(flag, "1")] if value else []), *TOGETHER.get(flag, []))
         if fate == "refused":
             reason, _, instead = text.rpartition("; ")
             self.expect_error(result, 2, f"{flag if flag != '-o' else '--outs'}: {reason.split(';')[0]}", instead)

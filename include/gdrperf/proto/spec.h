@@ -141,6 +141,7 @@ struct TestSpec {
   std::string mix = {};
   int sges = 1;              ///< pieces that a message is gathered from, and scattered to by its receive
   bool mr_per_qp = false;    ///< a memory region for each QP, of the same memory
+  std::string tph = {};      ///< TLP processing hints of host memory (proto/hints.h); "": none
   bool odp = false;          ///< memory is registered for on-demand paging
   bool null_mr = false;      ///< the client's own memory is a null memory region, which takes and gives nothing
   bool thread_domain = false;  ///< QPs and CQs belong to a thread domain: the provider takes no locks

@@ -155,7 +155,14 @@ void take_each_port(ClientOptions& options, PerftestTyped&, const std::string&, 
   options.output.each_port = report::PortColumns::kEach;
 }
 
-constexpr std::array<Taken, 16> kTakers = {{{"latency_gap", take_gap},
+void take_hint(ClientOptions&, PerftestTyped& typed, const std::string& text, const std::string& flag) {
+  (flag == "--ph" ? typed.hint : flag == "--tph_mem" ? typed.hint_memory : typed.hint_cpu) = text;
+}
+
+constexpr std::array<Taken, 19> kTakers = {{{"ph", take_hint},
+                                            {"tph_mem", take_hint},
+                                            {"cpu_id", take_hint},
+                                            {"latency_gap", take_gap},
                                             {"dualport", take_dual_port},
                                             {"report-per-port", take_each_port},
                                             {"mmap", take_file},

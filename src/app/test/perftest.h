@@ -25,6 +25,7 @@ struct PerftestTyped {
   char rate_unit = 'g';              ///< --rate_units: M, g or p
   std::string file;                  ///< --mmap; "": none
   std::int64_t file_offset = 0;      ///< --mmap-offset
+  std::string hint, hint_memory, hint_cpu;  ///< --ph, --tph_mem, --cpu_id; "": none
   bool dual_port = false;            ///< -O
   std::optional<double> least_mpps;  ///< -y, million messages per second
 };
@@ -48,6 +49,9 @@ TestSpec as_perftest(const PerftestTyped& typed, TestSpec spec);
 
 /// --rate_limit, --rate_units and --burst_size as the rate of `spec`; a note where they mean nothing.
 void settle_rate(PerftestTyped& typed, Test test, TestSpec& spec);
+
+/// --ph, --tph_mem and --cpu_id as one setting. Throws usage_error where one is missing.
+void settle_hints(const PerftestTyped& typed, TestSpec& spec);
 
 /// -O as rails: ports 1 and 2 of the device of each end, with -q QPs each. `output` has been asked for each port's
 /// rate or not. Throws usage_error where perftest has no such run.

@@ -381,6 +381,7 @@ void add_test_commands(CLI::App& app, Action& action) {
       settle_rate(options->perftest, options->test, options->spec);
       require_typed(options->perftest, options->test, sizes_of(*options), options->output);
       options->without_effect.insert(options->without_effect.end(), options->perftest.notes.begin(), options->perftest.notes.end());
+      settle_hints(options->perftest, options->spec);
       if (!options->host.empty() || options->local)
         settle_dual_port(options->perftest, options->test, options->spec, options->output);
       if (const auto every = settle_endless(options->perftest, options->spec.stop); every && options->interval_s == 0) options->interval_s = *every;

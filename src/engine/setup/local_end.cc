@@ -140,9 +140,12 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
     check_odp();
     access |= IBV_ACCESS_ON_DEMAND;
   }
-  mr_ = registered.register_with(pd_.get(), access);
+  hints_ = verbs::make_dma_handle(pd_->context, spec_.tph);
+  if (hints_ && !registered.cpu_reachable()) throw usage_error(flag<&TestSpec::tph>() + ": is for host memory", "leave it out");
+  const auto make = [&] { return hints_ ? verbs::register_hinted(pd_.get(), registered.data(), registered.size(), access, hints_.get()) : registered.register_with(pd_.get(), access); };
+  mr_ = make();
   for (int q = 1; spec_.mr_per_qp && q < spec_.qps; ++q)
-    more_mrs_.push_back(registered.register_with(pd_.get(), access));
+    more_mrs_.push_back(make());
   if (spec_.null_mr && side_ == conn::Side::kClient) null_mr_ = verbs::make_null_mr(pd_.get());
   endpoint_.registration = registered.registration();
   endpoint_.relaxed_ordering = ordering();

@@ -14,6 +14,7 @@
 #include "gdrperf/verbs/device.h"
 #include "gdrperf/verbs/gid.h"
 #include "gdrperf/verbs/resources.h"
+#include "gdrperf/verbs/hints.h"
 #include "gdrperf/verbs/xrc.h"
 #include "engine/transfer/transfer.h"
 #include "engine/watch/peer.h"
@@ -190,6 +191,7 @@ class LocalEnd {
   verbs::Pd parent_domain_;
   std::unique_ptr<mem::Buffer> buffer_;
   std::unique_ptr<mem::Buffer> staging_;
+  verbs::DmaHandle hints_;  ///< none: memory is registered without
   verbs::Mr mr_;
   std::vector<verbs::Mr> more_mrs_;  ///< of the second QP and those behind it; empty: they share `mr_`
   verbs::Mr null_mr_;  ///< of this end's own work requests; none: that of the buffer

@@ -227,6 +227,11 @@ constexpr Setting kSettings[] = {
      .help = "register the memory once for each QP: as many keys (default: one memory region for all)", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "odp", .access = to<&T::odp>(), .type = kFlag, .flags = "--odp", .group = kQueueGroup,
      .help = "register host memory for on-demand paging on client and server", .wire = Wire::kWhenSet, .recorded = kNamed},
+    {.member = "tph", .access = to<&T::tph>(), .type = kName, .range = {0, kMaxName}, .flags = "--tph", .placeholder = "HINTS",
+     .group = kQueueGroup,
+     .help = "TLP processing hints of host memory on client and server: HINT (0 to 3), or HINT,volatile,CPU or "
+             "HINT,persistent,CPU (ibv_alloc_dmah)",
+     .wire = Wire::kWhenSet, .recorded = kCondition},
     {.member = "null_mr", .access = to<&T::null_mr>(), .type = kFlag, .flags = "--null-mr,--use-null-mr", .group = kQueueGroup,
      .help = "a null memory region for the client's own memory: the NIC reads and writes nothing there",
      .wire = Wire::kWhenSet, .recorded = kNamed},

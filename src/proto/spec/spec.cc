@@ -6,6 +6,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/blocks.h"
 #include "gdrperf/proto/flow.h"
+#include "gdrperf/proto/hints.h"
 #include "gdrperf/proto/multicast.h"
 #include "gdrperf/proto/operation.h"
 #include "gdrperf/proto/settings.h"
@@ -377,6 +378,7 @@ void validate(const TestSpec& spec) {
   check_latency(spec);
   check_parts(spec);
   check_srq(spec);
+  if (!spec.tph.empty()) parse_hints(spec.tph, flag<&TestSpec::tph>());
   check_depths(spec);
   check_footprint(spec);
   check_blocks(spec);
