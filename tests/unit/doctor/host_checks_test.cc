@@ -185,6 +185,18 @@ TEST(Gpu, ProprietaryDriverNeedsPeerMemory) {
   EXPECT_EQ(examine_for(machine, "dma-buf").verdict, Verdict::kSkip);
 }
 
+TEST(KernelLog, AProgramThatCrashedIsNotTheKernel) {
+  FakeMachine machine = good_server();
+  machine.program("dmesg",
+                  "traps: ib_send_bw[8673] general protection fault ip:7f63c3f37472 sp:7fff07abfdd0 error:0 in "
+                  "libmlx5.so.1.24.50.0[a472,7f63c3f31000+15000]\n");
+  EXPECT_NE(examine_for(machine, "kernel-log").verdict, Verdict::kFail);
+  machine.program("dmesg",
+                  "general protection fault, probably for non-canonical address 0xdead000000000108: 0000 [#1] SMP PTI\n"
+                  "Modules linked in: nvidia_peermem mlx5_ib ib_uverbs mlx5_core\n");
+  EXPECT_EQ(examine_for(machine, "kernel-log").verdict, Verdict::kFail);
+}
+
 TEST(Gpu, KernelThatDoesNotSayWhoUsesAModule) {
   FakeMachine machine = proprietary();
   machine.file("/proc/modules", "nvidia_peermem 16384 - - Live 0x0\nib_core 1 - - Live 0x0\n");
