@@ -304,8 +304,8 @@ TEST_F(EngineTest, AServerThatCannotIsQuotedByTheClient) {
 TEST_F(EngineTest, RunsUntilTight) {
   TestSpec spec = spec_for({Operation::kWrite, Metric::kBandwidth}, 65536);
   spec.stop = {};
-  spec.stop.precision = 0.5;
-  spec.stop.cap = 3s;
+  spec.stop.precision = 0.9;  // whatever else the machine does
+  spec.stop.cap = 10s;
   const Outcome outcome = run_local(spec);
   expect_sound(outcome, spec);
   EXPECT_EQ(outcome.record->measured.stop, report::StopReason::kPrecision);

@@ -81,8 +81,10 @@ double StopJudge::growth_needed(const Samples& all) const {
   const stats::Beginning beginning = beginning_of(all, precision_, better_);
   const Samples steady = all.from(beginning.warmup);
   const auto batches = static_cast<double>(std::max<std::size_t>(steady.values.size(), 1));
-  const double more = std::max(kMinBatches / batches, stats::growth_to_one_level(beginning.levels, steady.values.size()));
-  if (more > 1) return more;
+  constexpr double kLeastGrowth = 1.01;  // a level that is there is not gone yet
+  const double outgrown = stats::growth_to_one_level(beginning.levels, steady.values.size());
+  if (beginning.levels.size() > 1) return std::max(outgrown, kLeastGrowth);
+  if (batches < kMinBatches) return kMinBatches / batches;
   const Known known = known_of(steady);
   const double width = std::max(known.half_width, known.lopsided) / precision_;
   return width <= 1 ? 1 : width * width;
