@@ -340,13 +340,15 @@ def tcp(rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", choices=["copies", "instructions", "rate", "rings", "latency", "link", "tcp"], action="append")
+    parser.add_argument("--only", action="append",
+                        choices=["copies", "instructions", "rate", "rings", "latency", "link", "tcp"])
     parser.add_argument("--quick", action="store_true", help="fewer points of the link model")
     options = parser.parse_args()
     wanted = options.only or ["copies", "instructions", "rate", "rings", "latency", "link", "tcp"]
     print(f"software device on this machine, load {os.getloadavg()[0]:.1f}, medians of {options.rounds}")
     print(f"{'figure':<38} {'measured':>11} {'':<11} {'limit or truth':<16} {'':<7} note")
-    sections = {"copies": copies, "instructions": instructions, "rate": message_rate, "rings": rings, "latency": latency,
+    sections = {"copies": copies, "instructions": instructions, "rate": message_rate, "rings": rings,
+                "latency": latency,
                 "link": lambda rounds: link_model(rounds, options.quick), "tcp": tcp}
     for name in wanted:
         sections[name](options.rounds)

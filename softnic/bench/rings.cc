@@ -84,8 +84,10 @@ struct Queue {
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.dgid = device.gid;
     attr.ah_attr.grh.sgid_index = kGid;
-    need(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                      IBV_QP_MIN_RNR_TIMER) == 0, "RTR");
+    need(ibv_modify_qp(qp, &attr,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+         "RTR");
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
     need(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
@@ -113,7 +115,8 @@ void post_by_hand(const Device& device, Queue& queue, std::uint32_t list) {
                         i + 1 == list ? std::uint8_t{MLX5_WQE_CTRL_CQ_UPDATE} : std::uint8_t{0}, 3, 0, 0);
     auto* remote = reinterpret_cast<mlx5_wqe_raddr_seg*>(wqe + 16);
     *remote = {htobe64(reinterpret_cast<std::uint64_t>(device.memory.data()) + 4096), htobe32(device.mr->rkey), 0};
-    mlx5dv_set_data_seg(reinterpret_cast<mlx5_wqe_data_seg*>(wqe + 32), 8, device.mr->lkey, reinterpret_cast<std::uintptr_t>(device.memory.data()));
+    mlx5dv_set_data_seg(reinterpret_cast<mlx5_wqe_data_seg*>(wqe + 32), 8, device.mr->lkey,
+                        reinterpret_cast<std::uintptr_t>(device.memory.data()));
   }
   std::atomic_ref(queue.rings.dbrec[MLX5_SND_DBR]).store(htobe32(queue.producer), std::memory_order_release);
   std::uint64_t doorbell;

@@ -76,7 +76,8 @@ class ExchangeConnector final : public Connector {
       if (!labels.empty()) path.flow_label = labels[i % labels.size()];
       if (settings_.driver) {
         verbs::driver_qp_to_rts(qps_[i], *settings_.driver, path);
-        routes_.push_back(std::make_unique<verbs::DriverRoute>(qps_[i], *settings_.driver, address_handle_.get(), path.remote_qpn));
+        routes_.push_back(
+            std::make_unique<verbs::DriverRoute>(qps_[i], *settings_.driver, address_handle_.get(), path.remote_qpn));
         continue;
       }
       if (local.ece && remote.ece) take_ece(qps_[i], remote);

@@ -71,7 +71,8 @@ std::string settings_of(const RunRecord& record) {
 std::string headings_of(const TestSpec& spec, RateUnit unit, PortColumns ports) {
   if (spec.test.metric == Metric::kBandwidth) {
     const char* name = unit == RateUnit::kGigabits ? "Gb" : "MiB";
-    std::string text = fmt::format(" #bytes     #iterations    BW peak[{0}/sec]    BW average[{0}/sec]   MsgRate[Mpps]", name);
+    std::string text =
+        fmt::format(" #bytes     #iterations    BW peak[{0}/sec]    BW average[{0}/sec]   MsgRate[Mpps]", name);
     for (int port = 1; port <= 2 && ports == PortColumns::kEach; ++port)
       text += fmt::format("   BW Port{1}[{0}/sec]   MsgRate Port{1}[Mpps]", name, port);
     return text;

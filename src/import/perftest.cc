@@ -74,14 +74,15 @@ void take_inline(RunRecord& run, std::string_view value) {
 }
 
 void take_transport(RunRecord& run, std::string_view value, const ImportPlace& place) {
-  for (const Transport each : {Transport::kRc, Transport::kUc, Transport::kUd, Transport::kXrc, Transport::kDc, Transport::kSrd}) {
+  for (const Transport each :
+       {Transport::kRc, Transport::kUc, Transport::kUd, Transport::kXrc, Transport::kDc, Transport::kSrd}) {
     if (value != to_string(each)) continue;
     run.spec.transport = each;
     return note_told(run, "transport");
   }
-  throw place.error(
-      fmt::format("connection type {}: gdrperf has RC, UC, UD, XRC, DC and SRD only, so there is nothing to compare it with",
-                  printable(value.substr(0, 40))));
+  throw place.error(fmt::format(
+      "connection type {}: gdrperf has RC, UC, UD, XRC, DC and SRD only, so there is nothing to compare it with",
+      printable(value.substr(0, 40))));
 }
 
 double bytes_of(PerftestUnit unit) { return unit == PerftestUnit::kMebibytes ? kBytesOfMebibyte : 1e9 / 8; }

@@ -22,7 +22,8 @@ constexpr PerftestOption kOptions[] = {
     {"-a,--all", "", Fate::kSame, ""},
     {"-A,--atomic_type", "TYPE", Fate::kSame, "also accepts fetch_add and cmp_swap"},
     {"-b,--bidirectional", "", Fate::kSame, "given on the client; the server does not need it"},
-    {"-c,--connection", "TYPE", Fate::kSame, "RC, UC, UD, XRC, DC and SRD, as --transport; DC needs an mlx5 device, SRD an EFA"},
+    {"-c,--connection", "TYPE", Fate::kSame,
+     "RC, UC, UD, XRC, DC and SRD, as --transport; DC needs an mlx5 device, SRD an EFA"},
     {"-C,--report-cycles", "", Fate::kRefused, "times are in microseconds, in documents in nanoseconds", kLeaveOut},
     {"-d,--ib-dev", "DEVICE", Fate::kSame, "--peer-dev names the server's device"},
     {"-D,--duration", "SECONDS", Fate::kSame, "may have a unit: 500ms, 2m"},
@@ -41,8 +42,10 @@ constexpr PerftestOption kOptions[] = {
      "--samples FILE writes the latencies as an HdrHistogram log, one line per interval"},
     {"-i,--ib-port", "PORT", Fate::kSame, "default: the first active one"},
     {"-I,--inline_size", "SIZE", Fate::kSame, ""},
-    {"--inline_recv", "SIZE", Fate::kRefused, "perftest had it with the experimental verbs of MLNX_OFED 4 alone; mlx5 devices put small receives into the "
-     "completion by themselves", kLeaveOut},
+    {"--inline_recv", "SIZE", Fate::kRefused,
+     "perftest had it with the experimental verbs of MLNX_OFED 4 alone; mlx5 devices put small receives into the "
+     "completion by themselves",
+     kLeaveOut},
     {"-l,--post_list", "N", Fate::kSame, "completions are requested by queue depth, not by list"},
     {"--recv_post_list", "N", Fate::kIgnored, "receives are always posted in lists"},
     {"-L,--hop_limit", "N", Fate::kSame, "as --hop-limit; default: 64"},
@@ -53,7 +56,8 @@ constexpr PerftestOption kOptions[] = {
     {"-o,--outs", "N", Fate::kSame,
      "as --max-rd-atomic; -o means this only as ib_read_bw and the other perftest names; elsewhere it is the file of "
      "--format"},
-    {"-O,--dualport", "", Fate::kMapped, "--rails DEVICE:1,DEVICE:2: both ports, each with -q QPs; the table has the sum"},
+    {"-O,--dualport", "", Fate::kMapped,
+     "--rails DEVICE:1,DEVICE:2: both ports, each with -q QPs; the table has the sum"},
     {"--report-per-port", "", Fate::kMapped, "columns of each port in the client's table, with -O and -D"},
     {"-p,--port", "PORT", Fate::kSame, ""},
     {"-q,--qp", "N", Fate::kSame, ""},

@@ -13,7 +13,8 @@ std::string cannot_limit(const ibv_device_attr_ex& attr, ibv_qp_type type, doubl
   const ibv_packet_pacing_caps& caps = attr.packet_pacing_caps;
   if (caps.qp_rate_limit_max == 0) return "it has no packet pacing (its qp_rate_limit_max is 0)";
   // The mask has no bit for QPs of a driver's own kind.
-  if (type == IBV_QPT_DRIVER || (caps.supported_qpts >> type & 1) == 0) return "it has packet pacing, but not for QPs of this type";
+  if (type == IBV_QPT_DRIVER || (caps.supported_qpts >> type & 1) == 0)
+    return "it has packet pacing, but not for QPs of this type";
   if (kbps >= caps.qp_rate_limit_min && kbps <= caps.qp_rate_limit_max) return {};
   return fmt::format("it paces a QP at {} to {} kb/s, not at {}", caps.qp_rate_limit_min, caps.qp_rate_limit_max,
                      plain_digits(kbps, 6));

@@ -26,7 +26,8 @@ class Words(CliTest):
 
     def test_without_the_library_it_says_what_to_install(self):
         for kind, (maker, library, install, *_) in self.each():
-            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "-n", "10", env={"LD_LIBRARY_PATH": "/nonexistent"})
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "-n", "10",
+                         env={"LD_LIBRARY_PATH": "/nonexistent"})
             self.expect_error(result, 3, f"no {maker} GPU can be used", library, install)
 
     def test_a_gpu_that_is_not_there(self):
@@ -40,7 +41,8 @@ class Words(CliTest):
         for kind, (maker, *_) in self.each():
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--path", "staged", env=STANDIN)
             self.expect_error(result, 2, "--path staged", maker)
-            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--register", "data-direct", "-n", "10", env=STANDIN)
+            result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--register", "data-direct", "-n", "10",
+                         env=STANDIN)
             self.expect_error(result, 2, "--register data-direct", "NVIDIA")
 
 
@@ -51,7 +53,8 @@ class Runs(CliTest):
             for test in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat", "read_lat"):
                 for size in ("8", "5000"):
                     with self.subTest(kind=kind, test=test, size=size):
-                        result = run(test, *LOCAL, "--buffer", f"{kind}:0", "--peer-buffer", f"{kind}:1", "--verify", "-s", size, "-n", "64", env=STANDIN)
+                        result = run(test, *LOCAL, "--buffer", f"{kind}:0", "--peer-buffer", f"{kind}:1", "--verify",
+                                     "-s", size, "-n", "64", env=STANDIN)
                         self.expect_ok(result)
 
     def test_the_record_names_memory_and_registration(self):
@@ -64,12 +67,13 @@ class Runs(CliTest):
 
     def test_memory_is_registered_as_asked(self):
         def registered(kind, *words):
-            result = run("reg_lat", "--softnic", "--buffer", f"{kind}:0", *words, "-s", "64K", "--time", "1ms", "--json", "-", env=STANDIN)
+            result = run("reg_lat", "--softnic", "--buffer", f"{kind}:0", *words, "-s", "64K", "--time", "1ms",
+                         "--json", "-", env=STANDIN)
             return json.loads(result.out)["registrations"][0]
         for kind in MAKERS:
             for words in ([], ["--register", "peermem"]):
                 self.assertEqual(registered(kind, *words)["registration"], "peermem")
-            # What stands in exports a file descriptor that is no dma-buf: the library's part is done, the device refuses.
+            # The stand-in exports a file descriptor that is no dma-buf: the library does its part, the device refuses.
             self.assertIn(f"{kind}:0: ibv_reg_dmabuf_mr: ", registered(kind, "--register", "dmabuf")["error"])
 
 

@@ -86,7 +86,8 @@ def columns(text):
 
 
 # What an option is typed with.
-TOGETHER = {"--report-per-port": ["-O", "-D", "1"], "--tph_mem": ["--ph", "1", "--cpu_id", "0"], "--cpu_id": ["--ph", "1", "--tph_mem", "vm"]}
+TOGETHER = {"--report-per-port": ["-O", "-D", "1"], "--tph_mem": ["--ph", "1", "--cpu_id", "0"],
+            "--cpu_id": ["--ph", "1", "--tph_mem", "vm"]}
 
 
 class Options(CliTest):
@@ -125,7 +126,8 @@ class Options(CliTest):
     def try_option(self, flag, value, fate, text):
         # Where both ends are is in the way of -h and -V. -o is perftest's own under its name, and else the file of --format.
         ends = [] if flag in ("-h", "-V") else ["127.0.0.1" if "source_ip" in flag else "--local", "--dry-run"]
-        result = run("ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw"), *ends, flag, *([VALUES.get(flag, "1")] if value else []), *TOGETHER.get(flag, []))
+        test = "ib_read_bw" if flag == "-o" else TESTS.get(flag, "write_bw")
+        result = run(test, *ends, flag, *([VALUES.get(flag, "1")] if value else []), *TOGETHER.get(flag, []))
         if fate == "refused":
             reason, _, instead = text.rpartition("; ")
             self.expect_error(result, 2, f"{flag if flag != '-o' else '--outs'}: {reason.split(';')[0]}", instead)
@@ -152,7 +154,8 @@ class Options(CliTest):
         self.expect_error(run("sweep", "--local", "--run_infinitely"), 2, "--forever: only the first")
 
     def test_values_that_are_not_taken(self):
-        self.expect_error(run("write_bw", "--local", "-c", "TCP"), 2, "--transport 'TCP': give rc, uc, ud, xrc, dc or srd")
+        transport = run("write_bw", "--local", "-c", "TCP")
+        self.expect_error(transport, 2, "--transport 'TCP': give rc, uc, ud, xrc, dc or srd")
         self.expect_error(run("write_bw", "--local", "-w", "-3"), 2, "-w")
         self.expect_error(run("write_bw", "--local", "--pin_cores", "-3"), 2, "--pin_cores")
         self.expect_error(run("write_bw", "--local", "-y", "1", "-a"), 2, "-y: a message rate is asked of one size", "--min-gbps")
@@ -261,10 +264,9 @@ class Runs(CliTest):
 
     def test_small_rates_have_as_many_decimals_as_perftests(self):
         slow = {"SOFTNIC": "soft0:rate=1MB/s"}
-        rows = {words: next(line.split() for line in run("ib_write_bw", *LOCAL, "-s", "64", "-n", "100", *words, env=slow).out.splitlines() if line.startswith(" 64 "))
-                for words in (("--report_gbits",), ())}
-        self.assertRegex(rows["--report_gbits",][3], r"^0\.00\d{4}$")
-        self.assertRegex(rows[()][3], r"^\d\.\d\d$")
+        for words, rate in ((["--report_gbits"], r"^0\.00\d{4}$"), ([], r"^\d\.\d\d$")):
+            text = run("ib_write_bw", *LOCAL, "-s", "64", "-n", "100", *words, env=slow).out
+            self.assertRegex(next(line.split() for line in text.splitlines() if line.startswith(" 64 "))[3], rate)
 
     def test_columns_of_a_latency_test(self):
         result = run("ib_send_lat", *LOCAL, "-n", "2000", "-s", "64", "--json", "run.json", cwd=self.folder())

@@ -17,7 +17,8 @@ LATENCY = ("write_lat", "write_imm_lat", "read_lat", "send_lat", "atomic_lat")
 
 class Rings(CliTest):
     def measure(self, test, *words, device=DEVICE):
-        return run(test, "--local", "--softnic", "--initiator", "cpu-rings", *words, "--json", "-", env={"SOFTNIC": device}, timeout=120)
+        return run(test, "--local", "--softnic", "--initiator", "cpu-rings", *words, "--json", "-",
+                   env={"SOFTNIC": device}, timeout=120)
 
     def record(self, test, *words):
         result = self.measure(test, *words)

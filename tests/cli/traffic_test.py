@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is sent, and where it lies: blocks, places, distances, signals behind messages, pauses; latency over many QPs."""
+"""What is sent, and where it lies: blocks, places, distances, signals behind messages, pauses; latency of many QPs."""
 
 import json
 import pathlib

@@ -150,7 +150,8 @@ int zeMemGetAllocProperties(void*, const void* at, void* properties, void** devi
 int zeCommandListAppendMemoryCopy(void* list, void* to, const void* from, std::size_t bytes, void*, std::uint32_t,
                                   void**) {
   const std::lock_guard lock(ze_mutex);
-  if (list == nullptr || (allocation_of(to, bytes) == nullptr && allocation_of(from, bytes) == nullptr)) return kInvalid;
+  if (list == nullptr || (allocation_of(to, bytes) == nullptr && allocation_of(from, bytes) == nullptr))
+    return kInvalid;
   std::memcpy(to, from, bytes);
   return kOk;
 }

@@ -53,8 +53,8 @@ SOFTNIC = "softnic"
 SOURCE_TOPS = {"include/gdrperf": None, "src": None, "softnic/src": SOFTNIC}
 SUFFIXES = {".h", ".cc", ".cu"}
 # Its folders (softnic/docs/internals.md): each includes only those before it.
-SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight", "mlx5", "objects",
-                   "abi", "standin"]
+SOFTNIC_FOLDERS = ["shared", "model", "device", "memory", "gpu", "remote", "host", "cm", "paths", "transport", "flight",
+                   "mlx5", "objects", "abi", "standin"]
 
 LIBRARIES = {
     r"nlohmann/": {"proto", "report", "export", "import", "topo", "compare", "page", "app", "cluster"},

@@ -82,8 +82,8 @@ struct RingClock {
 class Rings {
  public:
   virtual ~Rings() = default;
-  /// "uar": the poster writes into the device's register; "memory": into a page of a device that is software; "cpu": a CPU
-  /// thread does it for the GPU, whose driver or device forbids it.
+  /// "uar": the poster writes into the device's register; "memory": into a page of a device that is software; "cpu": a
+  /// CPU thread does it for the GPU, whose driver or device forbids it.
   virtual const std::string& doorbells() const = 0;
 
   /// Begins posting, as far as orders() allows.
@@ -106,8 +106,8 @@ class Rings {
 /// Why this device's rings cannot be had; "": they can.
 std::string no_rings(ibv_context* context);
 
-/// Maps the rings. Throws Error(kEnvironment) naming `flag` where libmlx5, the device, the GPU, its kernels or a permission
-/// is missing, and says which.
+/// Maps the rings. Throws Error(kEnvironment) naming `flag` where libmlx5, the device, the GPU, its kernels or a
+/// permission is missing, and says which.
 std::unique_ptr<Rings> make_rings(const std::vector<RingQueue>& queues, const Poster& poster, const std::string& flag);
 
 }  // namespace gdrperf::mem

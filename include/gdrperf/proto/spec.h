@@ -44,8 +44,8 @@ enum class GidFamily { kAny, kIpv4, kIpv6 };
 /// Who keeps a bandwidth test's rate: the sender, the device (packet pacing), or the device where it can.
 enum class Limiter { kSoftware, kHardware, kAuto };
 
-/// Who posts messages. The CPU, by verbs; a kernel on the GPU that sees the last byte (write_lat), with a CPU thread that
-/// posts for it; a kernel that writes to the rings of mlx5 QPs itself; or a CPU thread that does the same.
+/// Who posts messages. The CPU, by verbs; a kernel on the GPU that sees the last byte (write_lat), with a CPU thread
+/// that posts for it; a kernel that writes to the rings of mlx5 QPs itself; or a CPU thread that does the same.
 enum class Initiator { kCpu, kGpuProxy, kGpu, kCpuRings };
 
 /// Which threads of a kernel write a list of messages together.

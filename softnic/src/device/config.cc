@@ -186,8 +186,11 @@ void apply_option(DeviceConfig& device, std::string_view option) {
   } else if (key == "fault") {
     device.message_faults.push_back(parse_fault_rule(value));
   } else if (!apply_link_option(device.link, key, value)) {
-    throw config_error(option, "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, peers=, tcp=, token=, netdev=, mac=, pci=, numa=, ece=, mlx5=, fail=, fault=, rate=, "
-                               "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react=, ingress=, pacing= and copy=");
+    throw config_error(option,
+                       "the options are mode=, port=, ports=, port2=, gid=, link_layer=, move=, kernel=, shared=, "
+                       "peers=, tcp=, token=, netdev=, mac=, pci=, numa=, ece=, mlx5=, fail=, fault=, rate=, "
+                       "latency=, ack=, mtu=, header=, per_message=, slow=, slow_sport=, strict=, react=, ingress=, "
+                       "pacing= and copy=");
   }
 }
 
@@ -258,7 +261,8 @@ DeviceConfig parse_device(std::string_view text, const Settings& whole) {
     refuse("link_layer=infiniband is for devices without tcp=, whose GIDs are addresses");
   }
   if (tcp && device.ports == 2) refuse("a device with tcp= has one port, with the address of one interface; add a device for another one");
-  if (device.mlx5 && device.mode == DeviceMode::kNull) refuse("mlx5=on is for devices with mode=full: rings are executed, or not there");
+  if (device.mlx5 && device.mode == DeviceMode::kNull)
+    refuse("mlx5=on is for devices with mode=full: rings are executed, or not there");
   if (device.second_port_up && device.ports == 1) refuse("port2= is for devices with ports=2");
   // Who takes an offer of ECE goes to RTR in front of the other end, which between hosts is waited for there.
   if (tcp && device.ece_vendor != 0) refuse("ece= is for devices without tcp=");

@@ -66,7 +66,8 @@ std::unique_ptr<WorkQueues> WorkQueues::of_srq(Pages& pages, std::uint32_t recei
   layout.receive = memory->data();
   auto queues = std::make_unique<WorkQueues>(layout, std::make_unique<Record>(pages), Pages::Register{});
   queues->memory = std::move(memory);
-  for (std::uint32_t i = 0; i < layout.receives; ++i) set_next(*queues, i, static_cast<std::uint16_t>((i + 1) & (layout.receives - 1)));
+  for (std::uint32_t i = 0; i < layout.receives; ++i)
+    set_next(*queues, i, static_cast<std::uint16_t>((i + 1) & (layout.receives - 1)));
   queues->receive_tail = static_cast<std::uint16_t>(layout.receives - 1);
   return queues;
 }
@@ -78,8 +79,12 @@ CompletionRing::CompletionRing(Pages& pages, unsigned ring_shift)
 }
 
 CompletionRing::CompletionRing(const Placed& placed)
-    : cqes(reinterpret_cast<Cqe*>(placed.cqes.address)), record(std::make_unique<Record>(placed.record)), page(placed.page),
-      shift(placed.shift), overrun_ignored(placed.overrun_ignored), one_cqe(placed.one_cqe) {
+    : cqes(reinterpret_cast<Cqe*>(placed.cqes.address)),
+      record(std::make_unique<Record>(placed.record)),
+      page(placed.page),
+      shift(placed.shift),
+      overrun_ignored(placed.overrun_ignored),
+      one_cqe(placed.one_cqe) {
   if (!placed.cqes.in_gpu) return;
   memory = std::make_unique<Buffer>(sizeof(Cqe) << shift);
   gpu = placed.cqes.address;
@@ -151,7 +156,8 @@ std::uint8_t* receive_at(const WorkQueues& queues, std::uint32_t index) noexcept
 
 }  // namespace
 
-unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges, unsigned most) noexcept {
+unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges,
+                      unsigned most) noexcept {
   const std::uint8_t* at = receive_at(queues, index) + (of_srq ? kOctoword : 0);
   const std::uint8_t* const end = receive_at(queues, index) + queues.layout.receive_bytes;
   unsigned count = 0;

@@ -30,7 +30,8 @@ bool write_gpu(std::uint8_t* to, const void* from, std::size_t bytes) noexcept;
 class Record {
  public:
   explicit Record(Pages& pages) : pages_(&pages), words_(pages.take_record()) {}
-  explicit Record(const Span& placed) : words_(reinterpret_cast<std::uint32_t*>(placed.address)), in_gpu_(placed.in_gpu) {}
+  explicit Record(const Span& placed)
+      : words_(reinterpret_cast<std::uint32_t*>(placed.address)), in_gpu_(placed.in_gpu) {}
   ~Record() {
     if (pages_ != nullptr) pages_->give_back(words_);
   }
@@ -135,7 +136,8 @@ struct CompletionRing {
 };
 
 /// One receive's segments; 0 to `most`. Nothing in it is believed.
-unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges, unsigned most) noexcept;
+unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges,
+                      unsigned most) noexcept;
 void write_receive(WorkQueues& queues, std::uint32_t index, bool of_srq, const ibv_sge* sges, unsigned count) noexcept;
 /// SRQ: index of the receive behind this one.
 std::uint16_t next_of(const WorkQueues& queues, std::uint32_t index) noexcept;

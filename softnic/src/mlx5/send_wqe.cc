@@ -49,13 +49,15 @@ void refuse(SendWqe& wqe, ibv_wc_status status) noexcept {
 }
 
 /// The ring's bytes, in order.
-void copy_out(const std::uint8_t* ring, std::uint32_t ring_bytes, std::uint32_t at, std::uint8_t* to, std::uint32_t bytes) noexcept {
+void copy_out(const std::uint8_t* ring, std::uint32_t ring_bytes, std::uint32_t at, std::uint8_t* to,
+              std::uint32_t bytes) noexcept {
   const std::uint32_t first = std::min(bytes, ring_bytes - at);
   std::memcpy(to, ring + at, first);
   std::memcpy(to + first, ring, bytes - first);
 }
 
-void copy_in(std::uint8_t* ring, std::uint32_t ring_bytes, std::uint32_t at, const std::uint8_t* from, std::uint32_t bytes) noexcept {
+void copy_in(std::uint8_t* ring, std::uint32_t ring_bytes, std::uint32_t at, const std::uint8_t* from,
+             std::uint32_t bytes) noexcept {
   const std::uint32_t first = std::min(bytes, ring_bytes - at);
   std::memcpy(ring + at, from, first);
   std::memcpy(ring, from + first, bytes - first);
@@ -136,7 +138,8 @@ void read_send_wqe(const std::uint8_t* ring, std::uint32_t blocks, std::uint16_t
   wqe.op.wr_id = completion_word(index, opcode);
   wqe.op.opcode = IBV_WR_SEND;
   const std::uint32_t length = (bytes + kBlockBytes - 1) / kBlockBytes;
-  const bool placed = bytes > 0 && length <= posted && length <= blocks && (head >> 8 & 0xffff) == index && tail >> 8 == qpn;
+  const bool placed =
+      bytes > 0 && length <= posted && length <= blocks && (head >> 8 & 0xffff) == index && tail >> 8 == qpn;
   if (!placed) return refuse(wqe, IBV_WC_LOC_QP_OP_ERR);
   wqe.blocks = length;
   if (length > 1) {
@@ -172,7 +175,8 @@ std::uint32_t data_bytes(const SendOp& op) noexcept {
 
 std::uint32_t wqe_bytes(const SendOp& op) noexcept {
   if (is_local(op.opcode)) return kOctoword;
-  const bool remote = is_read_like(op.opcode) || op.opcode == IBV_WR_RDMA_WRITE || op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  const bool remote =
+      is_read_like(op.opcode) || op.opcode == IBV_WR_RDMA_WRITE || op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   return kOctoword * (1 + (remote ? 1 : 0) + (is_atomic(op.opcode) ? 1 : 0)) + data_bytes(op);
 }
 

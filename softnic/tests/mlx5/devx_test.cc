@@ -1,5 +1,5 @@
-// DEVX: queues in memory of the program's, made and moved on by commands, as GPUNetIO does it. Places of fields as in the
-// Linux kernel's mlx5_ifc.h.
+// DEVX: queues in memory of the program's, made and moved on by commands, as GPUNetIO does it. Places of fields as in
+// the Linux kernel's mlx5_ifc.h.
 
 #include <endian.h>
 #include <sys/mman.h>
@@ -28,10 +28,18 @@ struct Command {
     return value;
   }
   std::uint32_t status() const { return out[0]; }
-  mlx5dv_devx_obj* create(ibv_context* context) { return Mlx5Library::get().obj_create(context, in.data(), in.size(), out.data(), out.size()); }
-  int modify(mlx5dv_devx_obj* object) { return Mlx5Library::get().obj_modify(object, in.data(), in.size(), out.data(), out.size()); }
-  int query(mlx5dv_devx_obj* object) { return Mlx5Library::get().obj_query(object, in.data(), in.size(), out.data(), out.size()); }
-  int run(ibv_context* context) { return Mlx5Library::get().general_cmd(context, in.data(), in.size(), out.data(), out.size()); }
+  mlx5dv_devx_obj* create(ibv_context* context) {
+    return Mlx5Library::get().obj_create(context, in.data(), in.size(), out.data(), out.size());
+  }
+  int modify(mlx5dv_devx_obj* object) {
+    return Mlx5Library::get().obj_modify(object, in.data(), in.size(), out.data(), out.size());
+  }
+  int query(mlx5dv_devx_obj* object) {
+    return Mlx5Library::get().obj_query(object, in.data(), in.size(), out.data(), out.size());
+  }
+  int run(ibv_context* context) {
+    return Mlx5Library::get().general_cmd(context, in.data(), in.size(), out.data(), out.size());
+  }
   std::vector<std::uint8_t> in;
   std::vector<std::uint8_t> out;
 };
@@ -42,7 +50,9 @@ constexpr std::uint32_t kQpc = 192, kPath = kQpc + 192, kCqc = 128;
 class Umem {
  public:
   Umem(ibv_context* context, std::size_t bytes)
-      : bytes_(bytes), data_(static_cast<std::uint8_t*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+      : bytes_(bytes),
+        data_(static_cast<std::uint8_t*>(
+            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
         umem_(Mlx5Library::get().umem_reg(context, data_, bytes, IBV_ACCESS_LOCAL_WRITE)) {
     EXPECT_NE(umem_, nullptr);
   }
@@ -261,7 +271,8 @@ TEST(SoftnicMlx5Devx, ACollapsedCqHasOneCqe) {
     const std::uint16_t place = qp.post(write);
     const auto& cqe = client.cqes()[0];
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (be16toh(std::atomic_ref(const_cast<__be16&>(cqe.wqe_counter)).load(std::memory_order_acquire)) != place || cqe.op_own >> 4 == MLX5_CQE_INVALID) {
+    while (be16toh(std::atomic_ref(const_cast<__be16&>(cqe.wqe_counter)).load(std::memory_order_acquire)) != place ||
+           cqe.op_own >> 4 == MLX5_CQE_INVALID) {
       ASSERT_LT(std::chrono::steady_clock::now(), limit) << i;
     }
     ASSERT_EQ(cqe_opcode(cqe), MLX5_CQE_REQ);

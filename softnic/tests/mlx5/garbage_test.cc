@@ -175,9 +175,11 @@ TEST(SoftnicMlx5Garbage, AnyBytesAtAll) {
       control->qpn_ds = htobe32(hand.qp.number() << 8 | random() % 64);
     }
     auto* receives = static_cast<std::uint8_t*>(hand.qp.rings().rq.buf);
-    for (unsigned i = 0; i < hand.qp.rings().rq.wqe_cnt * hand.qp.rings().rq.stride; ++i) receives[i] = static_cast<std::uint8_t>(random());
+    for (unsigned i = 0; i < hand.qp.rings().rq.wqe_cnt * hand.qp.rings().rq.stride; ++i)
+      receives[i] = static_cast<std::uint8_t>(random());
     std::atomic_ref(hand.qp.rings().dbrec[MLX5_RCV_DBR]).store(random(), std::memory_order_release);
-    hand.qp.set_producer(random() % 2 == 0 ? static_cast<std::uint16_t>(random()) : static_cast<std::uint16_t>(wqes + 1));
+    hand.qp.set_producer(random() % 2 == 0 ? static_cast<std::uint16_t>(random())
+                                           : static_cast<std::uint16_t>(wqes + 1));
     hand.qp.ring();
     if (hand.qp.producer() != 0) {
       const auto done = hand.cq.next();

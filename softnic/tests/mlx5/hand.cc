@@ -61,7 +61,8 @@ const mlx5_cqe64& HandCq::current() const {
 }
 
 bool HandCq::ready() const {
-  const std::uint8_t word = std::atomic_ref(const_cast<std::uint8_t&>(current().op_own)).load(std::memory_order_acquire);
+  const std::uint8_t word =
+      std::atomic_ref(const_cast<std::uint8_t&>(current().op_own)).load(std::memory_order_acquire);
   return word >> 4 != MLX5_CQE_INVALID && (word & MLX5_CQE_OWNER_MASK) == ((consumer_ & rings_.cqe_cnt) != 0 ? 1 : 0);
 }
 
@@ -112,7 +113,8 @@ std::uint16_t HandQp::write(const Wqe& wqe) {
     bytes.insert(bytes.end(), from, from + size);
   };
   const bool atomic = wqe.opcode == MLX5_OPCODE_ATOMIC_CS || wqe.opcode == MLX5_OPCODE_ATOMIC_FA;
-  if (wqe.opcode == MLX5_OPCODE_RDMA_WRITE || wqe.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || wqe.opcode == MLX5_OPCODE_RDMA_READ || atomic) {
+  if (wqe.opcode == MLX5_OPCODE_RDMA_WRITE || wqe.opcode == MLX5_OPCODE_RDMA_WRITE_IMM ||
+      wqe.opcode == MLX5_OPCODE_RDMA_READ || atomic) {
     const mlx5_wqe_raddr_seg remote{htobe64(wqe.remote), htobe32(wqe.rkey), 0};
     add(&remote, sizeof remote);
   }
@@ -132,7 +134,8 @@ std::uint16_t HandQp::write(const Wqe& wqe) {
     bytes.resize((bytes.size() + 15) / 16 * 16);
   }
   auto* control = reinterpret_cast<mlx5_wqe_ctrl_seg*>(bytes.data());
-  mlx5dv_set_ctrl_seg(control, producer_, wqe.opcode, 0, number_, wqe.flags, static_cast<std::uint8_t>(bytes.size() / 16), 0, wqe.imm);
+  mlx5dv_set_ctrl_seg(control, producer_, wqe.opcode, 0, number_, wqe.flags,
+                      static_cast<std::uint8_t>(bytes.size() / 16), 0, wqe.imm);
   return write_bytes(bytes.data(), bytes.size());
 }
 
@@ -153,10 +156,12 @@ std::uint16_t HandQp::post(const Wqe& wqe) {
 }
 
 void HandQp::post_receive(std::initializer_list<ibv_sge> sges) {
-  auto* base = static_cast<std::uint8_t*>(rings_.rq.buf) + std::size_t{receives_ & (rings_.rq.wqe_cnt - 1)} * rings_.rq.stride;
+  auto* base =
+      static_cast<std::uint8_t*>(rings_.rq.buf) + std::size_t{receives_ & (rings_.rq.wqe_cnt - 1)} * rings_.rq.stride;
   auto* segment = reinterpret_cast<mlx5_wqe_data_seg*>(base);
   for (const ibv_sge& sge : sges) mlx5dv_set_data_seg(segment++, sge.length, sge.lkey, sge.addr);
-  if (reinterpret_cast<std::uint8_t*>(segment) < base + rings_.rq.stride) mlx5dv_set_data_seg(segment, 0, MLX5_INVALID_LKEY, 0);
+  if (reinterpret_cast<std::uint8_t*>(segment) < base + rings_.rq.stride)
+    mlx5dv_set_data_seg(segment, 0, MLX5_INVALID_LKEY, 0);
   ++receives_;
   std::atomic_ref(rings_.dbrec[MLX5_RCV_DBR]).store(htobe32(receives_), std::memory_order_release);
 }

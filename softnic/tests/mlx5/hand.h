@@ -25,7 +25,8 @@ struct Mlx5Library {
   mlx5dv_devx_uar* (*alloc_uar)(ibv_context* context, std::uint32_t flags);
   void (*free_uar)(mlx5dv_devx_uar* uar);
   int (*query_eqn)(ibv_context* context, std::uint32_t vector, std::uint32_t* number);
-  mlx5dv_devx_obj* (*obj_create)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  mlx5dv_devx_obj* (*obj_create)(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                                 std::size_t out_size);
   int (*obj_query)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   int (*obj_modify)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   int (*obj_destroy)(mlx5dv_devx_obj* object);

@@ -83,7 +83,9 @@ TEST(SoftnicMlx5Queues, SeveralQpsShareAPageOfDoorbells) {
     change.qp_state = IBV_QPS_INIT;
     change.port_num = 1;
     change.qp_access_flags = kAllAccess;
-    ASSERT_EQ(ibv_modify_qp(qps.back().get(), &change, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+    ASSERT_EQ(
+        ibv_modify_qp(qps.back().get(), &change, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
     change = {};
     change.qp_state = IBV_QPS_RTR;
     change.path_mtu = IBV_MTU_1024;
@@ -93,13 +95,17 @@ TEST(SoftnicMlx5Queues, SeveralQpsShareAPageOfDoorbells) {
     change.ah_attr.grh.dgid = first.address().gid;
     change.ah_attr.grh.sgid_index = kGidIndex;
     change.max_dest_rd_atomic = 1;
-    ASSERT_EQ(ibv_modify_qp(qps.back().get(), &change, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+    ASSERT_EQ(ibv_modify_qp(qps.back().get(), &change,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+              0);
     change = {};
     change.qp_state = IBV_QPS_RTS;
     change.max_rd_atomic = 1;
-    ASSERT_EQ(ibv_modify_qp(qps.back().get(), &change, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                                           IBV_QP_MAX_QP_RD_ATOMIC), 0);
+    ASSERT_EQ(ibv_modify_qp(qps.back().get(), &change,
+                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                IBV_QP_MAX_QP_RD_ATOMIC),
+              0);
   }
   EXPECT_TRUE(shared);
   Wqe wqe;
@@ -191,7 +197,8 @@ TEST(SoftnicMlx5Queues, ReceivesOfAnSrqAreAList) {
   std::uint16_t head = static_cast<std::uint16_t>(rings.head);
   std::uint16_t tail = static_cast<std::uint16_t>(rings.tail);
   const auto segment = [&](std::uint16_t index) {
-    return reinterpret_cast<mlx5_wqe_srq_next_seg*>(static_cast<std::uint8_t*>(rings.buf) + std::size_t{index} * rings.stride);
+    return reinterpret_cast<mlx5_wqe_srq_next_seg*>(static_cast<std::uint8_t*>(rings.buf) +
+                                                    std::size_t{index} * rings.stride);
   };
   std::uint32_t posted = 0;
   const auto post = [&](std::size_t offset) {

@@ -18,7 +18,9 @@ std::uint64_t word_at(Memory& memory, std::size_t offset) {
   return word;
 }
 
-void put_word(Memory& memory, std::size_t offset, std::uint64_t word) { std::memcpy(memory.data() + offset, &word, sizeof word); }
+void put_word(Memory& memory, std::size_t offset, std::uint64_t word) {
+  std::memcpy(memory.data() + offset, &word, sizeof word);
+}
 
 TEST(SoftnicMlx5Requests, AReadFetchesWithItsByteCount) {
   HandPair hand;
@@ -113,8 +115,8 @@ TEST(SoftnicMlx5Requests, SeveralSegmentsAreOneMessage) {
   HandPair hand;
   hand.pair.client.memory->fill(9);
   Wqe wqe = hand.write(0, 0);
-  wqe.sges = {hand.pair.client.memory->sge(0, 1), hand.pair.client.memory->sge(1, 62), hand.pair.client.memory->sge(63, 4000),
-              hand.pair.client.memory->sge(4063, 9)};
+  wqe.sges = {hand.pair.client.memory->sge(0, 1), hand.pair.client.memory->sge(1, 62),
+              hand.pair.client.memory->sge(63, 4000), hand.pair.client.memory->sge(4063, 9)};
   hand.qp.post(wqe);
   const auto done = hand.cq.next();
   ASSERT_TRUE(done);

@@ -44,7 +44,8 @@ void check(const SendWqe& wqe, std::uint32_t blocks, std::uint32_t posted) {
   if ((wqe.op.flags & IBV_SEND_INLINE) == 0) return;
   const auto from = reinterpret_cast<std::uint64_t>(wqe.bytes);
   for (unsigned i = 0; i < wqe.op.num_sge; ++i) {
-    require(wqe.sges[i].addr >= from && wqe.sges[i].addr - from + wqe.sges[i].length <= wqe.blocks * kBlockBytes, "inline data beyond the WQE");
+    require(wqe.sges[i].addr >= from && wqe.sges[i].addr - from + wqe.sges[i].length <= wqe.blocks * kBlockBytes,
+            "inline data beyond the WQE");
   }
 }
 
@@ -97,7 +98,8 @@ void write_and_read(Random& random) {
   op.sges = sges;
   const bool inlined = !is_read_like(op.opcode) && random() % 2 == 0;
   op.num_sge = static_cast<std::uint16_t>(inlined ? 1 : random() % (kMaxSge + 1));
-  for (unsigned i = 0; i < op.num_sge; ++i) sges[i] = {random(), 1 + static_cast<std::uint32_t>(random() % 0x7fffffff), static_cast<std::uint32_t>(random())};
+  for (unsigned i = 0; i < op.num_sge; ++i)
+    sges[i] = {random(), 1 + static_cast<std::uint32_t>(random() % 0x7fffffff), static_cast<std::uint32_t>(random())};
   if (inlined) {
     op.flags |= IBV_SEND_INLINE;
     sges[0] = {reinterpret_cast<std::uint64_t>(data), 1 + static_cast<std::uint32_t>(random() % sizeof data), 0};
@@ -108,8 +110,11 @@ void write_and_read(Random& random) {
   read_send_wqe(ring.bytes.get(), ring.blocks, index, ring.blocks, kQpn, wqe);
   check(wqe, ring.blocks, ring.blocks);
   require(wqe.kind == SendWqe::Kind::kRequest && wqe.blocks == blocks_of(op), "a WQE of the device's own is not read");
-  require(wqe.op.opcode == op.opcode && wqe.op.flags == op.flags && wqe.op.imm == op.imm && wqe.op.num_sge == op.num_sge, "another request");
-  if (!is_send(op.opcode)) require(wqe.op.remote_addr == op.remote_addr && wqe.op.rkey == op.rkey, "another remote address");
+  require(
+      wqe.op.opcode == op.opcode && wqe.op.flags == op.flags && wqe.op.imm == op.imm && wqe.op.num_sge == op.num_sge,
+      "another request");
+  if (!is_send(op.opcode))
+    require(wqe.op.remote_addr == op.remote_addr && wqe.op.rkey == op.rkey, "another remote address");
   if (is_atomic(op.opcode)) require(wqe.op.compare_add == op.compare_add, "another operand");
   if (op.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) require(wqe.op.swap == op.swap, "another value");
   for (unsigned i = 0; i < op.num_sge; ++i) {

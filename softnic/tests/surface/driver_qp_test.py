@@ -21,10 +21,12 @@ def run(transport, *words, standin=None):
     with tempfile.TemporaryDirectory(prefix="gdrperf-dc-") as folder:
         preload = SOFTNIC if standin == "" else f"{standin or STANDINS[transport]} {SOFTNIC}"
         env = {**os.environ, "LD_PRELOAD": preload, "STANDIN_FOLDER": folder, "SOFTNIC": "soft0"}
-        done = subprocess.run([GDRPERF, *words, "--local", "-d", "soft0", *([] if "-c" in words else ["--transport", transport])],
+        transports = [] if "-c" in words else ["--transport", transport]
+        done = subprocess.run([GDRPERF, *words, "--local", "-d", "soft0", *transports],
                               env=env, capture_output=True, text=True, timeout=120)
         log = pathlib.Path(folder, "log")
-        return done.returncode, done.stdout + done.stderr, collections.Counter(log.read_text().split() if log.exists() else [])
+        calls = collections.Counter(log.read_text().split() if log.exists() else [])
+        return done.returncode, done.stdout + done.stderr, calls
 
 
 class Dc(unittest.TestCase):
@@ -70,7 +72,8 @@ class Srd(unittest.TestCase):
                 self.assertEqual(code, 0, text)
 
     def test_what_has_no_order_is_refused(self):
-        for words, why in ((["send_bw", "--verify"], "arrive in any order"), (["write_lat", "--signal", "write"], "may overtake"),
+        for words, why in ((["send_bw", "--verify"], "arrive in any order"),
+                           (["write_lat", "--signal", "write"], "may overtake"),
                            (["send_bw", "--srq"], "not for SRD")):
             with self.subTest(words):
                 code, text, made = run("srd", *words, "-n", "10")
@@ -80,13 +83,15 @@ class Srd(unittest.TestCase):
     def test_a_request_has_at_most_what_the_device_takes(self):
         code, text, _ = run("srd", "write_bw", "-s", "2M", "-n", "10")
         self.assertEqual(code, 2, text)
-        self.assertIn("takes RDMA requests up to 1 MiB over SRD", text)
+        self.assertIn("takes RDMA requests over SRD up to 1 MiB", text)
 
 
 class Missing(unittest.TestCase):
     def test_it_says_what_is_missing(self):
-        for transport, standin, why in (("dc", "", "soft0 is no device of mlx5_core"), ("srd", "", "soft0 is no device of efa"),
-                                        ("dc", EFA, "no device of mlx5_core (NVIDIA's ConnectX and BlueField) but of efa"),
+        for transport, standin, why in (("dc", "", "soft0 is no device of mlx5_core"),
+                                        ("srd", "", "soft0 is no device of efa"),
+                                        ("dc", EFA, "no device of mlx5_core (NVIDIA's ConnectX and BlueField) but of "
+                                         "efa"),
                                         ("srd", MLX5, "mlx5dv")):
             with self.subTest(transport=transport, why=why):
                 code, text, made = run(transport, "write_bw", "-n", "10", standin=standin)

@@ -126,7 +126,8 @@ int complete(ibv_qp_ex* requests) {
     error = reach(*made, request);
     if (error != 0) break;
     if (!request.inlined.empty()) {
-      request.pieces = {{reinterpret_cast<std::uintptr_t>(request.inlined.data()), static_cast<std::uint32_t>(request.inlined.size()), 0}};
+      request.pieces = {{reinterpret_cast<std::uintptr_t>(request.inlined.data()),
+                         static_cast<std::uint32_t>(request.inlined.size()), 0}};
       request.wr.send_flags |= IBV_SEND_INLINE;
     }
     request.wr.sg_list = request.pieces.data();
@@ -166,11 +167,14 @@ ibv_qp* make(ibv_context* context, ibv_qp_init_attr_ex& wanted, Role role, std::
 int mask_of(Role role, ibv_qp_state state) {
   const int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   switch (state) {
-    case IBV_QPS_INIT: return init | (role == Role::kTarget ? IBV_QP_ACCESS_FLAGS : role == Role::kSrd ? IBV_QP_QKEY : 0);
-    case IBV_QPS_RTR: return role == Role::kSrd ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | (role == Role::kTarget ? IBV_QP_MIN_RNR_TIMER : 0);
+    case IBV_QPS_INIT:
+      return init | (role == Role::kTarget ? IBV_QP_ACCESS_FLAGS : role == Role::kSrd ? IBV_QP_QKEY : 0);
+    case IBV_QPS_RTR:
+      return role == Role::kSrd ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | (role == Role::kTarget ? IBV_QP_MIN_RNR_TIMER : 0);
     case IBV_QPS_RTS:
-      return role == Role::kSrd ? IBV_QP_SQ_PSN
-                                : IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+      return role == Role::kSrd
+                 ? IBV_QP_SQ_PSN
+                 : IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
     default: return -1;
   }
 }
@@ -184,7 +188,8 @@ bool is_driver_link(const char* path) {
 
 // The real headers, where there are some, say the same of what is read here by its place.
 #if STANDIN_HEADER && STANDIN_IS_MLX5
-static_assert(offsetof(mlx5dv_qp_init_attr, create_flags) == 8 && offsetof(mlx5dv_qp_init_attr, dc_init_attr.dc_type) == 16);
+static_assert(offsetof(mlx5dv_qp_init_attr, create_flags) == 8 &&
+              offsetof(mlx5dv_qp_init_attr, dc_init_attr.dc_type) == 16);
 static_assert(offsetof(mlx5dv_qp_init_attr, dc_init_attr.dct_access_key) == 24 && sizeof(mlx5dv_qp_init_attr) == 40);
 static_assert(offsetof(mlx5dv_qp_ex, wr_set_dc_addr) == offsetof(Mlx5QpEx, set_dc_address));
 static_assert(MLX5DV_QP_INIT_ATTR_MASK_DC == 2 && MLX5DV_DCTYPE_DCT == 1 && MLX5DV_DCTYPE_DCI == 2);
@@ -238,7 +243,8 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
     const auto modify = next<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp");
     return modify(qp, &plain, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   }
-  if (made->role != Role::kInitiator && made->state == IBV_QPS_RTR && !listening.exchange(true)) std::thread(listen).detach();
+  if (made->role != Role::kInitiator && made->state == IBV_QPS_RTR && !listening.exchange(true))
+    std::thread(listen).detach();
   return 0;
 }
 
@@ -268,7 +274,8 @@ ibv_qp* mlx5dv_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, DcAttr
   std::memcpy(&type, own + 16, sizeof type);
   std::memcpy(&key, own + 24, sizeof key);
   const bool target = type == 1;
-  const bool sound = mask == (target ? 2u : 3u) && (target || (type == 2 && flags == 8)) && (target == (attr->srq != nullptr));
+  const bool sound =
+      mask == (target ? 2u : 3u) && (target || (type == 2 && flags == 8)) && (target == (attr->srq != nullptr));
   if (!sound) {
     errno = EINVAL;
     return nullptr;

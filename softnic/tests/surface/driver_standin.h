@@ -67,7 +67,9 @@ Made* made_of(const ibv_qp_ex* requests) {
 std::string file(std::uint32_t number, const char* what) {
   return std::string(std::getenv("STANDIN_FOLDER")) + "/" + std::to_string(number) + what;
 }
-void note(const std::string& line) { std::ofstream(std::string(std::getenv("STANDIN_FOLDER")) + "/log", std::ios::app) << line << '\n'; }
+void note(const std::string& line) {
+  std::ofstream(std::string(std::getenv("STANDIN_FOLDER")) + "/log", std::ios::app) << line << '\n';
+}
 
 Request& last(ibv_qp_ex* requests) { return made_of(requests)->batch.back(); }
 Request& begin(ibv_qp_ex* requests, ibv_wr_opcode opcode) {
@@ -108,7 +110,9 @@ void fill(Made& made, std::uint64_t ops, int (*complete)(ibv_qp_ex*)) {
   if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
     to.wr_send_imm = [](ibv_qp_ex* it, __be32 data) { begin(it, IBV_WR_SEND_WITH_IMM).wr.imm_data = data; };
   if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
-    to.wr_rdma_write = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at) { remote(begin(it, IBV_WR_RDMA_WRITE), rkey, at); };
+    to.wr_rdma_write = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at) {
+      remote(begin(it, IBV_WR_RDMA_WRITE), rkey, at);
+    };
   if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) {
     to.wr_rdma_write_imm = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at, __be32 data) {
       remote(begin(it, IBV_WR_RDMA_WRITE_WITH_IMM), rkey, at);
@@ -116,25 +120,33 @@ void fill(Made& made, std::uint64_t ops, int (*complete)(ibv_qp_ex*)) {
     };
   }
   if (ops & IBV_QP_EX_WITH_RDMA_READ)
-    to.wr_rdma_read = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at) { remote(begin(it, IBV_WR_RDMA_READ), rkey, at); };
+    to.wr_rdma_read = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at) {
+      remote(begin(it, IBV_WR_RDMA_READ), rkey, at);
+    };
   if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) {
     to.wr_atomic_fetch_add = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at, std::uint64_t add) {
       operands(begin(it, IBV_WR_ATOMIC_FETCH_AND_ADD), rkey, at, add, 0);
     };
   }
   if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) {
-    to.wr_atomic_cmp_swp = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at, std::uint64_t compare, std::uint64_t swap) {
+    to.wr_atomic_cmp_swp = [](ibv_qp_ex* it, std::uint32_t rkey, std::uint64_t at, std::uint64_t compare,
+                              std::uint64_t swap) {
       operands(begin(it, IBV_WR_ATOMIC_CMP_AND_SWP), rkey, at, compare, swap);
     };
   }
-  to.wr_set_sge_list = [](ibv_qp_ex* it, std::size_t count, const ibv_sge* pieces) { last(it).pieces.assign(pieces, pieces + count); };
+  to.wr_set_sge_list = [](ibv_qp_ex* it, std::size_t count, const ibv_sge* pieces) {
+    last(it).pieces.assign(pieces, pieces + count);
+  };
   to.wr_set_inline_data_list = [](ibv_qp_ex* it, std::size_t count, const ibv_data_buf* pieces) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto* from = static_cast<const std::byte*>(pieces[i].addr);
       last(it).inlined.insert(last(it).inlined.end(), from, from + pieces[i].length);
     }
   };
-  if (made.role == Role::kSrd) to.wr_set_ud_addr = [](ibv_qp_ex* it, ibv_ah* handle, std::uint32_t number, std::uint32_t key) { name(it, handle, number, key); };
+  if (made.role == Role::kSrd)
+    to.wr_set_ud_addr = [](ibv_qp_ex* it, ibv_ah* handle, std::uint32_t number, std::uint32_t key) {
+      name(it, handle, number, key);
+    };
 }
 
 }  // namespace

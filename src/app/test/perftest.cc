@@ -232,7 +232,8 @@ bool has_device_for(Transport transport) {
 /// "RC/UC": kinds of QPs that the test goes over, in perftest's own form, which scripts read from its help.
 std::string connections_of(const std::string& test) {
   std::string kinds;
-  for (const Transport each : {Transport::kRc, Transport::kXrc, Transport::kUc, Transport::kUd, Transport::kDc, Transport::kSrd}) {
+  for (const Transport each :
+       {Transport::kRc, Transport::kXrc, Transport::kUc, Transport::kUd, Transport::kDc, Transport::kSrd}) {
     const std::optional<Test> parsed = parse_test(test);
     if (parsed && goes_over(parsed->operation, each) && has_device_for(each))
       kinds += (kinds.empty() ? "" : "/") + std::string(to_string(each));

@@ -43,16 +43,21 @@ void settle_hints(const PerftestTyped& typed, TestSpec& spec) {
   if (typed.hint.empty() || typed.hint_memory.empty() != typed.hint_cpu.empty())
     throw usage_error("--ph: alone, or together with --tph_mem and --cpu_id", "give what is missing");
   const bool persistent = typed.hint_memory == "persistent" || typed.hint_memory == "pm";
-  const bool known = persistent || typed.hint_memory.empty() || typed.hint_memory == "volatile" || typed.hint_memory == "vm";
-  if (!known) throw usage_error(fmt::format("--tph_mem '{:.20}': no such memory", typed.hint_memory), "give volatile or persistent");
+  const bool known =
+      persistent || typed.hint_memory.empty() || typed.hint_memory == "volatile" || typed.hint_memory == "vm";
+  if (!known)
+    throw usage_error(fmt::format("--tph_mem '{:.20}': no such memory", typed.hint_memory),
+                      "give volatile or persistent");
   spec.tph = typed.hint;
-  if (!typed.hint_cpu.empty()) spec.tph += fmt::format(",{},{}", persistent ? "persistent" : "volatile", typed.hint_cpu);
+  if (!typed.hint_cpu.empty())
+    spec.tph += fmt::format(",{},{}", persistent ? "persistent" : "volatile", typed.hint_cpu);
 }
 
 void settle_dual_port(const PerftestTyped& typed, Test test, TestSpec& spec, const OutputOptions& output) {
   const bool each = output.each_port == report::PortColumns::kEach;
   if (each && (!typed.dual_port || !spec.stop.duration))
-    throw usage_error("--report-per-port: reports the ports of -O in a run of -D", "give -O and -D as well, or leave it out");
+    throw usage_error("--report-per-port: reports the ports of -O in a run of -D",
+                      "give -O and -D as well, or leave it out");
   if (!typed.dual_port) return;
   const auto refuse = [](bool asked, const std::string& what, const char* hint) {
     if (asked) throw usage_error(fmt::format("-O: {}", what), hint);

@@ -75,9 +75,10 @@ Examples:
 constexpr std::uint64_t kDefaultDatagramBytes = 1024;
 
 std::uint64_t default_size(Test test, Transport transport) {
-  const bool small = test.metric == Metric::kBandwidth && (transport == Transport::kUd || (transport == Transport::kSrd && !facts_of(test.operation).names_address));
-  const std::uint64_t any = small ? kDefaultDatagramBytes : test.metric == Metric::kBandwidth ? kDefaultBandwidthBytes : kDefaultLatencyBytes;
-  return sizes_of(test.operation, {any}).front();
+  const bool datagrams =
+      transport == Transport::kUd || (transport == Transport::kSrd && !facts_of(test.operation).names_address);
+  const std::uint64_t streamed = datagrams ? kDefaultDatagramBytes : kDefaultBandwidthBytes;
+  return sizes_of(test.operation, {test.metric == Metric::kBandwidth ? streamed : kDefaultLatencyBytes}).front();
 }
 
 /// Default sizes, for help: "64K; UD 1K".
@@ -244,7 +245,8 @@ int measure(TestOptions options, const Argv& argv) {
   const auto client =
       options.local ? make_local_client() : make_remote_client(address, say);
   // perftest's server serves one run, over one connection.
-  const bool alone = specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty() && !has_parts(options.spec);
+  const bool alone = specs.size() == 1 && !registrations && options.spec.load.empty() && address.others.empty() &&
+                     !has_parts(options.spec);
   set_terms(*client, options, alone);
   Watching watching(options, specs.size());
   client->set_observer(&*watching.intervals);

@@ -174,8 +174,10 @@ constexpr std::array kChecks = {
                "`GrdmaPciTopoCheckOverride` of the NVIDIA driver (Grace, Vera)",
                "GPU and NIC are in different IOMMU groups, dma-buf is refused, and it is not set", run<check_topology_override>},
     CheckEntry{"gpu-initiated", "GPUDirect RDMA",
-               "`PeerMappingOverride` and `EnableStreamMemOPs` of the NVIDIA driver, ConnectX-5 or later, dma-buf or peer memory",
-               "half of the settings: a GPU cannot ring a NIC's doorbell itself; SKIP with the setting where there is none",
+               "`PeerMappingOverride` and `EnableStreamMemOPs` of the NVIDIA driver, ConnectX-5 or later, dma-buf or "
+               "peer memory",
+               "half of the settings: a GPU cannot ring a NIC's doorbell itself; SKIP with the setting where there is "
+               "none",
                run<check_gpu_initiated>},
     CheckEntry{"memlock", "Host",
                "`RLIMIT_MEMLOCK`, `CAP_IPC_LOCK`, and where the limit comes from (shell, unit, limits.d, slurmd, container)",

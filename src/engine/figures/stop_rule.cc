@@ -92,7 +92,8 @@ double StopJudge::growth_needed(const Samples& all) const {
 
 bool StopJudge::hopeless(double growth, double elapsed_s) const {
   constexpr double kGuess = 1.2;  // a growth is one
-  return rule_.share.count() > 0 && elapsed_s >= seconds(rule_.share) && growth * elapsed_s > kGuess * seconds(rule_.cap);
+  return rule_.share.count() > 0 && elapsed_s >= seconds(rule_.share) &&
+         growth * elapsed_s > kGuess * seconds(rule_.cap);
 }
 
 bool StopJudge::at_limit(std::uint64_t done, double elapsed_s) {

@@ -20,8 +20,8 @@ struct NotForRings {
 
 void check_scope(const ResolvedSpec& spec) {
   if (spec.gpu_scope != GpuScope::kWarp || spec.gpu_threads % 32 == 0) return;
-  throw usage_error(fmt::format("{} warp: {} {} is no multiple of 32, the threads of a warp", flag<&TestSpec::gpu_scope>(),
-                                flag<&TestSpec::gpu_threads>(), spec.gpu_threads),
+  throw usage_error(fmt::format("{} warp: {} {} is no multiple of 32, the threads of a warp",
+                                flag<&TestSpec::gpu_scope>(), flag<&TestSpec::gpu_threads>(), spec.gpu_threads),
                     fmt::format("give {} 32", flag<&TestSpec::gpu_threads>()));
 }
 
@@ -33,7 +33,8 @@ void check_rings(const ResolvedSpec& spec) {
     const std::string asked = spec.gpu_threads != 1  ? flag<&TestSpec::gpu_threads>()
                               : spec.gpu_blocks != 1 ? flag<&TestSpec::gpu_blocks>()
                                                      : flag<&TestSpec::gpu_scope>();
-    throw usage_error(fmt::format("{}: no kernel posts messages", asked), fmt::format("give {} gpu as well", initiator));
+    throw usage_error(fmt::format("{}: no kernel posts messages", asked),
+                      fmt::format("give {} gpu as well", initiator));
   }
   if (spec.initiator != Initiator::kGpu && spec.initiator != Initiator::kCpuRings) return;
   const bool kernel = spec.initiator == Initiator::kGpu;
@@ -50,9 +51,11 @@ void check_rings(const ResolvedSpec& spec) {
   }
   const NotForRings others[] = {
       {spec.consume || spec.staged(conn::Side::kClient) || spec.staged(conn::Side::kServer),
-       spec.consume ? flag<&TestSpec::consume>() : flag<&TestSpec::path>() + " staged", "chunks are copied and posted by the CPU"},
+       spec.consume ? flag<&TestSpec::consume>() : flag<&TestSpec::path>() + " staged",
+       "chunks are copied and posted by the CPU"},
       {spec.transport != Transport::kRc, flag<&TestSpec::transport>(), "the threads write requests of RC"},
-      {spec.connector == Connector::kRdmaCm, flag<&TestSpec::connector>(), "each QP has a completion queue of its own, which rdma_cm does not give it"},
+      {spec.connector == Connector::kRdmaCm, flag<&TestSpec::connector>(),
+       "each QP has a completion queue of its own, which rdma_cm does not give it"},
       {spec.wait == Wait::kEvent, flag<&TestSpec::wait>(), "nobody is woken: the threads poll"},
       {rate_of(spec) > 0, flag<&TestSpec::rate_per_s>(), "the threads post as fast as messages complete"},
       {spec.latency_gap.count() > 0, flag<&TestSpec::latency_gap>(), "the threads do not pause"},
@@ -63,11 +66,14 @@ void check_rings(const ResolvedSpec& spec) {
       {spec.inline_bytes > 0, flag<&TestSpec::inline_bytes>(), "the threads do not send inline"},
       {spec.srq, flag<&TestSpec::srq>(), "receives belong to one QP"},
       {spec.parts > 1 || spec.threads > 1 || !spec.rails.empty() || spec.incast > 1,
-       !spec.rails.empty() ? flag<&TestSpec::rails>() : spec.incast > 1 ? flag<&TestSpec::incast>() : flag<&TestSpec::threads>(),
+       !spec.rails.empty() ? flag<&TestSpec::rails>()
+       : spec.incast > 1   ? flag<&TestSpec::incast>()
+                           : flag<&TestSpec::threads>(),
        "runs at the same time have the CPU post"},
   };
   for (const NotForRings& each : others) {
-    if (each.asked) throw usage_error(fmt::format("{} and {}: {}", asked, each.flag, each.why), "leave one of them out");
+    if (each.asked)
+      throw usage_error(fmt::format("{} and {}: {}", asked, each.flag, each.why), "leave one of them out");
   }
   check_scope(spec);
 }

@@ -13,8 +13,8 @@
 
 namespace gdrperf::engine {
 
-/// Messages that threads post to the rings of mlx5 QPs themselves, on a GPU or on the CPU. This end's own thread says how
-/// far they may go, counts what they report, and takes what arrives.
+/// Messages that threads post to the rings of mlx5 QPs themselves, on a GPU or on the CPU. This end's own thread says
+/// how far they may go, counts what they report, and takes what arrives.
 class RingTransfer final : public Transfer {
  public:
   RingTransfer(StreamingEnd& end, Peer& peer);

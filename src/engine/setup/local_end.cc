@@ -19,33 +19,29 @@
 #include "gdrperf/verbs/mlx5.h"
 #include "engine/setup/demand.h"
 #include "engine/setup/limiter.h"
+#include "engine/setup/op_traits.h"
 
 namespace gdrperf::engine {
 namespace {
 
-/// None: QPs of every device.
-std::optional<verbs::DriverKind> driver_kind(Transport transport) {
-  if (transport == Transport::kDc) return verbs::DriverKind::kDc;
-  if (transport == Transport::kSrd) return verbs::DriverKind::kSrd;
-  return std::nullopt;
-}
-
 void check_message_size(const OpenDevice& device, const ResolvedSpec& spec) {
-  const std::uint64_t size_bytes = spec.size_bytes;
-  if (spec.transport == Transport::kSrd && spec.op().has_remote_address) {
-    const std::uint64_t most = verbs::most_srd_bytes(device.context.get(), spec.op().opcode);
-    if (size_bytes <= most) return;
-    const std::string what = most == 0 ? fmt::format("has no {} over SRD (device_caps of efadv_query_device)", facts_of(spec.test.operation).request)
-                                       : fmt::format("takes RDMA requests up to {} over SRD", format_size(most));
-    throw usage_error(fmt::format("{} {}: {} {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes), device.context.name(), what), "send_bw and send_lat are on every EFA");
+  const bool srd = spec.transport == Transport::kSrd && spec.op().has_remote_address;
+  std::uint64_t limit = 0;
+  if (srd) {
+    limit = verbs::most_srd_bytes(device.context.get(), spec.op().opcode);
+  } else {
+    ibv_port_attr attr{};
+    if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
+    limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
   }
-  ibv_port_attr attr{};
-  if (ibv_query_port(device.context.get(), static_cast<std::uint8_t>(device.port.number), &attr) != 0) return;
-  const std::uint64_t limit = attr.max_msg_sz == 0 ? 1u << 30 : attr.max_msg_sz;
-  if (size_bytes > limit) {
-    throw usage_error(fmt::format("{} {}: {} takes messages up to {}", flag<&TestSpec::size_bytes>(), format_size(size_bytes),
-                                  device.context.name(), format_size(limit)));
-  }
+  if (spec.size_bytes <= limit) return;
+  const std::string what =
+      limit == 0 ? fmt::format("has no {} over SRD (device_caps of efadv_query_device)",
+                               facts_of(spec.test.operation).request)
+                 : fmt::format("takes {} up to {}", srd ? "RDMA requests over SRD" : "messages", format_size(limit));
+  throw usage_error(fmt::format("{} {}: {} {}", flag<&TestSpec::size_bytes>(), format_size(spec.size_bytes),
+                                device.context.name(), what),
+                    srd ? "send_bw and send_lat are on every EFA" : "");
 }
 
 /// "" for RC, which is all that older peers know.
@@ -141,8 +137,12 @@ void LocalEnd::register_memory(int access, std::unique_ptr<mem::Buffer> staging)
     access |= IBV_ACCESS_ON_DEMAND;
   }
   hints_ = verbs::make_dma_handle(pd_->context, spec_.tph);
-  if (hints_ && !registered.cpu_reachable()) throw usage_error(flag<&TestSpec::tph>() + ": is for host memory", "leave it out");
-  const auto make = [&] { return hints_ ? verbs::register_hinted(pd_.get(), registered.data(), registered.size(), access, hints_.get()) : registered.register_with(pd_.get(), access); };
+  if (hints_ && !registered.cpu_reachable())
+    throw usage_error(flag<&TestSpec::tph>() + ": is for host memory", "leave it out");
+  const auto make = [&] {
+    return hints_ ? verbs::register_hinted(pd_.get(), registered.data(), registered.size(), access, hints_.get())
+                  : registered.register_with(pd_.get(), access);
+  };
   mr_ = make();
   for (int q = 1; spec_.mr_per_qp && q < spec_.qps; ++q)
     more_mrs_.push_back(make());
@@ -280,7 +280,8 @@ void LocalEnd::make_queues(const QueueRights& rights) {
 /// Threads that post to one QP poll for it alone.
 void LocalEnd::make_own_cqs(int entries) {
   for (int q = 0; q < spec_.qps; ++q) {
-    more_cqs_.push_back(verbs::make_cq(connector_->context(), entries, nullptr, spec_.comp_vector, parent_domain_.get()));
+    more_cqs_.push_back(
+        verbs::make_cq(connector_->context(), entries, nullptr, spec_.comp_vector, parent_domain_.get()));
     own_cqs_.push_back(more_cqs_.back().get());
   }
 }

@@ -72,4 +72,10 @@ const OpTraits& signalled_write(Signal signal) {
          : signal == Signal::kAtomic  ? kWriteThenAtomic : kWriteThenWrite;
 }
 
+std::optional<verbs::DriverKind> driver_kind(Transport transport) {
+  if (transport == Transport::kDc) return verbs::DriverKind::kDc;
+  if (transport == Transport::kSrd) return verbs::DriverKind::kSrd;
+  return std::nullopt;
+}
+
 }  // namespace gdrperf::engine

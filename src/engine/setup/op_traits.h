@@ -2,7 +2,10 @@
 
 #include <infiniband/verbs.h>
 
+#include <optional>
+
 #include "gdrperf/proto/spec.h"
+#include "gdrperf/verbs/driver_qp.h"
 
 namespace gdrperf::engine {
 
@@ -31,5 +34,8 @@ const OpTraits& write_with_immediate();
 const OpTraits& compare_and_swap();
 /// write_lat with `signal`, which is not kNone.
 const OpTraits& signalled_write(Signal signal);
+
+/// Whose QPs a transport takes; none: those of every device.
+std::optional<verbs::DriverKind> driver_kind(Transport transport);
 
 }  // namespace gdrperf::engine

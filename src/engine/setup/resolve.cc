@@ -134,7 +134,8 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   qps = std::max(qps, spread);
   const bool gpu = mem::on_gpu(client_kind_) || mem::on_gpu(server_kind_);
   const bool by_memory = latency() && op_->round_end == RoundEnd::kMemory;
-  if (gpu && by_memory && (initiator == Initiator::kCpu || initiator == Initiator::kCpuRings)) op_ = &write_with_immediate();
+  if (gpu && by_memory && (initiator == Initiator::kCpu || initiator == Initiator::kCpuRings))
+    op_ = &write_with_immediate();
   if (signal != Signal::kNone) {
     if (gpu && initiator != Initiator::kGpu)
       throw usage_error(fmt::format("{}: the CPU, which waits for the signal, cannot look at a message in GPU memory",
@@ -153,8 +154,9 @@ ResolvedSpec::ResolvedSpec(const TestSpec& asked)
   }
   const bool other_maker = mem::of_other_maker(client_kind_) || mem::of_other_maker(server_kind_);
   if (initiator == Initiator::kGpuProxy && other_maker) {
-    throw usage_error(fmt::format("{} gpu-proxy: there are kernels for NVIDIA's GPUs only", flag<&TestSpec::initiator>()),
-                      "leave it out: the CPU detects arrival");
+    throw usage_error(
+        fmt::format("{} gpu-proxy: there are kernels for NVIDIA's GPUs only", flag<&TestSpec::initiator>()),
+        "leave it out: the CPU detects arrival");
   }
   if (initiator == Initiator::kGpuProxy && (!gpu || !by_memory || stages)) {
     throw usage_error(fmt::format("{} gpu-proxy: {}", flag<&TestSpec::initiator>(),

@@ -14,8 +14,9 @@ void check_staging(const ResolvedSpec& spec) {
                            : spec.path == Path::kStaged ? flag<&TestSpec::path>() + " staged"
                                                         : "staged memory";
   if (mem::of_other_maker(spec.kind(conn::Side::kClient)) || mem::of_other_maker(spec.kind(conn::Side::kServer))) {
-    throw usage_error(fmt::format("{}: memory of AMD's and Intel's GPUs is measured directly, not through copies", what),
-                      "leave it out, or take memory of an NVIDIA GPU");
+    throw usage_error(
+        fmt::format("{}: memory of AMD's and Intel's GPUs is measured directly, not through copies", what),
+        "leave it out, or take memory of an NVIDIA GPU");
   }
   if (spec.op().carries_operands) {
     throw usage_error(fmt::format("{}: {} works on the memory itself, not on a copy", what, to_string(spec.test)),

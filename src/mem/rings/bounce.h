@@ -142,7 +142,8 @@ class Bouncer {
     return seen == Look::kCame || goes_on();
   }
   GDRPERF_BOTH Look look_own() {
-    const std::uint8_t* const at = completion_at(queue_.completions, queue_.taken, queue_.completion_mask, queue_.completion_shift);
+    const std::uint8_t* const at =
+        completion_at(queue_.completions, queue_.taken, queue_.completion_mask, queue_.completion_shift);
     const std::uint32_t last = load(reinterpret_cast<const std::uint32_t*>(at + kLastWord));
     if (!is_there(last, queue_.taken, queue_.completion_mask)) return Look::kNothing;
     ++queue_.taken;
@@ -181,7 +182,8 @@ class Bouncer {
   }
 
   GDRPERF_BOTH Look look_receive() {
-    const std::uint8_t* const at = completion_at(bounce_.completions, received_, bounce_.completion_mask, bounce_.completion_shift);
+    const std::uint8_t* const at =
+        completion_at(bounce_.completions, received_, bounce_.completion_mask, bounce_.completion_shift);
     const std::uint32_t last = load(reinterpret_cast<const std::uint32_t*>(at + kLastWord));
     if (!is_there(last, received_, bounce_.completion_mask)) return Look::kNothing;
     ++received_;

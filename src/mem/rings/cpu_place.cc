@@ -31,7 +31,8 @@ class CpuPlace final : public Place {
     std::copy(run.given, run.given + run.queue_count, run.queues);
     store(&run.meeting->started, std::uint64_t{1});
     for (std::uint32_t group = 0; group < groups_; ++group) {
-      threads_.push_back(start_thread("posting", [this, run, group] { post(run, group); }, [](const std::exception_ptr&) {}));
+      threads_.push_back(start_thread(
+          "posting", [this, run, group] { post(run, group); }, [](const std::exception_ptr&) {}));
     }
   }
   void join() override {

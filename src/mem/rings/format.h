@@ -79,7 +79,8 @@ GDRPERF_BOTH bool has_piece(const Message& message) { return message.opcode != O
 
 /// Sixteen-byte segments of a request.
 GDRPERF_BOTH std::uint32_t segments_of(const Message& message) {
-  return 1 + (has_remote(message.opcode) ? 1u : 0u) + (is_atomic(message.opcode) ? 1u : 0u) + (has_piece(message) ? 1u : 0u);
+  return 1 + (has_remote(message.opcode) ? 1u : 0u) + (is_atomic(message.opcode) ? 1u : 0u) +
+         (has_piece(message) ? 1u : 0u);
 }
 
 /// The control segment's first two words, as they lie in memory.
@@ -168,9 +169,12 @@ GDRPERF_BOTH std::uint64_t doorbell_of(std::uint64_t end, std::uint32_t qpn, con
 /// What a doorbell record holds for `count` requests or receives in all.
 GDRPERF_BOTH std::uint32_t record_of(std::uint64_t count) { return big32(static_cast<std::uint32_t>(count & 0xffff)); }
 /// What a CQ's doorbell record holds after `taken` completions.
-GDRPERF_BOTH std::uint32_t cq_record_of(std::uint64_t taken) { return big32(static_cast<std::uint32_t>(taken & 0xffffff)); }
+GDRPERF_BOTH std::uint32_t cq_record_of(std::uint64_t taken) {
+  return big32(static_cast<std::uint32_t>(taken & 0xffffff));
+}
 
-// A completion is 64 bytes, which end those of 128. Its last word: place of the request (16 bits), a signature, owner and kind.
+// A completion is 64 bytes, which end those of 128. Its last word: place of the request (16 bits), a signature, owner
+// and kind.
 constexpr std::uint32_t kCompletionBytes = 64;
 constexpr std::uint32_t kLastWord = 60;
 constexpr std::uint32_t kVendorSyndromeAt = 54;

@@ -71,7 +71,8 @@ class GpuPlace final : public Place {
   GpuPlace(const Poster& poster, const std::string& flag) : poster_(poster), flag_(flag) {
     use_device(poster.gpu);
     if (!cuda::kernels_built()) {
-      throw Error(ExitCode::kEnvironment, fmt::format("{}: this build has no kernels for GPUs", flag), "build with nvcc (the CUDA toolkit)");
+      throw Error(ExitCode::kEnvironment, fmt::format("{}: this build has no kernels for GPUs", flag),
+                  "build with nvcc (the CUDA toolkit)");
     }
     load_kernels();
     ok(cudaStreamCreateWithFlags(&posting_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", poster.gpu);
@@ -109,15 +110,16 @@ class GpuPlace final : public Place {
     std::string why;
     void* const mapped = try_map(at, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable, why);
     if (mapped != nullptr) return mapped;
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("{}: the GPU cannot reach the queues of the device: {}", flag_, why),
-                "the library keeps them in memory that the NVIDIA driver does not register; 'gdrperf doctor' looks closer");
+    throw Error(
+        ExitCode::kEnvironment, fmt::format("{}: the GPU cannot reach the queues of the device: {}", flag_, why),
+        "the library keeps them in memory that the NVIDIA driver does not register; 'gdrperf doctor' looks closer");
   }
   std::uint64_t* map_doorbell(std::uint64_t* at, std::string& kind) override {
     std::string why;
     constexpr unsigned kPlain = cudaHostRegisterMapped | cudaHostRegisterPortable;
     kind = "uar";
-    if (void* const mapped = try_map(at, sizeof *at, kPlain | cudaHostRegisterIoMemory, why)) return static_cast<std::uint64_t*>(mapped);
+    if (void* const mapped = try_map(at, sizeof *at, kPlain | cudaHostRegisterIoMemory, why))
+      return static_cast<std::uint64_t*>(mapped);
     kind = "memory";
     if (void* const mapped = try_map(at, sizeof *at, kPlain, why)) return static_cast<std::uint64_t*>(mapped);
     kind = "cpu";
@@ -128,11 +130,13 @@ class GpuPlace final : public Place {
     use_device(poster_.gpu);
     const bool shared = shares(groups_of(shape_of(poster_)), run.queue_count);
     int blocks = 0;
-    ok(resident_blocks(shape_of(poster_), shared, run.bounce != nullptr, blocks), "cudaOccupancyMaxActiveBlocksPerMultiprocessor", poster_.gpu);
+    ok(resident_blocks(shape_of(poster_), shared, run.bounce != nullptr, blocks),
+       "cudaOccupancyMaxActiveBlocksPerMultiprocessor", poster_.gpu);
     if (poster_.blocks > blocks) {
-      throw usage_error(fmt::format("{}: {} blocks of {} threads wait for each other, and the GPU runs {} at the same time", flag_,
-                                    poster_.blocks, poster_.threads, blocks),
-                        fmt::format("give {} {}, or fewer", flag<&TestSpec::gpu_blocks>(), blocks));
+      throw usage_error(
+          fmt::format("{}: {} blocks of {} threads wait for each other, and the GPU runs {} at the same time", flag_,
+                      poster_.blocks, poster_.threads, blocks),
+          fmt::format("give {} {}, or fewer", flag<&TestSpec::gpu_blocks>(), blocks));
     }
     ok(launch_posting(shape_of(poster_), run, posting_), "the kernel that posts", poster_.gpu);
   }
@@ -147,9 +151,11 @@ class GpuPlace final : public Place {
     ok(cuda::load_kernels(), "cudaFuncGetAttributes", poster_.gpu);
     int blocks = 0;
     for (const bool shared : {false, true}) {
-      ok(resident_blocks(shape_of(poster_), shared, false, blocks), "cudaOccupancyMaxActiveBlocksPerMultiprocessor", poster_.gpu);
+      ok(resident_blocks(shape_of(poster_), shared, false, blocks), "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+         poster_.gpu);
     }
-    ok(resident_blocks(shape_of(poster_), false, true, blocks), "cudaOccupancyMaxActiveBlocksPerMultiprocessor", poster_.gpu);
+    ok(resident_blocks(shape_of(poster_), false, true, blocks), "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+       poster_.gpu);
   }
 
   void* try_map(void* at, std::size_t bytes, unsigned flags, std::string& why) {

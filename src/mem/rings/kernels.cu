@@ -104,7 +104,9 @@ StreamKernel kernel_of(Together together) {
   }
   return stream_kernel<kShared, OneThread>;
 }
-StreamKernel kernel_of(Together together, bool shared) { return shared ? kernel_of<true>(together) : kernel_of<false>(together); }
+StreamKernel kernel_of(Together together, bool shared) {
+  return shared ? kernel_of<true>(together) : kernel_of<false>(together);
+}
 
 }  // namespace
 
@@ -116,7 +118,8 @@ cudaError_t resident_blocks(const Shape& shape, bool shared, bool bounce, int& b
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   if (error == cudaSuccess) {
     error = bounce ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, bounce_kernel, 1, 0)
-                   : cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel_of(shape.together, shared), static_cast<int>(shape.threads), 0);
+                   : cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel_of(shape.together, shared),
+                                                                   static_cast<int>(shape.threads), 0);
   }
   blocks = each * processors;
   return error;

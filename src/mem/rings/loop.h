@@ -125,7 +125,8 @@ GDRPERF_BOTH const std::uint8_t* completion_at(const std::uint8_t* ring, std::ui
 /// Takes one completion of the queue's requests.
 GDRPERF_BOTH Look look(Queue& queue, Report* to) {
   const std::uint64_t now = now_ns();
-  const std::uint8_t* const at = completion_at(queue.completions, queue.taken, queue.completion_mask, queue.completion_shift);
+  const std::uint8_t* const at =
+      completion_at(queue.completions, queue.taken, queue.completion_mask, queue.completion_shift);
   const std::uint32_t last = load(reinterpret_cast<const std::uint32_t*>(at + kLastWord));
   if (!is_there(last, queue.taken, queue.completion_mask)) {
     queue.last_look_ns = now;
@@ -217,9 +218,11 @@ GDRPERF_BOTH void end_queue(Queue& queue, Report* to) {
   if (kShared) unlock(&queue.poll_lock);
 }
 
-/// By a group's first thread, which has nothing to post: takes completions, and says when all that was posted is through.
+/// By a group's first thread, which has nothing to post: takes completions, and says when all that was posted is
+/// through.
 template <bool kShared>
-GDRPERF_BOTH Share wait_for_more(Queue& queue, Report* to, bool finished, std::uint64_t posted, std::uint64_t completed) {
+GDRPERF_BOTH Share wait_for_more(Queue& queue, Report* to, bool finished, std::uint64_t posted,
+                                 std::uint64_t completed) {
   Share share;
   if (completed != posted) {
     share.over = take<kShared>(queue, to) ? 0 : 1;

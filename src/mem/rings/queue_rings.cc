@@ -70,10 +70,11 @@ Function* ring_function(const char* name) {
 }
 
 [[noreturn]] void refuse(const std::string& flag, const std::string& why) {
-  throw Error(ExitCode::kEnvironment, fmt::format("{}: {}", flag, why),
-              fmt::format("leave {} out, or run on an mlx5 device (ConnectX-5 or later) with {}; the software device is "
-                          "one with SOFTNIC=\"soft0:mlx5=on\"",
-                          flag, kLibrary));
+  throw Error(
+      ExitCode::kEnvironment, fmt::format("{}: {}", flag, why),
+      fmt::format("leave {} out, or run on an mlx5 device (ConnectX-5 or later) with {}; the software device is "
+                  "one with SOFTNIC=\"soft0:mlx5=on\"",
+                  flag, kLibrary));
 }
 
 void check_power(const std::string& flag, const char* what, std::uint32_t count) {
@@ -105,10 +106,12 @@ std::string no_rings(ibv_context* context) {
     const char* const why = ::dlerror();
     return fmt::format("libmlx5 is missing: {}", why == nullptr ? kLibrary : why);
   }
-  if (ring_function<InitObject>("mlx5dv_init_obj") == nullptr) return fmt::format("{} has no mlx5dv_init_obj", kLibrary);
+  if (ring_function<InitObject>("mlx5dv_init_obj") == nullptr)
+    return fmt::format("{} has no mlx5dv_init_obj", kLibrary);
   const auto supported = ring_function<IsSupported>("mlx5dv_is_supported");
   if (supported == nullptr) return fmt::format("{} has no mlx5dv_is_supported", kLibrary);
-  if (!supported(context->device)) return fmt::format("{} is not an mlx5 device: the rings of others are not known", name);
+  if (!supported(context->device))
+    return fmt::format("{} is not an mlx5 device: the rings of others are not known", name);
   return {};
 }
 
@@ -123,7 +126,8 @@ QueueRings rings_of(ibv_qp* qp, ibv_cq* send_cq, ibv_cq* recv_cq, const std::str
     refuse(flag, fmt::format("mlx5dv_init_obj of a QP: {}", std::strerror(error)));
   }
   check_power(flag, "send queue", found.send.count);
-  if (found.send.stride != kBlock) refuse(flag, fmt::format("send queue in blocks of {} bytes, where 64 are due", found.send.stride));
+  if (found.send.stride != kBlock)
+    refuse(flag, fmt::format("send queue in blocks of {} bytes, where 64 are due", found.send.stride));
   if (found.receive.count != 0) check_power(flag, "receive queue", found.receive.count);
   QueueRings rings;
   rings.qpn = qp->qp_num;

@@ -29,8 +29,8 @@ struct QueueRings {
   CompletionRing received;
 };
 
-/// The rings of a QP and its CQs (mlx5dv_init_obj). From then on nothing may be posted to them or polled by verbs. Throws
-/// Error(kEnvironment), naming `flag`, where they cannot be had.
+/// The rings of a QP and its CQs (mlx5dv_init_obj). From then on nothing may be posted to them or polled by verbs.
+/// Throws Error(kEnvironment), naming `flag`, where they cannot be had.
 QueueRings rings_of(ibv_qp* qp, ibv_cq* send_cq, ibv_cq* recv_cq, const std::string& flag);
 
 }  // namespace gdrperf::mem::rings

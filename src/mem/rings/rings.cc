@@ -55,7 +55,9 @@ Message message_of(const ibv_send_wr& request) {
   return message;
 }
 
-std::uint32_t shift_of(const CompletionRing& ring) { return static_cast<std::uint32_t>(std::countr_zero(ring.entry_bytes)); }
+std::uint32_t shift_of(const CompletionRing& ring) {
+  return static_cast<std::uint32_t>(std::countr_zero(ring.entry_bytes));
+}
 
 /// Rings for threads that cannot reach the registers: they leave their doorbells in memory.
 class Ringer {
@@ -66,7 +68,9 @@ class Ringer {
     std::uint64_t last = 0;
   };
   explicit Ringer(std::vector<Line> lines)
-      : lines_(std::move(lines)), thread_(start_thread("doorbells", [this] { run(); }, [](const std::exception_ptr&) {})) {}
+      : lines_(std::move(lines)),
+        thread_(start_thread(
+            "doorbells", [this] { run(); }, [](const std::exception_ptr&) {})) {}
   ~Ringer() {
     stop_.store(true);
     thread_.join();
@@ -140,8 +144,8 @@ class MappedRings final : public Rings {
       given_[q] = queues_[q];
     }
     if (bounce) *bounce_ = bounce_of(*bounce);
-    place_->launch({near_queues_, given_, copied_, orders_, reports_, meeting_, static_cast<std::uint32_t>(queues_.size()),
-                    bounce ? bounce_ : nullptr});
+    place_->launch({near_queues_, given_, copied_, orders_, reports_, meeting_,
+                    static_cast<std::uint32_t>(queues_.size()), bounce ? bounce_ : nullptr});
     running_ = true;
     Patience patience(kStart);
     while (load(&meeting_->started) == 0) {
@@ -187,7 +191,8 @@ class MappedRings final : public Rings {
     for (std::size_t q = 0; q < queues_.size(); ++q) {
       const std::uint64_t error = load(&reports_[q].error);
       if (error == 0) continue;
-      return RingFault{static_cast<std::uint8_t>(error - 1), static_cast<std::uint8_t>(load(&reports_[q].vendor_error))};
+      return RingFault{static_cast<std::uint8_t>(error - 1),
+                       static_cast<std::uint8_t>(load(&reports_[q].vendor_error))};
     }
     return std::nullopt;
   }
@@ -233,7 +238,8 @@ class MappedRings final : public Rings {
       lines_.push_back({bell, host.doorbell});
     }
     doorbells_ = kind;
-    map_completions(host.sent, queue.completions, queue.completion_mask, queue.completion_shift, queue.completion_record);
+    map_completions(host.sent, queue.completions, queue.completion_mask, queue.completion_shift,
+                    queue.completion_record);
     if (receives_.receive_ring != nullptr || host.receives == 0) return queue;
     receives_.receive_ring = map(host.receive, std::size_t{host.receives} * host.receive_bytes);
     receives_.receive_mask = host.receives - 1;
@@ -287,7 +293,8 @@ class MappedRings final : public Rings {
   }
 
   void flag_all(std::uint64_t flag) {
-    for (std::size_t q = 0; q < queues_.size(); ++q) store(&orders_[q].reach.first, load(&orders_[q].reach.first) | flag);
+    for (std::size_t q = 0; q < queues_.size(); ++q)
+      store(&orders_[q].reach.first, load(&orders_[q].reach.first) | flag);
   }
 
   /// The clocks' meeting: of several the shortest.
@@ -299,7 +306,8 @@ class MappedRings final : public Rings {
       store(&meeting_->ping, ++met_);
       while (load(&meeting_->pong) < met_) {
         if (patience.over()) {
-          throw Error(ExitCode::kEnvironment, fmt::format("{}: the threads that post do not answer", flag_), "is the GPU busy? nvidia-smi");
+          throw Error(ExitCode::kEnvironment, fmt::format("{}: the threads that post do not answer", flag_),
+                      "is the GPU busy? nvidia-smi");
         }
       }
       const double answered = host_ns();
@@ -309,7 +317,9 @@ class MappedRings final : public Rings {
     }
     return best;
   }
-  double here(std::uint64_t there_ns) const { return begin_.here_ns + (static_cast<double>(there_ns) - begin_.there_ns); }
+  double here(std::uint64_t there_ns) const {
+    return begin_.here_ns + (static_cast<double>(there_ns) - begin_.there_ns);
+  }
 
   static Report::Slot newest(const Report& report) {
     while (true) {
@@ -326,7 +336,8 @@ class MappedRings final : public Rings {
     constexpr std::uint64_t kLongEnoughNs = 50'000;
     const Report::Slot slot = newest(reports_[0]);
     if (slot.after_ns >= tick_mark_.after_ns + kLongEnoughNs) {
-      ticks_per_ns_ = static_cast<double>(slot.ticks - tick_mark_.ticks) / static_cast<double>(slot.after_ns - tick_mark_.after_ns);
+      ticks_per_ns_ =
+          static_cast<double>(slot.ticks - tick_mark_.ticks) / static_cast<double>(slot.after_ns - tick_mark_.after_ns);
       tick_mark_ = slot;
     }
     return ticks_per_ns_;

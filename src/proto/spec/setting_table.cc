@@ -23,8 +23,8 @@ constexpr Setting kSettings[] = {
     gid_index<kClient>({.flags = "-x,--gid-index", .help = "GID index (default: RoCE v2 over IPv4 first, link-local last)"}),
     buffer<kClient>({.flags = "--buffer",
                      .help = "kind of memory: host, hugepage, file:PATH (mapped; its content is lost), cuda:N, "
-             "cuda-vmm:N, cuda-host, staged:N, rocm:N or ze:N, where N is a GPU index, PCI address or UUID; with --rails a "
-             "list, or cuda for the GPU nearest to each NIC (default: {})"}),
+             "cuda-vmm:N, cuda-host, staged:N, rocm:N or ze:N, where N is a GPU index, PCI address or UUID; with "
+             "--rails a list, or cuda for the GPU nearest to each NIC (default: {})"}),
     buffer_given<kClient>(),
     cpu<kClient>({.flags = "--cpu", .help = "CPU to run on (default: any of --numa)"}),
     numa<kClient>({.flags = "--numa,--numa_node"}),
@@ -227,8 +227,8 @@ constexpr Setting kSettings[] = {
      .help = "register the memory once for each QP: as many keys (default: one memory region for all)", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "odp", .access = to<&T::odp>(), .type = kFlag, .flags = "--odp", .group = kQueueGroup,
      .help = "register host memory for on-demand paging on client and server", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "tph", .access = to<&T::tph>(), .type = kName, .range = {0, kMaxName}, .flags = "--tph", .placeholder = "HINTS",
-     .group = kQueueGroup,
+    {.member = "tph", .access = to<&T::tph>(), .type = kName, .range = {0, kMaxName}, .flags = "--tph",
+     .placeholder = "HINTS", .group = kQueueGroup,
      .help = "TLP processing hints of host memory on client and server: HINT (0 to 3), or HINT,volatile,CPU or "
              "HINT,persistent,CPU (ibv_alloc_dmah)",
      .wire = Wire::kWhenSet, .recorded = kCondition},

@@ -77,7 +77,8 @@ void check_path(const TestSpec& spec) {
   }
   if (labels.size() > 1 && (spec.transport == Transport::kUd || by_driver(spec.transport))) {
     throw usage_error(fmt::format("{} with {} {}: a client's messages share one address handle, and so one flow label",
-                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(), flag<&TestSpec::transport>(),
+                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
+                                  flag<&TestSpec::transport>(),
                                   to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport))));
   }
   if (spec.connector == Connector::kExchange) return;

@@ -39,7 +39,8 @@ RunRecord facts_of(const Json& json, const std::string& relation) {
   if (json.value("path", "direct") == "staged") facts.spec.path = Path::kStaged;
   const std::string initiator = json.value("initiator", "cpu");
   for (const Initiator each : {Initiator::kGpuProxy, Initiator::kGpu, Initiator::kCpuRings}) {
-    if (to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(each)) == initiator) facts.spec.initiator = each;
+    if (to_text(setting<&TestSpec::initiator>(), static_cast<std::int64_t>(each)) == initiator)
+      facts.spec.initiator = each;
   }
   if (json.contains("relaxed_ordering")) {
     facts.spec.ordering = json.at("relaxed_ordering") == "on" ? Ordering::kRelaxed : Ordering::kStrict;

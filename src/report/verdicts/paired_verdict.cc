@@ -121,15 +121,17 @@ const PairedVerdict* beside(const std::vector<PairedVerdict>& verdicts, const Pa
 
 /// All initiators in one table, each compared with the CPU.
 std::string three_to_text(const PairedVerdict& gpu, const PairedVerdict& proxy, const char* unit) {
-  std::string text = fmt::format("\n{} {} to {}: who posts\n{:>10}{:>15}{:>15}{:>15}{:>13}{:>13}\n", to_string(gpu.test),
-                                 printable(gpu.client), printable(gpu.server), "size", fmt::format("cpu {}", unit),
-                                 fmt::format("gpu-proxy {}", unit), fmt::format("gpu {}", unit), "gpu-proxy x", "gpu x");
+  std::string text =
+      fmt::format("\n{} {} to {}: who posts\n{:>10}{:>15}{:>15}{:>15}{:>13}{:>13}\n", to_string(gpu.test),
+                  printable(gpu.client), printable(gpu.server), "size", fmt::format("cpu {}", unit),
+                  fmt::format("gpu-proxy {}", unit), fmt::format("gpu {}", unit), "gpu-proxy x", "gpu x");
   for (const auto& [size, ours] : gpu.points) {
     const PairedPoint* const theirs = point_at(proxy, size);
     if (theirs == nullptr || !ours.both()) continue;
-    text += fmt::format("{:>10}{:>15}{:>15}{:>15}{:>11.2f}{}{:>11.2f}{}\n", format_size(size), plain_digits(ours.second.value),
-                        plain_digits(theirs->first.value), plain_digits(ours.first.value), proxy.ratio(*theirs),
-                        mark_of(*theirs), gpu.ratio(ours), mark_of(ours));
+    text +=
+        fmt::format("{:>10}{:>15}{:>15}{:>15}{:>11.2f}{}{:>11.2f}{}\n", format_size(size),
+                    plain_digits(ours.second.value), plain_digits(theirs->first.value), plain_digits(ours.first.value),
+                    proxy.ratio(*theirs), mark_of(*theirs), gpu.ratio(ours), mark_of(ours));
   }
   return text + fmt::format("  {}\n  {} ('=': the 95 % intervals touch; '!': unstable)\n", proxy.words(), gpu.words());
 }

@@ -62,7 +62,8 @@ struct Maker {
 };
 
 const Maker& maker_of(DriverKind kind) {
-  static constexpr Maker kDc{"DC", "dc", "libmlx5.so.1", "mlx5dv_create_qp", "mlx5_core", "NVIDIA's ConnectX and BlueField"};
+  static constexpr Maker kDc{
+      "DC", "dc", "libmlx5.so.1", "mlx5dv_create_qp", "mlx5_core", "NVIDIA's ConnectX and BlueField"};
   static constexpr Maker kSrd{"SRD", "srd", "libefa.so.1", "efadv_create_qp_ex", "efa", "AWS's Elastic Fabric Adapter"};
   return kind == DriverKind::kDc ? kDc : kSrd;
 }
@@ -82,7 +83,8 @@ Error failed(const char* call, int error, ibv_context* context, DriverKind kind)
 
 void modify(ibv_qp* qp, ibv_qp_attr& attr, int mask, const char* step, DriverKind kind) {
   const int result = ::ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
-  if (result != 0) throw failed(fmt::format("ibv_modify_qp({})", step).c_str(), result > 0 ? result : errno, qp->context, kind);
+  if (result != 0)
+    throw failed(fmt::format("ibv_modify_qp({})", step).c_str(), result > 0 ? result : errno, qp->context, kind);
 }
 
 ibv_qp* create_at_maker(ibv_context* context, ibv_qp_init_attr_ex& attr, DriverKind kind, std::uint32_t dc_type) {

@@ -21,7 +21,8 @@ struct DmaHandleAttributes {
   std::uint8_t hint;
   std::uint8_t memory;
 };
-constexpr std::uint32_t kHasCpu = 1, kHasHint = 2, kHasMemory = 4;  // IBV_DMAH_INIT_ATTR_MASK_CPU_ID, _PH, _TPH_MEM_TYPE
+constexpr std::uint32_t kHasCpu = 1, kHasHint = 2,
+                        kHasMemory = 4;  // IBV_DMAH_INIT_ATTR_MASK_CPU_ID, _PH, _TPH_MEM_TYPE
 struct RegionAttributes {
   std::size_t bytes;
   int access;
@@ -62,8 +63,9 @@ DmaHandle make_dma_handle(ibv_context* context, const std::string& hints) {
   if (asked.memory >= 0) attributes.memory = static_cast<std::uint8_t>(asked.memory);
   DmaHandle handle(allocate(context, &attributes));
   if (!handle) {
-    throw call_error("ibv_alloc_dmah", errno, ::ibv_get_device_name(context->device),
-                     fmt::format("the device or its driver may have no processing hints: leave {} out", flag<&TestSpec::tph>()));
+    throw call_error(
+        "ibv_alloc_dmah", errno, ::ibv_get_device_name(context->device),
+        fmt::format("the device or its driver may have no processing hints: leave {} out", flag<&TestSpec::tph>()));
   }
   return handle;
 }

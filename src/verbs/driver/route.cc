@@ -79,7 +79,8 @@ int post_by_requests(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
 DriverRoute::DriverRoute(ibv_qp* qp, DriverKind kind, ibv_ah* handle, std::uint32_t number)
     : state_(new State{qp, ::ibv_qp_to_qp_ex(qp), nullptr, handle, number, qp->context->ops.post_send}) {
   const auto refuse = [qp](const char* call) {
-    throw Error(ExitCode::kEnvironment, fmt::format("{}: {} gives no way to post requests", ::ibv_get_device_name(qp->context->device), call));
+    throw Error(ExitCode::kEnvironment,
+                fmt::format("{}: {} gives no way to post requests", ::ibv_get_device_name(qp->context->device), call));
   };
   if (state_->requests == nullptr) refuse("ibv_qp_to_qp_ex");
   if (kind == DriverKind::kDc) {

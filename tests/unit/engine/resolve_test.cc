@@ -190,7 +190,8 @@ TEST(Resolve, AKernelPostsWhereItsMemoryIs) {
     }
     return std::string("nothing");
   };
-  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu: the memory that messages leave from, or answers come to, is not in a GPU"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("--initiator gpu: the memory that messages leave from, or answers come to, is not in a GPU"));
   spec.client.buffer = "cuda:0";
   EXPECT_TRUE(resolve(spec).posts_to_rings(conn::Side::kClient));
   EXPECT_FALSE(resolve(spec).posts_to_rings(conn::Side::kServer));
@@ -206,7 +207,9 @@ TEST(Resolve, AKernelPostsWhereItsMemoryIs) {
   spec.gpu_threads = 1;
   spec.gpu_scope = GpuScope::kThread;
   spec.initiator = Initiator::kCpuRings;
-  EXPECT_THAT(refusal(), HasSubstr("--initiator cpu-rings: the memory that messages leave from, or answers come to, is not in the host"));
+  EXPECT_THAT(
+      refusal(),
+      HasSubstr("--initiator cpu-rings: the memory that messages leave from, or answers come to, is not in the host"));
   spec.client.buffer = "host";
   spec.server.buffer = "cuda:0";
   EXPECT_EQ(refusal(), "nothing");

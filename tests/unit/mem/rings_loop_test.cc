@@ -117,7 +117,9 @@ class HandMadeDevice {
 
 void order(Orders& orders, std::uint64_t limit) { store(&orders.reach.first, limit); }
 
-std::uint64_t newest(const Report& report) { return load(&report.slots[load(&report.count) % Report::kSlots].completed); }
+std::uint64_t newest(const Report& report) {
+  return load(&report.slots[load(&report.count) % Report::kSlots].completed);
+}
 
 void wait_for(const Report& report, std::uint64_t completed) {
   while (newest(report) < completed) rest();
@@ -200,7 +202,8 @@ TEST(RingLoop, AFailedRequestEndsItWithItsSyndrome) {
     Orders orders;
     Report report{};
     device.start(100);
-    auto threads = shared ? post<true>(device.queue(), orders, report, 2) : post<false>(device.queue(), orders, report, 1);
+    auto threads =
+        shared ? post<true>(device.queue(), orders, report, 2) : post<false>(device.queue(), orders, report, 1);
     order(orders, kNoLimit);
     join(threads);
     device.stop();

@@ -91,7 +91,8 @@ TEST(PairedVerdict, AGpuAndACpuThatStartMessages) {
 
 TEST(PairedVerdict, AllInitiatorsInOneTable) {
   PairedVerdicts verdicts;
-  const std::pair<Initiator, double> runs[] = {{Initiator::kGpu, 2000}, {Initiator::kGpuProxy, 6000}, {Initiator::kCpu, 3000}, {Initiator::kCpuRings, 1}};
+  const std::pair<Initiator, double> runs[] = {
+      {Initiator::kGpu, 2000}, {Initiator::kGpuProxy, 6000}, {Initiator::kCpu, 3000}, {Initiator::kCpuRings, 1}};
   for (const auto& [initiator, p50_ns] : runs) {
     RunRecord record = latency_run(p50_ns);
     record.spec.initiator = initiator;

@@ -65,7 +65,8 @@ __attribute__((visibility("hidden"), used)) void* softnic_loaded_instead(const c
   // First libcuda itself, which the one that stands in front of it needs. Of a libcuda that is there already, CUDA's
   // runtime asks for no more than a handle.
   if (softnic_next_dlopen(file, mode) == nullptr) return nullptr;
-  return gdrperf::softnic::load_own(here.dli_fname, "cuda/libgdrperf_softnic_cuda.so", mode & ~RTLD_NOLOAD, softnic_next_dlopen);
+  return gdrperf::softnic::load_own(here.dli_fname, "cuda/libgdrperf_softnic_cuda.so", mode & ~RTLD_NOLOAD,
+                                    softnic_next_dlopen);
 }
 
 }  // extern "C"

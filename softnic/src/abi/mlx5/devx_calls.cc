@@ -82,8 +82,10 @@ int devx_event_queue(ibv_context* context, std::uint32_t vector, std::uint32_t& 
   });
 }
 
-mlx5dv_devx_obj* devx_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
-  return guarded([&] { return reinterpret_cast<mlx5dv_devx_obj*>(create_object(nic_of(context), in, in_size, out, out_size)); });
+mlx5dv_devx_obj* devx_create(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                             std::size_t out_size) {
+  return guarded(
+      [&] { return reinterpret_cast<mlx5dv_devx_obj*>(create_object(nic_of(context), in, in_size, out, out_size)); });
 }
 
 int devx_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size) {

@@ -16,7 +16,8 @@ int devx_forget_umem(mlx5dv_devx_umem* umem);
 mlx5dv_devx_uar* devx_uar(ibv_context* context);
 void devx_free_uar(mlx5dv_devx_uar* uar);
 int devx_event_queue(ibv_context* context, std::uint32_t vector, std::uint32_t& number);
-mlx5dv_devx_obj* devx_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+mlx5dv_devx_obj* devx_create(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                             std::size_t out_size);
 int devx_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 int devx_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 int devx_destroy(mlx5dv_devx_obj* object);

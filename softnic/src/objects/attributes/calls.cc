@@ -249,7 +249,8 @@ int destroy_cq(ibv_cq* cq) {
 int resize_cq(ibv_cq* cq, int entries) {
   if (dead(cq->context) || entries <= 0) return EINVAL;
   Cq& ours = Cq::of(cq);
-  return ours.cqes != nullptr ? ours.resize_cqes(static_cast<std::uint32_t>(entries)) : ours.resize(static_cast<std::uint32_t>(entries));
+  return ours.cqes != nullptr ? ours.resize_cqes(static_cast<std::uint32_t>(entries))
+                              : ours.resize(static_cast<std::uint32_t>(entries));
 }
 
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {

@@ -99,7 +99,8 @@ int Cq::poll_ring(int count, ibv_wc* completions) noexcept {
 void Cq::tell_consumer() noexcept {
   lock.lock_favoured();
   write_cqes();
-  cqes->record->store(mlx5::kConsumerRecord, static_cast<std::uint32_t>(head_.load(std::memory_order_relaxed)) & kConsumerMask);
+  cqes->record->store(mlx5::kConsumerRecord,
+                      static_cast<std::uint32_t>(head_.load(std::memory_order_relaxed)) & kConsumerMask);
   lock.unlock();
 }
 

@@ -89,12 +89,16 @@ std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Wor
   if (shift == 0 || (1u << shift) > kMaxCqe || field(cq::kCqeSize) != 0) return refuse(1);
   if (in.get32(cq::kUmemValid) == 0 || field(cq::kDbrUmemValid) == 0) return refuse(2);
   const mlx5::Span ring = find_umem(context, in.get32(cq::kUmem), in.get(cq::kUmemOffset), sizeof(Cqe) << shift);
-  const mlx5::Span record = find_umem(context, field(cq::kDbrUmem), in.get(cq::kDbrAddress.within(cq::kContextAt)), 2 * sizeof(std::uint32_t));
+  const mlx5::Span record = find_umem(context, field(cq::kDbrUmem), in.get(cq::kDbrAddress.within(cq::kContextAt)),
+                                      2 * sizeof(std::uint32_t));
   auto page = context.nic->pages.page(field(cq::kUarPage));
   if (ring.address == nullptr || record.address == nullptr || page == nullptr) return refuse(3);
-  if ((reinterpret_cast<std::uintptr_t>(ring.address) & 63) != 0 || (reinterpret_cast<std::uintptr_t>(record.address) & 7) != 0) return refuse(4);
+  if ((reinterpret_cast<std::uintptr_t>(ring.address) & 63) != 0 ||
+      (reinterpret_cast<std::uintptr_t>(record.address) & 7) != 0)
+    return refuse(4);
   auto made = std::make_unique<Cq>(context, 1u << shift, nullptr, nullptr);
-  CompletionRing::Placed placed{ring, record, std::move(page), shift, field(cq::kOverrunIgnored) != 0, field(cq::kCollapsed) != 0};
+  CompletionRing::Placed placed{
+      ring, record, std::move(page), shift, field(cq::kOverrunIgnored) != 0, field(cq::kCollapsed) != 0};
   made->cqes = std::make_unique<CompletionRing>(placed);
   if (made->watch_cqes() != 0) {
     answer(out, kNoResources, 5);
@@ -117,7 +121,8 @@ struct DevxObject {
   std::unique_ptr<DevxQp> qp;
 };
 
-DevxObject* create_object(Context& context, const void* in_memory, std::size_t in_size, void* out_memory, std::size_t out_size) {
+DevxObject* create_object(Context& context, const void* in_memory, std::size_t in_size, void* out_memory,
+                          std::size_t out_size) {
   const mlx5::Words in(const_cast<void*>(in_memory), in_size);
   mlx5::Words out(out_memory, out_size);
   out.clear();
@@ -141,7 +146,8 @@ DevxObject* create_object(Context& context, const void* in_memory, std::size_t i
   return object.release();
 }
 
-int modify_object(DevxObject& object, const void* in_memory, std::size_t in_size, void* out_memory, std::size_t out_size) {
+int modify_object(DevxObject& object, const void* in_memory, std::size_t in_size, void* out_memory,
+                  std::size_t out_size) {
   const mlx5::Words in(const_cast<void*>(in_memory), in_size);
   mlx5::Words out(out_memory, out_size);
   out.clear();
@@ -150,7 +156,8 @@ int modify_object(DevxObject& object, const void* in_memory, std::size_t in_size
   return error == 0 ? 0 : answer(out, mlx5::kBadParameter, static_cast<std::uint32_t>(error));
 }
 
-int query_object(DevxObject& object, const void* in_memory, std::size_t in_size, void* out_memory, std::size_t out_size) {
+int query_object(DevxObject& object, const void* in_memory, std::size_t in_size, void* out_memory,
+                 std::size_t out_size) {
   const mlx5::Words in(const_cast<void*>(in_memory), in_size);
   mlx5::Words out(out_memory, out_size);
   out.clear();
@@ -212,7 +219,8 @@ int query_roce_address(const Device& device, const mlx5::Words& in, mlx5::Words&
 
 }  // namespace
 
-int general_command(Context& context, const void* in_memory, std::size_t in_size, void* out_memory, std::size_t out_size) {
+int general_command(Context& context, const void* in_memory, std::size_t in_size, void* out_memory,
+                    std::size_t out_size) {
   const mlx5::Words in(const_cast<void*>(in_memory), in_size);
   mlx5::Words out(out_memory, out_size);
   out.clear();

@@ -30,15 +30,19 @@ std::unique_ptr<mlx5::WorkQueues> place_rings(Context& context, const mlx5::Word
   const std::uint64_t receives = std::uint64_t{layout.receives} * layout.receive_bytes;
   const std::uint64_t sends = std::uint64_t{layout.send_blocks} * kBlockBytes;
   const Span ring = find_umem(context, in.get32(qp::kWqUmem), in.get(qp::kWqUmemOffset), receives + sends);
-  const Span record = find_umem(context, static_cast<std::uint32_t>(field(qp::kDbrUmem)), field(qp::kDbrAddress), 2 * sizeof(std::uint32_t));
+  const Span record = find_umem(context, static_cast<std::uint32_t>(field(qp::kDbrUmem)), field(qp::kDbrAddress),
+                                2 * sizeof(std::uint32_t));
   auto page = context.nic->pages.page(static_cast<std::uint32_t>(field(qp::kUarPage)));
   if (ring.address == nullptr || record.address == nullptr || page == nullptr) return nullptr;
-  if ((reinterpret_cast<std::uintptr_t>(ring.address) & 63) != 0 || (reinterpret_cast<std::uintptr_t>(record.address) & 7) != 0) return nullptr;
+  if ((reinterpret_cast<std::uintptr_t>(ring.address) & 63) != 0 ||
+      (reinterpret_cast<std::uintptr_t>(record.address) & 7) != 0)
+    return nullptr;
   // The watching thread looks at receives all the time, which in a GPU would take it 10 us each time.
   if (receives > 0 && (ring.in_gpu || record.in_gpu)) return nullptr;
   layout.receive = ring.address;
   layout.send = ring.address + receives;
-  auto queues = std::make_unique<WorkQueues>(layout, std::make_unique<Record>(record), Pages::Register{std::move(page), 0});
+  auto queues =
+      std::make_unique<WorkQueues>(layout, std::make_unique<Record>(record), Pages::Register{std::move(page), 0});
   if (ring.in_gpu) queues->copy_from_gpu();
   return queues;
 }
@@ -54,7 +58,8 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
     return nullptr;
   };
   const std::uint32_t rq_type = field(qp::kRqType);
-  if (field(qp::kType) > 1 || (rq_type != qp::kRegular && rq_type != qp::kNone) || field(qp::kSendDbrMode) != 0) return refuse(kBadParameter, 1);
+  if (field(qp::kType) > 1 || (rq_type != qp::kRegular && rq_type != qp::kNone) || field(qp::kSendDbrMode) != 0)
+    return refuse(kBadParameter, 1);
   if (in.get32(qp::kWqUmemValid) == 0 || field(qp::kDbrUmemValid) == 0) return refuse(kBadParameter, 2);
   Layout layout;
   if (field(qp::kNoSq) == 0) layout.send_blocks = 1u << field(qp::kLogSqSize);
@@ -62,7 +67,8 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
     layout.receives = 1u << field(qp::kLogRqSize);
     layout.receive_bytes = kOctoword << field(qp::kLogRqStride);
   }
-  if (layout.send_blocks == 0 || layout.send_blocks > kMaxBlocks || layout.receives > kMaxQpWr) return refuse(kBadParameter, 3);
+  if (layout.send_blocks == 0 || layout.send_blocks > kMaxBlocks || layout.receives > kMaxQpWr)
+    return refuse(kBadParameter, 3);
   ibv_pd* const pd = find_pd(context, field(qp::kPd));
   Cq* const send_cq = find_devx_cq(context, field(qp::kSendCq));
   Cq* const receive_cq = layout.receives > 0 ? find_devx_cq(context, field(qp::kReceiveCq)) : send_cq;
@@ -75,7 +81,8 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
   attr.qp_type = field(qp::kType) == 1 ? IBV_QPT_UC : IBV_QPT_RC;
   attr.send_cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(send_cq));
   attr.recv_cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(receive_cq));
-  attr.cap = {layout.send_blocks, layout.receives, kMaxSge, std::min(layout.receive_bytes / kOctoword, kMaxSge), kMostInline};
+  attr.cap = {layout.send_blocks, layout.receives, kMaxSge, std::min(layout.receive_bytes / kOctoword, kMaxSge),
+              kMostInline};
   auto made = std::make_unique<DevxQp>();
   made->qp = std::make_unique<Qp>(Pd::of(pd), attr, false, std::move(rings));
   made->user_index = field(qp::kUserIndex);
@@ -139,7 +146,8 @@ int to_rtr(DevxQp& qp, const mlx5::Words& in) {
   attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(path(qp::kSourceIndex));
   attr.ah_attr.grh.hop_limit = static_cast<std::uint8_t>(path(qp::kHopLimit));
   attr.ah_attr.grh.traffic_class = static_cast<std::uint8_t>(path(qp::kTrafficClass));
-  in.get_bytes(kQpContextAt + qp::kPathAt + qp::kRemoteGidAt, attr.ah_attr.grh.dgid.raw, sizeof attr.ah_attr.grh.dgid.raw);
+  in.get_bytes(kQpContextAt + qp::kPathAt + qp::kRemoteGidAt, attr.ah_attr.grh.dgid.raw,
+               sizeof attr.ah_attr.grh.dgid.raw);
   return qp.qp->modify(attr, mask);
 }
 
@@ -199,7 +207,9 @@ void query_devx_qp(DevxQp& qp, mlx5::Words& out) {
   ibv_qp_init_attr init{};
   qp.qp->query(attr, init);
   const auto set = [&](Field field, std::uint64_t value) { out.set(field.within(kQpContextAt), value); };
-  const auto set_path = [&](Field field, std::uint64_t value) { out.set(field.within(kQpContextAt + qp::kPathAt), value); };
+  const auto set_path = [&](Field field, std::uint64_t value) {
+    out.set(field.within(kQpContextAt + qp::kPathAt), value);
+  };
   const auto log2 = [](unsigned value) { return value > 1 ? static_cast<unsigned>(std::bit_width(value) - 1) : 0u; };
   // The states of verbs, but for SQD and SQE, which stand the other way round.
   set(qp::kState, attr.qp_state == IBV_QPS_SQD ? 5 : attr.qp_state == IBV_QPS_SQE ? 4 : attr.qp_state);
@@ -228,7 +238,8 @@ void query_devx_qp(DevxQp& qp, mlx5::Words& out) {
   set_path(qp::kSourceIndex, attr.ah_attr.grh.sgid_index);
   set_path(qp::kHopLimit, attr.ah_attr.grh.hop_limit);
   set_path(qp::kTrafficClass, attr.ah_attr.grh.traffic_class);
-  out.set_bytes(kQpContextAt + qp::kPathAt + qp::kRemoteGidAt, attr.ah_attr.grh.dgid.raw, sizeof attr.ah_attr.grh.dgid.raw);
+  out.set_bytes(kQpContextAt + qp::kPathAt + qp::kRemoteGidAt, attr.ah_attr.grh.dgid.raw,
+                sizeof attr.ah_attr.grh.dgid.raw);
 }
 
 }  // namespace gdrperf::softnic

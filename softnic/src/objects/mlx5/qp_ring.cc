@@ -20,7 +20,9 @@ constexpr unsigned kRun = 256;
 void Qp::enter_rings() noexcept {
   mlx5::RingTable::Entry entry;
   entry.sends = rings.get();
-  entry.receives = srq_ != nullptr ? srq_->rings.get() : rings != nullptr && rings->layout.receives > 0 ? rings.get() : nullptr;
+  entry.receives = srq_ != nullptr                                  ? srq_->rings.get()
+                   : rings != nullptr && rings->layout.receives > 0 ? rings.get()
+                                                                    : nullptr;
   entry.of_srq = srq_ != nullptr;
   mlx5::RingTable::get().put(index, entry);
 }
@@ -162,7 +164,8 @@ int Qp::write_wqe(const SendOp& op) noexcept {
   const std::uint32_t outstanding = send_queue.posted() + (queues.written - queues.run) - send_queue.released();
   const auto place = static_cast<std::uint16_t>(queues.record->load(mlx5::kSendRecord));
   const std::uint32_t blocks = mlx5::blocks_of(op);
-  if (outstanding >= cap_.max_send_wr || static_cast<std::uint16_t>(place - queues.sent) + blocks > queues.layout.send_blocks) {
+  if (outstanding >= cap_.max_send_wr ||
+      static_cast<std::uint16_t>(place - queues.sent) + blocks > queues.layout.send_blocks) {
     return ENOMEM;
   }
   if (is_local(op.opcode)) {
@@ -221,7 +224,8 @@ int Qp::post_recv_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
     const std::uint32_t place = queues.record->load(mlx5::kReceiveRecord) & 0xffff;
     if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > recv_queue_->ring.max_sge) {
       error = EINVAL;
-    } else if (static_cast<std::uint16_t>(place - queues.received) != 0 || !recv_queue_->ring.has_room(recv_queue_->max_posted)) {
+    } else if (static_cast<std::uint16_t>(place - queues.received) != 0 ||
+               !recv_queue_->ring.has_room(recv_queue_->max_posted)) {
       error = ENOMEM;
     }
     if (error != 0) {

@@ -36,7 +36,8 @@ struct SendWqe;
 /// thread, when they can (Patience) or when they are due (Flight).
 struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::Watched {
   /// `own_rings`: not null with mlx5=on, where the QP's type has some. Throws VerbsFailure.
-  Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders, std::unique_ptr<mlx5::WorkQueues> own_rings = nullptr);
+  Qp(Pd& owner_pd, const ibv_qp_init_attr_ex& attr, bool with_builders,
+     std::unique_ptr<mlx5::WorkQueues> own_rings = nullptr);
   ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;

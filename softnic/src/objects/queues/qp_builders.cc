@@ -166,7 +166,9 @@ void set_inline_data(ibv_qp_ex* base, void* address, std::size_t length) noexcep
 
 void Qp::install_builders() {
   wr_start = &start;
-  wr_complete = rings != nullptr ? &complete_by_ring : owner.in_steps() ? &complete_in_steps : &gdrperf::softnic::complete;
+  wr_complete = rings != nullptr   ? &complete_by_ring
+                : owner.in_steps() ? &complete_in_steps
+                                   : &gdrperf::softnic::complete;
   wr_abort = &abort;
   wr_rdma_write = &rdma_write;
   wr_rdma_write_imm = &rdma_write_imm;

@@ -95,7 +95,10 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) { return make_qp(*
 
 /// Programs may post through the function at this moment, when a device follows a changed SOFTNIC: both take requests.
 void choose_post_send(Context& context) {
-  const auto chosen = context.null_mode() ? &post_send_null : context.nic != nullptr ? &post_send_ring : context.in_steps() ? &post_send_in_steps : &post_send;
+  const auto chosen = context.null_mode()      ? &post_send_null
+                      : context.nic != nullptr ? &post_send_ring
+                      : context.in_steps()     ? &post_send_in_steps
+                                               : &post_send;
   auto& place = context.context.ops.post_send;
   if (place != chosen) __atomic_store_n(&place, chosen, __ATOMIC_RELEASE);
 }

@@ -83,7 +83,9 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags);
-int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) { return register_memory(memory, bytes, flags); }
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
+  return register_memory(memory, bytes, flags);
+}
 
 int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags);
 int cuMemHostRegister(void* memory, std::size_t bytes, unsigned flags) { return register_memory(memory, bytes, flags); }
@@ -94,7 +96,9 @@ int cuGetProcAddress_v2(const char* name, void** found, int version, std::uint64
 }
 
 int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags);
-int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags) { return look(name, found, version, flags); }
+int cuGetProcAddress(const char* name, void** found, int version, std::uint64_t flags) {
+  return look(name, found, version, flags);
+}
 
 #pragma GCC visibility pop
 }

@@ -84,18 +84,24 @@ int mlx5dv_devx_query_eqn(ibv_context* context, std::uint32_t vector, std::uint3
   return table() != nullptr ? table()->query_eqn(context, vector, number) : EOPNOTSUPP;
 }
 
-mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
-mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                                        std::size_t out_size);
+mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                                        std::size_t out_size) {
   return table() != nullptr ? table()->obj_create(context, in, in_size, out, out_size) : nothing<mlx5dv_devx_obj*>();
 }
 
-int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
-int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out,
+                          std::size_t out_size);
+int mlx5dv_devx_obj_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out,
+                          std::size_t out_size) {
   return table() != nullptr ? table()->obj_query(object, in, in_size, out, out_size) : EOPNOTSUPP;
 }
 
-int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
-int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out,
+                           std::size_t out_size);
+int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out,
+                           std::size_t out_size) {
   return table() != nullptr ? table()->obj_modify(object, in, in_size, out, out_size) : EOPNOTSUPP;
 }
 
@@ -105,7 +111,8 @@ int mlx5dv_devx_obj_destroy(mlx5dv_devx_obj* object) {
 }
 
 int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
-int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
+int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, std::size_t in_size, void* out,
+                            std::size_t out_size) {
   return table() != nullptr ? table()->general_cmd(context, in, in_size, out, out_size) : EOPNOTSUPP;
 }
 

@@ -32,7 +32,8 @@ TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
   HandPair hand;
   void* const page = hand.qp.rings().bf.reg;
   void* const other = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  for (Register* const it : {reinterpret_cast<Register*>(found), reinterpret_cast<Register*>(::dlsym(cuda, "cuMemHostRegister_v2"))}) {
+  for (Register* const it :
+       {reinterpret_cast<Register*>(found), reinterpret_cast<Register*>(::dlsym(cuda, "cuMemHostRegister_v2"))}) {
     ASSERT_NE(it, nullptr);
     EXPECT_EQ(it(page, 8, 1 | 2 | 4), 0);
     EXPECT_EQ(*flags, 3u);

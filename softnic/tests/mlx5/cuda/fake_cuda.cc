@@ -1,4 +1,5 @@
-// A libcuda.so.1 that registers memory as the real one does: ordinary memory is no device's. It remembers what it was asked.
+// A libcuda.so.1 that registers memory as the real one does: ordinary memory is no device's. It remembers what it was
+// asked.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

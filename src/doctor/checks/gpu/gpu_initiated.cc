@@ -65,24 +65,35 @@ void check_gpu_initiated(const Survey& survey, Findings& findings) {
   }
   if (std::none_of(nics.begin(), nics.end(), [](const PciFunction* nic) { return rings_itself(*nic); })) return;
   const DoorbellSettings settings = settings_of(survey.machine);
-  const std::string seen = fmt::format("PeerMappingOverride=1 {}, EnableStreamMemOPs {}", settings.peer_mapping ? "set" : "not set",
-                                       settings.stream_memory ? "on" : "off");
+  const std::string seen =
+      fmt::format("PeerMappingOverride=1 {}, EnableStreamMemOPs {}", settings.peer_mapping ? "set" : "not set",
+                  settings.stream_memory ? "on" : "off");
   constexpr const char* kSet =
       "echo 'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' | sudo tee "
       "/etc/modprobe.d/nvidia-doorbells.conf  # rebuild the initramfs, reboot";
   if (!settings.known) {
     check.skip("", fmt::format("{} cannot be read", kParameters));
   } else if (!settings.peer_mapping) {
-    check.skip("", "the driver is not set to let GPUs ring NICs: programs leave it to a CPU thread, or refuse; others need it not", kSet)
+    check
+        .skip("",
+              "the driver is not set to let GPUs ring NICs: programs leave it to a CPU thread, or refuse; others need "
+              "it not",
+              kSet)
         .undo("sudo rm /etc/modprobe.d/nvidia-doorbells.conf")
         .saw(kParameters, seen);
   } else if (!settings.stream_memory) {
-    check.warn("", "the driver lets GPUs map a NIC's registers, but not write to them in streams (EnableStreamMemOPs)", kSet)
+    check
+        .warn("", "the driver lets GPUs map a NIC's registers, but not write to them in streams (EnableStreamMemOPs)",
+              kSet)
         .undo("sudo rm /etc/modprobe.d/nvidia-doorbells.conf")
         .saw(kParameters, seen);
-  } else if (!survey.loaded("nvidia_peermem") && !survey.loaded("nv_peer_mem") && !dma_buf(survey).works.value_or(true)) {
-    check.warn("", "the driver lets GPUs ring NICs, but queues in GPU memory cannot be registered: neither dma-buf nor nvidia_peermem",
-               "sudo modprobe nvidia_peermem  # or the open kernel module, for dma-buf")
+  } else if (!survey.loaded("nvidia_peermem") && !survey.loaded("nv_peer_mem") &&
+             !dma_buf(survey).works.value_or(true)) {
+    check
+        .warn("",
+              "the driver lets GPUs ring NICs, but queues in GPU memory cannot be registered: neither dma-buf nor "
+              "nvidia_peermem",
+              "sudo modprobe nvidia_peermem  # or the open kernel module, for dma-buf")
         .saw(kParameters, seen);
   } else {
     check.ok("", "the driver lets GPUs ring NICs (PeerMappingOverride=1)").saw(kParameters, seen);
