@@ -115,112 +115,93 @@ class HandMadeDevice {
   std::thread thread_;
 };
 
-void order(Orders& orders, std::uint64_t limit) { store(&orders.reach.first, limit); }
-
-std::uint64_t newest(const Report& report) {
-  return load(&report.slots[load(&report.count) % Report::kSlots].completed);
-}
-
-void wait_for(const Report& report, std::uint64_t completed) {
-  while (newest(report) < completed) rest();
-}
-
-template <bool kShared>
-std::vector<std::thread> post(Queue& queue, Orders& orders, Report& report, int threads) {
-  std::vector<std::thread> posting;
-  for (int i = 0; i < threads; ++i) {
-    posting.emplace_back([&] { stream<kShared>(OneThread(), &queue, &orders, &report, {0, 1, 1}); });
+/// Threads that post to a queue; several share it.
+class Posting {
+ public:
+  explicit Posting(Queue& queue, int threads = 1) {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, &queue, threads] {
+        threads > 1 ? stream<true>(OneThread(), &queue, &orders_, &report, {0, 1, 1})
+                    : stream<false>(OneThread(), &queue, &orders_, &report, {0, 1, 1});
+      });
+    }
   }
-  return posting;
-}
+  void order(std::uint64_t limit) { store(&orders_.reach.first, limit); }
+  std::uint64_t newest() const { return load(&report.slots[load(&report.count) % Report::kSlots].completed); }
+  void wait_for(std::uint64_t completed) const {
+    while (newest() < completed) rest();
+  }
+  void reach(std::uint64_t limit) {
+    order(limit);
+    wait_for(limit);
+  }
+  void join() {
+    for (std::thread& each : threads_) each.join();
+  }
 
-void join(std::vector<std::thread>& threads) {
-  for (std::thread& each : threads) each.join();
-}
+  Report report{};
+
+ private:
+  Orders orders_;
+  std::vector<std::thread> threads_;
+};
 
 TEST(RingLoop, PostsUpToItsLimitAndSignalsTheLast) {
   HandMadeDevice device;
   device.queue().list = 8;
   device.queue().signal_every = 8;
-  Orders orders;
-  Report report{};
   device.start();
-  auto threads = post<false>(device.queue(), orders, report, 1);
-  order(orders, 1003);
-  wait_for(report, 1003);
-  EXPECT_EQ(newest(report), 1003u);
-  order(orders, 70'001);  // beyond 16 bits
-  wait_for(report, 70'001);
-  order(orders, 70'001 | kFinish);
-  join(threads);
+  Posting posting(device.queue());
+  posting.reach(1003);
+  EXPECT_EQ(posting.newest(), 1003u);
+  posting.reach(70'001);  // beyond 16 bits
+  posting.order(70'001 | kFinish);
+  posting.join();
   device.stop();
   EXPECT_EQ(device.wrong(), "");
   EXPECT_EQ(device.done(), 70'001u) << "nothing more was posted";
-  EXPECT_EQ(load(&report.over), 1u);
+  EXPECT_EQ(load(&posting.report.over), 1u);
 }
 
 TEST(RingLoop, FinishTellsWhenAllIsThrough) {
-  HandMadeDevice device;
-  device.queue().list = 4;
-  device.queue().signal_every = 16;
-  Orders orders;
-  Report report{};
-  device.start();
-  auto threads = post<false>(device.queue(), orders, report, 1);
-  order(orders, kNoLimit);
-  wait_for(report, 5000);
-  order(orders, kNoLimit | kFinish);
-  join(threads);
-  device.stop();
-  EXPECT_EQ(device.wrong(), "");
-  EXPECT_EQ(newest(report), device.done());
-}
-
-TEST(RingLoop, SeveralThreadsShareAQueue) {
-  HandMadeDevice device;
-  device.queue().list = 4;
-  device.queue().signal_every = 4;
-  Orders orders;
-  Report report{};
-  device.start();
-  auto threads = post<true>(device.queue(), orders, report, 4);
-  order(orders, 20'002);
-  wait_for(report, 20'002);
-  order(orders, kNoLimit);
-  wait_for(report, 30'000);
-  order(orders, kNoLimit | kFinish);
-  join(threads);
-  device.stop();
-  EXPECT_EQ(device.wrong(), "");
-  EXPECT_EQ(newest(report), device.done());
+  for (const int threads : {1, 4}) {
+    HandMadeDevice device;
+    device.queue().list = 4;
+    device.queue().signal_every = threads == 1 ? 16 : 4;
+    device.start();
+    Posting posting(device.queue(), threads);
+    posting.reach(20'002);
+    posting.order(kNoLimit);
+    posting.wait_for(30'000);
+    posting.order(kNoLimit | kFinish);
+    posting.join();
+    device.stop();
+    EXPECT_EQ(device.wrong(), "") << threads;
+    EXPECT_EQ(posting.newest(), device.done()) << threads;
+  }
 }
 
 TEST(RingLoop, AFailedRequestEndsItWithItsSyndrome) {
-  for (const bool shared : {false, true}) {
+  for (const int threads : {1, 2}) {
     HandMadeDevice device;
     device.queue().signal_every = 4;
-    Orders orders;
-    Report report{};
     device.start(100);
-    auto threads =
-        shared ? post<true>(device.queue(), orders, report, 2) : post<false>(device.queue(), orders, report, 1);
-    order(orders, kNoLimit);
-    join(threads);
+    Posting posting(device.queue(), threads);
+    posting.order(kNoLimit);
+    posting.join();
     device.stop();
-    EXPECT_EQ(load(&report.error), 1u + 0x13);
-    EXPECT_EQ(load(&report.vendor_error), 0x88u);
+    EXPECT_EQ(load(&posting.report.error), 1u + 0x13) << threads;
+    EXPECT_EQ(load(&posting.report.vendor_error), 0x88u) << threads;
   }
 }
 
 TEST(RingLoop, StopEndsItAtOnce) {
   HandMadeDevice device;
-  Orders orders;
-  Report report{};
-  auto threads = post<true>(device.queue(), orders, report, 2);
-  order(orders, kNoLimit);  // nobody answers
-  order(orders, kNoLimit | kStop);
-  join(threads);
-  EXPECT_EQ(load(&report.over), 0u);
+  Posting posting(device.queue(), 2);
+  posting.order(kNoLimit);  // nobody answers
+  posting.order(kNoLimit | kStop);
+  posting.join();
+  EXPECT_EQ(load(&posting.report.over), 0u);
 }
 
 TEST(RingLoop, GroupsShareQueuesAsNeighboursDo) {
