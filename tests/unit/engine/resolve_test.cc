@@ -16,6 +16,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// Why it is refused, or "nothing".
+std::string refusal(const TestSpec& spec) {
+  try {
+    resolve(spec);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
 TEST(Resolve, IsIdempotentAndSound) {
   for (std::uint64_t size = 1; size <= (64u << 20); size = size * 3 + 1) {
     for (const int post_list : {1, 3, 32}) {
@@ -182,37 +192,29 @@ TEST(Resolve, AKernelOnTheGpuWaitsForTheLastByte) {
 TEST(Resolve, AKernelPostsWhereItsMemoryIs) {
   TestSpec spec;
   spec.initiator = Initiator::kGpu;
-  const auto refusal = [&] {
-    try {
-      resolve(spec);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
-  };
-  EXPECT_THAT(refusal(),
+  EXPECT_THAT(refusal(spec),
               HasSubstr("--initiator gpu: the memory that messages leave from, or answers come to, is not in a GPU"));
   spec.client.buffer = "cuda:0";
   EXPECT_TRUE(resolve(spec).posts_to_rings(conn::Side::kClient));
   EXPECT_FALSE(resolve(spec).posts_to_rings(conn::Side::kServer));
   spec.gpu_scope = GpuScope::kWarp;
-  EXPECT_THAT(refusal(), HasSubstr("--gpu-scope warp: --gpu-threads 1 is no multiple of 32"));
+  EXPECT_THAT(refusal(spec), HasSubstr("--gpu-scope warp: --gpu-threads 1 is no multiple of 32"));
   spec.gpu_threads = 64;
-  EXPECT_EQ(refusal(), "nothing");
+  EXPECT_EQ(refusal(spec), "nothing");
   spec.transport = Transport::kUc;
-  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu and --transport: the threads write requests of RC"));
+  EXPECT_THAT(refusal(spec), HasSubstr("--initiator gpu and --transport: the threads write requests of RC"));
   spec.transport = Transport::kRc;
   spec.initiator = Initiator::kCpu;
-  EXPECT_THAT(refusal(), HasSubstr("--gpu-threads: no kernel posts messages"));
+  EXPECT_THAT(refusal(spec), HasSubstr("--gpu-threads: no kernel posts messages"));
   spec.gpu_threads = 1;
   spec.gpu_scope = GpuScope::kThread;
   spec.initiator = Initiator::kCpuRings;
   EXPECT_THAT(
-      refusal(),
+      refusal(spec),
       HasSubstr("--initiator cpu-rings: the memory that messages leave from, or answers come to, is not in the host"));
   spec.client.buffer = "host";
   spec.server.buffer = "cuda:0";
-  EXPECT_EQ(refusal(), "nothing");
+  EXPECT_EQ(refusal(spec), "nothing");
   spec.test = {Operation::kWrite, Metric::kLatency};
   EXPECT_TRUE(resolve(spec).ends_by_immediate());
   spec.initiator = Initiator::kGpu;
@@ -223,23 +225,15 @@ TEST(Resolve, AKernelPostsWhereItsMemoryIs) {
 TEST(Resolve, WhatNoKernelCanWaitForIsRefused) {
   TestSpec spec;
   spec.initiator = Initiator::kGpuProxy;
-  const auto refusal = [&] {
-    try {
-      resolve(spec);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
-  };
   spec.test = {Operation::kWrite, Metric::kLatency};
-  EXPECT_THAT(refusal(), HasSubstr("--initiator gpu-proxy: client and server both use host memory"));
+  EXPECT_THAT(refusal(spec), HasSubstr("--initiator gpu-proxy: client and server both use host memory"));
   spec.server.buffer = "cuda:0";
-  EXPECT_EQ(refusal(), "nothing");
+  EXPECT_EQ(refusal(spec), "nothing");
   spec.path = Path::kStaged;
-  EXPECT_THAT(refusal(), HasSubstr("staged through host memory"));
+  EXPECT_THAT(refusal(spec), HasSubstr("staged through host memory"));
   spec.path = Path::kDirect;
   spec.test = {Operation::kSend, Metric::kLatency};
-  EXPECT_THAT(refusal(), HasSubstr("send_lat does not wait for a message's last byte"));
+  EXPECT_THAT(refusal(spec), HasSubstr("send_lat does not wait for a message's last byte"));
 }
 
 }  // namespace
