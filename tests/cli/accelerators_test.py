@@ -7,6 +7,7 @@ usage: accelerators_test.py GDRPERF SCHEMA; GDRPERF_STANDINS: the folder of the 
 import json
 import os
 import unittest
+from ctypes.util import find_library
 
 import support
 from support import CliTest, run
@@ -19,26 +20,24 @@ MAKERS = {"rocm": ("AMD", "libamdhip64", "ROCm's runtime", "AMD GPU", "0000:84:0
 
 
 class Words(CliTest):
-    def each(self):
-        for kind, words in MAKERS.items():
-            with self.subTest(kind):
-                yield kind, words
-
     def test_without_the_library_it_says_what_to_install(self):
-        for kind, (maker, library, install, *_) in self.each():
+        missing = {kind: words for kind, words in MAKERS.items() if not find_library(words[1].removeprefix("lib"))}
+        if not missing:
+            self.skipTest("this machine has the libraries of all makers")
+        for kind, (maker, library, install, *_) in missing.items():
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "-n", "10",
                          env={"LD_LIBRARY_PATH": "/nonexistent"})
             self.expect_error(result, 3, f"no {maker} GPU can be used", library, install)
 
     def test_a_gpu_that_is_not_there(self):
-        for kind, (maker, *_) in self.each():
+        for kind, (maker, *_) in MAKERS.items():
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:7", "-n", "10", env=STANDIN)
             self.expect_error(result, 2, f"--buffer {kind}:7", f"{maker} GPUs 0 to 1", f"give {kind}:N")
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:", "-n", "10", env=STANDIN)
             self.expect_error(result, 2, "--buffer", "no such kind")
 
     def test_what_is_for_nvidias_gpus(self):
-        for kind, (maker, *_) in self.each():
+        for kind, (maker, *_) in MAKERS.items():
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--path", "staged", env=STANDIN)
             self.expect_error(result, 2, "--path staged", maker)
             result = run("write_bw", *LOCAL, "--buffer", f"{kind}:0", "--register", "data-direct", "-n", "10",

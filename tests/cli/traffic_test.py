@@ -198,10 +198,11 @@ class Rates(CliTest):
                              "-", env={"SOFTNIC": f"soft0:{link};soft1:{link}"})
                 self.expect_ok(result)
                 (record,) = self.runs_of(json.loads(result.out))
-                median = record["latency"]["p50_ns"]
-                self.assertGreater(median, 20_000 * one_way, (words, react))
+                latency = record["latency"]
+                self.assertGreater(min(latency["batches_p50_ns"]), 20_000 * one_way, (words, react))
+                # Other programs hold up some batches of milliseconds; the link's is every one of them, or none.
                 if not sanitized():
-                    self.assertLess(median, 24_000 * one_way, (words, react, record["warnings"]))
+                    self.assertLess(min(latency["batches_p50_ns"]), 24_000 * one_way, (words, react, latency))
 
 
 if __name__ == "__main__":
