@@ -129,8 +129,8 @@ void Flight::look_up_peer_port() {
 Instant Flight::completion_answered() noexcept {
   const std::uint32_t released = queue_.released();
   if (released == 0) return 0;
-  // Peers write completions: not one of this QP's last requests, if they wrote it wrong.
-  if (queue_.posted() - released > queue_.slots() - 1) return 0;
+  // Peers write completions: not one of those before this request that have a stamp, if they wrote it wrong.
+  if (queue_.posted() - released > queue_.slots()) return 0;
   const std::uint32_t from = released != polled_ ? polled_ : polled_before_;
   if (before(answered_, from)) answered_ = from;
   if (before(answered_, released)) ++answered_;

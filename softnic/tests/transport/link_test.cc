@@ -239,6 +239,26 @@ TEST(SoftnicLink, APostStandsInForOneThatIsDone) {
   judge({IBV_WR_RDMA_WRITE, 4, 2, {2 * 20 + 2 * 30, 2 * 40 + 2 * 50}});
 }
 
+/// Each completion is answered where the send queue has no room for more.
+TEST(SoftnicLink, APostIntoAFullQueueAnswers) {
+  for (const std::uint32_t depth : {1u, 2u, 3u, 4u}) {
+    EndOptions client = on("calm0");
+    client.max_wr = depth;
+    Pair pair(client, on("calm1"));
+    for (std::uint32_t i = 0; i < depth; ++i) {
+      ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+    }
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+      ::usleep(1000);
+      const std::uint64_t before = counter("calm0", "reaction_ns");
+      ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, pair.server.address(), 0, 8), 0);
+      EXPECT_GE(counter("calm0", "reaction_ns") - before, 1'000'000u) << "depth " << depth << ", round " << i;
+    }
+    for (std::uint32_t i = 0; i < depth; ++i) ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_SUCCESS);
+  }
+}
+
 TEST(SoftnicLink, CountsProgramsThatAreSlow) {
   Pair pair(on("link0"), on("link1"));
   const std::uint64_t before = counter("link0", "reactions_late");
