@@ -73,6 +73,16 @@ struct NicEffect {
   std::uint32_t samples = 0;
 };
 
+/// Measurements that were far below what their NICs do else, of so many.
+struct Tally {
+  std::size_t bad = 0;
+  std::size_t all = 0;
+  void add(bool is_bad) {
+    bad += std::size_t{is_bad};
+    ++all;
+  }
+};
+
 struct JudgeOptions {
   double suspect_sigmas = 5;
   double suspect_share = 0.03;  ///< slower than the others by this share at least
@@ -91,6 +101,8 @@ struct Judgement {
   double pair_sigma = 0;              ///< of single measurements around what their NICs explain
   double slow_share = 0;              ///< of measurements far below what their NICs explain
   double step = 0;                    ///< of the logarithm, between neighbouring values; 0: values hardly repeat
+  std::vector<Tally> bad_by_nic = {}; ///< measurements that it sent or received
+  Tally bad_in_all = {};
   double far_below = 0;               ///< of the logarithm, around pair_center: what is below it is far below
   std::size_t judged = 0;             ///< NICs with partners enough
   std::vector<Suspect> suspects;      ///< coarse first, then slowest first

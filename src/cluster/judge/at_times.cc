@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cluster/judge/coarse.h"
@@ -11,20 +12,13 @@ namespace gdrperf::cluster {
 namespace {
 
 // Retests decide; so many false suspects in a run are fine.
-constexpr double kSuspicion = 0.2;
+constexpr double kSuspicion = 1;
 // Fewer more than the others have is nothing to send somebody for.
 constexpr double kLeastMore = 0.08;
 // Of a node's NICs, so many make it the node.
 constexpr double kMostOfNode = 0.75;
 
-struct Tally {
-  std::size_t bad = 0;
-  std::size_t all = 0;
-  void add(bool is_bad) {
-    bad += std::size_t{is_bad};
-    ++all;
-  }
-};
+Tally sum(const Tally& one, const Tally& other) { return {one.bad + other.bad, one.all + other.all}; }
 
 double share_of(const Tally& tally) {
   return static_cast<double>(tally.bad) / static_cast<double>(std::max<std::size_t>(tally.all, 1));
@@ -114,6 +108,7 @@ void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Res
   std::vector<Tally> sends(fabric.nics.size());
   std::vector<Tally> receives(fabric.nics.size());
   std::vector<std::map<std::uint32_t, bool>> rounds(fabric.nics.size());
+  std::vector<std::set<std::uint32_t>> slow_with(fabric.nics.size());
   Tally total;
   for (std::size_t i = 0; i < bad.size(); ++i) {
     const Sample& sample = residuals.samples[i];
@@ -121,22 +116,29 @@ void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Res
     sends[sample.from].add(bad[i]);
     receives[sample.to].add(bad[i]);
     total.add(bad[i]);
+    if (bad[i]) {
+      slow_with[sample.from].insert(sample.to);
+      slow_with[sample.to].insert(sample.from);
+    }
     for (const std::uint32_t nic : {sample.from, sample.to}) {
       bool& either = rounds[nic][sample.moment / 2];
       either = either || bad[i];
     }
   }
+  judgement.bad_in_all = total;
+  judgement.bad_by_nic.resize(fabric.nics.size());
+  for (std::size_t nic = 0; nic < fabric.nics.size(); ++nic) judgement.bad_by_nic[nic] = sum(sends[nic], receives[nic]);
   judge_uplinks(fabric, residuals, bad, judgement);
   std::vector<Suspect> nics;
   const auto least_rounds = static_cast<std::size_t>(options.least_partners);
   for (std::uint32_t nic = 0; nic < fabric.nics.size(); ++nic) {
-    if (covered(judgement, fabric, nic)) continue;
+    // With one partner alone it is the pair.
+    if (slow_with[nic].size() < 2 || covered(judgement, fabric, nic)) continue;
     Tally both;
     for (const auto& [round, is_bad] : rounds[nic]) both.add(is_bad);
     const double of_sends = share_of_others(total, sends[nic]);
     const double of_receives = share_of_others(total, receives[nic]);
-    const double of_rounds =
-        either_of_two(share_of_others(total, {sends[nic].bad + receives[nic].bad, sends[nic].all + receives[nic].all}));
+    const double of_both = share_of_others(total, judgement.bad_by_nic[nic]);
     Suspect suspect;
     double least = std::log(kSuspicion) - log_parts(judgement);
     const auto consider = [&](const Tally& own, double others, Way way) {
@@ -149,13 +151,20 @@ void judge_at_times(const Fabric& fabric, const JudgeOptions& options, const Res
     };
     consider(sends[nic], of_sends, Way::kSends);
     consider(receives[nic], of_receives, Way::kReceives);
-    consider(both, of_rounds, Way::kBoth);
+    consider(judgement.bad_by_nic[nic], of_both, Way::kBoth);
+    consider(both, either_of_two(of_both), Way::kBoth);
     if (suspect.nic < 0) continue;
     suspect.part = Part::kNic;
     suspect.node = fabric.nics[nic].node;
     suspect.rail = fabric.nics[nic].rail;
     nics.push_back(suspect);
   }
+  // Its slow pairs are a part of what such a NIC is suspected of.
+  std::erase_if(judgement.suspects, [&](const Suspect& one) {
+    return one.part == Part::kPair && std::any_of(nics.begin(), nics.end(), [&](const Suspect& other) {
+             return other.nic == one.nic || other.nic == one.peer;
+           });
+  });
   const std::vector<Suspect> merged = merged_by_node(fabric, std::move(nics));
   judgement.suspects.insert(judgement.suspects.end(), merged.begin(), merged.end());
 }

@@ -19,6 +19,32 @@ float upper_quartile(std::span<float> values) {
   return values[static_cast<std::size_t>(at)];
 }
 
+// NICs, by number, whose effect is like those of most.
+std::vector<bool> ordinary_nics(const std::vector<NicEffect>& effects, const JudgeOptions& options) {
+  std::vector<float> known;
+  for (const NicEffect& effect : effects) {
+    if (effect.samples > 0) known.push_back(effect.shift);
+  }
+  const double sigma = robust_center(std::move(known)).sigma;
+  std::vector<bool> ordinary;
+  for (const NicEffect& effect : effects) ordinary.push_back(!is_suspect(effect.shift, sigma, options));
+  return ordinary;
+}
+
+// `left` of measurements between ordinary NICs. One that is slow at times, and so at most of its few measurements, is
+// taken to be slow, and its good ones are far above that.
+std::vector<float> of_ordinary_nics(const Residuals& residuals, const JudgeOptions& options,
+                                    const Judgement& judgement, const std::vector<float>& left) {
+  if (judgement.sends.empty()) return left;
+  const std::vector<bool> sends = ordinary_nics(judgement.sends, options);
+  const std::vector<bool> receives = ordinary_nics(judgement.receives, options);
+  std::vector<float> ordinary;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (sends[residuals.samples[i].from] && receives[residuals.samples[i].to]) ordinary.push_back(left[i]);
+  }
+  return 2 * ordinary.size() < left.size() ? left : ordinary;
+}
+
 }  // namespace
 
 float unexplained(const Residuals& residuals, std::size_t sample, const Judgement& judgement) {
@@ -69,8 +95,9 @@ void measure_scatter(const Residuals& residuals, const JudgeOptions& options, Ju
   std::vector<float> left(residuals.samples.size());
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = unexplained(residuals, i, judgement);
   if (left.empty()) return;
-  const double high = quantile(left, kHigh);
-  const double top = quantile(left, kUpperQuartile);
+  std::vector<float> ordinary = of_ordinary_nics(residuals, options, judgement, left);
+  const double high = quantile(ordinary, kHigh);
+  const double top = quantile(ordinary, kUpperQuartile);
   const double sigma = std::max(stats::judging_scatter((high - top) / kHighOfNormal, judgement.step), kLeastSigma);
   const double limit = top + std::min(std::log(1 - options.suspect_share), -kFarSigmas * sigma);
   const auto first_far = std::partition(left.begin(), left.end(), [&](float value) { return value >= limit; });

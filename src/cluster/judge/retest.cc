@@ -7,6 +7,7 @@
 
 #include "cluster/judge/coarse.h"
 #include "cluster/judge/membership.h"
+#include "cluster/judge/retest.h"
 #include "cluster/judge/robust.h"
 #include "gdrperf/cluster/judge.h"
 #include "gdrperf/stats/shift.h"
@@ -14,16 +15,12 @@
 namespace gdrperf::cluster {
 namespace {
 
-constexpr std::size_t kLeastRetests = 4;  // rounds
 constexpr double kQuartileOfNormal = 0.674;
 // Beyond the limit by so many standard errors is decided. Of 8,000 NICs that scatter by 0.5 % one lies at -2 %
 // by nature; a quartile of nine at the limit itself would call a tenth of such slow.
 constexpr double kSureErrors = 3;
 // Suspects that may be so many times as slow as the limit, for all that the retests tell, are not cleared.
 constexpr double kDoubtful = 2;
-// Chance beyond which bad measurements are as many as the others'.
-constexpr double kLikely = 0.01;
-constexpr double kAsOthers = 0.3;
 
 // Effects of coarser suspects, taken out of such a measurement before the finer one was judged.
 double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabric,
@@ -46,8 +43,96 @@ double explained_by_coarser(const Sample& sample, Part part, const Fabric& fabri
   return explained;
 }
 
-// Effect of the suspect on a retest's rate, against what the partner and the
-// rail let expect.
+double quartile_error(double sigma, std::size_t count) {
+  return kSureErrors * kErrorOfQuartile * sigma / std::sqrt(static_cast<double>(count));
+}
+
+double measured(const Judgement& judgement) {
+  double count = 0;
+  for (const NicEffect& effect : judgement.sends) count += effect.samples;
+  return count;
+}
+
+// Share of healthy measurements that are as slow as a slow part's, at most: those before, and those beside the
+// retests. In a small cluster some that collided pass for their NIC's effect.
+double collided_share(const Judgement& judgement) {
+  return std::max(most_of(judgement.below_share, measured(judgement)),
+                  share_of_controls(judgement.slow_controls, judgement));
+}
+
+// Whether collisions alone can have lowered the upper quartile of `count` measurements of some NIC.
+bool may_be_collisions(std::size_t count, const Judgement& judgement) {
+  const double n = static_cast<double>(count);
+  const double slow = std::floor(kUpperQuartile * (n - 1)) + 1;
+  const double log_share = std::log(collided_share(judgement));
+  const double log_ways = std::lgamma(n + 1) - std::lgamma(slow + 1) - std::lgamma(n - slow + 1);
+  return log_ways + slow * log_share + log_parts(judgement) > std::log(kUnlikely);
+}
+
+// Its first measurements alone leave no doubt that it was slow then. Both ways were counted.
+bool was_surely_slow(const Suspect& suspect, double doubtful, const Judgement& judgement) {
+  const std::size_t count = suspect.samples / 2;
+  return suspect.part != Part::kPair && count > 0 && !may_be_collisions(count, judgement) &&
+         suspect.shift + quartile_error(judgement.pair_sigma, count) < doubtful;
+}
+
+// Share of the measurements of a NIC with others than the pair's, at most, that are far below. Those of the pair, one
+// of each direction, made it a suspect.
+double share_beside_pair(int nic, const Judgement& judgement) {
+  if (static_cast<std::size_t>(nic) >= judgement.bad_by_nic.size()) return 0;
+  const Tally& own = judgement.bad_by_nic[static_cast<std::size_t>(nic)];
+  const auto all = static_cast<double>(own.all - std::min<std::size_t>(own.all, 2));
+  const auto bad = static_cast<double>(own.bad - std::min<std::size_t>(own.bad, 2));
+  return all > 0 ? most_of(bad / all, all) : 0;
+}
+
+// Whether a pair that never reached its rate in so many rounds may have collided in each, or one of its NICs is slow at
+// times.
+bool may_be_chance_of_pair(const Suspect& pair, std::size_t rounds, const Judgement& judgement) {
+  const double share = std::max({collided_share(judgement), share_beside_pair(pair.nic, judgement),
+                                 share_beside_pair(pair.peer, judgement)});
+  return static_cast<double>(rounds) * std::log(share) + log_parts(judgement) > std::log(kUnlikely);
+}
+
+// `rounds`: what happens in one round happens to all of its measurements.
+void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rounds, const JudgeOptions& options,
+                   Stage stage, const Judgement& judgement) {
+  const double limit = std::log(1 - options.suspect_share);
+  const double doubtful = std::log(1 - kDoubtful * options.suspect_share);
+  // A pair that reached its rate once is whole.
+  const bool pair = suspect.part == Part::kPair;
+  suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
+  // Of a machine that became busy, the retests scatter more than what was judged.
+  const double sigma = pair ? 0 : std::max(judgement.pair_sigma, robust_center(shifts).sigma);
+  const double error = stats::judging_scatter(quartile_error(sigma, rounds), pair ? 0 : judgement.step);
+  const bool lucky = pair ? may_be_chance_of_pair(suspect, rounds, judgement) : may_be_collisions(rounds, judgement);
+  // More scatter alone lifts the quartile.
+  const double lifted = pair ? 0 : kQuartileOfNormal * (sigma - judgement.pair_sigma);
+  if (suspect.retest_shift < limit - error) {
+    if (!lucky) suspect.verdict = Verdict::kSlow;
+    if (lucky && stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
+  } else if (suspect.retest_shift - lifted > limit + error) {
+    suspect.verdict = was_surely_slow(suspect, doubtful, judgement) ? Verdict::kUndecided : Verdict::kCleared;
+  } else if (stage == Stage::kLast) {
+    suspect.verdict = suspect.retest_shift - lifted - error > doubtful ? Verdict::kCleared : Verdict::kUndecided;
+  }
+}
+
+// Retests of single pairs say nothing of their NICs.
+std::vector<Sample> not_of_pairs(std::span<const Sample> retests, const Judgement& judgement) {
+  std::set<std::pair<int, int>> pairs;
+  for (const Suspect& suspect : judgement.suspects) {
+    if (suspect.part == Part::kPair) pairs.insert(std::minmax(suspect.nic, suspect.peer));
+  }
+  std::vector<Sample> others;
+  std::copy_if(retests.begin(), retests.end(), std::back_inserter(others), [&](const Sample& sample) {
+    return !pairs.contains(std::minmax(static_cast<int>(sample.from), static_cast<int>(sample.to)));
+  });
+  return others;
+}
+
+}  // namespace
+
 float shift_of(const Sample& sample, const Suspect& suspect, const Fabric& fabric,
                const Judgement& judgement) {
   const auto rail = static_cast<std::size_t>(fabric.nics[sample.from].rail);
@@ -75,10 +160,6 @@ bool concerns(const Suspect& suspect, const Fabric& fabric, const Sample& sample
   return suspect.way == Way::kSends ? from : to;
 }
 
-double quartile_error(double sigma, std::size_t count) {
-  return kSureErrors * kErrorOfQuartile * sigma / std::sqrt(static_cast<double>(count));
-}
-
 double most_of(double share, double count) {
   constexpr double kErrors = 2;
   return std::clamp(share + kErrors * std::sqrt(share * (1 - share) / std::max(count, 1.0)), 1e-9, 0.999);
@@ -89,165 +170,6 @@ double share_of_controls(std::size_t some, const Judgement& judgement) {
   return controls > 0 ? most_of(static_cast<double>(some) / controls, controls) : 0;
 }
 
-double measured(const Judgement& judgement) {
-  double count = 0;
-  for (const NicEffect& effect : judgement.sends) count += effect.samples;
-  return count;
-}
-
-// Share of healthy measurements that are as slow as a slow part's, at most: those before, and those beside the
-// retests. In a small cluster some that collided pass for their NIC's effect.
-double collided_share(const Judgement& judgement) {
-  return std::max(most_of(judgement.below_share, measured(judgement)),
-                  share_of_controls(judgement.slow_controls, judgement));
-}
-
-// The same, far below.
-double far_below_share(const Judgement& judgement) {
-  const double never_seen = 1 / static_cast<double>(judgement.controls + 2);
-  return std::max({most_of(judgement.slow_share, measured(judgement)),
-                   share_of_controls(judgement.bad_controls, judgement), never_seen});
-}
-
-// Whether collisions alone can have lowered the upper quartile of `count` measurements of some NIC.
-bool may_be_collisions(std::size_t count, const Judgement& judgement) {
-  const double n = static_cast<double>(count);
-  const double slow = std::floor(kUpperQuartile * (n - 1)) + 1;
-  const double log_share = std::log(collided_share(judgement));
-  const double log_ways = std::lgamma(n + 1) - std::lgamma(slow + 1) - std::lgamma(n - slow + 1);
-  return log_ways + slow * log_share + log_parts(judgement) > std::log(kUnlikely);
-}
-
-// Its first measurements alone leave no doubt that it was slow then. Both ways were counted.
-bool was_surely_slow(const Suspect& suspect, double doubtful, const Judgement& judgement) {
-  const std::size_t count = suspect.samples / 2;
-  return suspect.part != Part::kPair && count > 0 && !may_be_collisions(count, judgement) &&
-         suspect.shift + quartile_error(judgement.pair_sigma, count) < doubtful;
-}
-
-// Whether a pair that never reached its rate in so many rounds may have collided in each.
-bool may_be_collisions_of_pair(std::size_t rounds, const Judgement& judgement) {
-  const double log_share = std::log(collided_share(judgement));
-  return static_cast<double>(rounds) * log_share + log_parts(judgement) > std::log(kUnlikely);
-}
-
-// `rounds`: what happens in one round happens to all of its measurements.
-void decide_always(Suspect& suspect, std::vector<float>& shifts, std::size_t rounds, const JudgeOptions& options,
-                   Stage stage, const Judgement& judgement) {
-  const double limit = std::log(1 - options.suspect_share);
-  const double doubtful = std::log(1 - kDoubtful * options.suspect_share);
-  // A pair that reached its rate once is whole.
-  const bool pair = suspect.part == Part::kPair;
-  suspect.retest_shift = quantile(shifts, pair ? 1.0 : kUpperQuartile);
-  // Of a machine that became busy, the retests scatter more than what was judged.
-  const double sigma = pair ? 0 : std::max(judgement.pair_sigma, robust_center(shifts).sigma);
-  const double error = stats::judging_scatter(quartile_error(sigma, rounds), pair ? 0 : judgement.step);
-  const bool lucky = pair ? may_be_collisions_of_pair(rounds, judgement) : may_be_collisions(rounds, judgement);
-  // More scatter alone lifts the quartile.
-  const double lifted = pair ? 0 : kQuartileOfNormal * (sigma - judgement.pair_sigma);
-  if (suspect.retest_shift < limit - error) {
-    if (!lucky) suspect.verdict = Verdict::kSlow;
-    if (lucky && stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
-  } else if (suspect.retest_shift - lifted > limit + error) {
-    suspect.verdict = was_surely_slow(suspect, doubtful, judgement) ? Verdict::kUndecided : Verdict::kCleared;
-  } else if (stage == Stage::kLast) {
-    suspect.verdict = suspect.retest_shift - lifted - error > doubtful ? Verdict::kCleared : Verdict::kUndecided;
-  }
-}
-
-// Retests of a part that is slow at times: measurements that are far below; of NICs and nodes, whose measurements in
-// one round share what happens then, such rounds.
-struct Retested {
-  std::size_t bad = 0;
-  std::size_t all = 0;
-  std::size_t measurements = 0;
-  bool two_ways = false;  ///< rounds count that are bad in one direction at least
-};
-
-Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric,
-                   const Judgement& judgement) {
-  std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> rounds;  // bad, all
-  Retested count;
-  for (const Sample& sample : retests) {
-    if (!concerns(suspect, fabric, sample)) continue;
-    const double left = suspect.when == When::kAtTimes
-                            ? unexpected(sample, fabric, judgement)
-                            : shift_of(sample, suspect, fabric, judgement) - std::min(suspect.retest_shift, 0.0);
-    const bool far = left < judgement.far_below;
-    // Of a node's NICs in one direction most have to be.
-    auto& [bad, all] = rounds[suspect.part == Part::kNode ? sample.moment : sample.moment / 2];
-    bad += std::size_t{far};
-    ++all;
-    count.bad += std::size_t{far};
-    ++count.measurements;
-  }
-  count.all = count.measurements;
-  if (suspect.part == Part::kUplink || suspect.part == Part::kPodUplink || suspect.part == Part::kPath) return count;
-  count.all = rounds.size();
-  count.two_ways = suspect.way == Way::kBoth && suspect.part == Part::kNic;
-  count.bad = static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), [](const auto& round) {
-    return round.second.first > 0 && 2 * round.second.first >= round.second.second;
-  }));
-  return count;
-}
-
-// Of the logarithm; 0 and more: as many as others have.
-double chance_of_bad(const Retested& count, const Judgement& judgement) {
-  const double share = far_below_share(judgement);
-  return log_chance(static_cast<double>(count.bad), static_cast<double>(count.all),
-                    count.two_ways ? either_of_two(share) : share);
-}
-
-// More bad retests than the others' share explains.
-void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric, Stage stage,
-                     const Judgement& judgement) {
-  const Retested count = count_bad(suspect, retests, fabric, judgement);
-  suspect.retests = count.measurements;
-  if (count.all < kLeastRetests) {
-    if (stage == Stage::kLast) suspect.verdict = Verdict::kUndecided;
-    return;
-  }
-  suspect.retest_bad_share = static_cast<double>(count.bad) / static_cast<double>(count.all);
-  const double chance = chance_of_bad(count, judgement);
-  if (chance + log_parts(judgement) < std::log(kUnlikely)) {
-    suspect.verdict = Verdict::kSlow;
-  } else if (stage == Stage::kLast || chance > std::log(kAsOthers)) {
-    const auto first = static_cast<double>(suspect.samples);
-    const bool sure =
-        log_chance(suspect.bad_share * first, first, suspect.others_share) + log_parts(judgement) < std::log(kUnlikely);
-    suspect.verdict = chance > std::log(kLikely) && !sure ? Verdict::kCleared : Verdict::kUndecided;
-  }
-}
-
-// What reaches its rate in some retests may still be slow in many more than others are.
-void look_for_bad_ones(Suspect& suspect, std::span<const Sample> retests, const Fabric& fabric,
-                       const Judgement& judgement) {
-  const bool not_slow = suspect.verdict == Verdict::kCleared || suspect.verdict == Verdict::kUndecided;
-  if (!not_slow || (suspect.part != Part::kNic && suspect.part != Part::kNode)) return;
-  const Retested count = count_bad(suspect, retests, fabric, judgement);
-  const double chance = count.all == 0 ? 0 : chance_of_bad(count, judgement);
-  if (chance > std::log(kLikely)) return;
-  suspect.when = When::kAtTimes;
-  suspect.retest_bad_share = static_cast<double>(count.bad) / static_cast<double>(count.all);
-  suspect.others_share = judgement.slow_share;
-  suspect.verdict = chance + log_parts(judgement) < std::log(kUnlikely) ? Verdict::kSlow : Verdict::kUndecided;
-}
-
-// Retests of single pairs say nothing of their NICs.
-std::vector<Sample> not_of_pairs(std::span<const Sample> retests, const Judgement& judgement) {
-  std::set<std::pair<int, int>> pairs;
-  for (const Suspect& suspect : judgement.suspects) {
-    if (suspect.part == Part::kPair) pairs.insert(std::minmax(suspect.nic, suspect.peer));
-  }
-  std::vector<Sample> others;
-  std::copy_if(retests.begin(), retests.end(), std::back_inserter(others), [&](const Sample& sample) {
-    return !pairs.contains(std::minmax(static_cast<int>(sample.from), static_cast<int>(sample.to)));
-  });
-  return others;
-}
-
-}  // namespace
-
 void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOptions& options, Stage stage,
             Judgement& judgement) {
   const std::vector<Sample> of_parts = not_of_pairs(retests, judgement);
@@ -255,7 +177,8 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
   for (Suspect& suspect : judgement.suspects) {
     if (suspect.verdict != Verdict::kSuspect) continue;
     retests = suspect.part == Part::kPair ? all : of_parts;
-    if (suspect.when == When::kAtTimes) {
+    const bool nics = suspect.part == Part::kNic || suspect.part == Part::kNode;
+    if (suspect.when == When::kAtTimes && !nics) {
       decide_at_times(suspect, retests, fabric, stage, judgement);
       continue;
     }
@@ -272,7 +195,8 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
       continue;
     }
     decide_always(suspect, shifts, rounds.size(), options, stage, judgement);
-    look_for_bad_ones(suspect, retests, fabric, judgement);
+    if (suspect.verdict == Verdict::kSlow) suspect.when = When::kAlways;
+    else if (nics) decide_at_times(suspect, retests, fabric, stage, judgement);
   }
 }
 

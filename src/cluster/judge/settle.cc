@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "cluster/judge/coarse.h"
 #include "cluster/judge/membership.h"
@@ -32,6 +33,9 @@ class Chooser {
         random_(options.seed + retests.size()) {
     std::set<int> nodes;
     for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) nodes.insert(node_of(static_cast<int>(id)));
+    for (const Suspect& suspect : judgement.suspects) {
+      if (suspect.part == Part::kPair) pairs_.insert(std::minmax(suspect.nic, suspect.peer));
+    }
     // Two at least are left, for a control.
     most_nodes_ = std::max<std::size_t>(2, nodes.size() < kSmallCluster ? nodes.size() - 2 : nodes.size() / 2);
   }
@@ -98,7 +102,8 @@ class Chooser {
     const std::set<int>& met = met_by(member);
     const bool together = suspect.part == Part::kNode && !links.empty();
     const auto rank = [&](int id) {
-      return 4 * int{together && node_of(id) != node_of(links.front().b)} + 2 * int{taken.contains(id)} +
+      return 8 * int{pairs_.contains(std::minmax(member, id))} +
+             4 * int{together && node_of(id) != node_of(links.front().b)} + 2 * int{taken.contains(id)} +
              int{met.contains(id)};
     };
     return *std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return rank(a) < rank(b); });
@@ -129,6 +134,7 @@ class Chooser {
   std::mt19937_64 random_;
   std::size_t most_nodes_ = 2;
   std::map<int, std::set<int>> met_;
+  std::set<std::pair<int, int>> pairs_;  // what they do says nothing of their NICs
 };
 
 // One direction of a round of retests beside controls, which tell what to divide the retests by.

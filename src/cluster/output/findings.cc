@@ -148,10 +148,9 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
   const Suspect& suspect = finding.suspect;
   std::string line;
   if (suspect.when == When::kAtTimes) {
-    const double others = judgement_of(result, finding.series).slow_share;
     line = fmt::format("SLOW {}: far below its rate in {:.0f} % of {} retests{}{}; others in {:.0f} % of theirs",
                        name_of_part(star, result, suspect), 100 * suspect.retest_bad_share, suspect.retests,
-                       of_series(finding.series), way_text(suspect), 100 * others);
+                       of_series(finding.series), way_text(suspect), 100 * suspect.others_share);
   } else {
     line = fmt::format("SLOW {}: {}{} ({} retests{})", name_of_part(star, result, suspect),
                        change(suspect.retest_shift, finding.series), way_text(suspect), suspect.retests,

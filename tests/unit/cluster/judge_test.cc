@@ -317,6 +317,26 @@ TEST(Judge, ANicThatIsSlowHalfOfTheTimeIsNamed) {
   EXPECT_LT(found[0].others_share, 0.3);
 }
 
+// Its own bad measurements are no collisions of the others; a pair that happened to be slow whenever it was measured is
+// not named in its stead.
+TEST(Judge, SoItIsAmongEightNodes) {
+  for (const int rails : {1, 8}) {
+    int named = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      World world{.nodes = 8, .rails = rails, .nic_scatter = 0.002, .pair_scatter = 0.005, .collided = 0.1};
+      world.seed = seed;
+      world.faults.push_back({.node = 3, .rail = 0, .factor = 0.5, .duty = 0.5});
+      for (const Suspect& suspect : slow(judged(world))) {
+        EXPECT_EQ(suspect.part, Part::kNic) << "seed " << seed;
+        EXPECT_EQ(suspect.node, 3) << "seed " << seed;
+        EXPECT_EQ(suspect.rail, 0) << "seed " << seed;
+        ++named;
+      }
+    }
+    EXPECT_GE(named, 15) << rails << " rails";
+  }
+}
+
 TEST(Judge, ASlowPathAboveALeafIsNamedAsItsUplinks) {
   World world{.nodes = 64, .rails = 4, .nodes_per_leaf = 8, .spines = 8};
   world.faults.push_back({.rail = 2, .leaf = 3, .factor = 0.5, .uplink = true, .spine = 5});
