@@ -25,8 +25,8 @@ do not mind, of times read medians and ratios. Figures of the software device sa
 
 ## Instructions per message
 
-By callgrind, outside the device (`bench/instructions.py`): what gdrperf itself executes for each message, and
-perftest with the same settings. Targets: 45 at post_list 1, 20 at 32.
+By callgrind, outside the device (`bench/instructions.py`): what gdrperf itself executes for each message, in the
+loop and with the work of each batch, and perftest with the same settings.
 
 ```
 {instructions}```
