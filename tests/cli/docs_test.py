@@ -17,6 +17,8 @@ from support import BINARY, CliTest, Server, run
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "softnic/docs").glob("*.md"))]
 NOBODY = "--option-of-no-command"
+# Pages, and options by their names.
+same = unittest.skipIf(support.sanitized(), "text is the same under sanitizers")
 
 # What is shown and not run here, by what is in it, and why.
 NOT_RUN = [
@@ -82,6 +84,7 @@ def anchors_of(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@same
 class Links(CliTest):
     def test_each_goes_to_a_file_and_a_heading(self):
         for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
@@ -103,6 +106,7 @@ class Links(CliTest):
         self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page not in (ROOT / "README.md", index) and page not in linked], [])
 
 
+@same
 class Text(CliTest):
     def test_drawings_follow_from_their_text(self):
         self.checked(ROOT / "scripts/draw", "--check")
@@ -218,6 +222,7 @@ def help_of(words):
     return run(*[word for word in words if re.fullmatch("[a-z_]+", word)][:2], "--help").out
 
 
+@same
 @unittest.skipIf(support.softnic_works(), "no software device")
 class Docs(CliTest):
     def test_each_command_line_is_accepted(self):
@@ -261,7 +266,6 @@ class Docs(CliTest):
                     for flag in (it.split("=")[0] for it in own if it.startswith("--")):
                         self.assertIn(flag, path.read_text(encoding="utf-8"))
 
-    @unittest.skipIf(support.sanitized(), "sanitized programs run each kind of command in its own test")
     def test_each_command_runs_or_says_why_not(self):
         folder = pathlib.Path(self.scratch())
         seen, used = set(), set()

@@ -8,6 +8,7 @@
 #include "gdrperf/cluster/controls.h"
 #include "gdrperf/cluster/schedule.h"
 #include "gdrperf/cluster/simulator.h"
+#include "seeds.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -36,7 +37,7 @@ std::vector<Suspect> slow(const Judgement& judgement) {
 }
 
 TEST(Judge, HealthyClustersHaveNothingSlow) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     for (const int nodes : {4, 8, 64, 150}) {
       const World world{.nodes = nodes, .rails = 2, .nodes_per_leaf = 16, .collided = 0.2, .seed = seed};
       EXPECT_TRUE(slow(judged(world)).empty()) << nodes << " nodes, seed " << seed;
@@ -45,7 +46,7 @@ TEST(Judge, HealthyClustersHaveNothingSlow) {
 }
 
 TEST(Judge, ASlowNicIsNamedAlone) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     World world{.nodes = 150, .rails = 4, .nodes_per_leaf = 16, .collided = 0.2, .seed = seed};
     world.faults.push_back({.node = 17, .rail = 2, .factor = 0.9});
     const auto found = slow(judged(world));
@@ -59,7 +60,7 @@ TEST(Judge, ASlowNicIsNamedAlone) {
 }
 
 TEST(Judge, ASlowNicAmongEightNodes) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     World world{.nodes = 8, .rails = 1, .seed = seed};
     world.faults.push_back({.node = 3, .factor = 1 / 1.2});
     const auto found = slow(judged(world));
@@ -87,7 +88,7 @@ TEST(Judge, ASlowNodeIsNoEightSlowNics) {
 }
 
 TEST(Judge, ASlowRailOfALeafIsNamedAndNothingWithinIt) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     World world{.nodes = 256, .rails = 4, .nodes_per_leaf = 32, .collided = 0.2, .seed = seed};
     world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.95});
     const auto found = slow(judged(world));
@@ -100,7 +101,7 @@ TEST(Judge, ASlowRailOfALeafIsNamedAndNothingWithinIt) {
 
 TEST(Judge, SlowUplinksAreNoSlowLeaf) {
   for (const int nodes : {64, 256}) {
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
       World world{.nodes = nodes, .rails = 4, .nodes_per_leaf = nodes / 8, .collided = 0.1, .seed = seed};
       world.faults.push_back({.rail = 3, .leaf = 2, .factor = 0.9, .uplink = true});
       const auto found = slow(judged(world));
@@ -293,7 +294,7 @@ TEST(Judge, WhereNicsScatterMuchASlowOneWouldNotShow) {
 
 // The whole machine changes, measurements collide, somebody else's jobs slow nodes: nothing is slow for that.
 TEST(Judge, WhatDisturbsAllIsNobodysFault) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     for (const int rails : {1, 8}) {
       World last{.nodes = 8, .rails = rails, .drift_from = 6, .drift = 0.95, .seed = seed};
       EXPECT_TRUE(slow(judged(last)).empty()) << "from the last round on, seed " << seed;

@@ -10,6 +10,7 @@
 #include "gdrperf/cluster/judge.h"
 #include "gdrperf/cluster/schedule.h"
 #include "gdrperf/cluster/simulator.h"
+#include "seeds.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -32,7 +33,7 @@ World pods(std::uint64_t seed) {
 }
 
 TEST(Levels, UplinksOfAPodAreOnePart) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     World world = pods(seed);
     world.faults.push_back({.rail = 1, .factor = 0.8, .pod = 2});
     const auto found = slow_in(world);
@@ -45,7 +46,7 @@ TEST(Levels, UplinksOfAPodAreOnePart) {
 }
 
 TEST(Levels, APathBetweenPodsIsOnePartOnAllRailsOrOnOne) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
     for (const int rail : {-1, 2}) {
       World world = pods(seed);
       world.faults.push_back({.rail = rail, .factor = 0.5, .path = 1, .other = 3});
@@ -70,7 +71,7 @@ TEST(Levels, APathBetweenLeavesWherePodsAreUnknown) {
 }
 
 TEST(Levels, HealthyPodsHaveNoSlowPart) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     World world = pods(seed);
     world.collided = seed % 2 == 0 ? 0.4 : 0.1;
     EXPECT_TRUE(slow_in(world).empty()) << "seed " << seed;
