@@ -69,6 +69,7 @@ std::unique_ptr<WorkQueues> WorkQueues::of_srq(Pages& pages, std::uint32_t recei
   for (std::uint32_t i = 0; i < layout.receives; ++i)
     set_next(*queues, i, static_cast<std::uint16_t>((i + 1) & (layout.receives - 1)));
   queues->receive_tail = static_cast<std::uint16_t>(layout.receives - 1);
+  queues->linked = true;
   return queues;
 }
 
@@ -156,9 +157,8 @@ std::uint8_t* receive_at(const WorkQueues& queues, std::uint32_t index) noexcept
 
 }  // namespace
 
-unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges,
-                      unsigned most) noexcept {
-  const std::uint8_t* at = receive_at(queues, index) + (of_srq ? kOctoword : 0);
+unsigned read_receive(const WorkQueues& queues, std::uint32_t index, ibv_sge* sges, unsigned most) noexcept {
+  const std::uint8_t* at = receive_at(queues, index) + (queues.linked ? kOctoword : 0);
   const std::uint8_t* const end = receive_at(queues, index) + queues.layout.receive_bytes;
   unsigned count = 0;
   for (; at < end && count < most; at += kOctoword) {
@@ -172,8 +172,8 @@ unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq
   return count;
 }
 
-void write_receive(WorkQueues& queues, std::uint32_t index, bool of_srq, const ibv_sge* sges, unsigned count) noexcept {
-  std::uint8_t* at = receive_at(queues, index) + (of_srq ? kOctoword : 0);
+void write_receive(WorkQueues& queues, std::uint32_t index, const ibv_sge* sges, unsigned count) noexcept {
+  std::uint8_t* at = receive_at(queues, index) + (queues.linked ? kOctoword : 0);
   const std::uint8_t* const end = receive_at(queues, index) + queues.layout.receive_bytes;
   for (unsigned i = 0; i < count; ++i) {
     if (sges[i].length == 0) continue;
@@ -187,6 +187,7 @@ void write_receive(WorkQueues& queues, std::uint32_t index, bool of_srq, const i
 }
 
 std::uint16_t next_of(const WorkQueues& queues, std::uint32_t index) noexcept {
+  if (!queues.linked) return static_cast<std::uint16_t>(index + 1);
   NextReceive next;
   std::memcpy(&next, receive_at(queues, index), sizeof next);
   return be16toh(next.index);

@@ -93,6 +93,7 @@ struct WorkQueues {
   std::uint16_t sent = 0;      ///< block of the next WQE to be executed
   std::uint16_t received = 0;  ///< count of the receives that were taken over
   std::uint16_t next_receive = 0;  ///< SRQ: index of the next one
+  bool linked = false;  ///< each receive begins with the index of the one behind it: SRQs', but for cyclic ones
   bool stuck = false;  ///< a WQE waits for others in front of it, or for room
   // The driver's side: what ibv_post_send and ibv_post_recv keep for ibv_poll_cq.
   std::uint32_t written = 0;  ///< send WQEs
@@ -136,10 +137,9 @@ struct CompletionRing {
 };
 
 /// One receive's segments; 0 to `most`. Nothing in it is believed.
-unsigned read_receive(const WorkQueues& queues, std::uint32_t index, bool of_srq, ibv_sge* sges,
-                      unsigned most) noexcept;
-void write_receive(WorkQueues& queues, std::uint32_t index, bool of_srq, const ibv_sge* sges, unsigned count) noexcept;
-/// SRQ: index of the receive behind this one.
+unsigned read_receive(const WorkQueues& queues, std::uint32_t index, ibv_sge* sges, unsigned most) noexcept;
+void write_receive(WorkQueues& queues, std::uint32_t index, const ibv_sge* sges, unsigned count) noexcept;
+/// Index of the receive behind this one.
 std::uint16_t next_of(const WorkQueues& queues, std::uint32_t index) noexcept;
 void set_next(WorkQueues& queues, std::uint32_t index, std::uint16_t next) noexcept;
 

@@ -12,6 +12,7 @@
 #include "mlx5/command.h"
 #include "mlx5/nic.h"
 #include "objects/mlx5/devx_qp.h"
+#include "objects/mlx5/devx_rmp.h"
 #include "objects/queues/failure.h"
 
 namespace gdrperf::softnic {
@@ -22,7 +23,9 @@ struct Known {
   Mutex mutex;
   std::map<std::uint32_t, DevxUmem*> umems GUARDED_BY(mutex);
   std::map<std::uint32_t, Cq*> cqs GUARDED_BY(mutex);
+  std::map<std::uint32_t, Srq*> rmps GUARDED_BY(mutex);
   std::uint32_t next_umem GUARDED_BY(mutex) = 1;
+  std::uint32_t next_rmp GUARDED_BY(mutex) = 1;
 };
 Known& known() {
   static Known& all = *new Known();
@@ -115,10 +118,18 @@ Cq* find_devx_cq(const Context& owner, std::uint32_t number) {
   return found != known().cqs.end() && &found->second->owner == &owner ? found->second : nullptr;
 }
 
+Srq* find_rmp(const Context& owner, std::uint32_t number) {
+  const MutexLock guard(known().mutex);
+  const auto found = known().rmps.find(number);
+  return found != known().rmps.end() && &Context::of(found->second->context) == &owner ? found->second : nullptr;
+}
+
 struct DevxObject {
   Context& owner;
   std::unique_ptr<Cq> cq;
   std::unique_ptr<DevxQp> qp;
+  std::unique_ptr<Srq> rmp;
+  std::uint32_t rmp_number = 0;
 };
 
 DevxObject* create_object(Context& context, const void* in_memory, std::size_t in_size, void* out_memory,
@@ -126,7 +137,7 @@ DevxObject* create_object(Context& context, const void* in_memory, std::size_t i
   const mlx5::Words in(const_cast<void*>(in_memory), in_size);
   mlx5::Words out(out_memory, out_size);
   out.clear();
-  auto object = std::make_unique<DevxObject>(DevxObject{context, nullptr, nullptr});
+  auto object = std::make_unique<DevxObject>(DevxObject{context, nullptr, nullptr, nullptr});
   switch (in.get32(mlx5::kOpcode)) {
     case mlx5::kCreateCq: {
       object->cq = create_cq(context, in, out);
@@ -139,10 +150,19 @@ DevxObject* create_object(Context& context, const void* in_memory, std::size_t i
     case mlx5::kCreateQp:
       object->qp = create_devx_qp(context, in, out);
       break;
+    case mlx5::kCreateRmp: {
+      object->rmp = create_rmp(context, in, out);
+      if (object->rmp == nullptr) break;
+      const MutexLock guard(known().mutex);
+      object->rmp_number = known().next_rmp++ & 0xffffff;
+      known().rmps[object->rmp_number] = object->rmp.get();
+      out.set(mlx5::rmp::kNumber, object->rmp_number);
+      break;
+    }
     default:
       answer(out, mlx5::kBadOperation, 0);
   }
-  if (object->cq == nullptr && object->qp == nullptr) throw VerbsFailure{EREMOTEIO};
+  if (object->cq == nullptr && object->qp == nullptr && object->rmp == nullptr) throw VerbsFailure{EREMOTEIO};
   return object.release();
 }
 
@@ -172,6 +192,11 @@ int destroy_object(DevxObject* object) {
     const MutexLock guard(known().mutex);
     known().cqs.erase(object->cq->index);
   }
+  if (object->rmp != nullptr) {
+    if (object->rmp->users.load() != 0) return EBUSY;
+    const MutexLock guard(known().mutex);
+    known().rmps.erase(object->rmp_number);
+  }
   delete object;
   return 0;
 }
@@ -194,6 +219,8 @@ int query_capabilities(const Device& device, const mlx5::Words& in, mlx5::Words&
       set(cap::kRc, 1);
       set(cap::kSqWqeBytes, 1024);
       set(cap::kRqWqeBytes, 512);
+      set(cap::kCyclicReceives, 1);
+      set(cap::kLogRmps, 16);
       return 0;
     case cap::kRoce:
       set(cap::kRoceFirstPort, 0xc000);

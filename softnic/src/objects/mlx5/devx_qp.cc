@@ -16,11 +16,15 @@ constexpr std::uint32_t kMaxLogReads = 4;  // kMaxRdAtomic
 /// What a send WQE has room for, when it is as long as it may be.
 constexpr std::uint32_t kMostInline = mlx5::kMaxWqeBytes - 2 * mlx5::kOctoword - 4;
 
+}  // namespace
+
 ibv_pd* find_pd(Context& context, std::uint32_t number) {
   const MutexLock guard(context.nic->mutex);
   const auto found = context.nic->pds.find(number);
   return found != context.nic->pds.end() ? found->second : nullptr;
 }
+
+namespace {
 
 /// The rings, in the program's memory: receives, and behind them sends. Null: not to be had.
 std::unique_ptr<mlx5::WorkQueues> place_rings(Context& context, const mlx5::Words& in, const mlx5::Layout& wanted) {
@@ -58,7 +62,8 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
     return nullptr;
   };
   const std::uint32_t rq_type = field(qp::kRqType);
-  if (field(qp::kType) > 1 || (rq_type != qp::kRegular && rq_type != qp::kNone) || field(qp::kSendDbrMode) != 0)
+  if (field(qp::kType) > 1 || (rq_type != qp::kRegular && rq_type != qp::kShared && rq_type != qp::kNone) ||
+      field(qp::kSendDbrMode) != 0)
     return refuse(kBadParameter, 1);
   if (in.get32(qp::kWqUmemValid) == 0 || field(qp::kDbrUmemValid) == 0) return refuse(kBadParameter, 2);
   Layout layout;
@@ -71,8 +76,10 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
     return refuse(kBadParameter, 3);
   ibv_pd* const pd = find_pd(context, field(qp::kPd));
   Cq* const send_cq = find_devx_cq(context, field(qp::kSendCq));
-  Cq* const receive_cq = layout.receives > 0 ? find_devx_cq(context, field(qp::kReceiveCq)) : send_cq;
-  if (pd == nullptr || send_cq == nullptr || receive_cq == nullptr) return refuse(kBadResource, 4);
+  Srq* const pool = rq_type == qp::kShared ? find_rmp(context, field(qp::kRmp)) : nullptr;
+  Cq* const receive_cq = rq_type != qp::kNone ? find_devx_cq(context, field(qp::kReceiveCq)) : send_cq;
+  if (pd == nullptr || send_cq == nullptr || receive_cq == nullptr || (rq_type == qp::kShared && pool == nullptr))
+    return refuse(kBadResource, 4);
   auto rings = place_rings(context, in, layout);
   if (rings == nullptr) return refuse(kBadParameter, 5);
   ibv_qp_init_attr_ex attr{};
@@ -81,6 +88,7 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
   attr.qp_type = field(qp::kType) == 1 ? IBV_QPT_UC : IBV_QPT_RC;
   attr.send_cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(send_cq));
   attr.recv_cq = reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(receive_cq));
+  attr.srq = pool;
   attr.cap = {layout.send_blocks, layout.receives, kMaxSge, std::min(layout.receive_bytes / kOctoword, kMaxSge),
               kMostInline};
   auto made = std::make_unique<DevxQp>();

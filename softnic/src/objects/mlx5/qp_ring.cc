@@ -23,7 +23,7 @@ void Qp::enter_rings() noexcept {
   entry.receives = srq_ != nullptr                                  ? srq_->rings.get()
                    : rings != nullptr && rings->layout.receives > 0 ? rings.get()
                                                                     : nullptr;
-  entry.of_srq = srq_ != nullptr;
+  entry.of_srq = srq_ != nullptr && srq_->rings != nullptr && srq_->rings->linked;
   mlx5::RingTable::get().put(index, entry);
 }
 
@@ -115,7 +115,7 @@ unsigned Qp::take_receives() noexcept {
   while (queues.received != posted && static_cast<std::uint16_t>(posted - queues.received) <= queues.layout.receives) {
     ibv_sge sges[RecvRing::kMostSges];
     if (ring.mask >= recv_queue_->max_posted && !ring.has_room(recv_queue_->max_posted)) break;
-    const unsigned count = mlx5::read_receive(queues, queues.received, false, sges, ring.max_sge);
+    const unsigned count = mlx5::read_receive(queues, queues.received, sges, ring.max_sge);
     if (!ring.post(queues.received, sges, static_cast<int>(count))) break;
     ++queues.received;
     ++taken;
@@ -232,7 +232,7 @@ int Qp::post_recv_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
       *bad = request;
       break;
     }
-    mlx5::write_receive(queues, place, false, request->sg_list, static_cast<unsigned>(request->num_sge));
+    mlx5::write_receive(queues, place, request->sg_list, static_cast<unsigned>(request->num_sge));
     queues.receive_ids[place & (queues.layout.receives - 1)] = request->wr_id;
     queues.record->store(mlx5::kReceiveRecord, (place + 1) & 0xffff);
     take_receives();

@@ -21,7 +21,7 @@ unsigned Srq::take_receives() noexcept {
     ibv_sge sges[RecvRing::kMostSges];
     if (queue.ring.mask >= queue.max_posted && !queue.ring.has_room(queue.max_posted)) break;
     const std::uint32_t place = list.next_receive & (list.layout.receives - 1);
-    const unsigned count = mlx5::read_receive(list, place, true, sges, queue.ring.max_sge);
+    const unsigned count = mlx5::read_receive(list, place, sges, queue.ring.max_sge);
     const std::uint16_t next = mlx5::next_of(list, place);
     if (!queue.ring.post(place, sges, static_cast<int>(count))) break;
     list.next_receive = next;
@@ -63,7 +63,7 @@ int Srq::post_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
       break;
     }
     list.receive_ids[place & (list.layout.receives - 1)] = request->wr_id;
-    mlx5::write_receive(list, place, true, request->sg_list, static_cast<unsigned>(request->num_sge));
+    mlx5::write_receive(list, place, request->sg_list, static_cast<unsigned>(request->num_sge));
     list.record->store(mlx5::kReceiveRecord, (list.record->load(mlx5::kReceiveRecord) + 1) & 0xffff);
     take_receives();
   }
