@@ -36,9 +36,9 @@ make_sysroot() {
   done
   rm -f "$tree/usr/lib/$(triplet "$arch")/pkgconfig/"{fmt,CLI11,nlohmann_json}.pc
   # The cross compiler's headers of another C library must not come first: its libstdc++ and libgcc alone.
-  local cross
-  cross=$(find "/usr/lib/gcc-cross/$(triplet "$arch")" -mindepth 1 -maxdepth 1 2>/dev/null | sort -V | tail -n 1)
   if [ "$arch" != "$(uname -m)" ]; then
+    local cross
+    cross=$(find "/usr/lib/gcc-cross/$(triplet "$arch")" -mindepth 1 -maxdepth 1 2>/dev/null | sort -V | tail -n 1) || true
     [ -n "$cross" ] || die "$kExitEnvironment" "no libstdc++ for $arch" "apt install g++-$arch-linux-gnu"
     mkdir -p "$tree/usr/lib/gcc/$(triplet "$arch")" "$tree/usr/include/c++"
     cp -r "$cross" "$tree/usr/lib/gcc/$(triplet "$arch")/"
