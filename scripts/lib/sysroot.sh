@@ -9,26 +9,42 @@ debian_arch() { if [ "$1" = aarch64 ]; then echo arm64; else echo amd64; fi; }
 triplet() { echo "$1-linux-gnu"; }
 strip_of() { if [ "$1" = "$(uname -m)" ]; then echo strip; else echo "$1-linux-gnu-strip"; fi; }
 
-# make_sysroot ARCH FOLDER: nothing of it is run, so that any architecture can be had on any machine.
-make_sysroot() {
-  local arch=$1 tree=$2 package header
+# starts_arch ARCH: whether this kernel starts programs of that architecture, wherever they lie (qemu-user by binfmt_misc).
+starts_arch() {
+  [ "$1" = "$(uname -m)" ] || grep -q '^flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$1" 2>/dev/null
+}
+
+# make_tree ARCH SUITE PACKAGES FOLDER: Debian's minimal system and those packages, unpacked; nothing of it is run, so that
+# any architecture can be had on any machine.
+make_tree() {
+  local arch=$1 suite=$2 packages=$3 tree=$4 package
   [ -f "$tree/complete" ] && return
   command -v debootstrap >/dev/null || die "$kExitEnvironment" "debootstrap is missing" "apt install debootstrap"
-  stage "Debian 11 for $arch in $tree"
-  rm -rf "$tree"
+  stage "Debian $suite for $arch in $tree"
+  rm -rf --one-file-system "$tree"
   mkdir -p "$tree"
-  debootstrap --foreign --variant=minbase --arch="$(debian_arch "$arch")" --include="$kSysrootPackages" bullseye "$tree" \
+  debootstrap --foreign --variant=minbase --arch="$(debian_arch "$arch")" --include="$packages" "$suite" "$tree" \
     "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$tree.log" 2>&1 ||
-    { tail -n 5 "$tree.log" >&2; die "$kExitEnvironment" "debootstrap could not get Debian 11"; }
+    { tail -n 5 "$tree.log" >&2; die "$kExitEnvironment" "debootstrap could not get Debian's $suite"; }
   for package in "$tree"/var/cache/apt/archives/*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$tree"
     rm "$package"
   done
+  if [ -L "$tree/proc" ]; then rm "$tree/proc"; fi
+  mkdir -p "$tree/proc" "$tree/sys" "$tree/dev" "$tree/opt"
+  touch "$tree/complete"
+}
+
+# make_sysroot ARCH FOLDER
+make_sysroot() {
+  local arch=$1 tree=$2 header
+  [ -f "$tree/sysroot" ] && return
+  make_tree "$arch" bullseye "$kSysrootPackages" "$tree"
   # Links that lead out of the tree, and what must not be linked in.
   find "$tree/usr" -type l -lname '/*' -printf '%p %l\n' | while read -r link aim; do
     ln -sfn "$(realpath -m --relative-to="${link%/*}" "$tree$aim")" "$link"
   done
-  rm -f "$tree/proc" "$tree/usr/lib/$(triplet "$arch")/"lib{c,dl,m,pthread,rt}.a
+  rm -f "$tree/usr/lib/$(triplet "$arch")/"lib{c,dl,m,pthread,rt}.a
   for header in "${kOwnHeaders[@]}"; do
     [ -f "/usr/include/$header" ] || die "$kExitEnvironment" "/usr/include/$header is missing" "scripts/install-deps build"
     rm -rf "$tree/usr/include/${header%%/*}"
@@ -53,7 +69,7 @@ make_sysroot() {
   printf 'Name: pmix\nDescription: headers\nVersion: 4\nCflags: -I/usr/lib/%s/pmix2/include\n' "$(triplet "$arch")" >"$pc/pmix.pc"
   # What it calls of udev is in release/glibc_floor.cc.
   sed -i 's/ -ludev//' "$pc/hwloc.pc"
-  touch "$tree/complete"
+  touch "$tree/sysroot"
 }
 
 # make_googletest ARCH TREE: from the sources that googletest's package has; Debian 11's own is made for C++14.
@@ -93,7 +109,7 @@ pkgconfig = 'pkg-config'
 ${wrapper:+exe_wrapper = ['$wrapper']}
 
 [built-in options]
-cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=']
+cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=', '-ffile-prefix-map=$tree/=/']
 cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1',
   '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
 

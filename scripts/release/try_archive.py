@@ -3,8 +3,8 @@
 
 usage: try_archive.py ARCHIVE TREE [TREE ...] [--tests NAME ...]
 
-Each tree is a folder with a system (debootstrap makes them), in which python3 is for --tests alone: those of tests/cli
-that need nothing but the program. Runs as root (chroot). The last line of each tree: N passed, N failed.
+Each tree is a folder with a system (scripts/check-release makes them), in which python3 is for --tests alone: those of
+tests/cli that need nothing but the program. Runs as root (chroot). The last line of each tree: N passed, N failed.
 """
 import argparse
 import os
@@ -35,6 +35,14 @@ WITH = [(["write_bw", "--local"], 3, "no RDMA device found"),
 def inside(tree, *command, timeout=300):
     return subprocess.run(["chroot", str(tree), "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", *command],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
+
+
+def versions(tree):
+    """Of the C library and of rdma-core, by the name of libibverbs' file."""
+    libc = re.search(r" (\d+\.\d+)$", inside(tree, "/usr/bin/ldd", "--version").stdout.splitlines()[0])
+    verbs = [re.search(r"\.(\d+)\.\d+$", path.resolve().name) for path in tree.glob("usr/lib/*/libibverbs.so.1")]
+    return (f"glibc {libc.group(1) if libc else '?'}, "
+            f"{f'rdma-core {verbs[0].group(1)}' if verbs and verbs[0] else 'no rdma-core'}")
 
 
 def commands(tree, program):
@@ -91,11 +99,11 @@ def main():
             (shutil.copytree if source.is_dir() else shutil.copy)(source, place / "source" / name)
         for name in ("proc", "sys", "dev"):
             subprocess.run(["mount", "--rbind", f"/{name}", str(tree / name)], check=True)
-        print(f"== {tree.name}")
+        print(f"== {tree.name}: {versions(tree)}")
         shown = "/" + str(program.relative_to(tree))
         one = commands(tree, shown)
         two = tests(tree, shown, options.tests)
-        print(f"{tree.name}: {one[0] + two[0]} passed, {one[1] + two[1]} failed")
+        print(f"{tree.name}: {one[0] + two[0]} passed, {one[1] + two[1]} failed", flush=True)
         failed += one[1] + two[1]
     return 1 if failed else 0
 

@@ -33,7 +33,7 @@ class Installed(CliTest):
                  "share/man/man1/gdrperf.1", *(f"share/man/man1/gdrperf-{command}.1" for command in commands)]
         self.assertEqual([name for name in files if not (prefix / name).is_file() or not (prefix / name).stat().st_size], [])
         (library,) = prefix.rglob("libgdrperf_softnic.so")
-        self.check_programs(prefix, library)
+        self.check_programs(root, prefix, library)
         if support.softnic_works() is None:
             self.check_a_folder_that_no_preload_can_name(prefix)
 
@@ -47,7 +47,7 @@ class Installed(CliTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("soft0", done.stdout)
 
-    def check_programs(self, prefix, library):
+    def check_programs(self, root, prefix, library):
         def installed(*words):
             return subprocess.run(words, env=support.environment(), cwd=prefix, capture_output=True, text=True,
                                   timeout=support.PATIENCE_S, check=False)
@@ -62,7 +62,9 @@ class Installed(CliTest):
             self.assertRegex(done.stdout, rf"(?m)^LD_PRELOAD=.*{re.escape(str(library))}")
         self.assertIn(installed(prefix / "bin/gdrperf-doctor").returncode, (0, 1, 3))
         unit = (prefix / "lib/systemd/system/gdrperf.service").read_text(encoding="utf-8")
-        words = re.search(r"(?m)^ExecStart=\S+ (.*)$", unit).group(1).replace("${CREDENTIALS_DIRECTORY}", "/nonexistent").split()
+        started, options = re.search(r"(?m)^ExecStart=(\S+) (.*)$", unit).groups()
+        self.assertEqual(started, "/" + str((prefix / "bin/gdrperf").relative_to(root)))
+        words = options.replace("${CREDENTIALS_DIRECTORY}", "/nonexistent").split()
         self.expect_error(run(*words), 2, "--token")
 
 
