@@ -162,7 +162,7 @@ std::int64_t parse_integer(const std::string& text, std::string_view flag, std::
 double parse_percent(const std::string& text, std::string_view flag) {
   double value = 0;
   const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  const auto [rest, error] = real_from_chars(text.data(), end, value, std::chars_format::fixed);
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   if (unit.starts_with(' ')) unit.remove_prefix(1);
   if (error != std::errc() || !(unit.empty() || unit == "%") || !is_percent(value)) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/bits.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/report/document.h"
 
@@ -94,7 +95,7 @@ std::string encoded(const std::vector<std::uint64_t>& counts) {
   put_big_endian(out, kDigits, 4);
   put_big_endian(out, 1, 8);  // lowest value told apart
   put_big_endian(out, kHighestNs, 8);
-  put_big_endian(out, std::bit_cast<std::uint64_t>(1.0), 8);  // of integers to doubles
+  put_big_endian(out, bit_cast<std::uint64_t>(1.0), 8);  // of integers to doubles
   return out + payload;
 }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 
 #include <fmt/format.h>
 
@@ -44,8 +45,13 @@ std::string time_text(const std::string& rfc3339) {
   if (std::sscanf(rfc3339.c_str(), "%d-%d-%dT%d:%d:%lf%c", &year, &month, &day, &hour, &minute, &second, &z) != 7 || z != 'Z') {
     return {};
   }
-  const std::chrono::sys_days days = std::chrono::year(year) / month / day;
-  const auto whole = std::chrono::seconds(days.time_since_epoch()) + std::chrono::hours(hour) + std::chrono::minutes(minute);
+  std::tm when{};
+  when.tm_year = year - 1900;
+  when.tm_mon = month - 1;
+  when.tm_mday = day;
+  when.tm_hour = hour;
+  when.tm_min = minute;
+  const auto whole = std::chrono::seconds(::timegm(&when));
   const auto fraction = std::chrono::nanoseconds(std::llround(second * 1e6) * 1000);
   return fmt::format(" {}", (std::chrono::nanoseconds(whole) + fraction).count());
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/real.h"
+
 namespace gdrperf::report {
 
 std::string ImportPlace::text() const { return fmt::format("{}:{}", file, line); }
@@ -45,7 +47,7 @@ std::optional<std::uint64_t> count_in(std::string_view word) {
 std::optional<double> quantity_in(std::string_view word) {
   if (word.empty() || word.find_first_not_of("0123456789.") != word.npos) return std::nullopt;
   double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, std::chars_format::fixed);
+  const auto [end, error] = real_from_chars(word.data(), word.data() + word.size(), value, std::chars_format::fixed);
   if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
   return value;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/bits.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/patience.h"
 #include "gdrperf/perftest/link.h"
@@ -40,9 +41,9 @@ std::uint64_t from_big_endian(std::string_view text) {
   return value;
 }
 
-std::string big_endian(double value) { return big_endian(std::bit_cast<std::uint64_t>(value), kLongBytes); }
+std::string big_endian(double value) { return big_endian(bit_cast<std::uint64_t>(value), kLongBytes); }
 
-double double_from(std::string_view text) { return std::bit_cast<double>(from_big_endian(text)); }
+double double_from(std::string_view text) { return bit_cast<double>(from_big_endian(text)); }
 
 std::string alike() {
   return fmt::format(

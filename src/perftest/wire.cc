@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/perftest/link.h"
 #include "gdrperf/proto/perftest_peer.h"
@@ -61,7 +62,7 @@ std::string decode_perftest_version(std::string_view bytes) {
   }
   if (version.empty()) throw peer_error("its first bytes are no version of perftest");
   double number = 0;
-  std::from_chars(version.data(), version.data() + version.size(), number);
+  real_from_chars(version.data(), version.data() + version.size(), number);
   if (number < kOldest || number >= kNewer) {
     throw peer_error(fmt::format("perftest {} has a handshake that gdrperf does not speak", version),
                      fmt::format("versions {} to {:g} (exclusive) are spoken with", kOldestSpoken, kNewer));

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/cpu.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/flags.h"
@@ -39,7 +40,7 @@ constexpr std::chrono::seconds kIntervalAsPerftest{5};
 double limit_of(const std::string& text, const std::string& flag, PerftestTyped& typed) {
   double value = 0;
   const char* end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(text.data(), end, value);
+  auto [rest, error] = real_from_chars(text.data(), end, value);
   if (error == std::errc() && rest + 1 == end && std::string_view("kKmMgG").find(*rest) != std::string_view::npos) {
     typed.notes.push_back(fmt::format("{} {}: read as {:g}, without its letter, as perftest does", flag, text, value));
     ++rest;

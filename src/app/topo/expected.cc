@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
@@ -42,7 +43,7 @@ std::vector<int> parse_counts(std::string_view text, std::string_view word) {
 
 double parse_port_rate(std::string_view text, std::string_view word) {
   double gbps = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), gbps);
+  const auto [rest, error] = real_from_chars(text.data(), text.data() + text.size(), gbps);
   if (error != std::errc() || rest != text.data() + text.size() || !std::isfinite(gbps) || gbps <= 0)
     refuse_expectation(word, "the rate is no number of Gb/s");
   return gbps;

@@ -1,7 +1,6 @@
 #include "cluster/output/file.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <set>
 
@@ -9,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gdrperf/base/compat/bits.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
 
@@ -62,7 +62,7 @@ std::vector<cluster::Sample> unpack(const std::string& bytes, const std::string&
         words[word] |= std::uint32_t{static_cast<unsigned char>(bytes[i * kRecordBytes + word * 4 + byte])} << (8 * byte);
       }
     }
-    samples[i] = {words[0], words[1], std::bit_cast<float>(words[2])};
+    samples[i] = {words[0], words[1], bit_cast<float>(words[2])};
   }
   return samples;
 }
@@ -234,7 +234,7 @@ std::string pack_measurements(const std::vector<cluster::Sample>& samples) {
   std::string bytes;
   bytes.reserve(samples.size() * kRecordBytes);
   for (const cluster::Sample& sample : samples) {
-    for (const std::uint32_t word : {sample.from, sample.to, std::bit_cast<std::uint32_t>(sample.gbytes)}) {
+    for (const std::uint32_t word : {sample.from, sample.to, bit_cast<std::uint32_t>(sample.gbytes)}) {
       for (std::size_t byte = 0; byte < 4; ++byte) bytes.push_back(static_cast<char>(word >> (8 * byte) & 0xff));
     }
   }

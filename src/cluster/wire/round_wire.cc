@@ -1,13 +1,13 @@
 #include "cluster/wire/round_wire.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "gdrperf/base/compat/bits.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/printable.h"
 
@@ -33,7 +33,7 @@ class ByteWriter {
     for (std::size_t i = 0; i < sizeof(T); ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xff);
     bytes_.append(bytes, sizeof(T));
   }
-  void rate(double value) { number(std::bit_cast<std::uint32_t>(static_cast<float>(value))); }
+  void rate(double value) { number(bit_cast<std::uint32_t>(static_cast<float>(value))); }
   void text(std::string_view text) {
     number(static_cast<std::uint32_t>(text.size()));
     bytes_ += text;
@@ -54,7 +54,7 @@ class ByteReader {
     for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes[i])) << (8 * i));
     return value;
   }
-  double rate() { return std::bit_cast<float>(number<std::uint32_t>()); }
+  double rate() { return bit_cast<float>(number<std::uint32_t>()); }
   std::string text() { return std::string(take(number<std::uint32_t>())); }
   // Of things that take `least` bytes each, so that a garbled count reserves nothing.
   std::size_t count(std::size_t least) {

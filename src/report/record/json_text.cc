@@ -1,8 +1,9 @@
 #include "report/record/json_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "gdrperf/base/compat/real.h"
 
@@ -50,8 +51,7 @@ std::string one_line(const Json& value) {
 
 double rounded(double value) {
   char digits[32];
-  const auto end =
-      std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 7).ptr;
+  const char* const end = fmt::format_to_n(digits, sizeof digits, "{:.7g}", value).out;
   double result = 0;
   real_from_chars(digits, end, result);
   return result;

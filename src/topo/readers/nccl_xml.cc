@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "topo/readers/captured_text.h"
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/topo/readers.h"
+#include "topo/readers/captured_text.h"
 #include "topo/readers/read_parsed.h"
 #include "topo/readers/tree_limits.h"
 #include "topo/readers/xml.h"
@@ -27,7 +28,7 @@ std::uint32_t hex(std::string_view text) {
 /// The number at the front of "16.0 GT/s PCIe", within reason.
 double leading_number(std::string_view text) {
   double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  real_from_chars(text.data(), text.data() + text.size(), value);
   return value > 0 && value < 1e9 ? value : 0;
 }
 

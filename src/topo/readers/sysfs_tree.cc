@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/topo/data_direct.h"
 #include "gdrperf/topo/readers.h"
@@ -45,7 +46,7 @@ std::uint32_t hex_of(const SysfsFiles& files, const std::string& path) {
 double number_of(const SysfsFiles& files, const std::string& path) {
   const std::string text = line_of(files, path);
   double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  real_from_chars(text.data(), text.data() + text.size(), value);
   return value > 0 && value < 1e6 ? value : 0;
 }
 
