@@ -3,10 +3,10 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <memory>
 
+#include "gdrperf/base/compat/bits.h"
 #include "shared/segment/request.h"
 #include "shared/sync/spin.h"
 
@@ -37,7 +37,7 @@ class SendQueue {
   Mode mode() const noexcept REQUIRES(lock) { return gate_.mode; }
   void set_mode(Mode mode) noexcept REQUIRES(lock) { gate_.mode = mode; }
   /// Something keeps a plain request from being executed at once.
-  bool gated() const noexcept REQUIRES(lock) { return std::bit_cast<std::uint64_t>(gate_) != 0; }
+  bool gated() const noexcept REQUIRES(lock) { return bit_cast<std::uint64_t>(gate_) != 0; }
 
   /// Requests ever posted (modulo 2^32), and how many of the last of them wait.
   std::uint32_t posted() const noexcept REQUIRES(lock) { return posted_; }

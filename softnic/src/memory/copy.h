@@ -69,11 +69,20 @@ inline void copy_pieces_from(const std::uint8_t* from, const Piece* pieces, unsi
   }
 }
 
+/// Whether other CPUs see a CPU's stores in their order. If not, a fence has to be between the bytes of a message and
+/// its last one, and so between two system calls.
+enum class Stores { kInOrder, kInAnyOrder };
+#if defined(__x86_64__)
+inline constexpr Stores kStores = Stores::kInOrder;
+#else
+inline constexpr Stores kStores = Stores::kInAnyOrder;
+#endif
+
 /// The kernel copies between this process and `pid`. Returns 0, or an errno:
 /// ESRCH when the process is gone, EPERM when it may not be reached, EFAULT
 /// when memory is not there. The last byte is written last.
-int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned count,
-                    std::uint64_t total) noexcept;
+int copy_to_process(int pid, std::uint64_t to, const Piece* pieces, unsigned count, std::uint64_t total,
+                    Stores stores = kStores) noexcept;
 int copy_from_process(int pid, std::uint64_t from, const Piece* pieces, unsigned count,
                       std::uint64_t total) noexcept;
 /// 0 where the kernel copies between this process and `pid`, as far as it can be

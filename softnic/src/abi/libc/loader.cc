@@ -99,6 +99,7 @@ asm(R"(
   .globl dlopen
   .type dlopen, %function
 dlopen:
+  hint 34  // bti c: where programs are built with -mbranch-protection
   stp x29, x30, [sp, -32]!
   mov x29, sp
   stp x0, x1, [sp, 16]

@@ -62,6 +62,7 @@ int store_bytes(int fd, std::uint64_t address, std::uint64_t bytes, std::uint64_
   if (bytes <= 8) return move_bytes(SYS_pread64, fd, address, bytes, offset);
   // The last byte last: programs look at it.
   const int error = move_bytes(SYS_pread64, fd, address, bytes - 1, offset);
+  std::atomic_thread_fence(std::memory_order_release);
   return error != 0 ? error : move_bytes(SYS_pread64, fd, address + bytes - 1, 1, offset + bytes - 1);
 }
 

@@ -26,7 +26,8 @@ class Lane {
 
   /// In a turn on that QP, if it has the epoch; otherwise in none.
   bool enter(const QpShared& qp, std::uint32_t qp_index, std::uint64_t epoch) noexcept {
-    shared_->qp.store(qp_index, std::memory_order_relaxed);
+    // Whoever sees it sees all of the turn before as well, and so does not wait for that.
+    shared_->qp.store(qp_index, std::memory_order_release);
     shared_->turns.store(++turn_, std::memory_order_release);
     // As in RcTransport::try_enter().
     std::atomic_signal_fence(std::memory_order_seq_cst);

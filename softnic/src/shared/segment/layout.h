@@ -44,8 +44,15 @@ constexpr std::uint32_t make_qpn(std::uint32_t block, std::uint32_t index) {
   return block << kQpIndexBits | index;
 }
 
+/// What CPUs take from each other as one: lines on x86, on Arm 128 bytes in some CPUs.
+#if defined(__aarch64__)
+inline constexpr std::size_t kLineBytes = 128;
+#else
+inline constexpr std::size_t kLineBytes = 64;
+#endif
+
 /// A QP as its peer sees it.
-struct alignas(64) QpShared {
+struct alignas(kLineBytes) QpShared {
   /// generation << 8 | ibv_qp_state. Any change to the fields of this line
   /// comes with a new generation, so a peer that finds the epoch it has
   /// checked before needs no other check.
@@ -71,7 +78,7 @@ struct alignas(64) QpShared {
 
   /// Odd while the peer executes an operation on this QP: the owner changes
   /// the epoch, then waits for this to move on, before it frees anything.
-  alignas(64) std::atomic<std::uint64_t> turns;
+  alignas(kLineBytes) std::atomic<std::uint64_t> turns;
   /// Link model: when the latest message of the peer was due (an Instant).
   std::atomic<std::uint64_t> arrival_due;
 };
@@ -86,7 +93,7 @@ struct alignas(64) XrcSrqShared {
 };
 
 /// Somebody who acts on this process' QPs without being connected to one (UD).
-struct alignas(64) LaneShared {
+struct alignas(kLineBytes) LaneShared {
   std::atomic<std::uint64_t> holder;  ///< SegmentHeader::process_id of his, or 0: free
   std::atomic<std::uint64_t> turns;   ///< odd while he acts on a QP
   std::atomic<std::uint32_t> qp;      ///< and its index
@@ -99,7 +106,7 @@ struct MemberShared {
   std::atomic<std::uint64_t> gid[2];
 };
 
-struct alignas(64) CqShared {
+struct alignas(kLineBytes) CqShared {
   std::atomic<std::uint64_t> ring;  ///< RingPlace of the CqRing
   std::atomic<std::uint32_t> has_channel;
   std::atomic<std::uint32_t> overrun;
@@ -173,7 +180,7 @@ struct SegmentHeader {
   std::atomic<std::uint8_t> modelled[kMaxDevicesShared];  ///< the device has a link model
   /// One atomic operation at a time on memory that cannot be mapped: the process
   /// that is at it, or 0. The owner opens it when it sees that process hang up.
-  alignas(64) std::atomic<std::uint64_t> atomic_lock;
+  alignas(kLineBytes) std::atomic<std::uint64_t> atomic_lock;
   std::atomic<std::uint32_t> lanes_used;  ///< no lane from here on was ever taken
   std::atomic<std::uint32_t> members_used;  ///< the same for `members`
   std::atomic<std::uint32_t> gpu_memory;    ///< the owner has registered some

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 
 #include "shared/sync/limited.h"
 #include "shared/segment/page.h"
@@ -63,7 +64,11 @@ void SegmentMemory::free(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t size = rounded(bytes);
   // Gives the pages back and makes them read as zero again. Not madvise(), which the library
   // stands in front of for the program's memory.
-  if (::syscall(SYS_madvise, segment_->at<void*>(offset), size, MADV_REMOVE) != 0) return;
+  auto* const begin = segment_->at<volatile std::uint8_t>(offset);
+  *begin = 1;
+  if (::syscall(SYS_madvise, begin, size, MADV_REMOVE) != 0) return;
+  // Some sandboxes agree and do nothing.
+  if (*begin != 0) std::memset(const_cast<std::uint8_t*>(begin), 0, size);
   const std::lock_guard guard(mutex_);
   free_[size].push_back(offset);
 }

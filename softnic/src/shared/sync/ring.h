@@ -83,8 +83,8 @@ static_assert(sizeof(CqCell) == 64);
 struct CqRingMemory {
   std::atomic<std::uint32_t> closed;  ///< another ring replaces it
   /// Place where producers start to look: at or before the first free cell.
-  alignas(64) std::atomic<std::uint64_t> tail;
-  alignas(64) CqCell cells[1];
+  alignas(kLineBytes) std::atomic<std::uint64_t> tail;
+  alignas(kLineBytes) CqCell cells[1];
 };
 
 /// Many producers (own threads and peers), one consumer (the owner, under its
@@ -105,16 +105,17 @@ struct CqRing {
   std::uint64_t free_seq(std::uint64_t pos) const noexcept { return (pos >> shift) * 2; }
   CqCell& cell(std::uint64_t pos) const noexcept { return memory->cells[pos & mask]; }
 
-  /// A free cell, claimed; null when the ring is full.
+  /// A free cell, claimed; null when the ring is full. A claim hands on what its producer knows to be free
+  /// (softnic/docs/ordering.md).
   CqCell* claim(std::uint64_t tag) const noexcept {
-    std::uint64_t pos = memory->tail.load(std::memory_order_relaxed);
+    std::uint64_t pos = memory->tail.load(std::memory_order_acquire);
     for (std::uint64_t left = 1024 + 4 * std::uint64_t{mask}; left > 0; --left) {
       CqCell& candidate = cell(pos);
       const std::uint64_t free = free_seq(pos);
       std::uint64_t seq = candidate.seq.load(std::memory_order_acquire);
       if (seq == free) {
-        if (candidate.seq.compare_exchange_strong(seq, free | tag, std::memory_order_acquire)) {
-          memory->tail.store(pos + 1, std::memory_order_relaxed);
+        if (candidate.seq.compare_exchange_strong(seq, free | tag, std::memory_order_acq_rel)) {
+          memory->tail.store(pos + 1, std::memory_order_release);
           return &candidate;
         }
       }
@@ -152,9 +153,9 @@ struct RecvCell {
 struct RecvRingMemory {
   /// SRQ: below this many posted requests an event is due, once; 0 is off.
   std::atomic<std::uint32_t> limit;
-  alignas(64) std::atomic<std::uint64_t> tail;  ///< posted so far
+  alignas(kLineBytes) std::atomic<std::uint64_t> tail;  ///< posted so far
   /// Place where consumers start to look: at or before the first cell not taken.
-  alignas(64) std::atomic<std::uint64_t> head;
+  alignas(kLineBytes) std::atomic<std::uint64_t> head;
 };
 
 /// One producer at a time (the owner, under its lock); consumers are the peer
@@ -198,7 +199,7 @@ struct RecvRing {
   /// Producer: fewer than `most` receives are posted and not taken.
   bool has_room(std::uint32_t most) const noexcept {
     const std::uint64_t end = memory->tail.load(std::memory_order_relaxed);
-    std::uint64_t pos = memory->head.load(std::memory_order_relaxed);
+    std::uint64_t pos = memory->head.load(std::memory_order_acquire);
     if (end - pos < most) [[likely]] return true;
     // There may be holes among them, and `head` may be behind.
     if (end - pos > mask) pos = end - mask - 1;
@@ -223,16 +224,16 @@ struct RecvRing {
     memory->tail.store(pos + 1, std::memory_order_release);
     return true;
   }
-  /// Consumer: the oldest receive, claimed; null when there is none.
+  /// Consumer: the oldest receive, claimed; null when there is none. A claim hands on what its consumer knows to be posted.
   RecvCell* take(std::uint64_t tag) const noexcept {
-    std::uint64_t pos = memory->head.load(std::memory_order_relaxed);
+    std::uint64_t pos = memory->head.load(std::memory_order_acquire);
     for (std::uint64_t left = 1024 + 4 * std::uint64_t{mask}; left > 0; --left) {
       RecvCell& candidate = cell(pos);
       const std::uint64_t ready = free_seq(pos) + 1;
       std::uint64_t seq = candidate.seq.load(std::memory_order_acquire);
       if (seq == ready &&
-          candidate.seq.compare_exchange_strong(seq, ready | tag, std::memory_order_acquire)) {
-        memory->head.store(pos + 1, std::memory_order_relaxed);
+          candidate.seq.compare_exchange_strong(seq, ready | tag, std::memory_order_acq_rel)) {
+        memory->head.store(pos + 1, std::memory_order_release);
         return &candidate;
       }
       if ((seq & kLapMask) < ready) {
@@ -267,7 +268,7 @@ struct RecvRing {
 inline RecvRing RecvRing::nothing() noexcept {
   static struct {
     RecvRingMemory memory;
-    alignas(64) std::uint8_t cell[128];
+    alignas(kLineBytes) std::uint8_t cell[128];
   } empty;
   return {&empty.memory, 0, cell_bytes(1), 1, 0};
 }

@@ -107,7 +107,8 @@ inline void RcTransport::leave() noexcept {
 /// In a turn at once, where the peer's QP is as it was.
 [[gnu::always_inline]] inline bool RcTransport::try_enter() noexcept {
   Target& target = target_;
-  target.qp->turns.store(++target.turn, std::memory_order_relaxed);
+  // Release: whoever sees this turn sees all of the one before.
+  target.qp->turns.store(++target.turn, std::memory_order_release);
   // The owner changes the epoch, then looks at `turns`; here it is the other
   // way round. One of the two must see the other; the owner's membarrier
   // makes a compiler barrier enough on this side.
