@@ -3,9 +3,11 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include <fmt/format.h>
 
+#include "gdrperf/base/compat/real.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/units.h"
 
@@ -21,7 +23,12 @@ Error option_error(std::string_view key, std::string_view value, std::string_vie
 template <typename T>
 std::optional<T> option_number(std::string_view text) {
   T value{};
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::from_chars_result parsed{};
+  if constexpr (std::is_same_v<T, double>) {
+    parsed = real_from_chars(text.data(), text.data() + text.size(), value);
+  } else {
+    parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  }
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
   return value;
 }
