@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -215,11 +216,21 @@ SOFTNIC_STANDS_FOR(int, faccessat, (int folder, const char* path, int mode, int 
 }
 
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
+
+// Before glibc 2.33 there are none of these to be found, and whoever calls them (this library does) has them linked in.
+static int kernels_stat(int folder, const char* path, struct stat* status, int flags) noexcept {
+  return static_cast<int>(::syscall(SYS_newfstatat, folder, path, status, flags));
+}
+
 #define SOFTNIC_STAT(name, last) \
   SOFTNIC_STANDS_FOR(int, name, (const char* path, struct stat* status) noexcept) { \
     return choose(find_class_path(path, last), path, \
                   [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
-                  [&](const char* real) { return SOFTNIC_NEXT(name)(real, status); }); \
+                  [&](const char* real) { \
+                    const auto next = SOFTNIC_NEXT(name); \
+                    const int flags = last == LastLink::kKeep ? AT_SYMLINK_NOFOLLOW : 0; \
+                    return next != nullptr ? next(real, status) : kernels_stat(AT_FDCWD, real, status, flags); \
+                  }); \
   }
 SOFTNIC_STAT(stat, LastLink::kFollow)
 SOFTNIC_STAT(stat64, LastLink::kFollow)
@@ -242,7 +253,11 @@ SOFTNIC_OLD_STAT(__lxstat64, LastLink::kKeep)
   SOFTNIC_STANDS_FOR(int, name, (int folder, const char* path, struct stat* status, int flags) noexcept) { \
     return choose(find_class_path_at(folder, path, last_for_stat(flags)), path, \
                   [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
-                  [&](const char* real) { return SOFTNIC_NEXT(name)(folder, real, status, flags); }); \
+                  [&](const char* real) { \
+                    const auto next = SOFTNIC_NEXT(name); \
+                    return next != nullptr ? next(folder, real, status, flags) \
+                                           : kernels_stat(folder, real, status, flags); \
+                  }); \
   }
 SOFTNIC_STAT_AT(fstatat)
 SOFTNIC_STAT_AT(fstatat64)
@@ -253,7 +268,10 @@ SOFTNIC_STAT_AT(fstatat64)
     const std::string path = opened_path(fd); \
     const auto found = path.empty() ? std::nullopt : find_class_path(path.c_str()); \
     return choose(found, nullptr, [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
-                  [&](const char*) { return SOFTNIC_NEXT(name)(fd, status); }); \
+                  [&](const char*) { \
+                    const auto next = SOFTNIC_NEXT(name); \
+                    return next != nullptr ? next(fd, status) : kernels_stat(fd, "", status, AT_EMPTY_PATH); \
+                  }); \
   }
 SOFTNIC_FSTAT(fstat)
 SOFTNIC_FSTAT(fstat64)
