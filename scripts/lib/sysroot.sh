@@ -110,7 +110,7 @@ ${wrapper:+exe_wrapper = ['$wrapper']}
 
 [built-in options]
 cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=', '-ffile-prefix-map=$tree/=/']
-cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,--gc-sections', '-Wl,--build-id=sha1',
+cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,-s', '-Wl,--gc-sections', '-Wl,--build-id=sha1',
   '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
 
 [properties]
