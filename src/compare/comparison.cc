@@ -103,7 +103,7 @@ void note_doubts(Comparison& comparison, const Side& baseline, const Side& candi
     for (const Series& each : all) {
       doubted += each.doubts.size();
       values += each.values.size();
-      drifting += correlated(each) ? 1 : 0;
+      if (correlated(each)) ++drifting;
     }
   }
   if (drifting > 0) {

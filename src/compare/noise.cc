@@ -98,9 +98,9 @@ double error_of_lag_one(const Series& series) { return 1 / std::sqrt(static_cast
 }  // namespace
 
 double correlation_of(const Series& baseline) {
-  constexpr double kMost = 0.9;
+  constexpr double kMostCorrelation = 0.9;
   const double found = lag_one(baseline).value_or(0);
-  return found > error_of_lag_one(baseline) ? std::min(found, kMost) : 0;
+  return found > error_of_lag_one(baseline) ? std::min(found, kMostCorrelation) : 0;
 }
 
 bool correlated(const Series& baseline) {

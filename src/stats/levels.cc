@@ -177,7 +177,7 @@ double growth_to_one_level(std::span<const Level> levels, std::size_t count) {
                                         [](const Level& a, const Level& b) { return a.count < b.count; });
   for (auto level = levels.begin(); level != levels.end(); ++level) {
     if (level == longest) continue;
-    const double most = level == levels.begin() ? kMostLevels : kMostBetween;
+    const auto most = static_cast<double>(level == levels.begin() ? kMostLevels : kMostBetween);
     growth = std::max(growth, most * static_cast<double>(level->count) / static_cast<double>(count));
   }
   return growth;
