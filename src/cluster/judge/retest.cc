@@ -195,8 +195,10 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
       continue;
     }
     decide_always(suspect, shifts, rounds.size(), options, stage, judgement);
-    if (suspect.verdict == Verdict::kSlow) suspect.when = When::kAlways;
-    else if (nics) decide_at_times(suspect, retests, fabric, stage, judgement);
+    if (nics && suspect.verdict != Verdict::kSlow) decide_at_times(suspect, retests, fabric, stage, judgement);
+    // On a busy machine the bad ones may be beyond doubt before their quartile is.
+    const bool quartile = suspect.retest_shift < std::log(1 - options.suspect_share);
+    if (suspect.verdict == Verdict::kSlow && quartile) suspect.when = When::kAlways;
   }
 }
 

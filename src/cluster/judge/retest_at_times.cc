@@ -127,8 +127,9 @@ void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fa
   }
   if (!first && !slow && chance > std::log(kLikely)) return;
   suspect.when = When::kAtTimes;
-  suspect.retests = count.measurements.all;
-  suspect.retest_bad_share = share_of_tally(count.measurements);
+  const Tally& own = suspect.way == Way::kBoth || is_link(suspect) ? count.measurements : count.one_way;
+  suspect.retests = own.all;
+  suspect.retest_bad_share = share_of_tally(own);
   if (slow) {
     suspect.verdict = Verdict::kSlow;
     suspect.others_share = share_of_tally(of_others(suspect, fabric, judgement));

@@ -154,6 +154,22 @@ TEST(Pods, WhatIsMissingIsNamedWithItsLines) {
   EXPECT_EQ(examine_for(good_server(), "kubernetes").verdict, Verdict::kSkip);
 }
 
+// The folder alone, by hostPath: the runtime's cgroup allows no device that nobody asked for.
+TEST(Pods, AFolderWithoutADevicePluginOrPrivilege) {
+  FakeMachine machine;
+  add_nic(machine, "mlx5_0", "0000:3a:00.0", "0000:3d:00.0", "eth0");
+  machine.file("/proc/self/environ", "KUBERNETES_SERVICE_HOST=10.0.0.1\n").file("/dev/infiniband/uverbs0", "");
+  verbs::DeviceInfo device;
+  device.name = "mlx5_0";
+  device.error = "mlx5_0: ibv_open_device: Operation not permitted";
+  machine.show(device);
+  std::string said;
+  for (const Finding& finding : of_check(findings_on(machine), "kubernetes")) said += finding.found + finding.fix + "\n";
+  EXPECT_THAT(said, HasSubstr("may not open mlx5_0"));
+  EXPECT_THAT(said, HasSubstr("a device plugin or privilege is missing"));
+  EXPECT_THAT(said, HasSubstr("privileged: true"));
+}
+
 TEST(Pods, ACompletePodIsFine) {
   FakeMachine machine = pod().file("/proc/self/status", "CapEff:\t00000000a80465fb\n");
   for (const Finding& finding : of_check(findings_on(machine), "kubernetes")) EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.found;

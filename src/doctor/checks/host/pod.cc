@@ -32,8 +32,27 @@ std::string plugin_variable(const Platform& platform) {
   return {};
 }
 
+// Device files that the pod has, and that its cgroup does not let it open: those of a mounted folder.
+std::string shut_device(const Survey& survey) {
+  for (const RdmaDevice& device : survey.rdma) {
+    if (device.in_kernel && device.verbs && device.verbs->error.find("Operation not permitted") != std::string::npos)
+      return printable(device.name);
+  }
+  return {};
+}
+
 void judge_devices(const Survey& survey, const Check& check) {
-  if (!survey.machine.list("/dev/infiniband").empty()) {
+  const bool there = !survey.machine.list("/dev/infiniband").empty();
+  if (const std::string shut = shut_device(survey); there && !shut.empty()) {
+    check.fail("devices",
+               fmt::format("this pod sees /dev/infiniband and may not open {}: a mounted folder (hostPath) does not allow "
+                           "its devices; a device plugin or privilege is missing",
+                           shut),
+               "resources.limits: {rdma/hca_shared_devices_a: 1}, or the SR-IOV resource of this cluster, in place of "
+               "the hostPath; or securityContext: {privileged: true}")
+        .for_good("cluster side: a NicClusterPolicy with rdmaSharedDevicePlugin or sriovDevicePlugin")
+        .saw("/dev/infiniband", "there; opening its device: Operation not permitted");
+  } else if (there) {
     check.ok("devices", "/dev/infiniband is there");
   } else {
     check.fail("devices", "this pod has no /dev/infiniband: it asked for no RDMA resource",
