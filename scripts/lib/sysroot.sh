@@ -101,6 +101,7 @@ write_cross_file() {
   clang++ -std=c++20 --target="$(triplet "$arch")" --sysroot="$tree" --gcc-toolchain="$toolchain" -O2 -fPIC -ffunction-sections \
     -ffile-prefix-map="$PWD"=. -c "$here/release/glibc_floor.cc" -o "$floor" ||
     die "$kExitEnvironment" "clang++ compiles nothing for $arch" "apt install clang lld g++-$arch-linux-gnu"
+  # clang finds two inline functions of one name in glibc 2.31's sys/stat.h.
   cat >"$file" <<TEXT
 [binaries]
 cpp = 'clang++'
@@ -109,7 +110,7 @@ pkgconfig = 'pkg-config'
 ${wrapper:+exe_wrapper = ['$wrapper']}
 
 [built-in options]
-cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=', '-ffile-prefix-map=$tree/=/']
+cpp_args = [$flags, '-ffile-prefix-map=${file%/*}/=', '-ffile-prefix-map=$tree/=/', '-D__NO_INLINE__']
 cpp_link_args = [$flags, '-static-libstdc++', '-static-libgcc', '-Wl,-s', '-Wl,--gc-sections', '-Wl,--build-id=sha1',
   '-Wl,--exclude-libs,ALL', '$floor', '-Wl,--as-needed', '-lm', '-lpthread']
 
