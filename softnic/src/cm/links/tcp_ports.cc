@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::string_view kHandover = "softnic rdma_cm over tcp\n";
 constexpr int kReachCmMs = 4000;
+// A request is sent again before nobody is there, as by the kernel's CM: whoever begins to listen, or has many
+// connections to look at, closes some.
+constexpr int kNobodyMs = 1000;
 constexpr int kUntilListenMs = 3000;
 constexpr int kLookMs = 10;
 
@@ -99,7 +102,7 @@ CmReach reach_cm_over_tcp(const Device& device, std::uint16_t port_space, const 
   route.to = destination.gid();
   route.to_qpn = static_cast<std::uint32_t>(port_space) << 16 | destination.port;
   route.type = kTcpRdmaCm;
-  TcpReached reached = reach_over_tcp(route, device.config, {kReachCmMs, 0});
+  TcpReached reached = reach_over_tcp(route, device.config, {kReachCmMs, kNobodyMs});
   // The program is told that nobody listens: handling that is its own business.
   if (!reached.socket && (reached.refusal != TcpRefusal::kNobody || !reached.answered)) say_not_reached(route, reached);
   return {std::move(reached.socket), !reached.answered};
