@@ -137,7 +137,7 @@ std::string hdr_log_header(std::chrono::system_clock::time_point start, const st
 
 std::string hdr_log_line(const HdrStretch& stretch) {
   const double max_ms = static_cast<double>(stretch.histogram.max()) * stretch.scale / 1e6;
-  return fmt::format("Tag={},{:.6f},{:.6f},{:.6f},{}\n", stretch.tag, stretch.start_s, stretch.seconds, max_ms,
+  return fmt::format("Tag={},{:.9f},{:.9f},{:.6f},{}\n", stretch.tag, stretch.start_s, stretch.seconds, max_ms,
                      base64(compressed(encoded(counts_of(stretch.histogram, stretch.scale)))));
 }
 
