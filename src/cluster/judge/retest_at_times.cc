@@ -16,6 +16,12 @@ namespace {
 // Chance beyond which bad measurements are as many as the others'.
 constexpr double kLikely = 0.01;
 constexpr double kAsOthers = 0.3;
+// Chance below which they are more: what disturbs a healthy part comes in bursts, which single chances do not know.
+constexpr double kHardly = 1e-4;
+// Chance that the others do worse than is supposed, where that is known from few of them.
+constexpr double kBeyond = 1e-3;
+// Where more of all others are far below, what is ordinary of a NIC, and of the controls, is not known either.
+constexpr double kMostOfOthers = 0.3;
 // A NIC's retests are counted by measurement and by round.
 const double kTwoCounts = std::log(2);
 
@@ -39,12 +45,39 @@ Tally of_others(const Suspect& suspect, const Fabric& fabric, const Judgement& j
   return others;
 }
 
+// The highest share with which no more than these may be bad.
+double highest_share(double bad, double all) {
+  double low = bad / std::max(all, 1.0), high = 0.999;
+  if (bad >= all) return high;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (log_tail(bad + 1, all, middle) < std::log1p(-kBeyond) ? low : high) = middle;
+  }
+  return high;
+}
+
+// NICs of the node.
+double nics_of(const Suspect& node, const Fabric& fabric) {
+  double count = 0;
+  for (std::uint32_t id = 0; id < fabric.nics.size(); ++id) count += belongs_to(node, fabric, id) ? 1 : 0;
+  return std::max(count, 1.0);
+}
+
+// What slows a node slows all its measurements of a round: of all NICs, in both directions.
+double highest_share_of_nodes(const Suspect& suspect, const Tally& others, const Fabric& fabric) {
+  const double together = 2 * nics_of(suspect, fabric);
+  return highest_share(std::ceil(static_cast<double>(others.bad) / together),
+                       std::floor(static_cast<double>(others.all) / together));
+}
+
 // Share of healthy measurements far below, at most: of those before, and of those beside the retests.
 double far_below_share(const Suspect& suspect, const Fabric& fabric, const Judgement& judgement) {
   const Tally others = of_others(suspect, fabric, judgement);
   const double never_seen = 1 / static_cast<double>(judgement.controls + 2);
-  return std::max({most_of(share_of_tally(others), static_cast<double>(others.all)),
-                   share_of_controls(judgement.bad_controls, judgement), never_seen});
+  const double before = suspect.part == Part::kNode
+                            ? highest_share_of_nodes(suspect, others, fabric)
+                            : most_of(share_of_tally(others), static_cast<double>(others.all));
+  return std::max({before, share_of_controls(judgement.bad_controls, judgement), never_seen});
 }
 
 // What the suspect reaches when it sends, or receives: the upper quartile of its retests, if that is no more than
@@ -76,7 +109,6 @@ Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, cons
   whole.way = Way::kBoth;
   const float sends = own_level(whole, true, retests, fabric, judgement);
   const float receives = own_level(whole, false, retests, fabric, judgement);
-  const bool node = suspect.part == Part::kNode;
   std::map<std::uint32_t, Tally> rounds;
   Retested count;
   for (const Sample& sample : retests) {
@@ -86,9 +118,9 @@ Retested count_bad(const Suspect& suspect, std::span<const Sample> retests, cons
                                        : shift_of(sample, whole, fabric, judgement) - level) < judgement.far_below;
     count.measurements.add(far);
     if (concerns(suspect, fabric, sample)) count.one_way.add(far);
-    rounds[node ? sample.moment : sample.moment / 2].add(far);
+    rounds[sample.moment / 2].add(far);
   }
-  // Of a node's NICs in one direction most have to be.
+  // Of a node's measurements most have to be.
   for (const auto& [round, tally] : rounds) count.rounds.add(tally.bad > 0 && 2 * tally.bad >= tally.all);
   return count;
 }
@@ -120,7 +152,7 @@ void decide_at_times(Suspect& suspect, std::span<const Sample> retests, const Fa
   }
   const double share = far_below_share(suspect, fabric, judgement);
   const double chance = chance_of_retests(suspect, count, share);
-  const bool slow = chance + log_parts(judgement) < std::log(kUnlikely);
+  const bool slow = share < kMostOfOthers && chance + log_parts(judgement) < std::log(kHardly);
   if (!first && !slow && stage == Stage::kMore) {
     if (chance <= std::log(kAsOthers)) suspect.verdict = Verdict::kSuspect;
     return;

@@ -334,8 +334,19 @@ TEST(Judge, SoItIsAmongEightNodes) {
         ++named;
       }
     }
-    EXPECT_GE(named, 15) << rails << " rails";
+    // Of one NIC in each node there are 14 measurements: the rest are undecided.
+    EXPECT_GE(named, rails == 1 ? 12 : 15) << rails << " rails";
   }
+}
+
+// Somebody slows whole nodes, by chance one more than the others so far; or half of all collide, the controls too.
+TEST(Judge, WhatHappensToAnybodyIsNotSlowAtTimes) {
+  World tenants{.nodes = 8, .rails = 8, .tenants = 0.2};
+  tenants.seed = 1377;
+  EXPECT_TRUE(slow(judged(tenants)).empty());
+  World colliding{.nodes = 8, .rails = 8, .collided = 0.5};
+  colliding.seed = 1945;
+  EXPECT_TRUE(slow(judged(colliding)).empty());
 }
 
 TEST(Judge, ASlowPathAboveALeafIsNamedAsItsUplinks) {
