@@ -240,9 +240,11 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   Star star(std::move(*start.listener), std::move(settings), card);
   int there = 0;
   for (int rank = 0; rank < ranks; ++rank) there += int{star.there(rank)};
+  // Looked at before it is said that they are here: a signal from then on ends the run, not the wait.
+  const bool ended = stop.triggered();
   say(fmt::format("{} of {} ranks are here, after {:.1f} s", there, ranks,
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
-  if (stop.triggered()) {
+  if (ended) {
     throw Error(ExitCode::kInconclusive, "a signal ended the wait for ranks: nothing was measured",
                 "--start-timeout limits that wait");
   }
