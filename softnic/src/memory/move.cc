@@ -212,8 +212,8 @@ PageRange PageMover::acquire(std::uint64_t address, std::size_t length) {
   // A guard on this thread's own stack would hold up this thread; so would one on what libc keeps of it.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   if (here + page > range.begin && here < range.end + (1u << 20)) return {};
-  const auto thread = reinterpret_cast<std::uint64_t>(::pthread_self());
-  if (thread + page > range.begin && thread < range.end + (64u << 10)) return {};
+  const PageRange kept = kept_of_thread();
+  if (kept.begin < range.end && range.begin < kept.end) return {};
   const MutexLock guard(mutex_);
   if (collides(range)) return {};
   if (cover(range)) {

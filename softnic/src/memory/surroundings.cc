@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +50,44 @@ bool has_go_note(const dl_phdr_info& object) {
 bool go_loaded() {
   const auto visit = [](dl_phdr_info* object, std::size_t, void*) { return has_go_note(*object) ? 1 : 0; };
   return ::dl_iterate_phdr(visit, nullptr) != 0;
+}
+
+namespace {
+
+constexpr std::uint64_t kControlBlockBytes = 4096;
+constexpr std::uint64_t kRseqBytes = 64;
+// TLS that lies farther away was allocated when it was first used, as other memory is.
+constexpr std::uint64_t kMostStaticTls = 64u << 10;
+
+void include(PageRange& kept, std::uint64_t thread, std::uint64_t begin, std::uint64_t bytes) {
+  if (begin + kMostStaticTls < thread || begin > thread + kMostStaticTls) return;
+  kept.begin = std::min(kept.begin, begin);
+  kept.end = std::max(kept.end, begin + bytes);
+}
+
+int include_tls(dl_phdr_info* object, std::size_t, void* argument) {
+  if (object->dlpi_tls_data == nullptr) return 0;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    if (object->dlpi_phdr[i].p_type != PT_TLS) continue;
+    include(*static_cast<PageRange*>(argument), reinterpret_cast<std::uint64_t>(::pthread_self()),
+            reinterpret_cast<std::uint64_t>(object->dlpi_tls_data), object->dlpi_phdr[i].p_memsz);
+  }
+  return 0;
+}
+
+}  // namespace
+
+PageRange kept_of_thread() {
+  const auto thread = reinterpret_cast<std::uint64_t>(::pthread_self());
+  PageRange kept{thread, thread + kControlBlockBytes};
+  ::dl_iterate_phdr(&include_tls, &kept);
+  // Of glibc 2.35 and newer.
+  static const auto* const rseq_offset = static_cast<const std::ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
+  if (rseq_offset != nullptr) {
+    const auto pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+    include(kept, thread, pointer + static_cast<std::uint64_t>(*rseq_offset), kRseqBytes);
+  }
+  return kept;
 }
 
 bool cuda_loaded() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "memory/page_range.h"
+
 /// What in this process stands against moving its pages.
 namespace gdrperf::softnic {
 
@@ -11,5 +13,9 @@ bool alone();
 bool go_loaded();
 /// cudaHostRegister pins pages without a trace that a program can find.
 bool cuda_loaded();
+
+/// What libc keeps of the calling thread, in bytes: its control block, static TLS, and the area of restartable
+/// sequences, to which the kernel writes whenever the thread is moved.
+PageRange kept_of_thread();
 
 }  // namespace gdrperf::softnic

@@ -58,6 +58,28 @@ TEST(SoftnicMove, PagesMoveAndComeBack) {
   EXPECT_TRUE(memory.holds(4, 0, memory.size()));
 }
 
+/// What lies beside the memory that libc keeps of the thread is not a part of it.
+TEST(SoftnicMove, PagesBesideTheThreadsOwnMove) {
+  const std::uintptr_t own = reinterpret_cast<std::uintptr_t>(::pthread_self()) & ~std::uintptr_t{4095};
+  void* memory = MAP_FAILED;
+  for (int pages = 1; pages < 16 && memory == MAP_FAILED; ++pages) {
+    memory = ::mmap(reinterpret_cast<void*>(own - static_cast<std::uintptr_t>(pages) * 4096), 4096,
+                    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  }
+  if (memory == MAP_FAILED) GTEST_SKIP() << "nothing is free there";
+  auto context = open_device("soft0");
+  Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  std::vector<std::uint8_t> elsewhere(1 << 16);
+  {
+    Owned<ibv_mr> far(register_memory(pd.get(), elsewhere.data(), elsewhere.size(), kAllAccess));
+    if (!is_moved(elsewhere.data() + 8192)) GTEST_SKIP() << "pages cannot be moved here";
+    Owned<ibv_mr> mr(register_memory(pd.get(), static_cast<std::uint8_t*>(memory), 4096, kAllAccess));
+    ASSERT_NE(mr, nullptr);
+    EXPECT_TRUE(is_moved(memory));
+  }
+  ::munmap(memory, 4096);
+}
+
 TEST(SoftnicMove, WritesOfOtherThreadsAreNotLost) {
   auto context = open_device("soft0");
   Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
