@@ -9,13 +9,14 @@ debian_arch() { if [ "$1" = aarch64 ]; then echo arm64; else echo amd64; fi; }
 triplet() { echo "$1-linux-gnu"; }
 strip_of() { if [ "$1" = "$(uname -m)" ]; then echo strip; else echo "$1-linux-gnu-strip"; fi; }
 
-# starts_arch ARCH: whether this kernel starts programs of that architecture, wherever they lie (qemu-user by binfmt_misc).
+# starts_arch ARCH: whether this kernel starts programs of that architecture, wherever they lie (qemu-user by
+# binfmt_misc).
 starts_arch() {
   [ "$1" = "$(uname -m)" ] || grep -q '^flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$1" 2>/dev/null
 }
 
-# make_tree ARCH SUITE PACKAGES FOLDER: Debian's minimal system and those packages, unpacked; nothing of it is run, so that
-# any architecture can be had on any machine.
+# make_tree ARCH SUITE PACKAGES FOLDER: Debian's minimal system and those packages, unpacked; nothing of it is run, so
+# that any architecture can be had on any machine.
 make_tree() {
   local arch=$1 suite=$2 packages=$3 tree=$4 package
   [ -f "$tree/complete" ] && return
@@ -54,7 +55,8 @@ make_sysroot() {
   # The cross compiler's headers of another C library must not come first: its libstdc++ and libgcc alone.
   if [ "$arch" != "$(uname -m)" ]; then
     local cross
-    cross=$(find "/usr/lib/gcc-cross/$(triplet "$arch")" -mindepth 1 -maxdepth 1 2>/dev/null | sort -V | tail -n 1) || true
+    cross=/usr/lib/gcc-cross/$(triplet "$arch")
+    cross=$(find "$cross" -mindepth 1 -maxdepth 1 2>/dev/null | sort -V | tail -n 1) || true
     [ -n "$cross" ] || die "$kExitEnvironment" "no libstdc++ for $arch" "apt install g++-$arch-linux-gnu"
     mkdir -p "$tree/usr/lib/gcc/$(triplet "$arch")" "$tree/usr/include/c++"
     cp -r "$cross" "$tree/usr/lib/gcc/$(triplet "$arch")/"

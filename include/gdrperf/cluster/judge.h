@@ -73,7 +73,7 @@ struct NicEffect {
   std::uint32_t samples = 0;
 };
 
-/// Measurements that were far below what their NICs do else, of so many.
+/// Measurements, and how many of them were far below what their NICs do otherwise.
 struct Tally {
   std::size_t bad = 0;
   std::size_t all = 0;

@@ -126,8 +126,7 @@ struct Endpoint {
   int cm_port = 0;        ///< rdma_cm listener (server only, -R)
   std::string cm_address;
   Ece ece = {};           ///< server: what its QPs offer; client: what its QPs took of that
-  std::string doorbells =
-      {};  ///< where messages are posted to rings: uar | memory | cpu (mem/rings.h); "": they are not
+  std::string doorbells = {};  ///< of rings that messages are posted to: uar | memory | cpu (mem/rings.h); "": none
   std::string interrupt_cpus = {};    ///< that serve its completion vector's interrupt: "4", "0-3"; "": not known
   std::string relaxed_ordering = {};  ///< of its memory: off | asked | disabled | enabled; "": no NIC
   bool ooo = false;       ///< its QPs place packets out of order: both ends' do, or none

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -78,6 +79,13 @@ enum CommandStatus : std::uint32_t {
 
 // Of every command.
 inline constexpr Field kOpcode{0, 16}, kOperationModifier{48, 16}, kStatus{0, 8}, kSyndrome{32, 32};
+/// Puts a command's status in its output. 0, or EREMOTEIO: refused.
+inline int answer(Words& out, CommandStatus status, std::uint32_t syndrome) noexcept {
+  out.set(kStatus, status);
+  out.set(kSyndrome, syndrome);
+  return status == kCommandOk ? 0 : EREMOTEIO;
+}
+
 /// Of QP commands: the QP's number, changes that are optional, and the context.
 inline constexpr Field kQpNumber{72, 24}, kOptional{128, 32};
 inline constexpr std::uint32_t kQpContextAt = 192;

@@ -219,6 +219,15 @@ class DevxEnd {
   std::uint32_t qpn = 0;
 };
 
+/// Of a command that is good but for what `spoil` does to it.
+inline void expect_refused(const DevxEnd& end, Command command, const std::function<void(Command&)>& spoil) {
+  spoil(command);
+  errno = 0;
+  EXPECT_EQ(command.create(end.context.get()), nullptr);
+  EXPECT_EQ(errno, EREMOTEIO);
+  EXPECT_NE(command.status(), 0u);
+}
+
 inline void connect(const DevxEnd& one, const DevxEnd& other) {
   for (const DevxEnd* it : {&one, &other}) ASSERT_EQ(it->to_init(), 0);
   ASSERT_EQ(one.to_rtr(other), 0);

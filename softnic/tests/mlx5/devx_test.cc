@@ -106,12 +106,7 @@ TEST(SoftnicMlx5Devx, CapabilitiesAndAddresses) {
 TEST(SoftnicMlx5Devx, WhatIsWrongIsRefused) {
   DevxEnd end;
   const auto refused = [&](const std::function<void(Command&)>& spoil) {
-    Command command = end.qp_command();
-    spoil(command);
-    errno = 0;
-    EXPECT_EQ(command.create(end.context.get()), nullptr);
-    EXPECT_EQ(errno, EREMOTEIO);
-    EXPECT_NE(command.status(), 0u);
+    expect_refused(end, end.qp_command(), spoil);
   };
   refused([](Command& it) { it.set(0, 16, 0x999); });                 // no such command
   refused([](Command& it) { it.set(kQpc + 40, 24, 0xabcdef); });      // PD

@@ -329,25 +329,18 @@ TEST(Litmus, AFavouredThreadIsWaitedFor) {
     lock = std::make_unique<FavouringSpin>(true);
     count = 0;
   };
+  const auto count_up = [&](int times, void (FavouringSpin::*take)() noexcept) {
+    for (int i = 0; i < times; ++i) {
+      ((*lock).*take)();
+      lock->is_held();
+      count = count + 1;
+      lock->unlock();
+    }
+  };
   renew();
   Rounds().run(
       2'000,
-      [&] {
-        for (int i = 0; i < 40; ++i) {
-          lock->lock_favoured();
-          lock->is_held();
-          count = count + 1;
-          lock->unlock();
-        }
-      },
-      [&] {
-        for (int i = 0; i < 10; ++i) {
-          lock->lock();
-          lock->is_held();
-          count = count + 1;
-          lock->unlock();
-        }
-      },
+      [&] { count_up(40, &FavouringSpin::lock_favoured); }, [&] { count_up(10, &FavouringSpin::lock); },
       [&] {
         wrong += count != 50;
         renew();

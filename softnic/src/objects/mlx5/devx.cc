@@ -74,12 +74,6 @@ mlx5::Span find_umem(const Context& owner, std::uint32_t id, std::uint64_t offse
 
 namespace {
 
-int answer(mlx5::Words& out, mlx5::CommandStatus status, std::uint32_t syndrome) {
-  out.set(mlx5::kStatus, status);
-  out.set(mlx5::kSyndrome, syndrome);
-  return status == mlx5::kCommandOk ? 0 : EREMOTEIO;
-}
-
 /// A CQ, or a refusal in `out`.
 std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Words& out) {
   using namespace mlx5;
@@ -111,6 +105,12 @@ std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Wor
 }
 
 }  // namespace
+
+ibv_pd* find_pd(Context& owner, std::uint32_t number) {
+  const MutexLock guard(owner.nic->mutex);
+  const auto found = owner.nic->pds.find(number);
+  return found != owner.nic->pds.end() ? found->second : nullptr;
+}
 
 Cq* find_devx_cq(const Context& owner, std::uint32_t number) {
   const MutexLock guard(known().mutex);

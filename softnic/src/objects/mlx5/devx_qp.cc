@@ -16,16 +16,6 @@ constexpr std::uint32_t kMaxLogReads = 4;  // kMaxRdAtomic
 /// What a send WQE has room for, when it is as long as it may be.
 constexpr std::uint32_t kMostInline = mlx5::kMaxWqeBytes - 2 * mlx5::kOctoword - 4;
 
-}  // namespace
-
-ibv_pd* find_pd(Context& context, std::uint32_t number) {
-  const MutexLock guard(context.nic->mutex);
-  const auto found = context.nic->pds.find(number);
-  return found != context.nic->pds.end() ? found->second : nullptr;
-}
-
-namespace {
-
 /// The rings, in the program's memory: receives, and behind them sends. Null: not to be had.
 std::unique_ptr<mlx5::WorkQueues> place_rings(Context& context, const mlx5::Words& in, const mlx5::Layout& wanted) {
   using namespace mlx5;
@@ -57,8 +47,7 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
   using namespace mlx5;
   const auto field = [&](Field it) { return in.get32(it.within(kQpContextAt)); };
   const auto refuse = [&](CommandStatus status, std::uint32_t syndrome) {
-    out.set(kStatus, status);
-    out.set(kSyndrome, syndrome);
+    answer(out, status, syndrome);
     return nullptr;
   };
   const std::uint32_t rq_type = field(qp::kRqType);

@@ -17,8 +17,7 @@ std::unique_ptr<Srq> create_rmp(Context& context, const mlx5::Words& in, mlx5::W
   using namespace mlx5;
   const auto wq = [&](Field it) { return in.get32(it.within(rmp::kWqAt)); };
   const auto refuse = [&](CommandStatus status, std::uint32_t syndrome) {
-    out.set(kStatus, status);
-    out.set(kSyndrome, syndrome);
+    answer(out, status, syndrome);
     return nullptr;
   };
   const bool cyclic = wq(rmp::kWqType) == rmp::kCyclicWq;

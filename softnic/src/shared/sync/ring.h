@@ -224,7 +224,8 @@ struct RecvRing {
     memory->tail.store(pos + 1, std::memory_order_release);
     return true;
   }
-  /// Consumer: the oldest receive, claimed; null when there is none. A claim hands on what its consumer knows to be posted.
+  /// Consumer: the oldest receive, claimed; null when there is none. A claim hands on what its consumer knows to be
+  /// posted.
   RecvCell* take(std::uint64_t tag) const noexcept {
     std::uint64_t pos = memory->head.load(std::memory_order_acquire);
     for (std::uint64_t left = 1024 + 4 * std::uint64_t{mask}; left > 0; --left) {
