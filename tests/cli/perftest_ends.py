@@ -2,7 +2,6 @@
 
 import pathlib
 import shutil
-import socket
 import subprocess
 import time
 import unittest
@@ -17,12 +16,6 @@ def environment():
     """What scripts/softnic sets, for programs of the system's."""
     build = pathlib.Path(support.BINARY).resolve().parents[2]
     return support.environment({"GDRPERF_BUILD": str(build)})
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def listens(port):
@@ -51,7 +44,7 @@ def wait_listening(process, port):
 
 def both(program, *args, cwd=None):
     """The client's output, after both ends have ended well."""
-    port = free_port()
+    port = support.free_port()
     server = start(program, "-p", port, *args, cwd=cwd)
     try:
         wait_listening(server, port)

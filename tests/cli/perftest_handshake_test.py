@@ -53,7 +53,7 @@ class OneEndIsPerftest(support.CliTest):
         self.folder = folder.name
 
     def serve_by_perftest(self, program, args):
-        port = perftest_ends.free_port()
+        port = support.free_port()
         server = perftest_ends.start(program, "-p", port, *args)
         try:
             perftest_ends.wait_listening(server, port)
@@ -105,7 +105,7 @@ class OneEndIsPerftest(support.CliTest):
         at_once(self.serve_perftest, RUNS)
 
     def test_one_that_is_killed_in_the_middle(self):
-        port = perftest_ends.free_port()
+        port = support.free_port()
         server = perftest_ends.start("ib_write_bw", "-p", port)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)

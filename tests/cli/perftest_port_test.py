@@ -21,7 +21,7 @@ def version():
 @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
 class PerftestAtThePort(unittest.TestCase):
     def test_a_client_of_several_sizes_meets_perftests_server(self):
-        port = perftest_ends.free_port()
+        port = support.free_port()
         server = perftest_ends.start("ib_write_bw", "-p", port)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)

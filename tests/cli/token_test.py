@@ -112,7 +112,7 @@ class Tokens(CliTest):
     @perftest_ends.installed
     @unittest.skipIf(support.sanitized(), "perftest loads no sanitized software device here")
     def test_a_server_of_perftest_is_refused(self):
-        port = perftest_ends.free_port()
+        port = support.free_port()
         server = perftest_ends.start("ib_write_bw", "-p", port)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
