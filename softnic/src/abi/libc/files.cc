@@ -228,7 +228,7 @@ static int kernels_stat(int folder, const char* path, struct stat* status, int f
                   [&](const ClassPath& it) { return describe_entry(*it.entry, status); }, \
                   [&](const char* real) { \
                     const auto next = SOFTNIC_NEXT(name); \
-                    const int flags = last == LastLink::kKeep ? AT_SYMLINK_NOFOLLOW : 0; \
+                    const int flags = (last) == LastLink::kKeep ? AT_SYMLINK_NOFOLLOW : 0; \
                     return next != nullptr ? next(real, status) : kernels_stat(AT_FDCWD, real, status, flags); \
                   }); \
   }
