@@ -7,11 +7,16 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/export/csv.h"
 #include "gdrperf/report/fields.h"
-#include "export/exporters.h"
+#include "export/perftest.h"
 #include "report/record/json_text.h"
 #include "report/record/record_json.h"
 
 namespace gdrperf::report {
+
+/// Formats that have a file of their own, as Format::render: a new one is that file and its two lines here.
+std::string prometheus(std::span<const RunRecord> runs, const FormatContext& context);
+std::string influx(std::span<const RunRecord> runs, const FormatContext& context);
+
 namespace {
 
 /// The one figure that a run is about.

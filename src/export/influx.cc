@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "export/exporters.h"
+#include "gdrperf/export/formats.h"
 #include "gdrperf/report/fields.h"
 
 namespace gdrperf::report {
@@ -58,6 +58,7 @@ std::string time_text(const std::string& rfc3339) {
 
 }  // namespace
 
+/// InfluxDB line protocol: what identifies a run in tags, the rest in fields.
 std::string influx(std::span<const RunRecord> runs, const FormatContext& context) {
   std::string text;
   for (const RunRecord& record : runs) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "gdrperf/export/perftest.h"
-#include "export/exporters.h"
+#include "export/perftest.h"
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 

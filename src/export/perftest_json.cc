@@ -5,7 +5,7 @@
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/export/perftest.h"
-#include "export/exporters.h"
+#include "export/perftest.h"
 #include "report/record/json_text.h"
 
 namespace gdrperf::report {

@@ -1,9 +1,8 @@
-#include "export/exporters.h"
-
 #include <map>
 #include <utility>
 
 #include "gdrperf/export/exposition.h"
+#include "gdrperf/export/formats.h"
 #include "gdrperf/report/fields.h"
 
 namespace gdrperf::report {
@@ -53,6 +52,7 @@ void latencies(Exposition& out, const Runs& runs) {
 
 }  // namespace
 
+/// Text exposition format 0.0.4, in base units (bytes, seconds). Of runs with the same labels the last counts.
 std::string prometheus(std::span<const RunRecord> runs, const FormatContext&) {
   Runs bandwidth;
   Runs latency;

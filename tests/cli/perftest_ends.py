@@ -38,7 +38,9 @@ def start(program, *args, **options):
 def wait_listening(process, port):
     deadline = time.monotonic() + support.PATIENCE_S
     while not listens(port):
-        assert process.poll() is None and time.monotonic() < deadline, "perftest's server does not listen"
+        if process.poll() is not None:
+            raise AssertionError(f"perftest's server ended with {process.returncode}:\n{process.stdout.read()}")
+        assert time.monotonic() < deadline, "perftest's server does not listen"
         time.sleep(0.02)
 
 

@@ -5,15 +5,8 @@
 
 #include "gdrperf/export/formats.h"
 
-/// Formats with a source file of their own; as Format::render.
+/// perftest's words, in its columns and in its JSON.
 namespace gdrperf::report {
-
-/// Text exposition format 0.0.4, in base units (bytes, seconds). Of runs with the
-/// same labels the last counts.
-std::string prometheus(std::span<const RunRecord> runs, const FormatContext& context);
-
-/// InfluxDB line protocol: what identifies a run in tags, the rest in fields.
-std::string influx(std::span<const RunRecord> runs, const FormatContext& context);
 
 /// The tables of perftest, with its headings, units and columns.
 std::string perftest_columns(std::span<const RunRecord> runs, const FormatContext& context);
