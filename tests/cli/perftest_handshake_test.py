@@ -64,7 +64,9 @@ class OneEndIsPerftest(support.CliTest):
             server.kill()
             server.wait()
             server.stdout.close()
-        self.assertEqual((client.code, server.returncode), (0, 0), f"{program} {args}\n{client}\n{said}")
+        if (client.code, server.returncode) != (0, 0):
+            causes = f"{client.err.strip()[-300:]} | {said.strip()[-300:]}"
+            self.fail(f"{program} {args}: client {client.code}, server {server.returncode}: {causes}\n{client}\n{said}")
         size, _, figures = row(client.out)
         self.assertGreater(figures[1], 0, client)
         with open(file, encoding="utf-8") as document:
