@@ -92,9 +92,9 @@ inline constexpr std::uint32_t kQpContextAt = 192;
 
 namespace cq {
 inline constexpr std::uint32_t kContextAt = 128;
-inline constexpr Field kDbrUmemValid{6, 1}, kCqeSize{8, 3}, kCollapsed{11, 1}, kOverrunIgnored{14, 1}, kDbrUmem{32, 32},
+inline constexpr Field kCqeSize{8, 3}, kCollapsed{11, 1}, kOverrunIgnored{14, 1}, kDbrUmem{32, 32},
     kLogSize{99, 5}, kUarPage{104, 24}, kDbrAddress{448, 64};
-inline constexpr Field kUmemOffset{640, 64}, kUmem{704, 32}, kUmemValid{736, 1};
+inline constexpr Field kUmemOffset{640, 64}, kUmem{704, 32};
 inline constexpr Field kNumber{72, 24};  ///< output
 }  // namespace cq
 
@@ -104,8 +104,8 @@ inline constexpr Field kState{0, 4}, kType{8, 8}, kPathMigration{19, 2}, kPd{40,
     kUserIndex{136, 24}, kRemoteQpn{168, 24}, kLogReadsSent{904, 3}, kRetryCount{909, 3}, kRnrRetry{912, 3},
     kSendPsn{968, 24}, kSendCq{1000, 24}, kLogReadsServed{1160, 3}, kRemoteRead{1168, 1}, kRemoteWrite{1169, 1},
     kRemoteAtomic{1170, 1}, kMinRnrNak{1187, 5}, kReceivePsn{1192, 24}, kReceiveCq{1256, 24}, kDbrAddress{1280, 64},
-    kRqType{1381, 3}, kRmp{1384, 24}, kDbrUmemValid{1667, 1}, kDbrUmem{1824, 32};
-inline constexpr Field kWqUmemOffset{2048, 64}, kWqUmem{2112, 32}, kWqUmemValid{2144, 1};
+    kRqType{1381, 3}, kRmp{1384, 24}, kDbrUmem{1824, 32};
+inline constexpr Field kWqUmemOffset{2048, 64}, kWqUmem{2112, 32};
 inline constexpr Field kNumber{72, 24};  ///< output
 /// The primary address path.
 inline constexpr std::uint32_t kPathAt = 192;
@@ -123,7 +123,7 @@ namespace rmp {
 inline constexpr std::uint32_t kContextAt = 256, kWqAt = kContextAt + 384;
 inline constexpr Field kState{8, 4}, kCyclic{32, 1};
 inline constexpr Field kWqType{0, 4}, kPd{72, 24}, kDbrAddress{128, 64}, kLogStride{268, 4}, kLogSize{283, 5},
-    kDbrUmemValid{288, 1}, kUmemValid{289, 1}, kDbrUmem{320, 32}, kUmem{352, 32}, kUmemOffset{384, 64};
+    kDbrUmem{320, 32}, kUmem{352, 32}, kUmemOffset{384, 64};
 inline constexpr Field kNumber{72, 24};  ///< output
 enum State : std::uint32_t { kReady = 1 };
 enum WqType : std::uint32_t { kLinkedList = 0, kCyclicWq = 1 };
@@ -133,7 +133,7 @@ namespace cap {
 inline constexpr std::uint32_t kAt = 128;
 enum Type : std::uint32_t { kGeneral = 0x0, kRoce = 0x4 };
 inline constexpr Field kLogQpSize{136, 8}, kLogQps{155, 5}, kLogCqSize{200, 8}, kLogCqs{219, 5}, kGidTable{368, 16},
-    kPortType{438, 2}, kPorts{440, 8}, kRc{575, 1}, kSqWqeBytes{656, 16}, kRqWqeBytes{688, 16},
+    kPortType{438, 2}, kPorts{440, 8}, kLogMessage{451, 5}, kRc{575, 1}, kSqWqeBytes{656, 16}, kRqWqeBytes{688, 16},
     kCyclicReceives{896, 1}, kLogRmps{899, 5};
 inline constexpr Field kRoceLastPort{192, 16}, kRoceFirstPort{208, 16}, kRoceAddresses{240, 16};
 }  // namespace cap

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "mlx5/hand.h"
@@ -50,11 +51,15 @@ constexpr std::uint32_t kQpc = 192, kPath = kQpc + 192, kCqc = 128, kRmpc = 256,
 /// Memory for queues, and its umem.
 class Umem {
  public:
-  Umem(ibv_context* context, std::size_t bytes)
+  using Register = std::function<mlx5dv_devx_umem*(ibv_context* context, void* memory, std::size_t bytes)>;
+  static mlx5dv_devx_umem* by_address(ibv_context* context, void* memory, std::size_t bytes) {
+    return Mlx5Library::get().umem_reg(context, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+  }
+  Umem(ibv_context* context, std::size_t bytes, const Register& how = by_address)
       : bytes_(bytes),
         data_(static_cast<std::uint8_t*>(
             ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
-        umem_(Mlx5Library::get().umem_reg(context, data_, bytes, IBV_ACCESS_LOCAL_WRITE)) {
+        umem_(how(context, data_, bytes)) {
     EXPECT_NE(umem_, nullptr);
   }
   ~Umem() {
@@ -78,12 +83,13 @@ class DevxEnd {
   static constexpr std::uint32_t kCqes = 64, kBlocks = 64, kReceives = 16, kReceiveBytes = 32;
   static constexpr std::size_t kRingAt = 4096, kRecordsAt = 16384, kBytes = 20480;
 
-  explicit DevxEnd(const std::string& device = "mlx0", bool collapsed = false, bool overrun_ignored = false)
+  explicit DevxEnd(const std::string& device = "mlx0", bool collapsed = false, bool overrun_ignored = false,
+                   const Umem::Register& how = Umem::by_address, std::uint32_t log_cqes = 6)
       : context(open_device(device)), pd(ibv_alloc_pd(context.get())), memory(pd.get(), 65536),
-        umem(std::make_unique<Umem>(context.get(), kBytes)), uar(Mlx5Library::get().alloc_uar(context.get(), 0)) {
+        umem(std::make_unique<Umem>(context.get(), kBytes, how)), uar(Mlx5Library::get().alloc_uar(context.get(), 0)) {
     EXPECT_NE(uar, nullptr);
     for (std::uint32_t i = 0; i < kCqes; ++i) cqes()[i].op_own = MLX5_CQE_INVALID << 4;
-    create_cq(collapsed, overrun_ignored);
+    create_cq(collapsed, overrun_ignored, log_cqes);
     create_qp();
   }
   ~DevxEnd() {
@@ -99,18 +105,16 @@ class DevxEnd {
   mlx5_cqe64* cqes() const { return reinterpret_cast<mlx5_cqe64*>(umem->data()); }
   __be32* record(unsigned which) const { return reinterpret_cast<__be32*>(umem->data() + kRecordsAt + which * 64); }
 
-  void create_cq(bool collapsed, bool overrun_ignored) {
+  void create_cq(bool collapsed, bool overrun_ignored, std::uint32_t log_cqes) {
     Command command(0x400);
-    command.set(kCqc + 6, 1, 1);
     command.set(kCqc + 11, 1, collapsed);
     command.set(kCqc + 14, 1, overrun_ignored);
     command.set(kCqc + 32, 32, umem->id());
-    command.set(kCqc + 99, 5, 6);
+    command.set(kCqc + 99, 5, log_cqes);
     command.set(kCqc + 104, 24, uar->page_id);
     command.set(kCqc + 448, 64, kRecordsAt);
     command.set(640, 64, 0);
     command.set(704, 32, umem->id());
-    command.set(736, 1, 1);
     cq = command.create(context.get());
     ASSERT_NE(cq, nullptr) << command.status();
     cqn = static_cast<std::uint32_t>(command.get(72, 24));
@@ -134,11 +138,9 @@ class DevxEnd {
     command.set(kQpc + 1000, 24, cqn);
     command.set(kQpc + 1256, 24, cqn);
     command.set(kQpc + 1280, 64, kRecordsAt + 64);
-    command.set(kQpc + 1667, 1, 1);
     command.set(kQpc + 1824, 32, umem->id());
     command.set(2048, 64, kRingAt);
     command.set(2112, 32, umem->id());
-    command.set(2144, 1, 1);
     return command;
   }
   void create_qp() {

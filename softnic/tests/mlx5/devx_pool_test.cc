@@ -36,7 +36,6 @@ class Pool {
     made.set(kRmpWq + 128, 64, kRecordAt);
     made.set(kRmpWq + 268, 4, 5);
     made.set(kRmpWq + 283, 5, 3);
-    made.set(kRmpWq + 288, 2, 3);
     made.set(kRmpWq + 320, 32, umem.id());
     made.set(kRmpWq + 352, 32, umem.id());
     return made;
@@ -147,7 +146,8 @@ TEST(SoftnicMlx5Devx, PoolsThatAreWrongAreRefused) {
   refused([](Command& it) { it.set(kRmpWq + 268, 4, 4); });           // no room behind the link
   refused([](Command& it) { it.set(kRmpWq + 268, 4, 15); });
   refused([](Command& it) { it.set(kRmpWq + 283, 5, 31); });          // size
-  refused([](Command& it) { it.set(kRmpWq + 288, 2, 1); });           // umems
+  refused([](Command& it) { it.set(kRmpWq + 320, 32, 0); });          // umems
+  refused([](Command& it) { it.set(kRmpWq + 352, 32, 0); });
   refused([](Command& it) { it.set(kRmpWq + 320, 32, 0xffff); });
   refused([](Command& it) { it.set(kRmpWq + 352, 32, 0xffff); });
   refused([](Command& it) { it.set(kRmpWq + 384, 64, 4096 - 64); });  // beyond its end

@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include "mlx5/devx.h"
 
 namespace softnic_test {
@@ -39,26 +41,35 @@ TEST(SoftnicMlx5Devx, QueuesInTheProgramsMemory) {
   EXPECT_EQ(std::memcmp(client.memory.data(), server.memory.data() + 8192, 100), 0);
 }
 
-TEST(SoftnicMlx5Devx, ACollapsedCqHasOneCqe) {
-  DevxEnd client("mlx0", true, true), server;
-  connect(client, server);
-  HandQp qp = client.hand();
-  Wqe write;
-  write.remote = server.memory.address();
-  write.rkey = server.memory.mr()->rkey;
-  write.sges = {client.memory.sge(0, 8)};
-  // Nobody says what was polled, and many more than the CQ has.
-  for (std::uint32_t i = 0; i < 5 * DevxEnd::kCqes; ++i) {
-    const std::uint16_t place = qp.post(write);
-    const auto& cqe = client.cqes()[0];
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (be16toh(std::atomic_ref(const_cast<__be16&>(cqe.wqe_counter)).load(std::memory_order_acquire)) != place ||
-           cqe.op_own >> 4 == MLX5_CQE_INVALID) {
-      ASSERT_LT(std::chrono::steady_clock::now(), limit) << i;
-    }
-    ASSERT_EQ(cqe_opcode(cqe), MLX5_CQE_REQ);
+/// Waits until the only CQE is that of the WQE at `place`.
+void expect_collapsed(const mlx5_cqe64& cqe, std::uint16_t place) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (be16toh(std::atomic_ref(const_cast<__be16&>(cqe.wqe_counter)).load(std::memory_order_acquire)) != place ||
+         cqe.op_own >> 4 == MLX5_CQE_INVALID) {
+    ASSERT_LT(std::chrono::steady_clock::now(), limit) << place;
   }
-  EXPECT_EQ(client.state(), 3u);
+  ASSERT_EQ(cqe_opcode(cqe), MLX5_CQE_REQ);
+}
+
+TEST(SoftnicMlx5Devx, ACollapsedCqHasOneCqe) {
+  for (const std::uint32_t log_cqes : {6u, 0u}) {
+    DevxEnd client("mlx0", true, true, Umem::by_address, log_cqes), server;
+    connect(client, server);
+    HandQp qp = client.hand();
+    Wqe write;
+    write.remote = server.memory.address();
+    write.rkey = server.memory.mr()->rkey;
+    write.sges = {client.memory.sge(0, 8)};
+    // Nobody says what was polled, and many more than the CQ has.
+    for (std::uint32_t i = 0; i < 5 * DevxEnd::kCqes; ++i) expect_collapsed(client.cqes()[0], qp.post(write));
+    // And many at a time.
+    std::uint16_t last = 0;
+    for (std::uint32_t i = 0; i < DevxEnd::kBlocks; ++i) last = qp.write(write);
+    qp.ring();
+    expect_collapsed(client.cqes()[0], last);
+    EXPECT_EQ(client.cqes()[1].op_own >> 4, MLX5_CQE_INVALID);
+    EXPECT_EQ(client.state(), 3u);
+  }
 }
 
 TEST(SoftnicMlx5Devx, StatesChangeAsTheCommandsSay) {
@@ -84,6 +95,7 @@ TEST(SoftnicMlx5Devx, CapabilitiesAndAddresses) {
   EXPECT_EQ(caps.get(128 + 438, 2), 1u);
   EXPECT_EQ(caps.get(128 + 575, 1), 1u);
   EXPECT_EQ(caps.get(128 + 136, 8), 15u);
+  EXPECT_EQ(caps.get(128 + 451, 5), 30u);
   Command roce(0x100, 16);
   roce.set(48, 16, 4 << 1 | 1);
   ASSERT_EQ(roce.run(context.get()), 0);
@@ -103,6 +115,26 @@ TEST(SoftnicMlx5Devx, CapabilitiesAndAddresses) {
   EXPECT_EQ(Mlx5Library::get().query_eqn(context.get(), 1000, &queue), EINVAL);
 }
 
+TEST(SoftnicMlx5Devx, AChannelOfEventsHasNone) {
+  DevxEnd end;
+  const Mlx5Library& library = Mlx5Library::get();
+  mlx5dv_devx_event_channel* const channel = library.create_event_channel(end.context.get(), 0);
+  ASSERT_NE(channel, nullptr);
+  std::uint16_t last_wqe_reached = 0x13;
+  EXPECT_EQ(library.subscribe_event(channel, end.qp, sizeof last_wqe_reached, &last_wqe_reached, 1), 0);
+  ASSERT_EQ(::fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ASSERT_EQ(end.to_init(), 0);
+  ASSERT_EQ(end.to(0x507), 0);
+  char event[64];
+  EXPECT_EQ(library.get_event(channel, event, sizeof event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  const int fd = channel->fd;
+  library.destroy_event_channel(channel);
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
+  const auto ordinary = open_device("soft0");
+  EXPECT_EQ(library.create_event_channel(ordinary.get(), 0), nullptr);
+}
+
 TEST(SoftnicMlx5Devx, WhatIsWrongIsRefused) {
   DevxEnd end;
   const auto refused = [&](const std::function<void(Command&)>& spoil) {
@@ -118,7 +150,7 @@ TEST(SoftnicMlx5Devx, WhatIsWrongIsRefused) {
   refused([](Command& it) { it.set(2048, 64, 8); });                  // not on a block
   refused([](Command& it) { it.set(kQpc + 1280, 64, DevxEnd::kBytes); });
   refused([](Command& it) { it.set(kQpc + 8, 8, 7); });               // service type
-  refused([](Command& it) { it.set(2144, 1, 0); });                   // no umem
+  refused([](Command& it) { it.set(2112, 32, 0); });                  // no umem
   refused([](Command& it) { it.in.resize(20); });                     // cut off
   EXPECT_EQ(Mlx5Library::get().umem_reg(end.context.get(), reinterpret_cast<void*>(4096), 4096, 0), nullptr);
   EXPECT_EQ(errno, EFAULT);

@@ -34,6 +34,7 @@ const Mlx5Library& Mlx5Library::get() {
     find(handle, "mlx5dv_query_device", found.query_device);
     find(handle, "mlx5dv_init_obj", found.init_obj);
     find(handle, "mlx5dv_devx_umem_reg", found.umem_reg);
+    find(handle, "mlx5dv_devx_umem_reg_ex", found.umem_reg_ex);
     find(handle, "mlx5dv_devx_umem_dereg", found.umem_dereg);
     find(handle, "mlx5dv_devx_alloc_uar", found.alloc_uar);
     find(handle, "mlx5dv_devx_free_uar", found.free_uar);
@@ -43,6 +44,10 @@ const Mlx5Library& Mlx5Library::get() {
     find(handle, "mlx5dv_devx_obj_modify", found.obj_modify);
     find(handle, "mlx5dv_devx_obj_destroy", found.obj_destroy);
     find(handle, "mlx5dv_devx_general_cmd", found.general_cmd);
+    find(handle, "mlx5dv_devx_create_event_channel", found.create_event_channel);
+    find(handle, "mlx5dv_devx_destroy_event_channel", found.destroy_event_channel);
+    find(handle, "mlx5dv_devx_subscribe_devx_event", found.subscribe_event);
+    find(handle, "mlx5dv_devx_get_event", found.get_event);
     return found;
   }();
   return library;

@@ -15,12 +15,23 @@
 namespace softnic_test {
 
 /// The functions of libmlx5.so.1, loaded as programs do.
+/// mlx5dv_devx_umem_in, which older headers do not have.
+struct UmemIn {
+  void* address;  ///< an offset, with a dma-buf
+  std::size_t bytes;
+  std::uint32_t access;
+  std::uint64_t page_sizes;
+  std::uint64_t comp_mask;  ///< 1: by the dma-buf
+  int dmabuf;
+};
+
 struct Mlx5Library {
   static const Mlx5Library& get();
   bool (*is_supported)(ibv_device* device);
   int (*query_device)(ibv_context* context, mlx5dv_context* attributes);
   int (*init_obj)(mlx5dv_obj* objects, std::uint64_t types);
   mlx5dv_devx_umem* (*umem_reg)(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access);
+  mlx5dv_devx_umem* (*umem_reg_ex)(ibv_context* context, UmemIn* in);
   int (*umem_dereg)(mlx5dv_devx_umem* umem);
   mlx5dv_devx_uar* (*alloc_uar)(ibv_context* context, std::uint32_t flags);
   void (*free_uar)(mlx5dv_devx_uar* uar);
@@ -31,6 +42,11 @@ struct Mlx5Library {
   int (*obj_modify)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   int (*obj_destroy)(mlx5dv_devx_obj* object);
   int (*general_cmd)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  mlx5dv_devx_event_channel* (*create_event_channel)(ibv_context* context, int flags);
+  void (*destroy_event_channel)(mlx5dv_devx_event_channel* channel);
+  int (*subscribe_event)(mlx5dv_devx_event_channel* channel, mlx5dv_devx_obj* object, std::uint16_t bytes,
+                         std::uint16_t* events, std::uint64_t cookie);
+  ssize_t (*get_event)(mlx5dv_devx_event_channel* channel, void* event, std::size_t bytes);
 };
 
 /// A CQ as its CQEs.

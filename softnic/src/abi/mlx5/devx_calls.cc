@@ -1,5 +1,8 @@
 #include "abi/mlx5/devx_calls.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <memory>
 
@@ -7,11 +10,14 @@
 #include "mlx5/nic.h"
 #include "objects/attributes/context.h"
 #include "objects/mlx5/devx.h"
+#include "objects/mlx5/dmabufs.h"
 #include "objects/queues/guarded.h"
 #include "objects/queues/verbs_ops.h"
 
 namespace gdrperf::softnic {
 namespace {
+
+constexpr std::uint64_t kUmemByDmabuf = 1;  // MLX5DV_UMEM_MASK_DMABUF, which older headers do not have
 
 struct DevxUar : mlx5dv_devx_uar {
   std::shared_ptr<mlx5::DoorbellPage> page;
@@ -50,9 +56,14 @@ mlx5dv_devx_umem* devx_umem(ibv_context* context, const Mlx5UmemIn& in) {
   static_assert(offsetof(DevxUmem, id) == 0 && sizeof(mlx5dv_devx_umem) == sizeof(std::uint32_t));
   return guarded([&]() -> mlx5dv_devx_umem* {
     Context& owner = nic_of(context);
-    // A dma-buf alone does not say where its memory is in this process; programs give the address then.
-    if (in.comp_mask != 0) throw VerbsFailure{EOPNOTSUPP};
-    return reinterpret_cast<mlx5dv_devx_umem*>(register_umem(owner, in.address, in.bytes));
+    if ((in.comp_mask & ~kUmemByDmabuf) != 0) throw VerbsFailure{EOPNOTSUPP};
+    void* memory = in.address;
+    // Then the address is an offset.
+    if (in.comp_mask != 0) {
+      memory = find_dmabuf(in.dmabuf, reinterpret_cast<std::uintptr_t>(in.address), in.bytes);
+      if (memory == nullptr) throw VerbsFailure{EOPNOTSUPP};
+    }
+    return reinterpret_cast<mlx5dv_devx_umem*>(register_umem(owner, memory, in.bytes));
   });
 }
 
@@ -97,6 +108,26 @@ int devx_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, vo
 }
 
 int devx_destroy(mlx5dv_devx_obj* object) { return destroy_object(reinterpret_cast<DevxObject*>(object)); }
+
+mlx5dv_devx_event_channel* devx_event_channel(ibv_context* context) {
+  return guarded([&]() -> mlx5dv_devx_event_channel* {
+    nic_of(context);
+    auto channel = std::make_unique<mlx5dv_devx_event_channel>();
+    channel->fd = ::eventfd(0, EFD_CLOEXEC);
+    if (channel->fd < 0) throw VerbsFailure{errno};
+    return channel.release();
+  });
+}
+
+void devx_free_event_channel(mlx5dv_devx_event_channel* channel) {
+  ::close(channel->fd);
+  delete channel;
+}
+
+ssize_t devx_event(mlx5dv_devx_event_channel* channel) {
+  std::uint64_t never = 0;
+  return ::read(channel->fd, &never, sizeof never) < 0 ? -1 : 0;
+}
 
 int devx_command(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size) {
   return as_errno([&] { return general_command(nic_of(context), in, in_size, out, out_size); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <infiniband/mlx5dv.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,11 @@ mlx5dv_devx_obj* devx_create(ibv_context* context, const void* in, std::size_t i
 int devx_query(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 int devx_modify(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 int devx_destroy(mlx5dv_devx_obj* object);
+/// A channel on which no event ever comes.
+mlx5dv_devx_event_channel* devx_event_channel(ibv_context* context);
+void devx_free_event_channel(mlx5dv_devx_event_channel* channel);
+/// Waits, or -1 and EAGAIN where the channel does not block.
+ssize_t devx_event(mlx5dv_devx_event_channel* channel);
 int devx_command(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 
 }  // namespace gdrperf::softnic

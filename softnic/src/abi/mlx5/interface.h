@@ -7,6 +7,7 @@
 
 struct mlx5dv_context;
 struct mlx5dv_context_attr;
+struct mlx5dv_devx_event_channel;
 struct mlx5dv_devx_obj;
 struct mlx5dv_devx_uar;
 struct mlx5dv_devx_umem;
@@ -16,7 +17,7 @@ struct mlx5dv_obj;
 /// one see none of its names.
 namespace gdrperf::softnic {
 
-inline constexpr unsigned kMlx5TableVersion = 1;
+inline constexpr unsigned kMlx5TableVersion = 2;
 
 /// mlx5dv_devx_umem_in, which older headers do not have.
 struct Mlx5UmemIn {
@@ -33,6 +34,8 @@ struct Mlx5Table {
   bool (*is_supported)(ibv_device* device);
   /// Memory within a page of doorbells of this process.
   bool (*is_doorbell)(const void* address, std::size_t bytes);
+  /// A dma-buf that the program has of GPU memory: of what memory, the dma-buf itself does not say.
+  void (*remember_dmabuf)(int dmabuf, void* address, std::size_t bytes);
   int (*query_device)(ibv_context* context, mlx5dv_context* attributes);
   int (*init_obj)(mlx5dv_obj* objects, std::uint64_t types);
   ibv_context* (*open_device)(ibv_device* device, mlx5dv_context_attr* attributes);
@@ -48,6 +51,10 @@ struct Mlx5Table {
   int (*obj_modify)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   int (*obj_destroy)(mlx5dv_devx_obj* object);
   int (*general_cmd)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  mlx5dv_devx_event_channel* (*create_event_channel)(ibv_context* context);
+  void (*destroy_event_channel)(mlx5dv_devx_event_channel* channel);
+  int (*subscribe_event)(mlx5dv_devx_event_channel* channel, mlx5dv_devx_obj* object);
+  ssize_t (*get_event)(mlx5dv_devx_event_channel* channel);
 };
 
 }  // namespace gdrperf::softnic

@@ -3,6 +3,7 @@
 #include "abi/mlx5/devx_calls.h"
 #include "abi/mlx5/direct.h"
 #include "mlx5/pages.h"
+#include "objects/mlx5/dmabufs.h"
 
 using namespace gdrperf::softnic;
 
@@ -10,6 +11,7 @@ extern "C" __attribute__((visibility("default"))) const Mlx5Table* gdrperf_softn
   static const Mlx5Table kTable = {
       .is_supported = [](ibv_device* device) { return is_mlx5(device); },
       .is_doorbell = &mlx5::DoorbellPage::has,
+      .remember_dmabuf = &remember_dmabuf,
       .query_device = [](ibv_context* context, mlx5dv_context* attributes) { return query_mlx5(context, *attributes); },
       .init_obj = [](mlx5dv_obj* objects, std::uint64_t types) { return show_rings(*objects, types); },
       .open_device = [](ibv_device* device, mlx5dv_context_attr*) { return open_mlx5(device); },
@@ -28,6 +30,10 @@ extern "C" __attribute__((visibility("default"))) const Mlx5Table* gdrperf_softn
       .obj_modify = &devx_modify,
       .obj_destroy = &devx_destroy,
       .general_cmd = &devx_command,
+      .create_event_channel = &devx_event_channel,
+      .destroy_event_channel = &devx_free_event_channel,
+      .subscribe_event = [](mlx5dv_devx_event_channel*, mlx5dv_devx_obj*) { return 0; },
+      .get_event = &devx_event,
   };
   return version == kMlx5TableVersion ? &kTable : nullptr;
 }

@@ -74,7 +74,9 @@ mlx5::Span find_umem(const Context& owner, std::uint32_t id, std::uint64_t offse
 
 namespace {
 
-/// A CQ, or a refusal in `out`.
+constexpr std::uint32_t kCollapsedEntries = 1024;
+
+/// A CQ, or a refusal in `out`. Bits that say that a umem is valid are the kernel's to set, and not looked at.
 std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Words& out) {
   using namespace mlx5;
   const auto field = [&](Field it) { return in.get32(it.within(cq::kContextAt)); };
@@ -83,8 +85,8 @@ std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Wor
     answer(out, kBadParameter, syndrome);
     return nullptr;
   };
-  if (shift == 0 || (1u << shift) > kMaxCqe || field(cq::kCqeSize) != 0) return refuse(1);
-  if (in.get32(cq::kUmemValid) == 0 || field(cq::kDbrUmemValid) == 0) return refuse(2);
+  const bool one_cqe = field(cq::kCollapsed) != 0;
+  if ((shift == 0 && !one_cqe) || (1u << shift) > kMaxCqe || field(cq::kCqeSize) != 0) return refuse(1);
   const mlx5::Span ring = find_umem(context, in.get32(cq::kUmem), in.get(cq::kUmemOffset), sizeof(Cqe) << shift);
   const mlx5::Span record = find_umem(context, field(cq::kDbrUmem), in.get(cq::kDbrAddress.within(cq::kContextAt)),
                                       2 * sizeof(std::uint32_t));
@@ -93,9 +95,10 @@ std::unique_ptr<Cq> create_cq(Context& context, const mlx5::Words& in, mlx5::Wor
   if ((reinterpret_cast<std::uintptr_t>(ring.address) & 63) != 0 ||
       (reinterpret_cast<std::uintptr_t>(record.address) & 7) != 0)
     return refuse(4);
-  auto made = std::make_unique<Cq>(context, 1u << shift, nullptr, nullptr);
-  CompletionRing::Placed placed{
-      ring, record, std::move(page), shift, field(cq::kOverrunIgnored) != 0, field(cq::kCollapsed) != 0};
+  // Of a collapsed one, the size says nothing of how many come before the device looks.
+  const std::uint32_t entries = one_cqe ? std::max(1u << shift, kCollapsedEntries) : 1u << shift;
+  auto made = std::make_unique<Cq>(context, entries, nullptr, nullptr);
+  CompletionRing::Placed placed{ring, record, std::move(page), shift, field(cq::kOverrunIgnored) != 0, one_cqe};
   made->cqes = std::make_unique<CompletionRing>(placed);
   if (made->watch_cqes() != 0) {
     answer(out, kNoResources, 5);
@@ -216,6 +219,7 @@ int query_capabilities(const Device& device, const mlx5::Words& in, mlx5::Words&
       set(cap::kGidTable, 0);  // 8 entries
       set(cap::kPortType, device.infiniband() ? 0 : 1);
       set(cap::kPorts, device.port_count());
+      set(cap::kLogMessage, 30);
       set(cap::kRc, 1);
       set(cap::kSqWqeBytes, 1024);
       set(cap::kRqWqeBytes, 512);

@@ -54,7 +54,6 @@ std::unique_ptr<DevxQp> create_devx_qp(Context& context, const mlx5::Words& in, 
   if (field(qp::kType) > 1 || (rq_type != qp::kRegular && rq_type != qp::kShared && rq_type != qp::kNone) ||
       field(qp::kSendDbrMode) != 0)
     return refuse(kBadParameter, 1);
-  if (in.get32(qp::kWqUmemValid) == 0 || field(qp::kDbrUmemValid) == 0) return refuse(kBadParameter, 2);
   Layout layout;
   if (field(qp::kNoSq) == 0) layout.send_blocks = 1u << field(qp::kLogSqSize);
   if (rq_type == qp::kRegular) {

@@ -24,7 +24,6 @@ std::unique_ptr<Srq> create_rmp(Context& context, const mlx5::Words& in, mlx5::W
   if (wq(rmp::kWqType) > rmp::kCyclicWq || in.get32(rmp::kState.within(rmp::kContextAt)) != rmp::kReady ||
       cyclic != (in.get32(rmp::kCyclic.within(rmp::kContextAt)) != 0))
     return refuse(kBadParameter, 1);
-  if (wq(rmp::kUmemValid) == 0 || wq(rmp::kDbrUmemValid) == 0) return refuse(kBadParameter, 2);
   // A link takes an octoword in front of the data.
   const std::uint32_t log_stride = wq(rmp::kLogStride), log_size = wq(rmp::kLogSize);
   if (log_stride < kLeastLogStride + (cyclic ? 0 : 1) || log_stride > kMostLogStride || (1u << log_size) > kMaxSrqWr)

@@ -121,5 +121,29 @@ void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar) {
   if (table() != nullptr) table()->free_uar(uar);
 }
 
+mlx5dv_devx_event_channel* mlx5dv_devx_create_event_channel(ibv_context* context, int flags);
+mlx5dv_devx_event_channel* mlx5dv_devx_create_event_channel(ibv_context* context, int) {
+  return table() != nullptr ? table()->create_event_channel(context) : nothing<mlx5dv_devx_event_channel*>();
+}
+
+void mlx5dv_devx_destroy_event_channel(mlx5dv_devx_event_channel* channel);
+void mlx5dv_devx_destroy_event_channel(mlx5dv_devx_event_channel* channel) {
+  if (table() != nullptr) table()->destroy_event_channel(channel);
+}
+
+int mlx5dv_devx_subscribe_devx_event(mlx5dv_devx_event_channel* channel, mlx5dv_devx_obj* object, std::uint16_t bytes,
+                                     std::uint16_t* events, std::uint64_t cookie);
+int mlx5dv_devx_subscribe_devx_event(mlx5dv_devx_event_channel* channel, mlx5dv_devx_obj* object, std::uint16_t,
+                                     std::uint16_t*, std::uint64_t) {
+  return table() != nullptr ? table()->subscribe_event(channel, object) : EOPNOTSUPP;
+}
+
+ssize_t mlx5dv_devx_get_event(mlx5dv_devx_event_channel* channel, void* event, std::size_t bytes);
+ssize_t mlx5dv_devx_get_event(mlx5dv_devx_event_channel* channel, void*, std::size_t) {
+  if (table() != nullptr) return table()->get_event(channel);
+  errno = EOPNOTSUPP;
+  return -1;
+}
+
 #pragma GCC visibility pop
 }

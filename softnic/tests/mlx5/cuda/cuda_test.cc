@@ -2,13 +2,15 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "mlx5/hand.h"
+#include "mlx5/devx.h"
 
 namespace softnic_test {
 namespace {
 
 using Register = int(void* memory, std::size_t bytes, unsigned flags);
+using Export = int(void* handle, std::uintptr_t memory, std::size_t bytes, int type, unsigned long long flags);
 using Look = int(const char* name, void** found, int version, std::uint64_t flags, int* status);
 
 TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
@@ -44,6 +46,49 @@ TEST(SoftnicMlx5Cuda, ADoorbellsPageIsRegisteredAsMemory) {
     EXPECT_EQ(it(hand.qp.rings().sq.buf, 64, 4), 1);
   }
   ::munmap(other, 4096);
+}
+
+TEST(SoftnicMlx5Cuda, QueuesInMemoryThatADmabufNames) {
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_NE(cuda, nullptr) << ::dlerror();
+  auto* const look = reinterpret_cast<Look*>(::dlsym(cuda, "cuGetProcAddress_v2"));
+  void* found = nullptr;
+  ASSERT_EQ(look("cuMemGetHandleForAddressRange", &found, 11070, 0, nullptr), 0);
+  constexpr std::size_t kBefore = 4096;
+  const Mlx5Library& library = Mlx5Library::get();
+  for (Export* const it : {reinterpret_cast<Export*>(found),
+                           reinterpret_cast<Export*>(::dlsym(cuda, "cuMemGetHandleForAddressRange"))}) {
+    ASSERT_NE(it, nullptr);
+    const auto by_dmabuf = [&](ibv_context* context, void* memory, std::size_t bytes) {
+      int dmabuf = -1;
+      EXPECT_EQ(it(&dmabuf, reinterpret_cast<std::uintptr_t>(memory) - kBefore, kBefore + bytes, 1, 0), 0);
+      UmemIn in{reinterpret_cast<void*>(kBefore), bytes, IBV_ACCESS_LOCAL_WRITE, 4096, 1, dmabuf};
+      mlx5dv_devx_umem* const umem = library.umem_reg_ex(context, &in);
+      // Beyond its end; and a file that is of no memory that is known.
+      ++in.bytes;
+      EXPECT_EQ(library.umem_reg_ex(context, &in), nullptr);
+      in.dmabuf = ::memfd_create("other", MFD_CLOEXEC);
+      EXPECT_EQ(library.umem_reg_ex(context, &in), nullptr);
+      EXPECT_EQ(errno, EOPNOTSUPP);
+      ::close(in.dmabuf);
+      ::close(dmabuf);
+      return umem;
+    };
+    DevxEnd client("mlx0", false, false, by_dmabuf), server;
+    connect(client, server);
+    HandQp qp = client.hand();
+    HandCq done = client.hand_cq();
+    client.memory.fill(7);
+    Wqe write;
+    write.remote = server.memory.address();
+    write.rkey = server.memory.mr()->rkey;
+    write.sges = {client.memory.sge(0, 64)};
+    qp.post(write);
+    const auto cqe = done.next();
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(cqe_opcode(*cqe), MLX5_CQE_REQ) << int(syndrome(*cqe));
+    EXPECT_TRUE(server.memory.holds(7, 0, 64));
+  }
 }
 
 }  // namespace
