@@ -66,6 +66,7 @@ enum Command : std::uint32_t {
   kQueryQp = 0x50b,
   kInit2Init = 0x50e,
   kQueryRoceAddress = 0x760,
+  kQueryLag = 0x842,
   kCreateRmp = 0x90c,
 };
 

@@ -107,8 +107,13 @@ TEST(SoftnicMlx5Devx, CapabilitiesAndAddresses) {
   ASSERT_EQ(ibv_query_gid(context.get(), 1, kGidIndex, &gid), 0);
   EXPECT_EQ(std::memcmp(address.out.data() + 16, gid.raw, sizeof gid.raw), 0);
   EXPECT_EQ(address.get(128 + 216, 8), 2u);
+  Command lag(0x842, 16);
+  EXPECT_EQ(lag.run(context.get()), 0);
+  EXPECT_EQ(lag.get(128 + 29, 3), 0u);
   Command unknown(0x7ff, 16);
+  errno = 0;
   EXPECT_EQ(unknown.run(context.get()), EREMOTEIO);
+  EXPECT_EQ(errno, EREMOTEIO);
   EXPECT_EQ(unknown.status(), 2u);
   std::uint32_t queue = 99;
   EXPECT_EQ(Mlx5Library::get().query_eqn(context.get(), 0, &queue), 0);

@@ -29,7 +29,7 @@ Context& nic_of(ibv_context* context) {
   return Context::of(context);
 }
 
-/// What throws becomes an errno.
+/// What throws becomes an errno. Programs look at errno, too.
 template <typename F>
 int as_errno(F&& call) {
   int error = 0;
@@ -41,6 +41,7 @@ int as_errno(F&& call) {
       }) == nullptr) {
     error = errno;
   }
+  if (error != 0) errno = error;
   return error;
 }
 

@@ -257,6 +257,7 @@ int general_command(Context& context, const void* in_memory, std::size_t in_size
   out.clear();
   switch (in.get32(mlx5::kOpcode)) {
     case mlx5::kQueryHcaCap: return query_capabilities(context.device, in, out);
+    case mlx5::kQueryLag: return 0;  // its ports are not bonded
     case mlx5::kQueryRoceAddress: return query_roce_address(context.device, in, out);
     default: return answer(out, mlx5::kBadOperation, 0);
   }
