@@ -245,13 +245,17 @@ Opened& opened() {
 
 }  // namespace
 
+/// NICs map whole pages of a GPU, and programs round lengths up.
+constexpr Address kGpuPage = 65536;
+
 bool recognises(const void* address, std::size_t length) noexcept {
   if (device_of(address) < 0) return false;
   const auto pointer = reinterpret_cast<Address>(address);
   Address begin = 0;
   std::size_t bytes = 0;
   return driver()->pointer_attribute(&begin, kRangeStart, pointer) == kSuccess &&
-         driver()->pointer_attribute(&bytes, kRangeSize, pointer) == kSuccess && pointer + length <= begin + bytes;
+         driver()->pointer_attribute(&bytes, kRangeSize, pointer) == kSuccess &&
+         pointer + length <= (begin + bytes + kGpuPage - 1) / kGpuPage * kGpuPage;
 }
 
 void publish(GpuRegion& shared, const void* address) noexcept {

@@ -120,6 +120,33 @@ TEST(SoftnicMlx5Devx, CapabilitiesAndAddresses) {
   EXPECT_EQ(Mlx5Library::get().query_eqn(context.get(), 1000, &queue), EINVAL);
 }
 
+TEST(SoftnicMlx5Devx, QpsOfVerbsKnowNoCommand) {
+  const HandPair pair;
+  Command query(0x50b);
+  EXPECT_EQ(Mlx5Library::get().qp_query(pair.pair.client.qp.get(), query.in.data(), query.in.size(), query.out.data(),
+                                        query.out.size()),
+            EOPNOTSUPP);
+}
+
+TEST(SoftnicMlx5Devx, MemoryOfTheDeviceHasAnAddress) {
+  const auto context = open_device("mlx0");
+  ibv_alloc_dm_attr attr{};
+  attr.length = 256;
+  ibv_dm* const dm = ibv_alloc_dm(context.get(), &attr);
+  ASSERT_NE(dm, nullptr);
+  mlx5dv_dm shown{};
+  mlx5dv_obj object{};
+  object.dm.in = dm;
+  object.dm.out = &shown;
+  ASSERT_EQ(Mlx5Library::get().init_obj(&object, MLX5DV_OBJ_DM), 0);
+  ASSERT_EQ(shown.length, 256u);
+  std::memset(shown.buf, 7, 256);
+  char found[256] = {};
+  EXPECT_EQ(ibv_memcpy_from_dm(found, dm, 0, sizeof found), 0);
+  EXPECT_EQ(std::memcmp(found, shown.buf, sizeof found), 0);
+  EXPECT_EQ(ibv_free_dm(dm), 0);
+}
+
 TEST(SoftnicMlx5Devx, AChannelOfEventsHasNone) {
   DevxEnd end;
   const Mlx5Library& library = Mlx5Library::get();

@@ -15,9 +15,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 template <typename F>
-void find(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(::dlsym(library, name));
+void find(void* library, const char* name, const char* version, F*& function) {
+  function = reinterpret_cast<F*>(::dlvsym(library, name, version));
   if (function == nullptr) ADD_FAILURE() << name << ": " << ::dlerror();
+  EXPECT_EQ(::dlsym(library, name), reinterpret_cast<void*>(function)) << name;
 }
 
 }  // namespace
@@ -30,24 +31,25 @@ const Mlx5Library& Mlx5Library::get() {
       ADD_FAILURE() << ::dlerror();
       return found;
     }
-    find(handle, "mlx5dv_is_supported", found.is_supported);
-    find(handle, "mlx5dv_query_device", found.query_device);
-    find(handle, "mlx5dv_init_obj", found.init_obj);
-    find(handle, "mlx5dv_devx_umem_reg", found.umem_reg);
-    find(handle, "mlx5dv_devx_umem_reg_ex", found.umem_reg_ex);
-    find(handle, "mlx5dv_devx_umem_dereg", found.umem_dereg);
-    find(handle, "mlx5dv_devx_alloc_uar", found.alloc_uar);
-    find(handle, "mlx5dv_devx_free_uar", found.free_uar);
-    find(handle, "mlx5dv_devx_query_eqn", found.query_eqn);
-    find(handle, "mlx5dv_devx_obj_create", found.obj_create);
-    find(handle, "mlx5dv_devx_obj_query", found.obj_query);
-    find(handle, "mlx5dv_devx_obj_modify", found.obj_modify);
-    find(handle, "mlx5dv_devx_obj_destroy", found.obj_destroy);
-    find(handle, "mlx5dv_devx_general_cmd", found.general_cmd);
-    find(handle, "mlx5dv_devx_create_event_channel", found.create_event_channel);
-    find(handle, "mlx5dv_devx_destroy_event_channel", found.destroy_event_channel);
-    find(handle, "mlx5dv_devx_subscribe_devx_event", found.subscribe_event);
-    find(handle, "mlx5dv_devx_get_event", found.get_event);
+    find(handle, "mlx5dv_is_supported", "MLX5_1.8", found.is_supported);
+    find(handle, "mlx5dv_query_device", "MLX5_1.0", found.query_device);
+    find(handle, "mlx5dv_init_obj", "MLX5_1.2", found.init_obj);
+    find(handle, "mlx5dv_devx_umem_reg", "MLX5_1.7", found.umem_reg);
+    find(handle, "mlx5dv_devx_umem_reg_ex", "MLX5_1.19", found.umem_reg_ex);
+    find(handle, "mlx5dv_devx_umem_dereg", "MLX5_1.7", found.umem_dereg);
+    find(handle, "mlx5dv_devx_alloc_uar", "MLX5_1.7", found.alloc_uar);
+    find(handle, "mlx5dv_devx_free_uar", "MLX5_1.7", found.free_uar);
+    find(handle, "mlx5dv_devx_query_eqn", "MLX5_1.7", found.query_eqn);
+    find(handle, "mlx5dv_devx_obj_create", "MLX5_1.7", found.obj_create);
+    find(handle, "mlx5dv_devx_obj_query", "MLX5_1.7", found.obj_query);
+    find(handle, "mlx5dv_devx_obj_modify", "MLX5_1.7", found.obj_modify);
+    find(handle, "mlx5dv_devx_obj_destroy", "MLX5_1.7", found.obj_destroy);
+    find(handle, "mlx5dv_devx_general_cmd", "MLX5_1.7", found.general_cmd);
+    find(handle, "mlx5dv_devx_qp_query", "MLX5_1.8", found.qp_query);
+    find(handle, "mlx5dv_devx_create_event_channel", "MLX5_1.11", found.create_event_channel);
+    find(handle, "mlx5dv_devx_destroy_event_channel", "MLX5_1.11", found.destroy_event_channel);
+    find(handle, "mlx5dv_devx_subscribe_devx_event", "MLX5_1.11", found.subscribe_event);
+    find(handle, "mlx5dv_devx_get_event", "MLX5_1.11", found.get_event);
     return found;
   }();
   return library;

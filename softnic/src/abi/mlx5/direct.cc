@@ -7,6 +7,7 @@
 
 #include "mlx5/nic.h"
 #include "objects/attributes/ah.h"
+#include "objects/memory/device_memory.h"
 #include "objects/queues/cq.h"
 #include "objects/queues/qp.h"
 #include "objects/queues/srq.h"
@@ -73,6 +74,15 @@ int show_pd(ibv_pd* in, mlx5dv_pd& out) {
   return 0;
 }
 
+int show_dm(ibv_dm* in, mlx5dv_dm& out) {
+  if (!has_rings(in->context)) return EOPNOTSUPP;
+  DeviceMemory& dm = DeviceMemory::of(in);
+  out.buf = dm.memory;
+  out.length = dm.length;
+  out.comp_mask = 0;
+  return 0;
+}
+
 /// What a UD WQE would have of it. Programs take the hardware address from there.
 int show_ah(ibv_ah* in, mlx5dv_ah& out) {
   if (!has_rings(in->context)) return EOPNOTSUPP;
@@ -110,12 +120,14 @@ int query_mlx5(ibv_context* context, mlx5dv_context& attributes) {
 }
 
 int show_rings(mlx5dv_obj& objects, std::uint64_t types) {
-  constexpr std::uint64_t kKnown = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_PD | MLX5DV_OBJ_AH;
+  constexpr std::uint64_t kKnown =
+      MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_DM | MLX5DV_OBJ_PD | MLX5DV_OBJ_AH;
   if ((types & ~kKnown) != 0) return EOPNOTSUPP;
   int error = 0;
   if (error == 0 && (types & MLX5DV_OBJ_QP) != 0) error = show_qp(objects.qp.in, *objects.qp.out);
   if (error == 0 && (types & MLX5DV_OBJ_CQ) != 0) error = show_cq(objects.cq.in, *objects.cq.out);
   if (error == 0 && (types & MLX5DV_OBJ_SRQ) != 0) error = show_srq(objects.srq.in, *objects.srq.out);
+  if (error == 0 && (types & MLX5DV_OBJ_DM) != 0) error = show_dm(objects.dm.in, *objects.dm.out);
   if (error == 0 && (types & MLX5DV_OBJ_PD) != 0) error = show_pd(objects.pd.in, *objects.pd.out);
   if (error == 0 && (types & MLX5DV_OBJ_AH) != 0) error = show_ah(objects.ah.in, *objects.ah.out);
   return error;

@@ -121,6 +121,19 @@ void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar) {
   if (table() != nullptr) table()->free_uar(uar);
 }
 
+/// Of QPs that verbs made, no command is known.
+int mlx5dv_devx_qp_query(ibv_qp* qp, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+int mlx5dv_devx_qp_query(ibv_qp*, const void*, std::size_t, void*, std::size_t) {
+  errno = EOPNOTSUPP;
+  return EOPNOTSUPP;
+}
+
+int mlx5dv_devx_qp_modify(ibv_qp* qp, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+int mlx5dv_devx_qp_modify(ibv_qp*, const void*, std::size_t, void*, std::size_t) {
+  errno = EOPNOTSUPP;
+  return EOPNOTSUPP;
+}
+
 mlx5dv_devx_event_channel* mlx5dv_devx_create_event_channel(ibv_context* context, int flags);
 mlx5dv_devx_event_channel* mlx5dv_devx_create_event_channel(ibv_context* context, int) {
   return table() != nullptr ? table()->create_event_channel(context) : nothing<mlx5dv_devx_event_channel*>();

@@ -91,5 +91,31 @@ TEST(SoftnicMlx5Cuda, QueuesInMemoryThatADmabufNames) {
   }
 }
 
+/// Programs round lengths up, beyond what they have allocated: a NIC maps the GPU's whole pages.
+TEST(SoftnicMlx5Cuda, ADmabufOfMoreThanWasAllocated) {
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_NE(cuda, nullptr) << ::dlerror();
+  constexpr std::size_t kPage = 65536, kAllocated = 1032, kRounded = 1040;
+  void* const memory = ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::uint64_t address = (reinterpret_cast<std::uint64_t>(memory) + kPage - 1) / kPage * kPage;
+  *static_cast<std::uint64_t*>(::dlsym(cuda, "fake_cuda_begin")) = address;
+  *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = kAllocated;
+  const auto context = open_device("mlx0");
+  const Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
+  const int dmabuf = ::memfd_create("dmabuf", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(dmabuf, 2 * kPage), 0);
+  ibv_mr* const mr = ibv_reg_dmabuf_mr(pd.get(), 0, kRounded, address, dmabuf, IBV_ACCESS_LOCAL_WRITE);
+  EXPECT_NE(mr, nullptr);
+  if (mr != nullptr) {
+    EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  }
+  EXPECT_EQ(ibv_reg_dmabuf_mr(pd.get(), 0, kPage + 1, address, dmabuf, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = 0;
+  ::close(dmabuf);
+  ::munmap(memory, 2 * kPage);
+}
+
 }  // namespace
 }  // namespace softnic_test
