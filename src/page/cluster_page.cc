@@ -103,7 +103,9 @@ std::string inspection_words(const ClusterJson& document, double nic) {
 void take_suspect(const ClusterJson& suspect, const ClusterJson& document, PageCluster& cluster, ClusterJson& list) {
   const std::string verdict = word_at(suspect, "verdict");
   const double again = figure_at(suspect, "retest_shift_percent");
-  const double shift = std::isfinite(again) ? again : figure_at(suspect, "shift_percent");
+  double shift = std::isfinite(again) ? again : figure_at(suspect, "shift_percent");
+  // Latencies are recorded as 1/us.
+  if (word_at(suspect, "series").find("latency") != std::string::npos) shift = 100 * (1 / (1 + shift / 100) - 1);
   const std::string part = part_words(suspect, list_at(document, "nics"), list_at(document, "ranks"));
   const std::string way = word_at(suspect, "way");
   const std::string text =
@@ -114,7 +116,13 @@ void take_suspect(const ClusterJson& suspect, const ClusterJson& document, PageC
   list.push_back({{"part", part}, {"verdict", verdict}, {"text", text}, {"nic", figure_or_null(figure_at(suspect, "nic"))},
                   {"rail", figure_or_null(figure_at(suspect, "rail"))}, {"rank", figure_or_null(figure_at(suspect, "rank"))},
                   {"retests", figure_or_null(figure_at(suspect, "retests"))}, {"measurements", figure_or_null(figure_at(suspect, "measurements"))}});
-  if (verdict == "slow") {
+  // The same part in other series is one part.
+  const Level level = verdict == "slow" ? Level::kBad : Level::kWarn;
+  const auto same = std::find_if(cluster.findings.begin(), cluster.findings.end(),
+                                 [&](const Finding& one) { return one.subject == part && one.level == level; });
+  if (verdict != "cleared" && same != cluster.findings.end()) {
+    same->text += "; also " + text;
+  } else if (verdict == "slow") {
     ++cluster.slow;
     cluster.findings.push_back({Level::kBad, part, text + ", confirmed by retests" + inspection_words(document, figure_at(suspect, "nic")),
                                 cluster_advice(word_at(suspect, "part"))});

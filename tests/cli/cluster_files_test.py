@@ -230,6 +230,12 @@ class NothingStarts(unittest.TestCase):
         # 14 runs of 0.5 s, 0.15 s to start each, and what 16 MiB in flight take at both ends.
         self.assertIn("time: 9.1 s, 2.15 s of it", result.out)
         self.assertIn("560 GB", result.out)
+        for ranks in (64, 128, 129):
+            plan = support.run("cluster", "--plan", "--ranks", ranks, "--rails", 8)
+            self.assertLess(float(plan.out.split("time: ")[1].split(" s")[0]), 40, plan)
+            quick = support.run("cluster", "--plan", "--quick", "--ranks", ranks, "--rails", 8)
+            self.assertIn(f", {4 * (ranks // 2) * 8} links in all", quick.out, "n/2 pairs in each of four rounds")
+            self.assertLess(float(quick.out.split("time: ")[1].split(" s")[0]), 30, quick)
 
     def test_half_an_environment_is_named(self):
         result = support.run("cluster", env={"WORLD_SIZE": "4"})

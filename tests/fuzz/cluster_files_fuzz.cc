@@ -5,6 +5,8 @@
 
 #include "cluster/output/export.h"
 #include "cluster/output/file.h"
+#include "cluster/output/hops.h"
+#include "cluster/output/lldp.h"
 #include "fuzz.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/printable.h"
@@ -38,6 +40,16 @@ void export_all(const std::string& text) {
   require_clean(page::to_markdown(page));
 }
 
+// Whatever is read, distances are the same both ways.
+void check_hops(const cluster::Wiring& wiring) {
+  const app::Hops hops = app::find_hops(wiring, {{"n1", {"mlx5_0", "eth2"}}, {"n2", {"mlx5_0", "eth2"}}, {"m1", {}}});
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (std::size_t b = 0; b < 3; ++b) {
+      if (hops.of(a, b) != hops.of(b, a)) std::abort();
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -46,6 +58,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& [host, leaf] : cluster::parse_topology_file(text, "x.conf")) {
       if (host.empty()) std::abort();
     }
+  });
+  try_to([&] { check_hops(app::parse_any_wiring(text, "x.conf")); });
+  try_to([&] {
+    for (const auto& [host, leaf] : app::parse_leaves(text, "x.conf")) {
+      if (leaf.empty()) std::abort();
+    }
+    app::parse_leaf_pods(text);
   });
   try_to([&] { export_all(text); });
   try_to([&] {
@@ -63,6 +82,10 @@ std::vector<std::string> fuzz_seeds() {
       "[1]\t\"H-248a07\"[1](248a07) \t\t# \"n1 mlx5_0\" lid 7 4xHDR\n\n"
       "vendid=0x2c9\ncaguid=0x248a07\nCa\t1 \"H-248a07\"\t\t# \"n1 mlx5_0\"\n"
       "[1](248a07) \t\"S-b8599f\"[1]\t\t# lid 7 lmc 0 \"MF0;leaf1:MQM8700/U1\" lid 3 4xHDR\n",
+      R"({"hosts":{"n1":{"lldp":{"interface":{"eth2":{"chassis":{"leaf1":{"id":{"type":"mac","value":"1"}}}}}}},)"
+      R"("n2":{"lldp":[{"interface":[{"name":"eth2","chassis":[{"id":[{"value":"2"}],"name":[{"value":"leaf2"}]}]}]}]}},)"
+      R"("switches":{"spine":{"lldp":{"interface":[{"a":{"chassis":{"leaf1":{"id":{"value":"1"}}}}},)"
+      R"({"b":{"chassis":{"leaf2":{"id":{"value":"2"}}}}}]}}}})",
       R"({"schema":"gdrperf-results/1","started":"2026-01-01T00:00:00Z","relations":{"PIX":{"write_bw":[)"
       R"({"op":"write_bw",)"
       R"("size_bytes":65536,"pair":"GPU0/mlx5_0","client":{"device":"mlx5_0","buffer":"cuda:0","counters":{"x":1}},)"

@@ -139,6 +139,8 @@ struct Measurer {
   /// Nodes that are lost by now, by node; fewer than all: the others are there.
   std::function<std::vector<bool>()> gone = [] { return std::vector<bool>(); };
   bool both_ways = true;  ///< false where one direction stands for both
+  /// Asked before each round of retests: whether there is no time for it.
+  std::function<bool()> stopped = [] { return false; };
 };
 
 /// Rounds that decide about the suspects without a verdict: in each round one link of a suspect, of a group one for
@@ -161,7 +163,7 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
 
 /// Retests until each suspect has its verdict: three stages, each of twice as many rounds for those that are too close
 /// to call. Links under no suspicion run beside each retest and tell what all of them share; a retest without such
-/// controls does not count. Where is_blind(), all are undecided.
+/// controls does not count. Where is_blind(), all are undecided; where Measurer::stopped(), those without a verdict are.
 void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
             const Measurer& measurer, std::vector<Sample>& retests, Judgement& judgement);
 

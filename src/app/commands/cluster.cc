@@ -1,12 +1,16 @@
 #include "app/command.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +20,7 @@
 #include "cluster/output/compare.h"
 #include "cluster/output/export.h"
 #include "cluster/output/file.h"
+#include "cluster/output/lldp.h"
 #include "cluster/ranks/hosts.h"
 #include "cluster/ranks/job.h"
 #include "app/options/cluster_options.h"
@@ -28,6 +33,7 @@
 #include "app/output/output.h"
 #include "gdrperf/base/file.h"
 #include "gdrperf/base/printable.h"
+#include "gdrperf/base/thread.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/cluster/exchange.h"
 #include "gdrperf/cluster/launch.h"
@@ -112,10 +118,27 @@ struct Start {
   std::optional<proto::Listener> listener;
 };
 
+// The process manager's exchange ends when all ranks are in it, and does not tell who is missing.
+std::jthread say_if_exchange_hangs() {
+  const bool first = variable("PMI_RANK").value_or(variable("PMIX_RANK").value_or("")) == "0";
+  if (!first) return {};
+  const auto wait = [](const std::stop_token& stop) {
+    std::mutex pausing;  // guards nothing: `pause` wants one
+    std::condition_variable_any pause;
+    std::unique_lock lock(pausing);
+    pause.wait_for(lock, stop, 4s, [] { return false; });
+    if (!stop.stop_requested())
+      say("still waiting in the process manager's exchange: a rank has not started, or ended before it came here "
+          "(which one, the launcher knows)");
+  };
+  return start_thread("the exchange with the process manager", wait, [](const std::exception_ptr&) {});
+}
+
 Start find_start(const ClusterOptions& options) {
   Start start;
   const bool typed = options.by_hand.rank || options.by_hand.ranks || !options.by_hand.root.empty();
   if (!typed && !variable("RANK")) {
+    const std::jthread watch = say_if_exchange_hangs();
     const auto launch = cluster::exchange(variable, [&] {
       start.listener.emplace("", 0);
       return publish_root(start.listener->port());
@@ -218,9 +241,11 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
   if (!options.resume.empty()) earlier = of_option("--resume", [&] { return read_cluster(options.resume); });
   cluster::Leaves leaves;
   cluster::Pods pods;
+  cluster::Wiring wiring;
   if (!options.topology.empty()) {
     const std::string text = of_option("--topology", [&] { return read_file(options.topology, kMostTopologyBytes); });
     leaves = of_option("--topology", [&] { return parse_leaves(text, options.topology); });
+    wiring = of_option("--topology", [&] { return parse_any_wiring(text, options.topology); });
     pods = parse_leaf_pods(text);
   }
   const int ranks = start.launch.ranks;
@@ -256,6 +281,7 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
         return !stop.triggered();
       });
   result.unexpected = find_unexpected(star, options.expected);
+  result.hops = find_hops(star, result.places, wiring);
   if (!result.stopped) run_patterns(star, options.test, options.patterns, result);
   on_signals.reset();
   return static_cast<int>(report.finish(result));

@@ -234,17 +234,22 @@ std::vector<Round> retest_rounds(const Fabric& fabric, const Judgement& judgemen
 
 void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
             const Measurer& measurer, std::vector<Sample>& retests, Judgement& judgement) {
-  if (is_blind(judgement, options)) {
-    for (Suspect& suspect : judgement.suspects) suspect.verdict = Verdict::kUndecided;
-    return;
-  }
+  const auto leave_undecided = [&] {
+    for (Suspect& suspect : judgement.suspects) {
+      if (suspect.verdict == Verdict::kSuspect) suspect.verdict = Verdict::kUndecided;
+    }
+  };
+  if (is_blind(judgement, options)) return leave_undecided();
   Bench bench(fabric, measurer, options, judgement);
   JudgeOptions stage_options = options;
   std::size_t number = 0;
   for (int stage = 1; stage <= kStages; ++stage, stage_options.retests *= 2) {
     std::vector<Round> rounds = retest_rounds(fabric, judgement, samples, retests, stage_options);
     rounds.resize(std::min(rounds.size(), most_rounds(fabric, stage, stage_options)));
-    for (const Round& round : rounds) bench.retest(round, static_cast<std::uint32_t>(number++), retests);
+    for (const Round& round : rounds) {
+      if (measurer.stopped()) return leave_undecided();
+      bench.retest(round, static_cast<std::uint32_t>(number++), retests);
+    }
     decide(fabric, retests, options, stage == kStages || rounds.empty() ? Stage::kLast : Stage::kMore, judgement);
   }
 }

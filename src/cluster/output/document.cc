@@ -38,6 +38,38 @@ Json ranks_json(const Star& star) {
   return ranks;
 }
 
+// Switches that NICs hang on, and how many are on the shortest way between them.
+Json hops_json(const ClusterResult& result) {
+  constexpr std::size_t kMostInMatrix = 256;
+  if (!result.hops.known()) return nullptr;
+  Json between = nullptr;
+  if (result.hops.switches.size() <= kMostInMatrix) {
+    between = Json::array();
+    for (const std::vector<int>& row : result.hops.between) {
+      Json list = Json::array();
+      for (const int hops : row) list.push_back(hops == 0 ? Json(nullptr) : Json(hops));
+      between.push_back(std::move(list));
+    }
+  }
+  Json measured = Json::array();
+  const auto add = [&](const std::string& name, bool latency, const std::vector<cluster::Sample>& samples) {
+    for (const HopGroup& group : by_hops(result.hops, samples)) {
+      measured.push_back({{"series", name},
+                          {"hops", group.hops},
+                          {"measurements", group.measurements},
+                          {"median", latency ? 1 / group.median : group.median}});
+    }
+  };
+  add("bandwidth", false, result.samples);
+  for (const Series& series : result.more) add(series.name, series.latency, series.samples);
+  return {{"switches", result.hops.switches}, {"between", std::move(between)}, {"measured", std::move(measured)}};
+}
+
+Json switch_json(const Hops& hops, std::size_t nic) {
+  const bool known = nic < hops.of_nic.size() && hops.of_nic[nic] >= 0;
+  return known ? Json(hops.switches[static_cast<std::size_t>(hops.of_nic[nic])]) : Json(nullptr);
+}
+
 Json nics_json(const Star& star, const ClusterTest& test, const ClusterResult& result) {
   Json nics = Json::array();
   for (std::size_t id = 0; id < result.places.size(); ++id) {
@@ -49,6 +81,7 @@ Json nics_json(const Star& star, const ClusterTest& test, const ClusterResult& r
                     {"host", member.card.host},
                     {"device", member.devices[place.device]},
                     {"rail", result.fabric.nics[id].rail},
+                    {"switch", switch_json(result.hops, id)},
                     {"buffer", buffer_of(member, member.devices[place.device], test.buffer)},
                     {"sends", measured ? effect_json(result.judgement.sends[id]) : Json(nullptr)},
                     {"receives", measured ? effect_json(result.judgement.receives[id]) : Json(nullptr)}});
@@ -228,6 +261,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"unexpected", unexpected_json(result)},
       {"ranks", ranks_json(star)},
       {"nics", nics_json(star, test, result)},
+      {"hops", hops_json(result)},
       {"differences", differences(star.members())},
       {"failed", std::move(failed)},
       {"measurements_file", measurements_file.empty() ? Json(nullptr) : Json(measurements_file)},

@@ -1,7 +1,9 @@
 #include "cluster/output/export.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -40,6 +42,9 @@ std::string shell_text(const std::string& words) {
   return text;
 }
 
+// One of several in a line.
+std::string short_reason(const std::string& words) { return shell_text(words.substr(0, 100)); }
+
 // As the scheduler knows it.
 std::string host_of(const ClusterFile& file, int rank) {
   const FileRank* found = file.rank(rank);
@@ -47,15 +52,16 @@ std::string host_of(const ClusterFile& file, int rank) {
   return found->node.empty() ? found->host : found->node;
 }
 
+// The same part in other series is one part.
+bool same_part(const FileSuspect& one, const FileSuspect& other) {
+  return one.part == other.part && one.rank == other.rank && one.nic == other.nic && one.peer == other.peer &&
+         one.rail == other.rail && one.leaf == other.leaf && one.pod == other.pod && one.other == other.other;
+}
+
 std::vector<FileSuspect> slow_parts(const ClusterFile& file) {
   std::vector<FileSuspect> slow;
   for (const FileSuspect& suspect : file.suspects) {
-    // The same part in other series is one part.
-    const auto same = [&](const FileSuspect& one) {
-      return one.part == suspect.part && one.rank == suspect.rank && one.nic == suspect.nic &&
-             one.peer == suspect.peer && one.rail == suspect.rail && one.leaf == suspect.leaf &&
-             one.pod == suspect.pod && one.other == suspect.other;
-    };
+    const auto same = [&](const FileSuspect& one) { return same_part(one, suspect); };
     if (suspect.verdict == "slow" && std::none_of(slow.begin(), slow.end(), same)) slow.push_back(suspect);
   }
   return slow;
@@ -71,6 +77,27 @@ std::string amount(const FileSuspect& suspect) {
                      suspect.series == "bandwidth" ? ""
                      : latency                     ? " latency"
                                                    : " with small messages");
+}
+
+using AddReason = std::function<void(const std::string& host, const std::string& reason)>;
+
+void add_failed(const ClusterFile& file, const AddReason& add) {
+  std::set<int> said;
+  std::map<int, std::size_t> nics_of;
+  std::map<int, std::size_t> failed_of;
+  for (const FileNic& nic : file.nics) ++nics_of[nic.rank];
+  for (const auto& [id, why] : file.failed) ++failed_of[file.nics[static_cast<std::size_t>(id)].rank];
+  for (const auto& [id, why] : file.failed) {
+    // A node whose NICs all failed is one reason.
+    const int rank = file.nics[static_cast<std::size_t>(id)].rank;
+    const std::size_t failed = failed_of[rank];
+    if (failed < nics_of[rank] || failed == 1) {
+      const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
+      add(host_of(file, rank), fmt::format("NIC {} none of its runs worked: {}", plain(nic.device), short_reason(why)));
+    } else if (said.insert(rank).second) {
+      add(host_of(file, rank), fmt::format("none of the runs of its {} NICs worked: {}", failed, short_reason(why)));
+    }
+  }
 }
 
 // Problems of a host as one short text, by host; those that belong to no single host go to `rest`.
@@ -90,20 +117,18 @@ std::map<std::string, std::string> reasons(const ClusterFile& file, std::vector<
       rest.push_back(fmt::format("{} is slow: {}", describe(file, suspect), amount(suspect)));
     }
   }
-  for (const auto& [nics, what] :
-       {std::pair(&file.losing, "loses messages or packets"), std::pair(&file.failed, "none of its runs worked")}) {
-    for (const int id : *nics) {
-      const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
-      add(host_of(file, nic.rank), fmt::format("NIC {} {}", plain(nic.device), what));
-    }
+  for (const int id : file.losing) {
+    const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
+    add(host_of(file, nic.rank), fmt::format("NIC {} loses messages or packets", plain(nic.device)));
   }
+  add_failed(file, add);
   for (const auto& [rank, what] : file.unexpected) {
     if (const std::string host = host_of(file, rank); !host.empty()) add(host, shell_text(what));
   }
   for (const FileRank& rank : file.ranks) {
     if (rank.lost.empty()) continue;
-    if (rank.host.empty()) rest.push_back(fmt::format("rank {} never came", rank.rank));
-    else add(host_of(file, rank.rank), "lost while measuring");
+    if (rank.host.empty()) rest.push_back(fmt::format("rank {} never came: {}", rank.rank, rank.lost));
+    else add(host_of(file, rank.rank), "lost: " + short_reason(rank.lost));
   }
   return of_host;
 }
@@ -162,12 +187,12 @@ std::string to_prometheus(const ClusterFile& file) {
     out.sample({{"part", suspect.part}, {"what", describe(file, suspect)}}, 1);
   out.declare("gdrperf_cluster_nic_sick", MetricType::kGauge,
               "1 for each NIC that loses messages, or none of whose runs worked");
-  for (const auto& [nics, why] : {std::pair(&file.losing, "losses"), std::pair(&file.failed, "failed")}) {
-    for (const int id : *nics) {
-      const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
-      out.sample({{"host", nic.host}, {"device", nic.device}, {"why", why}}, 1);
-    }
-  }
+  const auto sick = [&](int id, const char* why, const std::string& reason) {
+    const FileNic& nic = file.nics[static_cast<std::size_t>(id)];
+    out.sample({{"host", nic.host}, {"device", nic.device}, {"why", why}, {"reason", reason}}, 1);
+  };
+  for (const int id : file.losing) sick(id, "losses", "");
+  for (const auto& [id, why] : file.failed) sick(id, "failed", why);
   out.declare("gdrperf_cluster_unexpected", MetricType::kGauge, "1 for each thing that a host lacks of --expect");
   for (const auto& [rank, what] : file.unexpected) out.sample({{"host", host_of(file, rank)}, {"what", what}}, 1);
   out.declare("gdrperf_cluster_rank_lost", MetricType::kGauge, "1 for each rank that was lost or never came");
@@ -184,9 +209,19 @@ std::string to_markdown(const ClusterFile& file) {
       markdown_text(file.verdict), file.partial ? " (partial)" : "", file.ranks.size(), file.nics.size(),
       file.rounds_done, file.rounds, file.size_bytes, plain_digits(file.typical_gbytes), markdown_text(file.started));
   if (!file.suspects.empty()) out += "\n| part | verdict | rate | when | retests |\n| --- | --- | ---: | --- | ---: |\n";
-  for (const FileSuspect& suspect : file.suspects) {
+  for (std::size_t i = 0; i < file.suspects.size(); ++i) {
+    const FileSuspect& suspect = file.suspects[i];
+    const auto same = [&](const FileSuspect& one) {
+      return one.verdict == suspect.verdict && same_part(one, suspect);
+    };
+    const auto here = file.suspects.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(file.suspects.begin(), here, same)) continue;
+    std::string amounts = amount(suspect);
+    std::for_each(here + 1, file.suspects.end(), [&](const FileSuspect& one) {
+      if (same(one)) amounts += ", " + amount(one);
+    });
     out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(describe(file, suspect)),
-                       markdown_text(suspect.verdict), markdown_text(amount(suspect)),
+                       markdown_text(suspect.verdict), markdown_text(amounts),
                        suspect.way == "both" ? "sends and receives" : markdown_text(suspect.way), suspect.retests);
   }
   const auto lost = std::count_if(file.ranks.begin(), file.ranks.end(), [](const FileRank& rank) { return !rank.lost.empty(); });

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "cluster/output/lldp.h"
 #include "gdrperf/base/compat/bits.h"
 #include "gdrperf/base/error.h"
 #include "gdrperf/base/file.h"
@@ -156,13 +156,13 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     for (const FileJson& one : document.value("unexpected", FileJson::array()))
       file.unexpected.emplace_back(one.at("rank"), one.at("what"));
     for (const FileJson& one : document.value("losses", FileJson::array())) file.losing.push_back(one.at("nic"));
-    std::set<int> in_failed;
-    for (const FileJson& one : document.value("failed", FileJson::array()))
-      in_failed.insert({one.at("from").get<int>(), one.at("to").get<int>()});
-    for (const int nic : in_failed) {
-      const auto at = static_cast<std::size_t>(nic);
-      if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known)
-        file.failed.push_back(nic);
+    for (const FileJson& one : document.value("failed", FileJson::array())) {
+      for (const char* side : {"from", "to"}) {
+        const int nic = one.at(side);
+        const auto at = static_cast<std::size_t>(nic);
+        if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known)
+          file.failed.try_emplace(nic, one.at("why"));
+      }
     }
     for (const FileJson& one : document.at("suspects")) file.suspects.push_back(suspect_of(one));
     file.measurements = read_measurements(document, path, file);
@@ -199,6 +199,7 @@ std::string without_measurements(const std::string& path) {
 cluster::Leaves parse_leaves(const std::string& text, const std::string& path) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') return cluster::parse_topology_file(text, path);
+  if (is_lldp(text)) return parse_lldp(text, path).leaves();
   cluster::Leaves leaves;
   try {
     const FileJson document = FileJson::parse(text);
@@ -221,6 +222,7 @@ cluster::Pods parse_leaf_pods(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') return cluster::parse_pods(text);
   cluster::Pods pods;
+  if (is_lldp(text)) return pods;
   // parse_leaves() has refused what is none.
   const FileJson document = FileJson::parse(text);
   for (const auto& [pod, inside] : document.items()) {

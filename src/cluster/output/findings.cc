@@ -156,6 +156,10 @@ std::string slow_line(const Star& star, const ClusterTest& test, const ClusterRe
                        change(suspect.retest_shift, finding.series), way_text(suspect), suspect.retests,
                        measured_before(suspect, finding.series));
   }
+  if (suspect.part == cluster::Part::kPair) {
+    const int hops = result.hops.of(static_cast<std::size_t>(suspect.nic), static_cast<std::size_t>(suspect.peer));
+    if (hops > 0) line += fmt::format("; {} switch{} between them", hops, hops == 1 ? "" : "es");
+  }
   for (const SlowPart::Also& also : finding.also) {
     line += also.suspect.when == When::kAtTimes ? fmt::format("; also in {}", name_of_series(test, also.series))
                                                 : "; also " + change(also.suspect.retest_shift, also.series);

@@ -9,6 +9,7 @@
 #include "gdrperf/base/units.h"
 #include "gdrperf/base/error.h"
 #include "app/options/lists.h"
+#include "app/output/terminal.h"
 #include "cluster/output/findings.h"
 
 namespace gdrperf::app {
@@ -123,6 +124,10 @@ void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster
   star.open_slots(counts);
   int id = 1 << 20;
   for (const auto& [pattern, step] : all) {
+    if (star.stopped()) {
+      say(fmt::format("stopped by a signal after {} of {} steps of --patterns", result.patterns.size(), all.size()));
+      return;
+    }
     result.patterns.push_back(
         summarize(pattern, step, measure_step(star, test, result, step, ++id), result.judgement.typical_gbytes));
   }

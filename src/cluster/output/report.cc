@@ -42,6 +42,21 @@ void print_typical(const ClusterResult& result, std::ostream& out) {
   }
 }
 
+// What the wiring says, and what was measured over that distance: no verdict.
+void print_hops(const ClusterResult& result, std::ostream& out) {
+  std::map<int, std::string> parts;
+  for (const HopGroup& group : by_hops(result.hops, result.samples))
+    parts[group.hops] = fmt::format("{}: {} GB/s", group.hops, plain_digits(group.median));
+  for (const Series& series : result.more) {
+    if (!series.latency) continue;
+    for (const HopGroup& group : by_hops(result.hops, series.samples))
+      parts[group.hops] += fmt::format(", {} us with {}", plain_digits(1 / group.median), format_size(series.size_bytes));
+  }
+  std::string text;
+  for (const auto& [hops, part] : parts) text += (text.empty() ? "" : "; ") + part;
+  if (!text.empty()) print_line(out, "by switches between the NICs (medians): " + text, 2);
+}
+
 void print_job(const Star& star, const ClusterTest& test, const ClusterResult& result, std::ostream& out) {
   std::set<std::string> hosts;
   std::set<std::string> kinds;
@@ -123,6 +138,30 @@ std::vector<int> nics_without_a_run(const Star& star, const ClusterResult& resul
   return nics;
 }
 
+// A node whose NICs all failed is one line.
+std::vector<std::string> failed_lines(const Star& star, const ClusterResult& result) {
+  std::map<int, std::vector<int>> by_rank;
+  for (const int nic : nics_without_a_run(star, result))
+    by_rank[result.places[static_cast<std::size_t>(nic)].rank].push_back(nic);
+  const auto why = [&](int nic) {
+    return std::find_if(result.failed.begin(), result.failed.end(),
+                        [&](const FailedRun& run) { return run.from == nic || run.to == nic; })->why;
+  };
+  std::vector<std::string> lines;
+  for (const auto& [rank, nics] : by_rank) {
+    const Member& member = star.members()[static_cast<std::size_t>(rank)];
+    if (nics.size() > 1 && nics.size() == member.devices.size()) {
+      lines.push_back(fmt::format("FAILED node rank {} ({}): none of the runs of its {} NICs worked: {}", rank,
+                                  member.card.host, nics.size(), why(nics.front())));
+      continue;
+    }
+    for (const int nic : nics)
+      lines.push_back(
+          fmt::format("FAILED NIC {}: none of its runs worked: {}", name_of_nic(star, result, nic), why(nic)));
+  }
+  return lines;
+}
+
 void print_sick(const Star& star, const ClusterResult& result, std::ostream& out) {
   for (std::size_t i = 0; i < std::min(result.losses.size(), kMostLines); ++i) {
     const Losses& one = result.losses[i];
@@ -133,14 +172,8 @@ void print_sick(const Star& star, const ClusterResult& result, std::ostream& out
                            fmt::join(rose, ", "), one.others),
                2);
   }
-  const std::vector<int> failed = nics_without_a_run(star, result);
-  for (std::size_t i = 0; i < std::min(failed.size(), kMostLines); ++i) {
-    const auto first = std::find_if(result.failed.begin(), result.failed.end(),
-                                    [&](const FailedRun& run) { return run.from == failed[i] || run.to == failed[i]; });
-    print_line(
-        out,
-        fmt::format("FAILED NIC {}: none of its runs worked: {}", name_of_nic(star, result, failed[i]), first->why), 2);
-  }
+  const std::vector<std::string> failed = failed_lines(star, result);
+  for (std::size_t i = 0; i < std::min(failed.size(), kMostLines); ++i) print_line(out, failed[i], 2);
   if (failed.size() > kMostLines) out << fmt::format("... and {} more\n", failed.size() - kMostLines);
 }
 
@@ -229,8 +262,8 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_blind(test, result, out);
   if (result.stopped) {
     print_line(out,
-               fmt::format("stopped by a signal after {} of {} rounds: results of these, without retests",
-                           result.rounds_done, result.rounds),
+               fmt::format("stopped by a signal after {} of {} rounds: results of these, without {}retests",
+                           result.rounds_done, result.rounds, result.rounds_done < result.rounds ? "" : "all "),
                2);
   }
   print_losses(star, result, out);
@@ -238,6 +271,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_differences(star.members(), out);
   out << pattern_lines(star, result);
   print_typical(result, out);
+  print_hops(result, out);
   print_job(star, test, result, out);
 }
 

@@ -1,13 +1,12 @@
 #include "gdrperf/cluster/topology_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "cluster/plan/topology_text.h"
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::cluster {
@@ -64,34 +63,6 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view lis
   return heads;
 }
 
-void for_each_line(std::string_view text, const std::function<void(std::string_view, int)>& take) {
-  for (int number = 1; !text.empty(); ++number) {
-    const auto end = std::min(text.find('\n'), text.size());
-    take(text.substr(0, end), number);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char one, unsigned char other) {
-    return std::tolower(one) == std::tolower(other);
-  });
-}
-
-// Value of "Key=value" in a line of blanks and such words; "" without.
-std::string_view value_of(std::string_view line, std::string_view key) {
-  while (!line.empty()) {
-    const auto start = line.find_first_not_of(" \t\r");
-    if (start == std::string_view::npos) break;
-    line.remove_prefix(start);
-    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
-    const auto equals = word.find('=');
-    if (equals != std::string_view::npos && same_word(word.substr(0, equals), key)) return word.substr(equals + 1);
-    line.remove_prefix(word.size());
-  }
-  return {};
-}
-
 Leaves parse_slurm(std::string_view text, const std::string& path) {
   Leaves leaves;
   for_each_line(text, [&](std::string_view line, int number) {
@@ -112,13 +83,6 @@ Leaves parse_slurm(std::string_view text, const std::string& path) {
   return leaves;
 }
 
-// Text of the first '"..."' in `text`.
-std::string_view first_quoted(std::string_view text) {
-  const auto begin = text.find('"');
-  const auto end = begin == std::string_view::npos ? begin : text.find('"', begin + 1);
-  return end == std::string_view::npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
-}
-
 // A block per switch: 'Switch 40 "S-b859..." # "leaf1" ...', then its ports; a port to a host is
 // '[3] "H-248a..."[1](248a...) # "n3 mlx5_0" lid 7 4xEDR'.
 Leaves parse_ibnetdiscover(std::string_view text) {
@@ -137,11 +101,6 @@ Leaves parse_ibnetdiscover(std::string_view text) {
     }
   });
   return leaves;
-}
-
-bool is_ibnetdiscover(std::string_view text) {
-  return text.find("\nSwitch\t") != std::string_view::npos || text.find("\nSwitch ") != std::string_view::npos ||
-         text.starts_with("Switch\t") || text.starts_with("Switch ");
 }
 
 Pods pods_of_slurm(std::string_view text) {

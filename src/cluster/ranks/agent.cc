@@ -62,6 +62,7 @@ void describe(const verbs::DeviceInfo& info, CardDevice& card) {
   card.rate_gbps = details.port.rate_gbps;
   card.pcie = pcie_link(info.pci_address);
   card.numa_node = info.numa_node;
+  card.netdev = details.port.netdev;
   // Buffers of a run, where both ends have them.
   if (const auto families = verbs::families(details.gids); !families.empty()) card.gid_type = families.front();
 }

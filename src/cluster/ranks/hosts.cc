@@ -49,15 +49,22 @@ proto::Channel take_turn(const HostPort& host, const proto::Token& token, std::c
   }
 }
 
-void say_failure(const std::string& host, const std::exception_ptr& failure) {
+// The advice is said here, the reason by rank 0, which waits no longer. The host itself may be well: it is not named in
+// the card, so that nobody drains it.
+Arrival absent(int rank, int ranks, const HostPort& host, const std::exception_ptr& failure) {
+  Card card;
+  card.rank = rank;
+  card.ranks = ranks;
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    say(fmt::format("{}: {}", host, error.what()));
+    card.trouble = fmt::format("{}: {}", host.host, error.what());
     if (!error.hint().empty()) say(error.hint());
   } catch (const std::exception& error) {
-    say(fmt::format("{}: {}", host, error.what()));
+    card.trouble = fmt::format("{}: {}", host.host, error.what());
   }
+  auto [own, other] = proto::local_channel_pair();
+  return {std::move(own), std::move(card)};
 }
 
 }  // namespace
@@ -78,15 +85,22 @@ void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token,
                   std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put) {
   Mutex putting;
   std::vector<std::jthread> threads;
+  const auto ranks = static_cast<int>(hosts.size()) + 1;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const auto invite = [&, i] {
+    const int rank = static_cast<int>(i) + 1;
+    const auto invite = [&, i, rank] {
       proto::Channel channel = take_turn(hosts[i], token, patience);
-      channel.send(encode_cluster(Invite{static_cast<int>(i) + 1, static_cast<int>(hosts.size()) + 1, std::chrono::duration<double>(deadline).count()}));
+      channel.send(encode_cluster(Invite{rank, ranks, std::chrono::duration<double>(deadline).count()}));
       Card card = expect_cluster<Card>(channel, deadline);
       const MutexLock lock(putting);
       put({std::move(channel), std::move(card)});
     };
-    threads.push_back(start_thread("a host to invite", invite, [host = hosts[i].host](const std::exception_ptr& failure) { say_failure(host, failure); }));
+    const auto failed = [&, i, rank](const std::exception_ptr& failure) {
+      Arrival arrival = absent(rank, ranks, hosts[i], failure);
+      const MutexLock lock(putting);
+      put(std::move(arrival));
+    };
+    threads.push_back(start_thread("a host to invite", invite, failed));
   }
 }
 

@@ -34,4 +34,18 @@ std::vector<Unexpected> find_unexpected(const Star& star, const Expected& expect
   return found;
 }
 
+Hops find_hops(const Star& star, const std::vector<NicPlace>& places, const cluster::Wiring& wiring) {
+  if (wiring.empty()) return {};
+  std::vector<WiredNic> nics;
+  for (const NicPlace& place : places) {
+    const Member& member = star.members()[static_cast<std::size_t>(place.rank)];
+    WiredNic nic{member.card.host, {member.devices[place.device]}};
+    for (const CardDevice& device : member.card.devices) {
+      if (device.name == nic.names.front() && !device.netdev.empty()) nic.names.push_back(device.netdev);
+    }
+    nics.push_back(std::move(nic));
+  }
+  return find_hops(wiring, nics);
+}
+
 }  // namespace gdrperf::app

@@ -64,6 +64,7 @@ class Job {
     };
     measurer.gone = [this] { return gone(); };
     measurer.both_ways = series == nullptr || !series->latency;
+    measurer.stopped = [this] { return result_.stopped = result_.stopped || star_.stopped(); };
     return measurer;
   }
 

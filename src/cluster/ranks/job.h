@@ -9,6 +9,7 @@
 
 #include "app/topo/expected.h"
 #include "cluster/output/file.h"
+#include "cluster/output/hops.h"
 #include "cluster/ranks/gpus.h"
 #include "cluster/wire/star.h"
 #include "gdrperf/cluster/fabric.h"
@@ -113,7 +114,8 @@ struct ClusterResult {
   std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
   std::vector<Losses> losses;           ///< the most first
   std::vector<Unexpected> unexpected = {};  ///< what hosts lack of --expect
-  bool stopped = false;                 ///< by a signal, before all rounds were done: nothing was retested
+  Hops hops = {};                       ///< as far as the wiring is known
+  bool stopped = false;                 ///< by a signal, before all rounds and retests were done
   std::size_t rounds = 0;
   std::size_t rounds_done = 0;
   bool partial = true;  ///< rounds are missing, or the judgement
@@ -129,6 +131,9 @@ using RoundDone = std::function<bool(const ClusterResult&)>;
 /// NICs whose counters of losses rose far more than the others', by the counters before and after, by rank.
 std::vector<Losses> find_losses(const std::vector<NicPlace>& places, const std::map<int, Counters>& before,
                                 const std::map<int, Counters>& after);
+
+/// Switches between the NICs of a job.
+Hops find_hops(const Star& star, const std::vector<NicPlace>& places, const cluster::Wiring& wiring);
 
 /// What the hosts of the ranks that are there lack of what is expected of each.
 std::vector<Unexpected> find_unexpected(const Star& star, const Expected& expected);

@@ -62,6 +62,8 @@ class Star {
   /// Goes before what the ranks say of their leaves and pods; hosts by their full or short name.
   void set_leaves(const cluster::Leaves& leaves, const cluster::Pods& pods);
   bool there(int rank) const { return members_[static_cast<std::size_t>(rank)].here; }
+  /// Whether a signal came.
+  bool stopped() const { return settings_.stop != nullptr && settings_.stop->load(); }
   /// Duration of the start.
   double gathered_s() const { return gathered_s_; }
   /// The rank through which rank 0 reaches `rank`: itself without a tree.
@@ -82,7 +84,6 @@ class Star {
   void start_own(const Card& own);
   void gather();
   void say_missing() const;
-  bool stopped() const { return settings_.stop != nullptr && settings_.stop->load(); }
   bool admit(Arrival arrival);
   void readmit();
   void build_rank_tree();

@@ -13,7 +13,7 @@ namespace gdrperf::app {
 
 // Not in the nameless namespace: the library finds them by their types' namespace.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CardDevice, name, kind, driver, firmware, mtu_bytes, rate_gbps, gid_type, pcie,
-                                   numa_node, port, gpu, gpu_relation)
+                                   numa_node, port, netdev, gpu, gpu_relation)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Card, rank, ranks, host, host_id, node, leaf, pod, devices_given, kernel, gpu_driver,
                                    version, gpu_nodes, trouble, relay_port, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RelayChild, rank, below)

@@ -26,6 +26,7 @@ struct CardDevice {
   std::string pcie;      ///< link as it was trained: "16.0 GT/s x16"; "" on no bus
   int numa_node = -1;
   int port = 1;          ///< that is active
+  std::string netdev;    ///< network interface; "" where it has none
   std::string gpu;           ///< nearest to it, as --buffer cuda:N takes it; "" none
   std::string gpu_relation;  ///< "PIX"
 };

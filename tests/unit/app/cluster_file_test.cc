@@ -46,17 +46,19 @@ ClusterFile cluster_of(double third_percent) {
 TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
   const std::string text = export_cluster(cluster_of(-12.5), ClusterFormat::kSlurm);
   EXPECT_THAT(text, HasSubstr("scontrol update NodeName=n2__rm_-rf__ State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
-  EXPECT_THAT(text, HasSubstr("NodeName=n3 State=DRAIN Reason=\"gdrperf: lost while measuring\""));
+  EXPECT_THAT(text, HasSubstr("NodeName=n3 State=DRAIN Reason=\"gdrperf: lost: no answer within 10 s\""));
   EXPECT_THAT(text, Not(HasSubstr("\nscontrol update NodeName=n0 ")));
   // The scheduler's own name of a host, and what is no rate.
   ClusterFile file = cluster_of(-12.5);
   file.ranks[2].node = "rack2-n2";
   file.losing = {1};
-  file.failed = {0};
+  file.failed = {{0, "cannot make a QP; $(reboot)"}};
+  file.ranks.push_back({4, "", "did not come within 60 s"});
   const std::string more = export_cluster(file, ClusterFormat::kSlurm);
   EXPECT_THAT(more, HasSubstr("NodeName=rack2-n2 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
   EXPECT_THAT(more, HasSubstr("NodeName=n1 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 loses messages or packets\"\n"));
-  EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked\"\n"));
+  EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked: cannot make a QP_ _(reboot)\"\n"));
+  EXPECT_THAT(more, HasSubstr("# rank 4 never came: did not come within 60 s\n"));
   EXPECT_THAT(text, HasSubstr("# pair mlx5_0 of n0 (rank 0) and mlx5_0 of n1 (rank 1) is slow"));
 }
 
@@ -82,6 +84,8 @@ TEST(ClusterExport, LabelsAndTaintsNodes) {
   const std::string text = export_cluster(cluster_of(-12.5), ClusterFormat::kKubernetes);
   EXPECT_THAT(text, HasSubstr("kubectl label nodes n3 gdrperf/slow=true --overwrite"));
   EXPECT_THAT(text, HasSubstr("kubectl taint nodes n2__rm_-rf__ gdrperf/slow=true:NoSchedule"));
+  // What undoes it takes away both.
+  EXPECT_THAT(text, HasSubstr("kubectl taint nodes NODE gdrperf/slow-; kubectl label nodes NODE gdrperf/slow-"));
 }
 
 TEST(ClusterExport, MetricsAndPage) {
@@ -93,6 +97,46 @@ TEST(ClusterExport, MetricsAndPage) {
   EXPECT_THAT(export_cluster(cluster_of(-12.5), ClusterFormat::kMarkdown),
               HasSubstr("| NIC mlx5\\_0 of n2; rm -rf / (rank 2) | slow | -12.5 % | sends and receives | 18 |"));
   EXPECT_THROW(parse_cluster_format("xml"), Error);
+}
+
+TEST(ClusterExport, ANicThatFailedIsAMetricWithItsReason) {
+  ClusterFile file = cluster_of(0);
+  file.failed = {{1, "cannot make a QP"}};
+  file.losing = {2};
+  const std::string metrics = export_cluster(file, ClusterFormat::kPrometheus);
+  EXPECT_THAT(metrics, HasSubstr("gdrperf_cluster_nic_sick{host=\"n1\",device=\"mlx5_0\",why=\"failed\","
+                                 "reason=\"cannot make a QP\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("device=\"mlx5_0\",why=\"losses\"} 1\n"));
+}
+
+TEST(ClusterExport, ANodeWhoseNicsAllFailedIsOneReason) {
+  ClusterFile file = cluster_of(0);
+  file.nics.push_back({1, "n1", "mlx5_1", 1, {}, {}});
+  file.failed = {{1, "cannot make a QP"}};
+  EXPECT_THAT(export_cluster(file, ClusterFormat::kSlurm), HasSubstr("NIC mlx5_0 none of its runs worked: cannot"));
+  file.failed[4] = "cannot make a QP";
+  const std::string text = export_cluster(file, ClusterFormat::kSlurm);
+  EXPECT_THAT(text, HasSubstr("Reason=\"gdrperf: none of the runs of its 2 NICs worked: cannot make a QP\"\n"));
+}
+
+TEST(ClusterExport, OnePartInFourSeriesIsOnePart) {
+  ClusterFile file = cluster_of(-12.5);
+  file.suspects.pop_back();
+  for (const char* series : {"small_bandwidth", "latency", "small_latency"}) {
+    file.suspects.push_back(file.suspects.front());
+    file.suspects.back().series = series;
+    file.suspects.back().percent = -50;
+  }
+  EXPECT_THAT(export_cluster(file, ClusterFormat::kMarkdown),
+              HasSubstr("| -12.5 %, -50.0 % with small messages, +100.0 % latency, +100.0 % latency | sends"));
+  const auto lines_with = [](const std::string& text, const std::string& what) {
+    int lines = 0;
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++lines;
+    return lines;
+  };
+  EXPECT_EQ(lines_with(export_cluster(file, ClusterFormat::kMarkdown), "| NIC "), 1);
+  EXPECT_EQ(lines_with(export_cluster(file, ClusterFormat::kPrometheus), "gdrperf_cluster_slow{"), 1);
+  EXPECT_EQ(lines_with(export_cluster(file, ClusterFormat::kSlurm), "NIC mlx5_0"), 1);
 }
 
 TEST(ClusterCompare, NamesTheNicThatBecameSlow) {

@@ -369,23 +369,6 @@ TEST(Judge, AStepOfTheClockIsNoDifference) {
   EXPECT_TRUE(is_blind(coarse, {}));
 }
 
-TEST(Judge, RetestsWithoutControlsDecideNothing) {
-  World world{.nodes = 8, .rails = 1};
-  world.faults.push_back({.node = 4, .factor = 0.8});
-  Simulator simulator(world);
-  std::vector<Sample> samples;
-  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
-  Judgement judgement = judge(simulator.fabric(), samples, {});
-  ASSERT_EQ(judgement.suspects.size(), 1u);
-  // All but the suspect and one partner are lost by now.
-  Measurer measurer = simulator.measurer();
-  measurer.gone = [] { return std::vector<bool>{true, true, true, true, false, false, true, true}; };
-  std::vector<Sample> retests;
-  settle(simulator.fabric(), samples, {}, measurer, retests, judgement);
-  EXPECT_TRUE(retests.empty());
-  EXPECT_EQ(judgement.suspects[0].verdict, Verdict::kUndecided);
-}
-
 TEST(Judge, NothingMeasuredIsNothingJudged) {
   const Judgement judgement = judge(uniform_fabric(8, 2, 4), {}, {});
   EXPECT_EQ(judgement.judged, 0u);
