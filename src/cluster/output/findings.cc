@@ -144,27 +144,31 @@ std::string name_of_part(const Star& star, const ClusterResult& result, const Su
   return {};
 }
 
-std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding) {
+std::string slow_text(const ClusterTest& test, const SlowPart& finding) {
   const Suspect& suspect = finding.suspect;
   std::string line;
   if (suspect.when == When::kAtTimes) {
-    line = fmt::format("SLOW {}: far below its rate in {:.0f} % of {} retests{}{}; others in {:.0f} % of theirs",
-                       name_of_part(star, result, suspect), 100 * suspect.retest_bad_share, suspect.retests,
-                       of_series(finding.series), way_text(suspect), 100 * suspect.others_share);
+    line = fmt::format("far below its rate in {:.0f} % of {} retests{}{}; others in {:.0f} % of theirs",
+                       100 * suspect.retest_bad_share, suspect.retests, of_series(finding.series), way_text(suspect),
+                       100 * suspect.others_share);
   } else {
-    line = fmt::format("SLOW {}: {}{} ({} retests{})", name_of_part(star, result, suspect),
-                       change(suspect.retest_shift, finding.series), way_text(suspect), suspect.retests,
-                       measured_before(suspect, finding.series));
-  }
-  if (suspect.part == cluster::Part::kPair) {
-    const int hops = result.hops.of(static_cast<std::size_t>(suspect.nic), static_cast<std::size_t>(suspect.peer));
-    if (hops > 0) line += fmt::format("; {} switch{} between them", hops, hops == 1 ? "" : "es");
+    line = fmt::format("{}{} ({} retests{})", change(suspect.retest_shift, finding.series), way_text(suspect),
+                       suspect.retests, measured_before(suspect, finding.series));
   }
   for (const SlowPart::Also& also : finding.also) {
     line += also.suspect.when == When::kAtTimes ? fmt::format("; also in {}", name_of_series(test, also.series))
                                                 : "; also " + change(also.suspect.retest_shift, also.series);
   }
   return line;
+}
+
+std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding) {
+  const Suspect& suspect = finding.suspect;
+  const std::string line =
+      fmt::format("SLOW {}: {}", name_of_part(star, result, suspect), slow_text(test, finding));
+  if (suspect.part != cluster::Part::kPair) return line;
+  const int hops = result.hops.of(static_cast<std::size_t>(suspect.nic), static_cast<std::size_t>(suspect.peer));
+  return hops == 0 ? line : fmt::format("{}; {} switch{} between them", line, hops, hops == 1 ? "" : "es");
 }
 
 std::string undecided_line(const Star& star, const ClusterTest&, const ClusterResult& result, const SlowPart& finding) {

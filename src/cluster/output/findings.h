@@ -32,6 +32,9 @@ std::string name_of_series(const ClusterTest& test, const Series* series);
 std::string name_of_nic(const Star& star, const ClusterResult& result, int nic);
 std::string name_of_part(const Star& star, const ClusterResult& result, const cluster::Suspect& suspect);
 
+/// What a slow part is slower by, all of a series in its unit: "+25.0 % latency of 8 B (9 retests; +24.1 % in 14
+/// measurements before); also ...".
+std::string slow_text(const ClusterTest& test, const SlowPart& finding);
 /// One line for a slow part: what it is slower by, by which measurements.
 std::string slow_line(const Star& star, const ClusterTest& test, const ClusterResult& result, const SlowPart& finding);
 std::string undecided_line(const Star& star, const ClusterTest& test, const ClusterResult& result,

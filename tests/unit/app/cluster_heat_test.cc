@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/output/findings.h"
 #include "cluster/output/report.h"
 
 namespace gdrperf::app {
@@ -113,6 +114,41 @@ TEST(ShareDevices, WhatWasTypedIsNotSharedOut) {
   EXPECT_EQ(share_devices(members), (std::vector<Names>{{"a"}, {"d"}}));
   for (Member& member : members) member.card.devices_given = true;
   EXPECT_EQ(share_devices(members), (std::vector<Names>{{"a", "b"}, {"c", "d"}}));
+}
+
+cluster::Suspect slow_nic(int nic, double rate, double rate_before) {
+  cluster::Suspect suspect;
+  suspect.nic = nic;
+  suspect.verdict = cluster::Verdict::kSlow;
+  suspect.shift = std::log(rate_before);
+  suspect.samples = 14;
+  suspect.retest_shift = std::log(rate);
+  suspect.retests = 9;
+  return suspect;
+}
+
+TEST(ClusterFindings, APartInFourSeriesIsOneInTheUnitOfEach) {
+  const ClusterTest test{.size_bytes = 16384, .small_bytes = 8};
+  ClusterResult result;
+  result.more = further_series(test);
+  result.judgement.suspects = {slow_nic(3, 0.8, 0.81), slow_nic(5, 0.9, 0.9)};
+  for (Series& series : result.more) series.judgement.suspects = {slow_nic(3, 0.5, 0.4)};
+  const auto found = findings(test, result, cluster::Verdict::kSlow);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(slow_text(test, found[0]),
+            "-20.0 % (9 retests; -19.0 % in 14 measurements before); also -50.0 % with 8 B; also +100.0 % latency of 16 "
+            "KiB; also +100.0 % latency of 8 B");
+  EXPECT_EQ(slow_text(test, found[1]), "-10.0 % (9 retests; -10.0 % in 14 measurements before)");
+}
+
+TEST(ClusterFindings, ALineHasOneUnit) {
+  const ClusterTest test{.size_bytes = 16384, .small_bytes = 8};
+  ClusterResult result;
+  result.more = further_series(test);
+  result.more[1].judgement.suspects = {slow_nic(3, 0.8, 0.5)};
+  const auto found = findings(test, result, cluster::Verdict::kSlow);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(slow_text(test, found[0]), "+25.0 % latency of 16 KiB (9 retests; +100.0 % in 14 measurements before)");
 }
 
 }  // namespace
