@@ -59,10 +59,17 @@ class Wrapper(unittest.TestCase):
     def test_a_program_with_libibverbs_in_itself(self):
         program = self.copy_of_true()
         with program.open("ab") as file:
-            file.write(b"\0RDMAV_HUGEPAGES_SAFE\0")
+            file.write(b"\0RDMAV_HUGEPAGES_SAFE\0RDMAV_ALLOW_DISASSOC_DESTROY\0")
         done = run(program)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stderr, "^softnic: .* has libibverbs in itself: .*\n$")
+
+    def test_a_program_that_sets_what_libibverbs_reads(self):
+        """As ceph-osd, which is linked to libibverbs.so.1."""
+        program = self.copy_of_true()
+        with program.open("ab") as file:
+            file.write(b"\0RDMAV_HUGEPAGES_SAFE\0RDMAV_FORK_SAFE\0")
+        self.assertEqual(run(program).stderr, "")
 
     def test_a_program_of_another_user(self):
         program = self.copy_of_true()
