@@ -3,8 +3,8 @@
 
 Usage: conformance.py [-v] [--short] [--only TEXT] [--python PYTHON] [--rdma-core-tests FOLDER] LIBRARY
 
-Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, Open MPI, librpma, gloo, and
-rdma-core's own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
+Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, Open MPI, mpi4py, iperf over
+rsockets, ibstat, librpma, gloo, and rdma-core's own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
 Exits with 1 when something failed, 77 when nothing could be run.
 """
 
@@ -122,7 +122,7 @@ def main() -> int:
                             programs.example_programs(), args)
     verdicts += run_programs(runner, f"perftest{perftest_version()}", programs.perftest_programs(), args)
     verdicts += run_programs(runner, f"librdmacm{version_of('rdmacm-utils')} and perftest -R", programs.rdma_cm_programs(), args)
-    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, Open MPI, librpma, gloo", programs.library_programs(), args)
+    verdicts += run_programs(runner, "libfabric, fio, qperf, UCX, MPI, iperf, others", programs.library_programs(), args)
     verdicts += run_programs(runner, "link layer InfiniBand", programs.infiniband_programs(), args)
     verdicts += run_programs(runner, "second ports", programs.two_port_programs(), args)
     verdicts += run_rdma_core(words, env, args)
