@@ -44,7 +44,7 @@ inline Card card_of(int rank, int ranks) {
   card.version = "bench";
   for (int i = 0; i < 8; ++i) {
     card.devices.push_back({fmt::format("mlx5_{}", i), "hardware", "mlx5_core", "28.39.1002", 4096, 400, "RoCE v2/IPv4",
-                            "32.0 GT/s PCIe x16", i / 4, 1, fmt::format("0000:{:x}7:00.0", i), "PIX"});
+                            "32.0 GT/s PCIe x16", i / 4, 1, "", fmt::format("0000:{:x}7:00.0", i), "PIX"});
   }
   return card;
 }
