@@ -1,5 +1,6 @@
 #include "gdrperf/base/error.h"
 
+#include <cstdlib>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ Error usage_error(const std::string& message, std::string hint) {
 
 Error call_error(std::string_view call, int errno_value, std::string_view device,
                  std::string hint) {
+  // Some providers return -EINVAL where verbs wants EINVAL.
+  errno_value = std::abs(errno_value);
   const std::string reason = std::generic_category().message(errno_value);
   if (hint.empty()) hint = limit_hint(errno_value);
   return Error(ExitCode::kEnvironment,

@@ -169,6 +169,8 @@ std::optional<Finding> kind_of(const PageDocument& document) {
     return Finding{Level::kNote, "", "Measured on gdrperf's software device: the results show how fast this host copies memory, never the speed of a NIC.", ""};
   } else if (kinds.contains("rxe")) {
     return Finding{Level::kNote, "", "Measured on Soft-RoCE: the kernel moves the bytes, not a NIC.", ""};
+  } else if (kinds.contains("siw")) {
+    return Finding{Level::kNote, "", "Measured on software iWARP: the kernel moves the bytes, not a NIC.", ""};
   } else if (kinds.contains(report::kImported)) {
     return Finding{Level::kNote, "", "Imported from another program: its conditions are not known, and averages are shown as medians.", ""};
   }

@@ -93,6 +93,7 @@ const char* to_string(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::kHardware: return "hardware";
     case DeviceKind::kRxe: return "rxe";
+    case DeviceKind::kSiw: return "siw";
     case DeviceKind::kSoftware: return "software";
     case DeviceKind::kSimulated: return "simulated";
   }
@@ -105,6 +106,7 @@ DeviceKind kind_from(const KindHints& hints) {
                                                                       : DeviceKind::kSoftware;
   }
   if (hints.driver == "rdma_rxe") return DeviceKind::kRxe;
+  if (hints.driver == "siw") return DeviceKind::kSiw;
   return hints.has_bus_address ? DeviceKind::kHardware : DeviceKind::kSoftware;
 }
 

@@ -1,12 +1,14 @@
 #include "gdrperf/verbs/gid.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +49,8 @@ bool is_container_bridge(const Gid& gid) {
 int cost(const Gid& gid) {
   int family = 0;
   switch (gid.type) {
-    case GidType::kRoceV2: family = 0; break;
+    case GidType::kRoceV2:
+    case GidType::kIwarp: family = 0; break;
     case GidType::kRoceV1: family = 4; break;
     case GidType::kInfiniBand: family = 8; break;
   }
@@ -119,6 +122,7 @@ const char* to_string(GidType type) {
     case GidType::kInfiniBand: return "InfiniBand";
     case GidType::kRoceV1: return "RoCE v1";
     case GidType::kRoceV2: return "RoCE v2";
+    case GidType::kIwarp: return "iWARP";
   }
   return "unknown";
 }
@@ -148,6 +152,33 @@ std::string family_name(const Gid& gid) {
                      gid.link_local ? " link-local" : "");
 }
 
+std::vector<Gid> addresses_of(const ibv_gid& hardware) {
+  const auto* mac = hardware.raw;
+  const std::string wanted =
+      fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(first, ::freeifaddrs);
+  std::vector<Gid> table;
+  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+    const int family = each->ifa_addr == nullptr ? AF_UNSPEC : each->ifa_addr->sa_family;
+    if ((family != AF_INET && family != AF_INET6) || mac_of(each->ifa_name) != wanted) continue;
+    ibv_gid raw{};
+    if (family == AF_INET6) {
+      sockaddr_in6 in6{};
+      std::memcpy(&in6, each->ifa_addr, sizeof in6);
+      std::memcpy(raw.raw, &in6.sin6_addr, sizeof raw.raw);
+    } else {
+      sockaddr_in in{};
+      std::memcpy(&in, each->ifa_addr, sizeof in);
+      raw.raw[10] = raw.raw[11] = 0xff;
+      std::memcpy(raw.raw + 12, &in.sin_addr, 4);
+    }
+    table.push_back(make_gid(static_cast<int>(table.size()), GidType::kIwarp, raw, each->ifa_name));
+  }
+  return table;
+}
+
 std::vector<Gid> gid_table(const Context& context, int port) {
   std::size_t capacity = 0;
   int own_length = 0;
@@ -171,6 +202,7 @@ std::vector<Gid> gid_table(const Context& context, int port) {
   }
   std::sort(table.begin(), table.end(),
             [](const Gid& a, const Gid& b) { return a.index < b.index; });
+  if (context.iwarp()) return table.empty() ? table : addresses_of(table.front().raw);
   return table;
 }
 

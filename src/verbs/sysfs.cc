@@ -56,7 +56,9 @@ std::string driver_of(std::string_view device) {
   const fs::path link = fs::read_symlink(class_folder(device) + "/device/driver", error);
   if (!error) return link.filename().string();
   const std::string pci = pci_address_of(device);
-  if (pci.empty()) return {};
+  // An iWARP device on no bus.
+  const bool iwarp = read_line_or_empty(class_folder(device) + "/node_type").find("RNIC") != std::string::npos;
+  if (pci.empty()) return iwarp ? "siw" : "";
   const fs::path pci_link = fs::read_symlink("/sys/bus/pci/devices/" + pci + "/driver", error);
   return error ? std::string() : pci_link.filename().string();
 }

@@ -18,17 +18,18 @@ namespace gdrperf::verbs {
 enum class DeviceKind {
   kHardware,   ///< a NIC on the PCIe bus (or a virtual function of one)
   kRxe,        ///< the kernel's Soft-RoCE (rdma_rxe)
-  kSoftware,   ///< gdrperf's own software device, or another one (siw)
+  kSiw,        ///< the kernel's software iWARP (siw)
+  kSoftware,   ///< gdrperf's own software device
   kSimulated,  ///< gdrperf's software device with its link model switched on
 };
 
-/// "hardware", "rxe", "software" or "simulated".
+/// "hardware", "rxe", "siw", "software" or "simulated".
 const char* to_string(DeviceKind kind);
 
 /// Facts about a device beyond its name, enough to tell its kind.
 struct KindHints {
   std::string_view firmware;     ///< ibv_device_attr::fw_ver
-  std::string_view driver;       ///< kernel driver: "rdma_rxe", "mlx5_core", "" when unknown
+  std::string_view driver;       ///< kernel driver: "rdma_rxe", "siw", "mlx5_core", "" when unknown
   bool has_bus_address = false;  ///< sysfs knows a bus device (PCI) behind it
 };
 DeviceKind kind_from(const KindHints& hints);
@@ -56,6 +57,8 @@ class Context {
   ibv_context* get() const noexcept { return context_.get(); }
   const std::string& name() const noexcept { return name_; }
   DeviceKind kind() const noexcept { return kind_; }
+  /// Its ports speak iWARP: no GIDs (gid_table), and rdma_cm alone connects QPs.
+  bool iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   const ibv_device_attr_ex& attr() const noexcept { return attr_; }
   /// Number of ports; they are counted from 1.
   int ports() const noexcept { return attr_.orig_attr.phys_port_cnt; }

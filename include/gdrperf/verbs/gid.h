@@ -12,9 +12,9 @@
 
 namespace gdrperf::verbs {
 
-enum class GidType { kInfiniBand, kRoceV1, kRoceV2 };
+enum class GidType { kInfiniBand, kRoceV1, kRoceV2, kIwarp };
 
-/// "InfiniBand", "RoCE v1" or "RoCE v2".
+/// "InfiniBand", "RoCE v1", "RoCE v2" or "iWARP".
 const char* to_string(GidType type);
 
 /// One valid entry of a port's GID table.
@@ -33,11 +33,16 @@ Gid make_gid(int index, GidType type, const ibv_gid& raw, std::string netdev = {
 
 /// The kinds of address that can talk to each other, as both ends exchange
 /// them: "RoCE v2/IPv4", "RoCE v2/IPv6", "RoCE v2/IPv6 link-local",
-/// "RoCE v1/...", "InfiniBand".
+/// "RoCE v1/...", "iWARP/...", "InfiniBand".
 std::string family_name(const Gid& gid);
 
-/// All valid entries of the port's table, by index. Empty when there is none.
+/// All valid entries of the port's table, by index. Empty when there is none. An iWARP port has no GIDs that reach
+/// anybody: its table is addresses_of() the hardware address that stands in place of one.
 std::vector<Gid> gid_table(const Context& context, int port);
+
+/// The IP addresses of the network interfaces whose hardware address is the first 6 bytes of `hardware`, as IPv4-mapped
+/// or IPv6 GIDs of type kIwarp, numbered from 0 in the order of getifaddrs(3); empty when there is none.
+std::vector<Gid> addresses_of(const ibv_gid& hardware);
 
 /// The table in order of preference: RoCE v2 before v1; within each IPv4,
 /// routable IPv6, link-local; InfiniBand last (it never shares a port with

@@ -200,6 +200,8 @@ void Placement::add_ceiling(report::RunRecord& record, const std::optional<topo:
   for (const Nic& nic : nics_) {
     if (nic.described.name != record.client.device) continue;
     record.path.link_gbps = nic.rate_gbps;
+    // What TCP and MPA take of it is not modelled.
+    if (record.client.gid_type.starts_with("iWARP")) continue;
     const topo::PortLimit port{nic.rate_gbps, record.spec.mtu_bytes, carrier_of(record.client)};
     ceiling = topo::lesser(ceiling,
                            topo::port_ceiling(printable(nic.described.name), port,

@@ -15,7 +15,7 @@ namespace {
 /// The kind that a figure has to be labelled with: of both ends the one that is
 /// farther from a NIC.
 std::string less_real(const std::string& one, const std::string& other) {
-  for (const char* kind : {"simulated", "software", "rxe"}) {
+  for (const char* kind : {"simulated", "software", "siw", "rxe"}) {
     if (one == kind || other == kind) return kind;
   }
   return one;

@@ -311,6 +311,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   OpenDevice device = open_device(asked.client, Side::kClient);
   const Demand demand = demand_of(asked, Side::kClient);
   check_device(demand, device.context.attr().orig_attr, device.context.name());
+  check_iwarp(asked, device.context);
   if (terms.server_here && one_device(device, asked.server.device)) {
     check_shared_device(demand.qps, device.context.attr().orig_attr, device.context.name());
   }

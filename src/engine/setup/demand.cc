@@ -116,6 +116,12 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   }
 }
 
+void check_iwarp(const TestSpec& spec, const verbs::Context& device) {
+  if (!device.iwarp() || spec.connector == Connector::kRdmaCm) return;
+  throw usage_error(fmt::format("{} speaks iWARP: rdma_cm alone connects its QPs", device.name()),
+                    fmt::format("add {}", flag<&TestSpec::connector>()));
+}
+
 void check_shared_device(int qps, const ibv_device_attr& attr, const std::string& device) {
   if (attr.max_qp <= 0 || qps <= attr.max_qp / 2) return;
   const std::string name = flag<&TestSpec::qps>();

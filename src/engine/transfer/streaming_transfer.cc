@@ -90,11 +90,13 @@ Kernels choose(const ResolvedSpec& spec, conn::Side side, conn::Side opener) {
   return chosen;
 }
 
-/// Soft-RoCE moves data in kernel threads, and on a single CPU the peer (if it
+/// Soft-RoCE and software iWARP move data in kernel threads, and on a single CPU the peer (if it
 /// is on this host) gets its turn only when we step aside. An end that was pinned
 /// to one of several CPUs has it for itself, unless the other end was pinned there too.
 Spin spin_of(const LocalEnd& end) {
-  const bool kernel_moves_data = end.endpoint().kind == verbs::to_string(verbs::DeviceKind::kRxe);
+  const std::string_view kind = end.endpoint().kind;
+  const bool kernel_moves_data =
+      kind == verbs::to_string(verbs::DeviceKind::kRxe) || kind == verbs::to_string(verbs::DeviceKind::kSiw);
   // Of several runs at the same time some share CPUs, with ends that rest or with ends that work.
   const ResolvedSpec& spec = end.spec();
   const bool alone_here = !same_host(end.endpoint(), end.remote()) || (spec.parts > 1 && server_rests(spec));

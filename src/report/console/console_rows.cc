@@ -109,6 +109,7 @@ std::string not_of_hardware(std::string_view kind) {
   if (kind == "hardware") return {};
   if (kind == kImported) return "Results of another program, whose output does not describe its device.";
   if (kind == "rxe") return "Results of the kernel's Soft-RoCE (rxe), not of hardware.";
+  if (kind == "siw") return "Results of the kernel's software iWARP (siw), not of hardware.";
   if (kind == "software") return "Results of gdrperf's software device, not of hardware.";
   if (kind == "simulated") {
     return "Results of the software device's simulated link, not of hardware.";

@@ -44,6 +44,7 @@ TEST(LimitHint, NamesTheLimitThatAnErrorStandsFor) {
     EXPECT_THAT(limit_hint(EMFILE), HasSubstr("50 open files: raise that with 'ulimit -n"));
     EXPECT_THAT(call_error("socket", EMFILE).hint(), HasSubstr("ulimit -n"));
     EXPECT_EQ(call_error("socket", EMFILE, "", "mine").hint(), "mine");
+    EXPECT_STREQ(call_error("ibv_post_send", -EINVAL).what(), call_error("ibv_post_send", EINVAL).what());
     EXPECT_THAT(tight_limits(), HasSubstr("ulimit -n"));
   }
   EXPECT_THAT(limit_hint(ENFILE), HasSubstr("fs.file-max"));

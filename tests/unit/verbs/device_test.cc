@@ -18,7 +18,7 @@ TEST(DeviceKind, FromWhatIsKnown) {
   EXPECT_EQ(kind_from({"", "rdma_rxe", false}), DeviceKind::kRxe);
   // Old kernels let an rxe's `device` link point to the NIC below.
   EXPECT_EQ(kind_from({"", "rdma_rxe", true}), DeviceKind::kRxe);
-  EXPECT_EQ(kind_from({"0.0.0", "siw", false}), DeviceKind::kSoftware);
+  EXPECT_EQ(kind_from({"0.0.0", "siw", false}), DeviceKind::kSiw);
   EXPECT_EQ(kind_from({"softnic 0.1.0", "", false}), DeviceKind::kSoftware);
   EXPECT_STREQ(to_string(DeviceKind::kRxe), "rxe");
   EXPECT_STREQ(to_string(DeviceKind::kSimulated), "simulated");

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "gdrperf/base/error.h"
 
 namespace gdrperf::verbs {
@@ -45,6 +47,20 @@ Error choose_error(std::span<const Gid> table, int index, const Families& peer) 
   }
   ADD_FAILURE() << "nothing thrown";
   return Error(ExitCode::kOk, "");
+}
+
+TEST(Gid, AnIwarpPortHasTheAddressesOfItsInterface) {
+  // The loopback interface's hardware address is zero.
+  const std::vector<Gid> table = addresses_of(ibv_gid{});
+  const auto own = std::find_if(table.begin(), table.end(), [](const Gid& each) { return each.address == "127.0.0.1"; });
+  if (own == table.end()) GTEST_SKIP() << "no interface has 127.0.0.1";
+  EXPECT_EQ(own->netdev, "lo");
+  EXPECT_EQ(family_name(*own), "iWARP/IPv4");
+  EXPECT_EQ(table[static_cast<std::size_t>(own->index)].address, own->address);
+  ibv_gid nobodys{};
+  nobodys.raw[0] = 0x02;
+  nobodys.raw[5] = 0x99;
+  EXPECT_THAT(addresses_of(nobodys), testing::IsEmpty());
 }
 
 TEST(Gid, AddressAndFamily) {
