@@ -25,7 +25,12 @@ FileEffect effect_of(const FileJson& value) {
   return {true, value.at("shift_percent"), value.at("ci95_low_percent"), value.at("ci95_high_percent")};
 }
 
-int number_or(const FileJson& value, int otherwise) { return value.is_null() ? otherwise : value.get<int>(); }
+/// Throws for a fraction, which may be out of the type's range.
+template <class Number>
+Number whole(const FileJson& value) {
+  return static_cast<Number>(value.get_ref<const FileJson::number_integer_t&>());
+}
+int number_or(const FileJson& value, int otherwise) { return value.is_null() ? otherwise : whole<int>(value); }
 std::string text_or_empty(const FileJson& value) { return value.is_null() ? std::string() : value.get<std::string>(); }
 
 FileSuspect suspect_of(const FileJson& value) {
@@ -45,7 +50,7 @@ FileSuspect suspect_of(const FileJson& value) {
   if (suspect.when != "always") suspect.bad_share = value.at("bad_share");
   const FileJson& again = value.at("retest_shift_percent");
   suspect.percent = again.is_null() ? value.at("shift_percent").get<double>() : again.get<double>();
-  suspect.retests = value.at("retests");
+  suspect.retests = whole<int>(value.at("retests"));
   return suspect;
 }
 
@@ -81,14 +86,14 @@ std::vector<cluster::Sample> read_measurements(const FileJson& document, const s
     samples = unpack(read_file(folder + name, kMostBytes), folder + name);
   } else {
     for (const FileJson& one : document.at("measurements")) {
-      samples.push_back({one.at(0).get<std::uint32_t>(), one.at(1).get<std::uint32_t>(), one.at(2).get<float>()});
+      samples.push_back({whole<std::uint32_t>(one.at(0)), whole<std::uint32_t>(one.at(1)), one.at(2).get<float>()});
     }
   }
   // Documents of earlier versions do not say when.
   std::size_t at = 0;
   std::uint32_t moment = 0;
   for (const FileJson& end : document.value("moment_ends", FileJson::array())) {
-    for (; at < std::min(samples.size(), end.get<std::size_t>()); ++at) samples[at].moment = moment;
+    for (; at < std::min(samples.size(), whole<std::size_t>(end)); ++at) samples[at].moment = moment;
     ++moment;
   }
   const auto wrong = [&](const cluster::Sample& sample) {
@@ -136,29 +141,31 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     file.verdict = document.at("verdict");
     file.partial = document.at("partial");
     const FileJson& test = document.at("test");
-    file.size_bytes = test.at("size_bytes");
+    file.size_bytes = whole<decltype(file.size_bytes)>(test.at("size_bytes"));
     file.buffer = test.value("buffer", "host");
     file.duration_s = test.at("duration_s");
-    file.seed = test.at("seed");
-    file.matchings = test.at("matchings");
-    file.rounds = test.at("rounds");
-    file.rounds_done = test.at("rounds_done");
-    file.runs_per_round = test.value("runs_per_round", 2);
+    file.seed = whole<decltype(file.seed)>(test.at("seed"));
+    file.matchings = whole<decltype(file.matchings)>(test.at("matchings"));
+    file.rounds = whole<decltype(file.rounds)>(test.at("rounds"));
+    file.rounds_done = whole<decltype(file.rounds_done)>(test.at("rounds_done"));
+    file.runs_per_round = whole<int>(test.value("runs_per_round", FileJson(2)));
     file.seconds_per_round = test.value("seconds_per_round", 0.0);
     file.typical_gbytes = document.at("typical_gbytes");
     for (const FileJson& one : document.at("ranks")) {
-      file.ranks.push_back({one.at("rank"), one.at("host"), text_or_empty(one.at("lost")), one.value("node", "")});
+      file.ranks.push_back({whole<int>(one.at("rank")), one.at("host"), text_or_empty(one.at("lost")),
+                            one.value("node", "")});
     }
     for (const FileJson& one : document.at("nics")) {
-      file.nics.push_back({one.at("rank"), one.at("host"), one.at("device"), one.at("rail"),
+      file.nics.push_back({whole<int>(one.at("rank")), one.at("host"), one.at("device"), whole<int>(one.at("rail")),
                            effect_of(one.at("sends")), effect_of(one.at("receives"))});
     }
     for (const FileJson& one : document.value("unexpected", FileJson::array()))
-      file.unexpected.emplace_back(one.at("rank"), one.at("what"));
-    for (const FileJson& one : document.value("losses", FileJson::array())) file.losing.push_back(one.at("nic"));
+      file.unexpected.emplace_back(whole<int>(one.at("rank")), one.at("what"));
+    for (const FileJson& one : document.value("losses", FileJson::array()))
+      file.losing.push_back(whole<int>(one.at("nic")));
     for (const FileJson& one : document.value("failed", FileJson::array())) {
       for (const char* side : {"from", "to"}) {
-        const int nic = one.at(side);
+        const int nic = whole<int>(one.at(side));
         const auto at = static_cast<std::size_t>(nic);
         if (nic >= 0 && at < file.nics.size() && !file.nics[at].sends.known && !file.nics[at].receives.known)
           file.failed.try_emplace(nic, one.at("why"));
@@ -167,7 +174,8 @@ ClusterFile parse_cluster(const std::string& text, const std::string& path) {
     for (const FileJson& one : document.at("suspects")) file.suspects.push_back(suspect_of(one));
     file.measurements = read_measurements(document, path, file);
     for (const FileJson& one : document.value("more", FileJson::array())) {
-      file.more.push_back({one.at("series"), one.at("size_bytes"), read_measurements(one, path, file)});
+      file.more.push_back({one.at("series"), whole<std::uint64_t>(one.at("size_bytes")),
+                           read_measurements(one, path, file)});
     }
   } catch (const nlohmann::json::exception& error) {
     throw usage_error(fmt::format("{}: no whole document of gdrperf cluster: {}", path, error.what()),

@@ -84,8 +84,9 @@ std::vector<HostPort> parse_hosts(const std::string& text, int default_port) {
 void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token, std::chrono::nanoseconds patience,
                   std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put) {
   Mutex putting;
-  std::vector<std::jthread> threads;
   const auto ranks = static_cast<int>(hosts.size()) + 1;
+  // The last to be made: it joins before what the threads use goes.
+  std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     const int rank = static_cast<int>(i) + 1;
     const auto invite = [&, i, rank] {
