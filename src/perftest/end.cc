@@ -190,8 +190,7 @@ void PerftestEnd::set_up(const TestSpec& asked) {
     refuse(to_string(spec.test), "a round ends with the last byte in host memory", own_flag<&EndSpec::buffer>() + " host");
   }
   const Demand demand = demand_of(spec, side_);
-  check_device(demand, device.context.attr().orig_attr, device.context.name());
-  check_iwarp(spec, device.context);
+  check_device(spec, demand, device.context);
   share_ = reserve(demand, spec, side_, terms_.own.max_memory_bytes, terms_.own.account);
   if (side_ == Side::kClient) make(spec, device, nullptr);
 

@@ -310,8 +310,7 @@ report::RunRecord run(Peer& peer, const TestSpec& given, std::string* environmen
   mem::check_kind(asked.client.buffer, end_flag<&EndSpec::buffer>(Side::kClient));
   OpenDevice device = open_device(asked.client, Side::kClient);
   const Demand demand = demand_of(asked, Side::kClient);
-  check_device(demand, device.context.attr().orig_attr, device.context.name());
-  check_iwarp(asked, device.context);
+  check_device(asked, demand, device.context);
   if (terms.server_here && one_device(device, asked.server.device)) {
     check_shared_device(demand.qps, device.context.attr().orig_attr, device.context.name());
   }

@@ -206,8 +206,7 @@ Prepared prepare(const proto::RunRequest& request, const Terms& terms) {
   OpenDevice device = open_device(prepared.spec.server, Side::kServer);
   // Before anything is mapped: a request of a few hundred bytes may ask for terabytes.
   const Demand demand = demand_of(prepared.spec, Side::kServer);
-  check_device(demand, device.context.attr().orig_attr, device.context.name());
-  check_iwarp(prepared.spec, device.context);
+  check_device(prepared.spec, demand, device.context);
   prepared.share = reserve(demand, prepared.spec, Side::kServer, terms.max_memory_bytes, terms.account);
   std::string note;
   asked.limiter = limiter_of(prepared.spec, Side::kServer, device.context, note);

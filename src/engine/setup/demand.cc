@@ -116,7 +116,8 @@ void check_device(const Demand& demand, const ibv_device_attr& attr, const std::
   }
 }
 
-void check_iwarp(const TestSpec& spec, const verbs::Context& device) {
+void check_device(const TestSpec& spec, const Demand& demand, const verbs::Context& device) {
+  check_device(demand, device.attr().orig_attr, device.name());
   if (!device.iwarp() || spec.connector == Connector::kRdmaCm) return;
   throw usage_error(fmt::format("{} speaks iWARP: rdma_cm alone connects its QPs", device.name()),
                     fmt::format("add {}", flag<&TestSpec::connector>()));
