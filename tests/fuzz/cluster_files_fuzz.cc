@@ -55,7 +55,7 @@ void check_hops(const cluster::Wiring& wiring) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try_to([&] {
-    for (const auto& [host, leaf] : cluster::parse_topology_file(text, "x.conf")) {
+    for (const auto& [host, leaf] : cluster::parse_slurm_topology(text, "x.conf")) {
       if (host.empty()) std::abort();
     }
   });

@@ -163,7 +163,8 @@ void decide(const Fabric& fabric, std::span<const Sample> retests, const JudgeOp
 
 /// Retests until each suspect has its verdict: three stages, each of twice as many rounds for those that are too close
 /// to call. Links under no suspicion run beside each retest and tell what all of them share; a retest without such
-/// controls does not count. Where is_blind(), all are undecided; where Measurer::stopped(), those without a verdict are.
+/// controls does not count. Where is_blind(), all are undecided; where Measurer::stopped(), those without a verdict
+/// are.
 void settle(const Fabric& fabric, std::span<const Sample> samples, const JudgeOptions& options,
             const Measurer& measurer, std::vector<Sample>& retests, Judgement& judgement);
 

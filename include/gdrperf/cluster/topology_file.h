@@ -18,11 +18,11 @@ using Pods = std::map<std::string, std::string>;
 /// than a million.
 std::vector<std::string> expand_hosts(std::string_view list);
 
-/// Leaves of a file, told apart by its content: Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-8]), or what
-/// ibnetdiscover prints. Throws usage_error that names `path`, and the line where there is one, for anything else.
-Leaves parse_topology_file(std::string_view text, const std::string& path);
+/// Leaves of Slurm's topology.conf (SwitchName=leaf1 Nodes=n[1-8]). Throws usage_error that names `path`, and the line
+/// where there is one, for anything else. Of any file: Wiring::leaves().
+Leaves parse_slurm_topology(std::string_view text, const std::string& path);
 
-/// Pods of such a file; none where it tells of none: the switch above a leaf if another is above that, or leaves that
+/// Pods of such a file or of what ibnetdiscover prints; none where it tells of none: the switch above a leaf if another is above that, or leaves that
 /// have the same switches above them and none with the others.
 Pods parse_pods(std::string_view text);
 

@@ -4,7 +4,8 @@
 Usage: conformance.py [-v] [--short] [--only TEXT] [--python PYTHON] [--rdma-core-tests FOLDER] LIBRARY
 
 Debian's perftest, the examples of libibverbs and librdmacm, libfabric, fio, qperf, UCX, Open MPI, mpi4py, iperf over
-rsockets, ibstat, librpma, gloo, and rdma-core's own Python tests, between two processes of this host. Prints a table of what passed, what was skipped and why, and what failed.
+rsockets, ibstat, librpma, gloo, and rdma-core's own Python tests, between two processes of this host. Prints a table of
+what passed, what was skipped and why, and what failed.
 Exits with 1 when something failed, 77 when nothing could be run.
 """
 

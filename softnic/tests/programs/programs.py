@@ -213,13 +213,14 @@ def library_programs() -> list[Program]:
         line = f"env UCX_TLS={transports} mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx NPopenmpi -u 4096 -n 10 -o /dev/null"
         programs.append(Program(tuple(line.split()), r"^ *\d+: +4096 bytes +\d+ times -->", pair=False, short=False, skip=missing))
     missing = "" if Path("/usr/lib/python3/dist-packages/mpi4py").is_dir() else "python3-mpi4py is not installed"
-    line = "env UCX_TLS=ib,self mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx /usr/bin/python3 -m mpi4py.bench ringtest"
+    line = ("env UCX_TLS=ib,self mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx "
+            "/usr/bin/python3 -m mpi4py.bench ringtest")
     programs.append(Program(tuple(line.split()), r"time for \d+ loops", pair=False, short=False, skip=missing))
     # rsockets in place of TCP, beside what stands in front of libc already.
     missing = "" if shutil.which("iperf") else "iperf is not installed"
     iperf = "LD_PRELOAD=$LD_PRELOAD:/usr/lib/$(uname -m)-linux-gnu/rsocket/librspreload.so exec iperf -p {port}"
-    programs.append(Program(("sh", "-c", f"{iperf} -s -P 1 -B {here}"), r"bits/sec$", short=False, skip=missing, listens="rdma",
-                            client=("sh", "-c", f"{iperf} -t 1 -c {here}")))
+    programs.append(Program(("sh", "-c", f"{iperf} -s -P 1 -B {here}"), r"bits/sec$", short=False, skip=missing,
+                            listens="rdma", client=("sh", "-c", f"{iperf} -t 1 -c {here}")))
     programs.append(Program(("ibstat", "soft0"), "Link layer: Ethernet", pair=False))
     programs += [Program(("softnic_rpma",), "bytes written and read back", pair=False, short=False),
                  Program(("softnic_gloo",), "sums right", pair=False, short=False)]

@@ -126,7 +126,7 @@ std::jthread say_if_exchange_hangs() {
     std::mutex pausing;  // guards nothing: `pause` wants one
     std::condition_variable_any pause;
     std::unique_lock lock(pausing);
-    pause.wait_for(lock, stop, 4s, [] { return false; });
+    pause.wait_for(lock, stop, kSayMissing, [] { return false; });
     if (!stop.stop_requested())
       say("still waiting in the process manager's exchange: a rank has not started, or ended before it came here "
           "(which one, the launcher knows)");

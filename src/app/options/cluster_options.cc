@@ -41,7 +41,8 @@ void add_start_options(CLI::App& command, const std::shared_ptr<ClusterOptions>&
         [options](const std::string& text) { take_root(*options, text); });
   value("--leaf", "NAME", "leaf switch of this node (default: from SLURM_TOPOLOGY_ADDR)",
         [options](const std::string& text) { options->leaf = text; });
-  value("--topology", "FILE", "leaves by host, and switches between NICs: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
+  value("--topology", "FILE",
+        "leaves by host, and switches between NICs: Slurm's topology.conf, ibnetdiscover's output, or JSON (rank 0)",
         [options](const std::string& text) { options->topology = text; });
   add_expect_option(command, options->expected);
   value("--hosts", "HOST[:PORT],...", "ranks are these hosts, on which 'gdrperf serve --cluster' runs; no launcher is needed",

@@ -206,8 +206,8 @@ std::string without_measurements(const std::string& path) {
 
 cluster::Leaves parse_leaves(const std::string& text, const std::string& path) {
   const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || text[first] != '{') return cluster::parse_topology_file(text, path);
-  if (is_lldp(text)) return parse_lldp(text, path).leaves();
+  const bool json = first != std::string::npos && text[first] == '{';
+  if (!json || is_lldp(text)) return parse_any_wiring(text, path).leaves();
   cluster::Leaves leaves;
   try {
     const FileJson document = FileJson::parse(text);

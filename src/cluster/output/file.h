@@ -100,7 +100,7 @@ ClusterFile read_cluster(const std::string& path);
 /// The document at `path` as text, without its single measurements, in it or beside it. Throws usage_error for what is none.
 std::string without_measurements(const std::string& path);
 
-/// Leaves of a file: JSON ({"leaf1": ["n1", "n2"]}, or LLDP neighbors: lldp.h), or what cluster::parse_topology_file() reads. Throws usage_error.
+/// Leaves of a file: JSON ({"leaf1": ["n1", "n2"]}), or those of its wiring (lldp.h). Throws usage_error.
 cluster::Leaves parse_leaves(const std::string& text, const std::string& path);
 /// Pods of such a file; in JSON: {"pod1": {"leaf1": ["n1", "n2"]}}.
 cluster::Pods parse_leaf_pods(const std::string& text);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "gdrperf/stats/summary.h"
+
 namespace gdrperf::app {
 
 int Hops::of(std::size_t from, std::size_t to) const {
@@ -30,16 +32,12 @@ Hops find_hops(const cluster::Wiring& wiring, const std::vector<WiredNic>& nics)
 }
 
 std::vector<HopGroup> by_hops(const Hops& hops, std::span<const cluster::Sample> samples) {
-  std::map<int, std::vector<float>> values;
+  std::map<int, std::vector<double>> values;
   for (const cluster::Sample& sample : samples) {
     if (const int distance = hops.of(sample.from, sample.to); distance > 0) values[distance].push_back(sample.gbytes);
   }
   std::vector<HopGroup> groups;
-  for (auto& [distance, list] : values) {
-    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
-    std::nth_element(list.begin(), middle, list.end());
-    groups.push_back({distance, list.size(), double{*middle}});
-  }
+  for (const auto& [distance, list] : values) groups.push_back({distance, list.size(), stats::median(list)});
   return groups;
 }
 

@@ -50,7 +50,8 @@ void print_hops(const ClusterResult& result, std::ostream& out) {
   for (const Series& series : result.more) {
     if (!series.latency) continue;
     for (const HopGroup& group : by_hops(result.hops, series.samples))
-      parts[group.hops] += fmt::format(", {} us with {}", plain_digits(1 / group.median), format_size(series.size_bytes));
+      parts[group.hops] +=
+          fmt::format(", {} us with {}", plain_digits(1 / group.median), format_size(series.size_bytes));
   }
   std::string text;
   for (const auto& [hops, part] : parts) text += (text.empty() ? "" : "; ") + part;

@@ -63,46 +63,6 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view lis
   return heads;
 }
 
-Leaves parse_slurm(std::string_view text, const std::string& path) {
-  Leaves leaves;
-  for_each_line(text, [&](std::string_view line, int number) {
-    line = line.substr(0, line.find('#'));
-    const std::string_view name = value_of(line, "SwitchName");
-    const std::string_view nodes = value_of(line, "Nodes");
-    if (name.empty() && line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      throw usage_error(fmt::format("{}:{}: no SwitchName in '{}'", path, number, line.substr(0, 60)),
-                        "this reads Slurm's topology.conf, ibnetdiscover's output, or JSON {\"leaf1\": [\"n1\", \"n2\"]}");
-    }
-    if (nodes.empty()) return;
-    try {
-      for (const std::string& host : expand_hosts(nodes)) leaves[host] = std::string(name);
-    } catch (const Error& error) {
-      throw error.in(fmt::format("{}:{}", path, number));
-    }
-  });
-  return leaves;
-}
-
-// A block per switch: 'Switch 40 "S-b859..." # "leaf1" ...', then its ports; a port to a host is
-// '[3] "H-248a..."[1](248a...) # "n3 mlx5_0" lid 7 4xEDR'.
-Leaves parse_ibnetdiscover(std::string_view text) {
-  Leaves leaves;
-  std::string leaf;
-  for_each_line(text, [&](std::string_view line, int) {
-    const auto comment = line.find("# \"");
-    const std::string_view said = comment == std::string_view::npos ? std::string_view() : first_quoted(line.substr(comment));
-    if (line.starts_with("Switch")) {
-      leaf = said.empty() ? first_quoted(line) : said;
-    } else if (line.starts_with("Ca")) {
-      leaf.clear();
-    } else if (line.starts_with('[') && !leaf.empty() && first_quoted(line).starts_with("H-")) {
-      const std::string host(said.substr(0, said.find(' ')));
-      if (!host.empty()) leaves.try_emplace(host, leaf);
-    }
-  });
-  return leaves;
-}
-
 Pods pods_of_slurm(std::string_view text) {
   Pods above;
   std::set<std::string> leaves;
@@ -181,14 +141,23 @@ std::vector<std::string> expand_hosts(std::string_view list) {
   return hosts;
 }
 
-Leaves parse_topology_file(std::string_view text, const std::string& path) {
+Leaves parse_slurm_topology(std::string_view text, const std::string& path) {
   Leaves leaves;
-  if (is_ibnetdiscover(text)) {
-    leaves = parse_ibnetdiscover(text);
-  } else {
-    leaves = parse_slurm(text, path);
-  }
-  if (leaves.empty()) throw usage_error(fmt::format("{}: no host hangs on any switch there", path));
+  for_each_line(text, [&](std::string_view line, int number) {
+    line = line.substr(0, line.find('#'));
+    const std::string_view name = value_of(line, "SwitchName");
+    const std::string_view nodes = value_of(line, "Nodes");
+    if (name.empty() && line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      throw usage_error(fmt::format("{}:{}: no SwitchName in '{}'", path, number, line.substr(0, 60)),
+                        "this reads Slurm's topology.conf, ibnetdiscover's output, or JSON {\"leaf1\": [\"n1\", \"n2\"]}");
+    }
+    if (nodes.empty()) return;
+    try {
+      for (const std::string& host : expand_hosts(nodes)) leaves[host] = std::string(name);
+    } catch (const Error& error) {
+      throw error.in(fmt::format("{}:{}", path, number));
+    }
+  });
   return leaves;
 }
 

@@ -60,7 +60,7 @@ class Ibnetdiscover {
 
 Wiring wiring_of_slurm(std::string_view text, const std::string& path) {
   Wiring wiring;
-  for (const auto& [host, leaf] : parse_topology_file(text, path)) wiring.attach(host, "", wiring.add_switch(leaf));
+  for (const auto& [host, leaf] : parse_slurm_topology(text, path)) wiring.attach(host, "", wiring.add_switch(leaf));
   for_each_line(text, [&](std::string_view line, int number) {
     line = line.substr(0, line.find('#'));
     const std::string_view below = value_of(line, "Switches");
@@ -142,10 +142,16 @@ std::vector<int> Wiring::hops_from(int from) const {
 }
 
 Wiring parse_wiring(std::string_view text, const std::string& path) {
-  if (!is_ibnetdiscover(text)) return wiring_of_slurm(text, path);
-  Ibnetdiscover reader(path);
-  for_each_line(text, [&](std::string_view line, int number) { reader.take(line, number); });
-  return reader.done();
+  Wiring wiring;
+  if (is_ibnetdiscover(text)) {
+    Ibnetdiscover reader(path);
+    for_each_line(text, [&](std::string_view line, int number) { reader.take(line, number); });
+    wiring = reader.done();
+  } else {
+    wiring = wiring_of_slurm(text, path);
+  }
+  if (wiring.empty()) throw usage_error(fmt::format("{}: no host hangs on any switch there", path));
+  return wiring;
 }
 
 }  // namespace gdrperf::cluster

@@ -23,8 +23,8 @@ struct HostPort {
 /// "n1,n2:19000,[fd00::1]:19000" of --hosts. Throws usage_error.
 std::vector<HostPort> parse_hosts(const std::string& text, int default_port);
 
-/// Asks each of `hosts`, rank 1 first, all at once, to be a rank, and hands them to `put`, one at a time: those that do not
-/// agree with a card that says why.
+/// Asks each of `hosts`, rank 1 first, all at once, to be a rank, and hands them to `put`, one at a time. A host that
+/// does not agree comes with a card that gives the reason.
 void invite_hosts(const std::vector<HostPort>& hosts, const proto::Token& token, std::chrono::nanoseconds patience,
                   std::chrono::nanoseconds deadline, const std::function<void(Arrival)>& put);
 

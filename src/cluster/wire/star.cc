@@ -24,7 +24,6 @@ using std::chrono::steady_clock;
 constexpr int kWaitMs = 100;
 constexpr auto kLookInterval = 500ms;
 // Then rank 0 says for whom it waits.
-constexpr auto kSayMissing = 4s;
 // So often a signal is looked for meanwhile.
 constexpr auto kStopInterval = 200ms;
 

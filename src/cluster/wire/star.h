@@ -21,6 +21,9 @@
 
 namespace gdrperf::app {
 
+/// Who waits for ranks reports it after so long.
+inline constexpr std::chrono::seconds kSayMissing{4};
+
 /// A rank as rank 0 knows it.
 struct Member {
   bool here = false;                      ///< came, and is not lost

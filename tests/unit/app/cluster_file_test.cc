@@ -57,7 +57,8 @@ TEST(ClusterExport, DrainsSlowAndLostNodesAndNothingAHostCouldSay) {
   const std::string more = export_cluster(file, ClusterFormat::kSlurm);
   EXPECT_THAT(more, HasSubstr("NodeName=rack2-n2 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 -12.5 %\"\n"));
   EXPECT_THAT(more, HasSubstr("NodeName=n1 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 loses messages or packets\"\n"));
-  EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked: cannot make a QP_ _(reboot)\"\n"));
+  EXPECT_THAT(more, HasSubstr("NodeName=n0 State=DRAIN Reason=\"gdrperf: NIC mlx5_0 none of its runs worked: "
+                              "cannot make a QP_ _(reboot)\"\n"));
   EXPECT_THAT(more, HasSubstr("# rank 4 never came: did not come within 60 s\n"));
   EXPECT_THAT(text, HasSubstr("# pair mlx5_0 of n0 (rank 0) and mlx5_0 of n1 (rank 1) is slow"));
 }

@@ -9,14 +9,21 @@
 namespace gdrperf::cluster {
 namespace {
 
-TEST(Settle, RetestsWithoutControlsDecideNothing) {
-  World world{.nodes = 8, .rails = 1};
-  world.faults.push_back({.node = 4, .factor = 0.8});
-  Simulator simulator(world);
+/// Eight nodes, of which one is a suspect.
+class Settle : public testing::Test {
+ protected:
+  Settle() : simulator({.nodes = 8, .rails = 1, .faults = {{.node = 4, .factor = 0.8}}}) {
+    for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
+    judgement = judge(simulator.fabric(), samples, {});
+    EXPECT_EQ(judgement.suspects.size(), 1u);
+  }
+
+  Simulator simulator;
   std::vector<Sample> samples;
-  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
-  Judgement judgement = judge(simulator.fabric(), samples, {});
-  ASSERT_EQ(judgement.suspects.size(), 1u);
+  Judgement judgement;
+};
+
+TEST_F(Settle, RetestsWithoutControlsDecideNothing) {
   // All but the suspect and one partner are lost by now.
   Measurer measurer = simulator.measurer();
   measurer.gone = [] { return std::vector<bool>{true, true, true, true, false, false, true, true}; };
@@ -27,14 +34,7 @@ TEST(Settle, RetestsWithoutControlsDecideNothing) {
 }
 
 // There is time for two rounds of retests: what they do not decide is undecided.
-TEST(Settle, ASignalEndsRetests) {
-  World world{.nodes = 8, .rails = 1};
-  world.faults.push_back({.node = 4, .factor = 0.8});
-  Simulator simulator(world);
-  std::vector<Sample> samples;
-  for (const Round& round : make_schedule(simulator.fabric(), {})) simulator.measure(round, samples);
-  Judgement judgement = judge(simulator.fabric(), samples, {});
-  ASSERT_EQ(judgement.suspects.size(), 1u);
+TEST_F(Settle, ASignalEndsRetests) {
   Measurer measurer = simulator.measurer();
   int asked = 0;
   measurer.stopped = [&] { return ++asked > 2; };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gdrperf/base/error.h"
+#include "gdrperf/cluster/wiring.h"
 
 namespace gdrperf::cluster {
 namespace {
@@ -16,7 +17,7 @@ using testing::Pair;
 
 std::string topology_refusal(const std::string& text) {
   try {
-    parse_topology_file(text, "f");
+    parse_wiring(text, "f");
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     return error.what();
@@ -33,12 +34,13 @@ TEST(TopologyFile, HostListsAreExpanded) {
 }
 
 TEST(TopologyFile, OfSlurm) {
-  EXPECT_THAT(parse_topology_file("# two leaves\nSwitchName=leaf1 Nodes=n[1-2]\nSwitchname=leaf2 LinkSpeed=1 nodes=n3\n\n"
-                                  "SwitchName=spine Switches=leaf[1-2]\n", "f"),
+  EXPECT_THAT(parse_slurm_topology("# two leaves\nSwitchName=leaf1 Nodes=n[1-2]\n"
+                                   "Switchname=leaf2 LinkSpeed=1 nodes=n3\n\nSwitchName=spine Switches=leaf[1-2]\n", "f"),
               ElementsAre(Pair("n1", "leaf1"), Pair("n2", "leaf1"), Pair("n3", "leaf2")));
   EXPECT_THAT(topology_refusal("SwitchName=a Nodes=n1\nwhat is this\n"), HasSubstr("f:2: no SwitchName"));
   EXPECT_THAT(topology_refusal("SwitchName=a Nodes=n[1-\n"), HasSubstr("f:1: the list of nodes"));
   EXPECT_THAT(topology_refusal("SwitchName=a Switches=b\n"), HasSubstr("no host hangs"));
+  EXPECT_THAT(topology_refusal("Switch\t41 \"S-1\"\t# \"leaf1\" lid 3\n"), HasSubstr("no host hangs"));
 }
 
 TEST(TopologyFile, PodsOfSlurmAreBelowTheTop) {
@@ -76,7 +78,7 @@ TEST(TopologyFile, OfIbnetdiscover) {
       "[41]\t\"S-c0ffee\"[1]\t\t# \"MF0;spine:MQM8700/U1\" lid 1 4xHDR\n\n"
       "vendid=0x2c9\ncaguid=0x248a07\nCa\t1 \"H-248a07\"\t\t# \"n1 mlx5_0\"\n"
       "[1](248a07) \t\"S-b8599f\"[1]\t\t# lid 7 lmc 0 \"MF0;leaf1:MQM8700/U1\" lid 3 4xHDR\n";
-  EXPECT_THAT(parse_topology_file(text, "f"),
+  EXPECT_THAT(parse_wiring(text, "f").leaves(),
               ElementsAre(Pair("n1", "MF0;leaf1:MQM8700/U1"), Pair("n2", "MF0;leaf1:MQM8700/U1")));
 }
 
