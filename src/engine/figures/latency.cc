@@ -107,6 +107,11 @@ void note_late_starts(report::Measurement& measured, const Lateness& lateness, c
       flag<&TestSpec::rate_per_s>(), rate_of(spec), share * 100));
 }
 
+double batch_seconds(const StopRule& stop, bool watched) {
+  const double full_s = watched ? kWatchedBatchSeconds : first_batch_seconds(stop);
+  return stop.duration ? std::min(full_s, seconds(*stop.duration) / kMinBatches) : full_s;
+}
+
 /// Round trips of a batch: of N there are batches enough for an interval.
 std::uint64_t most_rounds(const StopRule& stop) {
   return stop.iterations ? std::max<std::uint64_t>(*stop.iterations / (kMinBatches + 2), 1) : ~std::uint64_t{0};
@@ -119,8 +124,7 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
   Bouncer bouncer(transfer, laps, watchers.stop);
   LatencyRun run;
   report::Measurement& measured = run.measured;
-  const bool halved = spec.op().halved;
-  const double scale = clock.ns_per_tick() * (halved ? 0.5 : 1.0);
+  const double scale = clock.ns_per_tick() * (spec.op().halved ? 0.5 : 1.0);
   LiveState live(watchers.observer, spec, scale);
   IntervalWatch intervals(watchers.observer, spec);
   live.begin();
@@ -128,15 +132,15 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
 
   LatencySeries series(clock.step_ticks());
   StopJudge judge(spec.stop, median_precision(spec.stop), watchers.stop, stats::Better::kLower);
-  const double full_s = intervals.on() ? kWatchedBatchSeconds : first_batch_seconds(spec.stop);
-  const double batch_s = spec.stop.duration ? std::min(full_s, seconds(*spec.stop.duration) / kMinBatches) : full_s;
+  const double batch_s = batch_seconds(spec.stop, intervals.on());
   const std::uint64_t batch_limit = most_rounds(spec.stop);
   const std::uint64_t start = clock.ticks();
+  std::uint64_t batch_end = start;  // a pause between rounds goes on while a batch is looked at
   double elapsed_s = 0;
   std::uint64_t rounds = 0;
   std::uint64_t chunk = rate_of(spec) > 0 ? 1 : 16;
   do {
-    const std::uint64_t batch_start = clock.ticks();
+    const std::uint64_t batch_start = spec.latency_gap.count() > 0 ? batch_end : clock.ticks();
     const std::uint64_t most = std::min(batch_limit, judge.left(rounds));
     std::uint64_t batch_rounds = 0;
     double batch_elapsed_s = 0;
@@ -146,7 +150,8 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
       bouncer.advance(step);
       watchers.standstill.look();
       batch_rounds += step;
-      batch_elapsed_s = clock.to_ns(clock.ticks() - batch_start) * 1e-9;
+      batch_end = clock.ticks();
+      batch_elapsed_s = clock.to_ns(batch_end - batch_start) * 1e-9;
     }
     chunk = std::max<std::uint64_t>(1, batch_rounds / 4);
     rounds += batch_rounds;
@@ -166,7 +171,7 @@ LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* la
   measured.warmup_cut_s += steady.cut_seconds;
   measured.duration_s = steady.seconds;
   measured.iterations = steady.histogram->count();
-  measured.latency = latency_figures(steady, clock, halved);
+  measured.latency = latency_figures(steady, clock, spec.op().halved);
   measured.levels = series.levels(steady, scale);
   judge_figure(measured, {{steady.medians, {}}, "p50 ", median_precision(spec.stop), spec.stop});
   note_late_starts(measured, transfer.lateness(), spec);

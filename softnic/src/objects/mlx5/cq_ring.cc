@@ -29,6 +29,8 @@ int Cq::watch_cqes() {
 void Cq::follow_consumer() noexcept {
   const std::uint64_t written = cqes->written.load(std::memory_order_relaxed);
   const std::uint64_t head = head_.load(std::memory_order_relaxed);
+  // ibv_poll_cq takes, on one thread, what came behind the CQEs written by another, and says so in its end.
+  if (written <= head) return;
   std::uint64_t polled = written - head;
   if (!cqes->overrun_ignored) {
     const std::uint32_t consumer = cqes->record->load(mlx5::kConsumerRecord);
