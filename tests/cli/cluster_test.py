@@ -46,7 +46,7 @@ class Ranks(ClusterTest):
         self.assertFalse(whole["partial"])
         self.assertEqual(whole["test"]["rounds_done"], RANKS - 1)
         self.assertEqual(whole["measurements"][:len(begun["measurements"])], begun["measurements"])
-        self.assertEqual(len(whole["measurements"]), RANKS * (RANKS - 1))
+        self.assertEqual(len(whole["measurements"]), RANKS * (RANKS - 1), whole["failed"])
 
     @support.long
     def test_environments_of_other_launchers(self):
@@ -203,6 +203,17 @@ class Ranks(ClusterTest):
         self.assertGreater(two["victim_gbytes"], 0)
         self.assertEqual(two["failed"], 0, document["failed"])
         self.assertIn("incast, 2 to one: 2 flows, ", ranks[0].out)
+
+    def test_a_collective_without_gpus_is_refused_before_anything_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.json")
+            ranks = start(None, path, ["--patterns", "ring,nccl"])
+            self.assertEqual(ranks[0].wait(), 3, ranks[0].err)
+            for rank in ranks[1:]:
+                rank.wait()
+            self.assertFalse(os.path.exists(path))
+        self.assertIn(f"--patterns nccl: it takes two GPUs or more, and near the NICs of {RANKS} ranks there is none",
+                      ranks[0].err)
 
     def test_leaves_come_from_files_and_from_slurm(self):
         host = socket.gethostname().split(".")[0]

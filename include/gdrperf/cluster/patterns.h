@@ -16,6 +16,7 @@ enum class Pattern {
   kRing,       ///< each node to the next
   kIncast,     ///< 2, 4, ... 32 to one, beside a flow that has nothing to do with it
   kAll,        ///< each node to all others, up to 32 of them
+  kNccl,       ///< NCCL's all_reduce over the GPUs: its own flows, no steps here
 };
 std::string_view to_string(Pattern pattern);
 /// nullopt for no name of one.

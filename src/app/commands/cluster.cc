@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "cluster/ranks/agent.h"
+#include "cluster/ranks/collective.h"
 #include "cluster/output/baseline.h"
 #include "cluster/output/compare.h"
 #include "cluster/output/export.h"
@@ -274,6 +275,8 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
                 "--start-timeout limits that wait");
   }
   star.set_leaves(leaves, pods);
+  if (std::find(options.patterns.begin(), options.patterns.end(), cluster::Pattern::kNccl) != options.patterns.end())
+    check_collective(star);
   const Report report(options, star, start.launch);
   ClusterResult result =
       run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {

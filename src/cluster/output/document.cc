@@ -215,6 +215,23 @@ Json patterns_json(const ClusterResult& result) {
   return list;
 }
 
+Json collectives_json(const ClusterResult& result) {
+  Json list = Json::array();
+  for (const CollectiveStep& one : result.collectives) {
+    const auto known = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+    list.push_back({{"step", one.label},
+                    {"library", one.library},
+                    {"size_bytes", one.size_bytes},
+                    {"gpus", one.gpus},
+                    {"hosts", one.hosts},
+                    {"seconds", known(one.seconds)},
+                    {"bus_gbytes", known(one.bus_gbytes)},
+                    {"share_of_pairs", known(one.share_of_pairs)},
+                    {"failed", one.failed}});
+  }
+  return list;
+}
+
 const char* verdict_name(ExitCode code) {
   if (code == ExitCode::kOk) return "fine";
   return code == ExitCode::kRegression ? "slow" : "inconclusive";
@@ -256,6 +273,7 @@ std::string cluster_document(const Star& star, const cluster::Launch& launch, co
       {"slow_share", result.judgement.slow_share},
       {"suspects", suspects_json(result)},
       {"patterns", patterns_json(result)},
+      {"collectives", collectives_json(result)},
       {"inspections", inspections_json(result)},
       {"losses", losses_json(result)},
       {"unexpected", unexpected_json(result)},

@@ -11,6 +11,7 @@
 #include "app/options/lists.h"
 #include "app/output/terminal.h"
 #include "cluster/output/findings.h"
+#include "cluster/ranks/collective.h"
 
 namespace gdrperf::app {
 namespace {
@@ -91,30 +92,8 @@ PatternStep summarize(cluster::Pattern pattern, const cluster::Step& step, const
   return row;
 }
 
-}  // namespace
-
-std::vector<cluster::Pattern> parse_patterns(const std::string& text) {
-  std::vector<cluster::Pattern> patterns;
-  for (const std::string& name : split_list(text, "--patterns")) {
-    const auto pattern = cluster::parse_pattern(name);
-    if (!pattern)
-      throw usage_error(fmt::format("--patterns: '{:.40}' is not a pattern", name),
-                        "choose bisection, ring, incast or all");
-    patterns.push_back(*pattern);
-  }
-  return patterns;
-}
-
-void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster::Pattern>& patterns, ClusterResult& result) {
-  std::vector<std::pair<cluster::Pattern, cluster::Step>> all;
-  std::vector<cluster::Step> steps;
-  for (const cluster::Pattern pattern : patterns) {
-    for (cluster::Step& step : cluster::make_pattern(result.fabric, pattern, test.schedule.seed)) {
-      steps.push_back(step);
-      all.emplace_back(pattern, std::move(step));
-    }
-  }
-  if (all.empty()) return;
+void run_steps(Star& star, const ClusterTest& test, const std::vector<std::pair<cluster::Pattern, cluster::Step>>& all,
+               const std::vector<cluster::Step>& steps, ClusterResult& result) {
   const std::vector<int> incoming = cluster::most_incoming(result.fabric, steps);
   std::vector<std::vector<int>> counts;
   for (const Member& member : star.members()) counts.emplace_back(member.devices.size(), 1);
@@ -131,6 +110,34 @@ void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster
     result.patterns.push_back(
         summarize(pattern, step, measure_step(star, test, result, step, ++id), result.judgement.typical_gbytes));
   }
+}
+
+}  // namespace
+
+std::vector<cluster::Pattern> parse_patterns(const std::string& text) {
+  std::vector<cluster::Pattern> patterns;
+  for (const std::string& name : split_list(text, "--patterns")) {
+    const auto pattern = cluster::parse_pattern(name);
+    if (!pattern)
+      throw usage_error(fmt::format("--patterns: '{:.40}' is not a pattern", name),
+                        "choose bisection, ring, incast, all or nccl");
+    patterns.push_back(*pattern);
+  }
+  return patterns;
+}
+
+void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster::Pattern>& patterns, ClusterResult& result) {
+  std::vector<std::pair<cluster::Pattern, cluster::Step>> all;
+  std::vector<cluster::Step> steps;
+  for (const cluster::Pattern pattern : patterns) {
+    for (cluster::Step& step : cluster::make_pattern(result.fabric, pattern, test.schedule.seed)) {
+      steps.push_back(step);
+      all.emplace_back(pattern, std::move(step));
+    }
+  }
+  if (!all.empty()) run_steps(star, test, all, steps, result);
+  if (std::find(patterns.begin(), patterns.end(), cluster::Pattern::kNccl) != patterns.end() && !star.stopped())
+    run_collective(star, test, result);
 }
 
 std::string pattern_lines(const Star& star, const ClusterResult& result) {

@@ -12,6 +12,7 @@
 #include "app/output/table.h"
 #include "cluster/output/findings.h"
 #include "cluster/output/patterns.h"
+#include "cluster/ranks/collective.h"
 #include "gdrperf/base/units.h"
 
 namespace gdrperf::app {
@@ -270,7 +271,7 @@ void print_cluster(const Star& star, const ClusterTest& test, const ClusterResul
   print_losses(star, result, out);
   out << heat_map(star.members(), result);
   print_differences(star.members(), out);
-  out << pattern_lines(star, result);
+  out << pattern_lines(star, result) << collective_lines(result);
   print_typical(result, out);
   print_hops(result, out);
   print_job(star, test, result, out);

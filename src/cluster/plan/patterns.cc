@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostSenders = 32;
 constexpr std::pair<Pattern, std::string_view> kPatterns[] = {
-    {Pattern::kBisection, "bisection"}, {Pattern::kRing, "ring"}, {Pattern::kIncast, "incast"}, {Pattern::kAll, "all"}};
+    {Pattern::kBisection, "bisection"}, {Pattern::kRing, "ring"}, {Pattern::kIncast, "incast"}, {Pattern::kAll, "all"}, {Pattern::kNccl, "nccl"}};
 
 // All rails that both have.
 void add_flows(const NicIndex& index, int from, int to, Step& step) {
@@ -97,6 +97,7 @@ std::vector<Step> make_pattern(const Fabric& fabric, Pattern pattern, std::uint6
       const int others = std::min(index.nodes() - 1, kMostSenders);
       return {to_the_next(index, nodes, others, "each to all others")};
     }
+    case Pattern::kNccl: return {};
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "cluster/ranks/gpus.h"
+#include "cluster/ranks/nccl.h"
 #include "cluster/ranks/servers.h"
 #include "app/client/run_test.h"
 #include "app/client/client.h"
@@ -359,6 +360,10 @@ std::string Agent::answer(const ClusterMessage& order) {
       answer.devices.push_back(std::move(values));
     }
     return encode_cluster_text(answer);
+  }
+  if (const auto* ask = std::get_if<AskCollective>(&order)) return encode_cluster_text(find_nccl(ask->gpu, ask->new_id));
+  if (const auto* collective = std::get_if<Collective>(&order)) {
+    return encode_cluster_text(Rates{collective->id, run_all_reduce(*collective, settings_.account)});
   }
   if (const auto* measure = std::get_if<Measure>(&order)) return encode_cluster_text(run_all(*measure, settings_));
   throw peer_error(parent_->peer() + ": sent a message that is for rank 0 alone");

@@ -100,6 +100,19 @@ struct PatternStep {
   double slowest_share = 0;   ///< its rate against that of pairs
 };
 
+/// One collective of NCCL's, by the conventions of nccl-tests.
+struct CollectiveStep {
+  std::string label;    ///< "all_reduce 128 MiB"
+  std::string library;  ///< "NCCL 2.21.5"; "" unknown
+  std::uint64_t size_bytes = 0;
+  std::size_t gpus = 0;
+  std::size_t hosts = 0;
+  double seconds = 0;     ///< of one, mean of all GPUs; 0: not measured
+  double bus_gbytes = 0;  ///< bytes by time, times 2 (n - 1) / n
+  double share_of_pairs = 0;  ///< of what each host's NICs carry in pairs; 0: not compared
+  std::vector<std::string> failed = {};  ///< why, with the rank
+};
+
 struct ClusterResult {
   cluster::Fabric fabric;
   std::vector<NicPlace> places;        ///< by NIC
@@ -111,6 +124,7 @@ struct ClusterResult {
   cluster::Judgement judgement;
   std::vector<Series> more;
   std::vector<PatternStep> patterns;
+  std::vector<CollectiveStep> collectives = {};
   std::vector<Inspection> inspections;  ///< of slow NICs, the slowest few
   std::vector<Losses> losses;           ///< the most first
   std::vector<Unexpected> unexpected = {};  ///< what hosts lack of --expect

@@ -199,67 +199,6 @@ void Star::open_devices() {
   open_slots(counts);
 }
 
-void Star::open_slots(const std::vector<std::vector<int>>& counts) {
-  std::map<int, std::string> orders;
-  const auto count_of = [&](int rank, std::size_t device) { return static_cast<std::size_t>(std::max(1, counts[static_cast<std::size_t>(rank)][device])); };
-  for (int rank = 0; rank < settings_.ranks; ++rank) {
-    OpenDevices open;
-    for (std::size_t device = 0; device < at(rank).devices.size(); ++device) {
-      open.devices.insert(open.devices.end(), count_of(rank, device), at(rank).devices[device]);
-    }
-    if (there(rank)) orders[rank] = encode_cluster_text(open);
-  }
-  collect(post(orders, settings_.deadline), settings_.deadline, [&](int rank, const ClusterMessage& message) {
-    const auto* ports = std::get_if<Ports>(&message);
-    if (ports == nullptr) return false;
-    Member& member = at(rank);
-    member.ports.clear();
-    member.card.devices = ports->devices;
-    member.slots.assign(member.devices.size(), {});
-    auto next = ports->ports.begin();
-    for (std::size_t device = 0; device < member.devices.size(); ++device) {
-      const auto count = static_cast<std::ptrdiff_t>(count_of(rank, device));
-      if (ports->ports.end() - next < count) return false;
-      member.slots[device].assign(next, next + count);
-      member.ports.push_back(*next);
-      next += count;
-    }
-    return next == ports->ports.end();
-  });
-}
-
-std::map<int, Rates> Star::measure(const std::map<int, Measure>& orders, std::chrono::nanoseconds expected) {
-  std::map<int, Rates> answers;
-  std::map<int, std::string> texts;
-  for (const auto& [rank, order] : orders) {
-    if (there(rank)) texts[rank] = encode_cluster_text(order);
-  }
-  const auto patience = expected + settings_.deadline;
-  collect(post(texts, patience), patience, [&](int rank, const ClusterMessage& message) {
-    const auto* rates = std::get_if<Rates>(&message);
-    const Measure& order = orders.at(rank);
-    if (rates == nullptr || rates->id != order.id || rates->rates.size() != order.runs.size()) return false;
-    answers[rank] = *rates;
-    return true;
-  });
-  return answers;
-}
-
-std::map<int, Counters> Star::counters() {
-  std::map<int, Counters> answers;
-  std::map<int, std::string> texts;
-  for (int rank = 0; rank < settings_.ranks; ++rank) {
-    if (there(rank)) texts[rank] = encode_cluster_text(ReadCounters{at(rank).devices});
-  }
-  collect(post(texts, settings_.deadline), settings_.deadline, [&](int rank, const ClusterMessage& message) {
-    const auto* counters = std::get_if<Counters>(&message);
-    if (counters == nullptr || counters->devices.size() != at(rank).devices.size()) return false;
-    answers[rank] = *counters;
-    return true;
-  });
-  return answers;
-}
-
 void Star::lose(int rank, const std::string& why) {
   Member& member = at(rank);
   if (!member.lost.empty()) return;

@@ -78,6 +78,9 @@ class Star {
   /// Measures as each rank is told; what comes back, by rank. Whoever has not answered
   /// when `expected` and the deadline are over is lost.
   std::map<int, Rates> measure(const std::map<int, Measure>& orders, std::chrono::nanoseconds expected);
+  /// Whether each can be in a collective, by rank; and all in one. Losses as in measure().
+  std::map<int, CollectiveReady> ask(const std::map<int, AskCollective>& orders);
+  std::map<int, Rates> measure(const std::map<int, Collective>& orders);
 
  private:
   using Take = std::function<bool(int, const ClusterMessage&)>;
@@ -99,6 +102,10 @@ class Star {
   std::set<int> post(const std::map<int, std::string>& orders, std::chrono::nanoseconds patience);
   /// Hands each message of `waiting` ranks to `take` until all have said one, or are lost.
   void collect(std::set<int> waiting, std::chrono::nanoseconds patience, const Take& take);
+  /// The answers of those that are there, by rank; who does not answer what `fits` is lost.
+  template <typename Answer, typename Order>
+  std::map<int, Answer> answers_to(const std::map<int, Order>& orders, std::chrono::nanoseconds patience,
+                                   const std::function<bool(int, const Answer&)>& fits);
   void hear(int top, std::set<int>& waiting, const Take& take);
   void hear_one(int rank, std::string_view text, std::set<int>& waiting, const Take& take);
   std::optional<proto::Cluster> look(int rank);

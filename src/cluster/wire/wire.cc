@@ -26,6 +26,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ports, ports, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Invite, rank, ranks, deadline_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadCounters, devices)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AskCollective, gpu, new_id)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveReady, version, unique_id, why_not)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveEnd, rank, gpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Collective, id, unique_id, ranks, size_bytes, timed, limit_ns, ends)
 void to_json(nlohmann::json& out, const End&) { out = nlohmann::json::object(); }
 void from_json(const nlohmann::json&, End&) {}
 
@@ -35,7 +39,8 @@ namespace {
 template <typename T>
 constexpr bool kIsOfRound = std::is_same_v<T, Measure> || std::is_same_v<T, Rates>;
 
-constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost", "read_counters", "counters", "invite"};
+constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost", "read_counters", "counters", "invite",
+                                  "ask_collective", "collective_ready", "collective"};
 static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
 
 template <std::size_t I = 0>

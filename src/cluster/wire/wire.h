@@ -122,11 +122,35 @@ struct ReadCounters {
 struct Counters {
   std::vector<std::map<std::string, std::uint64_t>> devices;  ///< by name
 };
+/// Rank 0 to a rank: can you be in a collective of NCCL's with this GPU? Answered with CollectiveReady.
+struct AskCollective {
+  std::string gpu;
+  bool new_id = false;  ///< and name one, which all others then come to
+};
+struct CollectiveReady {
+  std::string version;    ///< "NCCL 2.21.5"; "" without
+  std::string unique_id;  ///< ncclUniqueId in hexadecimal
+  std::string why_not;    ///< "" where it can
+};
+/// Rank 0 to a rank: be in this all_reduce with these GPUs. Answered with Rates: bytes by time, by GPU.
+struct CollectiveEnd {
+  int rank = 0;  ///< in the collective
+  std::string gpu;
+};
+struct Collective {
+  int id = 0;
+  std::string unique_id;
+  int ranks = 0;  ///< of the collective: GPUs in all
+  std::uint64_t size_bytes = 0;
+  int timed = 0;  ///< rounds that count
+  std::int64_t limit_ns = 0;  ///< for all of it
+  std::vector<CollectiveEnd> ends;
+};
 /// Rank 0 to a rank: it is over.
 struct End {};
 
 using ClusterMessage = std::variant<Card, OpenDevices, Ports, Measure, Rates, End, BecomeRelay, Attach, Joined, Lost,
-                                    ReadCounters, Counters, Invite>;
+                                    ReadCounters, Counters, Invite, AskCollective, CollectiveReady, Collective>;
 
 proto::Cluster encode_cluster(const ClusterMessage& message);
 /// Its text alone, for a bundle (cluster/tree.h).

@@ -44,6 +44,7 @@ int hipGetDeviceCount(int* count) {
 }
 int hipSetDevice(int device) { return device >= 0 && device < kDevices ? kSuccess : kInvalidDevice; }
 int hipDeviceSynchronize() { return kSuccess; }
+int hipStreamQuery(void*) { return kSuccess; }
 const char* hipGetErrorString(int error) {
   return error == kOutOfMemory     ? "out of memory"
          : error == kInvalidDevice ? "invalid device ordinal"
@@ -91,7 +92,7 @@ int hipMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
   return kSuccess;
 }
 
-/// hsa_standin.cc's, which has no list of its own.
+/// hsa.cc's, which has no list of its own.
 int rocm_standin_export(const void* at, std::size_t bytes, int* fd, std::uint64_t* offset) {
   const std::lock_guard lock(mutex);
   const auto* piece = piece_of(at, bytes);

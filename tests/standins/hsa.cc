@@ -1,4 +1,4 @@
-// Stands in for AMD's libhsa-runtime64.so, beside rocm_standin.cc.
+// Stands in for AMD's libhsa-runtime64.so, beside hip.cc.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "cluster/ranks/job.h"
+#include "cluster/wire/star.h"
+
+namespace gdrperf::app {
+
+/// Throws Error(kEnvironment) where there are no two GPUs near the NICs that are measured, or one of their ranks has no
+/// NCCL or RCCL: that rank, and what it lacks.
+void check_collective(Star& star);
+
+/// NCCL's all_reduce over the GPUs nearest to the NICs of `result`, each GPU once: of the size of a message, and of one
+/// that saturates. Notes what came of it there.
+void run_collective(Star& star, const ClusterTest& test, ClusterResult& result);
+
+/// A line for each, and one more where it is slower than pairs promise.
+std::string collective_lines(const ClusterResult& result);
+
+}  // namespace gdrperf::app
