@@ -128,6 +128,34 @@ TEST(SoftnicMlx5Devx, QpsOfVerbsKnowNoCommand) {
             EOPNOTSUPP);
 }
 
+TEST(SoftnicMlx5Devx, QpsThatVerbsKnowAreMadeByMlx5sCallToo) {
+  const End end({.device = "mlx0"});
+  ibv_qp_init_attr_ex attributes{};
+  attributes.send_cq = attributes.recv_cq = end.send_cq.get();
+  attributes.cap = {16, 16, 1, 1, 0};
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+  attributes.pd = end.pd.get();
+  mlx5dv_qp_init_attr more{};
+  for (mlx5dv_qp_init_attr* given : {static_cast<mlx5dv_qp_init_attr*>(nullptr), &more}) {
+    ibv_qp* const qp = Mlx5Library::get().create_qp(end.context.get(), &attributes, given);
+    ASSERT_NE(qp, nullptr) << std::strerror(errno);
+    mlx5dv_qp rings{};
+    mlx5dv_obj object{};
+    object.qp.in = qp;
+    object.qp.out = &rings;
+    EXPECT_EQ(Mlx5Library::get().init_obj(&object, MLX5DV_OBJ_QP), 0);
+    EXPECT_NE(rings.sq.buf, nullptr);
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  }
+  attributes.qp_type = IBV_QPT_DRIVER;
+  more.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+  more.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+  errno = 0;
+  EXPECT_EQ(Mlx5Library::get().create_qp(end.context.get(), &attributes, &more), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
 TEST(SoftnicMlx5Devx, MemoryOfTheDeviceHasAnAddress) {
   const auto context = open_device("mlx0");
   ibv_alloc_dm_attr attr{};

@@ -34,6 +34,7 @@ const Mlx5Library& Mlx5Library::get() {
     find(handle, "mlx5dv_is_supported", "MLX5_1.8", found.is_supported);
     find(handle, "mlx5dv_query_device", "MLX5_1.0", found.query_device);
     find(handle, "mlx5dv_init_obj", "MLX5_1.2", found.init_obj);
+    find(handle, "mlx5dv_create_qp", "MLX5_1.3", found.create_qp);
     find(handle, "mlx5dv_devx_umem_reg", "MLX5_1.7", found.umem_reg);
     find(handle, "mlx5dv_devx_umem_reg_ex", "MLX5_1.19", found.umem_reg_ex);
     find(handle, "mlx5dv_devx_umem_dereg", "MLX5_1.7", found.umem_dereg);

@@ -42,6 +42,7 @@ struct Mlx5Library {
   int (*obj_modify)(mlx5dv_devx_obj* object, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   int (*obj_destroy)(mlx5dv_devx_obj* object);
   int (*general_cmd)(ibv_context* context, const void* in, std::size_t in_size, void* out, std::size_t out_size);
+  ibv_qp* (*create_qp)(ibv_context* context, ibv_qp_init_attr_ex* attributes, mlx5dv_qp_init_attr* more);
   int (*qp_query)(ibv_qp* qp, const void* in, std::size_t in_size, void* out, std::size_t out_size);
   mlx5dv_devx_event_channel* (*create_event_channel)(ibv_context* context, int flags);
   void (*destroy_event_channel)(mlx5dv_devx_event_channel* channel);

@@ -29,6 +29,11 @@ struct Mlx5UmemIn {
   int dmabuf;
 };
 
+/// The beginning of mlx5dv_qp_init_attr: what of the rest is given.
+struct Mlx5QpInit {
+  std::uint64_t comp_mask;
+};
+
 /// mlx5dv_*(3) on devices with mlx5=on.
 struct Mlx5Table {
   bool (*is_supported)(ibv_device* device);

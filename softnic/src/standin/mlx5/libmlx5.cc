@@ -121,6 +121,14 @@ void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar) {
   if (table() != nullptr) table()->free_uar(uar);
 }
 
+/// QPs that verbs can make: what only mlx5 has (DC targets and initiators, streams, WQEs of UMR) is refused.
+ibv_qp* mlx5dv_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attributes, const Mlx5QpInit* more);
+ibv_qp* mlx5dv_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attributes, const Mlx5QpInit* more) {
+  if (table() == nullptr || !table()->is_supported(context->device)) return nothing<ibv_qp*>();
+  if (more != nullptr && more->comp_mask != 0) return nothing<ibv_qp*>();
+  return verbs_get_ctx(context)->create_qp_ex(context, attributes);
+}
+
 /// Of QPs that verbs made, no command is known.
 int mlx5dv_devx_qp_query(ibv_qp* qp, const void* in, std::size_t in_size, void* out, std::size_t out_size);
 int mlx5dv_devx_qp_query(ibv_qp*, const void*, std::size_t, void*, std::size_t) {
