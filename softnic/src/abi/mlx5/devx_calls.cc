@@ -10,7 +10,7 @@
 #include "mlx5/nic.h"
 #include "objects/attributes/context.h"
 #include "objects/mlx5/devx.h"
-#include "objects/mlx5/dmabufs.h"
+#include "gpu/dmabufs.h"
 #include "objects/queues/guarded.h"
 #include "objects/queues/verbs_ops.h"
 

@@ -3,7 +3,7 @@
 #include "abi/mlx5/devx_calls.h"
 #include "abi/mlx5/direct.h"
 #include "mlx5/pages.h"
-#include "objects/mlx5/dmabufs.h"
+#include "gpu/dmabufs.h"
 
 using namespace gdrperf::softnic;
 

@@ -168,7 +168,8 @@ void Peer::find_way(bool may_ask) {
   if (stranger_ != nullptr) return;
   if (may_ask && !kernel_refuses()) {
     const bool copies = kernel_refusal(pid_) == 0 || (ask_consent() && kernel_refusal(pid_) == 0);
-    const bool for_gpu = segment_->header.gpu_memory.load(std::memory_order_acquire) != 0 && gpu::driver() == nullptr;
+    const GpuMemory there = segment_->header.gpu_memory.load(std::memory_order_acquire);
+    const bool for_gpu = there == GpuMemory::kOwn || (there != GpuMemory::kNone && gpu::driver() == nullptr);
     if (copies && !for_gpu) return;
     if (!copies) kernel_refuses_.store(true, std::memory_order_relaxed);
   }

@@ -47,8 +47,9 @@ class Peer {
   bool gone() noexcept;
 
   /// Finds out whether the kernel copies to and from the peer (`may_ask`: it may
-  /// be asked), and gets the peer's agent where it does not, or where the peer has GPU memory,
-  /// which the kernel does not copy, and this process no CUDA. May block for two seconds, and needs the peer's control thread: under no lock.
+  /// be asked), and gets the peer's agent where it does not, or where the peer has GPU memory, which the kernel does
+  /// not copy, and this process no CUDA, or CUDA does not share it. May block for two seconds, and needs the peer's
+  /// control thread: under no lock.
   void find_way(bool may_ask);
   /// The peer's agent; null where there is none.
   AgentLink* agent() noexcept { return agent_.load(std::memory_order_acquire); }

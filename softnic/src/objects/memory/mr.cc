@@ -10,6 +10,7 @@
 #include <string>
 
 #include "gdrperf/base/compat/kernel_numbers.h"
+#include "gpu/dmabufs.h"
 #include "gpu/memory.h"
 #include "memory/maps.h"
 #include "memory/own_window.h"
@@ -125,7 +126,13 @@ void place(Mr& mr, bool gpu_memory, unsigned access) {
   if (gpu_memory) {
     gpu::publish(mr.gpu, mr.addr);
     context.process.segment().gpu_regions[mr.index] = mr.gpu;
-    context.process.segment().header.gpu_memory.store(1, std::memory_order_release);
+    std::atomic<GpuMemory>& kind = context.process.segment().header.gpu_memory;
+    if (mr.gpu.exported == GpuExport::kNone) {
+      kind.store(GpuMemory::kOwn, std::memory_order_release);
+    } else {
+      GpuMemory before = GpuMemory::kNone;
+      kind.compare_exchange_strong(before, GpuMemory::kShared);
+    }
   } else if ((access & IBV_ACCESS_ON_DEMAND) == 0) {
     mr.moved = move_pages(context, mr.addr, mr.length);
     if (mr.moved.empty()) mr.second = SecondMapping(reinterpret_cast<std::uint64_t>(mr.addr), mr.length);
@@ -197,12 +204,13 @@ Mr* register_null(Pd& pd) {
 }
 
 Mr* register_dmabuf(Pd& pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, unsigned access) {
-  auto* const address = reinterpret_cast<void*>(iova);
   const off_t end = ::lseek(fd, 0, SEEK_END);
   if (end < 0 || !is_dmabuf(fd)) throw VerbsFailure{EBADF};
   if (offset + length < length || offset + length > static_cast<std::uint64_t>(end)) throw VerbsFailure{EINVAL};
-  // A dma-buf cannot be mapped here; what is behind it is known by its address
-  // in this process, which all who register GPU memory give as iova.
+  // A dma-buf cannot be mapped here. What is behind it is known where CUDA was asked for it through this
+  // library; otherwise by its address in this process, which most who register GPU memory give as iova.
+  void* address = find_dmabuf(fd, offset, length);
+  if (address == nullptr) address = reinterpret_cast<void*>(iova);
   if (!gpu::recognises(address, length)) throw VerbsFailure{EOPNOTSUPP};
   return register_memory(pd, address, length, iova, access);
 }

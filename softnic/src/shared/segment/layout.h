@@ -148,6 +148,12 @@ struct Regions {
   std::uint32_t index_of(const MrShared& region) const noexcept { return static_cast<std::uint32_t>(&region - known); }
 };
 
+/// What a process has registered of GPUs' memory.
+enum class GpuMemory : std::uint32_t {
+  kNone,
+  kShared,  ///< CUDA opens all of it to other processes, too
+  kOwn,     ///< some of it to none
+};
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
 /// Not to be read and written like any memory.
 inline bool needs_care(const MrShared& region) noexcept { return (region.access & (kGpuMemory | kUnpinned)) != 0; }
@@ -183,7 +189,7 @@ struct SegmentHeader {
   alignas(kLineBytes) std::atomic<std::uint64_t> atomic_lock;
   std::atomic<std::uint32_t> lanes_used;  ///< no lane from here on was ever taken
   std::atomic<std::uint32_t> members_used;  ///< the same for `members`
-  std::atomic<std::uint32_t> gpu_memory;    ///< the owner has registered some
+  std::atomic<GpuMemory> gpu_memory;        ///< registered by the owner
 };
 
 struct Segment {

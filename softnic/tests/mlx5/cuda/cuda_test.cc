@@ -117,5 +117,90 @@ TEST(SoftnicMlx5Cuda, ADmabufOfMoreThanWasAllocated) {
   ::munmap(memory, 2 * kPage);
 }
 
+/// A program may give its region another address: what memory the dma-buf is, CUDA's answer said.
+TEST(SoftnicMlx5Cuda, ARegionOfADmabufAtAnAddressOfItsOwn) {
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_NE(cuda, nullptr) << ::dlerror();
+  constexpr std::size_t kBytes = 65536, kAt = 4096;
+  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  *static_cast<std::uint64_t*>(::dlsym(cuda, "fake_cuda_begin")) = reinterpret_cast<std::uint64_t>(memory);
+  *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = kBytes;
+  auto* const give = reinterpret_cast<Export*>(::dlsym(cuda, "cuMemGetHandleForAddressRange"));
+  int dmabuf = -1;
+  ASSERT_EQ(give(&dmabuf, reinterpret_cast<std::uintptr_t>(memory), kBytes, 1, 0), 0);
+  HandPair hand;
+  ibv_pd* const pd = hand.pair.server.pd.get();
+  EXPECT_EQ(ibv_reg_dmabuf_mr(pd, kAt, kBytes, 0, dmabuf, kAllAccess), nullptr) << "beyond its end";
+  const Owned<ibv_mr> mr(ibv_reg_dmabuf_mr(pd, kAt, kBytes - kAt, 0, dmabuf, kAllAccess));
+  ASSERT_NE(mr, nullptr) << std::strerror(errno);
+  hand.pair.client.memory->fill(7);
+  Wqe write;
+  write.remote = 64;
+  write.rkey = mr->rkey;
+  write.sges = {hand.pair.client.memory->sge(0, 32)};
+  hand.qp.post(write);
+  const auto cqe = hand.cq.next();
+  ASSERT_TRUE(cqe);
+  EXPECT_EQ(cqe_opcode(*cqe), MLX5_CQE_REQ) << int(syndrome(*cqe));
+  const auto* bytes = static_cast<const std::uint8_t*>(memory) + kAt;
+  EXPECT_EQ(bytes[63], 0);
+  EXPECT_EQ(std::memcmp(bytes + 64, hand.pair.client.memory->data(), 32), 0);
+  EXPECT_EQ(bytes[96], 0);
+  *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = 0;
+  ::close(dmabuf);
+  ::munmap(memory, kBytes);
+}
+
+/// GPU memory that CUDA does not share with other processes is reached through its owner's: also by atomics.
+TEST(SoftnicMlx5Cuda, MemoryOfAnotherProcessThatCannotBeShared) {
+  constexpr std::size_t kBytes = 65536;
+  // Here, too: who has no driver asks the owner for all memory of GPUs.
+  void* const cuda = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_NE(cuda, nullptr) << ::dlerror();
+  SecondProcess other([cuda](int socket) {
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    *static_cast<std::uint64_t*>(::dlsym(cuda, "fake_cuda_begin")) = reinterpret_cast<std::uint64_t>(memory);
+    *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = kBytes;
+    End end({.device = "mlx0"});
+    const Owned<ibv_mr> mr(ibv_reg_mr_iova(end.pd.get(), memory, kBytes, 0, kAllAccess));
+    ASSERT_NE(mr, nullptr) << std::strerror(errno);
+    Address own = end.address();
+    own.buffer = 0;
+    own.rkey = mr->rkey;
+    tell(socket, own);
+    ASSERT_EQ(end.connect(hear<Address>(socket)), 0);
+    tell(socket, 1);
+    hear<int>(socket);
+    std::uint64_t word = 0;
+    std::memcpy(&word, static_cast<std::uint8_t*>(memory) + 64, sizeof word);
+    EXPECT_EQ(word, 10u);
+    EXPECT_EQ(static_cast<std::uint8_t*>(memory)[128], 7);
+  });
+  End end({.device = "mlx0"});
+  tell(other.socket(), end.address());
+  const auto peer = hear<Address>(other.socket());
+  ASSERT_EQ(end.connect(peer), 0);
+  ASSERT_EQ(hear<int>(other.socket()), 1);
+  end.memory->fill(7);
+  ibv_sge sge = end.memory->sge(0, 1);
+  ibv_send_wr write = end.request(IBV_WR_RDMA_WRITE, peer, sge);
+  write.wr.rdma.remote_addr = 128;
+  ASSERT_EQ(end.post(write), 0);
+  EXPECT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
+  for (int i = 0; i < 2; ++i) {
+    ibv_sge word = end.memory->sge(1024, 8);
+    ibv_send_wr add = end.request(IBV_WR_ATOMIC_FETCH_AND_ADD, peer, word);
+    add.wr.atomic.remote_addr = 64;
+    add.wr.atomic.rkey = peer.rkey;
+    add.wr.atomic.compare_add = 5;
+    ASSERT_EQ(end.post(add), 0);
+    EXPECT_EQ(status_of(end.send_cq.get()), IBV_WC_SUCCESS);
+  }
+  tell(other.socket(), 1);
+  EXPECT_EQ(other.wait(), 0);
+}
+
 }  // namespace
 }  // namespace softnic_test

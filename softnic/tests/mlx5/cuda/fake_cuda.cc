@@ -35,16 +35,26 @@ int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
   int name(__VA_ARGS__) { return 0; }
 FAKE(cuDeviceGetCount, int*)
 FAKE(cuDeviceGetUuid_v2, void*, int)
-FAKE(cuDevicePrimaryCtxRetain, void**, int)
 FAKE(cuCtxGetCurrent, void**)
 FAKE(cuCtxPushCurrent_v2, void*)
 FAKE(cuCtxPopCurrent_v2, void**)
 FAKE(cuCtxEnablePeerAccess, void*, unsigned)
-FAKE(cuStreamCreate, void**, unsigned)
 FAKE(cuStreamSynchronize, void*)
 FAKE(cuMemHostUnregister, void*)
 FAKE(cuIpcCloseMemHandle, std::uint64_t)
 #undef FAKE
+
+/// Something that is there.
+int cuDevicePrimaryCtxRetain(void** context, int device);
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = &fake_cuda_flags;
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned flags);
+int cuStreamCreate(void** stream, unsigned) {
+  *stream = &fake_cuda_flags;
+  return 0;
+}
 
 int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream);
 int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, void*) {

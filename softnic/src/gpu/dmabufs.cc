@@ -1,4 +1,4 @@
-#include "objects/mlx5/dmabufs.h"
+#include "gpu/dmabufs.h"
 
 #include <sys/stat.h>
 
