@@ -80,8 +80,8 @@ def main():
     library = str(build / "softnic/src/libgdrperf_softnic.so")
     known = symbols(library)
     with tempfile.TemporaryDirectory() as folder:
-        few, many = (by_function(count(str(build / "softnic/bench/softnic_rings"), library, size, messages, folder), known)
-                     for messages in (FEW, MANY))
+        program = str(build / "softnic/bench/softnic_rings")
+        few, many = (by_function(count(program, library, size, messages, folder), known) for messages in (FEW, MANY))
     executed = looked = 0.0
     for name in sorted(many, key=lambda it: few[it] - many[it]):
         each = (many[name] - few[name]) / (MANY - FEW)
