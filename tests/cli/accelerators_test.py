@@ -64,6 +64,25 @@ class Runs(CliTest):
             for text in (f"{kind}:1", name, place):
                 self.assertIn(text, result.out)
 
+    def test_ranks_of_a_cluster_reduce_over_the_gpus_they_see(self):
+        port = support.free_port()
+        env = {**STANDIN, "SOFTNIC": "nic0:rate=2MB/s,react=500ms;nic1:rate=2MB/s,react=500ms"}
+        for fault, failed in (({}, 0), ({"RCCL_STANDIN_FAULT": "flip"}, 4)):
+            ranks = [support.Background("cluster", "--softnic", "-e", "--rank", rank, "--ranks", 2, "--root",
+                                        f"127.0.0.1:{port}", "-s", "16K", "--small", "0", "-D", "100ms",
+                                        *(["--patterns", "nccl", "--json", "-"] if rank == 0 else []),
+                                        env={**env, **fault}) for rank in range(2)]
+            codes = [rank.wait() for rank in ranks]
+            self.assertEqual(codes, [4, 0], ranks[0].err)
+            steps = json.loads(ranks[0].out)["collectives"]
+            self.assertEqual([(each["step"], each["gpus"], each["library"]) for each in steps],
+                             [("all_reduce 16 KiB", 2, "RCCL 2.21.5"), ("all_reduce 2 MiB", 2, "RCCL 2.21.5")])
+            self.assertEqual(sum(len(each["failed"]) for each in steps), failed, steps)
+            for each in steps:
+                self.assertTrue(all("wrong data after ncclAllReduce" in why for why in each["failed"]), each)
+                self.assertEqual(each["bus_gbytes"] is None, failed > 0)
+                self.assertIsNone(each["share_of_pairs"], "GPUs of one host need no NICs")
+
     def test_memory_is_registered_as_asked(self):
         def registered(kind, *words):
             result = run("reg_lat", "--softnic", "--buffer", f"{kind}:0", *words, "-s", "64K", "--time", "1ms",

@@ -1,29 +1,34 @@
-// Stands in for AMD's librccl.so.1: all_reduce between threads of one process, in plain memory. A communicator comes
-// into being when all of its ranks are there, and not before; nothing else blocks.
+// Stands in for AMD's librccl.so.1: all_reduce between threads and processes of one host, in shared memory. A
+// communicator comes into being when all of its ranks are there, and not before; nothing else blocks.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <vector>
 
 namespace {
 
 constexpr int kSuccess = 0;
+constexpr int kSystemError = 2;
 constexpr int kInvalidArgument = 4;
 constexpr int kInProgress = 7;
 constexpr int kUint64 = 5;
 constexpr int kFloat = 7;
 constexpr int kSum = 0;
 constexpr int kMax = 2;
+constexpr std::size_t kMostBytes = 64u << 20;
 
-struct Id {
-  std::array<char, 128> bytes;
-  auto operator<=>(const Id&) const = default;
-};
+/// Of a communicator: a name of shared memory.
+using Id = std::array<char, 128>;
 
 struct Config {
   std::size_t size;
@@ -32,36 +37,57 @@ struct Config {
   int blocking;
 };
 
-/// All ranks of one id.
+/// All ranks of one id; zeroed memory is a new one but for the lock.
 struct Group {
-  std::vector<const void*> sent;
-  std::vector<char> result;
-  int here = 0;
-  int given = 0;
-  int taken = 0;
-  int round = 0;     ///< results that are there
-  int finished = 0;  ///< results that all have taken
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int ranks;
+  int here;
+  int given;
+  int taken;
+  int round;     ///< results that are there
+  int finished;  ///< results that all have taken
+  alignas(64) char sum[kMostBytes];
 };
 
 struct Communicator {
-  std::shared_ptr<Group> group;
-  int rank = 0;
+  Group* group;
+  Id id;
 };
 
-std::mutex mutex;
-std::condition_variable changed;
-std::map<Id, std::shared_ptr<Group>> groups;
-std::uint64_t ids = 0;
+/// Names that this process gave, and that nobody may have come to.
+class Given {
+ public:
+  ~Given() {
+    for (const Id& id : ids_) ::shm_unlink(id.data());
+  }
+  void add(const Id& id) {
+    const std::lock_guard lock(mutex_);
+    ids_.push_back(id);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Id> ids_;
+};
+Given given;
+
+/// Null: there is none of that name.
+Group* open_group(const Id& id, bool create) {
+  const int fd = ::shm_open(id.data(), O_RDWR | (create ? O_CREAT | O_EXCL : 0), 0600);
+  if (fd < 0) return nullptr;
+  const bool sized = !create || ::ftruncate(fd, sizeof(Group)) == 0;
+  void* at = sized ? ::mmap(nullptr, sizeof(Group), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  ::close(fd);
+  return at == MAP_FAILED ? nullptr : static_cast<Group*>(at);
+}
 
 template <typename T>
-void reduce(const Group& group, std::size_t count, int how, char* result) {
-  auto* out = reinterpret_cast<T*>(result);
-  std::memcpy(result, group.sent[0], count * sizeof(T));
-  for (std::size_t rank = 1; rank < group.sent.size(); ++rank) {
-    const auto* from = static_cast<const T*>(group.sent[rank]);
-    for (std::size_t i = 0; i < count; ++i)
-      out[i] = how == kMax ? std::max(out[i], from[i]) : static_cast<T>(out[i] + from[i]);
-  }
+void add(Group& group, const void* from, std::size_t count, int how) {
+  auto* sum = reinterpret_cast<T*>(group.sum);
+  const auto* more = static_cast<const T*>(from);
+  for (std::size_t i = 0; i < count; ++i)
+    sum[i] = how == kMax ? std::max(sum[i], more[i]) : static_cast<T>(sum[i] + more[i]);
 }
 
 }  // namespace
@@ -75,64 +101,82 @@ int ncclGetVersion(int* version) {
 const char* ncclGetErrorString(int error) { return error == kInvalidArgument ? "invalid argument" : "an error"; }
 
 int ncclGetUniqueId(Id* id) {
-  const std::lock_guard lock(mutex);
-  id->bytes.fill(0x5a);
-  std::memcpy(id->bytes.data(), &++ids, sizeof ids);
-  groups[*id] = std::make_shared<Group>();
+  static std::atomic<unsigned> ids{0};
+  id->fill(0);
+  std::snprintf(id->data(), id->size(), "/gdrperf-rccl-%d-%u", ::getpid(), ++ids);
+  Group* group = open_group(*id, true);
+  if (group == nullptr) return kSystemError;
+  pthread_mutexattr_t shared;
+  pthread_mutexattr_init(&shared);
+  pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(&group->lock, &shared);
+  pthread_condattr_t waiting;
+  pthread_condattr_init(&waiting);
+  pthread_condattr_setpshared(&waiting, PTHREAD_PROCESS_SHARED);
+  pthread_cond_init(&group->changed, &waiting);
+  ::munmap(group, sizeof(Group));
+  given.add(*id);
   return kSuccess;
 }
 
 int ncclCommInitRankConfig(Communicator** made, int ranks, Id id, int rank, Config* config) {
-  const std::lock_guard lock(mutex);
-  const auto found = groups.find(id);
   const bool right = config->magic == 0xcafebeef && config->blocking == 0 && rank >= 0 && rank < ranks;
-  if (found == groups.end() || !right) return kInvalidArgument;
-  found->second->sent.resize(static_cast<std::size_t>(ranks));
-  ++found->second->here;
-  *made = new Communicator{found->second, rank};
+  id.back() = 0;
+  Group* group = right ? open_group(id, false) : nullptr;
+  if (group == nullptr) return kInvalidArgument;
+  pthread_mutex_lock(&group->lock);
+  group->ranks = ranks;
+  ++group->here;
+  pthread_mutex_unlock(&group->lock);
+  *made = new Communicator{group, id};
   return kInProgress;
 }
 int ncclCommGetAsyncError(const Communicator* communicator, int* state) {
-  const std::lock_guard lock(mutex);
-  const Group& group = *communicator->group;
-  *state = static_cast<std::size_t>(group.here) == group.sent.size() ? kSuccess : kInProgress;
+  Group& group = *communicator->group;
+  pthread_mutex_lock(&group.lock);
+  *state = group.here >= group.ranks ? kSuccess : kInProgress;
+  pthread_mutex_unlock(&group.lock);
   return kSuccess;
 }
 
 int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int how, Communicator* communicator, void*) {
   if ((type != kUint64 && type != kFloat) || (how != kSum && how != kMax)) return kInvalidArgument;
   const std::size_t bytes = count * (type == kFloat ? sizeof(float) : sizeof(std::uint64_t));
-  std::unique_lock lock(mutex);
+  if (bytes > kMostBytes) return kInvalidArgument;
   Group& group = *communicator->group;
-  const int ranks = static_cast<int>(group.sent.size());
+  pthread_mutex_lock(&group.lock);
   const int round = group.round;
-  group.sent[static_cast<std::size_t>(communicator->rank)] = from;
-  if (++group.given == ranks) {
-    group.result.resize(bytes);
-    if (type == kFloat) reduce<float>(group, count, how, group.result.data());
-    else reduce<std::uint64_t>(group, count, how, group.result.data());
-    ++group.round;
-    changed.notify_all();
+  if (group.given == 0) {
+    std::memcpy(group.sum, from, bytes);
+  } else if (type == kFloat) {
+    add<float>(group, from, count, how);
+  } else {
+    add<std::uint64_t>(group, from, count, how);
   }
-  changed.wait(lock, [&] { return group.round != round; });
-  std::memcpy(to, group.result.data(), bytes);
-  if (++group.taken == ranks) {
+  if (++group.given == group.ranks) {
+    ++group.round;
+    if (std::getenv("RCCL_STANDIN_FAULT") != nullptr) group.sum[bytes / 2] ^= 1;
+    pthread_cond_broadcast(&group.changed);
+  }
+  while (group.round == round) pthread_cond_wait(&group.changed, &group.lock);
+  std::memcpy(to, group.sum, bytes);
+  if (++group.taken == group.ranks) {
     group.given = group.taken = 0;
     ++group.finished;
-    changed.notify_all();
+    pthread_cond_broadcast(&group.changed);
   }
-  changed.wait(lock, [&] { return group.finished > round; });
+  while (group.finished <= round) pthread_cond_wait(&group.changed, &group.lock);
+  pthread_mutex_unlock(&group.lock);
   return kSuccess;
 }
 
-int ncclCommFinalize(Communicator*) { return kSuccess; }
-int ncclCommDestroy(Communicator* communicator) {
-  delete communicator;
-  return kSuccess;
-}
 int ncclCommAbort(Communicator* communicator) {
+  ::shm_unlink(communicator->id.data());
+  ::munmap(communicator->group, sizeof(Group));
   delete communicator;
   return kSuccess;
 }
+int ncclCommFinalize(Communicator*) { return kSuccess; }
+int ncclCommDestroy(Communicator* communicator) { return ncclCommAbort(communicator); }
 
 }  // extern "C"

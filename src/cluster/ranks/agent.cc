@@ -361,7 +361,7 @@ std::string Agent::answer(const ClusterMessage& order) {
     }
     return encode_cluster_text(answer);
   }
-  if (const auto* ask = std::get_if<AskCollective>(&order)) return encode_cluster_text(find_nccl(ask->gpu, ask->new_id));
+  if (const auto* ask = std::get_if<AskCollective>(&order)) return encode_cluster_text(find_nccl(ask->maker, ask->new_id));
   if (const auto* collective = std::get_if<Collective>(&order)) {
     return encode_cluster_text(Rates{collective->id, run_all_reduce(*collective, settings_.account)});
   }

@@ -31,17 +31,53 @@ struct JobGpu {
   std::string gpu;  ///< as --buffer takes it
 };
 
-/// NCCL takes a GPU once.
-std::vector<JobGpu> gpus_of(const Star& star) {
+std::string with_rank(const Star& star, int rank, const std::string& text) {
+  return fmt::format("rank {} on {}: {}", rank, star.members()[static_cast<std::size_t>(rank)].card.host, text);
+}
+
+/// NCCL takes a GPU once: of the ranks that see it, the one that has fewest so far has it.
+std::vector<JobGpu> shared_out(const Star& star, const std::map<int, CollectiveReady>& answers) {
+  std::map<std::pair<std::string, std::string>, std::vector<int>> seen;
+  for (const auto& [rank, ready] : answers) {
+    const std::string& host = star.members()[static_cast<std::size_t>(rank)].card.host_id;
+    for (const std::string& gpu : ready.gpus) seen[{host, gpu}].push_back(rank);
+  }
+  std::map<int, int> taken;
   std::vector<JobGpu> gpus;
-  std::set<std::pair<std::string, std::string>> taken;
-  for (const Member& member : star.members()) {
-    for (const std::string& device : member.here ? member.devices : std::vector<std::string>()) {
-      const std::string gpu = buffer_of(member, device, ClusterBuffer::kGpu);
-      if (gpu != "host" && taken.emplace(member.card.host_id, gpu).second) gpus.push_back({member.card.rank, gpu});
-    }
+  for (const auto& [gpu, ranks] : seen) {
+    const auto fewest = [&](int one, int other) { return taken[one] < taken[other]; };
+    const int rank = *std::min_element(ranks.begin(), ranks.end(), fewest);
+    ++taken[rank];
+    gpus.push_back({rank, gpu.second});
   }
   return gpus;
+}
+
+/// Of the first maker of whom ranks see two. Throws as check_collective().
+std::vector<JobGpu> find_gpus(Star& star) {
+  std::map<int, CollectiveReady> none;
+  for (const char* maker : {"cuda", "rocm"}) {
+    std::map<int, AskCollective> orders;
+    for (const Member& member : star.members()) {
+      if (member.here && !member.devices.empty()) orders[member.card.rank] = {maker, false};
+    }
+    const std::map<int, CollectiveReady> answers = star.ask(orders);
+    const std::vector<JobGpu> gpus = shared_out(star, answers);
+    if (none.empty()) none = answers;
+    if (gpus.size() < 2) continue;
+    for (const JobGpu& each : gpus) {
+      const CollectiveReady& ready = answers.at(each.rank);
+      if (ready.why_not.empty()) continue;
+      throw Error(ExitCode::kEnvironment, "--patterns nccl: " + with_rank(star, each.rank, ready.why_not),
+                  "install NCCL (libnccl.so.2, 2.14 or later; AMD: librccl.so.1) on every host, or let LD_LIBRARY_PATH "
+                  "name its folder");
+    }
+    return gpus;
+  }
+  const auto [rank, ready] = none.empty() ? std::pair<const int, CollectiveReady>() : *none.begin();
+  const std::string found = ready.why_not.empty() ? "it has one" : ready.why_not;
+  throw Error(ExitCode::kEnvironment, "--patterns nccl: it takes two GPUs or more; " + with_rank(star, rank, found),
+              "'gdrperf doctor' on each host explains missing GPUs; leave nccl out to measure NICs alone");
 }
 
 /// NICs that are measured of each host; by host.
@@ -51,10 +87,6 @@ std::map<std::string, std::size_t> nics_by_host(const Star& star) {
     if (member.here && !member.devices.empty()) counts[member.card.host_id] += member.devices.size();
   }
   return counts;
-}
-
-std::string with_rank(const Star& star, int rank, const std::string& text) {
-  return fmt::format("rank {} on {}: {}", rank, star.members()[static_cast<std::size_t>(rank)].card.host, text);
 }
 
 std::chrono::nanoseconds limit_of(std::uint64_t bytes, double typical_gbytes) {
@@ -86,7 +118,8 @@ CollectiveStep measure(Star& star, const std::vector<JobGpu>& gpus, std::uint64_
   step.gpus = gpus.size();
   step.hosts = nics_by_host(star).size();
   const int first = gpus.front().rank;
-  const auto ready = star.ask({{first, {gpus.front().gpu, true}}});
+  const std::string maker = gpus.front().gpu.substr(0, gpus.front().gpu.find(':'));
+  const auto ready = star.ask({{first, {maker, true}}});
   const auto named = ready.find(first);
   if (named == ready.end() || !named->second.why_not.empty()) {
     step.failed.push_back(with_rank(star, first, named == ready.end() ? "is lost" : named->second.why_not));
@@ -124,26 +157,10 @@ CollectiveStep measure(Star& star, const std::vector<JobGpu>& gpus, std::uint64_
 
 }  // namespace
 
-void check_collective(Star& star) {
-  const std::vector<JobGpu> gpus = gpus_of(star);
-  if (gpus.size() < 2) {
-    throw Error(ExitCode::kEnvironment,
-                fmt::format("--patterns nccl: it takes two GPUs or more, and near the NICs of {} ranks there is {}",
-                            star.members().size(), gpus.empty() ? "none" : "one"),
-                "'gdrperf topo' on each host shows GPUs and NICs; leave nccl out to measure NICs alone");
-  }
-  std::map<int, AskCollective> orders;
-  for (const JobGpu& each : gpus) orders.try_emplace(each.rank, AskCollective{each.gpu, false});
-  for (const auto& [rank, ready] : star.ask(orders)) {
-    if (ready.why_not.empty()) continue;
-    throw Error(ExitCode::kEnvironment, "--patterns nccl: " + with_rank(star, rank, ready.why_not),
-                "install NCCL (libnccl.so.2, 2.14 or later) on every host, or let LD_LIBRARY_PATH name its folder");
-  }
-}
+void check_collective(Star& star) { find_gpus(star); }
 
 void run_collective(Star& star, const ClusterTest& test, ClusterResult& result) {
-  const std::vector<JobGpu> gpus = gpus_of(star);
-  if (gpus.size() < 2) return;
+  const std::vector<JobGpu> gpus = find_gpus(star);
   int id = 1 << 21;
   for (const std::uint64_t bytes : {test.size_bytes, kLarge * test.size_bytes}) {
     if (star.stopped()) return;

@@ -7,12 +7,12 @@
 
 namespace gdrperf::app {
 
-/// Throws Error(kEnvironment) where there are no two GPUs near the NICs that are measured, or one of their ranks has no
-/// NCCL or RCCL: that rank, and what it lacks.
+/// Throws Error(kEnvironment) where ranks see no two GPUs of a maker, or one that sees GPUs has no NCCL or RCCL: that
+/// rank, and what it lacks.
 void check_collective(Star& star);
 
-/// NCCL's all_reduce over the GPUs nearest to the NICs of `result`, each GPU once: of the size of a message, and of one
-/// that saturates. Notes what came of it there.
+/// NCCL's all_reduce over all GPUs that ranks see, each once: of the size of a message, and of one that saturates.
+/// Notes what came of it in `result`.
 void run_collective(Star& star, const ClusterTest& test, ClusterResult& result);
 
 /// A line for each, and one more where it is slower than pairs promise.

@@ -15,6 +15,7 @@
 #include "gdrperf/base/thread.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/mem/buffer.h"
+#include "gdrperf/mem/gpudirect.h"
 #include "gdrperf/mem/kind.h"
 
 namespace gdrperf::app {
@@ -194,6 +195,18 @@ UniqueId from_hex(const std::string& text) {
   return id;
 }
 
+/// At least one; by PCI address where that is known, as processes may count GPUs in another order.
+std::vector<std::string> gpus_of(const std::string& maker) {
+  std::string why_none = "no GPU";
+  std::vector<std::string> gpus;
+  if (maker == "rocm") gpus = mem::expand_kinds({"rocm:all"}, "collective");
+  if (!gpus.empty()) return gpus;
+  if (maker != "cuda") throw missing(why_none, "");
+  for (const mem::GpuSupport& gpu : mem::gpu_support(why_none)) gpus.push_back("cuda:" + gpu.pci_address);
+  if (gpus.empty()) throw missing(why_none, "");
+  return gpus;
+}
+
 /// Each GPU has its part of the pattern, and zeros elsewhere: the largest of each word is the whole pattern.
 mem::PatternRun pattern_of(const Collective& order, std::uint64_t part_bytes) {
   mem::PatternRun run;
@@ -262,11 +275,11 @@ void check_order(const Collective& order) {
 
 }  // namespace
 
-CollectiveReady find_nccl(const std::string& gpu, bool new_id) {
+CollectiveReady find_nccl(const std::string& maker, bool new_id) {
   CollectiveReady ready;
   try {
-    mem::check_kind(gpu, "collective");
-    const Library& library = Library::of(mem::parse_kind(gpu, "collective"));
+    ready.gpus = gpus_of(maker);
+    const Library& library = Library::of(mem::parse_kind(ready.gpus.front(), "collective"));
     ready.version = library.version();
     UniqueId id{};
     if (new_id) library.check(library.get_unique_id(&id), "ncclGetUniqueId");

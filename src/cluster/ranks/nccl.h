@@ -10,9 +10,9 @@
 
 namespace gdrperf::app {
 
-/// NCCL, or for AMD's GPUs RCCL, as this machine has it, for memory of `gpu` ("cuda:0"); with `new_id` also what names
-/// a communicator, whose meeting point is this process from then on. Never throws: says why there is none.
-CollectiveReady find_nccl(const std::string& gpu, bool new_id);
+/// GPUs of a maker ("cuda", "rocm") that this process sees, and its NCCL or RCCL; with `new_id` also what names a
+/// communicator, whose meeting point is this process from then on. Throws no Error: says why there is none.
+CollectiveReady find_nccl(const std::string& maker, bool new_id);
 
 /// This process' GPUs in one all_reduce, each on a thread of its own: seconds of one, or why there is none, by GPU.
 /// 5 rounds before those that count, as nccl-tests; every byte of the last one is compared. A communicator that does

@@ -122,15 +122,16 @@ struct ReadCounters {
 struct Counters {
   std::vector<std::map<std::string, std::uint64_t>> devices;  ///< by name
 };
-/// Rank 0 to a rank: can you be in a collective of NCCL's with this GPU? Answered with CollectiveReady.
+/// Rank 0 to a rank: which GPUs of this maker can be in a collective? Answered with CollectiveReady.
 struct AskCollective {
-  std::string gpu;
-  bool new_id = false;  ///< and name one, which all others then come to
+  std::string maker;    ///< "cuda", "rocm"
+  bool new_id = false;  ///< and name a communicator, which all others then come to
 };
 struct CollectiveReady {
-  std::string version;    ///< "NCCL 2.21.5"; "" without
-  std::string unique_id;  ///< ncclUniqueId in hexadecimal
-  std::string why_not;    ///< "" where it can
+  std::vector<std::string> gpus;  ///< as --buffer takes them
+  std::string version;            ///< of the library: "NCCL 2.21.5"; "" without
+  std::string unique_id;          ///< ncclUniqueId in hexadecimal
+  std::string why_not;            ///< "" where they can
 };
 /// Rank 0 to a rank: be in this all_reduce with these GPUs. Answered with Rates: bytes by time, by GPU.
 struct CollectiveEnd {
