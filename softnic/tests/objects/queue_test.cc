@@ -39,6 +39,20 @@ TEST(SoftnicQueue, TheSendQueueHasTheDepthItSays) {
   EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), ENOMEM);
 }
 
+TEST(SoftnicQueue, ASendQueueIsRoundedUpAsByNics) {
+  EndOptions options;
+  options.max_wr = 9;
+  Pair pair(options);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(pair.client.qp.get(), &attr, IBV_QP_CAP, &init), 0);
+  EXPECT_EQ(init.cap.max_send_wr, 16u);
+  EXPECT_EQ(attr.cap.max_send_wr, 16u);
+  const Address peer = pair.server.address();
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), 0) << i;
+  EXPECT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, peer, 0, 8), ENOMEM);
+}
+
 TEST(SoftnicQueue, TheReceiveQueueHasTheDepthItSays) {
   for (const bool srq : {false, true}) {
     EndOptions options;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cerrno>
 #include <cstring>
@@ -24,7 +25,8 @@ namespace {
 /// In range, and not smaller than what a QP needs by itself.
 ibv_qp_cap limits_of(const ibv_qp_init_attr_ex& attr) {
   ibv_qp_cap cap = attr.cap;
-  cap.max_send_wr = std::max(cap.max_send_wr, 1u);
+  // As mlx5 and Soft-RoCE do; programs that asked for 2^n + 1 post one more.
+  cap.max_send_wr = std::bit_ceil(std::max(cap.max_send_wr, 1u));
   // Requests of NICs have room for some bytes; programs take it that nobody was asked for.
   if (cap.max_send_sge > 0) cap.max_inline_data = std::max(cap.max_inline_data, 32u);
   return cap;
