@@ -74,6 +74,18 @@ make_sysroot() {
   touch "$tree/sysroot"
 }
 
+# use_libraries ARCH TREE FOLDER: programs that qemu-user runs from here on find TREE's libraries, by links in FOLDER.
+# Those alone: qemu takes a file that is in this folder for the one of that name in the system.
+use_libraries() {
+  local arch=$1 tree=$2 prefix=$3 lib
+  lib=$tree/usr/lib/$(triplet "$arch")
+  mkdir -p "$prefix/lib" "$prefix/usr/lib"
+  ln -sfn "$lib" "$prefix/usr/lib/$(triplet "$arch")"
+  ln -sfn "$lib" "$prefix/lib/$(triplet "$arch")"
+  ln -sfn "$lib/ld-linux-$arch.so.1" "$prefix/lib/ld-linux-$arch.so.1"
+  export QEMU_LD_PREFIX=$prefix
+}
+
 # make_googletest ARCH TREE: from the sources that googletest's package has; Debian 11's own is made for C++14.
 make_googletest() {
   local arch=$1 tree=$2 source=/usr/src/googletest name lib
