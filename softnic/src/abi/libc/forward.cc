@@ -16,10 +16,17 @@ bool is_own(const void* function) {
          theirs.dli_fbase == ours.dli_fbase;
 }
 
+/// Before glibc 2.36 dlsym finds the oldest of several versions: libibverbs' functions of 1.0, which call ours in turn.
+/// No function of libibverbs has a version newer than 1.1 beside another.
+void* next_in_order(const char* name) {
+  void* const found = ::dlvsym(RTLD_NEXT, name, "IBVERBS_1.1");
+  return found != nullptr ? found : ::dlsym(RTLD_NEXT, name);
+}
+
 }  // namespace
 
 void* real_function(const char* name) {
-  if (void* found = ::dlsym(RTLD_NEXT, name); found != nullptr && !is_own(found)) return found;
+  if (void* found = next_in_order(name); found != nullptr && !is_own(found)) return found;
   // A program that loads libibverbs by dlopen keeps it out of the search
   // order; never unloaded.
   static void* const library = next_function<decltype(&::dlopen)>("dlopen")("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
