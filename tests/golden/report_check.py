@@ -305,8 +305,6 @@ def main():
     program, schema_path, golden = sys.argv[1:]
     with open(schema_path, encoding="utf-8") as file:
         schema = json.load(file)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, folder], check=True)
@@ -315,6 +313,12 @@ def main():
         failures += check_options(folder, schema, schema_path)
         failures += check_fields(folder, schema, schema_path)
         failures += check_places(folder, schema)
+        # Debian 11's is older than the schema's dialect: the comparisons alone.
+        if not hasattr(jsonschema, "Draft202012Validator"):
+            print(f"skipped: python3-jsonschema is older than 4.0; without it {failures} failures")
+            return 1 if failures else 77
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
         documents = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
         for name in documents:
             path = os.path.join(folder, name)
