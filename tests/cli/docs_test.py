@@ -101,8 +101,9 @@ class Links(CliTest):
 
     def test_the_index_names_each_page(self):
         index = ROOT / "docs/README.md"
-        linked = {(index.parent / target.split("#")[0]).resolve()
-                  for target in re.findall(r"\]\(([^)\s]+)\)", index.read_text(encoding="utf-8"))}
+        linked = {(each.parent / target.split("#")[0]).resolve()
+                  for each in (index, ROOT / "docs/evidence/field/README.md")
+                  for target in re.findall(r"\]\(([^)\s]+)\)", each.read_text(encoding="utf-8"))}
         self.assertEqual([str(page.relative_to(ROOT)) for page in PAGES if page not in (ROOT / "README.md", index) and page not in linked], [])
 
 

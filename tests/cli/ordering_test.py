@@ -12,7 +12,7 @@ HOST = "rate=400MB/s,latency=2us,react=100ms,copy=edges"
 SLOW_WHEN_STRICT = f"soft0:{HOST},strict=100MB/s;soft1:{HOST},strict=100MB/s"
 
 
-class Ordering(CliTest):
+class OrderingTest(CliTest):
     def paired(self, test, *words, softnic=SLOW_WHEN_STRICT):
         result = run(test, "--local", "--softnic", "--peer-dev", "soft1", "--relaxed-ordering", "both", *words, "--json", "-",
                      env={"SOFTNIC": softnic})
@@ -21,19 +21,8 @@ class Ordering(CliTest):
         self.check_document(document)
         return document, result
 
-    def test_what_it_is_worth_is_said(self):
-        for test in ("write_bw", "send_bw", "read_bw"):
-            document, result = self.paired(test, "-s", "64K", "-D", "300ms")
-            runs = document["relations"]["HOST"][test]
-            self.assertEqual([each["relaxed_ordering"] for each in runs], ["on", "off"])
-            [verdict] = document["orderings"]
-            [size] = verdict["sizes"]
-            self.assertGreater(size["relaxed_over_strict"], 1.5, str(result))
-            if not size["unstable"]:
-                self.assertTrue(size["differ"], str(result))
-                self.assertIn("relaxed ordering is worth +", verdict["worth"])
-            self.assertIn("relaxed or strict ordering", result.err)
 
+class Ordering(OrderingTest):
     def test_a_test_that_cannot_be_relaxed_is_run_once(self):
         document, _ = self.paired("write_lat", "-n", "100")
         self.assertEqual(len(document["relations"]["HOST"]["write_lat"]), 1)
@@ -54,6 +43,26 @@ class Ordering(CliTest):
 
 
 class OnAMachine(MachineTest):
+    def test_a_wrong_rate_is_named(self):
+        links = self.write("links.txt", "PIX rate=200MB/s,strict=fast\n")
+        self.expect_error(run("sweep", "--machine", self.three_relations(), "--link-model", links), 2, "links.txt:1: strict")
+
+
+# What is held against a model of the host. Runs alone.
+class Rates(OrderingTest, MachineTest):
+    def test_what_it_is_worth_is_said(self):
+        for test in ("write_bw", "send_bw", "read_bw"):
+            document, result = self.paired(test, "-s", "64K", "-D", "300ms")
+            runs = document["relations"]["HOST"][test]
+            self.assertEqual([each["relaxed_ordering"] for each in runs], ["on", "off"])
+            [verdict] = document["orderings"]
+            [size] = verdict["sizes"]
+            self.assertGreater(size["relaxed_over_strict"], 1.5, str(result))
+            if not size["unstable"]:
+                self.assertTrue(size["differ"], str(result))
+                self.assertIn("relaxed ordering is worth +", verdict["worth"])
+            self.assertIn("relaxed or strict ordering", result.err)
+
     def test_each_relation_has_what_it_is_worth_there(self):
         host = "latency=5us,react=100ms"
         links = self.write("links.txt", f"PIX rate=200MB/s,strict=50MB/s,{host}\nPHB rate=100MB/s,{host}\n")
@@ -70,10 +79,6 @@ class OnAMachine(MachineTest):
         self.assertIn("write_bw/simulated, relaxed ordering, GB/s", result.err)
         self.assertIn("write_bw/simulated, strict ordering, GB/s", result.err)
         self.assertNotIn("write_bw/simulated, GB/s", result.err)
-
-    def test_a_wrong_rate_is_named(self):
-        links = self.write("links.txt", "PIX rate=200MB/s,strict=fast\n")
-        self.expect_error(run("sweep", "--machine", self.three_relations(), "--link-model", links), 2, "links.txt:1: strict")
 
 
 if __name__ == "__main__":

@@ -71,23 +71,27 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Costs beside a run's length: from an earlier result of the same machines, or the usual ones.
+// Costs beside a run's length, and the NICs' rate: from an earlier result of the same machines, or the usual ones.
 cluster::PlanRates plan_rates(const ClusterOptions& options) {
-  constexpr double kUsual = 0.15;
+  constexpr double kUsualStart = 0.15;
+  constexpr double kUsualGbytes = 50;
   cluster::PlanRates rates;
   rates.run_seconds = std::chrono::duration<double>(options.test.duration).count();
-  rates.nic_gbytes = options.rate / 1e9;
-  rates.start_seconds = kUsual;
+  rates.nic_gbytes = kUsualGbytes;
+  rates.start_seconds = kUsualStart;
   rates.runs = runs_per_round(options.test);
-  rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / options.rate;
-  if (options.from.empty()) return rates;
-  const ClusterFile earlier = of_option("--from", [&] { return read_cluster(options.from); });
-  if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1 || !(earlier.typical_gbytes > 0)) {
-    throw usage_error(options.from + " does not record how long its rounds took", "leave --from out of --plan");
+  if (!options.from.empty()) {
+    const ClusterFile earlier = of_option("--from", [&] { return read_cluster(options.from); });
+    if (!(earlier.seconds_per_round > 0) || earlier.runs_per_round < 1 || !(earlier.typical_gbytes > 0)) {
+      throw usage_error(options.from + " does not record how long its rounds took", "leave --from out of --plan");
+    }
+    rates.nic_gbytes = earlier.typical_gbytes;
+    // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
+    const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
+    rates.start_seconds = std::max(0.0, (earlier.seconds_per_round - pipes) / earlier.runs_per_round - earlier.duration_s);
   }
-  // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
-  const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
-  rates.start_seconds = std::max(0.0, (earlier.seconds_per_round - pipes) / earlier.runs_per_round - earlier.duration_s);
+  if (options.rate) rates.nic_gbytes = *options.rate / 1e9;
+  rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / (rates.nic_gbytes * 1e9);
   return rates;
 }
 

@@ -115,7 +115,7 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
   value("--rails", "N", "for --plan: NICs per node (default: 1)", [options](const std::string& text) {
     options->rails = static_cast<int>(parse_integer(text, "--rails", 1, 64));
   });
-  value("--nic-rate", "RATE", "for --plan: rate of a NIC (default: 50GB/s)",
+  value("--nic-rate", "RATE", "for --plan: rate of a NIC (default: that of --from, or 50GB/s)",
         [options](const std::string& text) { options->rate = parse_rate(text, "--nic-rate"); });
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct ClusterOptions {
   bool compact = false;
   bool plan = false;
   int rails = 1;
-  double rate = 50e9;  ///< bytes/s
+  std::optional<double> rate;  ///< of a NIC, bytes/s; --plan has a default
 };
 
 void add_cluster_options(CLI::App& command, const std::shared_ptr<ClusterOptions>& options);
