@@ -53,7 +53,7 @@ constexpr std::size_t kMostGpus = 64;
 
 Error missing(const std::string& what, const std::string& hint) { return Error(ExitCode::kEnvironment, what, hint); }
 
-Error failed(const std::string& what) { return Error(ExitCode::kPeer, what); }
+Error broken(const std::string& what) { return Error(ExitCode::kPeer, what); }
 
 /// A maker's collectives, and its runtime's question whether a stream is idle.
 class Library {
@@ -75,7 +75,7 @@ class Library {
     return fmt::format("{} {}.{}.{}", name_, number / 10000, number / 100 % 100, number % 100);
   }
   void check(int result, const char* call) const {
-    if (result != kSuccess) throw failed(fmt::format("{}: {}: {}", name_, call, error_text(result)));
+    if (result != kSuccess) throw broken(fmt::format("{}: {}: {}", name_, call, error_text(result)));
   }
 
   int (*get_version)(int*) = nullptr;
@@ -144,7 +144,7 @@ class Communicator {
     for (int looks = 0;; ++looks) {
       const int state = library_.stream_query(nullptr);
       if (state == kSuccess) return;
-      if (state != kNotReady) throw failed(fmt::format("the GPU failed in ncclAllReduce (error {})", state));
+      if (state != kNotReady) throw broken(fmt::format("the GPU failed in ncclAllReduce (error {})", state));
       if (looks % kLooks == 0) look("ncclAllReduce");
       std::this_thread::yield();
     }
@@ -164,7 +164,7 @@ class Communicator {
     library_.check(library_.async_error(handle_, &state), "ncclCommGetAsyncError");
     if (state != kInProgress) library_.check(state, call);
     if (steady_clock::now() > limit_)
-      throw failed(fmt::format("{} did not end in time: a GPU is missing, or the network stands still", call));
+      throw broken(fmt::format("{} did not end in time: a GPU is missing, or the network stands still", call));
     return state;
   }
   void settle(const char* call) const {
@@ -257,7 +257,7 @@ double all_reduce_seconds(const Collective& order, const CollectiveEnd& end, eng
   communicator.wait();
   const mem::CheckResult found = received->check(pattern_of(order, part_bytes));
   if (found.first)
-    throw failed(fmt::format("wrong data after ncclAllReduce in {}, of GPU {}", end.gpu, found.first->slot));
+    throw broken(fmt::format("wrong data after ncclAllReduce in {}, of GPU {}", end.gpu, found.first->slot));
   communicator.end();
   return seconds;
 }
