@@ -121,19 +121,20 @@ class Library {
 /// One GPU's part of a communicator. On one thread.
 class Communicator {
  public:
-  Communicator(const Library& library, const UniqueId& id, int rank, int ranks, steady_clock::time_point limit)
-      : library_(library), limit_(limit) {
-    Config config{sizeof(Config), kConfigMagic, kConfigVersion, 0};
-    const int result = library_.init_rank(&handle_, ranks, id, rank, &config);
-    if (result != kInProgress) library_.check(result, "ncclCommInitRankConfig");
-    settle("ncclCommInitRankConfig");
-  }
+  Communicator(const Library& library, steady_clock::time_point limit) : library_(library), limit_(limit) {}
   ~Communicator() {
     if (handle_ != nullptr) library_.abort(handle_);
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  /// Until all ranks are there.
+  void join(const UniqueId& id, int rank, int ranks) {
+    Config config{sizeof(Config), kConfigMagic, kConfigVersion, 0};
+    const int result = library_.init_rank(&handle_, ranks, id, rank, &config);
+    if (result != kInProgress) library_.check(result, "ncclCommInitRankConfig");
+    settle("ncclCommInitRankConfig");
+  }
   void all_reduce(const void* from, void* to, std::size_t count, int type, int how) {
     const int result = library_.all_reduce(from, to, count, type, how, handle_, nullptr);
     if (result != kInProgress) library_.check(result, "ncclAllReduce");
@@ -242,7 +243,8 @@ double all_reduce_seconds(const Collective& order, const CollectiveEnd& end, eng
   own.first_slot = static_cast<std::uint64_t>(end.rank);
   own.count = 1;
   sent->fill(own);
-  Communicator communicator(library, from_hex(order.unique_id), end.rank, order.ranks, limit);
+  Communicator communicator(library, limit);
+  communicator.join(from_hex(order.unique_id), end.rank, order.ranks);
   const auto times = [&](int count) {
     for (int i = 0; i < count; ++i) {
       communicator.all_reduce(sent->data(), received->data(), bytes / sizeof(float), kFloat, kSum);
