@@ -7,7 +7,7 @@ usage: softnic/bench/figures.py [--rounds N] [--only WORD] [--quick]
 - WRITE and READ of 64 KiB and 8 MiB beside a memcpy loop over the same footprint;
 - instructions inside the device per 8-byte write at cq_mod 100 (callgrind; needs
   valgrind), and the message rate of `ib_write_bw -N`;
-- rings in mlx5's format: messages a second and instructions in the device's thread, for WQEs
+- rings in mlx5's format: messages a second (instructions: ring_instructions.py), for WQEs
   written by hand, beside ibv_post_send on the same device;
 - 8-byte write latency beside a cache line that goes to and fro between two CPUs;
 - the link model: what is measured beside what its rate and latency say;
@@ -28,9 +28,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import counted  # noqa: E402
 import peers  # noqa: E402
 
 PAIR = ("-d", "soft0", "--peer-dev", "soft1", "--cpu", "0", "--peer-cpu", "1")
@@ -81,22 +81,18 @@ def inside_device(softnic, count, functions=None):
     """Instructions that callgrind counts in the library during `count` writes,
     in all of it or in `functions`. Both ends in one process: valgrind has no
     room for another's memory."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "callgrind.out"
-        prefix = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={path}"]
-        peers.gdrperf_record(["write_bw", "-s", "8", "-t", "128", "-Q", "100", "-n", str(count)], softnic, prefix)
-        text = subprocess.run(["callgrind_annotate", "--auto=no", "--threshold=100", str(path)],
-                              stdout=subprocess.PIPE, text=True, check=True).stdout
-    return sum(int(match.group(1).replace(",", ""))
-               for match in re.finditer(r"^\s*([\d,]+) \([^)]*\)\s+\S*?:(.*?) \[.*libgdrperf_softnic", text, re.M)
-               if functions is None or match.group(2) in functions)
+    found = counted.count(peers.build_dir() / "softnic/src/libgdrperf_softnic.so", lambda prefix: peers.gdrperf_record(
+        ["write_bw", "-s", "8", "-t", "128", "-Q", "100", "-n", str(count)], softnic, prefix))
+    return sum(instructions for name, instructions in found.items() if functions is None or name in functions)
 
 
 def functions_of_model():
-    """What the link model and the faults consist of, as callgrind names it."""
+    """What the link model and the faults consist of, as callgrind names it; None where files are compiled together."""
     objects = peers.build_dir() / "softnic/src/libgdrperf_softnic.so.p"
     names = set()
     for name in ("flight_flight_post", "flight_flight", "flight_faulty", "model_faults", "model_link", "model_counters", "host_ports"):
+        if not (objects / f"{name}.cc.o").exists():
+            return None
         text = subprocess.run(["nm", "-C", "--defined-only", objects / f"{name}.cc.o"], stdout=subprocess.PIPE,
                               text=True, check=True).stdout
         # Not what headers define for everybody (W).
@@ -113,8 +109,11 @@ def instructions(_):
                                  ("soft0:latency=0us", None, "with a link model, for comparison")):
         count = (inside_device(softnic, many) - inside_device(softnic, few)) / (many - few)
         row("8 B write, cq_mod 100: in the device", f"{count:.1f}", "instr/msg", f"<= {limit}" if limit else "",
-            count <= limit if limit else None, note)
+            0 < count <= limit if limit else None, note)
     functions = functions_of_model()
+    if functions is None:
+        row("the same, in model and faults when off", "-", "instr/msg", "0", None, "needs a build without unity")
+        return
     count = (inside_device(PLAIN, many, functions) - inside_device(PLAIN, few, functions)) / (many - few)
     row("the same, in model and faults when off", f"{count:.1f}", "instr/msg", "0", count == 0,
         "and no comparison of the fast path is theirs alone")
@@ -137,23 +136,7 @@ def by_rings(*arguments, prefix=()):
     return float(done.stdout)
 
 
-def instructions_of_rings(count):
-    """What the thread of the device executes for `count` WQEs by hand: what looks at no WQE is left out."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "callgrind.out"
-        inside = ("*Qp::run_sends*", "*Cq::write_cqes*")
-        by_rings("hand", 1, 32, count, prefix=["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={path}",
-                                               *(f"--toggle-collect={it}" for it in inside)])
-        found = re.search(r"^(?:summary|totals): (\d+)", path.read_text(encoding="utf-8"), re.M)
-    return int(found.group(1))
-
-
 def rings(rounds):
-    if shutil.which("valgrind"):
-        few, many = 6_400, 38_400
-        count = (instructions_of_rings(many) - instructions_of_rings(few)) / (many - few)
-        row("mlx5 rings: in the device's thread", f"{count:.1f}" if count > 0 else "-", "instr/msg", "", None,
-            "lists of 32, one CQE each" if count > 0 else "valgrind reads no names in this build")
     posted = statistics.median(by_rings("post", 1, 32, 1_000_000) for _ in range(rounds))
     row("mlx5 rings, ibv_post_send", f"{posted:.2f}", "M msg/s", "", None, "executed by the thread that posts")
     for queues, length in ((1, 1), (1, 32), (4, 32), (16, 32)):

@@ -8,80 +8,31 @@ signalled; the device's thread executes them. Two counts of messages are differe
 set-up cancels. What that thread executes only to look is shown apart: it depends on how long the
 thread waits. memcpy and the like of libc are not counted.
 """
-import bisect
-import collections
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
+
+import counted
 
 FEW, MANY = 6_400, 38_400
 # _init stands for the calls into other libraries, which looking makes most of.
 LOOKING = re.compile(r"Watcher::|::look\(|monotonic_ns|DoorbellPage::rung|^_init$")
 
 
-def symbols(library):
-    """Functions of the library by their offset, in order."""
-    shown = subprocess.run(["nm", "-C", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"^([0-9a-f]{16}) [tTwWiu] (.*)$", shown, re.M)
-    return sorted((int(offset, 16), name) for offset, name in found)
-
-
-def count(program, library, size, messages, folder):
-    """Instructions by address, and the addresses of functions, in objects that valgrind reads no names of."""
-    out = pathlib.Path(folder) / str(messages)
+def executed_by(program, library, size, messages):
     env = dict(os.environ, SOFTNIC="soft0:mlx5=on", GDRPERF_SOFTNIC="1", LD_PRELOAD=library)
-    subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", "--dump-instr=yes",
-                    "--compress-pos=no", "--compress-strings=no", program, "hand", "1", str(size), str(messages)],
-                   env=env, check=True, capture_output=True, timeout=900)
-    costs, functions = collections.Counter(), set()
-    nameless = skip = False
-    for line in out.read_text(encoding="utf-8").splitlines():
-        if line.startswith("ob="):
-            nameless = line == "ob=???"
-        elif line.startswith("calls="):
-            skip = True
-        elif skip:
-            skip = False  # the call's cost, which is its function's
-        elif nameless and line.startswith("fn=0x"):
-            functions.add(int(line[3:], 16))
-        elif nameless and line.startswith("0x"):
-            address, _, instructions = line.split()
-            costs[int(address, 16)] += int(instructions)
-    return costs, functions
-
-
-def base_of(functions, known):
-    """Where the library lay: where most functions that were called are functions of it."""
-    starts = collections.defaultdict(list)
-    for offset, _ in known:
-        starts[offset & 0xfff].append(offset)
-    votes = collections.Counter(function - offset for function in functions for offset in starts[function & 0xfff])
-    return votes.most_common(1)[0][0]
-
-
-def by_function(counted, known):
-    costs, functions = counted
-    base = base_of(functions, known)
-    offsets = [offset for offset, _ in known]
-    found = collections.Counter()
-    for address, instructions in costs.items():
-        place = bisect.bisect_right(offsets, address - base) - 1
-        if place >= 0 and address - base < offsets[-1] + 65536:
-            found[known[place][1]] += instructions
-    return found
+    return counted.count(library, lambda prefix: subprocess.run(
+        [*prefix, program, "hand", "1", str(size), str(messages)], env=env, check=True, capture_output=True, timeout=900))
 
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     size = int(sys.argv[2]) if len(sys.argv) > 2 else 32
     library = str(build / "softnic/src/libgdrperf_softnic.so")
-    known = symbols(library)
-    with tempfile.TemporaryDirectory() as folder:
-        program = str(build / "softnic/bench/softnic_rings")
-        few, many = (by_function(count(program, library, size, messages, folder), known) for messages in (FEW, MANY))
+    program = str(build / "softnic/bench/softnic_rings")
+    few, many = (executed_by(program, library, size, messages) for messages in (FEW, MANY))
     executed = looked = 0.0
     for name in sorted(many, key=lambda it: few[it] - many[it]):
         each = (many[name] - few[name]) / (MANY - FEW)
