@@ -23,8 +23,9 @@ LOOKING = re.compile(r"Watcher::|::look\(|monotonic_ns|DoorbellPage::rung|^_init
 
 def executed_by(program, library, size, messages):
     env = dict(os.environ, SOFTNIC="soft0:mlx5=on", GDRPERF_SOFTNIC="1", LD_PRELOAD=library)
-    return counted.count(library, lambda prefix: subprocess.run(
-        [*prefix, program, "hand", "1", str(size), str(messages)], env=env, check=True, capture_output=True, timeout=900))
+    words = [program, "hand", "1", str(size), str(messages)]
+    return counted.count(library, lambda prefix: subprocess.run([*prefix, *words], env=env, check=True,
+                                                                capture_output=True, timeout=900))
 
 
 def main():

@@ -176,6 +176,7 @@ PageCluster parse_cluster_page(std::string_view text, const std::string& path) {
                             {"test", member(document, "test")}, {"typical_gbytes", figure_or_null(figure_at(document, "typical_gbytes"))},
                             {"tool", member(document, "tool")}, {"launcher", word_at(document, "launcher")},
                             {"nics", std::move(nics)}, {"suspects", std::move(suspects)}, {"patterns", list_at(document, "patterns")},
+                            {"collectives", list_at(document, "collectives")},
                             {"differences", member(document, "differences")}};
   cluster.data = data.dump(-1, ' ', false, ClusterJson::error_handler_t::replace);
   return cluster;

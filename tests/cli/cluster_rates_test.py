@@ -53,7 +53,8 @@ class Rates(ClusterTest):
     def check_plan(self, path):
         """What is planned with a run's own time to start is what it took, rounds being alike."""
         took = load(path)["test"]
-        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-s", "16K", "-D", "250ms", "--small", "0", "--from", path)
+        plan = support.run("cluster", "--plan", "--ranks", RANKS, "-s", "16K", "-D", "250ms", "--small", "0",
+                           "--from", path)
         self.assertEqual(plan.code, 0, plan)
         seconds = float(plan.out.split("time: ")[1].split(" s")[0])
         # Sanitized ranks start one after the other, as they get a CPU.

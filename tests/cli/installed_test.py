@@ -30,7 +30,8 @@ class Installed(CliTest):
         commands = re.findall(r"^  (\w+)  ", run("--help").out.split("Subcommands:")[1].split("gdrperf COMMAND")[0], re.M)
         files = ["bin/gdrperf-doctor", "bin/softnic", "lib/systemd/system/gdrperf.service", "share/gdrperf/schema.json",
                  "share/bash-completion/completions/gdrperf.bash", "share/zsh/site-functions/_gdrperf", "share/fish/vendor_completions.d/gdrperf.fish",
-                 "share/man/man1/gdrperf.1", "share/man/man1/softnic.1", *(f"share/man/man1/gdrperf-{command}.1" for command in commands)]
+                 "share/man/man1/gdrperf.1", "share/man/man1/softnic.1",
+                 *(f"share/man/man1/gdrperf-{command}.1" for command in commands)]
         self.assertEqual([name for name in files if not (prefix / name).is_file() or not (prefix / name).stat().st_size], [])
         (library,) = prefix.rglob("libgdrperf_softnic.so")
         self.check_programs(root, prefix, library)

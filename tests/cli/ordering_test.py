@@ -45,7 +45,8 @@ class Ordering(OrderingTest):
 class OnAMachine(MachineTest):
     def test_a_wrong_rate_is_named(self):
         links = self.write("links.txt", "PIX rate=200MB/s,strict=fast\n")
-        self.expect_error(run("sweep", "--machine", self.three_relations(), "--link-model", links), 2, "links.txt:1: strict")
+        result = run("sweep", "--machine", self.three_relations(), "--link-model", links)
+        self.expect_error(result, 2, "links.txt:1: strict")
 
 
 # What is held against a model of the host. Runs alone.

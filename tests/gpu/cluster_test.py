@@ -55,8 +55,9 @@ class GpuCluster(unittest.TestCase):
         port = free_port()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "cluster.json")
-            ranks = [Background("cluster", "--softnic", "--rank", rank, "--ranks", 2, "--root", f"127.0.0.1:{port}", "-s", "1M", "--small", "0",
-                                "-D", "250ms", "--patterns", "nccl", *(["--json", path] if rank == 0 else []), env={"SOFTNIC": devices})
+            ranks = [Background("cluster", "--softnic", "--rank", rank, "--ranks", 2, "--root", f"127.0.0.1:{port}",
+                                "-s", "1M", "--small", "0", "-D", "250ms", "--patterns", "nccl",
+                                *(["--json", path] if rank == 0 else []), env={"SOFTNIC": devices})
                      for rank in range(2)]
             codes = [rank.wait(timeout=400) for rank in ranks]
             print(ranks[0].out, ranks[0].err, flush=True)

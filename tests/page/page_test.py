@@ -193,10 +193,19 @@ class Page(support.CliTest):
             each["host"] = HOSTILE + str(each["rank"])
         made["patterns"] = [{"pattern": HOSTILE, "step": "x", "flows": 2, "failed": 0, "sum_gbytes": 1.5, "least_gbytes": 1,
                              "median_gbytes": 1, "most_gbytes": 1, "victim_gbytes": None}]
+        made["collectives"] = [
+            {"step": "all_reduce 8 MiB", "library": HOSTILE, "size_bytes": 8 << 20, "gpus": 2, "hosts": 2,
+             "seconds": 2e-3, "bus_gbytes": 45.5, "share_of_pairs": 0.9, "failed": []},
+            {"step": "all_reduce", "library": "", "size_bytes": 0, "gpus": 2, "hosts": 2, "seconds": None,
+             "bus_gbytes": None, "share_of_pairs": None, "failed": [HOSTILE]}]
         self.open(made, machine(1, 1, SIZES))
         self.assertFalse(self.browser.run("'ran' in window"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
         self.assertIn(HOSTILE, self.text("#cluster-section-0"))
+        rows = self.browser.run("[...document.querySelectorAll('table')].find((each) => each.textContent.includes('bus "
+                                "bandwidth')).tBodies[0].innerText.split('\\n').map((row) => row.split('\\t'))")
+        self.assertEqual(rows[0], ["8 MiB", "2", "2", HOSTILE, "2 ms", "45.5 GB/s", "90 %", "-"])
+        self.assertEqual(rows[1][4:], ["-", "-", "-", HOSTILE])
         self.assertGreater(self.browser.run("document.querySelectorAll('#runs tbody tr').length"), 0)
         self.assert_quiet()
 

@@ -1,5 +1,6 @@
 // An all_reduce of a rank of `gdrperf cluster`, on AMD's libraries' stand-ins.
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -68,7 +69,7 @@ TEST(ClusterCollective, ARankThatNeverComesIsNotWaitedForLonger) {
 TEST(ClusterCollective, MemoryIsOfTheServersShare) {
   engine::Account account(1 << 20);
   const auto rates = run_all_reduce(order_of(1, 4 << 20), &account);
-  EXPECT_THAT(rates.at(0).error, HasSubstr("would need 8 MiB of the memory of rocm:0"));
+  EXPECT_THAT(rates.at(0).error, HasSubstr("would need 8 MiB of GPU memory"));
   EXPECT_EQ(run_all_reduce(order_of(1, 64 << 10), &account).at(0).error, "");
 }
 
@@ -94,6 +95,7 @@ TEST(ClusterCollective, OrdersThatAreNoneAreRefused) {
   EXPECT_TRUE(refused([](Collective& order) { order.size_bytes = ~0ull; }));
   EXPECT_TRUE(refused([](Collective& order) { order.timed = 1 << 30; }));
   EXPECT_TRUE(refused([](Collective& order) { order.limit_ns = -1; }));
+  EXPECT_TRUE(refused([](Collective& order) { order.limit_ns = std::numeric_limits<std::int64_t>::max(); }));
   EXPECT_TRUE(refused([](Collective& order) { order.ends.resize(1000, {0, "rocm:0"}); }));
   EXPECT_TRUE(refused([](Collective& order) { order.unique_id = "zz"; }));
   EXPECT_TRUE(refused([](Collective& order) { order.unique_id = std::string(256, 'x'); }));

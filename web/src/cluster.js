@@ -2,7 +2,7 @@
 import { axis, Figure } from './chart.js';
 import { el, scroller, section, select, table } from './dom.js';
 import { ofIndex, shade } from './look.js';
-import { rate, significant } from './units.js';
+import { percent as share, rate, significant, size, time } from './units.js';
 
 const natural = new Intl.Collator('en', { numeric: true }).compare;
 const kWays = [['slower', 'the slower of both'], ['sends', 'when it sends'], ['receives', 'when it receives']];
@@ -78,6 +78,15 @@ function patternsTable(patterns, unit) {
     list.map((each) => [String(each.pattern), String(each.step), String(each.flows), ...['sum', 'least', 'median', 'most', 'victim'].map((name) => shown(each[`${name}_gbytes`]))])));
 }
 
+function collectivesTable(collectives, unit) {
+  const list = (Array.isArray(collectives) ? collectives : []).filter((each) => each && typeof each === 'object');
+  if (list.length === 0) return null;
+  const shown = (value, text) => (typeof value === 'number' ? text(value) : '-');
+  return scroller('Collectives', table('all_reduce of GPUs, by the conventions of nccl-tests', ['size', 'GPUs', 'hosts', 'library', 'time', 'bus bandwidth', 'of pairs', 'failed'],
+    list.map((each) => [shown(each.size_bytes, size), String(each.gpus), String(each.hosts), String(each.library), shown(each.seconds, (value) => time(value * 1e9)),
+      shown(each.bus_gbytes, (value) => rate(value * 8, unit)), shown(each.share_of_pairs, share), (Array.isArray(each.failed) ? each.failed : []).join('; ') || '-'])));
+}
+
 export class Cluster {
   constructor(raw, index, state) {
     this.raw = raw;
@@ -87,16 +96,18 @@ export class Cluster {
     this.figure = new Figure(`cluster-${index}`, 320);
     this.place = el('div', {});
     this.patterns = el('div', {});
+    this.collectives = el('div', {});
     const test = raw.test && typeof raw.test === 'object' ? raw.test : {};
     this.element = section(`cluster-section-${index}`, `Cluster: ${raw.path}`,
       `${raw.started}; ${this.nics.length} NICs, ${test.test ?? 'bandwidth'} of ${test.size_bytes ?? '?'} B, ${test.rounds_done ?? '?'} of ${test.rounds ?? '?'} rounds${raw.partial ? ', partial' : ''}. An effect is the rate of a NIC's links compared with those of the median NIC. Slowest first; a blank cell is within noise.`,
       el('div', { class: 'controls' }, select('Effect', kWays, this.way, (value) => { this.way = value; this.draw(); }, `cluster-way-${index}`)),
-      this.place, suspectsTable(raw.suspects), this.patterns, this.figure.element);
+      this.place, suspectsTable(raw.suspects), this.patterns, this.collectives, this.figure.element);
   }
 
   draw() {
     this.place.replaceChildren(map(this.nics, this.raw.suspects, this.way));
     this.patterns.replaceChildren(patternsTable(this.raw.patterns, this.state.unit) ?? '');
+    this.collectives.replaceChildren(collectivesTable(this.raw.collectives, this.state.unit) ?? '');
     const name = (nic) => `${nic.host} ${nic.device} (rank ${nic.rank})`;
     const series = ['sends', 'receives'].map((way, i) => ({ way, look: ofIndex(i), nics: this.nics.filter((nic) => nic[way][0] !== null) }));
     this.figure.draw({

@@ -22,8 +22,8 @@ std::vector<std::string> expand_hosts(std::string_view list);
 /// where there is one, for anything else. Of any file: Wiring::leaves().
 Leaves parse_slurm_topology(std::string_view text, const std::string& path);
 
-/// Pods of such a file or of what ibnetdiscover prints; none where it tells of none: the switch above a leaf if another is above that, or leaves that
-/// have the same switches above them and none with the others.
+/// Pods of such a file or of what ibnetdiscover prints; none where it tells of none: the switch above a leaf if
+/// another is above that, or leaves that have the same switches above them and none with the others.
 Pods parse_pods(std::string_view text);
 
 }  // namespace gdrperf::cluster

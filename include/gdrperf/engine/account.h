@@ -75,4 +75,8 @@ class Account {
   int qps_ GUARDED_BY(mutex_) = 0;
 };
 
+/// A share of a GPU's memory ("cuda:0") for work that is no run; throws Error(kEnvironment) as a run of this host does
+/// where other shares leave no room for it.
+Account::Share reserve_gpu(Account& account, const std::string& buffer, std::uint64_t bytes);
+
 }  // namespace gdrperf::engine

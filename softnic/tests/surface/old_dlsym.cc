@@ -20,7 +20,7 @@ Dlsym* real_dlsym() {
 
 }  // namespace
 
-// What the next library of the caller's is, glibc knows by who calls: with the device in front, it is the next of this one.
+// glibc knows by who calls which library is next: with the device in front, it is the one behind this.
 extern "C" void* dlsym(void* handle, const char* name) noexcept {
   if (handle == RTLD_NEXT) {
     for (const char* version : {"IBVERBS_1.0", kOldestLibc}) {

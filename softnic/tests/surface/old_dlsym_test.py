@@ -17,7 +17,8 @@ GDRPERF, SOFTNIC, OLD_DLSYM = sys.argv[1:4]
 class OldDlsym(unittest.TestCase):
     def out(self, *words):
         env = {**os.environ, "LD_PRELOAD": f"{SOFTNIC} {OLD_DLSYM}", "SOFTNIC": "soft0"}
-        done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-2000:])
         return done.stdout
 

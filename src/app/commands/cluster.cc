@@ -88,7 +88,8 @@ cluster::PlanRates plan_rates(const ClusterOptions& options) {
     rates.nic_gbytes = earlier.typical_gbytes;
     // Two runs of a round were at the NICs' rate, and had a pipe to fill and to empty.
     const double pipes = 4 * static_cast<double>(bytes_in_flight(earlier.size_bytes)) / (earlier.typical_gbytes * 1e9);
-    rates.start_seconds = std::max(0.0, (earlier.seconds_per_round - pipes) / earlier.runs_per_round - earlier.duration_s);
+    const double seconds_per_run = (earlier.seconds_per_round - pipes) / earlier.runs_per_round;
+    rates.start_seconds = std::max(0.0, seconds_per_run - earlier.duration_s);
   }
   if (options.rate) rates.nic_gbytes = *options.rate / 1e9;
   rates.pipe_seconds = static_cast<double>(bytes_in_flight(options.test.size_bytes)) / (rates.nic_gbytes * 1e9);
@@ -279,8 +280,7 @@ int run_root(const ClusterOptions& options, Start start, const Card& card, const
                 "--start-timeout limits that wait");
   }
   star.set_leaves(leaves, pods);
-  if (std::find(options.patterns.begin(), options.patterns.end(), cluster::Pattern::kNccl) != options.patterns.end())
-    check_collective(star);
+  if (has_collective(options.patterns)) check_collective(star);
   const Report report(options, star, start.launch);
   ClusterResult result =
       run_cluster(star, options.test, earlier ? &*earlier : nullptr, [&](const ClusterResult& so_far) {

@@ -73,7 +73,9 @@ void add_measure_options(CLI::App& command, const std::shared_ptr<ClusterOptions
         [options](const std::string& text) { options->test.small_bytes = text == "0" ? 0 : parse_size(text, "--small"); });
   value("--buffer", "KIND", "host, gpu (of the GPU nearest to each NIC) or staged (the same through host memory) (default: host)",
         [options](const std::string& text) { options->test.buffer = parse_cluster_buffer(text); });
-  value("--patterns", "NAME[,NAME]", "also bisection, ring, incast (2 to 32 to one, with a victim), all (simultaneously), nccl (all_reduce of all GPUs), after the pairs",
+  value("--patterns", "NAME[,NAME]",
+        "also bisection, ring, incast (2 to 32 to one, with a victim), all (simultaneously), "
+        "nccl (all_reduce of all GPUs), after the pairs",
         [options](const std::string& text) { options->patterns = parse_patterns(text); });
   value("-D,--duration", "TIME", "time of each pair's run, each way (default: 250ms)",
         [options](const std::string& text) { options->test.duration = parse_duration(text, "-D"); });

@@ -92,8 +92,17 @@ PatternStep summarize(cluster::Pattern pattern, const cluster::Step& step, const
   return row;
 }
 
-void run_steps(Star& star, const ClusterTest& test, const std::vector<std::pair<cluster::Pattern, cluster::Step>>& all,
-               const std::vector<cluster::Step>& steps, ClusterResult& result) {
+void run_steps(Star& star, const ClusterTest& test, const std::vector<cluster::Pattern>& patterns,
+               ClusterResult& result) {
+  std::vector<std::pair<cluster::Pattern, cluster::Step>> all;
+  std::vector<cluster::Step> steps;
+  for (const cluster::Pattern pattern : patterns) {
+    for (cluster::Step& step : cluster::make_pattern(result.fabric, pattern, test.schedule.seed)) {
+      steps.push_back(step);
+      all.emplace_back(pattern, std::move(step));
+    }
+  }
+  if (all.empty()) return;
   const std::vector<int> incoming = cluster::most_incoming(result.fabric, steps);
   std::vector<std::vector<int>> counts;
   for (const Member& member : star.members()) counts.emplace_back(member.devices.size(), 1);
@@ -126,23 +135,13 @@ std::vector<cluster::Pattern> parse_patterns(const std::string& text) {
   return patterns;
 }
 
-void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster::Pattern>& patterns, ClusterResult& result) {
-  std::vector<std::pair<cluster::Pattern, cluster::Step>> all;
-  std::vector<cluster::Step> steps;
-  for (const cluster::Pattern pattern : patterns) {
-    for (cluster::Step& step : cluster::make_pattern(result.fabric, pattern, test.schedule.seed)) {
-      steps.push_back(step);
-      all.emplace_back(pattern, std::move(step));
-    }
-  }
-  if (!all.empty()) run_steps(star, test, all, steps, result);
-  if (std::find(patterns.begin(), patterns.end(), cluster::Pattern::kNccl) != patterns.end() && !star.stopped())
-    run_collective(star, test, result);
+void run_patterns(Star& star, const ClusterTest& test, const std::vector<cluster::Pattern>& patterns,
+                  ClusterResult& result) {
+  run_steps(star, test, patterns, result);
+  if (has_collective(patterns) && !star.stopped()) run_collective(star, test, result);
 }
 
 std::string pattern_lines(const Star& star, const ClusterResult& result) {
-  // Less than that share of what pairs reach is no scatter.
-  constexpr double kAsPairs = 0.8;
   std::string out;
   for (const PatternStep& row : result.patterns) {
     out += fmt::format("{}, {}:", row.pattern, row.label);

@@ -11,7 +11,11 @@ namespace {
 
 constexpr int kMostSenders = 32;
 constexpr std::pair<Pattern, std::string_view> kPatterns[] = {
-    {Pattern::kBisection, "bisection"}, {Pattern::kRing, "ring"}, {Pattern::kIncast, "incast"}, {Pattern::kAll, "all"}, {Pattern::kNccl, "nccl"}};
+    {Pattern::kBisection, "bisection"},
+    {Pattern::kRing, "ring"},
+    {Pattern::kIncast, "incast"},
+    {Pattern::kAll, "all"},
+    {Pattern::kNccl, "nccl"}};
 
 // All rails that both have.
 void add_flows(const NicIndex& index, int from, int to, Step& step) {

@@ -149,7 +149,8 @@ Leaves parse_slurm_topology(std::string_view text, const std::string& path) {
     const std::string_view nodes = value_of(line, "Nodes");
     if (name.empty() && line.find_first_not_of(" \t\r") != std::string_view::npos) {
       throw usage_error(fmt::format("{}:{}: no SwitchName in '{}'", path, number, line.substr(0, 60)),
-                        "this reads Slurm's topology.conf, ibnetdiscover's output, or JSON {\"leaf1\": [\"n1\", \"n2\"]}");
+                        "this reads Slurm's topology.conf, ibnetdiscover's output, or JSON "
+                        "{\"leaf1\": [\"n1\", \"n2\"]}");
     }
     if (nodes.empty()) return;
     try {

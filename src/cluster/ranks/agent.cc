@@ -361,7 +361,11 @@ std::string Agent::answer(const ClusterMessage& order) {
     }
     return encode_cluster_text(answer);
   }
-  if (const auto* ask = std::get_if<AskCollective>(&order)) return encode_cluster_text(find_nccl(ask->maker, ask->new_id));
+  if (const auto* ask = std::get_if<AskCollective>(&order)) {
+    // Each holds a thread and a socket here until its ranks have come.
+    if (ask->new_id) check_count(++communicators_, "communicators");
+    return encode_cluster_text(find_nccl(ask->maker, ask->new_id));
+  }
   if (const auto* collective = std::get_if<Collective>(&order)) {
     return encode_cluster_text(Rates{collective->id, run_all_reduce(*collective, settings_.account)});
   }

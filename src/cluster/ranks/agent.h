@@ -75,6 +75,7 @@ class Agent {
   bool joined_ = false;  ///< the tree stands
   std::optional<Relay> relay_;
   std::unique_ptr<DeviceServers> servers_;
+  std::size_t communicators_ = 0;  ///< named here
 };
 
 }  // namespace gdrperf::app

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cluster/ranks/job.h"
 #include "cluster/wire/star.h"
+#include "gdrperf/cluster/patterns.h"
 
 namespace gdrperf::app {
+
+bool has_collective(const std::vector<cluster::Pattern>& patterns);
 
 /// Throws Error(kEnvironment) where ranks see no two GPUs of a maker, or one that sees GPUs has no NCCL or RCCL: that
 /// rank, and what it lacks.

@@ -100,6 +100,9 @@ struct PatternStep {
   double slowest_share = 0;   ///< its rate against that of pairs
 };
 
+/// Loads of all NICs that reach less than that share of pairs' rate are no scatter.
+inline constexpr double kAsPairs = 0.8;
+
 /// One collective of NCCL's, by the conventions of nccl-tests.
 struct CollectiveStep {
   std::string label;    ///< "all_reduce 128 MiB"

@@ -46,7 +46,6 @@ constexpr int kMax = 2;
 constexpr int kNotReady = 600;
 
 constexpr int kWarmUps = 5;
-constexpr std::uint64_t kMostReduced = std::uint64_t{4} << 30;
 constexpr int kMostTimed = 1000;
 constexpr int kMostRanks = 1 << 20;
 constexpr std::size_t kMostGpus = 64;
@@ -216,18 +215,6 @@ mem::PatternRun pattern_of(const Collective& order, std::uint64_t part_bytes) {
   return run;
 }
 
-engine::Account::Share take_memory(const std::string& gpu, std::uint64_t bytes, engine::Account& account) {
-  return account.take({0, bytes, gpu, 0}, [&](const engine::Account::State& state) {
-    // Not every maker's runtime tells what is left.
-    if (state.max_bytes == 0 && state.gpu_available == 0) return;
-    const std::uint64_t most = state.max_bytes != 0 ? state.max_bytes : state.gpu_available / 4;
-    if (bytes <= most - std::min(most, state.gpu_taken)) return;
-    throw missing(fmt::format("an all_reduce would need {} of the memory of {}; it may take {}, and other runs have {}",
-                              format_size(bytes), gpu, format_size(most), format_size(state.gpu_taken)),
-                  "");
-  });
-}
-
 double all_reduce_seconds(const Collective& order, const CollectiveEnd& end, engine::Account& account) {
   constexpr std::uint64_t kAligned = 16;
   const auto limit = steady_clock::now() + std::chrono::nanoseconds(order.limit_ns);
@@ -235,7 +222,7 @@ double all_reduce_seconds(const Collective& order, const CollectiveEnd& end, eng
   const auto ranks = static_cast<std::uint64_t>(order.ranks);
   const std::uint64_t part_bytes = (order.size_bytes + kAligned * ranks - 1) / (kAligned * ranks) * kAligned;
   const std::uint64_t bytes = part_bytes * ranks;
-  const auto share = take_memory(end.gpu, 2 * bytes, account);
+  const auto share = engine::reserve_gpu(account, end.gpu, 2 * bytes);
   const auto sent = mem::make_buffer(end.gpu, bytes);
   const auto received = mem::make_buffer(end.gpu, bytes);
   mem::PatternRun own = pattern_of(order, part_bytes);
@@ -267,12 +254,15 @@ double all_reduce_seconds(const Collective& order, const CollectiveEnd& end, eng
 void check_order(const Collective& order) {
   const auto has_place = [&](const CollectiveEnd& end) { return end.rank >= 0 && end.rank < order.ranks; };
   const bool fits = order.ranks >= 1 && order.ranks <= kMostRanks && order.size_bytes >= 1 &&
-                    order.size_bytes <= kMostReduced && order.timed >= 1 && order.timed <= kMostTimed &&
-                    order.limit_ns >= 1 && order.ends.size() <= kMostGpus;
+                    order.size_bytes <= kMostCollectiveBytes && order.timed >= 1 && order.timed <= kMostTimed &&
+                    order.limit_ns >= 1 &&
+                    order.limit_ns <= std::chrono::nanoseconds(kLongestCollective).count() &&
+                    order.ends.size() <= kMostGpus;
   if (fits && std::all_of(order.ends.begin(), order.ends.end(), has_place)) return;
   throw peer_error(
-      fmt::format("a collective has 1 to {} ranks, 1 to {} bytes, 1 to {} rounds and up to {} GPUs of a process",
-                  kMostRanks, kMostReduced, kMostTimed, kMostGpus));
+      fmt::format("a collective has 1 to {} ranks, 1 to {} bytes, 1 to {} rounds, up to {} GPUs of a process, and ends "
+                  "within an hour",
+                  kMostRanks, kMostCollectiveBytes, kMostTimed, kMostGpus));
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ using std::chrono::steady_clock;
 
 constexpr int kWaitMs = 100;
 constexpr auto kLookInterval = 500ms;
-// Then rank 0 says for whom it waits.
 // So often a signal is looked for meanwhile.
 constexpr auto kStopInterval = 200ms;
 

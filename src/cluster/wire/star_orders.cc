@@ -10,7 +10,9 @@ using namespace std::chrono_literals;
 
 void Star::open_slots(const std::vector<std::vector<int>>& counts) {
   std::map<int, std::string> orders;
-  const auto count_of = [&](int rank, std::size_t device) { return static_cast<std::size_t>(std::max(1, counts[static_cast<std::size_t>(rank)][device])); };
+  const auto count_of = [&](int rank, std::size_t device) {
+    return static_cast<std::size_t>(std::max(1, counts[static_cast<std::size_t>(rank)][device]));
+  };
   for (int rank = 0; rank < settings_.ranks; ++rank) {
     OpenDevices open;
     for (std::size_t device = 0; device < at(rank).devices.size(); ++device) {
@@ -63,7 +65,8 @@ std::map<int, Rates> Star::measure(const std::map<int, Measure>& orders, std::ch
 
 std::map<int, CollectiveReady> Star::ask(const std::map<int, AskCollective>& orders) {
   // Whoever loads a GPU's libraries for the first time takes seconds.
-  return answers_to<CollectiveReady>(orders, settings_.deadline + 30s, [](int, const CollectiveReady&) { return true; });
+  const auto any = [](int, const CollectiveReady&) { return true; };
+  return answers_to<CollectiveReady>(orders, settings_.deadline + 30s, any);
 }
 
 std::map<int, Rates> Star::measure(const std::map<int, Collective>& orders) {

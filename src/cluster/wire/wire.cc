@@ -39,8 +39,9 @@ namespace {
 template <typename T>
 constexpr bool kIsOfRound = std::is_same_v<T, Measure> || std::is_same_v<T, Rates>;
 
-constexpr const char* kNames[] = {"card", "open", "ports", "measure", "rates", "end", "relay", "attach", "joined", "lost", "read_counters", "counters", "invite",
-                                  "ask_collective", "collective_ready", "collective"};
+constexpr const char* kNames[] = {"card",   "open", "ports",         "measure",  "rates",  "end",
+                                  "relay",  "attach", "joined",      "lost",     "read_counters", "counters",
+                                  "invite", "ask_collective", "collective_ready", "collective"};
 static_assert(std::size(kNames) == std::variant_size_v<ClusterMessage>);
 
 template <std::size_t I = 0>

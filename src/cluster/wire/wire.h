@@ -138,6 +138,9 @@ struct CollectiveEnd {
   int rank = 0;  ///< in the collective
   std::string gpu;
 };
+/// More than this a rank refuses.
+inline constexpr std::uint64_t kMostCollectiveBytes = std::uint64_t{4} << 30;
+inline constexpr std::chrono::hours kLongestCollective{1};
 struct Collective {
   int id = 0;
   std::string unique_id;

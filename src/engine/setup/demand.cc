@@ -196,4 +196,14 @@ Account::Share reserve(const Demand& demand, const ResolvedSpec& spec, Side side
   });
 }
 
+Account::Share reserve_gpu(Account& account, const std::string& buffer, std::uint64_t bytes) {
+  Demand demand;
+  demand.messages_bytes = bytes;
+  demand.messages_on_gpu = true;
+  return account.take({0, bytes, buffer, 0}, [&](const Account::State& state) {
+    check_room(demand, Side::kClient, {state.max_bytes, state.host_available, state.host_taken},
+               {state.max_bytes, state.gpu_available, state.gpu_taken});
+  });
+}
+
 }  // namespace gdrperf::engine

@@ -44,7 +44,8 @@ Demand demand_of(const ResolvedSpec& resolved, conn::Side side);
 /// entries, requests, bytes of a region).
 void check_device(const Demand& demand, const ibv_device_attr& attr, const std::string& device);
 
-/// The same of an open device, and where it speaks iWARP and `spec` does not ask for rdma_cm: nothing else connects its QPs.
+/// The same of an open device, and where it speaks iWARP and `spec` does not ask for rdma_cm: nothing else connects its
+/// QPs.
 void check_device(const TestSpec& spec, const Demand& demand, const verbs::Context& device);
 
 /// Throws Error(kEnvironment) with both figures and the option that permits it where

@@ -35,7 +35,9 @@ TEST(TopologyFile, HostListsAreExpanded) {
 
 TEST(TopologyFile, OfSlurm) {
   EXPECT_THAT(parse_slurm_topology("# two leaves\nSwitchName=leaf1 Nodes=n[1-2]\n"
-                                   "Switchname=leaf2 LinkSpeed=1 nodes=n3\n\nSwitchName=spine Switches=leaf[1-2]\n", "f"),
+                                   "Switchname=leaf2 LinkSpeed=1 nodes=n3\n\n"
+                                   "SwitchName=spine Switches=leaf[1-2]\n",
+                                   "f"),
               ElementsAre(Pair("n1", "leaf1"), Pair("n2", "leaf1"), Pair("n3", "leaf2")));
   EXPECT_THAT(topology_refusal("SwitchName=a Nodes=n1\nwhat is this\n"), HasSubstr("f:2: no SwitchName"));
   EXPECT_THAT(topology_refusal("SwitchName=a Nodes=n[1-\n"), HasSubstr("f:1: the list of nodes"));

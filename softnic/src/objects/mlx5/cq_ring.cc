@@ -29,7 +29,7 @@ int Cq::watch_cqes() {
 void Cq::follow_consumer() noexcept {
   const std::uint64_t written = cqes->written.load(std::memory_order_relaxed);
   const std::uint64_t head = head_.load(std::memory_order_relaxed);
-  // ibv_poll_cq takes, on one thread, what came behind the CQEs written by another, and says so in its end.
+  // A thread in ibv_poll_cq has taken completions beyond the CQEs that were written: it writes the count itself.
   if (written <= head) return;
   std::uint64_t polled = written - head;
   if (!cqes->overrun_ignored) {

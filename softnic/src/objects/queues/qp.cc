@@ -25,7 +25,7 @@ namespace {
 /// In range, and not smaller than what a QP needs by itself.
 ibv_qp_cap limits_of(const ibv_qp_init_attr_ex& attr) {
   ibv_qp_cap cap = attr.cap;
-  // As mlx5 and Soft-RoCE do; programs that asked for 2^n + 1 post one more.
+  // As mlx5 and Soft-RoCE grant it; some programs that ask for 2^n + 1 post one more.
   cap.max_send_wr = std::bit_ceil(std::max(cap.max_send_wr, 1u));
   // Requests of NICs have room for some bytes; programs take it that nobody was asked for.
   if (cap.max_send_sge > 0) cap.max_inline_data = std::max(cap.max_inline_data, 32u);

@@ -148,12 +148,13 @@ struct Regions {
   std::uint32_t index_of(const MrShared& region) const noexcept { return static_cast<std::uint32_t>(&region - known); }
 };
 
-/// What a process has registered of GPUs' memory.
+/// GPU memory that a process has registered.
 enum class GpuMemory : std::uint32_t {
   kNone,
-  kShared,  ///< CUDA opens all of it to other processes, too
-  kOwn,     ///< some of it to none
+  kShared,  ///< other processes can open all of it
+  kOwn,     ///< some of it no other process can open
 };
+
 inline bool in_gpu(const MrShared& region) noexcept { return (region.access & kGpuMemory) != 0; }
 /// Not to be read and written like any memory.
 inline bool needs_care(const MrShared& region) noexcept { return (region.access & (kGpuMemory | kUnpinned)) != 0; }
