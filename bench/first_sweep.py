@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The sweep of scripts/quickstart: how long it takes, and how many of its rows are unstable.
 
-usage: first_sweep.py GDRPERF [--times N] [--busy N] [--cpus LIST] [SWEEP_OPTION...]
+usage: first_sweep.py GDRPERF [--times N] [--busy N] [--cpus LIST] [--plain] [SWEEP_OPTION...]
 
 --busy: so many loops beside it, on the same CPUs. --cpus: the CPUs of all, as taskset has them.
-Exit status 1: it took more than 60 s, or more than 2 % of the rows (beside loops 15 %) are unstable.
+--plain: without the simulated link, as fast as this machine is, beside a bare cache line between two of
+the CPUs, judged alike (bare_pingpong): what is unstable there is the machine.
+Exit status 1: it took more than 60 s, or (not with --plain) more than 2 % of the rows, beside loops 15 %,
+are unstable.
 """
 
 import argparse
@@ -22,16 +25,20 @@ QUICKSTART = pathlib.Path(__file__).resolve().parents[1] / "scripts/quickstart"
 MOST_SECONDS = 60
 
 
+def quickstart_has(pattern):
+    return re.search(pattern, QUICKSTART.read_text(encoding="utf-8")).group(1)
+
+
 def quickstart_options():
-    cap = re.search(r"sweep\+=\(--cap (\S+)\)", QUICKSTART.read_text(encoding="utf-8")).group(1)
-    return ["--local", "--softnic", "--devices", "soft0", "--cap", cap]
+    return ["--local", "--softnic", "--devices", "soft0", "--cap", quickstart_has(r"sweep\+=\(--cap (\S+)\)")]
 
 
-def sweep(exe, options):
+def sweep(exe, options, softnic):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "sweep.json"
         begin = time.monotonic()
         done = subprocess.run([exe, "sweep", *quickstart_options(), *options, "--json", path],
+                              env={**os.environ, "SOFTNIC": softnic},
                               capture_output=True,
                               text=True)
         seconds = time.monotonic() - begin
@@ -48,16 +55,18 @@ def main():
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--cpus")
+    parser.add_argument("--plain", action="store_true")
     asked, options = parser.parse_known_args()
     if asked.cpus:
         os.sched_setaffinity(0, [int(cpu) for cpu in asked.cpus.split(",")])
-    most = 0.15 if asked.busy else 0.02
+    most = 1 if asked.plain else 0.15 if asked.busy else 0.02
+    softnic = "soft0" if asked.plain else quickstart_has(r"SOFTNIC=\$\{SOFTNIC-(.*)\}")
     bad = False
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(asked.busy)]
     try:
         for _ in range(asked.times):
             load = os.getloadavg()[0]
-            seconds, runs = sweep(asked.exe, options)
+            seconds, runs = sweep(asked.exe, options, softnic)
             unstable = [(test, run) for test, run in runs if run["unstable"]]
             bad |= seconds > MOST_SECONDS or len(unstable) > most * len(runs)
             reasons = collections.Counter(f"{test} {run['unstable_reason']}" for test, run in unstable)
@@ -67,6 +76,11 @@ def main():
                 f"{len(unstable)} unstable ({100 * len(unstable) / len(runs):.1f} %)" +
                 "".join(f"; {count} {reason}" for reason, count in reasons.most_common()),
                 flush=True)
+            if asked.plain:
+                cpus = sorted(os.sched_getaffinity(0))
+                bare = pathlib.Path(asked.exe).resolve().parents[2] / "bench/bare_pingpong"
+                print(subprocess.run([bare, str(cpus[0]), str(cpus[-1]), "46"], capture_output=True, text=True, check=True).stdout,
+                      end="", flush=True)
     finally:
         for loop in loops:
             loop.kill()
