@@ -3,9 +3,10 @@
 
 usage: parts.py GDRPERF [--runs N] [-D TIME] [--lanes N] [--at-most SECONDS]
 
---lanes: so many runs at the same time, each on CPUs of its own. --at-most: no run begins later; the
-table says how many there were. Exit status 1: a row, or a maximum, is more than 1 % above its link,
-or a row is apart from the sum of its parts by more than 1 % and not marked.
+--lanes: so many runs at the same time, each on CPUs and with devices of its own (as root).
+--at-most: no run begins later; the table says how many there were. Exit status 1: a row, or a
+maximum, is more than 1 % above its link, or a row is apart from the sum of its parts by more than
+1 % and not marked.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import concurrent.futures
 import itertools
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -26,7 +28,7 @@ KINDS = [  # name, links that carry it, options
 ]
 LINKS = [("10MB/s", 0.08, "16K"), ("100MB/s", 0.8, "64K")]  # rate, the same in Gb/s, message
 
-
+APART = pathlib.Path(__file__).with_name("apart.py")
 MOST = 1.01  # of the link
 
 
@@ -44,12 +46,12 @@ class Lanes:
             return []
         if not hasattr(self.own, "number"):
             self.own.number = next(self.numbers)
-        return ["taskset", "-c", ",".join(map(str, self.cpus[self.own.number % len(self.cpus)]))]
+        return [sys.executable, APART, ",".join(map(str, self.cpus[self.own.number % len(self.cpus)]))]
 
 
 def measure(exe, rate, size, options, duration, wait, prefix):
     command = [
-        *prefix, exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
+        *map(str, prefix), exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
     ]
     done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True, timeout=120)
     if done.returncode not in (0, 4):
