@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What `gdrperf cluster` says of software devices that are all alike, beside busy loops: any part it names is false.
 
-usage: clean_cluster.py GDRPERF [--runs N] [--ranks N,...] [--busy N,...] [--lanes N] [--keep FOLDER]
+usage: clean_cluster.py GDRPERF [--runs N] [--ranks N,...] [--busy N,...] [--lanes N] [--at-most SECONDS]
+                        [--keep FOLDER]
 
 Runs take turns with the numbers of ranks and of loops. --lanes: so many at the same time, each on CPUs and
-with devices of its own (as root). --keep: the documents and words of the runs that named a part.
+with devices of its own (as root). --at-most: no run begins later; the table says how many there were.
+--keep: the documents and words of the runs that named a part.
 Exit status 1: a part was named.
 """
 
@@ -73,8 +75,10 @@ def main():
     parser.add_argument("--ranks", type=numbers, default=[8, 16])
     parser.add_argument("--busy", type=numbers, default=[0, 1, 2, 3])
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--at-most", type=float, default=float("inf"), metavar="SECONDS")
     parser.add_argument("--keep")
     asked = parser.parse_args()
+    end = time.monotonic() + asked.at_most
     cpus = sorted(os.sched_getaffinity(0))
     each = len(cpus) // asked.lanes
     free = queue.SimpleQueue()
@@ -85,6 +89,8 @@ def main():
     def run(case):
         own = free.get()
         try:
+            if time.monotonic() > end:
+                return
             found[case].append(one(asked.exe, *case, own, asked.keep))
         finally:
             free.put(own)
@@ -92,7 +98,8 @@ def main():
     cases = itertools.islice(itertools.cycle([(ranks, busy) for busy in asked.busy for ranks in asked.ranks]), asked.runs)
     with concurrent.futures.ThreadPoolExecutor(asked.lanes) as pool:
         list(pool.map(run, cases))
-    print(f"{asked.runs} clean runs, {asked.lanes} at a time on {each} CPUs each (software devices)")
+    count = sum(map(len, found.values()))
+    print(f"{count} clean runs, {asked.lanes} at a time on {each} CPUs each (software devices)")
     print(f"{'ranks':>5}{'loops':>7}{'runs':>6}{'nothing slow':>14}{'undecided':>11}{'failed':>8}{'false':>7}{'seconds':>9}")
     false = 0
     for (ranks, busy), runs in sorted(found.items()):
@@ -102,7 +109,7 @@ def main():
         failed = sum(count for status, count in statuses.items() if status not in (0, 4))
         print(f"{ranks:>5}{busy:>7}{len(runs):>6}{statuses[0]:>14}{statuses[4]:>11}{failed:>8}{len(named):>7}"
               f"{max(seconds for _, _, seconds in runs):>9.0f}", *named)
-    print(f"a healthy part was named in {false} of {asked.runs}")
+    print(f"a healthy part was named in {false} of {count}")
     return 1 if false else 0
 
 
