@@ -9,6 +9,10 @@ debian_arch() { if [ "$1" = aarch64 ]; then echo arm64; else echo amd64; fi; }
 triplet() { echo "$1-linux-gnu"; }
 strip_of() { if [ "$1" = "$(uname -m)" ]; then echo strip; else echo "$1-linux-gnu-strip"; fi; }
 
+# What to type where starts_arch says no, with systemd or without.
+# shellcheck disable=SC2034  # read by the scripts that source this file
+readonly kHowToStart="apt install qemu-user-static binfmt-support && update-binfmts --enable"
+
 # starts_arch ARCH: whether this kernel starts programs of that architecture, wherever they lie (qemu-user by
 # binfmt_misc).
 starts_arch() {

@@ -16,7 +16,9 @@ import sys
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Exit status, and what stdout and stderr together have to match.
+PROGRAMS = ("gdrperf", "gdrperf-doctor", "softnic")
+# Words of gdrperf or, where the first is its name, of another program of the archive; the exit status, and what stdout
+# and stderr together have to match.
 ALWAYS = [
     (["--version"], 0, r"^gdrperf "),
     (["topo"], {0, 3}, "."),
@@ -26,10 +28,13 @@ ALWAYS = [
     (["write_bw", "--local", "--softnic", "-s", "64K", "-D", "1s"], 0, "64 KiB"),
     (["write_lat", "--local", "--softnic", "-s", "64", "-D", "1s"], 0, "64 B"),
     (["devices", "--softnic"], 0, "soft0"),
+    (["gdrperf-doctor"], {0, 1, 3}, "libibverbs"),
+    (["gdrperf-doctor", "--json", "-"], {0, 1, 3}, '"counts"'),
 ]
 WITHOUT = [(["write_bw", "--local"], 3, r"libibverbs\.so\.1 is not installed.*\n.*apt install libibverbs1")]
 WITH = [(["write_bw", "--local"], 3, "no RDMA device found"),
-        (["send_bw", "--local", "--softnic", "-R", "-s", "4K", "-D", "1s"], 0, "4 KiB")]
+        (["send_bw", "--local", "--softnic", "-R", "-s", "4K", "-D", "1s"], 0, "4 KiB"),
+        (["softnic", "gdrperf", "devices"], 0, "soft0")]
 
 
 def inside(tree, *command, timeout=300):
@@ -50,13 +55,18 @@ def commands(tree, program):
     data = "/opt/source/tests/data/import"
     good = bad = 0
     for words, status, pattern in ALWAYS + (WITH if with_verbs else WITHOUT):
-        done = inside(tree, program, *[word.format(data=data) for word in words])
+        command = [word.format(data=data) for word in words]
+        if command[0] not in PROGRAMS:
+            command.insert(0, "gdrperf")
+        # By their paths: nothing of the archive is on the PATH.
+        command = [f"{program.rpartition('/')[0]}/{word}" if word in PROGRAMS else word for word in command]
+        done = inside(tree, *command)
         expected = status if isinstance(status, set) else {status}
         if done.returncode in expected and re.search(pattern, done.stdout):
             good += 1
             continue
         bad += 1
-        print(f"FAILED gdrperf {' '.join(words)}: {done.returncode}\n{done.stdout[:1500]}")
+        print(f"FAILED {' '.join(command)}: {done.returncode}\n{done.stdout[:1500]}")
     return good, bad
 
 
