@@ -19,18 +19,24 @@ starts_arch() {
   [ "$1" = "$(uname -m)" ] || grep -q '^flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$1" 2>/dev/null
 }
 
-# make_tree ARCH SUITE PACKAGES FOLDER: Debian's minimal system and those packages, unpacked; nothing of it is run, so
-# that any architecture can be had on any machine.
+# make_tree ARCH SUITE PACKAGES FOLDER: the minimal system of a Debian or Ubuntu and those packages, unpacked; nothing
+# of it is run, so that any architecture can be had on any machine.
 make_tree() {
   local arch=$1 suite=$2 packages=$3 tree=$4 package
+  # The mirror and, for suites newer than debootstrap, its script.
+  local from=("${DEBIAN_MIRROR:-http://deb.debian.org/debian}")
+  case $arch-$suite in
+    x86_64-focal | x86_64-jammy | x86_64-noble) from=("${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy) ;;
+    *-focal | *-jammy | *-noble) from=("${UBUNTU_MIRROR:-http://ports.ubuntu.com/ubuntu-ports}" gutsy) ;;
+  esac
   [ -f "$tree/complete" ] && return
   command -v debootstrap >/dev/null || die "$kExitEnvironment" "debootstrap is missing" "apt install debootstrap"
-  stage "Debian $suite for $arch in $tree"
+  stage "$suite for $arch in $tree"
   rm -rf --one-file-system "$tree"
   mkdir -p "$tree"
   debootstrap --foreign --variant=minbase --arch="$(debian_arch "$arch")" --include="$packages" "$suite" "$tree" \
-    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$tree.log" 2>&1 ||
-    { tail -n 5 "$tree.log" >&2; die "$kExitEnvironment" "debootstrap could not get Debian's $suite"; }
+    "${from[@]}" >"$tree.log" 2>&1 ||
+    { tail -n 5 "$tree.log" >&2; die "$kExitEnvironment" "debootstrap could not get $suite"; }
   for package in "$tree"/var/cache/apt/archives/*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$tree"
     rm "$package"
