@@ -102,10 +102,10 @@ def functions_of_model():
 
 def instructions(_):
     if not shutil.which("valgrind"):
-        row("instructions inside the device", "-", "", "<= 300", None, "needs valgrind")
+        row("instructions inside the device", "-", "", "<= 234", None, "needs valgrind")
         return
     few, many = 20_000, 120_000
-    for softnic, limit, note in ((PLAIN, 300, "post and poll together"),
+    for softnic, limit, note in ((PLAIN, 234, "post and poll together"),
                                  ("soft0:latency=0us", None, "with a link model, for comparison")):
         count = (inside_device(softnic, many) - inside_device(softnic, few)) / (many - few)
         row("8 B write, cq_mod 100: in the device", f"{count:.1f}", "instr/msg", f"<= {limit}" if limit else "",

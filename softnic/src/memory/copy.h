@@ -25,8 +25,8 @@ struct Piece {
 /// it in place: programs that measure write latency rely on it. Up to 8
 /// aligned bytes arrive in one store. The two may overlap: a member of a multicast
 /// group that sends to it receives as well.
-inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
-                                std::size_t length) noexcept {
+[[gnu::always_inline]] inline void copy_last_byte_last(std::uint8_t* to, const std::uint8_t* from,
+                                                       std::size_t length) noexcept {
   const auto misaligned = reinterpret_cast<std::uintptr_t>(to) & 7;
   if (length == 8 && misaligned == 0) {
     std::uint64_t word;

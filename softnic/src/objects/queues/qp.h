@@ -127,6 +127,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
   // --- requests (qp_post.cc, qp_waiting.cc)
   bool fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
                   unsigned flags) noexcept REQUIRES(send_queue.lock);
+  void complete_write(std::uint64_t wr_id, std::uint32_t bytes) noexcept REQUIRES(send_queue.lock);
   int prepare(const ibv_send_wr& request, SendOp& op) noexcept REQUIRES(send_queue.lock);
   int prepare_apart(const ibv_send_wr& request, SendOp& op) noexcept REQUIRES(send_queue.lock);
   int prepare_special(const ibv_send_wr& request, SendOp& op) noexcept REQUIRES(send_queue.lock);

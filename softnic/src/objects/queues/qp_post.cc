@@ -9,19 +9,22 @@ namespace gdrperf::softnic {
 
 /// Does a plain write when nothing stands in its way. False: nothing was done,
 /// take the general way, which finds out what the matter is.
-bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey,
-                           std::uint64_t wr_id, unsigned flags) noexcept {
+bool Qp::fast_write(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey, std::uint64_t wr_id,
+                    unsigned flags) noexcept {
   if (send_queue.gated() || state() != IBV_QPS_RTS || !connected_->write_plain(sge, remote_addr, rkey)) return false;
-  const std::uint32_t count = send_queue.count_one();
-  if (signal_all_ || (flags & IBV_SEND_SIGNALED) != 0) {
-    SendOp op{};
-    op.wr_id = wr_id;
-    op.opcode = IBV_WR_RDMA_WRITE;
-    op.flags = IBV_SEND_SIGNALED;
-    op.sq_count = count;
-    complete(op, IBV_WC_SUCCESS, sge.length);
-  }
+  send_queue.count_one();
+  if (signal_all_ || (flags & IBV_SEND_SIGNALED) != 0) complete_write(wr_id, sge.length);
   return true;
+}
+
+/// Apart, so that writes that are not signalled need no room for it.
+[[gnu::noinline]] void Qp::complete_write(std::uint64_t wr_id, std::uint32_t bytes) noexcept {
+  SendOp op{};
+  op.wr_id = wr_id;
+  op.opcode = IBV_WR_RDMA_WRITE;
+  op.flags = IBV_SEND_SIGNALED;
+  op.sq_count = send_queue.posted();
+  complete(op, IBV_WC_SUCCESS, bytes);
 }
 
 void Qp::submit_built(SendOp& op) noexcept {

@@ -18,19 +18,18 @@ void withdraw(const Regions& regions, const MrShared& region) noexcept;
 
 /// A region that `key` names and that allows `access` to all of
 /// [address, address + length); null otherwise.
-inline const MrShared* find_region(const Regions& regions, std::uint32_t key, std::uint32_t pd,
-                                   unsigned access, std::uint64_t address,
-                                   std::uint64_t length) noexcept {
+[[gnu::always_inline]] inline const MrShared* find_region(const Regions& regions, std::uint32_t key, std::uint32_t pd,
+                                                          unsigned access, std::uint64_t address,
+                                                          std::uint64_t length) noexcept {
+  // No region has index 0.
   const std::uint32_t index = key >> 8;
-  if (index >= kMaxMrs || key == 0) return nullptr;
+  if (index - 1 >= kMaxMrs - 1) return nullptr;
   const MrShared& region = regions.known[index];
-  const std::uint64_t offset = address - region.iova;
-  if (region.key.load(std::memory_order_acquire) != key || region.pd != pd ||
-      (region.access & access) != access || offset > region.length ||
-      length > region.length - offset) {
+  if (region.key.load(std::memory_order_acquire) != key || region.pd != pd || (region.access & access) != access) {
     return nullptr;
   }
-  return &region;
+  const std::uint64_t offset = address - region.iova;
+  return offset <= region.length && length <= region.length - offset ? &region : nullptr;
 }
 
 /// An lkey of memory that is nowhere.

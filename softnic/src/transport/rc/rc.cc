@@ -43,7 +43,7 @@ bool RcTransport::refresh_target() noexcept {
   // A peer that changes its mind without end is not there.
   for (int tries = 0; tries < 1000; ++tries) {
     if (target_.qp->epoch.load(std::memory_order_acquire) != target_.epoch && !refresh_target()) return false;
-    if (try_enter()) return true;
+    if (try_enter(*target_.qp)) return true;
   }
   return false;
 }

@@ -88,7 +88,7 @@ class RcTransport : public Transport {
   bool move_inside(const SendOp& op, AheadMove& move) noexcept;
   /// Between the two the peer frees and changes nothing that the target names.
   bool enter() noexcept;
-  bool try_enter() noexcept;
+  bool try_enter(QpShared& peer) noexcept;
   bool enter_anew() noexcept;
   void leave() noexcept;
   bool refresh_target() noexcept;
@@ -104,11 +104,12 @@ inline void RcTransport::leave() noexcept {
   target_.qp->turns.store(++target_.turn, std::memory_order_release);
 }
 
-/// In a turn at once, where the peer's QP is as it was.
-[[gnu::always_inline]] inline bool RcTransport::try_enter() noexcept {
+/// In a turn at once, where the peer's QP is as it was. `peer` is the target's, which the compiler would otherwise
+/// read anew behind each store.
+[[gnu::always_inline]] inline bool RcTransport::try_enter(QpShared& peer) noexcept {
   Target& target = target_;
   // Release: whoever sees this turn sees all of the one before.
-  target.qp->turns.store(++target.turn, std::memory_order_release);
+  peer.turns.store(++target.turn, std::memory_order_release);
   // The owner changes the epoch, then looks at `turns`; here it is the other
   // way round. One of the two must see the other; the owner's membarrier
   // makes a compiler barrier enough on this side.
@@ -117,28 +118,29 @@ inline void RcTransport::leave() noexcept {
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  if (target.qp->epoch.load(std::memory_order_acquire) == target.epoch) [[likely]] return true;
+  if (peer.epoch.load(std::memory_order_acquire) == target.epoch) [[likely]] return true;
   leave();
   return false;
 }
 
 [[gnu::always_inline]] inline bool RcTransport::enter() noexcept {
-  return target_.qp->epoch.load(std::memory_order_acquire) == target_.epoch && try_enter() ? true : enter_anew();
+  QpShared& peer = *target_.qp;
+  return peer.epoch.load(std::memory_order_acquire) == target_.epoch && try_enter(peer) ? true : enter_anew();
 }
 
-[[gnu::always_inline]] inline bool RcTransport::write_plain(const ibv_sge& sge, std::uint64_t remote_addr, std::uint32_t rkey) noexcept {
+[[gnu::always_inline]] inline bool RcTransport::write_plain(const ibv_sge& sge, std::uint64_t remote_addr,
+                                                            std::uint32_t rkey) noexcept {
   if (!reachable()) return false;
-  const MrShared* from = find_region(own_.process.regions(), sge.lkey, own_.pd, 0, sge.addr, sge.length);
-  if (from == nullptr || needs_care(*from) || sge.length - 1u >= kMaxMessageBytes || !enter()) return false;
-  const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE,
-                                   remote_addr, sge.length);
+  const auto [local_addr, length, lkey] = sge;
+  const MrShared* from = find_region(own_.process.regions(), lkey, own_.pd, 0, local_addr, length);
+  if (from == nullptr || needs_care(*from) || length - 1u >= kMaxMessageBytes || !enter()) return false;
+  const MrShared* to = find_region(target_.regions, rkey, target_.pd, IBV_ACCESS_REMOTE_WRITE, remote_addr, length);
   std::uint8_t* direct = nullptr;
   if (to != nullptr && (target_.access & IBV_ACCESS_REMOTE_WRITE) != 0) {
-    direct = reach(target_, *to, to->addr + (remote_addr - to->iova), sge.length);
+    direct = reach(target_, *to, to->addr + (remote_addr - to->iova), length);
   }
   if (direct != nullptr) {
-    copy_last_byte_last(direct, reinterpret_cast<const std::uint8_t*>(from->addr + (sge.addr - from->iova)),
-                        sge.length);
+    copy_last_byte_last(direct, reinterpret_cast<const std::uint8_t*>(from->addr + (local_addr - from->iova)), length);
   }
   leave();
   return direct != nullptr;
