@@ -90,6 +90,22 @@ TEST(SoftnicState, RemembersWhatItWasGiven) {
   EXPECT_EQ(init.qp_type, IBV_QPT_RC);
 }
 
+TEST(SoftnicState, AQueuePairShowsAnErrorOnlyToWhoAsksForItsState) {
+  Pair pair;
+  Address wrong = pair.server.address();
+  wrong.rkey += 1;
+  ASSERT_EQ(pair.client.post(IBV_WR_RDMA_WRITE, wrong, 0, 8), 0);
+  ASSERT_EQ(status_of(pair.client.send_cq.get()), IBV_WC_REM_ACCESS_ERR);
+  ibv_qp* const qp = pair.client.qp.get();
+  EXPECT_EQ(qp->state, IBV_QPS_RTS);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_AV | IBV_QP_DEST_QPN, &init), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_RTS);
+  ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_ERR);
+}
+
 TEST(SoftnicState, PostsAreRefusedBeforeTheirState) {
   End end;
   EXPECT_EQ(end.post(IBV_WR_RDMA_WRITE, end.address(), 0, 8), EINVAL);

@@ -166,7 +166,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
-  if (is_soft(qp->context)) return query_qp(qp, *attr, *init);
+  if (is_soft(qp->context)) return query_qp(qp, *attr, mask, *init);
   SOFTNIC_FORWARD_ERROR(ibv_query_qp, qp, attr, mask, init);
 }
 

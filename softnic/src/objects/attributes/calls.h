@@ -42,7 +42,7 @@ ibv_qp* make_qp(ibv_qp_init_attr_ex& attr);
 int modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
 int set_ece(ibv_qp* qp, const ibv_ece& ece);
 int query_ece(ibv_qp* qp, ibv_ece& ece);
-int query_qp(ibv_qp* qp, ibv_qp_attr& attr, ibv_qp_init_attr& init);
+int query_qp(ibv_qp* qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init);
 int destroy_qp(ibv_qp* qp);
 ibv_qp_ex* extended_qp(ibv_qp* qp);
 ibv_ah* make_ah(ibv_pd* pd, const ibv_ah_attr& attr);

@@ -253,7 +253,7 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
     if (waits && to == IBV_QPS_RTS) send_cq_->add_waiting(this);
     if (remote != nullptr) join_queues(remote);
   }
-  qp_base.state = state();
+  if ((mask & IBV_QP_STATE) != 0) qp_base.state = state();
   return 0;
 }
 
@@ -266,7 +266,6 @@ void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
   attr.cap = cap_;
   attr.port_num = attr_.port_num;
   init = init_;
-  qp_base.state = attr.qp_state;
 }
 
 int Qp::limit_rate(const ibv_qp_rate_limit_attr& attr) {
