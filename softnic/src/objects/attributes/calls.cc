@@ -338,9 +338,7 @@ int query_ece(ibv_qp* qp, ibv_ece& ece) { return dead(qp->context) ? EINVAL : Qp
 
 int query_qp(ibv_qp* qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) {
   if (dead(qp->context)) return EINVAL;
-  Qp::of(qp).query(attr, init);
-  // As libibverbs: a program that did not ask for the state does not see it change.
-  if ((mask & IBV_QP_STATE) != 0) qp->state = attr.qp_state;
+  Qp::of(qp).query(attr, mask, init);
   return 0;
 }
 

@@ -201,7 +201,7 @@ void query_devx_qp(DevxQp& qp, mlx5::Words& out) {
   using namespace mlx5;
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  qp.qp->query(attr, init);
+  qp.qp->query(attr, IBV_QP_STATE, init);
   const auto set = [&](Field field, std::uint64_t value) { out.set(field.within(kQpContextAt), value); };
   const auto set_path = [&](Field field, std::uint64_t value) {
     out.set(field.within(kQpContextAt + qp::kPathAt), value);

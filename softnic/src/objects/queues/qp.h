@@ -46,7 +46,7 @@ struct Qp final : ibv_qp_ex, LocalQp, Requester, MovedByPolls, TcpOwner, mlx5::W
 
   // --- control path (qp.cc, qp_modify.cc)
   int modify(const ibv_qp_attr& attr, int given);
-  void query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
+  void query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init);
   /// 0 or errno. What it is given counts from RTR on, as far as the device has it.
   int set_ece(const ibv_ece& ece);
   int query_ece(ibv_ece& ece);

@@ -257,7 +257,7 @@ int Qp::modify(const ibv_qp_attr& attr, int given) {
   return 0;
 }
 
-void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
+void Qp::query(ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init) {
   const MutexLock guard(control_mutex_);
   attr = attr_;
   attr.qp_state = state();
@@ -266,6 +266,8 @@ void Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
   attr.cap = cap_;
   attr.port_num = attr_.port_num;
   init = init_;
+  // As libibverbs: a program that did not ask for the state does not see it change.
+  if ((mask & IBV_QP_STATE) != 0) qp_base.state = attr.qp_state;
 }
 
 int Qp::limit_rate(const ibv_qp_rate_limit_attr& attr) {
