@@ -1,5 +1,5 @@
-// How steady this machine is by itself: a cache line that goes to and fro between two CPUs, in series that are ended and
-// judged as runs of a sweep are. No device and nothing else of gdrperf takes part; what is unstable here is the machine.
+// How steady this machine is by itself: a cache line that goes to and fro between two CPUs, in series that end and are
+// judged like the runs of a sweep. No device takes part: what is unstable here is the machine.
 //
 // usage: bare_pingpong CPU CPU [SERIES [CAP_MS]]
 
@@ -14,12 +14,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include "engine/figures/measure.h"
 #include "engine/figures/stop_rule.h"
 #include "gdrperf/base/clock.h"
+#include "gdrperf/base/cpu.h"
 #include "gdrperf/proto/spec.h"
 
 namespace {
@@ -32,13 +31,6 @@ struct alignas(64) Line {
 };
 Line ping;
 Line pong;
-
-void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
-}
 
 void answer(const std::atomic<bool>& end) {
   for (std::uint64_t next = 1; !end.load(std::memory_order_relaxed);) {
@@ -82,8 +74,7 @@ Series measure(const StopRule& rule, std::uint64_t& round) {
 
 /// "" or why it is unstable.
 std::string reason_of(const Series& series, const StopRule& rule) {
-  const auto beginning =
-      gdrperf::engine::beginning_of(series.all, rule.precision, gdrperf::stats::Better::kHigher);
+  const auto beginning = gdrperf::engine::beginning_of(series.all, rule.precision, gdrperf::stats::Better::kHigher);
   gdrperf::report::Measurement measured;
   if (beginning.levels.size() > 1) {
     for (const auto& level : beginning.levels) measured.levels.push_back({level.value, 0, 0, 0});
@@ -92,39 +83,59 @@ std::string reason_of(const Series& series, const StopRule& rule) {
   return measured.unstable_reason;
 }
 
-}  // namespace
+/// How many series are unstable for which reason ("": they are not), and the least and most of their medians.
+struct Found {
+  std::map<std::string, int> reasons;
+  double least_ns = 0;
+  double most_ns = 0;
+};
 
-int main(int argc, char** argv) {
-  if (argc < 3) {
-    fmt::print(stderr, "usage: bare_pingpong CPU CPU [SERIES [CAP_MS]]\n");
-    return 2;
-  }
-  const int count = argc > 3 ? std::atoi(argv[3]) : 100;
-  StopRule rule;
-  rule.cap = std::chrono::milliseconds(argc > 4 ? std::atoi(argv[4]) : 400);
+Found measure_all(const StopRule& rule, int count, int one, int other) {
   std::atomic<bool> end{false};
-  std::thread answerer([&] {
-    pin(std::atoi(argv[2]));
+  const std::jthread answerer([&end, other] {
+    gdrperf::pin_this_thread(other);
     answer(end);
   });
-  pin(std::atoi(argv[1]));
-  std::map<std::string, int> reasons;
+  gdrperf::pin_this_thread(one);
+  Found found;
   std::uint64_t round = 0;
-  double least = 0, most = 0;
   for (int i = 0; i < count; ++i) {
     const Series series = measure(rule, round);
     const double ns = 5e8 / gdrperf::engine::known_of(series.all).median;
-    least = i == 0 ? ns : std::min(least, ns);
-    most = std::max(most, ns);
-    ++reasons[reason_of(series, rule)];
+    found.least_ns = i == 0 ? ns : std::min(found.least_ns, ns);
+    found.most_ns = std::max(found.most_ns, ns);
+    ++found.reasons[reason_of(series, rule)];
   }
   end = true;
-  answerer.join();
-  const int steady = reasons[""];
-  reasons.erase("");
-  fmt::print("a bare cache line between CPU {} and {}: {} to {} ns one way (medians of {} series); {} series unstable ({:.1f} %)",
-             argv[1], argv[2], static_cast<int>(least), static_cast<int>(most), count, count - steady,
-             100.0 * (count - steady) / count);
-  for (const auto& [reason, times] : reasons) fmt::print("; {} {}", times, reason);
-  fmt::print("\n");
+  return found;
 }
+
+int run(const std::vector<std::string>& words) {
+  const auto number = [&words](std::size_t at, int otherwise) {
+    return words.size() > at ? std::atoi(words[at].c_str()) : otherwise;
+  };
+  const std::vector<int> cpus = gdrperf::allowed_cpus();
+  const auto usable = [&cpus](int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); };
+  const int one = number(0, -1), other = number(1, -1), count = number(2, 100), cap_ms = number(3, 400);
+  const bool two = one != other && usable(one) && usable(other);
+  if (words.size() < 2 || words.size() > 4 || !two || count < 1 || cap_ms < 1) {
+    fmt::print(stderr, "usage: bare_pingpong CPU CPU [SERIES [CAP_MS]]   (two different CPUs of {})\n",
+               fmt::join(cpus, ","));
+    return 2;
+  }
+  StopRule rule;
+  rule.cap = std::chrono::milliseconds(cap_ms);
+  Found found = measure_all(rule, count, one, other);
+  const int unstable = count - found.reasons[""];
+  found.reasons.erase("");
+  fmt::print("a bare cache line between CPU {} and {}: {:.0f} to {:.0f} ns one way (medians of {} series); ", one,
+             other, found.least_ns, found.most_ns, count);
+  fmt::print("{} series unstable ({:.1f} %)", unstable, 100.0 * unstable / count);
+  for (const auto& [reason, times] : found.reasons) fmt::print("; {} {}", times, reason);
+  fmt::print("\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run({argv + 1, argv + argc}); }

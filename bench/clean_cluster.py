@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `gdrperf cluster` says of software devices that are all alike, beside busy loops: any part it names is false.
+"""What `gdrperf cluster` says of identical software devices while busy loops run: any part it names is false.
 
 usage: clean_cluster.py GDRPERF [--runs N] [--ranks N,...] [--busy N,...] [--lanes N] [--at-most SECONDS]
                         [--keep FOLDER]
@@ -23,7 +23,8 @@ import sys
 import tempfile
 import time
 
-APART = pathlib.Path(__file__).with_name("apart.py")
+import peers
+
 LINK = {8: "rate=20MB/s,react=200ms", 16: "rate=10MB/s,react=200ms"}
 PORT = 18525
 
@@ -36,13 +37,17 @@ def job(exe, ranks, prefix, path):
                 f"--root 127.0.0.1:{PORT} --devices nic$i >/dev/null 2>&1 & done; "
                 f"'{exe}' cluster --softnic -e -s 16K --rank 0 --ranks {ranks} --root 127.0.0.1:{PORT} --devices nic0 "
                 f"--json '{path}'; status=$?; wait; exit $status")
-    done = subprocess.run([*prefix, "sh", "-c", ranks_of], env={**os.environ, "SOFTNIC": devices}, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=600)
+    done = subprocess.run([*prefix, "sh", "-c", ranks_of],
+                          env={**os.environ, "SOFTNIC": devices},
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          text=True,
+                          timeout=600)
     return done.returncode, done.stdout
 
 
 def one(exe, ranks, busy, cpus, keep):
-    prefix = [sys.executable, str(APART), ",".join(map(str, cpus))]
+    prefix = peers.apart(cpus)
     loops = [subprocess.Popen([*prefix, sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -95,12 +100,13 @@ def main():
         finally:
             free.put(own)
 
-    cases = itertools.islice(itertools.cycle([(ranks, busy) for busy in asked.busy for ranks in asked.ranks]), asked.runs)
+    kinds = [(ranks, busy) for busy in asked.busy for ranks in asked.ranks]
+    cases = itertools.islice(itertools.cycle(kinds), asked.runs)
     with concurrent.futures.ThreadPoolExecutor(asked.lanes) as pool:
         list(pool.map(run, cases))
     count = sum(map(len, found.values()))
     print(f"{count} clean runs, {asked.lanes} at a time on {each} CPUs each (software devices)")
-    print(f"{'ranks':>5}{'loops':>7}{'runs':>6}{'nothing slow':>14}{'undecided':>11}{'failed':>8}{'false':>7}{'seconds':>9}")
+    print("ranks  loops  runs  nothing slow  undecided  failed  false  seconds")
     false = 0
     for (ranks, busy), runs in sorted(found.items()):
         named = [parts for _, parts, _ in runs if parts]

@@ -4,8 +4,8 @@
 usage: first_sweep.py GDRPERF [--times N] [--busy N] [--cpus LIST] [--plain] [SWEEP_OPTION...]
 
 --busy: so many loops beside it, on the same CPUs. --cpus: the CPUs of all, as taskset has them.
---plain: without the simulated link, as fast as this machine is, beside a bare cache line between two of
-the CPUs, judged alike (bare_pingpong): what is unstable there is the machine.
+--plain: without the simulated link, as fast as this machine is; then a bare cache line between two of
+the CPUs, judged in the same way (bare_pingpong): what is unstable there is the machine.
 Exit status 1: it took more than 60 s, or (not with --plain) more than 2 % of the rows, beside loops 15 %,
 are unstable.
 """
@@ -49,6 +49,15 @@ def sweep(exe, options, softnic):
     return seconds, runs
 
 
+def print_machine(exe):
+    cpus = sorted(os.sched_getaffinity(0))
+    bare = pathlib.Path(exe).resolve().parents[2] / "bench/bare_pingpong"
+    done = subprocess.run([bare, str(cpus[0]), str(cpus[-1]), "46"], stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, end="", flush=True)
+    if done.returncode:
+        sys.exit(f"{bare}: exit status {done.returncode}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("exe")
@@ -77,10 +86,7 @@ def main():
                 "".join(f"; {count} {reason}" for reason, count in reasons.most_common()),
                 flush=True)
             if asked.plain:
-                cpus = sorted(os.sched_getaffinity(0))
-                bare = pathlib.Path(asked.exe).resolve().parents[2] / "bench/bare_pingpong"
-                print(subprocess.run([bare, str(cpus[0]), str(cpus[-1]), "46"], capture_output=True, text=True, check=True).stdout,
-                      end="", flush=True)
+                print_machine(asked.exe)
     finally:
         for loop in loops:
             loop.kill()

@@ -14,11 +14,12 @@ import concurrent.futures
 import itertools
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import threading
 import time
+
+import peers
 
 RATE = "soft0:rate={0},latency=20us,react=0us;soft1:rate={0},latency=20us,react=0us"
 KINDS = [  # name, links that carry it, options
@@ -28,7 +29,6 @@ KINDS = [  # name, links that carry it, options
 ]
 LINKS = [("10MB/s", 0.08, "16K"), ("100MB/s", 0.8, "64K")]  # rate, the same in Gb/s, message
 
-APART = pathlib.Path(__file__).with_name("apart.py")
 MOST = 1.01  # of the link
 
 
@@ -46,12 +46,12 @@ class Lanes:
             return []
         if not hasattr(self.own, "number"):
             self.own.number = next(self.numbers)
-        return [sys.executable, APART, ",".join(map(str, self.cpus[self.own.number % len(self.cpus)]))]
+        return peers.apart(self.cpus[self.own.number % len(self.cpus)])
 
 
 def measure(exe, rate, size, options, duration, wait, prefix):
     command = [
-        *map(str, prefix), exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
+        *prefix, exe, "write_bw", "-s", size, "-D", duration, "--local", "--softnic", "--json", "-", *wait, *options
     ]
     done = subprocess.run(command, env={**os.environ, "SOFTNIC": RATE.format(rate)}, capture_output=True, text=True, timeout=120)
     if done.returncode not in (0, 4):

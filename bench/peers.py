@@ -40,6 +40,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def apart(cpus):
+    """Prefix of a command that gives it these CPUs and, as root, a network namespace of its own: programs of one
+    namespace share the software device's ports, so that runs beside each other would share their rates."""
+    return ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec taskset -c "$0" "$@"', ",".join(map(str, cpus))]
+
+
 def gdrperf_record(arguments, softnic="soft0", prefix=(), end=("--local",)):
     """The record of one gdrperf run; `end` says where the other end is."""
     done = subprocess.run([*prefix, gdrperf(), *arguments, *end, "--json", "-"], env=environment(softnic),

@@ -200,8 +200,8 @@ class Rates(CliTest):
                 (record,) = self.runs_of(json.loads(result.out))
                 latency = record["latency"]
                 # An answer within `react` counts as one at the arrival: a round whose beginning was seen late is
-                # measured short, the one before as much too long. Sanitizers and a large `react` make that usual; in the
-                # mean it cancels.
+                # measured short, the one before as much too long. Sanitizers and a large `react` make that usual; in
+                # the mean it cancels.
                 shortest = min(latency["batches_p50_ns"])
                 bound = latency["mean_ns"] if sanitized() or react == "100us" else shortest
                 self.assertGreater(bound, 20_000 * one_way, (words, react))

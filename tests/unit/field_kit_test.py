@@ -33,9 +33,9 @@ class FieldKit(unittest.TestCase):
         program.write_text(PROGRAM.format(python=sys.executable, rate=rate))
         program.chmod(0o755)
         # A PATH without perftest.
-        done = subprocess.run([sys.executable, str(ROOT / "scripts/field-kit"), "server", "--gdrperf", str(program), "-o",
-                               str(place / "out")], env=os.environ | {"PATH": folder.name}, capture_output=True, text=True,
-                              check=False)
+        command = [sys.executable, str(ROOT / "scripts/field-kit"), "server", "--gdrperf", str(program)]
+        done = subprocess.run([*command, "-o", str(place / "out")], env=os.environ | {"PATH": folder.name},
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split("\t") for line in (place / "out/steps.tsv").read_text().splitlines()]
         return {name: (status, words) for name, status, _, words in rows}
