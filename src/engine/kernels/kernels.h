@@ -32,9 +32,10 @@ inline constexpr int kEventWaitMs = 20;
 template <std::uint32_t kEmptyPolls, std::uint32_t kEmptyLooks>
 struct Polling {
   static constexpr std::uint32_t kPolls = kEmptyPolls;
-  static constexpr std::uint32_t kLooks = kEmptyLooks;
-  static bool wait(Events&, ibv_cq*, ibv_cq*) noexcept {
-    ::sched_yield();
+  static std::uint32_t polls(const Events& events) noexcept { return events.polls != 0 ? events.polls : kEmptyPolls; }
+  static std::uint32_t looks(const Events& events) noexcept { return kEmptyLooks / kEmptyPolls * polls(events); }
+  static bool wait(Events& events, ibv_cq*, ibv_cq*) noexcept {
+    if (events.yields) ::sched_yield();
     return false;
   }
 };
@@ -50,7 +51,8 @@ using YieldCompletion = Polling<64, 64>;
 /// armed before the first call (LocalEnd), so that nothing is slept through.
 struct EventCompletion {
   static constexpr std::uint32_t kPolls = 2;
-  static constexpr std::uint32_t kLooks = PollCompletion::kLooks;
+  static std::uint32_t polls(const Events&) noexcept { return kPolls; }
+  static std::uint32_t looks(const Events& events) noexcept { return PollCompletion::looks(events); }
   static bool wait(Events& events, ibv_cq* one, ibv_cq* other) noexcept {
     ibv_cq* cq = nullptr;
     void* context = nullptr;
@@ -205,18 +207,19 @@ inline int reap_receives(RecvStream& stream, Fault& fault) noexcept {
 /// have completed.
 template <class Completion, Pace kPace = Pace::kClosed>
 Outcome stream_send(SendStream& stream, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  std::uint32_t patience = Completion::kPolls;
+  const std::uint32_t polls = Completion::polls(events);
+  std::uint32_t patience = polls;
   while (stream.completed < goal) {
     if (!post_all<kPace>(stream, fault)) return Outcome::kFailed;
     const int count = reap_sends(stream, fault);
     if (count > 0) {
-      patience = Completion::kPolls;
+      patience = polls;
       continue;
     }
     if (count < 0) return Outcome::kFailed;
     if (--patience == 0) {
       if (!Completion::wait(events, stream.cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kPolls;
+      patience = polls;
     }
   }
   return Outcome::kReached;
@@ -225,17 +228,18 @@ Outcome stream_send(SendStream& stream, Events& events, std::uint64_t goal, Faul
 /// Receives until `goal` messages in all have arrived.
 template <class Completion>
 Outcome stream_recv(RecvStream& stream, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  std::uint32_t patience = Completion::kPolls;
+  const std::uint32_t polls = Completion::polls(events);
+  std::uint32_t patience = polls;
   while (stream.received < goal) {
     const int count = reap_receives(stream, fault);
     if (count > 0) {
-      patience = Completion::kPolls;
+      patience = polls;
       continue;
     }
     if (count < 0) return Outcome::kFailed;
     if (--patience == 0) {
       if (!Completion::wait(events, stream.cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kPolls;
+      patience = polls;
     }
   }
   return Outcome::kReached;
@@ -245,7 +249,8 @@ Outcome stream_recv(RecvStream& stream, Events& events, std::uint64_t goal, Faul
 /// completed.
 template <class Completion, Pace kPace = Pace::kClosed>
 Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint64_t goal, Fault& fault) noexcept {
-  std::uint32_t patience = Completion::kPolls;
+  const std::uint32_t polls = Completion::polls(events);
+  std::uint32_t patience = polls;
   while (out.completed < goal) {
     if (!post_all<kPace>(out, fault)) return Outcome::kFailed;
     const int received = reap_receives(in, fault);
@@ -253,10 +258,10 @@ Outcome stream_duplex(SendStream& out, RecvStream& in, Events& events, std::uint
     const int sent = reap_sends(out, fault);
     if (sent < 0) return Outcome::kFailed;
     if (sent + received > 0) {
-      patience = Completion::kPolls;
+      patience = polls;
     } else if (--patience == 0) {
       if (!Completion::wait(events, out.cq, in.cq)) return Outcome::kIdle;
-      patience = Completion::kPolls;
+      patience = polls;
     }
   }
   return Outcome::kReached;

@@ -29,7 +29,7 @@ struct WaitMemory {
   static constexpr bool kSignals = false;
   static Outcome arrived(PingPong& p, Events& events, Fault& fault) noexcept {
     const std::uint8_t expected = p.sequence;
-    for (std::uint32_t i = 0; i < Completion::kLooks; ++i) {
+    for (std::uint32_t i = Completion::looks(events); i != 0; --i) {
       if (__atomic_load_n(p.incoming_last, __ATOMIC_ACQUIRE) == expected) return Outcome::kReached;
     }
     // A dead peer shows only on our own sends.
@@ -50,7 +50,7 @@ struct WaitMemory {
 template <class Completion>
 Outcome await_completion(ibv_cq* cq, Events& events, Fault& fault, const char* call) noexcept {
   ibv_wc wc;
-  for (std::uint32_t patience = Completion::kPolls;;) {
+  for (std::uint32_t patience = Completion::polls(events);;) {
     const int count = ibv_poll_cq(cq, 1, &wc);
     if (count > 0) {
       if (wc.status == IBV_WC_SUCCESS) return Outcome::kReached;
@@ -63,7 +63,7 @@ Outcome await_completion(ibv_cq* cq, Events& events, Fault& fault, const char* c
     }
     if (--patience == 0) {
       if (!Completion::wait(events, cq, nullptr)) return Outcome::kIdle;
-      patience = Completion::kPolls;
+      patience = Completion::polls(events);
     }
   }
 }

@@ -166,6 +166,7 @@ report::Measurement measure_latency(Transfer& transfer, const ResolvedSpec& spec
   const auto done = peer.expect<proto::Done>();
   check_signals(transfer, spec, Side::kClient);
   note_clock(run.measured, transfer);
+  if (std::string rests = rest_warning(transfer); !rests.empty()) run.measured.warnings.push_back(std::move(rests));
   // Filling and comparing is no work of a message's.
   if (laps == nullptr) note_cpu(run.measured, own, done, transfer.rounds());
   return with_standstill(std::move(run.measured), {0, 0, run.longest_batch_s, run.typical_batch_s}, own, done);

@@ -56,6 +56,13 @@ void check_signals(const Transfer& transfer, const ResolvedSpec& spec, conn::Sid
                        : "the path between NIC and memory does not keep the order of writes");
 }
 
+std::string rest_warning(const Transfer& transfer) {
+  if (transfer.rests() == 0) return {};
+  return fmt::format("another program wanted this CPU: messages that took more than 60 us were waited for asleep, and seen "
+                     "some 10 to 40 us late; stop it, or give the ends CPUs of their own ({}, {})",
+                     own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
+}
+
 CounterWatch::CounterWatch(const proto::Endpoint& endpoint)
     : device_(endpoint.device), port_(endpoint.port), before_(verbs::read_port_counters(device_, port_)),
       begin_(std::chrono::steady_clock::now()) {}

@@ -35,6 +35,9 @@ class CounterWatch {
   std::chrono::steady_clock::time_point begin_;
 };
 
+/// What to say of a latency test whose thread slept while it waited; empty where it did not.
+std::string rest_warning(const Transfer& transfer);
+
 /// Throws peer_error where a signal was seen in front of its message.
 void check_signals(const Transfer& transfer, const ResolvedSpec& spec, conn::Side side);
 

@@ -70,7 +70,9 @@ proto::Done bounce(Transfer& transfer, const ResolvedSpec& spec, Peer& peer) {
     if (!message) continue;
     stop_of(*message);
     check_signals(transfer, spec, Side::kServer);
-    return done_with(transfer.rounds());
+    proto::Done done = done_with(transfer.rounds());
+    if (std::string rests = rest_warning(transfer); !rests.empty()) done.warnings.emplace_back(std::move(rests));
+    return done;
   }
 }
 

@@ -160,9 +160,11 @@ struct PingPong {
   }
 };
 
-/// The completion channel that kernels sleep on in event mode.
+/// What kernels do while nothing comes.
 struct Events {
-  ibv_comp_channel* channel = nullptr;
+  ibv_comp_channel* channel = nullptr;  ///< in event mode they sleep on it
+  bool yields = true;       ///< offer the CPU to others; false: come back as kIdle at once
+  std::uint32_t polls = 0;  ///< empty ones before that; 0: as many as the completion policy says
 };
 
 /// Why a kernel came back.

@@ -139,6 +139,15 @@ constexpr std::uint64_t kLeastPacedBatch = 100;
 /// Messages that were to take some milliseconds: the limit for each of them is StallWatch's.
 constexpr std::chrono::milliseconds kLongestChunk{500};
 
+/// Where others want the CPU: empty polls before the clock is looked at, and a rest. Whoever waits for a round or for its
+/// queue rests after a while, so that a short wait is not slept through; whoever receives a stream at once, for as
+/// long as a part of its queue takes to fill.
+constexpr std::uint32_t kContendedPolls = 32;
+constexpr double kContendedSpinNs = 60e3;
+constexpr double kRestNs = 10e3;
+constexpr double kLongRestNs = 100e3;
+constexpr double kRestShare = 0.4;
+
 /// What has not come by then, after all has been sent, is lost.
 constexpr std::chrono::milliseconds kQuiet{300};
 
@@ -152,9 +161,11 @@ Kernels choose_kernels(const ResolvedSpec& spec, conn::Side side, conn::Side ope
 
 StreamingTransfer::StreamingTransfer(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
-      events_{end.completion_channel()},
+      events_{.channel = end.completion_channel()},
       peer_(peer),
-      kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_of(end))),
+      spin_(spin_of(end)),
+      depth_(std::min(end.spec().tx_depth, end.spec().rx_depth)),
+      kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_)),
       device_(end.device()),
       what_(facts_of(end.spec().test.operation).request),
       transport_(end.spec().transport),
@@ -175,6 +186,7 @@ std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kerne
   Patience chunk(kLongestChunk);
   Fault fault;
   while (true) {
+    if (spin_ == Spin::kBusy) share_cpu(kernel, progress);
     switch (kernel(plan_, events_, goal, fault)) {
       case Outcome::kReached:
         // A run that never idles still hears that the other end failed or went silent.
@@ -183,10 +195,36 @@ std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kerne
       case Outcome::kFailed: peer_.throw_fault(fault, device_, what_);
       case Outcome::kIdle: break;
     }
+    if (!events_.yields) rest(kernel, progress);
     if (std::optional<proto::Message> message = peer_.poll_now_and_then()) return message;
     stall.check(progress);
     if (until == Goal::kWithinTime && chunk.over()) return std::nullopt;
   }
+}
+
+void StreamingTransfer::share_cpu(Kernels::Function kernel, const std::uint64_t& progress) {
+  if (!contention_.is_due()) return;
+  const double span_ns = contention_.look();
+  best_per_ns_ = std::max(best_per_ns_, static_cast<double>(progress - std::min(progress, seen_)) / span_ns);
+  seen_ = progress;
+  events_.yields = !contention_.is_contended();
+  events_.polls = events_.yields ? 0 : kernel == kernels_.recv ? 1 : kContendedPolls;
+}
+
+void StreamingTransfer::rest(Kernels::Function kernel, const std::uint64_t& progress) {
+  double rest_ns = kRestNs;
+  if (kernel == kernels_.recv) {
+    // The queue fills meanwhile, at most at the best rate: at the present one, rests would be the longer for slowing it down.
+    if (best_per_ns_ > 0) rest_ns = std::min(kLongRestNs, depth_ * kRestShare / best_per_ns_);
+    if (rest_ns < kRestNs) return;
+  } else {
+    const double now = now_ns();
+    if (progress != idle_at_) idle_since_ns_ = now;
+    idle_at_ = progress;
+    if (now - idle_since_ns_ < kContendedSpinNs) return;
+  }
+  ++rests_;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<long>(rest_ns)));
 }
 
 std::optional<proto::Message> StreamingTransfer::send_until(std::uint64_t goal) {
@@ -262,7 +300,7 @@ std::optional<Edge> StreamingTransfer::edge() {
     if (events_.channel != nullptr && looks >= kRestlessLooks) {
       std::this_thread::sleep_for(kEdgeRest);
     } else {
-      ::sched_yield();
+      if (events_.yields) ::sched_yield();
     }
     if (auto message = peer_.poll_now_and_then()) {
       peer_.put_back(std::move(*message));

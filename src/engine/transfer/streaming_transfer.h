@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/transfer/transfer.h"
+#include "engine/watch/contention.h"
 #include "engine/watch/peer.h"
 #include "engine/transfer/streaming_end.h"
 
@@ -44,6 +45,7 @@ class StreamingTransfer final : public Transfer {
   void begin_schedule() override;
   Lateness lateness() const override { return {plan_.pingpong.due_rounds, plan_.pingpong.late_rounds}; }
   std::uint64_t early_signals() const override { return plan_.pingpong.early_signals; }
+  std::uint64_t rests() const override { return rests_; }
   void be_patient(std::chrono::milliseconds patience) override { patience_ = patience; }
   void drain() override;
 
@@ -62,6 +64,11 @@ class StreamingTransfer final : public Transfer {
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress,
                                         Goal until = Goal::kReached);
   std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
+  /// Finds out now and then whether others want this CPU.
+  void share_cpu(Kernels::Function kernel, const std::uint64_t& progress);
+  /// Sleeps where others do: who yields to a program that computes waits for milliseconds until that has used up its time,
+  /// and who has slept comes back at once.
+  void rest(Kernels::Function kernel, const std::uint64_t& progress);
   bool idle_on_schedule() const;
   bool may_post_freely() const { return plan_.send.completed < free_until_; }
 
@@ -70,7 +77,15 @@ class StreamingTransfer final : public Transfer {
   std::uint8_t unsent_ = 0;  ///< with a relay, which writes the numbers that are sent
   Events events_;
   Peer& peer_;
+  Spin spin_;
+  double depth_;  ///< messages that a QP holds
   Kernels kernels_;
+  ContentionWatch contention_;
+  std::uint64_t seen_ = 0;     ///< messages or rounds when it looked last
+  double best_per_ns_ = 0;     ///< of them between two looks
+  std::uint64_t idle_at_ = 0;  ///< progress since when nothing has come
+  double idle_since_ns_ = 0;
+  std::uint64_t rests_ = 0;
   std::string device_;
   const char* what_;
   Transport transport_;

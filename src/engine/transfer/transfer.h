@@ -71,6 +71,8 @@ class Transfer {
   virtual Lateness lateness() const { return {}; }
   /// Signals that this end saw in front of their message.
   virtual std::uint64_t early_signals() const { return 0; }
+  /// Sleeps while a message was waited for, because others wanted this CPU.
+  virtual std::uint64_t rests() const { return 0; }
   /// Where others than this end's thread post, and count time: ends them, and compares the clocks.
   virtual std::optional<mem::RingClock> poster_clock() { return std::nullopt; }
   /// The other end may rest for so long.

@@ -9,6 +9,7 @@
 #include "mlx5/nic.h"
 #include "objects/queues/failure.h"
 #include "shared/sync/notice.h"
+#include "shared/sync/thread.h"
 
 namespace gdrperf::softnic {
 namespace {
@@ -216,7 +217,7 @@ bool Cq::share_cpu() noexcept {
 /// line of the cell that the sender is filling. No pause while this program has messages under way, which
 /// its polls move on.
 void Cq::rest(bool share) noexcept {
-  if (share) ::sched_yield();
+  if (share) give_cpu_away();
   if (waiting_.load(std::memory_order_relaxed) == 0 && owner.modelled()) {
     for (int i = 0; i < kRest; ++i) cpu_relax();
   }
