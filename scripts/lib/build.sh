@@ -67,14 +67,16 @@ configure_build() {
   logged meson setup "$folder" "-Dcpp_args=$(compiler_args) ${cpp_args-}" "$@"
 }
 
-# On a terminal ninja shows its own progress line; otherwise one line says how long it took.
+# compile_build FOLDER [TARGET...]: on a terminal ninja shows its own progress line; otherwise one line says how long it
+# took.
 compile_build() {
   local folder=$1 begin=$SECONDS
+  shift
   if [ -t 2 ]; then
-    ninja -C "$folder" >&2 || die "$kExitEnvironment" "compiling $folder failed"
+    ninja -C "$folder" "$@" >&2 || die "$kExitEnvironment" "compiling $folder failed"
   else
     say "compiling $folder"
-    logged ninja -C "$folder"
+    logged ninja -C "$folder" "$@"
     say "compiled in $((SECONDS - begin)) s"
   fi
 }
