@@ -141,7 +141,8 @@ void WorkQueues::fetch(std::uint16_t posted) noexcept {
 }
 
 void WorkQueues::restart() noexcept {
-  sent = received = next_receive = 0;
+  sent = next_receive = 0;
+  received.store(0, std::memory_order_relaxed);
   written = run = 0;
   stuck = false;
   own_ops.clear();

@@ -91,7 +91,7 @@ struct WorkQueues {
 
   // The device's side.
   std::uint16_t sent = 0;      ///< block of the next WQE to be executed
-  std::uint16_t received = 0;  ///< count of the receives that were taken over
+  std::atomic<std::uint16_t> received{0};  ///< count of the receives that were taken over; written under their lock
   std::uint16_t next_receive = 0;  ///< SRQ: index of the next one
   bool linked = false;  ///< each receive begins with the index of the one behind it: SRQs', but for cyclic ones
   bool stuck = false;  ///< a WQE waits for others in front of it, or for room

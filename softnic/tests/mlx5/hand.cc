@@ -69,8 +69,11 @@ const mlx5_cqe64& HandCq::current() const {
 }
 
 bool HandCq::ready() const {
-  const std::uint8_t word =
-      std::atomic_ref(const_cast<std::uint8_t&>(current().op_own)).load(std::memory_order_acquire);
+  // The device writes the last four bytes at once.
+  constexpr std::size_t kLastAt = sizeof(mlx5_cqe64) - sizeof(std::uint32_t);
+  static_assert(offsetof(mlx5_cqe64, op_own) == sizeof(mlx5_cqe64) - 1);
+  auto* const last = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(&current()) + kLastAt);
+  const std::uint32_t word = be32toh(std::atomic_ref(*last).load(std::memory_order_acquire)) & 0xff;
   return word >> 4 != MLX5_CQE_INVALID && (word & MLX5_CQE_OWNER_MASK) == ((consumer_ & rings_.cqe_cnt) != 0 ? 1 : 0);
 }
 

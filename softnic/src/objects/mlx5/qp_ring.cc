@@ -110,14 +110,15 @@ unsigned Qp::take_receives() noexcept {
   mlx5::WorkQueues& queues = *rings;
   const RecvRing& ring = recv_queue_->ring;
   const auto posted = static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord));
+  std::uint16_t received = queues.received.load(std::memory_order_relaxed);
   unsigned taken = 0;
   // A count that is beyond the ring is not one of receives.
-  while (queues.received != posted && static_cast<std::uint16_t>(posted - queues.received) <= queues.layout.receives) {
+  while (received != posted && static_cast<std::uint16_t>(posted - received) <= queues.layout.receives) {
     ibv_sge sges[RecvRing::kMostSges];
     if (ring.mask >= recv_queue_->max_posted && !ring.has_room(recv_queue_->max_posted)) break;
-    const unsigned count = mlx5::read_receive(queues, queues.received, sges, ring.max_sge);
-    if (!ring.post(queues.received, sges, static_cast<int>(count))) break;
-    ++queues.received;
+    const unsigned count = mlx5::read_receive(queues, received, sges, ring.max_sge);
+    if (!ring.post(received, sges, static_cast<int>(count))) break;
+    queues.received.store(++received, std::memory_order_relaxed);
     ++taken;
   }
   return taken;
@@ -149,7 +150,7 @@ bool Qp::look(bool rung) noexcept {
     if (remote && watch_on_) progress_remote();
   }
   if (queues.layout.receives > 0 && recv_queue_ != nullptr && state() != IBV_QPS_RESET &&
-      static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord)) != queues.received) {
+      static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord)) != queues.received.load(std::memory_order_relaxed)) {
     recv_queue_->lock.lock();
     busy |= take_receives() > 0;
     recv_queue_->lock.unlock();
@@ -224,7 +225,7 @@ int Qp::post_recv_ring(ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
     const std::uint32_t place = queues.record->load(mlx5::kReceiveRecord) & 0xffff;
     if (request->num_sge < 0 || static_cast<std::uint32_t>(request->num_sge) > recv_queue_->ring.max_sge) {
       error = EINVAL;
-    } else if (static_cast<std::uint16_t>(place - queues.received) != 0 ||
+    } else if (static_cast<std::uint16_t>(place - queues.received.load(std::memory_order_relaxed)) != 0 ||
                !recv_queue_->ring.has_room(recv_queue_->max_posted)) {
       error = ENOMEM;
     }

@@ -16,8 +16,9 @@ int Srq::watch_ring() { return Context::of(context).nic->watcher.add(*this, null
 unsigned Srq::take_receives() noexcept {
   mlx5::WorkQueues& list = *rings;
   const auto posted = static_cast<std::uint16_t>(list.record->load(mlx5::kReceiveRecord));
+  std::uint16_t received = list.received.load(std::memory_order_relaxed);
   unsigned taken = 0;
-  while (list.received != posted && static_cast<std::uint16_t>(posted - list.received) <= list.layout.receives) {
+  while (received != posted && static_cast<std::uint16_t>(posted - received) <= list.layout.receives) {
     ibv_sge sges[RecvRing::kMostSges];
     if (queue.ring.mask >= queue.max_posted && !queue.ring.has_room(queue.max_posted)) break;
     const std::uint32_t place = list.next_receive & (list.layout.receives - 1);
@@ -25,14 +26,15 @@ unsigned Srq::take_receives() noexcept {
     const std::uint16_t next = mlx5::next_of(list, place);
     if (!queue.ring.post(place, sges, static_cast<int>(count))) break;
     list.next_receive = next;
-    ++list.received;
+    list.received.store(++received, std::memory_order_relaxed);
     ++taken;
   }
   return taken;
 }
 
 bool Srq::look(bool) noexcept {
-  if (static_cast<std::uint16_t>(rings->record->load(mlx5::kReceiveRecord)) == rings->received) return false;
+  const auto posted = static_cast<std::uint16_t>(rings->record->load(mlx5::kReceiveRecord));
+  if (posted == rings->received.load(std::memory_order_relaxed)) return false;
   queue.lock.lock();
   const bool busy = take_receives() > 0;
   queue.lock.unlock();
