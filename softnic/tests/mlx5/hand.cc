@@ -68,12 +68,15 @@ const mlx5_cqe64& HandCq::current() const {
   return cqes[consumer_ & (rings_.cqe_cnt - 1)];
 }
 
+std::uint32_t last_word(const mlx5_cqe64& cqe) {
+  constexpr std::size_t kAt = offsetof(mlx5_cqe64, wqe_counter);
+  static_assert(kAt + sizeof(std::uint32_t) == sizeof cqe && offsetof(mlx5_cqe64, op_own) == sizeof cqe - 1);
+  auto* const word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(&cqe) + kAt);
+  return be32toh(std::atomic_ref(*word).load(std::memory_order_acquire));
+}
+
 bool HandCq::ready() const {
-  // The device writes the last four bytes at once.
-  constexpr std::size_t kLastAt = sizeof(mlx5_cqe64) - sizeof(std::uint32_t);
-  static_assert(offsetof(mlx5_cqe64, op_own) == sizeof(mlx5_cqe64) - 1);
-  auto* const last = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(&current()) + kLastAt);
-  const std::uint32_t word = be32toh(std::atomic_ref(*last).load(std::memory_order_acquire)) & 0xff;
+  const std::uint32_t word = last_word(current()) & 0xff;
   return word >> 4 != MLX5_CQE_INVALID && (word & MLX5_CQE_OWNER_MASK) == ((consumer_ & rings_.cqe_cnt) != 0 ? 1 : 0);
 }
 

@@ -148,6 +148,8 @@ struct HandPair {
   HandCq cq;
 };
 
+/// The counter of the WQE (the upper half) and the byte of the owner, which the device writes at once, last.
+std::uint32_t last_word(const mlx5_cqe64& cqe);
 std::uint8_t cqe_opcode(const mlx5_cqe64& cqe);
 std::uint8_t syndrome(const mlx5_cqe64& cqe);
 std::uint16_t wqe_counter(const mlx5_cqe64& cqe);
