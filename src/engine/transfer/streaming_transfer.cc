@@ -163,9 +163,9 @@ StreamingTransfer::StreamingTransfer(StreamingEnd& end, Peer& peer)
     : plan_(end.plan()),
       events_{.channel = end.completion_channel()},
       peer_(peer),
-      spin_(spin_of(end)),
+      may_share_(end.spec().wait != Wait::kEvent && spin_of(end) == Spin::kBusy),
       depth_(std::min(end.spec().tx_depth, end.spec().rx_depth)),
-      kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_)),
+      kernels_(choose_kernels(end.spec(), end.side(), end.opener(), spin_of(end))),
       device_(end.device()),
       what_(facts_of(end.spec().test.operation).request),
       transport_(end.spec().transport),
@@ -186,7 +186,7 @@ std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kerne
   Patience chunk(kLongestChunk);
   Fault fault;
   while (true) {
-    if (spin_ == Spin::kBusy) share_cpu(kernel, progress);
+    if (may_share_) share_cpu(kernel, progress);
     switch (kernel(plan_, events_, goal, fault)) {
       case Outcome::kReached:
         // A run that never idles still hears that the other end failed or went silent.
@@ -205,7 +205,10 @@ std::optional<proto::Message> StreamingTransfer::advance(Kernels::Function kerne
 void StreamingTransfer::share_cpu(Kernels::Function kernel, const std::uint64_t& progress) {
   if (!contention_.is_due()) return;
   const double span_ns = contention_.look();
-  best_per_ns_ = std::max(best_per_ns_, static_cast<double>(progress - std::min(progress, seen_)) / span_ns);
+  // Another thread's word may end a span early, too early for a rate.
+  if (span_ns >= ContentionWatch::kSpanNs) {
+    best_per_ns_ = std::max(best_per_ns_, static_cast<double>(progress - std::min(progress, seen_)) / span_ns);
+  }
   seen_ = progress;
   events_.yields = !contention_.is_contended();
   events_.polls = events_.yields ? 0 : kernel == kernels_.recv ? 1 : kContendedPolls;

@@ -77,7 +77,7 @@ class StreamingTransfer final : public Transfer {
   std::uint8_t unsent_ = 0;  ///< with a relay, which writes the numbers that are sent
   Events events_;
   Peer& peer_;
-  Spin spin_;
+  bool may_share_;  ///< it polls and keeps its CPU meanwhile
   double depth_;  ///< messages that a QP holds
   Kernels kernels_;
   ContentionWatch contention_;

@@ -1,7 +1,6 @@
 #include "engine/watch/contention.h"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <atomic>
 
@@ -10,26 +9,22 @@
 namespace gdrperf::engine {
 namespace {
 
-constexpr double kSpanNs = 20e6;
-/// Of a thread that polls: beside one other program the kernel changes between them every three or four milliseconds.
-constexpr long kInterruptions = 3;
-constexpr double kLastsNs = 1e9;
+/// Shares of a span in the queue: a thread that polls waits for half of it beside one other program; one that rests for
+/// a few microseconds each time.
+constexpr double kCrowdedShare = 0.2;
+constexpr double kStillShare = 0.02;
+constexpr int kCrowdedSpans = 2;
+constexpr double kLastsNs = 5 * ContentionWatch::kSpanNs;
 
 /// What the threads of the process tell each other.
 std::atomic<double> contended_until_ns{0};
-
-long interruptions() {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nivcsw;
-}
 
 /// A sleep ends some 50 us late unless the thread asks for more; 0: as at its start.
 void set_timer_slack(unsigned long nanoseconds) { ::prctl(PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0); }
 
 }  // namespace
 
-ContentionWatch::ContentionWatch() : last_ns_(now_ns()), interruptions_(interruptions()) {}
+ContentionWatch::ContentionWatch() : last_ns_(now_ns()), queued_s_(queue_.seconds()) {}
 
 ContentionWatch::~ContentionWatch() {
   if (contended_) set_timer_slack(0);
@@ -43,9 +38,13 @@ bool ContentionWatch::is_due() const {
 double ContentionWatch::look() {
   const double now = now_ns();
   const double span_ns = now - last_ns_;
-  const long interrupted = interruptions();
-  if (interrupted - interruptions_ >= kInterruptions && span_ns < 10 * kSpanNs) contended_until_ns = now + kLastsNs;
-  interruptions_ = interrupted;
+  const double queued_s = queue_.seconds();
+  if (span_ns >= kSpanNs) {
+    const double share = (queued_s - queued_s_) * 1e9 / span_ns;
+    crowded_spans_ = share >= kCrowdedShare ? crowded_spans_ + 1 : 0;
+    if (crowded_spans_ >= kCrowdedSpans || (contended_ && share >= kStillShare)) contended_until_ns = now + kLastsNs;
+  }
+  queued_s_ = queued_s;
   last_ns_ = now;
   const bool contended = now < contended_until_ns;
   if (contended != contended_) set_timer_slack(contended ? 1000 : 0);

@@ -1,11 +1,8 @@
 #include "engine/watch/standstill.h"
 
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace gdrperf::engine {
 namespace {
@@ -20,18 +17,11 @@ double seconds_of(clockid_t clock) {
 
 }  // namespace
 
-StandstillWatch::StandstillWatch() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {
-  restart();
-}
+StandstillWatch::StandstillWatch() { restart(); }
 
 double StandstillWatch::runnable_s() const {
-  // "time on a CPU, time in a queue for one, turns"; ns. Where the kernel keeps no such
-  // account, turns of others count as standing still.
-  char text[96] = {};
-  unsigned long long ran = 0;
-  unsigned long long waited = 0;
-  if (schedstat_ && ::pread(schedstat_.get(), text, sizeof text - 1, 0) > 0) std::sscanf(text, "%llu %llu", &ran, &waited);
-  return seconds_of(CLOCK_THREAD_CPUTIME_ID) + static_cast<double>(waited) * 1e-9;
+  // Where the kernel keeps no account of the queue, turns of others count as standing still.
+  return seconds_of(CLOCK_THREAD_CPUTIME_ID) + queue_.seconds();
 }
 
 bool StandstillWatch::read(Moment& moment) const {

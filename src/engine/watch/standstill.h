@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gdrperf/base/unique_fd.h"
+#include "engine/watch/queue_time.h"
 
 namespace gdrperf::engine {
 
@@ -34,7 +34,7 @@ class StandstillWatch {
   bool read(Moment& moment) const;
   double runnable_s() const;
 
-  UniqueFd schedstat_;
+  QueueTime queue_;
   Moment last_;
   double longest_s_ = 0;
   double cpu_start_s_ = 0;
