@@ -12,7 +12,7 @@ namespace {
 /// Shares of a span in the queue: a thread that polls waits for half of it beside one other program; one that rests for
 /// a few microseconds each time.
 constexpr double kCrowdedShare = 0.2;
-constexpr double kStillShare = 0.02;
+constexpr double kStillShare = 0.005;
 constexpr int kCrowdedSpans = 2;
 constexpr double kLastsNs = 5 * ContentionWatch::kSpanNs;
 
