@@ -11,9 +11,9 @@ namespace {
 
 /// Shares of a span in the queue: a thread that polls waits for half of it beside one other program; one that rests for
 /// a few microseconds each time.
-constexpr double kCrowdedShare = 0.2;
-constexpr double kStillShare = 0.005;
-constexpr int kCrowdedSpans = 2;
+constexpr double kCrowdedShare = 0.3;
+constexpr double kStillShare = 0.01;
+constexpr int kCrowdedSpans = 3;
 constexpr double kLastsNs = 5 * ContentionWatch::kSpanNs;
 
 /// What the threads of the process tell each other.

@@ -4,7 +4,7 @@
 
 namespace gdrperf::engine {
 
-/// Whether others run on the CPU of the calling thread: it waited for the CPU for much of two spans in a row. That holds
+/// Whether others run on the CPU of the calling thread: it waited for the CPU for much of three spans in a row. That holds
 /// for the whole process, since the peer's CPU is the next one that the other program moves to, and for five spans
 /// after the last in which a thread still waited.
 ///
