@@ -22,6 +22,8 @@ def needed_by(tests):
 
 
 def main():
+    if len(sys.argv) < 4 or sys.argv[2] not in ("--without", "--of"):
+        sys.exit(__doc__)
     build, how, suites = sys.argv[1], sys.argv[2], set(sys.argv[3:])
     tests = asked(build, "--tests")
     inside = [test for test in tests if suites & {name.split(":")[-1] for name in test["suite"]}]

@@ -58,9 +58,10 @@ void check_signals(const Transfer& transfer, const ResolvedSpec& spec, conn::Sid
 
 std::string rest_warning(const Transfer& transfer) {
   if (transfer.rests() == 0) return {};
-  return fmt::format("another program was using this CPU: waits of more than 60 us were spent asleep, and messages seen "
-                     "10 to 40 us late; stop it, or give the ends CPUs of their own ({}, {})",
-                     own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
+  return fmt::format(
+      "another program was using this CPU: waits of more than 60 us were spent asleep, and messages seen 10 to 40 us "
+      "late; stop it, or give client and server CPUs of their own ({}, {})",
+      own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>());
 }
 
 CounterWatch::CounterWatch(const proto::Endpoint& endpoint)

@@ -139,9 +139,9 @@ constexpr std::uint64_t kLeastPacedBatch = 100;
 /// Messages that were to take some milliseconds: the limit for each of them is StallWatch's.
 constexpr std::chrono::milliseconds kLongestChunk{500};
 
-/// Where others want the CPU: empty polls before the clock is looked at, and a rest. Whoever waits for a round or for its
-/// queue rests after a while, so that a short wait is not slept through; whoever receives a stream at once, for as
-/// long as a part of its queue takes to fill.
+/// Where another program wants the CPU: empty polls between two looks at the clock, and the length of a rest. Who waits
+/// for a round or for its queue rests after kContendedSpinNs, so that a short wait is not slept through. Who receives a
+/// stream rests at once, for as long as kRestShare of its queue takes to fill.
 constexpr std::uint32_t kContendedPolls = 32;
 constexpr double kContendedSpinNs = 60e3;
 constexpr double kRestNs = 10e3;
@@ -217,7 +217,8 @@ void StreamingTransfer::share_cpu(Kernels::Function kernel, const std::uint64_t&
 void StreamingTransfer::rest(Kernels::Function kernel, const std::uint64_t& progress) {
   double rest_ns = kRestNs;
   if (kernel == kernels_.recv) {
-    // The queue fills meanwhile, at most at the best rate: at the present one, rests would be the longer for slowing it down.
+    // The queue fills meanwhile, at most at the best rate. The present rate would make rests the longer the more they
+    // slow it down.
     if (best_per_ns_ > 0) rest_ns = std::min(kLongRestNs, depth_ * kRestShare / best_per_ns_);
     if (rest_ns < kRestNs) return;
   } else {

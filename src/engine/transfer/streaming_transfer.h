@@ -64,10 +64,10 @@ class StreamingTransfer final : public Transfer {
   std::optional<proto::Message> advance(Kernels::Function kernel, std::uint64_t goal, const std::uint64_t& progress,
                                         Goal until = Goal::kReached);
   std::optional<proto::Message> send_exactly(const std::vector<std::uint64_t>& messages);
-  /// Finds out now and then whether others want this CPU.
+  /// Asks now and then whether another program wants this CPU.
   void share_cpu(Kernels::Function kernel, const std::uint64_t& progress);
-  /// Sleeps where others do: who yields to a program that computes waits for milliseconds until that has used up its time,
-  /// and who has slept comes back at once.
+  /// Sleeps for microseconds where another program wants this CPU. A thread that yields to it waits for milliseconds,
+  /// until it has used up its time; a thread that has slept is run again at once.
   void rest(Kernels::Function kernel, const std::uint64_t& progress);
   bool idle_on_schedule() const;
   bool may_post_freely() const { return plan_.send.completed < free_until_; }

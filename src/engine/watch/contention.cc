@@ -9,8 +9,8 @@
 namespace gdrperf::engine {
 namespace {
 
-/// Shares of a span in the queue: a thread that polls waits for half of it beside one other program; one that rests for
-/// a few microseconds each time.
+/// Shares of a span in the queue for the CPU. Beside one other program a thread that polls waits for half of a span,
+/// and one that rests waits for some microseconds after each rest.
 constexpr double kCrowdedShare = 0.3;
 constexpr double kStillShare = 0.01;
 constexpr int kCrowdedSpans = 3;

@@ -4,9 +4,9 @@
 
 namespace gdrperf::engine {
 
-/// Whether others run on the CPU of the calling thread: it waited for the CPU for much of three spans in a row. That holds
-/// for the whole process, since the peer's CPU is the next one that the other program moves to, and for five spans
-/// after the last in which a thread still waited.
+/// Whether another program wants the CPU of the calling thread: the thread waited for its CPU for 30 % of each of three
+/// spans. That holds for all threads of the process, since the other program may move to the peer's CPU next, and until
+/// five spans after the last one in which a thread waited for 1 %.
 ///
 /// Of one thread: the one that calls look().
 class ContentionWatch {

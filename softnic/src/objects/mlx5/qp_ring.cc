@@ -149,8 +149,9 @@ bool Qp::look(bool rung) noexcept {
     send_queue.lock.unlock();
     if (remote && watch_on_) progress_remote();
   }
+  const auto posted = static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord));
   if (queues.layout.receives > 0 && recv_queue_ != nullptr && state() != IBV_QPS_RESET &&
-      static_cast<std::uint16_t>(queues.record->load(mlx5::kReceiveRecord)) != queues.received.load(std::memory_order_relaxed)) {
+      posted != queues.received.load(std::memory_order_relaxed)) {
     recv_queue_->lock.lock();
     busy |= take_receives() > 0;
     recv_queue_->lock.unlock();
