@@ -12,6 +12,7 @@
 #include "gdrperf/base/printable.h"
 #include "gdrperf/base/units.h"
 #include "gdrperf/proto/settings.h"
+#include "compare/blind.h"
 
 namespace gdrperf::compare {
 namespace {
@@ -140,11 +141,12 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
   std::size_t count = 0;
   for (const CellResult& cell : comparison.cells) {
     if (cell.verdict != Verdict::kBlind) continue;
-    if (++count <= kNamed) names.push_back(fmt::format("{} ({:.1f} %)", printable(cell.key.name), cell.limit * 100));
+    if (++count > kNamed) continue;
+    names.push_back(fmt::format("{} (shows from {:.1f} %)", printable(cell.key.name), visible_change(cell) * 100));
   }
   if (count == 0) return;
   out.push_back(fmt::format(
-      "{} {} blind: a change of {} % would count as noise: {}{}", cells(count), count == 1 ? "is" : "are",
+      "{} {} blind: a change of {} % would be missed more than once in 20 times: {}{}", cells(count), count == 1 ? "is" : "are",
       plain_digits(comparison.settings.sensitivity * 100, 3), fmt::join(names, ", "),
       count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
   out.push_back(fmt::format("measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "

@@ -138,7 +138,7 @@ class Gate(CliTest):
         for cell, verdict in self.verdicts(folder).items():
             self.assertEqual(verdict, "inconclusive" if cell in doubted else "blind", cell)
         if len(doubted) < 6:
-            self.assertIn("a change of 10 % would count as noise", unseen.stdout)
+            self.assertIn("a change of 10 % would be missed more than once in 20 times", unseen.stdout)
 
         seen = self.compare([f"{folder}/out/new"], "--json", f"{folder}/out/comparison.json")
         self.assertEqual(seen.code, 1 if len(doubted) < 6 else 4, str(seen))

@@ -139,7 +139,8 @@ class Verdicts(Folder):
         result = self.compare(*half, "--json", self.path("c.json"), "--markdown", self.path("c.md"))
         self.assertEqual(result.code, 4, result)
         self.assertIn("4 cells: 2 blind, 2 ok", result.out)
-        self.assertIn("2 cells are blind: a change of 10 % would count as noise: write_bw/HOST/host:mlx5_0/64 (",
+        self.assertIn("2 cells are blind: a change of 10 % would be missed more than once in 20 times: "
+                      "write_bw/HOST/host:mlx5_0/64 (shows from ",
                       result.out)
         with open(self.path("c.json"), encoding="utf-8") as file:
             report = json.load(file)
