@@ -29,11 +29,11 @@ constexpr std::size_t kLargestNoiseFile = std::size_t{64} << 20;
 double certain_t(int freedom) {
   constexpr int kMostFreedom = 100;
   static const std::vector<double> quantiles = [] {
-    std::vector<double> list(1, 0.0);
+    std::vector<double> list;
     for (int i = 1; i <= kMostFreedom; ++i) list.push_back(stats::student_t_quantile(kCertainty, i));
     return list;
   }();
-  return quantiles[static_cast<std::size_t>(std::clamp(freedom, 1, kMostFreedom))];
+  return quantiles[static_cast<std::size_t>(std::clamp(freedom, 1, kMostFreedom) - 1)];
 }
 
 CellNoise noise_from(const Json& item) {
@@ -81,6 +81,9 @@ std::optional<double> lag_one(const Series& series) {
   }
   std::vector<double> logs;
   for (const std::size_t i : order) logs.push_back(std::log(series.values[i]));
+  // What is left of equal values is the rounding of their mean, and that follows itself.
+  const auto [least, most] = std::minmax_element(logs.begin(), logs.end());
+  if (*least == *most) return std::nullopt;
   const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(n);
   double squares = 0;
   double products = 0;
@@ -88,7 +91,6 @@ std::optional<double> lag_one(const Series& series) {
     squares += (logs[i] - mean) * (logs[i] - mean);
     if (i > 0) products += (logs[i] - mean) * (logs[i - 1] - mean);
   }
-  if (!(squares > 0)) return std::nullopt;
   const double found = products / squares;
   return found + (1 + 3 * found) / static_cast<double>(n);
 }
