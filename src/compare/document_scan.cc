@@ -93,7 +93,8 @@ class Scan {
       throw usage_error(fmt::format("{}: ends in the middle, after {} bytes", path_, text_.size()),
                         "it was cut off: fetch or measure it again");
     }
-    const std::string_view near = text_.substr(position - std::min<std::size_t>(position, 3), 8);
+    // Of "NaN" the parser has read one byte, of "nan" two, as it might be null.
+    const std::string_view near = text_.substr(position - std::min<std::size_t>(position, 2), 4);
     const bool nan = near.find("NaN") != near.npos || near.find("nan") != near.npos;
     throw usage_error(fmt::format("{}: not JSON at byte {}{}", path_, position,
                                   nan ? ": NaN is no JSON value, what is not known is null" : ""),
@@ -120,9 +121,7 @@ class Scan {
     if (!levels_.empty()) ++levels_.back().items;
     levels_.push_back({list, {}, 0});
     check_run_place();
-    if (!list && (levels_.size() == kRunDepth || levels_.size() == 4)) {
-      if (in_run() || in_inventory()) fields_.clear();
-    }
+    if ((in_run() && levels_.size() == kRunDepth) || (in_inventory() && levels_.size() == 4)) fields_.clear();
     return true;
   }
 

@@ -57,8 +57,8 @@ bool is_document(const fs::path& path) {
   return path.extension() == ".json" && path.filename() != kNoiseFile;
 }
 
-/// Two levels: results/baselines, results/baselines/KEY.
-void gather(const fs::path& folder, int levels, std::vector<std::string>& found) {
+/// `folders`: also what is in its folders, as results/baselines/KEY in results/baselines.
+void gather(const fs::path& folder, bool folders, std::vector<std::string>& found) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -68,7 +68,7 @@ void gather(const fs::path& folder, int levels, std::vector<std::string>& found)
   std::sort(entries.begin(), entries.end());
   for (const fs::path& entry : entries) {
     if (fs::is_directory(entry, error)) {
-      if (levels > 1) gather(entry, levels - 1, found);
+      if (folders) gather(entry, false, found);
     } else if (is_document(entry)) {
       found.push_back(entry.string());
     }
@@ -89,7 +89,7 @@ std::vector<std::string> documents_at(const std::vector<std::string>& paths) {
       continue;
     }
     const std::size_t before = found.size();
-    gather(path, 2, found);
+    gather(path, true, found);
     if (found.size() == before) {
       throw usage_error(path + ": no result documents in this folder",
                         "'gdrperf baseline add RESULTS.json... --dir FOLDER' puts them there");
