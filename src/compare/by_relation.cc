@@ -36,7 +36,7 @@ std::string plain_text_of(const Fields& fields, std::string_view name) {
 double number_of(const Fields& fields, std::string_view name) {
   const auto found = fields.find(name);
   if (found == fields.end() || found->second.kind != Scalar::Kind::kNumber) return 0;
-  return std::isfinite(found->second.number) ? found->second.number : 0;
+  return found->second.number;
 }
 
 bool is_latency(const Work& work) { return work.first.find("_lat") != std::string::npos; }

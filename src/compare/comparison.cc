@@ -159,7 +159,8 @@ void note_missing(Comparison& comparison, const Side& side) {
     comparison.warnings.push_back(cells[i] + " has no result (null or not positive), left out");
   }
   if (cells.size() > kNamed) {
-    comparison.warnings.push_back(fmt::format("and {} more cells without a result", cells.size() - kNamed));
+    const std::size_t more = cells.size() - kNamed;
+    comparison.warnings.push_back(fmt::format("and {} more cell{} without a result", more, more == 1 ? "" : "s"));
   }
 }
 

@@ -152,7 +152,10 @@ class Scan {
       if (levels_.size() == 4) fields_[levels_[3].key] = std::move(value);
     } else if (levels_.size() <= 3) {
       std::string name = levels_[0].key;
-      for (std::size_t i = 1; i < levels_.size(); ++i) name += "." + levels_[i].key;
+      for (std::size_t i = 1; i < levels_.size(); ++i) {
+        if (levels_[i].list) return true;
+        name += "." + levels_[i].key;
+      }
       handler_.value(name, value);
     }
     return true;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -138,9 +137,8 @@ class Reader {
     const auto found = run.fields.find(field);
     if (found == run.fields.end() || found->second.kind == Scalar::Kind::kNull) return std::nullopt;
     if (found->second.kind != Scalar::Kind::kNumber) throw usage_error(where(run, field) + " is no number");
-    const double value = found->second.number;
-    if (!std::isfinite(value) || value <= 0) return std::nullopt;
-    return value;
+    if (found->second.number <= 0) return std::nullopt;
+    return found->second.number;
   }
 
   void add(const Run& run) {
@@ -191,9 +189,8 @@ class Reader {
   /// "cuda:0" is GPU0 of the list.
   std::string gpu_model(const Run& run, const char* side) const {
     const std::string buffer = text_of(run.fields, fmt::format("{}.buffer", side));
-    const std::size_t digits = buffer.find_last_not_of("0123456789") + 1;
-    if (buffer.starts_with("host") || digits == 0 || digits >= buffer.size()) return kUnknown;
-    const auto gpu = gpus_.find("GPU" + buffer.substr(digits));
+    if (buffer.starts_with("host")) return kUnknown;
+    const auto gpu = gpus_.find("GPU" + buffer.substr(buffer.find_last_not_of("0123456789") + 1));
     return gpu == gpus_.end() ? kUnknown : gpu->second;
   }
 
