@@ -262,6 +262,19 @@ TEST(Progress, RewritesOneLineOfATerminal) {
   std::fclose(out);
 }
 
+TEST(Progress, ADumbTerminalCannotRewriteALine) {
+  const Pty pty;
+  if (!pty.terminal) GTEST_SKIP() << "no pseudo-terminals here";
+  std::FILE* out = ::fdopen(::dup(pty.terminal.get()), "w");
+  ASSERT_NE(out, nullptr);
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(ProgressLine(out).enabled());
+  ::unsetenv("TERM");
+  EXPECT_TRUE(ProgressLine(out).enabled());
+  ::setenv("TERM", "xterm", 1);
+  std::fclose(out);
+}
+
 TEST(Progress, IsSilentElsewhere) {
   std::FILE* out = std::tmpfile();
   ASSERT_NE(out, nullptr);
