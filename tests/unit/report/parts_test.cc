@@ -160,6 +160,12 @@ TEST(UnderLoad, LatencyWithAndWithoutTheStreamStandsSideBySide) {
             "            ratio          1.250       4.000       200.0\n");
 }
 
+TEST(UnderLoad, ARatioToNothingIsNoNumber) {
+  const Latency none{}, half{.p50_ns = 0.5}, some{.p50_ns = 2};
+  EXPECT_TRUE(std::isnan(loaded_ratio(none, some, &Latency::p50_ns)));
+  EXPECT_EQ(loaded_ratio(half, some, &Latency::p50_ns), 4);
+}
+
 TEST(UnderLoad, RatesThatAreNotKnownAreLeftOut) {
   RunRecord record = loaded_run();
   record.measured.under_load->offered_gbytes = 0;
