@@ -83,5 +83,71 @@ TEST(ReportNetwork, PausesAndCongestionHaveWordsOfTheirOwn) {
   EXPECT_EQ(sentences(*both).size(), 2u);
 }
 
+TEST(ReportNetwork, ResentAndMissedAreCountedAtBothEnds) {
+  Measurement measured = with({{"port_xmit_packets", 1}, {"packet_seq_err", 1}}, {{"to_retransmits", 2}});
+  EXPECT_DOUBLE_EQ(network_of(measured)->resent_per_million.value(), 3e6);
+  measured = with({{"port_xmit_packets", 1000}, {"packet_seq_err", 2}, {"missing_resp", 1}}, {{"out_of_sequence", 4}});
+  EXPECT_DOUBLE_EQ(network_of(measured)->resent_per_million.value(), 5000) << "the end that saw more";
+  // Nobody counts packets: they are lost all the same.
+  measured = with({{"packet_seq_err", 1}, {"rx_drops", 4}}, {{"port_rcv_errors", 8}});
+  EXPECT_EQ(network_of(measured)->dropped, 13u);
+  EXPECT_FALSE(network_of(measured)->resent_per_million);
+}
+
+TEST(ReportNetwork, TrafficOfAPortIsTheSumOfBothDirections) {
+  const Counters counters = {{"port_xmit_packets", 700}, {"port_rcv_packets", 300}, {"port_xmit_data", 700}, {"port_rcv_data", 300},
+                             {"packet_seq_err", 1}};
+  Measurement measured = with(counters, {});
+  measured.counted_bytes = 2000;
+  EXPECT_DOUBLE_EQ(network_of(measured)->resent_per_million.value(), 1000);
+  EXPECT_DOUBLE_EQ(network_of(measured)->wire_bytes_per_byte.value(), 2) << "a word is four bytes";
+  measured.one_port = true;
+  EXPECT_DOUBLE_EQ(network_of(measured)->resent_per_million.value(), 1e6 / 700);
+  EXPECT_DOUBLE_EQ(network_of(measured)->wire_bytes_per_byte.value(), 1.4);
+}
+
+TEST(ReportNetwork, BytesOnTheWireNeedBothCounts) {
+  Measurement measured = with({{"port_xmit_data", 1}}, {});
+  EXPECT_FALSE(network_of(measured)->wire_bytes_per_byte) << "the payload is not known";
+  measured.counted_bytes = 1;
+  EXPECT_DOUBLE_EQ(network_of(measured)->wire_bytes_per_byte.value(), 4);
+  measured.client_counters = {{"port_xmit_packets", 1}};
+  EXPECT_FALSE(network_of(measured)->wire_bytes_per_byte) << "the port counts no data";
+}
+
+TEST(ReportNetwork, PausesAreAShareOfTheTimeThatWasCounted) {
+  Measurement measured = with({{"a_counter", 1}, {"rx_prio0_pause_transition", 2}, {"rx_prio1_pause_duration", 100'000}, {"rx_prio2_pause", 3}},
+                              {{"rx_prio3_pause_duration", 60'000}, {"rx_pfc_ena_frames_pri3", 4}, {"tx_prio3_pause_duration", 900'000}});
+  EXPECT_EQ(network_of(measured)->pauses, 7u);
+  EXPECT_DOUBLE_EQ(network_of(measured)->pause_share.value(), 0.05);
+  measured.counted_s = 0.5;
+  EXPECT_DOUBLE_EQ(network_of(measured)->pause_share.value(), 0.2);
+  measured.counted_s = 0.05;
+  EXPECT_DOUBLE_EQ(network_of(measured)->pause_share.value(), 1) << "never more than all of it";
+  measured.counted_s = 0;
+  EXPECT_FALSE(network_of(measured)->pause_share);
+}
+
+TEST(ReportNetwork, EachThingHasItsSentence) {
+  Network network;
+  EXPECT_TRUE(sentences(network).empty());
+  network.resent_per_million = 0.33333;
+  network.dropped = network.congestion = network.pauses = network.link_errors = 1;
+  network.pause_share = 0.123456;
+  EXPECT_EQ(sentences(network),
+            (std::vector<std::string>{
+                "the network lost packets: 0.333 of a million were sent again (PFC or ECN not set up, a bad cable, a full switch)",
+                "the ports' counters of discarded or broken packets rose by 1: a bad cable, or buffers that overflow",
+                "the sender was throttled: 1 congestion notifications (ECN, DCQCN); others share the path, or several send to one",
+                "the sender was paused by its switch or the peer: 1 pause frames, 12.3 % of the time",
+                "PCIe links of the NICs had 1 errors (AER); what was broken was sent again: reseat the card, its riser and cables"}));
+  Network paused;
+  paused.pause_share = 0.5;
+  EXPECT_EQ(sentences(paused), std::vector<std::string>{"the sender was paused by its switch or the peer, 50 % of the time"});
+  paused.pause_share.reset();
+  paused.pauses = 2;
+  EXPECT_EQ(sentences(paused), std::vector<std::string>{"the sender was paused by its switch or the peer: 2 pause frames"});
+}
+
 }  // namespace
 }  // namespace gdrperf::report
