@@ -29,11 +29,11 @@ const json& JsonReader::at(const char* member) const {
 std::int64_t JsonReader::to_signed(const json& value, const std::string& path, std::int64_t low,
                                    std::int64_t high) {
   if (!value.is_number_integer()) refuse(path, "is no integer");
-  // Unsigned values above the signed range would wrap in get<>.
+  // An unsigned value above the signed range wraps in get<>.
   const bool wraps = value.is_number_unsigned() &&
                      value.get<std::uint64_t>() >
                          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const std::int64_t number = wraps ? 0 : value.get<std::int64_t>();
+  const auto number = value.get<std::int64_t>();
   if (wraps || number < low || number > high)
     refuse(path, fmt::format("is not within {} and {}", low, high));
   return number;
@@ -43,7 +43,7 @@ std::uint64_t JsonReader::to_unsigned(const json& value, const std::string& path
                                       std::uint64_t high) {
   if (!value.is_number_integer()) refuse(path, "is no integer");
   const bool negative = !value.is_number_unsigned() && value.get<std::int64_t>() < 0;
-  const std::uint64_t number = negative ? 0 : value.get<std::uint64_t>();
+  const auto number = value.get<std::uint64_t>();
   if (negative || number < low || number > high)
     refuse(path, fmt::format("is not within {} and {}", low, high));
   return number;

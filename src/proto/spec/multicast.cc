@@ -17,9 +17,9 @@ constexpr const char* kGroupForIpv6 = "ff0e::6764:7270";
 constexpr std::uint8_t kIpv6Multicast = 0xff;
 
 bool names_group(const GroupAddress& address) {
-  constexpr GroupAddress kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
-  const bool mapped = std::equal(address.begin(), address.begin() + 12, kMapped.begin());
-  return address.front() == kIpv6Multicast || (mapped && address[12] >> 4 == 0xe);
+  constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const bool mapped = std::equal(kMapped.begin(), kMapped.end(), address.begin());
+  return address.front() == kIpv6Multicast || (mapped && address[kMapped.size()] >> 4 == 0xe);
 }
 
 GroupAddress group_named(const std::string& text) {
@@ -54,7 +54,7 @@ void check_multicast(const TestSpec& spec) {
   const auto refuse = [&asked](bool typed, const std::string& option, const char* why) {
     if (typed) throw usage_error(fmt::format("{} and {}: {}", asked, option, why), "leave one of them out");
   };
-  refuse(spec.qps > 1 || spec.spread > 0, spec.qps > 1 ? flag<&TestSpec::qps>() : flag<&TestSpec::spread>(),
+  refuse(spec.qps > 1 || spec.spread != 0, spec.qps > 1 ? flag<&TestSpec::qps>() : flag<&TestSpec::spread>(),
          "each QP of a group would receive the messages of all");
   refuse(spec.threads > 1, flag<&TestSpec::threads>(), "each thread would receive the messages of all");
   refuse(!spec.rails.empty(), flag<&TestSpec::rails>(), "each device would receive the messages of all");

@@ -84,9 +84,13 @@ bool can_verify(const Test& test, Transport transport) {
   return acknowledged(transport) || facts_of(test.operation).receives || test.metric == Metric::kLatency;
 }
 
+std::uint64_t largest_datagram(const TestSpec& spec) {
+  return spec.mtu_bytes == 0 ? kMostDatagramBytes : static_cast<std::uint64_t>(spec.mtu_bytes);
+}
+
 std::vector<std::uint64_t> sizes_within(const TestSpec& spec, const std::vector<std::uint64_t>& sizes) {
   if (spec.transport != Transport::kUd) return sizes;
-  const auto most = spec.mtu_bytes > 0 ? static_cast<std::uint64_t>(spec.mtu_bytes) : kMostDatagramBytes;
+  const std::uint64_t most = largest_datagram(spec);
   std::vector<std::uint64_t> within;
   std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(within), [most](std::uint64_t size) { return size <= most; });
   return within;

@@ -15,8 +15,9 @@ constexpr const char* kQueueGroup = "Queues and messages";
 constexpr const char* kStopGroup = "How long (default: until the 95 % interval of the median is tight)";
 constexpr const char* kNetworkGroup = "Network";
 
-constexpr std::int64_t kMaxName = 128;
-constexpr std::int64_t kMaxList = 16384 * 8;
+// Lengths of texts. One that is empty at its default may be.
+constexpr Range kNameLength = {0, 128};
+constexpr Range kListLength = {0, 16384 * 8};
 constexpr int kMostFlowLabel = (1 << 20) - 1;
 constexpr std::int64_t kMaxMessageBytes = 1ll << 31;  // InfiniBand specification vol. 1, 9.7.2
 constexpr std::int64_t kMaxDepth = 65536;

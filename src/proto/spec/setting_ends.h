@@ -31,7 +31,7 @@ constexpr Setting of_end(Setting row, const char* member, SettingAccess access, 
 template <auto End>
 constexpr Setting device(Setting row) {
   row.type = kName;
-  row.range = {0, kMaxName};
+  row.range = kNameLength;
   return of_end<End>(row, "device", to<End, &E::device>(), "DEVICE");
 }
 
@@ -53,7 +53,7 @@ constexpr Setting gid_index(Setting row) {
 template <auto End>
 constexpr Setting buffer(Setting row) {
   row.type = kName;
-  row.range = {1, kMaxName};
+  row.range = {1, kNameLength.high};
   return of_end<End>(row, "buffer", to<End, &E::buffer>(), "KIND");
 }
 

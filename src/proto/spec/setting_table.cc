@@ -100,7 +100,7 @@ constexpr Setting kSettings[] = {
      .help = "QP transport: rc; uc (write, write_imm, send only); ud (send only, up to one MTU); xrc (as rc, with a "
              "shared receive queue); dc (of mlx5 devices); srd (of EFA, all but atomic) (default: {})",
      .wire = Wire::kWhenSet, .recorded = kNamed, .take = take_transport},
-    {.member = "multicast_group", .access = to<&T::multicast>(), .type = kName, .range = {0, kMaxName},
+    {.member = "multicast_group", .access = to<&T::multicast>(), .type = kName, .range = kNameLength,
      .flags = "--multicast-group,-M,--MGID", .placeholder = "ADDR", .group = kQueueGroup,
      .help = "multicast group to send to over UD: an IPv4 or IPv6 address (default: 239.103.100.114 or "
              "ff0e::6764:7270); implies --multicast",
@@ -137,7 +137,7 @@ constexpr Setting kSettings[] = {
      .rule = "a pause lasts {}", .flags = "--latency-gap", .placeholder = "TIME", .group = kQueueGroup,
      .help = "pause between the end of a round trip and the next one (default: none; latency)",
      .scope = Scope::kLatency, .reason = "{} is no latency test", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "load", .access = to<&T::load>(), .type = kName, .range = {0, kMaxName},
+    {.member = "load", .access = to<&T::load>(), .type = kName, .range = kNameLength,
      .flags = "--load", .placeholder = "SHARE", .group = kQueueGroup,
      .help = "also measure while a stream runs on a second QP: a share of the rate it reaches alone, such as 50%, "
              "or a rate as for --rate (default: none; latency)",
@@ -151,12 +151,12 @@ constexpr Setting kSettings[] = {
      .flags = "--threads", .placeholder = "N", .group = kQueueGroup,
      .help = "threads on client and server, one CPU each; QPs are distributed across them (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "rails", .access = to<&T::rails>(), .type = kName, .range = {0, kMaxList},
+    {.member = "rails", .access = to<&T::rails>(), .type = kName, .range = kListLength,
      .flags = "--rails", .placeholder = "LIST", .group = kQueueGroup,
      .help = "devices to use simultaneously, such as mlx5_0,mlx5_1, ports of one such as mlx5_0:1,mlx5_0:2, or all "
              "with an active port (default: one; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "peer_rails", .access = to<&T::peer_rails>(), .type = kName, .range = {0, kMaxList},
+    {.member = "peer_rails", .access = to<&T::peer_rails>(), .type = kName, .range = kListLength,
      .flags = "--peer-rails", .placeholder = "LIST", .group = kQueueGroup,
      .help = "the server's devices for --rails, in the same order (default: the same names)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kCondition},
@@ -165,7 +165,7 @@ constexpr Setting kSettings[] = {
      .help = "run N clients against one device of the server simultaneously, each with its own QPs, memory and "
              "thread, on the devices of --rails round-robin; prints shares and fairness (default: {}; bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} has one message in flight", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "victim", .access = to<&T::victim>(), .type = kName, .range = {0, kMaxName},
+    {.member = "victim", .access = to<&T::victim>(), .type = kName, .range = kNameLength,
      .flags = "--victim", .placeholder = "DEVICE", .group = kQueueGroup,
      .help = "measure latency from this device (or any) to the same port, alone and during --incast (default: "
              "none; bandwidth)",
@@ -215,7 +215,7 @@ constexpr Setting kSettings[] = {
     {.member = "random_places", .access = to<&T::random_places>(), .type = kFlag, .flags = "--random-places",
      .group = kQueueGroup, .help = "messages use the slots of their memory in random order (bandwidth)",
      .scope = Scope::kBandwidth, .reason = "{} sends from one place", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "mix", .access = to<&T::mix>(), .type = kName, .range = {0, kMaxList},
+    {.member = "mix", .access = to<&T::mix>(), .type = kName, .range = kListLength,
      .flags = "--blocks", .placeholder = "LIST", .scope = Scope::kBandwidth, .reason = "{} has messages of one size",
      .wire = Wire::kWhenSet,
      .recorded = {.identity = Identity::kName, .name = "blocks"}},
@@ -227,7 +227,7 @@ constexpr Setting kSettings[] = {
      .help = "register the memory once for each QP: as many keys (default: one memory region for all)", .wire = Wire::kWhenSet, .recorded = kNamed},
     {.member = "odp", .access = to<&T::odp>(), .type = kFlag, .flags = "--odp", .group = kQueueGroup,
      .help = "register host memory for on-demand paging on client and server", .wire = Wire::kWhenSet, .recorded = kNamed},
-    {.member = "tph", .access = to<&T::tph>(), .type = kName, .range = {0, kMaxName}, .flags = "--tph",
+    {.member = "tph", .access = to<&T::tph>(), .type = kName, .range = kNameLength, .flags = "--tph",
      .placeholder = "HINTS", .group = kQueueGroup,
      .help = "TLP processing hints of host memory on client and server: HINT (0 to 3), or HINT,volatile,CPU or "
              "HINT,persistent,CPU (ibv_alloc_dmah)",
@@ -290,7 +290,7 @@ constexpr Setting kSettings[] = {
      .help = "flow label of the GRH, or a list for the QPs round-robin: selects among paths of equal cost "
              "(default: {})",
      .wire = Wire::kWhenSet, .recorded = kCondition, .take = take_flow_labels},
-    {.member = "flow_labels", .access = to<&T::flow_labels>(), .type = kName, .range = {0, kMaxList},
+    {.member = "flow_labels", .access = to<&T::flow_labels>(), .type = kName, .range = kListLength,
      .wire = Wire::kWhenSet},
     {.type = kName, .flags = "--udp-sport", .placeholder = "LIST", .group = kNetworkGroup,
      .help = "UDP source ports of RoCE v2 for the QPs round-robin, 49152 to 65535 (by flow labels that map to "
@@ -337,7 +337,7 @@ constexpr Setting kSettings[] = {
      .help = "completion vector on client and server: the interrupt, hence the CPU, for completion events "
              "(default: {})",
      .wire = Wire::kWhenSet, .recorded = kCondition},
-    {.member = "lag_port", .access = to<&T::lag_ports>(), .type = kName, .range = {0, kMaxList},
+    {.member = "lag_port", .access = to<&T::lag_ports>(), .type = kName, .range = kListLength,
      .flags = "--lag-port", .placeholder = "LIST", .group = kNetworkGroup,
      .help = "ports of a bonded mlx5 device for the QPs round-robin, from 1 (default: the device chooses)",
      .wire = Wire::kWhenSet, .recorded = kCondition, .take = take_lag_ports},

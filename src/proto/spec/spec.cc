@@ -71,13 +71,13 @@ void check_depths(const TestSpec& spec) {
 void check_path(const TestSpec& spec) {
   const std::vector<int> labels = flow_labels_of(spec);
   lag_ports_of(spec);  // throws what is no list
-  if (spec.spread > 0 && (!spec.flow_labels.empty() || spec.flow_label != 0)) {
+  if (spec.spread != 0 && (!spec.flow_labels.empty() || spec.flow_label != 0)) {
     throw usage_error(fmt::format("{} and {}: both choose the paths of the QPs", flag<&TestSpec::spread>(),
                                   flag<&TestSpec::flow_label>()));
   }
   if (labels.size() > 1 && (spec.transport == Transport::kUd || by_driver(spec.transport))) {
     throw usage_error(fmt::format("{} with {} {}: a client's messages share one address handle, and so one flow label",
-                                  spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
+                                  spec.spread != 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
                                   flag<&TestSpec::transport>(),
                                   to_text(setting<&TestSpec::transport>(), static_cast<std::int64_t>(spec.transport))));
   }
@@ -90,7 +90,7 @@ void check_path(const TestSpec& spec) {
   if (!spec.lag_ports.empty()) refuse(flag<&TestSpec::lag_ports>(), "rdma_cm chooses the port of a bonded device");
   if (labels.empty()) return;
   throw usage_error(fmt::format("{}: rdma_cm chooses the path; leave {} out to choose it here",
-                                spec.spread > 0 ? fmt::format("{} {}", flag<&TestSpec::spread>(), spec.spread)
+                                spec.spread != 0 ? fmt::format("{} {}", flag<&TestSpec::spread>(), spec.spread)
                                                 : fmt::format("{} {}", flag<&TestSpec::flow_label>(), labels.front()),
                                 flag<&TestSpec::connector>()));
 }
@@ -136,7 +136,7 @@ void check_transport(const TestSpec& spec) {
   }
   if (sizes_within(spec, {spec.size_bytes}).empty()) {
     throw usage_error(fmt::format("{} {}: a message over UD is one packet, of {} bytes at most", flag<&TestSpec::size_bytes>(),
-                                  format_size(spec.size_bytes), spec.mtu_bytes > 0 ? static_cast<std::uint64_t>(spec.mtu_bytes) : kMostDatagramBytes),
+                                  format_size(spec.size_bytes), largest_datagram(spec)),
                       fmt::format("give a smaller {}, or {} uc, whose messages are of any size", flag<&TestSpec::size_bytes>(), flag<&TestSpec::transport>()));
   }
 }
@@ -253,7 +253,7 @@ void check_parts(const TestSpec& spec) {
     throw usage_error(flag<&TestSpec::victim>() + ": nothing is sent while verified laps are compared", "leave one of them out");
   }
   refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(), "the server alone knows whether its messages are on their way");
-  refuse(spec.spread > 0 || !spec.flow_labels.empty(), spec.spread > 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
+  refuse(spec.spread != 0 || !spec.flow_labels.empty(), spec.spread != 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
          "on one thread QPs take flow labels round-robin");
   refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
   refuse(spec.server.cpu >= 0, peer_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
