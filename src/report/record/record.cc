@@ -69,7 +69,7 @@ std::optional<double> efficiency(const RunRecord& record) {
 std::uint64_t samples_beyond(double percent, std::uint64_t samples) {
   // As for the percentile itself: rounding must not reach the next rank.
   const double rank = std::ceil(percent / 100.0 * static_cast<double>(samples) * (1 - 1e-12));
-  return samples - std::min(samples, static_cast<std::uint64_t>(std::max(rank, 0.0)));
+  return samples - std::min(samples, static_cast<std::uint64_t>(rank));
 }
 
 }  // namespace gdrperf::report

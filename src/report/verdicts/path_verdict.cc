@@ -1,6 +1,7 @@
 #include "gdrperf/report/path_verdict.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,15 +23,15 @@ double PathVerdict::ratio(const PathPoint& point) const {
 
 std::uint64_t PathVerdict::crossover_bytes() const {
   std::uint64_t crossover = 0;
-  int last = 0;
+  std::optional<bool> last;
   for (const auto& [size, point] : points) {
     if (!point.counts()) continue;
-    const int better = ratio(point) > 1 ? 1 : -1;
-    if (last != 0 && better != last) {
+    const bool staged = ratio(point) > 1;
+    if (last && staged != *last) {
       if (crossover != 0) return 0;
       crossover = size;
     }
-    last = better;
+    last = staged;
   }
   return crossover;
 }

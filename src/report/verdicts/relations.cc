@@ -18,9 +18,9 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+/// Of a value above 0.
 std::string shown(double value) {
-  if (value == 0 || !std::isfinite(value)) return "-";
-  const int digits = 3 - static_cast<int>(std::floor(std::log10(std::abs(value))));
+  const int digits = 3 - static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(digits, 0, 6));
 }
 

@@ -1,5 +1,6 @@
 #include "gdrperf/report/environment.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -58,6 +59,31 @@ TEST(Environment, ReadsTheMachineBelowItsRoot) {
             allowed_cpus().size() > 1 ? "performance, powersave" : "powersave");
 }
 
+TEST(Environment, ValuesNeedNoQuotesAndOnlyNodesCount) {
+  const Root root;
+  root.write("/etc/os-release", "NAME='A'\nPRETTY_NAME=Plain\n");
+  root.write("/proc/cpuinfo", "model name:X\n");
+  for (const char* folder : {"node0", "node", "nodex1", "node1x", "other"}) {
+    root.write(std::string("/sys/devices/system/node/") + folder + "/cpulist", "0");
+  }
+  const Environment environment = collect_environment(root.path());
+  EXPECT_EQ(environment.os, "Plain");
+  EXPECT_EQ(environment.cpu_model, "X");
+  EXPECT_EQ(environment.numa_nodes, 1);
+}
+
+TEST(Environment, TheLimitOfLockedMemoryIsThatOfThisProcess) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 12288;
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  EXPECT_EQ(collect_environment().memlock_limit_bytes, 12288u);
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const bool unlimited = before.rlim_cur == RLIM_INFINITY;
+  EXPECT_EQ(collect_environment().memlock_limit_bytes, unlimited ? std::nullopt : std::optional<std::uint64_t>(before.rlim_cur));
+}
+
 TEST(Environment, NothingToReadIsNoError) {
   const Root root;
   const Environment environment = collect_environment(root.path());
@@ -89,6 +115,21 @@ TEST(EnvironmentJson, GoesThereAndBack) {
   environment.memlock_limit_bytes.reset();
   EXPECT_EQ(environment_from_json(to_json(environment)), environment);
   EXPECT_EQ(environment_from_json(to_json(Environment{})), Environment{});
+}
+
+TEST(EnvironmentJson, IsOneLineOfTextInUtf8) {
+  Environment environment;
+  environment.hostname = "hôte\xff";
+  environment.kernel = "Linux";
+  environment.cpus_online = 8;
+  environment.cpus_allowed = 4;
+  environment.numa_nodes = 2;
+  environment.memory_bytes = 1024;
+  environment.hypervisor = true;
+  EXPECT_EQ(to_json(environment),
+            R"({"hostname":"hôte�","kernel":"Linux","os":null,"cpu_model":null,"cpus_online":8,"cpus_allowed":4,"numa_nodes":2,)"
+            R"("memory_bytes":1024,"governor":null,"hypervisor":true,"memlock_limit_bytes":null,"gpu_driver":null,"clock_source":null,)"
+            R"("tool_version":null})");
 }
 
 TEST(EnvironmentJson, TakesMoreAndLessThanItKnows) {

@@ -1,5 +1,8 @@
 #include "gdrperf/report/spread.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,6 +65,46 @@ TEST(Spread, OfTwoPortsTheSlowerOneIsUneven) {
   ASSERT_TRUE(spread);
   ASSERT_EQ(spread->uneven().size(), 1u);
   EXPECT_EQ(spread->uneven().front().port, 50000);
+}
+
+TEST(Spread, TheBoundariesThemselvesAreEven) {
+  const auto uneven = [](double share, double even) { return PortShare{50000, 1, share, 1, even}.uneven(); };
+  EXPECT_FALSE(uneven(0.8, 1));
+  EXPECT_FALSE(uneven(1.25, 1));
+  EXPECT_TRUE(uneven(0.7, 0.5)) << "compared with what is even for so many QPs";
+  EXPECT_FALSE(uneven(0.6, 0.5));
+}
+
+TEST(Spread, EveryQpAndThePortsAsAWhole) {
+  RunRecord record;
+  record.measured.qp_shares = {{flow_label_of_port(50000), 0.25}, {flow_label_of_port(60000), 0.3}, {flow_label_of_port(50000), 0.45}};
+  EXPECT_EQ(spread_text(record),
+            "     QP  source port  flow label   share %\n"
+            "      0        50000       17233     25.00\n"
+            "      1        60000       27233     30.00\n"
+            "      2        50000       17233     45.00\n"
+            "  spread over 2 source ports: 25.00 to 45.00 % of the rate for each QP, 33.33 % if all were equal; "
+            "no port is uneven\n");
+  const auto spread = spread_of(record.measured);
+  ASSERT_EQ(spread->ports.size(), 2u);
+  EXPECT_EQ(spread->ports[0].qps, 2u);
+  EXPECT_EQ(spread->ports[1].qps, 1u);
+  EXPECT_DOUBLE_EQ(spread->ports[0].share, 0.7);
+  EXPECT_DOUBLE_EQ(spread->ports[0].even, 0.7);
+  EXPECT_DOUBLE_EQ(spread->ports[1].even, 0.35);
+}
+
+TEST(Spread, TheMiddlePortIsTheSameInWhateverOrderTheyCome) {
+  std::vector<double> shares = {0.05, 0.1, 0.15, 0.2, 0.24, 0.26};
+  for (std::size_t ports = 1; ports <= shares.size(); ++ports) {
+    std::vector<double> order(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(ports));
+    const double middle = order[ports / 2];  // the upper one of two
+    do {
+      Measurement measured;
+      for (std::size_t at = 0; at < ports; ++at) measured.qp_shares.push_back({flow_label_of_port(50000 + static_cast<int>(at)), order[at]});
+      ASSERT_DOUBLE_EQ(spread_of(measured)->ports[0].even, middle);
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
 }
 
 }  // namespace
