@@ -30,12 +30,11 @@ Rate parse_offered_rate(const std::string& text, std::string_view flag) {
   for (const auto& [name, bytes] : kUnits) {
     if (!typed || typed->second != name) continue;
     const double number = typed->first;
-    const Setting& row = setting<&TestSpec::rate_per_s>();
-    const bool messages = bytes == 0;
-    const bool right = messages ? number >= static_cast<double>(row.range.low) && number <= static_cast<double>(row.range.high)
-                                : number > 0 && number < 1e9;
-    if (!right) throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
-    return {messages ? number : 0, number * bytes};
+    const Rate rate = bytes == 0 ? Rate{.per_s = number} : Rate{.bytes_per_s = number * bytes};
+    const Setting& row = bytes == 0 ? setting<&TestSpec::rate_per_s>() : setting<&TestSpec::rate_bytes_per_s>();
+    const double value = rate.per_s + rate.bytes_per_s;
+    if (value >= static_cast<double>(row.range.low) && value <= static_cast<double>(row.range.high)) return rate;
+    throw usage_error(std::string(flag) + " " + text + ": " + rule_of(row));
   }
   throw usage_error(std::string(flag) + " '" + text + "': no rate", "give messages per second, or payload in Gb/s, Mb/s, GB/s or MB/s");
 }

@@ -85,7 +85,8 @@ static void take_labels(TestSpec& spec, const std::vector<int>& labels) {
 }
 
 void take_flow_labels(TestSpec& spec, const std::string& text, std::string_view flag) {
-  const std::vector<int> labels = parse_number_list(text, flag, 0, std::numeric_limits<int>::max());
+  using Limits = std::numeric_limits<int>;
+  const std::vector<int> labels = parse_number_list(text, flag, Limits::min(), Limits::max());
   for (const int label : labels) {
     spec.flow_label = label;
     check_range(setting<&TestSpec::flow_label>(), spec);

@@ -118,7 +118,6 @@ bool right(const Setting& setting, const SettingValue& value) {
   return integer == nullptr || chosen || within(setting, *integer);
 }
 
-/// A value that does not fit is out of every range.
 std::int64_t parsed_integer(const Setting& setting, const std::string& text, std::string_view flag) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -126,9 +125,9 @@ std::int64_t parsed_integer(const Setting& setting, const std::string& text, std
   if (error == std::errc::invalid_argument || rest != end) {
     throw usage_error(fmt::format("{} '{}': not a number; {}", flag, text, rule_of(setting)));
   }
-  if (error == std::errc()) return value;
-  using Limits = std::numeric_limits<std::int64_t>;
-  return text.front() == '-' ? Limits::min() : Limits::max();
+  // A value that does not fit is out of every range.
+  if (error != std::errc()) throw usage_error(fmt::format("{} {}: {}", flag, text, rule_of(setting)));
+  return value;
 }
 
 SettingValue parsed(const Setting& setting, const std::string& text, std::string_view flag) {
