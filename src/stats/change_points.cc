@@ -37,22 +37,16 @@ struct Arc {
   double statistic = 0;  ///< how far its mean rank is from that of the rest, squared and standardised
 };
 
-/// A border is at the end of the series, or leaves enough in front or behind it.
-bool border(std::size_t at, std::size_t n) {
-  return at == 0 || at == n || (at >= kFewestOnASide && n - at >= kFewestOnASide);
-}
-
-/// The stretch that differs most from all the rest.
+/// The stretch that differs most from all the rest. One at the end of the series differs from the rest as the rest does
+/// from it, so only those are tried that begin the series or have enough on both sides.
 Arc best_arc(std::span<const double> ranks) {
   const std::size_t n = ranks.size();
   std::vector<double> sums{0.0};
   for (const double rank : ranks) sums.push_back(sums.back() + rank);
   Arc best;
-  for (std::size_t first = 0; first + kFewestOnASide <= n; ++first) {
-    if (!border(first, n)) continue;
-    for (std::size_t last = first + kFewestOnASide; last <= n; ++last) {
+  for (std::size_t first = 0; first + 2 * kFewestOnASide <= n; first = std::max(first + 1, kFewestOnASide)) {
+    for (std::size_t last = first + kFewestOnASide; last + kFewestOnASide <= n; ++last) {
       const std::size_t inside = last - first;
-      if (!border(last, n) || n - inside < kFewestOnASide) continue;
       const double sum = sums[last] - sums[first];
       const double statistic = sum * sum / (static_cast<double>(inside) * static_cast<double>(n - inside));
       if (statistic > best.statistic) best = {first, last, statistic};
@@ -102,15 +96,14 @@ void divide(std::span<const double> values, std::size_t offset, double alpha, st
   if (n < kFewestForChange) return;
   const std::vector<double> ranks = centred_ranks(values);
   const Arc arc = best_arc(ranks);
-  if (arc.last == 0) return;
   const double p = permutation_p(ranks, arc.statistic, alpha);
   if (p > alpha) return;
   // An arc of a series with one change may end anywhere near the series' end: each
   // border has to hold by itself, between its neighbours.
   const std::span<const double> inside = values.subspan(arc.first, arc.last - arc.first);
   std::vector<std::size_t> cuts;
-  if (arc.first > 0 && differ(values.first(arc.first), inside, alpha)) cuts.push_back(arc.first);
-  if (arc.last < n && differ(inside, values.subspan(arc.last), alpha)) cuts.push_back(arc.last);
+  if (differ(values.first(arc.first), inside, alpha)) cuts.push_back(arc.first);
+  if (differ(inside, values.subspan(arc.last), alpha)) cuts.push_back(arc.last);
   std::size_t from = 0;
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     const std::size_t end = i + 1 == cuts.size() ? n : cuts[i + 1];

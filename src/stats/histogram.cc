@@ -13,8 +13,7 @@ namespace {
 /// such as 0.999 * 1000 = 999.0000000000001 from reaching the next rank.
 std::uint64_t rank_of(double percent, std::uint64_t count) noexcept {
   const double rank = std::ceil(percent / 100.0 * static_cast<double>(count) * (1 - 1e-12));
-  if (!(rank >= 1.0)) return 0;
-  return std::min(count, static_cast<std::uint64_t>(rank)) - 1;
+  return std::min(count, static_cast<std::uint64_t>(std::max(1.0, rank))) - 1;
 }
 
 }  // namespace
@@ -55,21 +54,20 @@ double Histogram::value_at_rank(std::uint64_t rank, double step) const noexcept 
   const auto middle_of = [](const Bucket& at) {
     return static_cast<double>(at.low) + static_cast<double>(at.span) / 2;
   };
+  const double own = middle_of(bucket);
   const double width = std::max(step, static_cast<double>(bucket.span) + 1);
-  std::uint64_t within = counts_[index];
-  double sum = middle_of(bucket) * static_cast<double>(within);
-  std::size_t first = index;
-  const auto take = [&](std::size_t at) {
+  std::uint64_t below = 0;
+  std::uint64_t within = 0;
+  double sum = 0;
+  for (std::size_t at = index_of(min_); at <= index_of(max_); ++at) {
     const double middle = middle_of(bucket_of(at));
-    if (std::abs(middle - middle_of(bucket)) >= width / 2) return false;
-    within += counts_[at];
-    sum += middle * static_cast<double>(counts_[at]);
-    return true;
-  };
-  while (first > 0 && take(first - 1)) --first;
-  for (std::size_t at = index + 1; at < kBuckets && take(at); ++at) continue;
-  const std::uint64_t below = std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(first),
-                                              std::uint64_t{0});
+    if (std::abs(middle - own) < width / 2) {
+      within += counts_[at];
+      sum += middle * static_cast<double>(counts_[at]);
+    } else if (at < index) {
+      below += counts_[at];
+    }
+  }
   const double share = (static_cast<double>(rank - below) + 0.5) / static_cast<double>(within);
   const double value = sum / static_cast<double>(within) + width * (share - 0.5);
   return std::clamp(value, static_cast<double>(min_), static_cast<double>(max_));
