@@ -33,7 +33,8 @@ std::vector<PlacementFigures> sessions_of(int count, double centre, const std::s
   return all;
 }
 
-PlacementComparison::RelationRow only_row(const std::vector<PlacementFigures>& before, const std::vector<PlacementFigures>& after) {
+PlacementComparison::RelationRow only_row(const std::vector<PlacementFigures>& before,
+                                          const std::vector<PlacementFigures>& after) {
   const PlacementComparison comparison(before, after, {});
   EXPECT_EQ(comparison.rows().size(), 1u);
   return comparison.rows().at(0);
@@ -104,9 +105,10 @@ TEST(Placement, TheHeadOfADocument) {
 }
 
 TEST(Placement, FiguresByTestSizeAndRelation) {
-  const PlacementFigures figures = figures_of({{"PIX", bandwidth_run("98.5")},
-                                               {"SYS", bandwidth_run("50", "8", R"("qps": 4, "unstable": true,)")},
-                                               {"HOST", R"("op": "read_lat", "size_bytes": 8, "latency": {"p50_ns": 2100})"}});
+  const PlacementFigures figures =
+      figures_of({{"PIX", bandwidth_run("98.5")},
+                  {"SYS", bandwidth_run("50", "8", R"("qps": 4, "unstable": true,)")},
+                  {"HOST", R"("op": "read_lat", "size_bytes": 8, "latency": {"p50_ns": 2100})"}});
   ASSERT_EQ(figures.relations.size(), 3u);
   const auto figure = [&](const std::string& test, std::uint64_t size, const std::string& relation) {
     const PlacedFigure& found = figures.relations.at({test, size}).at(relation).at(0);
@@ -130,7 +132,8 @@ TEST(Placement, RunsWithoutAUsableFigureOrSizeAreLeftOut) {
   EXPECT_FALSE(taken(R"("op": "read_lat", "size_bytes": 8, "bw": {"median_gbps": 98})"));
 }
 
-PlacementFigures pair_of(const std::string& label, const std::string& relation = "PIX", const std::string& cards = kCards) {
+PlacementFigures pair_of(const std::string& label, const std::string& relation = "PIX",
+                         const std::string& cards = kCards) {
   return figures_of({{relation, bandwidth_run("98", "8", fmt::format(R"("pair": "{}",)", label))}}, cards);
 }
 
@@ -141,8 +144,9 @@ TEST(Placement, CardsAreToldByUuidAndGuidElseByName) {
     bool by_name;
   };
   const Case kCases[] = {
-      {"GPU0/mlx5_0", "gpu-a/0x11 0", false},  {"GPU0/mlx5_1", "gpu-a/0x22 0", false}, {"GPU0/mlx5_2", "gpu-a/0x22 1", false},
-      {"GPU0/mlx5_3", "gpu-a/mlx5_3", true},   {"GPU1/mlx5_0", "GPU1/0x11 0", true},   {"GPU1/mlx5_3", "GPU1/mlx5_3", true},
+      {"GPU0/mlx5_0", "gpu-a/0x11 0", false}, {"GPU0/mlx5_1", "gpu-a/0x22 0", false},
+      {"GPU0/mlx5_2", "gpu-a/0x22 1", false}, {"GPU0/mlx5_3", "gpu-a/mlx5_3", true},
+      {"GPU1/mlx5_0", "GPU1/0x11 0", true},   {"GPU1/mlx5_3", "GPU1/mlx5_3", true},
       {"GPU9/mlx5_9", "GPU9/mlx5_9", true},
   };
   for (const Case& each : kCases) {

@@ -83,7 +83,8 @@ CellValue value_at(const std::string& name, double value, const Place& place = {
 class SideOf {
  public:
   explicit SideOf(std::set<std::string> across = {}) : side_(std::move(across)) {}
-  SideOf& with(std::vector<CellValue> cells, const std::string& started = Place{}.started, const std::string& tool = "") {
+  SideOf& with(std::vector<CellValue> cells, const std::string& started = Place{}.started,
+               const std::string& tool = "") {
     Session session;
     session.path = fmt::format("{}.json", ++digest_);
     session.started = started;
@@ -148,7 +149,8 @@ TEST(Comparisons, CellsComeByNameAndThoseOfOneNameAsTheyWereFound) {
   EXPECT_THAT(found, ElementsAre(P("a", 4), P("b", 1), P("b", 3), P("c", 2)));
 }
 
-/// What differs from the baseline that was made at these times, under these kernels, and for one of them on another host.
+/// What differs from the baseline that was made at these times, under these kernels, and for one of them on another
+/// host.
 std::string nearest(const std::vector<Place>& baselines) {
   SideOf before, now;
   for (const Place& each : baselines) before.with({value_at("a", 100, each)}, each.started);
@@ -240,7 +242,8 @@ TEST(Comparisons, CellsWithoutAResultAreNamedUpToFive) {
     return judge(SideOf().with({value_at("a", 100)}).side(), side, {}, {}).warnings;
   };
   std::vector<std::string> expected;
-  for (int i = 0; i < 5; ++i) expected.push_back(fmt::format("x.json: cell{} has no result (null or not positive), left out", i));
+  for (int i = 0; i < 5; ++i)
+    expected.push_back(fmt::format("x.json: cell{} has no result (null or not positive), left out", i));
   EXPECT_EQ(warnings(5), expected);
   expected.push_back("and 1 more cell without a result");
   EXPECT_EQ(warnings(6), expected);
@@ -250,10 +253,12 @@ TEST(Comparisons, CellsWithoutAResultAreNamedUpToFive) {
 
 TEST(Comparisons, DifferentBuildsAreNamed) {
   const auto warnings = [](const std::string& before, const std::string& now) {
-    return judge(SideOf().with({value_at("a", 100)}, "", before).side(), SideOf().with({value_at("a", 100)}, "", now).side(), {}, {})
+    return judge(SideOf().with({value_at("a", 100)}, "", before).side(),
+                 SideOf().with({value_at("a", 100)}, "", now).side(), {}, {})
         .warnings;
   };
-  EXPECT_THAT(warnings("1 (abc)", "2 (def)"), ElementsAre("measured by different builds of gdrperf: 1 (abc), now 2 (def)"));
+  EXPECT_THAT(warnings("1 (abc)", "2 (def)"),
+              ElementsAre("measured by different builds of gdrperf: 1 (abc), now 2 (def)"));
   EXPECT_THAT(warnings("1 (abc)", "1 (abc)"), IsEmpty());
   EXPECT_THAT(warnings("", "1 (abc)"), IsEmpty());
   EXPECT_THAT(warnings("1 (abc)", ""), IsEmpty());

@@ -22,13 +22,14 @@ struct Ends {
 };
 
 Session session_of(const Ends& ends) {
-  return parse_session(
-      fmt::format(R"({{"schema": "gdrperf-results/1", "hosts": {{"client": {{{}}}, "server": {{{}}}}},
+  return parse_session(fmt::format(R"({{"schema": "gdrperf-results/1", "hosts": {{"client": {{{}}}, "server": {{{}}}}},
  "topology": {{"gpus": [{{"name": "GPU0", "model": "H200"}}, {{"name": "GPU12", "model": "B300"}}],
-  "nics": [{{"name": "mlx5_0", "firmware": "28.39", "driver": "mlx5_core"}}, {{"name": "mlx5_1", "firmware": "1", "driver": "one"}}]}},
- "relations": {{"PIX": {{"write_bw": [{{"op": "write_bw", "size_bytes": 64, "client": {{{}}}, "server": {{{}}}, {}}}]}}}}}})",
-                  ends.client_host, ends.server_host, ends.client, ends.server, ends.run),
-      "x.json");
+  "nics": [{{"name": "mlx5_0", "firmware": "28.39", "driver": "mlx5_core"}},
+   {{"name": "mlx5_1", "firmware": "1", "driver": "one"}}]}},
+ "relations": {{"PIX": {{"write_bw": [{{"op": "write_bw", "size_bytes": 64,
+  "client": {{{}}}, "server": {{{}}}, {}}}]}}}}}})",
+                                   ends.client_host, ends.server_host, ends.client, ends.server, ends.run),
+                       "x.json");
 }
 
 std::string condition_of(const Ends& ends, const std::string& name) {
@@ -41,14 +42,19 @@ std::string condition_of(const Ends& ends, const std::string& name) {
 
 TEST(Conditions, FactsOfBothHosts) {
   Ends ends;
-  ends.client_host = R"("hostname": "left", "kernel": "6.1", "cpu_model": "EPYC", "cpus_allowed": 64, "governor": "performance",
+  ends.client_host =
+      R"("hostname": "left", "kernel": "6.1", "cpu_model": "EPYC", "cpus_allowed": 64, "governor": "performance",
     "clock_source": "tsc", "gpu_driver": "580", "other": {"kernel": "deeper"})";
-  ends.server_host = R"("hostname": "right", "kernel": "6.2", "cpu_model": "Xeon", "cpus_allowed": 32, "governor": "powersave",
+  ends.server_host =
+      R"("hostname": "right", "kernel": "6.2", "cpu_model": "Xeon", "cpus_allowed": 32, "governor": "powersave",
     "clock_source": "hpet", "gpu_driver": "590")";
   ends.run += R"(, "kernel": "no", "cpu": "no")";
-  const std::pair<const char*, const char*> kTold[] = {{"host", "left / right"}, {"kernel", "6.1 / 6.2"},
-                                                       {"cpu", "EPYC / Xeon"},   {"cpus", "64 / 32"},
-                                                       {"governor", "performance / powersave"}, {"clock_source", "tsc / hpet"},
+  const std::pair<const char*, const char*> kTold[] = {{"host", "left / right"},
+                                                       {"kernel", "6.1 / 6.2"},
+                                                       {"cpu", "EPYC / Xeon"},
+                                                       {"cpus", "64 / 32"},
+                                                       {"governor", "performance / powersave"},
+                                                       {"clock_source", "tsc / hpet"},
                                                        {"gpu_driver", "580"}};
   for (const auto& [name, value] : kTold) EXPECT_EQ(condition_of(ends, name), value) << name;
   ends.server = R"("device": "mlx5_1", "kind": "hardware", "buffer": "cuda:12")";
@@ -116,7 +122,9 @@ TEST(Figures, AnyPositiveNumberAndNothingElse) {
 TEST(Figures, TestAndSizeAreRequired) {
   const auto refusal = [](const std::string& members) -> std::string {
     try {
-      parse_session(fmt::format(R"({{"schema": "gdrperf-results/1", "relations": {{"PIX": {{"a": [{{{}}}]}}}}}})", members), "x.json");
+      parse_session(
+          fmt::format(R"({{"schema": "gdrperf-results/1", "relations": {{"PIX": {{"a": [{{{}}}]}}}}}})", members),
+          "x.json");
     } catch (const Error& error) {
       return error.what();
     }

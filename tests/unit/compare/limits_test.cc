@@ -25,7 +25,9 @@ CellResult result_of(Better better, double change, double limit, std::optional<d
   return cell;
 }
 
-CellResult judged_alone(const Pairing& pairing, const Settings& settings) { return judge_cells({&pairing, 1}, settings).at(0); }
+CellResult judged_alone(const Pairing& pairing, const Settings& settings) {
+  return judge_cells({&pairing, 1}, settings).at(0);
+}
 
 TEST(Limits, AChangeIsWorseOrBetterBeyondTheLimitNotAtIt) {
   struct Case {
@@ -35,9 +37,11 @@ TEST(Limits, AChangeIsWorseOrBetterBeyondTheLimitNotAtIt) {
     bool is_better;
   };
   const Case kCases[] = {
-      {Better::kHigher, -0.05, false, false}, {Better::kHigher, -0.0501, true, false}, {Better::kHigher, 0.05, false, false},
-      {Better::kHigher, 0.0501, false, true}, {Better::kLower, 0.05, false, false},    {Better::kLower, 0.0501, true, false},
-      {Better::kLower, -0.05, false, false},  {Better::kLower, -0.0501, false, true},  {Better::kHigher, 0, false, false},
+      {Better::kHigher, -0.05, false, false}, {Better::kHigher, -0.0501, true, false},
+      {Better::kHigher, 0.05, false, false},  {Better::kHigher, 0.0501, false, true},
+      {Better::kLower, 0.05, false, false},   {Better::kLower, 0.0501, true, false},
+      {Better::kLower, -0.05, false, false},  {Better::kLower, -0.0501, false, true},
+      {Better::kHigher, 0, false, false},
   };
   for (const Case& each : kCases) {
     const CellResult cell = result_of(each.better, each.change, 0.05);
@@ -92,7 +96,8 @@ TEST(Limits, BlindBeyondTheSensitivityNotAtIt) {
 }
 
 TEST(Limits, OnlyWhatWasOkBecomesBlind) {
-  for (const Verdict verdict : {Verdict::kRegression, Verdict::kImprovement, Verdict::kInconclusive, Verdict::kNew, Verdict::kGone}) {
+  for (const Verdict verdict :
+       {Verdict::kRegression, Verdict::kImprovement, Verdict::kInconclusive, Verdict::kNew, Verdict::kGone}) {
     CellResult cell = result_of(Better::kHigher, 0, 0.5, 0.2);
     cell.verdict = verdict;
     call_blind(cell, {});
@@ -111,7 +116,8 @@ TEST(Limits, WhyACellIsBlind) {
     return cell.why;
   };
   // 1 - 0.6 exp(-0.1645) = 0.4910.
-  const std::string power = "-45.6 %, but only changes of 49.1 % and more show 19 times in 20, not the 45.7 % of --sensitivity";
+  const std::string power =
+      "-45.6 %, but only changes of 49.1 % and more show 19 times in 20, not the 45.7 % of --sensitivity";
   EXPECT_EQ(why(0.4, 0.45678, ""), power);
   EXPECT_EQ(why(0.4, 0.45678, "earlier"), "earlier; " + power);
   // A limit at the sensitivity is none beyond it: 1 - 0.54322 exp(-0.1645) = 0.5392.
@@ -189,7 +195,8 @@ TEST(Limits, WhyADropIsNotDecided) {
     settings.threshold = 0.123;
     return judge_cells(pairings, settings).front();
   };
-  // One suspect of two cells needs alpha / 2: exactly what these numbers of sessions can give, so that numbers are no reason.
+  // One suspect of two cells needs alpha / 2: exactly what these numbers of sessions can give, so that numbers are no
+  // reason.
   const CellResult enough = judged(1, 1, 2 * least, overlapping);
   EXPECT_EQ(enough.verdict, Verdict::kInconclusive);
   EXPECT_EQ(enough.why, "-49.5 % is beyond 12.3 %, but sessions overlap with the baseline's");
@@ -199,7 +206,8 @@ TEST(Limits, WhyADropIsNotDecided) {
   EXPECT_EQ(few.why, "-49.5 % is beyond 12.3 %, but too few sessions to decide among this many cells");
   EXPECT_EQ(few.needed.baseline + few.needed.candidates, 1u);
   // Suspects help one another: three of four need 3/4 of alpha.
-  EXPECT_EQ(judged(3, 1, 4.0 / 3 * 1.01 * least, overlapping).why, "-49.5 % is beyond 12.3 %, but sessions overlap with the baseline's");
+  EXPECT_EQ(judged(3, 1, 4.0 / 3 * 1.01 * least, overlapping).why,
+            "-49.5 % is beyond 12.3 %, but sessions overlap with the baseline's");
   EXPECT_EQ(judged(3, 1, 4.0 / 3 * 0.99 * least, overlapping).why,
             "-49.5 % is beyond 12.3 %, but too few sessions to decide among this many cells");
 }

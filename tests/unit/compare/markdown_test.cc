@@ -103,7 +103,8 @@ TEST(Markdown, OfTooManyCellsTheFirst300) {
     return to_markdown(page_of(all));
   };
   EXPECT_THAT(page(300), AllOf(HasSubstr("`cell299`"), Not(HasSubstr("more"))));
-  EXPECT_THAT(page(301), AllOf(HasSubstr("`cell299`"), Not(HasSubstr("`cell300`")), HasSubstr("|\n\nand 1 more: see the JSON.\n")));
+  EXPECT_THAT(page(301), AllOf(HasSubstr("`cell299`"), Not(HasSubstr("`cell300`")),
+                               HasSubstr("|\n\nand 1 more: see the JSON.\n")));
   EXPECT_THAT(page(303), AllOf(Not(HasSubstr("`cell300`")), HasSubstr("|\n\nand 3 more: see the JSON.\n")));
 }
 
@@ -116,18 +117,23 @@ CellResult blind_cell(const std::string& name) {
 
 TEST(BlindRemark, ChangesThatWouldShowAndWhatToDo) {
   // 1 - 0.95 exp(-1.645 * 0.04) = 0.1105 (0.110498).
-  Comparison comparison = page_of({row_of("fine", Verdict::kOk, 0), blind_cell("a\x1b"), row_of("other", Verdict::kOk, 0)});
+  Comparison comparison =
+      page_of({row_of("fine", Verdict::kOk, 0), blind_cell("a\x1b"), row_of("other", Verdict::kOk, 0)});
   comparison.settings.threshold = 0.05;
   const std::string advice =
       "measure longer (-D), on CPUs of their own (--cpu, --peer-cpu) and in more sessions, or leave such cells out; "
       "--sensitivity PERCENT sets what has to be detected";
-  EXPECT_THAT(remarks(comparison),
-              ElementsAre("1 cell is blind: a change of 10 % would be missed more than once in 20 times: a\uFFFD (shows from 11.0 %)",
-                          advice));
+  EXPECT_THAT(
+      remarks(comparison),
+      ElementsAre(
+          "1 cell is blind: a change of 10 % would be missed more than once in 20 times: a\uFFFD (shows from 11.0 %)",
+          advice));
   comparison.settings.sensitivity = 0.0987654;
   comparison.cells.clear();
   for (const char* name : {"a", "b", "c", "d", "e"}) comparison.cells.push_back(blind_cell(name));
-  const std::string five = "a (shows from 11.0 %), b (shows from 11.0 %), c (shows from 11.0 %), d (shows from 11.0 %), e (shows from 11.0 %)";
+  const std::string five =
+      "a (shows from 11.0 %), b (shows from 11.0 %), c (shows from 11.0 %), d (shows from 11.0 %), e (shows from 11.0 "
+      "%)";
   const std::string missed = " cells are blind: a change of 9.88 % would be missed more than once in 20 times: ";
   EXPECT_THAT(remarks(comparison), ElementsAre("5" + missed + five, advice));
   comparison.cells.push_back(blind_cell("f"));

@@ -88,7 +88,8 @@ TEST(Needed, OverlappingSessionsCountByTheSquareOfTheQuantile) {
       {1, 0.9, 0.2, 60},     // as far in the other direction as the level is in this
   };
   for (const Case& each : kCases) {
-    EXPECT_EQ(candidates_for_overlap(each.candidates, each.p, each.level), each.more) << each.candidates << " " << each.p << " " << each.level;
+    EXPECT_EQ(candidates_for_overlap(each.candidates, each.p, each.level), each.more)
+        << each.candidates << " " << each.p << " " << each.level;
   }
 }
 

@@ -18,7 +18,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 
 CellNoise recorded(const std::string& kernel, double spread, std::size_t sessions = 20) {
-  return {{"read_lat/HOST/host:mlx5_0/8", {{"kernel", kernel}, {"firmware", "28.39"}}, Better::kLower}, sessions, spread};
+  return {
+      {"read_lat/HOST/host:mlx5_0/8", {{"kernel", kernel}, {"firmware", "28.39"}}, Better::kLower}, sessions, spread};
 }
 
 TEST(NoiseTable, TheWidestOfWhatWasRecordedUnderTheseConditions) {
@@ -121,7 +122,8 @@ TEST(NoiseTable, SpreadsAndSessionsWithinTheirBounds) {
                          {20, "-1", false}, {20, "10000", true}, {20, "10000.1", false}, {20, "10050", false}};
   for (const Case& each : kCases) {
     const std::string text = fmt::format(
-        R"({{"schema": "gdrperf-noise/1", "cells": [{{"cell": "a", "conditions": {{}}, "sessions": {}, "spread_percent": {}}}]}})",
+        R"({{"schema": "gdrperf-noise/1", "cells": [
+  {{"cell": "a", "conditions": {{}}, "sessions": {}, "spread_percent": {}}}]}})",
         each.sessions, each.percent);
     EXPECT_EQ(refused(text), each.taken ? "" : "noise.json: 'a' has no usable spread") << text;
   }

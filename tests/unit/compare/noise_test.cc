@@ -40,7 +40,9 @@ TEST(Noise, StudentsFactorIsThatOfPrintedTables) {
 
 TEST(Noise, TheErrorIsThatOfADifferenceAndThreeCandidatesAreTheMostThatCount) {
   const CellNoise noise = noise_of(20, 0.01);
-  const auto error = [&](std::size_t baseline, std::size_t candidates) { return noise_error(noise, baseline, candidates); };
+  const auto error = [&](std::size_t baseline, std::size_t candidates) {
+    return noise_error(noise, baseline, candidates);
+  };
   EXPECT_DOUBLE_EQ(error(4, 1), 0.01 * std::sqrt(1.25));
   EXPECT_DOUBLE_EQ(error(4, 2), 0.01 * std::sqrt(0.75));
   EXPECT_DOUBLE_EQ(error(6, 3), 0.01 * std::sqrt(0.5));
@@ -51,7 +53,8 @@ TEST(Noise, TheErrorIsThatOfADifferenceAndThreeCandidatesAreTheMostThatCount) {
 
 TEST(Noise, FiveSessionsAreEnoughForASpread) {
   EXPECT_FALSE(measure_noise(series_of({100, 101, 102, 103})).has_value());
-  const std::optional<CellNoise> five = measure_noise(series_of({std::exp(1.0), std::exp(2.0), std::exp(3.0), std::exp(4.0), std::exp(5.0)}));
+  const std::optional<CellNoise> five =
+      measure_noise(series_of({std::exp(1.0), std::exp(2.0), std::exp(3.0), std::exp(4.0), std::exp(5.0)}));
   ASSERT_TRUE(five.has_value());
   EXPECT_EQ(five->sessions, 5u);
   EXPECT_NEAR(five->spread, std::sqrt(2.5), 1e-12);
@@ -127,7 +130,8 @@ TEST(Noise, ALongDriftIsWorthAtMostNineTenths) {
 }
 
 TEST(Noise, SessionsFollowOneAnotherInTheOrderOfTheirStarts) {
-  // Added in the order 0 7 14 1 8 ...; two at a time began at the same second and stay in the order in which they were added.
+  // Added in the order 0 7 14 1 8 ...; two at a time began at the same second and stay in the order in which they were
+  // added.
   std::vector<double> values, in_order;
   std::vector<std::string> starts;
   std::map<std::string, std::vector<double>> by_start;

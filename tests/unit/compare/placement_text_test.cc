@@ -18,8 +18,8 @@ constexpr double kStep = 0.001;
 
 /// Documents of one side, `count` of them, whose figures are `step` apart around `centre`.
 std::vector<PlacementFigures> side_of_runs(std::size_t count, double centre, const std::vector<PlacedRun>& like,
-                                           const std::string& name, const std::string& head = "", const std::string& cards = kCards,
-                                           double step = kStep) {
+                                           const std::string& name, const std::string& head = "",
+                                           const std::string& cards = kCards, double step = kStep) {
   std::vector<PlacementFigures> all;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<PlacedRun> runs = like;
@@ -27,14 +27,16 @@ std::vector<PlacementFigures> side_of_runs(std::size_t count, double centre, con
       const std::size_t at = run.members.find("FIGURE");
       run.members.replace(at, 6, fmt::format("{:.6f}", centre * std::exp(step * (static_cast<double>(i * 4 % 9) - 4))));
     }
-    all.push_back(parse_placement_figures(document_of(runs, cards, fmt::format(R"("started": "2025-01-{:02}", {})", i + 1, head)),
-                                          fmt::format("{}{}.json", name, i)));
+    all.push_back(
+        parse_placement_figures(document_of(runs, cards, fmt::format(R"("started": "2025-01-{:02}", {})", i + 1, head)),
+                                fmt::format("{}{}.json", name, i)));
   }
   return all;
 }
 
 PlacedRun run_at(const std::string& relation, const std::string& pair = "", const std::string& more = "") {
-  return {relation, bandwidth_run("FIGURE", "65536", (pair.empty() ? "" : fmt::format(R"("pair": "{}", )", pair)) + more)};
+  return {relation,
+          bandwidth_run("FIGURE", "65536", (pair.empty() ? "" : fmt::format(R"("pair": "{}", )", pair)) + more)};
 }
 
 TEST(PlacementText, OneSessionAfterAnotherAndThePairThatMoved) {
@@ -48,7 +50,8 @@ TEST(PlacementText, OneSessionAfterAnotherAndThePairThatMoved) {
   const std::vector<PlacementFigures> after =
       side_of_runs(9, 330, runs, "a", R"("simulated": true,)",
                    R"("gpus": [{"name": "GPU0", "uuid": "gpu-a"}], "nics": [{"name": "mlx5_7", "guid": "0x11"}])");
-  EXPECT_EQ(PlacementComparison(before, after, {}).text(), R"(before: b0.json, b1.json, b2.json, b3.json, b4.json, b5.json, b6.json, b7.json, b8.json
+  EXPECT_EQ(PlacementComparison(before, after, {}).text(),
+            R"(before: b0.json, b1.json, b2.json, b3.json, b4.json, b5.json, b6.json, b7.json, b8.json
 after:  a0.json, a1.json, a2.json, a3.json, a4.json, a5.json, a6.json, a7.json, a8.json
 (simulated)
 
@@ -89,8 +92,10 @@ std::string after_tables(const PlacementComparison& comparison) {
 }
 
 TEST(PlacementText, PairsThatMovedInTheDocumentsThatHaveThem) {
-  // GPU0/mlx5_1 is in the first document before alone, GPU0/mlx5_2 in all: the one that a document lacks hides no other.
-  const PlacedRun first = run_at("SYS", "GPU0/mlx5_1"), second = run_at("PXB", "GPU0/mlx5_2"), still = run_at("NODE", "GPU0/mlx5_0");
+  // GPU0/mlx5_1 is in the first document before alone, GPU0/mlx5_2 in all: the one that a document lacks hides no
+  // other.
+  const PlacedRun first = run_at("SYS", "GPU0/mlx5_1"), second = run_at("PXB", "GPU0/mlx5_2"),
+                  still = run_at("NODE", "GPU0/mlx5_0");
   std::vector<PlacementFigures> before = side_of_runs(1, 100, {first, second, still}, "b");
   std::vector<PlacementFigures> more = side_of_runs(2, 100, {second, still}, "m");
   before.push_back(more[1]);
@@ -115,7 +120,8 @@ TEST(PlacementText, PairsThatAreToldByName) {
                 HasSubstr("moved from PIX to SYS (matched by name: no UUID or GUID is recorded):\n"));
   }
   // A UUID that reads like the other side's name: told by name on one side only.
-  const std::string named = R"("gpus": [{"name": "GPU5", "uuid": "GPU1"}], "nics": [{"name": "mlx5_5", "guid": "0x11"}])";
+  const std::string named =
+      R"("gpus": [{"name": "GPU5", "uuid": "GPU1"}], "nics": [{"name": "mlx5_5", "guid": "0x11"}])";
   for (const bool swapped : {true, false}) {
     const auto one = side_of_runs(1, 100, {run_at("PIX", "GPU5/mlx5_5")}, "b", "", named);
     const auto other = side_of_runs(1, 100, {run_at("SYS", "GPU1/mlx5_0")}, "a");
@@ -144,8 +150,10 @@ TEST(PlacementText, ReasonsEachOnceWithTheirRows) {
   const PlacedRun unstable = run_at("PXB", "", R"("unstable": true, )");
   const PlacedRun drifting = run_at("PHB", "", R"("unstable": true, "unstable_reason": "drift", )");
   // "PIX" is decided, and "HOST" was not measured before.
-  const auto before = side_of_runs(9, 100, {run_at("PIX"), unstable, drifting, run_at("NODE", "", R"("unstable": true, )")}, "b");
-  const auto after = side_of_runs(9, 50, {run_at("PIX"), run_at("PXB"), run_at("PHB"), run_at("NODE"), run_at("HOST")}, "a");
+  const auto before =
+      side_of_runs(9, 100, {run_at("PIX"), unstable, drifting, run_at("NODE", "", R"("unstable": true, )")}, "b");
+  const auto after =
+      side_of_runs(9, 50, {run_at("PIX"), run_at("PXB"), run_at("PHB"), run_at("NODE"), run_at("HOST")}, "a");
   EXPECT_EQ(after_tables(PlacementComparison(before, after, {})), R"(
 No pair of GPU and NIC moved from one relation to another.
 
@@ -155,19 +163,22 @@ undecided, in 2 rows: before: no run can be trusted: unstable; measure again
 )");
   // What one side has alone is no less so for being unstable.
   const PlacementComparison gone(before, side_of_runs(9, 50, {run_at("PIX")}, "a"), {});
-  EXPECT_THAT(gone.text(), HasSubstr("PXB        100.00 Gb/s             -           -           -     9 / 0  only before\n"));
+  EXPECT_THAT(gone.text(),
+              HasSubstr("PXB        100.00 Gb/s             -           -           -     9 / 0  only before\n"));
   EXPECT_THAT(gone.text(), EndsWith("moved from one relation to another.\n"));
 }
 
 TEST(PlacementText, TooFewSessionsOnEitherOrBothSides) {
   const std::string advice =
-      "too few sessions. One document is one session: measure each layout at least 5 times, better 9, and give a folder of each.\n";
+      "too few sessions. One document is one session: measure each layout at least 5 times, better 9, and give a "
+      "folder of each.\n";
   const auto reasons = [](std::size_t before, std::size_t after, const std::vector<PlacedRun>& runs) {
     const std::string text =
         after_tables(PlacementComparison(side_of_runs(before, 100, runs, "b"), side_of_runs(after, 50, runs, "a"), {}));
     return text.substr(text.find("another.\n") + 9);
   };
-  // 1 and 2 take 3 more of each, 4 and 4 one more, 9 and 1 one more: 1 / C(9, 4) and 1 / C(11, 2) are below 0.01, 1 / C(10, 1) is not.
+  // 1 and 2 take 3 more of each, 4 and 4 one more, 9 and 1 one more: 1 / C(9, 4) and 1 / C(11, 2) are below 0.01, 1 /
+  // C(10, 1) is not.
   for (const auto& [before, after] : {std::pair(1, 2), std::pair(4, 4), std::pair(9, 1), std::pair(2, 1)}) {
     EXPECT_EQ(reasons(static_cast<std::size_t>(before), static_cast<std::size_t>(after), {run_at("PIX")}),
               "\nundecided, in 1 row: " + advice)
@@ -258,11 +269,13 @@ constexpr std::string_view kWholeJson = R"json({
 
 /// One document a side, a name that is no ASCII, and a pair that moved with other tests than before.
 TEST(PlacementText, TheWholeJson) {
-  const std::string cards = R"("gpus": [{"name": "GPU0", "uuid": "gpu-a"}], "nics": [{"name": "mlx5_0", "guid": "0x11"}])";
+  const std::string cards =
+      R"("gpus": [{"name": "GPU0", "uuid": "gpu-a"}], "nics": [{"name": "mlx5_0", "guid": "0x11"}])";
   const std::string latency = R"("op": "read_lat", "size_bytes": 8, "latency": {"p50_ns": 100}, "pair": "GPU0/mlx5_0")";
   const std::string bandwidth = bandwidth_run("50", "65536", R"("pair": "GPU0/mlx5_0", )");
   const PlacementFigures before = parse_placement_figures(document_of({{"SYS", latency}}, cards), "\u00e90.json");
-  const PlacementFigures after = parse_placement_figures(document_of({{"PIX", bandwidth}}, cards, R"("simulated": true, )"), "a0.json");
+  const PlacementFigures after =
+      parse_placement_figures(document_of({{"PIX", bandwidth}}, cards, R"("simulated": true, )"), "a0.json");
   EXPECT_EQ(PlacementComparison({&before, 1}, {&after, 1}, {}).json(), kWholeJson);
 }
 

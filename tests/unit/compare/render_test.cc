@@ -77,7 +77,8 @@ TEST(Render, ChangesAsPercentWhereOneDecimalShowsThem) {
 TEST(Render, TheSummaryCountsWhatThereIs) {
   EXPECT_EQ(summary_line({}), "no cells");
   EXPECT_EQ(summary_line(of({cell_called("a", Verdict::kOk)})), "1 cell: 1 ok");
-  EXPECT_EQ(summary_line(of({cell_called("a", Verdict::kOk), cell_called("b", Verdict::kBlind), cell_called("c", Verdict::kOk)})),
+  EXPECT_EQ(summary_line(of(
+                {cell_called("a", Verdict::kOk), cell_called("b", Verdict::kBlind), cell_called("c", Verdict::kOk)})),
             "3 cells: 1 blind, 2 ok");
   std::vector<CellResult> all;
   for (const Verdict each : {Verdict::kOk, Verdict::kGone, Verdict::kNew, Verdict::kImprovement, Verdict::kBlind,
@@ -89,19 +90,22 @@ TEST(Render, TheSummaryCountsWhatThereIs) {
 }
 
 TEST(Render, TheWorstVerdictIsReadFirstAndTheLargestChange) {
-  EXPECT_THAT(names_in_order(of({cell_called("ok", Verdict::kOk, 0.5), one_sided("gone", Verdict::kGone), one_sided("new", Verdict::kNew),
-                                 cell_called("better", Verdict::kImprovement, 0.3), cell_called("blind", Verdict::kBlind, -0.4),
-                                 cell_called("undecided", Verdict::kInconclusive, -0.2),
-                                 cell_called("worse", Verdict::kRegression, -0.1)})),
-              ElementsAre("worse", "undecided", "blind", "better", "new", "gone", "ok"));
+  EXPECT_THAT(
+      names_in_order(of(
+          {cell_called("ok", Verdict::kOk, 0.5), one_sided("gone", Verdict::kGone), one_sided("new", Verdict::kNew),
+           cell_called("better", Verdict::kImprovement, 0.3), cell_called("blind", Verdict::kBlind, -0.4),
+           cell_called("undecided", Verdict::kInconclusive, -0.2), cell_called("worse", Verdict::kRegression, -0.1)})),
+      ElementsAre("worse", "undecided", "blind", "better", "new", "gone", "ok"));
   EXPECT_THAT(names_in_order(of({cell_called("a", Verdict::kOk, 0.01), cell_called("b", Verdict::kOk, -0.015),
                                  cell_called("c", Verdict::kOk, 0), cell_called("d", Verdict::kOk, 0.012)})),
               ElementsAre("b", "d", "a", "c"));
   // By name where the changes are equally large; an unknown change counts as none.
-  EXPECT_THAT(names_in_order(of({cell_called("a", Verdict::kRegression, 0.1), cell_called("b", Verdict::kRegression, -0.1),
-                                 cell_called("c", Verdict::kRegression, 0.1)})),
-              ElementsAre("a", "b", "c"));
-  EXPECT_THAT(names_in_order(of({one_sided("a", Verdict::kNew), cell_called("b", Verdict::kNew, 0), one_sided("c", Verdict::kNew)})),
+  EXPECT_THAT(
+      names_in_order(of({cell_called("a", Verdict::kRegression, 0.1), cell_called("b", Verdict::kRegression, -0.1),
+                         cell_called("c", Verdict::kRegression, 0.1)})),
+      ElementsAre("a", "b", "c"));
+  EXPECT_THAT(names_in_order(of(
+                  {one_sided("a", Verdict::kNew), cell_called("b", Verdict::kNew, 0), one_sided("c", Verdict::kNew)})),
               ElementsAre("a", "b", "c"));
 }
 
@@ -117,10 +121,12 @@ TEST(Render, RemarksOnChangedConditionsEachOnceAndHowToGoOn) {
   first.changed = {{"kernel", "6.1", "6.12"}, {"firmware", "28.39", "28.40"}};
   CellResult second = one_sided("b", Verdict::kNew);
   second.changed = {{"kernel", "6.1", "6.12"}};
-  EXPECT_THAT(remarks(of({first, cell_called("c", Verdict::kOk), second})),
-              ElementsAre("changed since the baseline, so 1 cell is not compared: firmware: 28.39 -> 28.40",
-                          "changed since the baseline, so 2 cells are not compared: kernel: 6.1 -> 6.12",
-                          "make a new baseline with 'gdrperf baseline add', or compare all the same with --across CONDITION,..."));
+  EXPECT_THAT(
+      remarks(of({first, cell_called("c", Verdict::kOk), second})),
+      ElementsAre(
+          "changed since the baseline, so 1 cell is not compared: firmware: 28.39 -> 28.40",
+          "changed since the baseline, so 2 cells are not compared: kernel: 6.1 -> 6.12",
+          "make a new baseline with 'gdrperf baseline add', or compare all the same with --across CONDITION,..."));
 }
 
 TEST(Render, RemarksOnTheSessionsThatWouldDecide) {
@@ -141,7 +147,8 @@ TEST(Render, RemarksOnTheSessionsThatWouldDecide) {
       {{{2, 2}, {1, 0}, {0, 5}},
        "to decide 3 cells, measure at least 2 more sessions for the baseline and 5 more sessions of the candidate "
        "(a session is one invocation)"},
-      {{{0, 2}, {0, 1}}, "to decide 2 cells, measure at least 2 more sessions of the candidate (a session is one invocation)"},
+      {{{0, 2}, {0, 1}},
+       "to decide 2 cells, measure at least 2 more sessions of the candidate (a session is one invocation)"},
       {{{3, 0}}, "to decide 1 cell, measure at least 3 more sessions for the baseline (a session is one invocation)"},
   };
   for (const Case& each : kCases) {
@@ -155,18 +162,21 @@ TEST(Render, RemarksOnTheSessionsThatWouldDecide) {
 }
 
 TEST(Render, RemarksOnWidenedLimitsNameTheWidest) {
-  Comparison comparison = of({one_sided("new", Verdict::kNew), cell_called("at", Verdict::kOk, 0, 0.0345678),
-                              cell_called("wide", Verdict::kOk, 0, 0.0789), cell_called("as wide", Verdict::kOk, 0, 0.0789),
-                              cell_called("less", Verdict::kOk, 0, 0.05)});
+  Comparison comparison =
+      of({one_sided("new", Verdict::kNew), cell_called("at", Verdict::kOk, 0, 0.0345678),
+          cell_called("wide", Verdict::kOk, 0, 0.0789), cell_called("as wide", Verdict::kOk, 0, 0.0789),
+          cell_called("less", Verdict::kOk, 0, 0.05)});
   comparison.settings.threshold = 0.0345678;
-  EXPECT_THAT(remarks(comparison), ElementsAre("noise widens the limit of 3 cells beyond 3.46 %: smaller changes there go unnoticed "
-                                               "(widest: wide at 7.9 %)"));
+  EXPECT_THAT(remarks(comparison),
+              ElementsAre("noise widens the limit of 3 cells beyond 3.46 %: smaller changes there go unnoticed "
+                          "(widest: wide at 7.9 %)"));
   comparison.settings.threshold = 0.0789;
   EXPECT_THAT(remarks(comparison), IsEmpty());
   comparison = of({cell_called("a", Verdict::kOk, 0, 0.0987)});
   comparison.settings.threshold = 0.0987 - 1e-9;
-  EXPECT_THAT(remarks(comparison), ElementsAre("noise widens the limit of 1 cell beyond 9.87 %: smaller changes there go unnoticed "
-                                               "(widest: a at 9.9 %)"));
+  EXPECT_THAT(remarks(comparison),
+              ElementsAre("noise widens the limit of 1 cell beyond 9.87 %: smaller changes there go unnoticed "
+                          "(widest: a at 9.9 %)"));
 }
 
 TEST(Render, RemarksOnUnknownNoiseLeaveOutWhatWasNotCompared) {

@@ -33,7 +33,9 @@ std::string text_of(const Fields& fields) {
 std::vector<std::string> scanned(const std::string& text) {
   std::vector<std::string> items;
   const ScanHandler handler{
-      [&](const std::string& path, const Scalar& value) { items.push_back(fmt::format("{}: {}", path, text_of(value))); },
+      [&](const std::string& path, const Scalar& value) {
+        items.push_back(fmt::format("{}: {}", path, text_of(value)));
+      },
       [&](std::string_view list, const Fields& item) { items.push_back(fmt::format("{}: {}", list, text_of(item))); },
       [&](const std::string& relation, std::size_t index, const Fields& run) {
         items.push_back(fmt::format("{} {}: {}", relation, index, text_of(run)));
@@ -56,9 +58,10 @@ std::string refusal_of(const std::string& text) {
 std::string with_run(const std::string& run) { return R"({"relations": {"PIX": {"write_bw": [)" + run + "]}}}"; }
 
 TEST(Scan, ValuesOfEveryKind) {
-  EXPECT_THAT(scanned(R"({"a": null, "b": true, "c": false, "d": -7, "e": 18446744073709551615, "f": 2.5, "g": "x"})"),
-              ElementsAre("a: null 0 ''", "b: bool 1 'true'", "c: bool 0 'false'", "d: number -7 '-7'",
-                          "e: number 1.8446744073709552e+19 '18446744073709551615'", "f: number 2.5 '2.5'", "g: string 0 'x'"));
+  EXPECT_THAT(
+      scanned(R"({"a": null, "b": true, "c": false, "d": -7, "e": 18446744073709551615, "f": 2.5, "g": "x"})"),
+      ElementsAre("a: null 0 ''", "b: bool 1 'true'", "c: bool 0 'false'", "d: number -7 '-7'",
+                  "e: number 1.8446744073709552e+19 '18446744073709551615'", "f: number 2.5 '2.5'", "g: string 0 'x'"));
 }
 
 TEST(Scan, ValuesThreeDeepButNoneOfListsOrBelow) {
@@ -68,30 +71,39 @@ TEST(Scan, ValuesThreeDeepButNoneOfListsOrBelow) {
 
 TEST(Scan, LongTextsAndNamesAreCut) {
   const std::string longest(200, 'x');
-  EXPECT_THAT(scanned(fmt::format(R"({{"{}": "{}"}})", longest, longest)), ElementsAre(longest + ": string 0 '" + longest + "'"));
-  EXPECT_THAT(scanned(fmt::format(R"({{"{}y": "{}y"}})", longest, longest)), ElementsAre(longest + ": string 0 '" + longest + "'"));
+  EXPECT_THAT(scanned(fmt::format(R"({{"{}": "{}"}})", longest, longest)),
+              ElementsAre(longest + ": string 0 '" + longest + "'"));
+  EXPECT_THAT(scanned(fmt::format(R"({{"{}y": "{}y"}})", longest, longest)),
+              ElementsAre(longest + ": string 0 '" + longest + "'"));
 }
 
 TEST(Scan, OfRunsWhatNamesThemTheirConditionsAndTheirFigure) {
-  EXPECT_THAT(scanned(with_run(R"({"op": "write_bw", "size_bytes": 64, "": 1, "started": "now", "iterations": 9, "unstable": true,
+  EXPECT_THAT(
+      scanned(
+          with_run(R"({"op": "write_bw", "size_bytes": 64, "": 1, "started": "now", "iterations": 9, "unstable": true,
       "client": {"device": "mlx5_0", "kind": "hardware", "deeper": {"device": 1}}, "tx_depth": null,
       "bw": {"median_gbps": 98.5, "mean_gbps": 97, "max_gbps": 99}, "latency": {"p50_ns": 7, "p99_ns": 8}})")),
-              ElementsAre("PIX 0: bw.max_gbps=99 bw.median_gbps=98.5 client.device=mlx5_0 iterations=9 latency.p50_ns=7 "
-                          "op=write_bw size_bytes=64 tx_depth= unstable=true "));
+      ElementsAre("PIX 0: bw.max_gbps=99 bw.median_gbps=98.5 client.device=mlx5_0 iterations=9 latency.p50_ns=7 "
+                  "op=write_bw size_bytes=64 tx_depth= unstable=true "));
 }
 
 TEST(Scan, OfListsInRunsTheEndsOfAnIntervalAlone) {
-  EXPECT_THAT(scanned(with_run(R"({"bw": {"ci95_gbps": [97, 99, 100], "batches_gbps": [1, 2]}, "latency": {"ci95_p50_ns": [5]}})")),
+  EXPECT_THAT(scanned(with_run(
+                  R"({"bw": {"ci95_gbps": [97, 99, 100], "batches_gbps": [1, 2]}, "latency": {"ci95_p50_ns": [5]}})")),
               ElementsAre("PIX 0: bw.ci95_gbps.0=97 bw.ci95_gbps.1=99 latency.ci95_p50_ns.0=5 "));
   // One list too deep, or not deep enough.
-  EXPECT_THAT(scanned(with_run(R"({"bw": {"ci95_gbps": [[97, 99]]}, "bw.ci95_gbps": [1, 2]})")), ElementsAre("PIX 0: "));
+  EXPECT_THAT(scanned(with_run(R"({"bw": {"ci95_gbps": [[97, 99]]}, "bw.ci95_gbps": [1, 2]})")),
+              ElementsAre("PIX 0: "));
   // A member of a member is no field, whatever it is called.
   EXPECT_THAT(scanned(with_run(R"({"size_bytes": {"a": {"b": 9}}, "op": {"c": 8}})")), ElementsAre("PIX 0: "));
 }
 
 TEST(Scan, RunsOfOneListAreNumberedAndKeepTheirFieldsApart) {
-  EXPECT_THAT(scanned(R"({"relations": {"PIX": {"a": [{"op": "x", "tx_depth": 1}, {"op": "y"}], "b": [{}]}, "HOST": {"a": [{"op": "z"}]}}})"),
-              ElementsAre("PIX 0: op=x tx_depth=1 ", "PIX 1: op=y ", "PIX 0: ", "HOST 0: op=z "));
+  EXPECT_THAT(
+      scanned(
+          R"({"relations": {"PIX": {"a": [{"op": "x", "tx_depth": 1}, {"op": "y"}], "b": [{}]},
+              "HOST": {"a": [{"op": "z"}]}}})"),
+      ElementsAre("PIX 0: op=x tx_depth=1 ", "PIX 1: op=y ", "PIX 0: ", "HOST 0: op=z "));
 }
 
 TEST(Scan, ItemsOfTheTopologysListsWithTheirOwnValues) {
@@ -105,12 +117,11 @@ TEST(Scan, ItemsOfTheTopologysListsWithTheirOwnValues) {
 
 TEST(Scan, RelationsAreObjectsOfObjectsOfListsOfObjects) {
   const std::string suffix = " is not built as one";
-  for (const auto& [relations, place] : {std::pair("7", "relations"), std::pair("[]", "relations"), std::pair("[[]]", "relations"),
-                                         std::pair(R"({"PIX": []})", "relations.PIX"), std::pair(R"({"PIX": 1})", "relations.PIX"),
-                                         std::pair(R"({"PIX": {"a": {}}})", "relations.PIX"),
-                                         std::pair(R"({"PIX": {"a": 1}})", "relations.PIX"),
-                                         std::pair(R"({"PIX": {"a": [1]}})", "relations.PIX"),
-                                         std::pair(R"({"PIX": {"a": [[]]}})", "relations.PIX")}) {
+  for (const auto& [relations, place] :
+       {std::pair("7", "relations"), std::pair("[]", "relations"), std::pair("[[]]", "relations"),
+        std::pair(R"({"PIX": []})", "relations.PIX"), std::pair(R"({"PIX": 1})", "relations.PIX"),
+        std::pair(R"({"PIX": {"a": {}}})", "relations.PIX"), std::pair(R"({"PIX": {"a": 1}})", "relations.PIX"),
+        std::pair(R"({"PIX": {"a": [1]}})", "relations.PIX"), std::pair(R"({"PIX": {"a": [[]]}})", "relations.PIX")}) {
     EXPECT_EQ(refusal_of(fmt::format(R"({{"relations": {}}})", relations)),
               fmt::format("x.json: no result document, {}{}", place, suffix));
   }

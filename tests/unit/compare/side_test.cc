@@ -16,7 +16,8 @@ namespace {
 
 using testing::ElementsAre;
 
-Session session_with(std::uint64_t digest, const std::string& started, double value, const std::string& kernel = "6.1") {
+Session session_with(std::uint64_t digest, const std::string& started, double value,
+                     const std::string& kernel = "6.1") {
   Session session;
   session.path = fmt::format("{}.json", digest);
   session.digest = digest;
@@ -85,7 +86,8 @@ TEST(Changes, EveryConditionThatDiffersUnlessItMay) {
 
 TEST(Changes, OfListsInAnotherOrderOrOfAnotherLength) {
   const std::vector<Condition> now = {{"host", "left"}, {"kernel", "6.1"}, {"firmware", "28.39"}, {"driver", "-"}};
-  EXPECT_THAT(told({{"firmware", "28.39"}, {"kernel", "6.0"}, {"host", "left"}, {"other", "x"}}, now), ElementsAre("kernel: 6.0 -> 6.1"));
+  EXPECT_THAT(told({{"firmware", "28.39"}, {"kernel", "6.0"}, {"host", "left"}, {"other", "x"}}, now),
+              ElementsAre("kernel: 6.0 -> 6.1"));
   // A condition that the older lacks was not known.
   std::vector<Condition> shorter = now;
   shorter.resize(2);
@@ -107,7 +109,8 @@ TEST(Documents, FilesFoldersAndTheirFolders) {
   }
   std::filesystem::create_directories(folder.path("empty.json"));
   const auto found = [&](const std::vector<std::string>& paths) { return documents_at(paths); };
-  EXPECT_THAT(found({folder.path()}), ElementsAre(folder.path("a.json"), folder.path("b.json"), folder.path("m/d.json")));
+  EXPECT_THAT(found({folder.path()}),
+              ElementsAre(folder.path("a.json"), folder.path("b.json"), folder.path("m/d.json")));
   EXPECT_THAT(found({folder.path("c.txt"), "-", folder.path("m")}),
               ElementsAre(folder.path("c.txt"), "-", folder.path("m/d.json"), folder.path("m/deep/e.json")));
   const auto refusal = [&](const std::vector<std::string>& paths) -> std::string {
@@ -118,8 +121,10 @@ TEST(Documents, FilesFoldersAndTheirFolders) {
     }
     return "";
   };
-  EXPECT_EQ(refusal({folder.path("b.json"), folder.path("absent")}), folder.path("absent") + ": no such file or folder");
-  EXPECT_EQ(refusal({folder.path("b.json"), folder.path("empty.json")}), folder.path("empty.json") + ": no result documents in this folder");
+  EXPECT_EQ(refusal({folder.path("b.json"), folder.path("absent")}),
+            folder.path("absent") + ": no such file or folder");
+  EXPECT_EQ(refusal({folder.path("b.json"), folder.path("empty.json")}),
+            folder.path("empty.json") + ": no result documents in this folder");
 }
 
 }  // namespace

@@ -139,7 +139,8 @@ class StoreFolders : public testing::Test {
     write_file_atomic(at(name), text);
     return at(name);
   }
-  std::string document(const std::string& started, const std::string& host = "left", const std::string& figure = "100") const {
+  std::string document(const std::string& started, const std::string& host = "left",
+                       const std::string& figure = "100") const {
     MadeDocument made;
     made.started = started;
     made.host = host;
@@ -150,7 +151,8 @@ class StoreFolders : public testing::Test {
   /// What is in the store, relative to it, sorted.
   std::vector<std::string> all() const {
     std::vector<std::string> names;
-    for (const auto& each : fs::recursive_directory_iterator(store())) names.push_back(each.path().lexically_relative(store()).string());
+    for (const auto& each : fs::recursive_directory_iterator(store()))
+      names.push_back(each.path().lexically_relative(store()).string());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -195,7 +197,8 @@ TEST_F(StoreFolders, EachFolderWithWhatWasAddedAndWhatIsInIt) {
 
 TEST_F(StoreFolders, WhatIsNotStored) {
   const std::string empty = document("1", "a", "null");
-  EXPECT_EQ(refusal_by([&] { store_documents({empty}, store()); }), empty + ": has no result that could be a baseline | nothing was stored");
+  EXPECT_EQ(refusal_by([&] { store_documents({empty}, store()); }),
+            empty + ": has no result that could be a baseline | nothing was stored");
   EXPECT_EQ(refusal_by([&] { store_documents({"-"}, store()); }), "baseline add reads files, not standard input");
   const std::string file = document("1");
   EXPECT_EQ(refusal_by([&] { store_documents({file}, file); }, ExitCode::kEnvironment).substr(0, 12), "cannot make ");
@@ -215,7 +218,8 @@ TEST_F(StoreFolders, NoiseIsRecordedByMachine) {
   EXPECT_THAT(noise.warnings, ElementsAre(files[9] + ": write_bw/HOST/host:mlx5_0/65536 has no result"));
   EXPECT_EQ(read_file(noise.files[0], 1 << 20), noise.table.to_json());
   EXPECT_EQ(refusal_by([&] { record_noise({files[5]}, store()); }, ExitCode::kInconclusive),
-            "no cell has the 5 sessions that its noise takes | measure the same thing in more invocations, with nothing changed "
+            "no cell has the 5 sessions that its noise takes | measure the same thing in more invocations, with "
+            "nothing changed "
             "between them");
 }
 
@@ -257,7 +261,8 @@ TEST_F(StoreFolders, DocumentsOfAMachineOrOfTheOnlyOne) {
   store_documents({document("2", "b")}, store());
   EXPECT_THAT(documents_of(first[0], store()), ElementsAre(store() + "/" + first[1]));
   const std::string names = fmt::format(" | there are {}, {}", first[0], all()[2]);
-  EXPECT_EQ(refusal_by([&] { documents_of("", store()); }), fmt::format("'{}' has 2 machines: name one", store()) + names);
+  EXPECT_EQ(refusal_by([&] { documents_of("", store()); }),
+            fmt::format("'{}' has 2 machines: name one", store()) + names);
   EXPECT_EQ(refusal_by([&] { documents_of("c", store()); }), fmt::format("no machine 'c' in '{}'", store()) + names);
 }
 
@@ -265,7 +270,8 @@ class StoreRemoval : public StoreFolders {
  protected:
   /// Two machines: "m" with two documents and noise, "n" with one; a cluster's folder.
   void SetUp() override {
-    for (const char* name : {"m/1.json", "m/2.json", "m/noise.json", "n/3.json", "n/notes.txt", "clusters/c/4.json", "clusters/c/5.json"}) {
+    for (const char* name : {"m/1.json", "m/2.json", "m/noise.json", "n/3.json", "n/notes.txt", "clusters/c/4.json",
+                             "clusters/c/5.json"}) {
       write(std::string("store/") + name, "{}");
     }
     write("outside.json", "{}");
@@ -273,14 +279,16 @@ class StoreRemoval : public StoreFolders {
   /// Names relative to the store.
   std::vector<std::string> removed(const std::vector<std::string>& names) const {
     std::vector<std::string> list;
-    for (const std::string& each : remove_from_store(names, store())) list.push_back(fs::path(each).lexically_relative(fs::canonical(store())).string());
+    for (const std::string& each : remove_from_store(names, store()))
+      list.push_back(fs::path(each).lexically_relative(fs::canonical(store())).string());
     return list;
   }
 };
 
 TEST_F(StoreRemoval, AMachineGoesWithItsNoiseAndItsFolder) {
   EXPECT_THAT(removed({"m"}), ElementsAre("m/1.json", "m/2.json", "m/noise.json"));
-  EXPECT_THAT(all(), ElementsAre("clusters", "clusters/c", "clusters/c/4.json", "clusters/c/5.json", "n", "n/3.json", "n/notes.txt"));
+  EXPECT_THAT(all(), ElementsAre("clusters", "clusters/c", "clusters/c/4.json", "clusters/c/5.json", "n", "n/3.json",
+                                 "n/notes.txt"));
 }
 
 TEST_F(StoreRemoval, NoiseGoesWithTheLastDocumentNotBefore) {
@@ -293,6 +301,12 @@ TEST_F(StoreRemoval, NoiseGoesWithTheLastDocumentNotBefore) {
   EXPECT_TRUE(fs::exists(store() + "/n/notes.txt"));
 }
 
+TEST_F(StoreRemoval, SeveralAtATimeAlsoByPathsFromHere) {
+  const std::string from_here = fs::relative(store() + "/m/2.json").string();
+  EXPECT_THAT(removed({"m/1.json", from_here, "n/3.json"}),
+              ElementsAre("m/1.json", "m/2.json", "n/3.json", "m/noise.json"));
+}
+
 TEST_F(StoreRemoval, ClustersByTheirFolderOrDocument) {
   EXPECT_THAT(removed({"clusters/c/4.json"}), ElementsAre("clusters/c/4.json"));
   EXPECT_THAT(removed({store() + "/clusters/c"}), ElementsAre("clusters/c/5.json"));
@@ -301,10 +315,14 @@ TEST_F(StoreRemoval, ClustersByTheirFolderOrDocument) {
 
 TEST_F(StoreRemoval, WhatIsNotOfTheStoreStopsAll) {
   const std::vector<std::string> before = all();
-  for (const std::string& name : {std::string("absent"), std::string("."), std::string(".."), std::string("clusters"), std::string("n/notes.txt"),
-                                  std::string("../outside.json"), at("outside.json"), root_, std::string("m/.."), store()}) {
-    EXPECT_EQ(refusal_by([&] { remove_from_store({"m", name}, store()); }),
-              fmt::format("'{0}' is no machine and no document of '{1}'; nothing was removed | 'gdrperf baseline list --dir {1}' lists them",
+  for (const std::string& name :
+       {std::string("absent"), std::string("."), std::string(".."), std::string("clusters"), std::string("n/notes.txt"),
+        std::string("../outside.json"), at("outside.json"), root_, std::string("m/.."), store()}) {
+    EXPECT_EQ(refusal_by([&] {
+                remove_from_store({"m", name}, store());
+              }),
+              fmt::format("'{0}' is no machine and no document of '{1}'; nothing was removed | 'gdrperf baseline list "
+                          "--dir {1}' lists them",
                           name, store()));
   }
   EXPECT_EQ(all(), before);

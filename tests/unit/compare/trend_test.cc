@@ -20,7 +20,8 @@ Session session(int day, double figure, const std::string& firmware) {
 
 TEST(Trend, AChangeIsNamedWithWhatChangedWithIt) {
   std::vector<Session> sessions;
-  for (int day = 28; day >= 1; --day) sessions.push_back(session(day, day < 15 ? 100 : 93, day < 15 ? "28.39" : "28.40"));
+  for (int day = 28; day >= 1; --day)
+    sessions.push_back(session(day, day < 15 ? 100 : 93, day < 15 ? "28.39" : "28.40"));
   const Trends trends = find_trends(std::move(sessions), 0.02, 0.01);
   ASSERT_EQ(trends.changed.size(), 1u);
   EXPECT_EQ(trends.changed[0].cell, "write_bw/HOST/host:mlx5_0/65536");
@@ -47,14 +48,19 @@ TEST(Trend, SmallChangesAndShortHistoriesAreNone) {
   EXPECT_EQ(trends.too_short, 1u);
 }
 
-/// A cell whose history has a level for each day.
+/// A cell whose history has a level for each day. Its kernel changes with session 20, and with session 29.
 std::vector<Session> history_of(const std::vector<double>& levels, const std::string& name = "a") {
   std::vector<Session> sessions;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     Session& each = sessions.emplace_back();
     each.started = fmt::format("2025-{:03}", i);
     each.path = fmt::format("{}.json", i);
-    each.cells = {{{name, {{"kernel", i < 20 ? "6.1" : "6.2"}}, Better::kLower}, levels[i] * (1 + 1e-4 * static_cast<double>(i % 3))}};
+    each.cells = {{{name,
+                    {{"kernel", i < 20   ? "6.1"
+                                : i < 29 ? "6.2"
+                                         : "6.3"}},
+                    Better::kLower},
+                   levels[i] * (1 + 1e-4 * static_cast<double>(i % 3))}};
   }
   return sessions;
 }

@@ -22,7 +22,8 @@ TEST(Trust, UnstableRunsWithTheirReason) {
   EXPECT_EQ(doubt_of({{"unstable", yes()}, {"unstable_reason", text("")}}), "unstable");
   EXPECT_EQ(doubt_of({{"unstable", yes()}, {"unstable_reason", {}}}), "unstable");
   EXPECT_EQ(doubt_of({{"unstable", yes()}, {"unstable_reason", number(3)}}), "unstable");
-  EXPECT_EQ(doubt_of({{"unstable", yes()}, {"unstable_reason", text(std::string(41, 'x'))}}), "unstable (" + std::string(40, 'x') + ")");
+  EXPECT_EQ(doubt_of({{"unstable", yes()}, {"unstable_reason", text(std::string(41, 'x'))}}),
+            "unstable (" + std::string(40, 'x') + ")");
 }
 
 TEST(Trust, FewerThanSixIterationsAreShort) {
@@ -56,19 +57,27 @@ TEST(Trust, AMedianCannotBeBeyondItsBoundsButForRounding) {
       {"latency.p50_ns", "bw.max_gbps", 1, ""},
   };
   for (const Case& each : kCases) {
-    EXPECT_EQ(doubt_of({{each.figure, number(100)}, {each.bound, number(each.value)}}), each.doubt) << each.bound << " " << each.value;
+    EXPECT_EQ(doubt_of({{each.figure, number(100)}, {each.bound, number(each.value)}}), each.doubt)
+        << each.bound << " " << each.value;
     // Neither a bound nor a figure that is none says anything.
     EXPECT_EQ(doubt_of({{each.figure, number(100)}, {each.bound, {}}}), "");
     EXPECT_EQ(doubt_of({{each.figure, {}}, {each.bound, number(each.value)}}), "");
     EXPECT_EQ(doubt_of({{each.bound, number(each.value)}}), "");
   }
-  EXPECT_EQ(doubt_of({{"bw.median_gbps", number(100)}, {"bw.ci95_gbps.0", number(99)}, {"bw.ci95_gbps.1", number(101)}}), "");
-  EXPECT_EQ(doubt_of({{"bw.median_gbps", number(100)}, {"bw.ci95_gbps.0", number(99)}, {"bw.ci95_gbps.1", number(99.5)}}), kInterval);
+  // At the rounding itself.
+  EXPECT_EQ(doubt_of({{"bw.median_gbps", number(98 * (1 - 1e-4))}, {"bw.ci95_gbps.0", number(98)}}), "");
+  EXPECT_EQ(doubt_of({{"bw.median_gbps", number(98 * (1 + 1e-4))}, {"bw.ci95_gbps.1", number(98)}}), "");
+  EXPECT_EQ(
+      doubt_of({{"bw.median_gbps", number(100)}, {"bw.ci95_gbps.0", number(99)}, {"bw.ci95_gbps.1", number(101)}}), "");
+  EXPECT_EQ(
+      doubt_of({{"bw.median_gbps", number(100)}, {"bw.ci95_gbps.0", number(99)}, {"bw.ci95_gbps.1", number(99.5)}}),
+      kInterval);
 }
 
 TEST(Trust, FieldsThatAreKeptForIt) {
-  for (const char* name : {"unstable", "unstable_reason", "iterations", "bw.max_gbps", "bw.ci95_gbps.0", "bw.ci95_gbps.1",
-                           "latency.min_ns", "latency.max_ns", "latency.ci95_p50_ns.0", "latency.ci95_p50_ns.1"}) {
+  for (const char* name :
+       {"unstable", "unstable_reason", "iterations", "bw.max_gbps", "bw.ci95_gbps.0", "bw.ci95_gbps.1",
+        "latency.min_ns", "latency.max_ns", "latency.ci95_p50_ns.0", "latency.ci95_p50_ns.1"}) {
     EXPECT_TRUE(is_trust_field(name)) << name;
   }
   for (const char* name : {"", "bw.min_gbps", "bw.ci95_gbps.2", "op"}) EXPECT_FALSE(is_trust_field(name)) << name;
