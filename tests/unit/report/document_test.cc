@@ -10,6 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "../../temporary_folder.h"
 #include "gdrperf/base/error.h"
@@ -17,6 +18,7 @@
 #include "gdrperf/base/unique_fd.h"
 #include "gdrperf/base/version.h"
 #include "gdrperf/export/csv.h"
+#include "gdrperf/report/scenario_document.h"
 
 namespace gdrperf::report {
 namespace {
@@ -93,6 +95,71 @@ TEST(Document, FullStandardOutputIsAnError) {
   ::dup2(saved.get(), STDOUT_FILENO);
   std::clearerr(stdout);
   EXPECT_THAT(message, HasSubstr("standard output: No space left"));
+}
+
+/// Document of one run, as a test of a scenario writes it.
+std::string scenario_part(const std::string& relation, gdrperf::Test test, const std::string& host, const char* kind = "software") {
+  RunRecord record = bandwidth_record();
+  record.spec.test = test;
+  record.relation = relation;
+  record.device_kind = kind;
+  Document part(Tool{"1", "a", {"gdrperf"}}, "2025-01-31T12:00:00Z");
+  part.add(record);
+  Environment environment;
+  environment.hostname = host;
+  if (!host.empty()) part.set_client(environment);
+  part.add_warning("slow");
+  return part.to_json();
+}
+
+TEST(ScenarioDocument, IsTheDocumentsOfItsTestsAsOne) {
+  ScenarioDocument scenario(Tool{"2", "b", {"gdrperf", "scenario"}}, "a.ini", "[first]", {"first", "second", "third", "fourth"});
+  EXPECT_FALSE(scenario.any());
+  const gdrperf::Test read = {Operation::kRead, Metric::kBandwidth}, write = {Operation::kWrite, Metric::kBandwidth};
+  scenario.add({"first", 1, {"read_bw"}, 0}, scenario_part("HOST", read, "", "simulated"));
+  EXPECT_TRUE(scenario.any());
+  scenario.add({"second", 5, {"write_bw", "-s", "64"}, 3}, "");
+  scenario.add({"third", 9, {"write_bw"}, 0}, scenario_part("PIX", write, "left"));
+  const auto json = nlohmann::ordered_json::parse(scenario.to_json());
+  EXPECT_EQ(scenario.to_json().substr(0, 40), "{\n  \"schema\": \"gdrperf-results/1\",\n  \"to");
+  EXPECT_EQ(json.at("tool").dump(), R"({"version":"2","git":"b","argv":["gdrperf","scenario"]})");
+  EXPECT_EQ(json.at("scenario").dump(),
+            R"({"file":"a.ini","text":"[first]","tests":[)"
+            R"({"name":"first","line":1,"argv":["read_bw"],"exit_code":0,"runs":{"HOST":{"read_bw":[0]}}},)"
+            R"({"name":"second","line":5,"argv":["write_bw","-s","64"],"exit_code":3,"runs":{}},)"
+            R"({"name":"third","line":9,"argv":["write_bw"],"exit_code":0,"runs":{"PIX":{"write_bw":[0]}}}]})");
+  EXPECT_EQ(json.at("simulated"), true) << "one of them is";
+  EXPECT_EQ(json.at("hosts").at("client").at("hostname"), "left") << "of the first that has it";
+  EXPECT_EQ(json.at("relations").size(), 2u);
+  EXPECT_EQ(json.at("relations").begin().key(), "PIX") << "the nearest first";
+  EXPECT_EQ(json.at("partial"), true);
+  EXPECT_EQ(json.at("missing").dump(), R"(["second","fourth"])");
+  EXPECT_EQ(json.at("warnings").dump(), R"(["first: slow","third: slow"])");
+}
+
+TEST(ScenarioDocument, WholeIsNotPartial) {
+  ScenarioDocument scenario(Tool{"2", "b", {}}, "a.ini", "", {"first", "second"});
+  const gdrperf::Test write = {Operation::kWrite, Metric::kBandwidth};
+  scenario.add({"first", 1, {}, 0}, scenario_part("HOST", write, "left"));
+  scenario.add({"second", 2, {}, 0}, scenario_part("HOST", write, "right"));
+  const auto json = nlohmann::json::parse(scenario.to_json());
+  EXPECT_EQ(json.at("simulated"), false);
+  EXPECT_EQ(json.at("hosts").at("client").at("hostname"), "left");
+  EXPECT_EQ(json.at("scenario").at("tests")[1].at("runs").dump(), R"({"HOST":{"write_bw":[1]}})");
+  EXPECT_EQ(json.at("relations").at("HOST").at("write_bw").size(), 2u);
+  EXPECT_FALSE(json.contains("partial") || json.contains("missing") || json.contains("paths"));
+}
+
+TEST(ScenarioDocument, RefusesWhatIsNoDocument) {
+  ScenarioDocument scenario(Tool{"2", "b", {}}, "a.ini", "", {"first"});
+  for (const char* text : {"{", "[]", "{}", R"({"schema": "gdrperf-results/2"})"}) {
+    try {
+      scenario.add({"first", 1, {}, 0}, text);
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "[first]: wrote no document of schema gdrperf-results/1");
+    }
+  }
 }
 
 TEST(Csv, QuotesAndLeavesOutWhatIsNotKnown) {
