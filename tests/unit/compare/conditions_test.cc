@@ -107,6 +107,16 @@ TEST(Conditions, ImportedResultsAreMarkedByAnyOfTheirRuns) {
   EXPECT_TRUE(session_of(ends).imported);
 }
 
+TEST(Conditions, OnlyADocumentThatSaysSoIsPartial) {
+  const auto partial = [](const std::string& head) {
+    return parse_session(R"({"schema": "gdrperf-results/1", )" + head + R"("relations": {}})", "x.json").partial;
+  };
+  EXPECT_FALSE(partial(""));
+  EXPECT_FALSE(partial(R"("simulated": true, )"));
+  EXPECT_FALSE(partial(R"("partial": false, "simulated": true, )"));
+  EXPECT_TRUE(partial(R"("partial": true, "simulated": false, )"));
+}
+
 TEST(Figures, AnyPositiveNumberAndNothingElse) {
   const auto cells = [](const std::string& figure) {
     Ends ends;
