@@ -311,6 +311,7 @@ TEST(EarlierPart, FiguresComeBackWithTheirIntervals) {
   nothing.measured.bandwidth.reset();
   RunRecord no_interval = plain_rate(128, 2);
   no_interval.measured.bandwidth->ci95_low_gbytes = std::numeric_limits<double>::quiet_NaN();
+  no_interval.client = end_with("mlx5_0", "host");
   RunRecord no_rate = plain_rate(256, std::numeric_limits<double>::quiet_NaN());
   Document document = document_of({plain_rate(32, 12.5), nothing, no_interval, no_rate, plain_latency(32, 2000)});
   document.set_client(client_of_documents());
@@ -324,6 +325,7 @@ TEST(EarlierPart, FiguresComeBackWithTheirIntervals) {
   EXPECT_DOUBLE_EQ(runs[0].facts.measured.bandwidth->ci95_high_gbytes, 12.625);
   EXPECT_FALSE(runs[1].facts.measured.bandwidth || runs[1].facts.measured.latency);
   EXPECT_EQ(runs[2].facts.measured.bandwidth.value().ci95_low_gbytes, 0);
+  EXPECT_FALSE(runs[2].facts.client.gpu || runs[2].facts.spec.consume) << "host memory";
   EXPECT_FALSE(runs[3].facts.measured.bandwidth);
   const Latency& latency = runs[4].facts.measured.latency.value();
   EXPECT_EQ(latency.p50_ns, 2000);

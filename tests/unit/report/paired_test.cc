@@ -159,7 +159,7 @@ TEST(PairedVerdict, IntervalsOfLatenciesAreMicrosecondsToo) {
     record.spec.ordering = ordering;
     verdicts.add(record);
   }
-  const PairedPoint& point = verdicts.all().at(0).points.at(8);
+  const PairedPoint point = verdicts.all().at(0).points.at(8);
   EXPECT_DOUBLE_EQ(point.first.value, 2.005);
   EXPECT_DOUBLE_EQ(point.first.low, 1.995);
   EXPECT_DOUBLE_EQ(point.first.high, 2.015);
