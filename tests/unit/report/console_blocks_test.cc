@@ -36,8 +36,14 @@ RunRecord gpu_to_nic(std::uint64_t size, double gbytes) {
   record.server.gid = "10.0.0.2";
   record.server.buffer = "host";
   record.measured.iterations = 1000;
-  record.measured.bandwidth = {.median_gbytes = gbytes, .ci95_low_gbytes = gbytes, .ci95_high_gbytes = gbytes, .mean_gbytes = gbytes,
-                               .min_gbytes = gbytes / 2, .max_gbytes = 2 * gbytes, .batches_gbytes = {}, .msg_rate_mpps = 0.25};
+  record.measured.bandwidth = {.median_gbytes = gbytes,
+                               .ci95_low_gbytes = gbytes,
+                               .ci95_high_gbytes = gbytes,
+                               .mean_gbytes = gbytes,
+                               .min_gbytes = gbytes / 2,
+                               .max_gbytes = 2 * gbytes,
+                               .batches_gbytes = {},
+                               .msg_rate_mpps = 0.25};
   return record;
 }
 
@@ -98,7 +104,8 @@ TEST(ConsoleBlocks, ATableFromItsHeadingToItsNotes) {
       "  warning (64 B, 1 MiB; values of 64 B): the client stood still for 0.5 s\n"
       "  warning (1 MiB): client and server share CPU 0\n"
       "  CPU time at 1 MiB: client 310 ns per message, 296 us per GB; server 4.7 us per message, 4.48 ms per GB\n"
-      "  Published for PIX at 400 Gb/s: 44.9 to 49 GB/s, 5 results; 49 GB/s here is above 4 of them (results/reference).\n");
+      "  Published for PIX at 400 Gb/s: 44.9 to 49 GB/s, 5 results; 49 GB/s here is above 4 of them "
+      "(results/reference).\n");
 }
 
 TEST(ConsoleBlocks, ALatencyTableOnATerminalOfEightyColumns) {
@@ -170,10 +177,12 @@ TEST(ConsoleBlocks, SettingsThatAreNotTheUsualOnesAreNamed) {
       {[](RunRecord& run) { run.spec.post_list = 2; }, "1 QP, polling, post list 2" + bandwidth},
       {[](RunRecord& run) { run.spec.test.operation = Operation::kSend; }, "1 QP, polling, rx depth 512" + bandwidth},
       {[](RunRecord& run) { run.spec.verify_seed = 0; }, "1 QP, polling, every message verified" + bandwidth},
-      {[](RunRecord& run) { run.spec.path = Path::kStaged; }, "1 QP, polling, staged through host memory" + bandwidth},
+      {[](RunRecord& run) { run.spec.path = Path::kStaged; },
+       "1 QP, polling, staged through host memory" + bandwidth},
       {[](RunRecord& run) { run.spec.consume = true; }, "1 QP, polling, consumed by the receiving GPU" + bandwidth},
       {[](RunRecord& run) { run.spec.rate_per_s = 0.5; }, "1 QP, polling, 0.5 messages due per second" + bandwidth},
-      {[](RunRecord& run) { run.spec.rate_per_s = 1234567.8; }, "1 QP, polling, 1234568 messages due per second" + bandwidth},
+      {[](RunRecord& run) { run.spec.rate_per_s = 1234567.8; },
+       "1 QP, polling, 1234568 messages due per second" + bandwidth},
       {[](RunRecord& run) { run.spec.rate_per_s = 1000, run.spec.burst = 2; },
        "1 QP, polling, 1000 messages due per second in bursts of 2" + bandwidth},
       {[](RunRecord& run) { run.spec.reverse = true; }, "1 QP, polling, reversed: the server sends" + bandwidth},
@@ -182,7 +191,8 @@ TEST(ConsoleBlocks, SettingsThatAreNotTheUsualOnesAreNamed) {
       {[](RunRecord& run) { run.spec.direction = Direction::kBidirectional; },
        "1 QP, polling, both ways (rates are the sum)" + bandwidth},
       {[](RunRecord& run) { run = latency_to_nic(8), run.spec.post_list = 4; }, "1 QP, polling, half round trips"},
-      {[](RunRecord& run) { run = latency_to_nic(8), run.measured.latency->halved = false; }, "1 QP, polling, full round trips"},
+      {[](RunRecord& run) { run = latency_to_nic(8), run.measured.latency->halved = false; },
+       "1 QP, polling, full round trips"},
       {[](RunRecord& run) { run = latency_to_nic(8), run.spec.test.operation = Operation::kSend; },
        "1 QP, polling, half round trips"},
   };
@@ -199,7 +209,8 @@ TEST(ConsoleBlocks, SettingsThatAreNotTheUsualOnesAreNamed) {
 TEST(ConsoleBlocks, AddressesOfBothEnds) {
   RunRecord record = gpu_to_nic(65536, 1);
   record.server.gid_type = "RoCE v2/IPv6";
-  EXPECT_EQ(line_of_text(wide({record}), 2), "  RoCE v2/IPv4 and RoCE v2/IPv6: GID 3 10.0.0.1 to GID 5 10.0.0.2, MTU 4096 B");
+  EXPECT_EQ(line_of_text(wide({record}), 2),
+            "  RoCE v2/IPv4 and RoCE v2/IPv6: GID 3 10.0.0.1 to GID 5 10.0.0.2, MTU 4096 B");
   record.server.gid = {};
   record.client.gid_type = record.server.gid_type = "";
   EXPECT_EQ(line_of_text(wide({record}), 2), "  GID 3 10.0.0.1 to no GID, MTU 4096 B");
@@ -220,7 +231,8 @@ TEST(ConsoleBlocks, EachDirectionOfARunInBoth) {
   EXPECT_THAT(wide({record}), Not(testing::HasSubstr("sent")));
   record.measured.server_sent_gbytes = 7;
   EXPECT_EQ(line_of_text(wide({record}), 7), "            client sent 5.000, server sent 7.000 GB/s");
-  EXPECT_EQ(line_of_text(wide({record}, RateUnit::kGigabits), 7), "            client sent 40.00, server sent 56.00 Gb/s");
+  EXPECT_EQ(line_of_text(wide({record}, RateUnit::kGigabits), 7),
+            "            client sent 40.00, server sent 56.00 Gb/s");
   record.measured.client_sent_gbytes.reset();
   EXPECT_THAT(wide({record}), Not(testing::HasSubstr("sent")));
 }
@@ -250,7 +262,8 @@ TEST(ConsoleBlocks, WarningsThatDifferInNumbersAreOneLine) {
   EXPECT_EQ(warning_lines({"a 1 b", "a 2 b", "a 2 b"}), "  warning (2 B, 4 B, 8 B; values of 2 B): a 1 b\n");
   EXPECT_EQ(warning_lines({"a", "b", "a"}), "  warning (2 B, 8 B): a\n  warning (4 B): b\n");
   EXPECT_THAT(warning_lines({"a", "a", "a", "a"}), testing::StartsWith("  warning (2 B, 4 B, 8 B, 16 B): a\n"));
-  EXPECT_THAT(warning_lines({"a", "a", "a", "a", "a"}), testing::StartsWith("  warning (2 B, 4 B, 8 B, 16 B and 1 more): a\n"));
+  EXPECT_THAT(warning_lines({"a", "a", "a", "a", "a"}),
+              testing::StartsWith("  warning (2 B, 4 B, 8 B, 16 B and 1 more): a\n"));
   EXPECT_THAT(warning_lines({"0", "9", "0", "9", "0", "5.1"}),
               testing::StartsWith("  warning (2 B, 4 B, 8 B, 16 B and 2 more; values of 2 B): 0\n"));
 }
@@ -274,7 +287,8 @@ TEST(ConsoleBlocks, LargeMessagesOneWayBetweenGpuAndNicAreRankedByTheBest) {
   RunRecord both = gpu_to_nic(65536, 10);
   both.spec.direction = Direction::kBidirectional;
   EXPECT_FALSE(ranked(both));
-  EXPECT_THAT(wide({gpu_to_nic(1 << 16, 10), gpu_to_nic(1 << 17, 30), gpu_to_nic(1 << 18, 20)}), testing::HasSubstr("; 30 GB/s here"));
+  EXPECT_THAT(wide({gpu_to_nic(1 << 16, 10), gpu_to_nic(1 << 17, 30), gpu_to_nic(1 << 18, 20)}),
+              testing::HasSubstr("; 30 GB/s here"));
 }
 
 }  // namespace

@@ -28,8 +28,14 @@ RunRecord rate_row() {
   record.measured.iterations = 12345;
   record.measured.duration_s = 1.2345;
   record.measured.warmup_cut_s = 0.05678;
-  record.measured.bandwidth = {.median_gbytes = 12.5, .ci95_low_gbytes = 12.4, .ci95_high_gbytes = 12.55, .mean_gbytes = 12.25,
-                               .min_gbytes = 11.25, .max_gbytes = 13, .batches_gbytes = {11.25, 12.5, 13}, .msg_rate_mpps = 0.1907};
+  record.measured.bandwidth = {.median_gbytes = 12.5,
+                               .ci95_low_gbytes = 12.4,
+                               .ci95_high_gbytes = 12.55,
+                               .mean_gbytes = 12.25,
+                               .min_gbytes = 11.25,
+                               .max_gbytes = 13,
+                               .batches_gbytes = {11.25, 12.5, 13},
+                               .msg_rate_mpps = 0.1907};
   return record;
 }
 
@@ -61,7 +67,8 @@ TEST(ConsoleRows, EveryFigureOfABandwidthRowHasItsColumn) {
   record.measured.bandwidth->median_gbytes = 0.05;
   record.measured.bandwidth->ci95_low_gbytes = 0.0499;
   record.measured.bandwidth->ci95_high_gbytes = 0.0505;
-  EXPECT_EQ(column_names(record, options_of(99, RateUnit::kGigabits)) + "\n" + row_text(record, options_of(99, RateUnit::kGigabits)),
+  EXPECT_EQ(column_names(record, options_of(99, RateUnit::kGigabits)) + "\n" +
+                row_text(record, options_of(99, RateUnit::kGigabits)),
             "      size median Gb/s +-95 % CI   min Gb/s  max Gb/s      Mpps     of max\n"
             "    64 KiB      0.4000  +-1.00 %      90.00     104.0    0.1907     80.0 %");
 }
@@ -92,9 +99,12 @@ TEST(ConsoleRows, FromAHundredColumnsOnAndWithoutATerminalAllAreShown) {
     EXPECT_EQ(columns_left_out(Metric::kBandwidth, options_of(columns)), "") << columns;
   }
   for (const std::size_t columns : {1u, 80u, 99u}) {
-    EXPECT_EQ(row_text(rate_row(), options_of(columns)), "    64 KiB       12.50  +-0.80 %      11.25     13.00    0.1907") << columns;
+    EXPECT_EQ(row_text(rate_row(), options_of(columns)),
+              "    64 KiB       12.50  +-0.80 %      11.25     13.00    0.1907")
+        << columns;
     ConsoleOptions options = options_of(columns);
-    EXPECT_EQ(columns_left_out(Metric::kBandwidth, options), "iterations and tx/cq are left out below 100 columns; -v shows them");
+    EXPECT_EQ(columns_left_out(Metric::kBandwidth, options),
+              "iterations and tx/cq are left out below 100 columns; -v shows them");
     EXPECT_EQ(columns_left_out(Metric::kLatency, options), "samples are left out below 100 columns; -v shows them");
     options.detail = Detail::kAll;
     EXPECT_EQ(columns_left_out(Metric::kLatency, options), "") << "the lines below the row have them";
@@ -130,9 +140,10 @@ RunRecord as_wide_as(double percent) {
 }
 
 TEST(ConsoleRows, AnIntervalHasThreeDigits) {
-  const std::pair<double, const char*> kCells[] = {
-      {0, "+-0.00 %"},    {0.25, "+-0.25 %"}, {1.5, "+-1.50 %"},   {9.99, "+-9.99 %"}, {9.995, "+-10.0 %"}, {10.44, "+-10.4 %"},
-      {99.94, "+-99.9 %"}, {99.95, "+-100 %"}, {99.97, "+-100 %"}, {100, "+-100 %"},   {100.5, "not known"}, {250, "not known"}};
+  const std::pair<double, const char*> kCells[] = {{0, "+-0.00 %"},     {0.25, "+-0.25 %"},   {1.5, "+-1.50 %"},
+                                                   {9.99, "+-9.99 %"},  {9.995, "+-10.0 %"},  {10.44, "+-10.4 %"},
+                                                   {99.94, "+-99.9 %"}, {99.95, "+-100 %"},   {99.97, "+-100 %"},
+                                                   {100, "+-100 %"},    {100.5, "not known"}, {250, "not known"}};
   for (const auto& [percent, cell] : kCells) {
     const std::string row = row_text(as_wide_as(percent), options_of(80));
     EXPECT_NE(row.find(std::string(" ") + cell + "  "), std::string::npos) << percent << row;
@@ -216,7 +227,8 @@ TEST(ConsoleRows, EachKindOfDeviceHasItsSentence) {
 TEST(ConsoleRows, DetailsOfABandwidthRun) {
   RunRecord record = rate_row();
   EXPECT_EQ(details_of(record, options_of(0)),
-            "            12345 messages in 1.23 s after 0.0568 s of warm-up; ended by precision; tx depth 128, completion every 16; "
+            "            12345 messages in 1.23 s after 0.0568 s of warm-up; ended by precision; tx depth 128, "
+            "completion every 16; "
             "3 batches, mean 12.25 GB/s");
   record.measured.unstable_reason = "drift";
   EXPECT_EQ(details_of(record, options_of(0)).find("drift"), std::string::npos) << "no reason where it is stable";
@@ -235,7 +247,8 @@ TEST(ConsoleRows, DetailsOfABandwidthRun) {
 
 TEST(ConsoleRows, DetailsOfALatencyRun) {
   EXPECT_EQ(details_of(latency_row_of(1000), options_of(0)),
-            "            1000 messages in 0.5 s after 0.1 s of warm-up; ended by cap; 1000 samples, mean 2.222 us, p50 +-0.55 %");
+            "            1000 messages in 0.5 s after 0.1 s of warm-up; ended by cap; 1000 samples, mean 2.222 us, "
+            "p50 +-0.55 %");
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST(Document, FullStandardOutputIsAnError) {
 }
 
 /// Document of one run, as a test of a scenario writes it.
-std::string scenario_part(const std::string& relation, gdrperf::Test test, const std::string& host, const char* kind = "software") {
+std::string scenario_part(const std::string& relation, gdrperf::Test test, const std::string& host,
+                          const char* kind = "software") {
   RunRecord record = bandwidth_record();
   record.spec.test = test;
   record.relation = relation;
@@ -113,7 +114,8 @@ std::string scenario_part(const std::string& relation, gdrperf::Test test, const
 }
 
 TEST(ScenarioDocument, IsTheDocumentsOfItsTestsAsOne) {
-  ScenarioDocument scenario(Tool{"2", "b", {"gdrperf", "scenario"}}, "a.ini", "[first]", {"first", "second", "third", "fourth"});
+  ScenarioDocument scenario(Tool{"2", "b", {"gdrperf", "scenario"}}, "a.ini", "[first]",
+                            {"first", "second", "third", "fourth"});
   EXPECT_FALSE(scenario.any());
   const gdrperf::Test read = {Operation::kRead, Metric::kBandwidth}, write = {Operation::kWrite, Metric::kBandwidth};
   scenario.add({"first", 1, {"read_bw"}, 0}, scenario_part("HOST", read, "", "simulated"));

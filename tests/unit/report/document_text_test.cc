@@ -127,7 +127,8 @@ TEST(DocumentText, PartialImportedAndOfASimulatedMachine) {
   "warnings": ["slow"]
 }
 )");
-  for (const char* key : {"paths", "orderings", "initiators", "gpu_initiators"}) EXPECT_EQ(part_of_text(text, key), "") << key;
+  for (const char* key : {"paths", "orderings", "initiators", "gpu_initiators"})
+    EXPECT_EQ(part_of_text(text, key), "") << key;
 }
 
 TEST(DocumentText, StandardOutputGetsTheSameAsAFile) {
@@ -147,7 +148,8 @@ std::vector<RunRecord> every_way() {
   for (const std::uint64_t size : {4096u, 65536u, 1u << 20}) {
     for (const Path path : {Path::kDirect, Path::kStaged}) {
       if (size == 65536 && path == Path::kStaged) continue;
-      add(plain_rate(size, path == Path::kStaged && size > 65536 ? 20 : 10 + static_cast<double>(size % 7)), [&](RunRecord& run) { run.spec.path = path; });
+      add(plain_rate(size, path == Path::kStaged && size > 65536 ? 20 : 10 + static_cast<double>(size % 7)),
+          [&](RunRecord& run) { run.spec.path = path; });
       add(plain_latency(size, path == Path::kStaged ? 5000 : 2000), [&](RunRecord& run) { run.spec.path = path; });
     }
     for (const Ordering ordering : {Ordering::kRelaxed, Ordering::kStrict}) {
@@ -160,16 +162,15 @@ std::vector<RunRecord> every_way() {
     }
   }
   for (const Initiator initiator : {Initiator::kGpu, Initiator::kGpuProxy, Initiator::kCpu, Initiator::kCpuRings}) {
-    add(plain_latency(8, 1000 * (1 + static_cast<double>(initiator))), [&](RunRecord& run) { run.spec.initiator = initiator; });
+    add(plain_latency(8, 1000 * (1 + static_cast<double>(initiator))),
+        [&](RunRecord& run) { run.spec.initiator = initiator; });
   }
   add(plain_rate(64, 3), [](RunRecord& run) { run.spec.consume = true; });
   add(plain_rate(64, 4), [](RunRecord& run) { run.spec.consume = true, run.spec.path = Path::kStaged; });
   return records;
 }
 
-TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
-  const std::string text = document_of(every_way()).to_json();
-  EXPECT_EQ(part_of_text(text, "paths"), R"(  "paths": [
+constexpr const char* kPathsText = R"(  "paths": [
     {
       "op": "write_bw",
       "client": "mlx5_0 cuda:0",
@@ -218,8 +219,9 @@ TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
         }
       ]
     }
-  ],)");
-  EXPECT_EQ(part_of_text(text, "orderings"), R"(  "orderings": [
+  ],)";
+
+constexpr const char* kOrderingsText = R"(  "orderings": [
     {
       "op": "write_bw",
       "client": "mlx5_0 cuda:0",
@@ -245,8 +247,9 @@ TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
         }
       ]
     }
-  ],)");
-  EXPECT_EQ(part_of_text(text, "initiators"), R"(  "initiators": [
+  ],)";
+
+constexpr const char* kInitiatorsText = R"(  "initiators": [
     {
       "op": "write_lat",
       "client": "mlx5_0 cuda:0",
@@ -264,8 +267,9 @@ TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
         }
       ]
     }
-  ],)");
-  EXPECT_EQ(part_of_text(text, "gpu_initiators"), R"(  "gpu_initiators": [
+  ],)";
+
+constexpr const char* kGpuInitiatorsText = R"(  "gpu_initiators": [
     {
       "op": "write_lat",
       "client": "mlx5_0 cuda:0",
@@ -283,7 +287,14 @@ TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
         }
       ]
     }
-  ],)");
+  ],)";
+
+TEST(DocumentText, VerdictsHaveListsOfTheirOwn) {
+  const std::string text = document_of(every_way()).to_json();
+  EXPECT_EQ(part_of_text(text, "paths"), kPathsText);
+  EXPECT_EQ(part_of_text(text, "orderings"), kOrderingsText);
+  EXPECT_EQ(part_of_text(text, "initiators"), kInitiatorsText);
+  EXPECT_EQ(part_of_text(text, "gpu_initiators"), kGpuInitiatorsText);
 }
 
 TEST(EarlierPart, GoesOnAsIfItHadNeverStopped) {

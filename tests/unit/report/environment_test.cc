@@ -81,7 +81,8 @@ TEST(Environment, TheLimitOfLockedMemoryIsThatOfThisProcess) {
   EXPECT_EQ(collect_environment().memlock_limit_bytes, 12288u);
   ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
   const bool unlimited = before.rlim_cur == RLIM_INFINITY;
-  EXPECT_EQ(collect_environment().memlock_limit_bytes, unlimited ? std::nullopt : std::optional<std::uint64_t>(before.rlim_cur));
+  EXPECT_EQ(collect_environment().memlock_limit_bytes,
+            unlimited ? std::nullopt : std::optional<std::uint64_t>(before.rlim_cur));
 }
 
 TEST(Environment, NothingToReadIsNoError) {
@@ -126,10 +127,13 @@ TEST(EnvironmentJson, IsOneLineOfTextInUtf8) {
   environment.numa_nodes = 2;
   environment.memory_bytes = 1024;
   environment.hypervisor = true;
-  EXPECT_EQ(to_json(environment),
-            R"({"hostname":"hôte�","kernel":"Linux","os":null,"cpu_model":null,"cpus_online":8,"cpus_allowed":4,"numa_nodes":2,)"
-            R"("memory_bytes":1024,"governor":null,"hypervisor":true,"memlock_limit_bytes":null,"gpu_driver":null,"clock_source":null,)"
-            R"("tool_version":null})");
+  EXPECT_EQ(
+      to_json(environment),
+      R"({"hostname":"hôte�","kernel":"Linux","os":null,"cpu_model":null,"cpus_online":8,"cpus_allowed":4,)"
+      R"("numa_nodes":2,)"
+      R"("memory_bytes":1024,"governor":null,"hypervisor":true,"memlock_limit_bytes":null,)"
+      R"("gpu_driver":null,"clock_source":null,)"
+      R"("tool_version":null})");
 }
 
 TEST(EnvironmentJson, TakesMoreAndLessThanItKnows) {

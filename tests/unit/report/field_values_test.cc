@@ -99,26 +99,30 @@ void load(RunRecord& run) {
 }
 
 TEST(FieldValues, LatencyUnderALoadIsComparedWithTheIdleOne) {
-  expect_fields(Metric::kLatency, {{"idle_p50_ns", load, "1"},
-                                   {"p50_ratio", load, "2"},
-                                   {"p99_ratio", load, ""},
-                                   {"p50_ratio", [](RunRecord&) {}, ""},
-                                   {"p50_ratio", [](RunRecord& run) { load(run), run.measured.latency.reset(); }, ""},
-                                   {"stream_carried_gbps", load, "0.8"},
-                                   {"stream_offered_gbps", load, ""},
-                                   {"stream_alone_gbps", [](RunRecord& run) { load(run), run.measured.under_load->alone_gbytes = 2; }, "16"}});
+  expect_fields(
+      Metric::kLatency,
+      {{"idle_p50_ns", load, "1"},
+       {"p50_ratio", load, "2"},
+       {"p99_ratio", load, ""},
+       {"p50_ratio", [](RunRecord&) {}, ""},
+       {"p50_ratio", [](RunRecord& run) { load(run), run.measured.latency.reset(); }, ""},
+       {"stream_carried_gbps", load, "0.8"},
+       {"stream_offered_gbps", load, ""},
+       {"stream_alone_gbps", [](RunRecord& run) { load(run), run.measured.under_load->alone_gbytes = 2; }, "16"}});
 }
 
 TEST(FieldValues, CpuTimePerGigabyteIsOfRates) {
   const auto busy = [](RunRecord& run) { run.spec.size_bytes = 1000, run.measured.client_cpu_per_message_ns = 250; };
   // A message of 1000 bytes takes 250 ns, a million of them take 250 ms.
-  expect_fields(Metric::kBandwidth, {{"client_cpu_per_gigabyte_us", busy, "250000"}, {"server_cpu_per_gigabyte_us", busy, ""}});
+  expect_fields(Metric::kBandwidth,
+                {{"client_cpu_per_gigabyte_us", busy, "250000"}, {"server_cpu_per_gigabyte_us", busy, ""}});
   expect_fields(Metric::kLatency, {{"client_cpu_per_gigabyte_us", busy, ""}});
 }
 
 TEST(FieldTable, HasEverySettingThatIsRecordedAndNoneTwice) {
   for (const Setting& each : settings()) {
-    const auto rows = std::count_if(fields().begin(), fields().end(), [&](const Field& row) { return row.setting == &each; });
+    const auto rows =
+        std::count_if(fields().begin(), fields().end(), [&](const Field& row) { return row.setting == &each; });
     EXPECT_EQ(rows, each.recorded.identity == Identity::kNo ? 0 : 1) << each.member;
   }
 }
@@ -135,7 +139,8 @@ TEST(FieldTable, LeavesOutWhatGoesWithoutSaying) {
 TEST(RunNames, ConditionsHaveNoSlashesAndBlanks) {
   std::vector<RunRecord> runs(2, base_run(Metric::kBandwidth));
   runs[1].client.gid_type = "an IB/a";
-  EXPECT_THAT(run_names(runs), testing::ElementsAre(testing::EndsWith("/client_gid_type:RoCE-v2-IPv4"), testing::EndsWith("/client_gid_type:an-IB-a")));
+  EXPECT_THAT(run_names(runs), testing::ElementsAre(testing::EndsWith("/client_gid_type:RoCE-v2-IPv4"),
+                                                    testing::EndsWith("/client_gid_type:an-IB-a")));
   runs[1].client.gid_type = "";
   EXPECT_THAT(run_names(runs)[1], testing::EndsWith("/client_gid_type:-"));
 }
@@ -154,7 +159,8 @@ TEST(SeriesName, SaysWhatASweepMeasuresOneAfterAnother) {
 }
 
 TEST(JsonText, ListsOfPlainValuesTakeOneLine) {
-  const Json value = Json::parse(R"({"a": [1, 2.5, "é", null, true], "b": [], "c": {}, "d": [[1], {"e": {"f": -1}}, 2]})");
+  const Json value =
+      Json::parse(R"({"a": [1, 2.5, "é", null, true], "b": [], "c": {}, "d": [[1], {"e": {"f": -1}}, 2]})");
   EXPECT_EQ(pretty(value, 0), R"({
   "a": [1, 2.5, "é", null, true],
   "b": [],

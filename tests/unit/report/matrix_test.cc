@@ -216,7 +216,8 @@ TEST(PairMatrix, TheWordsNameTheMiddleAndTheWorst) {
   EXPECT_THAT(text_of(latencies), HasSubstr("  median 5, slowest 9 (GPU0/mlx5_2, NODE)\n"));
   PairMatrix equal;
   for (int nic = 0; nic < 4; ++nic) equal.add(run_of(0, nic, 2));
-  EXPECT_THAT(text_of(equal), HasSubstr("  median 2, lowest 2 (GPU0/mlx5_0, PIX)")) << "the first of those that are equal";
+  EXPECT_THAT(text_of(equal), HasSubstr("  median 2, lowest 2 (GPU0/mlx5_0, PIX)"))
+      << "the first of those that are equal";
 }
 
 TEST(PairMatrix, ColoursSayHowMuchOfTheMaximumIsReached) {

@@ -95,7 +95,10 @@ TEST(ReportNetwork, ResentAndMissedAreCountedAtBothEnds) {
 }
 
 TEST(ReportNetwork, TrafficOfAPortIsTheSumOfBothDirections) {
-  const Counters counters = {{"port_xmit_packets", 700}, {"port_rcv_packets", 300}, {"port_xmit_data", 700}, {"port_rcv_data", 300},
+  const Counters counters = {{"port_xmit_packets", 700},
+                             {"port_rcv_packets", 300},
+                             {"port_xmit_data", 700},
+                             {"port_rcv_data", 300},
                              {"packet_seq_err", 1}};
   Measurement measured = with(counters, {});
   measured.counted_bytes = 2000;
@@ -116,8 +119,12 @@ TEST(ReportNetwork, BytesOnTheWireNeedBothCounts) {
 }
 
 TEST(ReportNetwork, PausesAreAShareOfTheTimeThatWasCounted) {
-  Measurement measured = with({{"a_counter", 1}, {"rx_prio0_pause_transition", 2}, {"rx_prio1_pause_duration", 100'000}, {"rx_prio2_pause", 3}},
-                              {{"rx_prio3_pause_duration", 60'000}, {"rx_pfc_ena_frames_pri3", 4}, {"tx_prio3_pause_duration", 900'000}});
+  Measurement measured = with(
+      {{"a_counter", 1},
+       {"rx_prio0_pause_transition", 2},
+       {"rx_prio1_pause_duration", 100'000},
+       {"rx_prio2_pause", 3}},
+      {{"rx_prio3_pause_duration", 60'000}, {"rx_pfc_ena_frames_pri3", 4}, {"tx_prio3_pause_duration", 900'000}});
   EXPECT_EQ(network_of(measured)->pauses, 7u);
   EXPECT_DOUBLE_EQ(network_of(measured)->pause_share.value(), 0.05);
   measured.counted_s = 0.5;
@@ -136,17 +143,22 @@ TEST(ReportNetwork, EachThingHasItsSentence) {
   network.pause_share = 0.123456;
   EXPECT_EQ(sentences(network),
             (std::vector<std::string>{
-                "the network lost packets: 0.333 of a million were sent again (PFC or ECN not set up, a bad cable, a full switch)",
+                "the network lost packets: 0.333 of a million were sent again (PFC or ECN not set up, a bad cable, a "
+                "full switch)",
                 "the ports' counters of discarded or broken packets rose by 1: a bad cable, or buffers that overflow",
-                "the sender was throttled: 1 congestion notifications (ECN, DCQCN); others share the path, or several send to one",
+                "the sender was throttled: 1 congestion notifications (ECN, DCQCN); others share the path, or "
+                "several send to one",
                 "the sender was paused by its switch or the peer: 1 pause frames, 12.3 % of the time",
-                "PCIe links of the NICs had 1 errors (AER); what was broken was sent again: reseat the card, its riser and cables"}));
+                "PCIe links of the NICs had 1 errors (AER); what was broken was sent again: reseat the card, its "
+                "riser and cables"}));
   Network paused;
   paused.pause_share = 0.5;
-  EXPECT_EQ(sentences(paused), std::vector<std::string>{"the sender was paused by its switch or the peer, 50 % of the time"});
+  EXPECT_EQ(sentences(paused),
+            std::vector<std::string>{"the sender was paused by its switch or the peer, 50 % of the time"});
   paused.pause_share.reset();
   paused.pauses = 2;
-  EXPECT_EQ(sentences(paused), std::vector<std::string>{"the sender was paused by its switch or the peer: 2 pause frames"});
+  EXPECT_EQ(sentences(paused),
+            std::vector<std::string>{"the sender was paused by its switch or the peer: 2 pause frames"});
 }
 
 }  // namespace

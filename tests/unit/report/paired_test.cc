@@ -111,7 +111,9 @@ TEST(PairedVerdict, AllInitiatorsInOneTable) {
 }
 
 TEST(PairedPoint, DiffersWhereTwoKnownIntervalsDoNotTouch) {
-  const auto differ = [](PairedFigure first, PairedFigure second) { return PairedPoint{first, second, false}.differ(); };
+  const auto differ = [](PairedFigure first, PairedFigure second) {
+    return PairedPoint{first, second, false}.differ();
+  };
   EXPECT_TRUE(differ({5, 4, 6}, {2, 1, 3}));
   EXPECT_TRUE(differ({2, 1, 3}, {5, 4, 6}));
   EXPECT_FALSE(differ({5, 3, 6}, {2, 1, 3})) << "they touch";
@@ -146,7 +148,8 @@ TEST(PairedVerdict, TheSentenceSpansTheSizesThatDiffer) {
 }
 
 TEST(PairedVerdict, WithoutADifferenceTheSizesAreCounted) {
-  const std::string no_difference = "relaxed ordering makes no difference that shows: the intervals touch, or a run is unstable, at ";
+  const std::string no_difference =
+      "relaxed ordering makes no difference that shows: the intervals touch, or a run is unstable, at ";
   EXPECT_EQ(worth({-1.1}), no_difference + "1 size");
   EXPECT_EQ(worth({-1.1, 0, -0.9}), no_difference + "2 sizes");
   EXPECT_EQ(worth({-1.1, -1, -0.9}), no_difference + "3 sizes");
@@ -196,13 +199,14 @@ TEST(PairedVerdict, TheTableOfAllInitiatorsHasTheSizesThatAllRan) {
       verdicts.add(run_with(ordering, size, ordering == Ordering::kRelaxed ? 3 : 2, size == 4096 ? 0.5 : 0.1));
     }
   }
-  EXPECT_EQ(to_text(verdicts.all()),
-            three +
-                "\nwrite_bw mlx5_0 host to mlx5_0 host: relaxed or strict ordering\n"
-                "      size   relaxed GB/s    strict GB/s    relaxed x\n"
-                "     1 KiB              3              2         1.50\n"
-                "     4 KiB              3              2         1.50 =\n"
-                "  relaxed ordering is worth +50 % at 1 KiB of the rate ('=': the 95 % intervals touch; '!': unstable)\n");
+  EXPECT_EQ(
+      to_text(verdicts.all()),
+      three +
+          "\nwrite_bw mlx5_0 host to mlx5_0 host: relaxed or strict ordering\n"
+          "      size   relaxed GB/s    strict GB/s    relaxed x\n"
+          "     1 KiB              3              2         1.50\n"
+          "     4 KiB              3              2         1.50 =\n"
+          "  relaxed ordering is worth +50 % at 1 KiB of the rate ('=': the 95 % intervals touch; '!': unstable)\n");
 }
 
 }  // namespace

@@ -28,8 +28,10 @@ Part part_with(const char* name, const char* device, const char* peer, int cpu, 
 /// Two rails of two threads each.
 RunRecord two_rails() {
   RunRecord record;
-  record.measured.parts = {part_with("mlx5_0 thread 0", "mlx5_0", "mlx5_4", 0, 1, 3), part_with("mlx5_0 thread 1", "mlx5_0", "mlx5_4", 1, 2, 5),
-                           part_with("mlx5_1 thread 0", "mlx5_1", "mlx5_5", 2, 3, 4), part_with("mlx5_1 thread 1", "mlx5_1", "mlx5_5", -1, 4, 8)};
+  record.measured.parts = {part_with("mlx5_0 thread 0", "mlx5_0", "mlx5_4", 0, 1, 3),
+                           part_with("mlx5_0 thread 1", "mlx5_0", "mlx5_4", 1, 2, 5),
+                           part_with("mlx5_1 thread 0", "mlx5_1", "mlx5_5", 2, 3, 4),
+                           part_with("mlx5_1 thread 1", "mlx5_1", "mlx5_5", -1, 4, 8)};
   record.measured.start_spread_s = 12.345e-6;
   return record;
 }
@@ -184,10 +186,12 @@ using Points = std::map<std::uint64_t, double>;
 TEST(Sparkline, HeightsAreLinearFromZero) {
   const Points rates = {{2, 0}, {4, 0.0624}, {8, 0.1}, {16, 0.2}, {32, 0.3}, {64, 0.4}, {128, 0.49}, {256, 0.5}};
   ConsoleOptions options;
-  EXPECT_EQ(sparkline(rates, Metric::kBandwidth, options), "rate over size, 2 B to 256 B: __.-=*##, at most 0.5 GB/s at 256 B");
+  EXPECT_EQ(sparkline(rates, Metric::kBandwidth, options),
+            "rate over size, 2 B to 256 B: __.-=*##, at most 0.5 GB/s at 256 B");
   options.charset = Charset::kUtf8;
   options.rate_unit = RateUnit::kGigabits;
-  EXPECT_EQ(sparkline(rates, Metric::kBandwidth, options), "rate over size, 2 B to 256 B: ▁▁▂▄▅▇██, at most 4 Gb/s at 256 B");
+  EXPECT_EQ(sparkline(rates, Metric::kBandwidth, options),
+            "rate over size, 2 B to 256 B: ▁▁▂▄▅▇██, at most 4 Gb/s at 256 B");
 }
 
 TEST(Sparkline, OfLatenciesTheLeastIsNamed) {
@@ -210,8 +214,9 @@ TEST(Sparkline, NothingWithoutFourSizesAndAFigureAboveZero) {
 }
 
 TEST(Progress, ShortTimesAreInTheUnitThatFits) {
-  const std::pair<double, const char*> kTimes[] = {{0, "0.0 s"},  {2.5, "2.5 s"}, {9.94, "9.9 s"},  {9.95, "10 s"},  {10.4, "10 s"},
-                                                   {89.4, "89 s"}, {90, "2 min"},  {90.5, "2 min"}, {150.1, "3 min"}, {3600, "60 min"}};
+  const std::pair<double, const char*> kTimes[] = {
+      {0, "0.0 s"},   {2.5, "2.5 s"}, {9.94, "9.9 s"}, {9.95, "10 s"},   {10.4, "10 s"},
+      {89.4, "89 s"}, {90, "2 min"},  {90.5, "2 min"}, {150.1, "3 min"}, {3600, "60 min"}};
   for (const auto& [seconds, text] : kTimes) EXPECT_EQ(short_time(seconds), text) << seconds;
 }
 

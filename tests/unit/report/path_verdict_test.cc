@@ -45,10 +45,12 @@ std::string plain_words(const std::string& kinds) {
     if (ways[at] != ways[at - 1]) changes.push_back(at);
   }
   if (changes.size() > 1) {
-    return "not the same at every size: staged at " + std::to_string(staged) + " of " + std::to_string(ways.size()) + " sizes" + left_out;
+    return "not the same at every size: staged at " + std::to_string(staged) + " of " + std::to_string(ways.size()) +
+           " sizes" + left_out;
   }
   const std::string& from = sizes[changes[0]];
-  return (ways[0] == 's' ? "staged below " + from + ", direct" : "direct below " + from + ", staged") + " from there on" + left_out;
+  return (ways[0] == 's' ? "staged below " + from + ", direct" : "direct below " + from + ", staged") +
+         " from there on" + left_out;
 }
 
 TEST(PathVerdictWords, OfEveryRowOfUpToFiveSizes) {
@@ -57,7 +59,9 @@ TEST(PathVerdictWords, OfEveryRowOfUpToFiveSizes) {
     const std::string row = rows[at];
     std::vector<PathPoint> points;
     for (const char kind : row) {
-      points.push_back(std::find_if(std::begin(kOutcomes), std::end(kOutcomes), [&](const Outcome& one) { return one.kind == kind; })->point);
+      points.push_back(std::find_if(std::begin(kOutcomes), std::end(kOutcomes), [&](const Outcome& one) {
+                         return one.kind == kind;
+                       })->point);
     }
     ASSERT_EQ(verdict_on(points).words(), plain_words(row)) << row;
     // A latency is better where it is less.

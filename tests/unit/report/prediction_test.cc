@@ -27,9 +27,15 @@ TEST(Published, FiguresAreThoseOfTheFile) {
   for (std::size_t at = 0; at < published_figures().size(); ++at) {
     const nlohmann::json& each = file.at("figures")[at];
     const PublishedFigure& figure = published_figures()[at];
-    const auto text = [&](const char* key) { return each.contains(key) && !each[key].is_null() ? each[key].get<std::string>() : ""; };
-    const auto number = [&](const char* key) { return each.contains(key) && !each[key].is_null() ? each[key].get<double>() : 0; };
-    const auto yes = [&](const char* key) { return each.contains(key) && each[key].is_boolean() && each[key].get<bool>(); };
+    const auto text = [&](const char* key) {
+      return each.contains(key) && !each[key].is_null() ? each[key].get<std::string>() : "";
+    };
+    const auto number = [&](const char* key) {
+      return each.contains(key) && !each[key].is_null() ? each[key].get<double>() : 0;
+    };
+    const auto yes = [&](const char* key) {
+      return each.contains(key) && each[key].is_boolean() && each[key].get<bool>();
+    };
     EXPECT_EQ(figure.machine, text("machine")) << at;
     EXPECT_EQ(figure.link_gbps, number("link_gbps")) << at;
     EXPECT_EQ(figure.gbytes, number("gbytes_per_s")) << at;
@@ -43,9 +49,11 @@ TEST(Published, FiguresAreThoseOfTheFile) {
 
 TEST(Published, OneResultIsNotSeveral) {
   EXPECT_EQ(standing("SYS", 400, 15.45),
-            "Published for SYS at 400 Gb/s: 15.4 to 15.4 GB/s, 1 result; 15.4 GB/s here is above 1 of them (results/reference).");
+            "Published for SYS at 400 Gb/s: 15.4 to 15.4 GB/s, 1 result; 15.4 GB/s here is above 1 of them "
+            "(results/reference).");
   EXPECT_EQ(standing("PXB", 100, 11.5),
-            "Published for PXB at 100 Gb/s: 11 to 11.5 GB/s, 2 results; 11.5 GB/s here is above 1 of them (results/reference).");
+            "Published for PXB at 100 Gb/s: 11 to 11.5 GB/s, 2 results; 11.5 GB/s here is above 1 of them "
+            "(results/reference).");
 }
 
 TEST(Published, ALinkRateThatNobodyPublishedIsSaid) {
@@ -53,7 +61,8 @@ TEST(Published, ALinkRateThatNobodyPublishedIsSaid) {
   const std::string unknown = "at any link rate (this one's is not known)";
   ASSERT_EQ(any.find("Published for SYS " + unknown + ": 0.3 to "), 0u) << any;
   EXPECT_NE(any.find("; 12.3 GB/s here is above "), std::string::npos) << any;
-  for (const auto& [rate, words] : {std::pair(0.5, "at other link rates (none at 0.5 Gb/s)"), std::pair(800.0, "at other link rates (none at 800 Gb/s)")}) {
+  for (const auto& [rate, words] : {std::pair(0.5, "at other link rates (none at 0.5 Gb/s)"),
+                                    std::pair(800.0, "at other link rates (none at 800 Gb/s)")}) {
     EXPECT_EQ(standing("SYS", rate, 12.345), "Published for SYS " + std::string(words) + any.substr(any.find(": 0.3")));
   }
 }
@@ -88,7 +97,8 @@ TEST(Ceilings, ThePortOrTheGpusLinkIsTheLimit) {
 std::vector<double> shares_by_words(const std::set<std::string>& words, const std::string& direction) {
   std::vector<double> shares;
   for (const PublishedFigure& each : published_figures()) {
-    const bool fits = std::any_of(each.relations.begin(), each.relations.end(), [&](const std::string& one) { return words.contains(one); });
+    const bool fits = std::any_of(each.relations.begin(), each.relations.end(),
+                                  [&](const std::string& one) { return words.contains(one); });
     const bool direct = direction.empty() || each.direction.empty() || each.direction == direction;
     if (fits && direct && each.gpudirect_rdma && !each.fault && each.gbytes > 0 && ceiling_of(each)) {
       shares.push_back(each.gbytes * 8 / ceiling_of(each)->gbps);
@@ -99,8 +109,10 @@ std::vector<double> shares_by_words(const std::set<std::string>& words, const st
 }
 
 TEST(Predictions, AreTheSharesThatPublishedFiguresOfTheClassReached) {
-  const std::pair<Relation, std::set<std::string>> kClasses[] = {{Relation::kPix, {"PIX", "PXB"}}, {Relation::kPxb, {"PIX", "PXB"}},
-                                                                 {Relation::kPhb, {"PHB", "NODE"}}, {Relation::kNode, {"PHB", "NODE"}},
+  const std::pair<Relation, std::set<std::string>> kClasses[] = {{Relation::kPix, {"PIX", "PXB"}},
+                                                                 {Relation::kPxb, {"PIX", "PXB"}},
+                                                                 {Relation::kPhb, {"PHB", "NODE"}},
+                                                                 {Relation::kNode, {"PHB", "NODE"}},
                                                                  {Relation::kSys, {"SYS"}}};
   const std::pair<MemoryAccess, const char*> kAccesses[] = {
       {MemoryAccess::kEither, ""}, {MemoryAccess::kNicReads, "read"}, {MemoryAccess::kNicWrites, "write"}};
@@ -131,13 +143,15 @@ TEST(Predictions, TheirTextsAreInGigabytes) {
   prediction.highest_gbps = 200;
   EXPECT_EQ(range_text(prediction), "40.0 to 50.0");
   EXPECT_EQ(sureness_text(prediction, Relation::kPix),
-            "likely: 9 results published for one PCIe switch reached at least 80 % of their maximum (a margin of 5 % included), "
+            "likely: 9 results published for one PCIe switch reached at least 80 % of their maximum (a margin of 5 % "
+            "included), "
             "half of them 90 % or more");
   prediction.bound = true;
   prediction.figures = 1;
   EXPECT_EQ(range_text(prediction), "at most 50.0, published 10.0 to 25.0");
   EXPECT_EQ(sureness_text(prediction, Relation::kSys),
-            "links do not predict SYS: 1 published results reached 20 to 50 % of their maximum; their median would be 45.0 GB/s here");
+            "links do not predict SYS: 1 published results reached 20 to 50 % of their maximum; their median would "
+            "be 45.0 GB/s here");
   prediction.figures = 0;
   EXPECT_EQ(range_text(prediction), "at most 50.0");
   EXPECT_EQ(sureness_text(prediction, Relation::kNode), "no results are published for NODE");

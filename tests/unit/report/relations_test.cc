@@ -32,7 +32,8 @@ RunRecord pair_latency(const char* relation, std::uint64_t size, double p50_ns) 
   return record;
 }
 
-std::string relations_text(const std::vector<RunRecord>& records, Sizes sizes = Sizes::kAll, const ConsoleOptions& options = {}) {
+std::string relations_text(const std::vector<RunRecord>& records, Sizes sizes = Sizes::kAll,
+                           const ConsoleOptions& options = {}) {
   RelationComparison comparison;
   for (const RunRecord& record : records) comparison.add(record);
   std::ostringstream out;
@@ -47,7 +48,8 @@ std::vector<RunRecord> rates_and_latencies() {
           pair_latency("PIX", 4096, 123'456), pair_latency("SYS", 4096, 246'912)};
 }
 
-constexpr const char* kTitle = "\nRelations compared: median over the pairs of each (lowest to highest pair), ratio to the best\n";
+constexpr const char* kTitle =
+    "\nRelations compared: median over the pairs of each (lowest to highest pair), ratio to the best\n";
 
 TEST(Relations, EveryTestHasItsTableNearestRelationFirst) {
   EXPECT_EQ(relations_text(rates_and_latencies()),
@@ -106,8 +108,9 @@ TEST(Relations, TheMedianOfAnEvenNumberIsBetweenTheMiddleTwo) {
 }
 
 TEST(Relations, FiguresHaveFourDigitsAndSixDecimalsAtMost) {
-  const std::pair<double, const char*> kCells[] = {{1, "1.000"},       {0.5, "0.5000"},     {0.012345, "0.01235"}, {0.0012345, "0.001234"},
-                                                   {0.00012345, "0.000123"}, {99.99, "99.99"}, {12345.6, "12346"}, {123456, "123456"}};
+  const std::pair<double, const char*> kCells[] = {
+      {1, "1.000"},     {0.5, "0.5000"},    {0.012345, "0.01235"}, {0.0012345, "0.001234"}, {0.00012345, "0.000123"},
+      {99.99, "99.99"}, {12345.6, "12346"}, {123456, "123456"}};
   for (const auto& [rate, cell] : kCells) EXPECT_EQ(median_cell({rate}), cell) << rate;
 }
 
@@ -126,14 +129,17 @@ TEST(Relations, OneSimulatedRunIsEnoughToSaySo) {
   std::vector<RunRecord> records = {pair_rate("PIX", 64, 1), pair_rate("SYS", 64, 1), pair_rate("PIX", 128, 1)};
   EXPECT_THAT(relations_text(records), Not(testing::HasSubstr("simulated")));
   records[1].device_kind = "simulated";
-  EXPECT_THAT(relations_text(records), testing::HasSubstr(std::string(kTitle) + "  Results of simulated links, not of hardware.\n"));
+  EXPECT_THAT(relations_text(records),
+              testing::HasSubstr(std::string(kTitle) + "  Results of simulated links, not of hardware.\n"));
 }
 
 TEST(Relations, ANarrowTerminalBreaksTheTitle) {
   ConsoleOptions options;
   options.columns = 80;
-  EXPECT_THAT(relations_text({pair_rate("PIX", 64, 1)}, Sizes::kAll, options),
-              testing::StartsWith("\nRelations compared: median over the pairs of each (lowest to highest pair),\n    ratio to the best\n"));
+  EXPECT_THAT(
+      relations_text({pair_rate("PIX", 64, 1)}, Sizes::kAll, options),
+      testing::StartsWith(
+          "\nRelations compared: median over the pairs of each (lowest to highest pair),\n    ratio to the best\n"));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST(Required, AShareAtTheMinimumIsEnough) {
   EXPECT_EQ(missed(record), Texts());
   EXPECT_EQ(met(record), "yes");
   record.measured.bandwidth->median_gbytes = 5;
-  EXPECT_EQ(missed(record), Texts{"known: 40 Gb/s (5 GB/s) is 25.0 % of the maximum of 160 Gb/s, below --min-efficiency 50%"});
+  EXPECT_EQ(missed(record),
+            Texts{"known: 40 Gb/s (5 GB/s) is 25.0 % of the maximum of 160 Gb/s, below --min-efficiency 50%"});
   EXPECT_EQ(met(record), "no");
   record.path.ceiling_gbps = 0;
   EXPECT_EQ(missed(record), Texts{"unknown: has no known theoretical maximum, which --min-efficiency 50% refers to"});
@@ -65,8 +66,9 @@ TEST(Required, EveryMissIsNamed) {
   RunRecord record = rate_of_run(5);
   record.required.min_gbps = 100;
   record.required.min_efficiency = 0.9;
-  EXPECT_EQ(missed(record), (Texts{"known: 40 Gb/s (5 GB/s) is below --min-gbps 100",
-                                   "known: 40 Gb/s (5 GB/s) is 25.0 % of the maximum of 160 Gb/s, below --min-efficiency 90%"}));
+  EXPECT_EQ(missed(record),
+            (Texts{"known: 40 Gb/s (5 GB/s) is below --min-gbps 100",
+                   "known: 40 Gb/s (5 GB/s) is 25.0 % of the maximum of 160 Gb/s, below --min-efficiency 90%"}));
   record.path.ceiling_gbps = 0;
   EXPECT_EQ(missed(record), (Texts{"known: 40 Gb/s (5 GB/s) is below --min-gbps 100",
                                    "unknown: has no known theoretical maximum, which --min-efficiency 90% refers to"}));

@@ -77,7 +77,8 @@ TEST(Spread, TheBoundariesThemselvesAreEven) {
 
 TEST(Spread, EveryQpAndThePortsAsAWhole) {
   RunRecord record;
-  record.measured.qp_shares = {{flow_label_of_port(50000), 0.25}, {flow_label_of_port(60000), 0.3}, {flow_label_of_port(50000), 0.45}};
+  record.measured.qp_shares = {
+      {flow_label_of_port(50000), 0.25}, {flow_label_of_port(60000), 0.3}, {flow_label_of_port(50000), 0.45}};
   EXPECT_EQ(spread_text(record),
             "     QP  source port  flow label   share %\n"
             "      0        50000       17233     25.00\n"
@@ -101,7 +102,8 @@ TEST(Spread, TheMiddlePortIsTheSameInWhateverOrderTheyCome) {
     const double middle = order[ports / 2];  // the upper one of two
     do {
       Measurement measured;
-      for (std::size_t at = 0; at < ports; ++at) measured.qp_shares.push_back({flow_label_of_port(50000 + static_cast<int>(at)), order[at]});
+      for (std::size_t at = 0; at < ports; ++at)
+        measured.qp_shares.push_back({flow_label_of_port(50000 + static_cast<int>(at)), order[at]});
       ASSERT_DOUBLE_EQ(spread_of(measured)->ports[0].even, middle);
     } while (std::next_permutation(order.begin(), order.end()));
   }
