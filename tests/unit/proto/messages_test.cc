@@ -247,6 +247,25 @@ TEST(Messages, WrongTypesAndRangesNameTheMember) {
               HasSubstr("done.series"));
 }
 
+TEST(Messages, LimitsOfMembersAreTaken) {
+  EXPECT_EQ(std::get<Ping>(decode(R"({"type":"ping","token":-0})")).token, 0u) << "no number below 0";
+  EXPECT_EQ(std::get<Ping>(decode(R"({"type":"ping","token":18446744073709551615})")).token, ~0ull);
+  EXPECT_EQ(std::get<Busy>(decode(R"({"type":"busy","serving":")" + std::string(16384, 'a') + "\"}")).serving.raw().size(),
+            16384u);
+  EXPECT_THAT(refusal(R"({"type":"busy","serving":")" + std::string(16385, 'a') + "\"}"),
+              HasSubstr("busy.serving is longer than 16384 bytes"));
+}
+
+TEST(Messages, AListHasUpToItsMostItems) {
+  Endpoint offering = full_endpoint();
+  offering.ece = {0x15b3, 9};
+  EXPECT_EQ(round_trip(Connect{offering}).endpoint.ece.options, 9u);
+  std::string three = encode(Connect{offering});
+  const std::size_t at = three.find("[5555,9]");
+  ASSERT_NE(at, std::string::npos) << three;
+  EXPECT_THAT(refusal(three.replace(at, 8, "[5555,9,0]")), HasSubstr("connect.endpoint.ece has more than 2 items"));
+}
+
 // One member of a good message replaced.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
