@@ -43,8 +43,8 @@ TEST(SamplesBeyond, IsWhatCountingOneByOneGives) {
   }
 }
 
-RunLevel level_of(double value, double seconds) {
-  return {.value = value, .from_s = 0, .seconds = seconds, .share = 0};
+RunLevel level_of(double value, double lasts_s) {
+  return {.value = value, .from_s = 0, .seconds = lasts_s, .share = 0};
 }
 
 TEST(Levels, AreNamedOneByOneUpToFour) {
