@@ -96,7 +96,9 @@ TEST(Ranges, AreTakenToTheirEndsAndNoFurther) {
       const std::string below = typed_number(each, range.low - 1);
       const std::string above = range.high == kLargest ? "9223372036854775808" : typed_number(each, range.high + 1);
       EXPECT_EQ(number_taken(each, above), flag_for(each) + " " + above + rule);
-      if (below != "-1ns") EXPECT_EQ(number_taken(each, below), flag_for(each) + " " + below + rule);
+      if (below != "-1ns") {
+        EXPECT_EQ(number_taken(each, below), flag_for(each) + " " + below + rule);
+      }
     }
     EXPECT_GT(found, 0) << range.member;
   }
