@@ -217,7 +217,7 @@ TEST(Progress, ShortTimesAreInTheUnitThatFits) {
   const std::pair<double, const char*> kTimes[] = {
       {0, "0.0 s"},   {2.5, "2.5 s"}, {9.94, "9.9 s"}, {9.95, "10 s"},   {10.4, "10 s"},
       {89.4, "89 s"}, {90, "2 min"},  {90.5, "2 min"}, {150.1, "3 min"}, {3600, "60 min"}};
-  for (const auto& [seconds, text] : kTimes) EXPECT_EQ(short_time(seconds), text) << seconds;
+  for (const auto& [time_s, text] : kTimes) EXPECT_EQ(short_time(time_s), text) << time_s;
 }
 
 }  // namespace
