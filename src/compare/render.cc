@@ -145,10 +145,10 @@ void add_blind(std::vector<std::string>& out, const Comparison& comparison) {
     names.push_back(fmt::format("{} (shows from {:.1f} %)", printable(cell.key.name), visible_change(cell) * 100));
   }
   if (count == 0) return;
-  out.push_back(fmt::format(
-      "{} {} blind: a change of {} % would be missed more than once in 20 times: {}{}", cells(count), count == 1 ? "is" : "are",
-      plain_digits(comparison.settings.sensitivity * 100, 3), fmt::join(names, ", "),
-      count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
+  out.push_back(fmt::format("{} {} blind: a change of {} % would be missed more than once in 20 times: {}{}",
+                            cells(count), count == 1 ? "is" : "are",
+                            plain_digits(comparison.settings.sensitivity * 100, 3), fmt::join(names, ", "),
+                            count > kNamed ? fmt::format(" and {} more", count - kNamed) : ""));
   out.push_back(fmt::format("measure longer ({}), on CPUs of their own ({}, {}) and in more sessions, or leave such cells "
                             "out; {} PERCENT sets what has to be detected",
                             stop_flag<&StopRule::duration>(), own_flag<&EndSpec::cpu>(), peer_flag<&EndSpec::cpu>(),

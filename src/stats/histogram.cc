@@ -9,7 +9,7 @@
 namespace gdrperf::stats {
 namespace {
 
-/// 0-based rank of the nearest-rank percentile. The tolerance keeps products
+/// 0-based rank of the nearest-rank percentile of `count` values, one or more. The tolerance keeps products
 /// such as 0.999 * 1000 = 999.0000000000001 from reaching the next rank.
 std::uint64_t rank_of(double percent, std::uint64_t count) noexcept {
   const double rank = std::ceil(percent / 100.0 * static_cast<double>(count) * (1 - 1e-12));

@@ -47,7 +47,7 @@ bool can_verify(const Test& test, Transport transport);
 
 /// Largest UD message there is: one packet of the largest MTU.
 inline constexpr std::uint64_t kMostDatagramBytes = 4096;
-/// The largest of a test's path MTU, as far as the spec alone tells.
+/// Bytes of the largest UD message at the path MTU of a test, as far as the spec alone tells.
 std::uint64_t largest_datagram(const TestSpec& spec);
 /// Sizes up to the largest that a test's transport carries, as far as the spec alone tells.
 std::vector<std::uint64_t> sizes_within(const TestSpec& spec, const std::vector<std::uint64_t>& sizes);

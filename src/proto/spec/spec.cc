@@ -253,7 +253,8 @@ void check_parts(const TestSpec& spec) {
     throw usage_error(flag<&TestSpec::victim>() + ": nothing is sent while verified laps are compared", "leave one of them out");
   }
   refuse(!spec.victim.empty() && spec.reverse, flag<&TestSpec::reverse>(), "the server alone knows whether its messages are on their way");
-  refuse(spec.spread != 0 || !spec.flow_labels.empty(), spec.spread != 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
+  refuse(spec.spread != 0 || !spec.flow_labels.empty(),
+         spec.spread != 0 ? flag<&TestSpec::spread>() : flag<&TestSpec::flow_label>(),
          "on one thread QPs take flow labels round-robin");
   refuse(spec.client.cpu >= 0, own_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");
   refuse(spec.server.cpu >= 0, peer_flag<&EndSpec::cpu>(), "each thread has a CPU of its own, of the node of its NIC");

@@ -91,9 +91,10 @@ Environment collect_environment(const std::string& root) {
   result.numa_nodes = count_numa_nodes(root);
   result.memory_bytes = leading_number(value_of(root + "/proc/meminfo", "MemTotal", ':')) * 1024;
   result.governor = governors(root, cpus);
-  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
-  ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur != RLIM_INFINITY) result.memlock_limit_bytes = limit.rlim_cur;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    result.memlock_limit_bytes = limit.rlim_cur;
+  }
   result.gpu_driver = topo::nvidia_driver_version(root);
   result.clock_source = Clock::source();
   result.tool_version = tool_version();

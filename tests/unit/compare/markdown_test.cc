@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gdrperf/compare/render.h"
+#include "samples.h"
 
 namespace gdrperf::compare {
 namespace {
@@ -28,14 +29,6 @@ CellResult row_of(const std::string& name, Verdict verdict, double change, doubl
   return cell;
 }
 
-Comparison page_of(std::vector<CellResult> cells) {
-  Comparison comparison;
-  comparison.cells = std::move(cells);
-  comparison.baseline_documents = 20;
-  comparison.candidate_documents = 9;
-  return comparison;
-}
-
 TEST(Markdown, WhatIsNotOkThenRemarksThenTheRestFolded) {
   CellResult worse = row_of("write_bw/PIX/a|b/65536", Verdict::kRegression, -0.0499, 0.0987);
   worse.why = "by <much>";
@@ -46,7 +39,7 @@ TEST(Markdown, WhatIsNotOkThenRemarksThenTheRestFolded) {
   fresh.candidate_median = 2100;
   fresh.noise.reset();
   CellResult fine = row_of("ok/64", Verdict::kOk, 0.001);
-  Comparison comparison = page_of({fine, row_of("ok/65", Verdict::kOk, -0.015), fresh, worse});
+  Comparison comparison = comparison_of({fine, row_of("ok/65", Verdict::kOk, -0.015), fresh, worse});
   comparison.warnings = {"look *here*"};
   EXPECT_EQ(to_markdown(comparison), R"(### gdrperf compare: Regression
 
@@ -72,7 +65,7 @@ TEST(Markdown, WhatIsNotOkThenRemarksThenTheRestFolded) {
 }
 
 TEST(Markdown, NoTableWhereAllIsOkAndNothingFoldedWhereNothingIs) {
-  EXPECT_EQ(to_markdown(page_of({row_of("ok/64", Verdict::kOk, 0)})), R"(### gdrperf compare: No regression
+  EXPECT_EQ(to_markdown(comparison_of({row_of("ok/64", Verdict::kOk, 0)})), R"(### gdrperf compare: No regression
 
 1 cell: 1 ok; 20 baseline and 9 new documents.
 
@@ -85,7 +78,8 @@ TEST(Markdown, NoTableWhereAllIsOkAndNothingFoldedWhereNothingIs) {
 
 </details>
 )");
-  EXPECT_EQ(to_markdown(page_of({row_of("a", Verdict::kInconclusive, -0.03)})), R"(### gdrperf compare: Inconclusive
+  EXPECT_EQ(to_markdown(comparison_of({row_of("a", Verdict::kInconclusive, -0.03)})),
+            R"(### gdrperf compare: Inconclusive
 
 1 cell: 1 inconclusive; 20 baseline and 9 new documents.
 
@@ -100,7 +94,7 @@ TEST(Markdown, OfTooManyCellsTheFirst300) {
   const auto page = [](std::size_t cells) {
     std::vector<CellResult> all;
     for (std::size_t i = 0; i < cells; ++i) all.push_back(row_of(fmt::format("cell{:03}", i), Verdict::kOk, 0));
-    return to_markdown(page_of(all));
+    return to_markdown(comparison_of(all));
   };
   EXPECT_THAT(page(300), AllOf(HasSubstr("`cell299`"), Not(HasSubstr("more"))));
   EXPECT_THAT(page(301), AllOf(HasSubstr("`cell299`"), Not(HasSubstr("`cell300`")),
@@ -118,7 +112,7 @@ CellResult blind_cell(const std::string& name) {
 TEST(BlindRemark, ChangesThatWouldShowAndWhatToDo) {
   // 1 - 0.95 exp(-1.645 * 0.04) = 0.1105 (0.110498).
   Comparison comparison =
-      page_of({row_of("fine", Verdict::kOk, 0), blind_cell("a\x1b"), row_of("other", Verdict::kOk, 0)});
+      comparison_of({row_of("fine", Verdict::kOk, 0), blind_cell("a\x1b"), row_of("other", Verdict::kOk, 0)});
   comparison.settings.threshold = 0.05;
   const std::string advice =
       "measure longer (-D), on CPUs of their own (--cpu, --peer-cpu) and in more sessions, or leave such cells out; "

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "samples.h"
+
 namespace gdrperf::compare {
 namespace {
 
@@ -42,14 +44,6 @@ CellResult one_sided(const std::string& name, Verdict verdict) {
   return cell;
 }
 
-Comparison of(std::vector<CellResult> cells) {
-  Comparison comparison;
-  comparison.cells = std::move(cells);
-  comparison.baseline_documents = 20;
-  comparison.candidate_documents = 9;
-  return comparison;
-}
-
 std::vector<std::string> names_in_order(const Comparison& comparison) {
   std::vector<std::string> names;
   for (const CellResult* cell : in_reading_order(comparison)) names.push_back(cell->key.name.raw());
@@ -76,8 +70,8 @@ TEST(Render, ChangesAsPercentWhereOneDecimalShowsThem) {
 
 TEST(Render, TheSummaryCountsWhatThereIs) {
   EXPECT_EQ(summary_line({}), "no cells");
-  EXPECT_EQ(summary_line(of({cell_called("a", Verdict::kOk)})), "1 cell: 1 ok");
-  EXPECT_EQ(summary_line(of(
+  EXPECT_EQ(summary_line(comparison_of({cell_called("a", Verdict::kOk)})), "1 cell: 1 ok");
+  EXPECT_EQ(summary_line(comparison_of(
                 {cell_called("a", Verdict::kOk), cell_called("b", Verdict::kBlind), cell_called("c", Verdict::kOk)})),
             "3 cells: 1 blind, 2 ok");
   std::vector<CellResult> all;
@@ -85,34 +79,36 @@ TEST(Render, TheSummaryCountsWhatThereIs) {
                              Verdict::kInconclusive, Verdict::kRegression}) {
     all.push_back(cell_called("a", each));
   }
-  EXPECT_EQ(summary_line(of(all)),
+  EXPECT_EQ(summary_line(comparison_of(all)),
             "7 cells: 1 regression, 1 inconclusive, 1 blind, 1 improvement, 1 new, 1 gone, 1 ok");
 }
 
 TEST(Render, TheWorstVerdictIsReadFirstAndTheLargestChange) {
   EXPECT_THAT(
-      names_in_order(of(
+      names_in_order(comparison_of(
           {cell_called("ok", Verdict::kOk, 0.5), one_sided("gone", Verdict::kGone), one_sided("new", Verdict::kNew),
            cell_called("better", Verdict::kImprovement, 0.3), cell_called("blind", Verdict::kBlind, -0.4),
            cell_called("undecided", Verdict::kInconclusive, -0.2), cell_called("worse", Verdict::kRegression, -0.1)})),
       ElementsAre("worse", "undecided", "blind", "better", "new", "gone", "ok"));
-  EXPECT_THAT(names_in_order(of({cell_called("a", Verdict::kOk, 0.01), cell_called("b", Verdict::kOk, -0.015),
-                                 cell_called("c", Verdict::kOk, 0), cell_called("d", Verdict::kOk, 0.012)})),
-              ElementsAre("b", "d", "a", "c"));
-  // By name where the changes are equally large; an unknown change counts as none.
   EXPECT_THAT(
-      names_in_order(of({cell_called("a", Verdict::kRegression, 0.1), cell_called("b", Verdict::kRegression, -0.1),
-                         cell_called("c", Verdict::kRegression, 0.1)})),
-      ElementsAre("a", "b", "c"));
-  EXPECT_THAT(names_in_order(of(
+      names_in_order(comparison_of({cell_called("a", Verdict::kOk, 0.01), cell_called("b", Verdict::kOk, -0.015),
+                                    cell_called("c", Verdict::kOk, 0), cell_called("d", Verdict::kOk, 0.012)})),
+      ElementsAre("b", "d", "a", "c"));
+  // By name where the changes are equally large; an unknown change counts as none.
+  EXPECT_THAT(names_in_order(comparison_of({cell_called("a", Verdict::kRegression, 0.1),
+                                            cell_called("b", Verdict::kRegression, -0.1),
+                                            cell_called("c", Verdict::kRegression, 0.1)})),
+              ElementsAre("a", "b", "c"));
+  EXPECT_THAT(names_in_order(comparison_of(
                   {one_sided("a", Verdict::kNew), cell_called("b", Verdict::kNew, 0), one_sided("c", Verdict::kNew)})),
               ElementsAre("a", "b", "c"));
 }
 
 TEST(Render, RemarksOnCellsThatAreGone) {
-  EXPECT_THAT(remarks(of({cell_called("a", Verdict::kOk)})), IsEmpty());
-  EXPECT_THAT(remarks(of({one_sided("a", Verdict::kGone)})), ElementsAre("1 cell of the baseline was not measured"));
-  EXPECT_THAT(remarks(of({one_sided("a", Verdict::kGone), one_sided("b", Verdict::kGone)})),
+  EXPECT_THAT(remarks(comparison_of({cell_called("a", Verdict::kOk)})), IsEmpty());
+  EXPECT_THAT(remarks(comparison_of({one_sided("a", Verdict::kGone)})),
+              ElementsAre("1 cell of the baseline was not measured"));
+  EXPECT_THAT(remarks(comparison_of({one_sided("a", Verdict::kGone), one_sided("b", Verdict::kGone)})),
               ElementsAre("2 cells of the baseline were not measured"));
 }
 
@@ -122,7 +118,7 @@ TEST(Render, RemarksOnChangedConditionsEachOnceAndHowToGoOn) {
   CellResult second = one_sided("b", Verdict::kNew);
   second.changed = {{"kernel", "6.1", "6.12"}};
   EXPECT_THAT(
-      remarks(of({first, cell_called("c", Verdict::kOk), second})),
+      remarks(comparison_of({first, cell_called("c", Verdict::kOk), second})),
       ElementsAre(
           "changed since the baseline, so 1 cell is not compared: firmware: 28.39 -> 28.40",
           "changed since the baseline, so 2 cells are not compared: kernel: 6.1 -> 6.12",
@@ -157,13 +153,13 @@ TEST(Render, RemarksOnTheSessionsThatWouldDecide) {
       cells.push_back(cell_called("a", Verdict::kInconclusive));
       cells.back().needed = needed;
     }
-    EXPECT_THAT(remarks(of(cells)), ElementsAre(each.remark));
+    EXPECT_THAT(remarks(comparison_of(cells)), ElementsAre(each.remark));
   }
 }
 
 TEST(Render, RemarksOnWidenedLimitsNameTheWidest) {
   Comparison comparison =
-      of({one_sided("new", Verdict::kNew), cell_called("at", Verdict::kOk, 0, 0.0345678),
+      comparison_of({one_sided("new", Verdict::kNew), cell_called("at", Verdict::kOk, 0, 0.0345678),
           cell_called("wide", Verdict::kOk, 0, 0.0789), cell_called("as wide", Verdict::kOk, 0, 0.0789),
           cell_called("less", Verdict::kOk, 0, 0.05)});
   comparison.settings.threshold = 0.0345678;
@@ -172,7 +168,7 @@ TEST(Render, RemarksOnWidenedLimitsNameTheWidest) {
                           "(widest: wide at 7.9 %)"));
   comparison.settings.threshold = 0.0789;
   EXPECT_THAT(remarks(comparison), IsEmpty());
-  comparison = of({cell_called("a", Verdict::kOk, 0, 0.0987)});
+  comparison = comparison_of({cell_called("a", Verdict::kOk, 0, 0.0987)});
   comparison.settings.threshold = 0.0987 - 1e-9;
   EXPECT_THAT(remarks(comparison),
               ElementsAre("noise widens the limit of 1 cell beyond 9.87 %: smaller changes there go unnoticed "
@@ -182,14 +178,14 @@ TEST(Render, RemarksOnWidenedLimitsNameTheWidest) {
 TEST(Render, RemarksOnUnknownNoiseLeaveOutWhatWasNotCompared) {
   CellResult unknown = cell_called("a", Verdict::kOk);
   unknown.noise.reset();
-  EXPECT_THAT(remarks(of({one_sided("new", Verdict::kNew), unknown, cell_called("b", Verdict::kOk)})),
+  EXPECT_THAT(remarks(comparison_of({one_sided("new", Verdict::kNew), unknown, cell_called("b", Verdict::kOk)})),
               ElementsAre("the noise of 1 cell is not known: fewer than 5 baseline sessions and none recorded"));
-  EXPECT_THAT(remarks(of({unknown, unknown})),
+  EXPECT_THAT(remarks(comparison_of({unknown, unknown})),
               ElementsAre("the noise of 2 cells is not known: fewer than 5 baseline sessions and none recorded"));
 }
 
 TEST(Render, WarningsComeLastAmongTheRemarks) {
-  Comparison comparison = of({one_sided("a", Verdict::kGone)});
+  Comparison comparison = comparison_of({one_sided("a", Verdict::kGone)});
   comparison.warnings = {"one", "two"};
   EXPECT_THAT(remarks(comparison), ElementsAre("1 cell of the baseline was not measured", "one", "two"));
 }
@@ -212,7 +208,7 @@ Comparison full_comparison() {
   bare.key.better = Better::kLower;
   bare.candidate_median = std::numeric_limits<double>::infinity();
   bare.changed = {{"kernel", "6.0", "6.1"}};
-  Comparison comparison = of({bare, full});
+  Comparison comparison = comparison_of({bare, full});
   comparison.settings.threshold = 0.015;
   comparison.settings.sensitivity = 0.12;
   comparison.settings.alpha = 0.05;

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "gdrperf/compare/judge.h"
 
 namespace gdrperf::compare {
 
@@ -55,6 +58,15 @@ inline std::string text_of(const MadeDocument& document) {
   "nics": [{{"name": "mlx5_0", "firmware": "{}", "driver": "mlx5_core"}}], "pairs": {{}}}},
  "relations": {{{}}}, "warnings": []}})",
       document.schema, document.started, host, document.firmware, fmt::join(runs, ", "));
+}
+
+/// What came of these cells, of 20 sessions before and 9 now.
+inline Comparison comparison_of(std::vector<CellResult> cells) {
+  Comparison comparison;
+  comparison.cells = std::move(cells);
+  comparison.baseline_documents = 20;
+  comparison.candidate_documents = 9;
+  return comparison;
 }
 
 }  // namespace gdrperf::compare

@@ -72,7 +72,8 @@ TEST(Blocks, GetAWholeMeanByALongerOne) {
                            "1000x3,1x4", "3x1,2x1", "10x2,10x2,1"}) {
     const std::vector<BlockRun> before = parse_blocks(text, "--blocks");
     std::vector<std::uint64_t> expected = each_of(before);
-    while (std::accumulate(expected.begin(), expected.end(), std::uint64_t{0}) % expected.size() != 0) ++expected.back();
+    while (std::accumulate(expected.begin(), expected.end(), std::uint64_t{0}) % expected.size() != 0)
+      ++expected.back();
     std::uint64_t mean = 0;
     const std::vector<BlockRun> after = with_whole_mean(before, mean);
     EXPECT_EQ(each_of(after), expected) << text;

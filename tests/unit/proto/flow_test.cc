@@ -20,7 +20,8 @@ int port_of_linux(unsigned label) {
 
 TEST(FlowLabels, MakeThePortsThatLinuxMakes) {
   int wrong = 0;
-  for (int label = 0; label < 1 << 20; ++label) wrong += udp_source_port(label) != port_of_linux(static_cast<unsigned>(label));
+  for (int label = 0; label < 1 << 20; ++label)
+    wrong += udp_source_port(label) != port_of_linux(static_cast<unsigned>(label));
   EXPECT_EQ(wrong, 0);
 }
 

@@ -250,8 +250,9 @@ TEST(Messages, WrongTypesAndRangesNameTheMember) {
 TEST(Messages, LimitsOfMembersAreTaken) {
   EXPECT_EQ(std::get<Ping>(decode(R"({"type":"ping","token":-0})")).token, 0u) << "no number below 0";
   EXPECT_EQ(std::get<Ping>(decode(R"({"type":"ping","token":18446744073709551615})")).token, ~0ull);
-  EXPECT_EQ(std::get<Busy>(decode(R"({"type":"busy","serving":")" + std::string(16384, 'a') + "\"}")).serving.raw().size(),
-            16384u);
+  EXPECT_EQ(
+      std::get<Busy>(decode(R"({"type":"busy","serving":")" + std::string(16384, 'a') + "\"}")).serving.raw().size(),
+      16384u);
   EXPECT_THAT(refusal(R"({"type":"busy","serving":")" + std::string(16385, 'a') + "\"}"),
               HasSubstr("busy.serving is longer than 16384 bytes"));
 }

@@ -50,13 +50,15 @@ TEST(Multicast, OtherAddressesAreNoGroups) {
   std::vector<std::string> others = {"223.255.255.255", "240.0.0.0", "10.224.0.1", "fe02::5", "224.0.0", "ff02::5::1",
                                      "x", "mlx5_0:1"};
   // The prefix of an IPv4 address with a bit of each group of digits changed.
-  for (const char* prefix : {"1::ffff:", "0:1::ffff:", "0:0:1::ffff:", "0:0:0:1:0:ffff:", "0:0:0:0:1:ffff:", "::fffe:", "::7fff:",
-                             "0100::ffff:", "0:0100::ffff:", "0:0:0100::ffff:", "0:0:0:0100:0:ffff:", "0:0:0:0:0100:ffff:"})
+  for (const char* prefix :
+       {"1::ffff:", "0:1::ffff:", "0:0:1::ffff:", "0:0:0:1:0:ffff:", "0:0:0:0:1:ffff:", "::fffe:", "::7fff:",
+        "0100::ffff:", "0:0100::ffff:", "0:0:0100::ffff:", "0:0:0:0100:0:ffff:", "0:0:0:0:0100:ffff:"})
     others.push_back(prefix + std::string("230.1.2.3"));
   for (const std::string& text : others) {
     EXPECT_EQ(told_by([&] { group_to_server(to_group(text), true); }),
-              "--multicast-group '" + text + "': is no multicast group | give 224.0.0.0 to 239.255.255.255, or an address "
-              "that begins with ff, or leave the group out");
+              "--multicast-group '" + text +
+                  "': is no multicast group | give 224.0.0.0 to 239.255.255.255, or an address "
+                  "that begins with ff, or leave the group out");
   }
 }
 
@@ -71,7 +73,8 @@ TEST(Multicast, GoesWithOneQpOfOneClientOverUd) {
       {"taken", [](TestSpec& s) { s.transport = Transport::kRc, s.multicast = ""; }},
       {"--multicast-group: datagrams alone go to a group | give --transport ud",
        [](TestSpec& s) { s.transport = Transport::kRc; }},
-      {"--multicast-group 'x': is no multicast group | give 224.0.0.0 to 239.255.255.255, or an address that begins with "
+      {"--multicast-group 'x': is no multicast group | give 224.0.0.0 to 239.255.255.255, or an address that begins "
+       "with "
        "ff, or leave the group out",
        [](TestSpec& s) { s.multicast = "x"; }},
       {"--multicast-group and -q: each QP of a group would receive the messages of all | leave one of them out",
@@ -86,7 +89,8 @@ TEST(Multicast, GoesWithOneQpOfOneClientOverUd) {
        [](TestSpec& s) { s.rails = "a,b"; }},
       {"--multicast-group and --incast: each client's messages would be received by all | leave one of them out",
        [](TestSpec& s) { s.incast = 2; }},
-      {"--multicast-group and --load: the stream goes over RC | leave one of them out", [](TestSpec& s) { s.load = "50%"; }},
+      {"--multicast-group and --load: the stream goes over RC | leave one of them out",
+       [](TestSpec& s) { s.load = "50%"; }},
   };
   for (const Beside& row : rows) {
     TestSpec spec = to_group("auto");

@@ -106,8 +106,9 @@ TEST(Ranges, AreTakenToTheirEndsAndNoFurther) {
 
 TEST(Ranges, OfAllNumbersStandAbove) {
   for (const Setting& each : settings()) {
-    const bool words = each.type == SettingType::kName || each.type == SettingType::kChoice || each.type == SettingType::kFlag ||
-                       each.type == SettingType::kSwitch || each.type == SettingType::kPercent || !each.only.empty();
+    const bool words = each.type == SettingType::kName || each.type == SettingType::kChoice ||
+                       each.type == SettingType::kFlag || each.type == SettingType::kSwitch ||
+                       each.type == SettingType::kPercent || !each.only.empty();
     const bool above = std::any_of(std::begin(kRanges), std::end(kRanges),
                                    [&](const SettingRange& range) { return each.member == std::string(range.member); });
     EXPECT_EQ(above, !words) << each.member;

@@ -153,14 +153,16 @@ TEST(Scopes, AreTheTestsThatASettingMeansSomethingTo) {
   const std::string all =
       "write_bw write_lat send_bw send_lat read_bw read_lat write_imm_bw write_imm_lat send_imm_bw send_imm_lat "
       "atomic_bw atomic_lat";
-  for (const Scope scope : {Scope::kAll, Scope::kReliable, Scope::kGpu, Scope::kStaged}) EXPECT_EQ(tests_of(scope), all);
+  for (const Scope scope : {Scope::kAll, Scope::kReliable, Scope::kGpu, Scope::kStaged})
+    EXPECT_EQ(tests_of(scope), all);
   EXPECT_EQ(tests_of(Scope::kBandwidth), "write_bw send_bw read_bw write_imm_bw send_imm_bw atomic_bw");
   EXPECT_EQ(tests_of(Scope::kLatency), "write_lat send_lat read_lat write_imm_lat send_imm_lat atomic_lat");
   EXPECT_EQ(tests_of(Scope::kCarriesData),
             "write_bw write_lat send_bw send_lat write_imm_bw write_imm_lat send_imm_bw send_imm_lat");
   EXPECT_EQ(tests_of(Scope::kPolledMemory), "write_lat");
-  EXPECT_EQ(tests_of(Scope::kEvents), "write_bw send_bw send_lat read_bw read_lat write_imm_bw write_imm_lat send_imm_bw "
-                                      "send_imm_lat atomic_bw atomic_lat");
+  EXPECT_EQ(tests_of(Scope::kEvents),
+            "write_bw send_bw send_lat read_bw read_lat write_imm_bw write_imm_lat send_imm_bw "
+            "send_imm_lat atomic_bw atomic_lat");
   EXPECT_EQ(tests_of(Scope::kReceives), "send_bw send_lat write_imm_bw write_imm_lat send_imm_bw send_imm_lat");
   EXPECT_EQ(tests_of(Scope::kAtomic), "atomic_bw atomic_lat");
 }

@@ -84,7 +84,8 @@ std::size_t plain_cut(const Series& values) {
   std::size_t best = 3;
   double least = 1e300;
   for (std::size_t cut = 3; cut <= values.size() - 3; ++cut) {
-    const double sum = distance_from_median(part_of(values, 0, cut)) + distance_from_median(part_of(values, cut, values.size()));
+    const double sum =
+        distance_from_median(part_of(values, 0, cut)) + distance_from_median(part_of(values, cut, values.size()));
     if (sum < least) least = sum, best = cut;
   }
   return best;
