@@ -2,14 +2,12 @@
 """Targets of a build folder by the tests that need them, a line each, as ninja takes them.
 
 usage: targets.py BUILD --without SUITE...   all that are built by default, but what only tests of these suites need
-       targets.py BUILD --of SUITE...        what tests of these suites need, and the programs
+       targets.py BUILD --of SUITE...        what tests of these suites need, and all that is installed
 """
 import json
 import os
 import subprocess
 import sys
-
-PROGRAMS = ("gdrperf", "gdrperf-doctor")
 
 
 def asked(build, what):
@@ -32,7 +30,7 @@ def main():
     left_out = needed - needed_by(outside)
     for target in asked(build, "--targets"):
         if how == "--of":
-            taken = target["id"] in needed or target["name"] in PROGRAMS
+            taken = target["id"] in needed or target["installed"]
         else:
             taken = target["build_by_default"] and not (target["id"] in left_out and target["type"] == "executable")
         if taken and target["type"] != "run":

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -34,6 +35,20 @@ constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IB
 constexpr std::uint8_t kGidIndex = 2;
 /// The Q_Key of every UD end.
 constexpr std::uint32_t kQkey = 0x1234;
+
+/// A function of the device's that the headers here may be too old for.
+template <typename F>
+F* later(const char* name) {
+  void* found = ::dlsym(RTLD_DEFAULT, name);
+  EXPECT_NE(found, nullptr) << name;
+  return reinterpret_cast<F*>(found);
+}
+/// ibv_reg_dmabuf_mr, of rdma-core 34.
+inline ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
+                             int access) {
+  using Function = ibv_mr*(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int);
+  return later<Function>("ibv_reg_dmabuf_mr")(pd, offset, length, iova, fd, access);
+}
 
 /// Opens a device by name; null (and a failed expectation) without it.
 Owned<ibv_context> open_device(const std::string& name);

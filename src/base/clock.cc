@@ -83,6 +83,7 @@ double clock_step(std::span<const std::uint64_t> distances) {
 
 Clock::Clock() {
   calibrate();
+  first_ = ticks();
   constexpr std::size_t kReadings = 2000;
   std::vector<std::uint64_t> distances;
   distances.reserve(kReadings);

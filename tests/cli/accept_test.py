@@ -43,6 +43,7 @@ class AcceptTest(MachineTest):
 
 
 @unittest.skipIf(support.softnic_works(), "no software device")
+@support.rates
 class EightByEight(AcceptTest):
     def test_one_planted_pair_is_named_in_eight_by_eight(self):
         file = self.scratch() + "/accept.json"

@@ -17,6 +17,7 @@ TRIES = 3
 SLOW = 4
 
 
+@support.rates
 class Rates(ClusterTest):
     def check_slow(self, document):
         slow = [each for each in document["suspects"] if each["verdict"] == "slow"]

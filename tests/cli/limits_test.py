@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import BINARY, CliTest, PATIENCE_S, environment, main, run, softnic_works
+from support import BINARY, CliTest, PATIENCE_S, environment, main, not_emulated, run, softnic_works
 
 LOCAL = ["--local", "--softnic", "-n", "100", "-s", "64"]
 
@@ -56,6 +56,7 @@ class Limits(CliTest):
                 self.limited(f"may have {files} open files", "ulimit -n", NOFILE=files)
         self.limited("may have 8 open files", words=("serve", "--softnic", "-p", "0"), NOFILE=8)
 
+    @not_emulated("such a limit is the emulator's")
     def test_address_space(self):
         for mib in (200, 1000):
             with self.subTest(mib):

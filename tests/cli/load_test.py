@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from support import CliTest, Server, main, run, sanitized, softnic_works
+from support import CliTest, Server, main, rates, run, sanitized, softnic_works
 
 # A message of the stream occupies a port for 3.3 ms; up to 16 reads of a QP are under way.
 LINK = {"SOFTNIC": "soft0:rate=20MB/s,latency=200us,copy=edges;soft1:rate=20MB/s,latency=200us,copy=edges"}
@@ -29,6 +29,7 @@ class Measured(CliTest):
 
 
 @unittest.skipIf(softnic_works(), "no software device")
+@rates
 class FullQueue(Measured):
     def test_a_full_queue_by_arithmetic(self):
         """Each read waits for the 16 of the stream that were queued before it; for 15 where the stream's thread was held up.

@@ -5,7 +5,7 @@ import json
 import unittest
 
 from made_machine import MachineTest
-from support import CliTest, main, run
+from support import CliTest, main, rates, run
 
 # Strict messages reach a quarter of the port's rate. A large `react` hides what else this machine does.
 HOST = "rate=400MB/s,latency=2us,react=100ms,copy=edges"
@@ -50,6 +50,7 @@ class OnAMachine(MachineTest):
 
 
 # What is held against a model of the host. Runs alone.
+@rates
 class Rates(OrderingTest, MachineTest):
     def test_what_it_is_worth_is_said(self):
         for test in ("write_bw", "send_bw", "read_bw"):

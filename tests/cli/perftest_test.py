@@ -333,7 +333,8 @@ class Runs(CliTest):
         lat, _ = self.ends("ib_write_lat", [], ["-n", "300", "--out_json_file", f"{folder}/lat.json"])
         results = json.loads((folder / "lat.json").read_text(encoding="utf-8"))["results"]
         (row,) = columns(lat.out)[1]
-        self.assertAlmostEqual(results["t_avg"], float(row[5]), delta=0.006)
+        # Both are rounded to a hundredth: of what lies in the middle of two, one to each.
+        self.assertAlmostEqual(results["t_avg"], float(row[5]), delta=0.011)
         self.assertIn("99.9% percentile", results)
 
     def test_the_footprint_is_perftests(self):

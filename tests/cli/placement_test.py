@@ -6,7 +6,7 @@ import os
 import unittest
 
 from made_machine import MachineTest, machine
-from support import long, main, run, sanitized, softnic_works
+from support import long, main, rates, run, sanitized, softnic_works
 
 # GB/s. So slow that messages for many milliseconds are under way: a machine that is busy
 # with other tests loses the CPU for less.
@@ -126,6 +126,7 @@ class Sweep(Placement):
 
 
 @unittest.skipIf(softnic_works(), "no software device")
+@rates
 class Rates(Placement):
     """What holds measured rates against the model's: with nothing beside it."""
 

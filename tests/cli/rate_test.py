@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from support import CliTest, Server, main, run, sanitized, softnic_works
+from support import CliTest, Server, main, rates, run, sanitized, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -112,6 +112,7 @@ class Rate(Measured):
 
 
 @unittest.skipIf(softnic_works(), "no software device")
+@rates
 class Paced(Measured):
     """Held against a clock."""
 

@@ -5,7 +5,7 @@ import json
 import signal
 import unittest
 
-from support import Background, CliTest, Server, main, run, softnic_works
+from support import Background, CliTest, Server, main, rates, run, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -86,6 +86,7 @@ class Reverse(Reversed):
 
 
 @unittest.skipIf(softnic_works(), "no software device")
+@rates
 class Rates(Reversed):
     """Held against the model of a link."""
 

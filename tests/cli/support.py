@@ -51,10 +51,22 @@ def cases(quick, all_of_them):
 
 
 
+# scripts/test --arch: the program runs under qemu-user, five to twenty times slower.
+EMULATED = "GDRPERF_EMULATED" in os.environ
+
+
+def not_emulated(reason):
+    """A test, or a class of them, that shows nothing, or something else, under an emulator."""
+    return unittest.skipIf(EMULATED, f"emulated: {reason}")
+
+
+rates = not_emulated("a rate is the link's only where the program keeps up with it")
+
+
 # What the tool promises: an answer within 5 s of the event, before which it has to start.
 PROMISE_S = 5.0 + start_up_s()
 # How long a test waits for what must come at some time; a hang ends here.
-PATIENCE_S = 180.0 if sanitized() else 60.0
+PATIENCE_S = 180.0 if sanitized() or EMULATED else 60.0
 
 
 # In front of a program: it ends with the test that started it, however that ends.

@@ -5,7 +5,7 @@ import json
 import pathlib
 import unittest
 
-from support import CliTest, Server, cases, main, run, sanitized, softnic_works
+from support import CliTest, Server, cases, main, rates, run, sanitized, softnic_works
 
 LOCAL = ("--local", "--softnic")
 
@@ -184,6 +184,7 @@ class Runs(CliTest):
 
 
 @unittest.skipIf(softnic_works(), "no software device")
+@rates
 class Rates(CliTest):
     """Held against the model of a link, whatever the program is taken to need between a message and its answer."""
 

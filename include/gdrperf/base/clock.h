@@ -40,6 +40,8 @@ class Clock {
   double to_ns(std::uint64_t ticks) const noexcept {
     return static_cast<double>(ticks) * ns_per_tick_;
   }
+  /// Nanoseconds since this process first asked for its clock: a double has them exactly, however long the machine is up.
+  double now_ns() const noexcept { return to_ns(ticks() - first_); }
   std::uint64_t from_ns(double ns) const noexcept {
     return static_cast<std::uint64_t>(ns / ns_per_tick_);
   }
@@ -55,6 +57,7 @@ class Clock {
   [[maybe_unused]] bool tsc_ = false;
   double ns_per_tick_ = 1.0;
   double step_ticks_ = 1.0;
+  std::uint64_t first_ = 0;
 };
 
 /// The step of a counter by the distances of readings at irregular times; 1 where they have none in common.

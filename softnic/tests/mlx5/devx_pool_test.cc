@@ -1,5 +1,6 @@
 // Receive memory pools, by which QPs that commands made share receives.
 
+#include <atomic>
 #include <random>
 
 #include "mlx5/devx.h"

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 
+#include <atomic>
 #include <cstring>
 #include <random>
 

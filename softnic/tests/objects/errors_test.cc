@@ -362,7 +362,7 @@ TEST(SoftnicErrors, RegistrationIsChecked) {
   EXPECT_NE(readable, nullptr);
   readable.reset();
   ::munmap(constant, 4096);
-  EXPECT_EQ(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EBADF);
 }
 

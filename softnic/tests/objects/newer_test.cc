@@ -1,5 +1,3 @@
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -9,13 +7,6 @@
 /// headers here may not have them.
 namespace softnic_test {
 namespace {
-
-template <typename F>
-F* later(const char* name) {
-  void* found = ::dlsym(RTLD_DEFAULT, name);
-  EXPECT_NE(found, nullptr) << name;
-  return reinterpret_cast<F*>(found);
-}
 
 TEST(SoftnicNullMr, ReadsAsZerosAndTakesWhatIsWritten) {
   Pair pair;

@@ -274,8 +274,8 @@ TEST(SoftnicVerbs, WhatIsNotThereIsRefused) {
   ::close(copy);
   refused(ibv_import_pd(context, pd->handle));
   refused(ibv_import_mr(pd, end.memory->mr()->handle));
-  refused(ibv_import_dm(context, 1));
-  EXPECT_EQ(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  refused(later<ibv_dm*(ibv_context*, std::uint32_t)>("ibv_import_dm")(context, 1));
+  EXPECT_EQ(reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EBADF);  // no dma-buf; those of GPU memory are taken
   ibv_wc wc{};
   ibv_ah_attr attr{};

@@ -189,6 +189,7 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
   check_only(options.only);
   if (!options.record.empty()) return record(options, out);
   const Examination examination = examine(options, words);
+  const ExitCode code = exit_code(examination);
   if (json.given()) write_json(json, [&](std::ostream& to) { print_examination_json(examination, to); }, out);
   // Of pasted text all is shown: what is harmless, and what was not understood, too.
   const Detail detail = options.verbose || !options.captures.empty() ? Detail::kAll : Detail::kBrief;
@@ -196,13 +197,13 @@ int run_doctor(const DoctorOptions& options, std::ostream& out) {
     out << doctor::fix_script(examination.findings);
   } else if (json.is_stdout()) {
     // Nothing else goes there.
-  } else if (examination.nothing_here && !examination.sys_hidden && detail == Detail::kBrief && options.root.empty() &&
-             options.only.empty()) {
+  } else if (examination.nothing_here && code == ExitCode::kEnvironment && !examination.sys_hidden &&
+             detail == Detail::kBrief && options.root.empty() && options.only.empty()) {
     print_nothing_here(out);
   } else {
     print_examination(examination, detail, out);
   }
-  return static_cast<int>(exit_code(examination));
+  return static_cast<int>(code);
 }
 
 }  // namespace gdrperf::app

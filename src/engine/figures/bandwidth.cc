@@ -208,10 +208,7 @@ class Stream {
 
 }  // namespace
 
-double now_ns() {
-  const Clock& clock = Clock::get();
-  return clock.to_ns(clock.ticks());
-}
+double now_ns() { return Clock::get().now_ns(); }
 
 BandwidthRun stream_bandwidth(Transfer& transfer, const TestSpec& spec, const Watchers& watchers) {
   return Stream(transfer, spec, watchers).go();

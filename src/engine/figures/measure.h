@@ -88,7 +88,7 @@ struct LatencyRun {
 /// a verified lap.
 LatencyRun bounce_latency(Transfer& transfer, const ResolvedSpec& spec, Laps* laps, const Watchers& watchers);
 
-/// This process's clock in ns since some fixed moment.
+/// This process's clock in ns since its first use, always above 0.
 double now_ns();
 
 /// Sleeps, and spins at the end: on time to some microseconds.

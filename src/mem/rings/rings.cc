@@ -97,7 +97,7 @@ class Ringer {
   std::jthread thread_;
 };
 
-double host_ns() { return Clock::get().to_ns(Clock::get().ticks()); }
+double host_ns() { return Clock::get().now_ns(); }
 
 /// Of the poster's clock and this host's, at one moment.
 struct Moment {

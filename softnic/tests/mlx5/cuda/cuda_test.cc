@@ -105,12 +105,12 @@ TEST(SoftnicMlx5Cuda, ADmabufOfMoreThanWasAllocated) {
   const Owned<ibv_pd> pd(ibv_alloc_pd(context.get()));
   const int dmabuf = ::memfd_create("dmabuf", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(dmabuf, 2 * kPage), 0);
-  ibv_mr* const mr = ibv_reg_dmabuf_mr(pd.get(), 0, kRounded, address, dmabuf, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const mr = reg_dmabuf_mr(pd.get(), 0, kRounded, address, dmabuf, IBV_ACCESS_LOCAL_WRITE);
   EXPECT_NE(mr, nullptr);
   if (mr != nullptr) {
     EXPECT_EQ(ibv_dereg_mr(mr), 0);
   }
-  EXPECT_EQ(ibv_reg_dmabuf_mr(pd.get(), 0, kPage + 1, address, dmabuf, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(reg_dmabuf_mr(pd.get(), 0, kPage + 1, address, dmabuf, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
   *static_cast<std::size_t*>(::dlsym(cuda, "fake_cuda_bytes")) = 0;
   ::close(dmabuf);
@@ -131,8 +131,8 @@ TEST(SoftnicMlx5Cuda, ARegionOfADmabufAtAnAddressOfItsOwn) {
   ASSERT_EQ(give(&dmabuf, reinterpret_cast<std::uintptr_t>(memory), kBytes, 1, 0), 0);
   HandPair hand;
   ibv_pd* const pd = hand.pair.server.pd.get();
-  EXPECT_EQ(ibv_reg_dmabuf_mr(pd, kAt, kBytes, 0, dmabuf, kAllAccess), nullptr) << "beyond its end";
-  const Owned<ibv_mr> mr(ibv_reg_dmabuf_mr(pd, kAt, kBytes - kAt, 0, dmabuf, kAllAccess));
+  EXPECT_EQ(reg_dmabuf_mr(pd, kAt, kBytes, 0, dmabuf, kAllAccess), nullptr) << "beyond its end";
+  const Owned<ibv_mr> mr(reg_dmabuf_mr(pd, kAt, kBytes - kAt, 0, dmabuf, kAllAccess));
   ASSERT_NE(mr, nullptr) << std::strerror(errno);
   hand.pair.client.memory->fill(7);
   Wqe write;
