@@ -57,7 +57,7 @@ std::vector<WireHeader> wire_headers(Carrier carrier, Transfer transfer) {
 }
 
 double port_payload_gbps(const PortLimit& port, Transfer transfer, std::uint64_t message_bytes) {
-  if (port.rate_gbps <= 0 || port.mtu_bytes <= 0 || message_bytes == 0) return 0;
+  if (port.mtu_bytes <= 0 || message_bytes == 0) return 0;
   const auto mtu = static_cast<std::uint64_t>(port.mtu_bytes);
   const std::uint64_t whole_packets = (message_bytes + mtu - 1) / mtu;
   const auto packets = static_cast<double>(whole_packets);

@@ -46,7 +46,7 @@ TEST(PortLimits, AreWhatIsLeftOfTheRate) {
   for (const Carrier carrier : {Carrier::kRoceV2Ipv4, Carrier::kRoceV2Ipv6, Carrier::kInfiniBand}) {
     for (const Transfer transfer : {Transfer::kWrite, Transfer::kSend, Transfer::kRead}) {
       for (const int mtu : {1, 256, 4096}) {
-        for (const std::uint64_t message : {1, 2, 255, 256, 257, 512, 513, 4096, 4097, 8192, 65536}) {
+        for (const std::uint64_t message : {1u, 2u, 255u, 256u, 257u, 512u, 513u, 4096u, 4097u, 8192u, 65536u}) {
           const double share = static_cast<double>(message) /
                                static_cast<double>(wire_bytes(carrier, transfer, static_cast<std::uint64_t>(mtu), message));
           ASSERT_DOUBLE_EQ(port_payload_gbps({100, mtu, carrier}, transfer, message), 100 * share)
