@@ -121,7 +121,7 @@ struct Known {
   std::size_t down = made.bridge_below(up);
   std::size_t dma = made.device_below(down);
   std::size_t plain = made.device_below(up);
-  std::size_t lonely = made.device_below(made.bridge_on(made.root()));
+  std::size_t lonely = made.device_below(made.bridge_below(made.bridge_on(made.root())));
 
   Known() {
     make_dma(made.at(dma));

@@ -138,6 +138,15 @@ TEST(Paths, LinksAreWhatBothTheirEndsCan) {
   EXPECT_EQ(hop().max, (PcieLink{32, 8}));
 }
 
+TEST(Paths, OfADeviceBelowTheFirstFunctionHaveThatPort) {
+  MadeTree made;
+  const std::size_t port = made.bridge_on(made.root());
+  const std::size_t gpu = made.device_below(port);
+  const std::size_t nic = made.device_below(port);
+  made.at(port).max_payload_bytes = 128;
+  EXPECT_EQ(path_between(made.tree, gpu, nic).hops.back().max_payload_bytes, 128);
+}
+
 struct IdleRow {
   PcieLink now;
   PcieLink most;

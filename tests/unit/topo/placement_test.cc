@@ -169,7 +169,8 @@ TEST(NcclRelations, OfTwoLevelBroadcomSwitchesAreOfOne) {
   for (const Levels& row : rows) {
     MadeTree made;
     made.tree.of_nccl = true;
-    const std::size_t upper = made.bridge_on(made.root());
+    const std::size_t plain = made.device_below(made.bridge_below(made.bridge_on(made.root())));
+    const std::size_t upper = made.bridge_on(0);
     const std::size_t lower = made.bridge_below(upper);
     const std::size_t device = made.device_below(lower);
     for (const std::size_t bridge : {upper, lower}) {
@@ -183,6 +184,7 @@ TEST(NcclRelations, OfTwoLevelBroadcomSwitchesAreOfOne) {
     if (merged) {
       EXPECT_EQ(merged->functions[device].parent, static_cast<int>(upper));
       EXPECT_EQ(merged->functions[lower].parent, static_cast<int>(upper));
+      EXPECT_EQ(merged->functions[plain].parent, made.at(plain).parent) << "below bridges of others";
     }
     made.at(lower).device = 0xc040;
     EXPECT_FALSE(with_broadcom_switches_merged(made.tree)) << "another switch";
