@@ -147,7 +147,7 @@ TEST(KnownCpus, AreKnownByTheirRootPorts) {
   EXPECT_EQ(cpu_of_root_port(port), nullptr);
 }
 
-/// GB/s between the first of so many GPUs, below a port of `vendor`, and its CPU.
+/// GB/s between the first of so many GPUs, below a port of `vendor`, and its CPU; -1: they share no link.
 double cpu_rate(std::uint16_t device, std::uint16_t vendor, std::size_t gpus) {
   MadeTree made;
   const std::size_t upper = made.bridge_on(made.root());
@@ -158,7 +158,7 @@ double cpu_rate(std::uint16_t device, std::uint16_t vendor, std::size_t gpus) {
   made.at(gpu).device = device;
   made.tree.gpus.resize(gpus);
   const KnownGpu* const joined = gpu_on_cpu_link(made.tree, gpu);
-  return joined == nullptr ? 0 : joined->cpu_gbytes;
+  return joined == nullptr ? -1 : joined->cpu_gbytes;
 }
 
 TEST(KnownGpus, AreJoinedToPower9ByTwoOrThreeBricks) {
@@ -167,11 +167,11 @@ TEST(KnownGpus, AreJoinedToPower9ByTwoOrThreeBricks) {
   EXPECT_EQ(cpu_rate(0x1db1, 0x1014, 5), 50);
   EXPECT_EQ(cpu_rate(0x1db1, 0x1014, 6), 50);
   EXPECT_EQ(cpu_rate(0x15f9, 0x1014, 4), 40) << "POWER8 has two of NVLink 1";
-  EXPECT_EQ(cpu_rate(0x1db1, 0x8086, 4), 0);
-  EXPECT_EQ(cpu_rate(0x2330, 0x1014, 4), 0);
+  EXPECT_EQ(cpu_rate(0x1db1, 0x8086, 4), -1);
+  EXPECT_EQ(cpu_rate(0x2330, 0x1014, 4), -1);
   EXPECT_EQ(cpu_rate(0x2342, 0x10de, 4), 450);
   EXPECT_EQ(cpu_rate(0x2941, 0x8086, 4), 225) << "C2C is part of the GPU";
-  EXPECT_EQ(cpu_rate(0xffff, 0x1014, 4), 0);
+  EXPECT_EQ(cpu_rate(0xffff, 0x1014, 4), -1);
 }
 
 TEST(ProductNames, TellTheGreatestRate) {
@@ -190,7 +190,9 @@ TEST(ProductNames, TellTheGreatestRate) {
       {"1e999999, 100Gb/s", 100},
       {".9Gb", 0},
       {"v7.5 100Gb", 100},
+      {"900Gb/s", 900},
       {std::string_view("7100Gb").substr(1), 100},
+      {std::string_view("2x100Gb").substr(0, 3), 0},
   };
   for (const auto& [product, gbps] : rows) EXPECT_EQ(rate_in_words(product), gbps) << product;
 }

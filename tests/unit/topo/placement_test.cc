@@ -194,5 +194,21 @@ TEST(NcclRelations, OfTwoLevelBroadcomSwitchesAreOfOne) {
   }
 }
 
+TEST(NcclRelations, OfATwoLevelSwitchThatStandsFirstAreOfOne) {
+  MadeTree made;
+  const std::size_t upper = made.bridge_on(made.root());
+  const std::size_t lower = made.bridge_below(upper);
+  const std::size_t device = made.device_below(lower);
+  for (PciFunction& each : made.tree.functions) {
+    each.vendor = 0x1000;
+    each.device = 0xc030;
+  }
+  made.at(upper).subsystem = 0x10000000;
+  made.at(lower).subsystem = 0x10001000;
+  const auto merged = with_broadcom_switches_merged(made.tree);
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->functions[device].parent, static_cast<int>(upper));
+}
+
 }  // namespace
 }  // namespace gdrperf::topo
