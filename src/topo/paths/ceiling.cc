@@ -20,9 +20,9 @@ std::string hop_text(const PciTree& tree, const PathHop& hop) {
     return fmt::format("{} of {}: {:g} GB/s", hop.cpu_link, to_string(function.address), hop.link_gbytes);
   }
   const std::string payload =
-      hop.max_payload_bytes > 0
-          ? fmt::format("max payload {} B", hop.max_payload_bytes)
-          : fmt::format("max payload unknown, {} B assumed", pcie::kAssumedPayloadBytes);
+      hop.max_payload_bytes == 0
+          ? fmt::format("max payload unknown, {} B assumed", pcie::kAssumedPayloadBytes)
+          : fmt::format("max payload {} B", hop.max_payload_bytes);
   const PcieLink& shown = hop.now.known() ? hop.now : hop.max;
   const std::string link =
       shown.known() ? fmt::format("gen{} x{}{}",
@@ -57,7 +57,7 @@ std::vector<WireHeader> wire_headers(Carrier carrier, Transfer transfer) {
 }
 
 double port_payload_gbps(const PortLimit& port, Transfer transfer, std::uint64_t message_bytes) {
-  if (port.rate_gbps <= 0 || port.mtu_bytes <= 0 || message_bytes == 0) return 0;
+  if (port.mtu_bytes <= 0 || message_bytes == 0) return 0;
   const auto mtu = static_cast<std::uint64_t>(port.mtu_bytes);
   const std::uint64_t whole_packets = (message_bytes + mtu - 1) / mtu;
   const auto packets = static_cast<double>(whole_packets);
@@ -73,7 +73,7 @@ double port_payload_gbps(const PortLimit& port, Transfer transfer, std::uint64_t
 }
 
 double tlp_efficiency(int max_payload_bytes, const PcieLink& link) {
-  const double payload = max_payload_bytes > 0 ? max_payload_bytes : pcie::kAssumedPayloadBytes;
+  const double payload = max_payload_bytes == 0 ? pcie::kAssumedPayloadBytes : max_payload_bytes;
   // The line coding has counted the data link layer's bytes of a flit, too.
   constexpr double kOfFlit = pcie::kFlitTlpBytes / (pcie::kFlitTlpBytes + pcie::kFlitDllBytes);
   if (link.speed_gts >= 64) return kOfFlit * payload / (payload + pcie::kTlpHeaderBytes);
@@ -145,7 +145,7 @@ std::vector<std::string> likely_reasons(const PciTree& tree, const PciPath& path
       reasons.push_back(fmt::format("the link of {} runs at {} of {}", to_string(function.address),
                                     to_string(hop.now), to_string(hop.max)));
     }
-    small_payload = small_payload || (hop.max_payload_bytes > 0 && hop.max_payload_bytes < 256);
+    small_payload = small_payload || (hop.max_payload_bytes != 0 && hop.max_payload_bytes < 256);
     if (hop.device && (function.iommu_type == "DMA" || function.iommu_type == "DMA-FQ")) {
       reasons.push_back(fmt::format("the IOMMU translates the addresses of {} (mode {})",
                                     to_string(function.address), printable(function.iommu_type)));

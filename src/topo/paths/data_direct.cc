@@ -18,16 +18,18 @@ using Index = std::map<PciAddress, std::size_t>;
 
 Index index_of(const PciTree& tree) {
   Index index;
-  for (std::size_t i = 0; i < tree.functions.size(); ++i) index.emplace(tree.functions[i].address, i);
+  std::size_t next = 0;
+  for (const PciFunction& each : tree.functions) index.emplace(each.address, next++);
   return index;
 }
 
 /// Adds a function of `known` and the bridges above it as far as they are missing. False: nothing above it is there.
-bool graft(PciTree& tree, Index& index, const PciTree& known, std::size_t function) {
-  const PciFunction& from = known.functions[function];
+bool graft(PciTree& tree, Index& index, const PciTree& known, const PciFunction& from) {
   if (index.contains(from.address)) return true;
-  if (from.parent < 0 || !graft(tree, index, known, static_cast<std::size_t>(from.parent))) return false;
-  const std::size_t parent = index.at(known.functions[static_cast<std::size_t>(from.parent)].address);
+  if (from.parent < 0) return false;
+  const PciFunction& above = known.functions[static_cast<std::size_t>(from.parent)];
+  if (!graft(tree, index, known, above)) return false;
+  const std::size_t parent = index.at(above.address);
   PciFunction added = from;
   added.parent = static_cast<int>(parent);
   added.root = tree.functions[parent].root;
@@ -54,16 +56,18 @@ PciPath path_to_nic(const PciTree& tree, std::size_t gpu, const TreeNic& nic) {
 
 void pair_dma_functions(PciTree& tree, const std::function<std::string(const PciFunction&)>& v3_of) {
   std::map<std::string, std::size_t> by_v3;
-  for (std::size_t i = 0; i < tree.functions.size(); ++i) {
-    if (!is_dma_function(tree.functions[i])) continue;
-    const std::string v3 = v3_of(tree.functions[i]);
-    if (!v3.empty()) {
-      by_v3.emplace(v3, i);
-      continue;
+  std::size_t next = 0;
+  for (const PciFunction& each : tree.functions) {
+    const std::size_t function = next++;
+    if (!is_dma_function(each)) continue;
+    const std::string v3 = v3_of(each);
+    if (v3.empty()) {
+      tree.notes.push_back(fmt::format("{} is a DMA function (Data Direct), but its vital product data cannot be read (only root "
+                                       "may), so that its NIC is not known",
+                                       to_string(each.address)));
+    } else {
+      by_v3.emplace(v3, function);
     }
-    tree.notes.push_back(fmt::format("{} is a DMA function (Data Direct), but its vital product data cannot be read (only root "
-                                     "may), so that its NIC is not known",
-                                     to_string(tree.functions[i].address)));
   }
   if (by_v3.empty()) return;
   for (TreeNic& nic : tree.nics) {
@@ -74,8 +78,8 @@ void pair_dma_functions(PciTree& tree, const std::function<std::string(const Pci
 
 void add_dma_functions(PciTree& tree, const PciTree& known) {
   Index index = index_of(tree);
-  for (std::size_t i = 0; i < known.functions.size(); ++i) {
-    if (is_dma_function(known.functions[i])) graft(tree, index, known, i);
+  for (const PciFunction& each : known.functions) {
+    if (is_dma_function(each)) graft(tree, index, known, each);
   }
   for (const TreeNic& nic : known.nics) {
     if (nic.data_direct) name_dma_function(tree, nic.name.raw(), known.functions[*nic.data_direct].address);

@@ -26,7 +26,7 @@ bool has_link_above(const PciFunction& function, std::size_t depth) {
 }
 
 int smaller_known(int one, int other) {
-  if (one <= 0 || other <= 0) return std::max(one, other);
+  if (one == 0 || other == 0) return std::max(one, other);
   return std::min(one, other);
 }
 

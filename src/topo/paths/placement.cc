@@ -91,11 +91,8 @@ RelationRange relation_of(const PciTree& tree, std::size_t one, std::size_t othe
 Relation nccl_relation_of(const PciTree& tree, std::size_t one, std::size_t other) {
   const Chain up_one = nccl_parents(tree, one);
   const Chain up_other = nccl_parents(tree, other);
-  for (std::size_t i = 0; i < up_one.size(); ++i) {
-    const auto found = std::find(up_other.begin(), up_other.end(), up_one[i]);
-    if (found == up_other.end()) continue;
-    return i == 0 && found == up_other.begin() ? Relation::kPix : Relation::kPxb;
-  }
+  const auto shared = std::find_first_of(up_one.begin(), up_one.end(), up_other.begin(), up_other.end());
+  if (shared != up_one.end()) return up_one.front() == up_other.front() ? Relation::kPix : Relation::kPxb;
   // Functions of one card without a switch above still share their node.
   const PciFunction& a = tree.functions[one];
   const PciFunction& b = tree.functions[other];

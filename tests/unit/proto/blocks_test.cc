@@ -83,6 +83,12 @@ TEST(Blocks, GetAWholeMeanByALongerOne) {
   }
 }
 
+TEST(Blocks, TheFirstOfTheLargestBecomesLonger) {
+  std::uint64_t mean = 0;
+  EXPECT_EQ(to_text(with_whole_mean(parse_blocks("10x1,10x2,1", "--blocks"), mean)), "10x2,1x1,11x1");
+  EXPECT_EQ(to_text(with_whole_mean(parse_blocks("10x2,1,10x1", "--blocks"), mean)), "10x1,1x1,10x1,11x1");
+}
+
 // By std::mt19937_64 of seed 1, and Fisher and Yates from the end: runs of any version send the same list.
 TEST(Blocks, AreShuffledAlwaysAlike) {
   TestSpec spec;
