@@ -7,8 +7,8 @@
 namespace gdrperf::stats {
 namespace {
 
-// Worked by hand: r is the sum of products of neighbours' distances from the mean over that of the squares; corrected it
-// is r + (1 + 4 r) / n.
+// Worked by hand: r is the sum of products of neighbours' distances from the mean over that of the squares; corrected
+// it is r + (1 + 4 r) / n.
 TEST(Autocorrelation, OfAFewValues) {
   struct Case {
     std::vector<double> values;
