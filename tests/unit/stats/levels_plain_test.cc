@@ -259,8 +259,9 @@ void expect_as_plain(const Rates& values, double least, Better better) {
 
 TEST(LevelsPlain, MadeSeries) {
   std::mt19937_64 random(1);
-  for (std::size_t round = 0; round < 700; ++round) {
-    const Rates values = made(random, 4 + random() % (round % 30 == 0 ? 200 : 50));
+  for (std::size_t round = 0; round < 500; ++round) {
+    Rates values = made(random, round % 10 == 0 ? 90 + random() % 130 : 4 + random() % 50);
+    for (double& value : values) value *= round % 3 == 0 ? 8 : 1;
     expect_as_plain(values, round % 2 == 0 ? 0.012 : 0.03, round % 4 < 2 ? Better::kHigher : Better::kLower);
   }
 }
@@ -290,6 +291,14 @@ TEST(LevelsPlain, RampsOfEveryLength) {
       }
     }
   }
+}
+
+TEST(LevelsPlain, ALongSlowBeginningIsALevelWhateverFollows) {
+  Rates values(200, 1.0);
+  for (std::size_t i = 0; i < 60; ++i) values[i] = i < 20 ? 0.5 : 0.94 + 0.001 * number(i - 20);
+  EXPECT_LE(find_beginning(values, 0.03).warmup, 20u);
+  EXPECT_EQ(find_beginning(values, 0.03).levels.front().first, find_beginning(values, 0.03).warmup);
+  expect_as_plain(values, 0.03, Better::kHigher);
 }
 
 /// `lengths` values of each of the `levels`, one after another.

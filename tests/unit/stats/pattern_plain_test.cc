@@ -130,7 +130,7 @@ std::size_t plain_period(const Row& values) {
 }
 
 PatternFound plain_pattern(const Row& values) {
-  if (values.size() < 12 || Row(values.size(), values[0]) == values) return {};
+  if (values.size() < 12 || squares_of(values) == 0) return {};
   const Row tamed = plainly_tamed(values);
   const double line = line_explains(tamed);
   const PlainSteps steps = plain_steps(tamed);
@@ -226,6 +226,18 @@ TEST(PatternPlain, StepsLastATwentiethOfAll) {
     expect_as_plain(values);
     EXPECT_EQ(find_pattern(values).changes, count == 79 ? 2u : 1u) << count;
   }
+}
+
+// Between the highest of the lower group and the lowest of the upper one; of two borders as good the lower one counts.
+TEST(PatternPlain, WhereGroupsPart) {
+  const PatternFound apart = find_pattern(Row{0, 24, 24, 10, 1, 15, 2, 24, 24, 3, 4, 24});
+  EXPECT_EQ(apart.pattern, Pattern::kBimodal);
+  EXPECT_EQ(apart.low, 2.5);
+  EXPECT_EQ(apart.high, 24);
+  const PatternFound even = find_pattern(Row{0, 20, 18, 2, 0, 18, 10, 2, 20, 20, 0, 2, 18});
+  EXPECT_EQ(even.pattern, Pattern::kBimodal);
+  EXPECT_EQ(even.low, 1);
+  EXPECT_EQ(even.high, 18);
 }
 
 TEST(PatternPlain, AGroupHasATenthOfAll) {

@@ -173,6 +173,23 @@ TEST(RankSum, OfAllChoicesOfFewValues) {
   }
 }
 
+// However sums and quotients round.
+TEST(RankSum, NoShareIsAboveOne) {
+  RankSum test;
+  for (std::size_t n1 = 2; n1 <= 20; ++n1) {
+    for (std::size_t n2 = 2; n2 <= 12; ++n2) {
+      auto [first, second] = with_u(n1, n2, n1 * n2);
+      EXPECT_LE(test.p_second_lower(first, second), 1) << n1 << ", " << n2;
+      first[0] = first[1];
+      EXPECT_LE(test.p_second_lower(first, second), 1) << n1 << ", " << n2;
+      EXPECT_GT(test.p_second_lower(first, second), 1 - 1e-4) << n1 << ", " << n2;
+    }
+  }
+  EXPECT_EQ(test.p_second_lower({}, {}), 1);
+  EXPECT_EQ(test.p_second_lower({}, Values{2, 2}), 1);
+  EXPECT_EQ(test.p_second_lower(Values{2, 2}, {}), 1);
+}
+
 /// The normal approximation: mean and variance of U given the ties, and half a step for continuity.
 double approximated(const Values& first, const Values& second) {
   const double n1 = static_cast<double>(first.size());

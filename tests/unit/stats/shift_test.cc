@@ -22,6 +22,8 @@ TEST(HodgesLehmann, MedianOfPairwiseDifferences) {
   // To {2, 9, 5} also 4, 1, -1: the middle of -4 -2 -1 1 1 3 4 5 8.
   EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{1, 4, 6}, Values{2, 9, 5}), 1);
   EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{1}, Values{-2}), -3);
+  EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{0}, Values{1, 20, 5}), 5);
+  EXPECT_DOUBLE_EQ(hodges_lehmann_shift(Values{0}, Values{1, 20, 5, 7}), 6);
   EXPECT_TRUE(std::isnan(hodges_lehmann_shift({}, Values{1})));
   EXPECT_TRUE(std::isnan(hodges_lehmann_shift(Values{1}, {})));
 }
@@ -52,6 +54,7 @@ TEST(RobustSpread, IsTheStandardDeviationOfNormalValues) {
 
 TEST(RobustSpread, WithoutOutliersToReplaceItIsThePlainOne) {
   EXPECT_DOUBLE_EQ(robust_spread(Values{2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
+  EXPECT_DOUBLE_EQ(robust_spread(Values{3e15, 3e15 + 3, 3e15 + 9}), std::sqrt(21)) << "however far from zero";
   EXPECT_EQ(robust_spread(Values{3, 3, 3}), 0);
   EXPECT_TRUE(std::isnan(robust_spread(Values{3})));
   EXPECT_EQ(spread_freedom(9), 8);
@@ -106,6 +109,7 @@ TEST(JudgingScatter, IsNeverBelowAStepAndUndecidedWithoutControls) {
   EXPECT_FALSE(judging_scatter(std::vector<double>{5, 5, 5}, 0));
   EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{5, 5, 5}, 0.25).value(), 0.25);
   EXPECT_GT(judging_scatter(std::vector<double>{4, 5, 6}, 0.25).value(), 0.9);
+  EXPECT_DOUBLE_EQ(judging_scatter(std::vector<double>{4, 6}, 0.25).value(), std::numbers::sqrt2);
 }
 
 /// P(T <= t) of Student's distribution by Simpson's rule over its density.

@@ -98,6 +98,7 @@ TEST(StopDecision, TooFewOrZeroIsNeverTight) {
   EXPECT_EQ(stop_decision({}, 0.01, 0).relative_half_width, infinity);
   EXPECT_EQ(stop_decision(std::vector<double>(5, 1.0), 1, 0).relative_half_width, infinity);
   EXPECT_FALSE(stop_decision(std::vector<double>(40, 0.0), 1).tight);
+  EXPECT_EQ(stop_decision(std::vector<double>(40, 0.0), 1).relative_half_width, infinity);
 }
 
 /// MSER as it is stated: the cut in the first half with the least sum of squares over the square of what is left, the

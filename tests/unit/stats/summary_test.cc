@@ -54,6 +54,15 @@ TEST(RankInterval, IsTheBinomialOne) {
   }
 }
 
+TEST(RankInterval, HoldsAtLeastTheConfidenceAndIsExactUpToTenThousand) {
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(rank_interval(2, 0.5), Pair(0, 1));  // both below or both above: one half
+  EXPECT_EQ(rank_interval(3, 0.75), Pair(0, 2));
+  EXPECT_FALSE(rank_interval(2, 0.51));
+  EXPECT_EQ(rank_interval(10'000, 0.9), Pair(4917, 5082));  // the approximation would have 4916
+  EXPECT_EQ(rank_interval(10'000, 0.8), Pair(4935, 5064));
+}
+
 TEST(RankInterval, TooFewIsNoInterval) {
   for (std::uint64_t n = 0; n < 6; ++n) EXPECT_FALSE(rank_interval(n)) << n;
   EXPECT_FALSE(rank_interval(7, 0.99));
